@@ -1,0 +1,98 @@
+//! The world outside: time, waiting and background threads come in through [`Runtime`].
+//!
+//! In production the runtime is threads and the monotonic clock; in simulation it is one thread, a
+//! seed and a virtual clock. Engine code neither sleeps nor reads a clock by any other way. It waits
+//! on an [`Event`]: read [`Event::count`], look at the state, and [`Runtime::wait`] for the count to
+//! move on. A signal between the look and the wait is not lost, because the count has moved.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Something that happens repeatedly and that a thread may wait for.
+#[derive(Debug, Default)]
+pub struct Event {
+    count: AtomicU64,
+    lock: Mutex<()>,
+    moved: Condvar,
+}
+
+impl Event {
+    /// How often it happened so far.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// It happened: everyone who waits looks again.
+    pub fn signal(&self) {
+        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.count.fetch_add(1, Ordering::Release);
+        self.moved.notify_all();
+    }
+
+    /// Blocks the calling thread until the count differs from `seen`, or `timeout_ns` passed.
+    /// For runtimes with threads; engine code calls [`Runtime::wait`].
+    pub fn block(&self, seen: u64, timeout_ns: Option<u64>) {
+        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline =
+            timeout_ns.map(|ns| (std::time::Instant::now(), std::time::Duration::from_nanos(ns)));
+        while self.count() == seen {
+            match deadline {
+                None => guard = self.moved.wait(guard).unwrap_or_else(PoisonError::into_inner),
+                Some((start, timeout)) => {
+                    let Some(left) = timeout.checked_sub(start.elapsed()) else { return };
+                    guard = self
+                        .moved
+                        .wait_timeout(guard, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0;
+                }
+            }
+        }
+    }
+}
+
+/// How a background worker takes its turn.
+pub trait Worker: Send + Sync {
+    /// Does one bounded step of background work. `false`: there is nothing to do until
+    /// [`Runtime::wake`] is called.
+    fn step(&self) -> bool;
+}
+
+/// Time, waiting and background work.
+pub trait Runtime: Send + Sync {
+    /// Nanoseconds on a clock that never runs backwards; its zero means nothing.
+    fn now_ns(&self) -> u64;
+
+    /// Waits until `event` has moved on from `seen`, or the clock reached `deadline_ns`.
+    fn wait(&self, event: &Event, seen: u64, deadline_ns: Option<u64>);
+
+    /// Starts `workers` background workers that share `worker`; they run until [`Runtime::stop`].
+    fn start(&self, worker: std::sync::Arc<dyn Worker>, workers: usize);
+
+    /// There may be something to do.
+    fn wake(&self);
+
+    /// Lets the steps under way end, and ends the workers.
+    fn stop(&self);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_between_look_and_wait_is_not_lost() {
+        let event = Event::default();
+        let seen = event.count();
+        event.signal();
+        event.block(seen, None);
+        assert_eq!(event.count(), seen + 1);
+    }
+
+    #[test]
+    fn a_wait_ends_at_its_deadline() {
+        let event = Event::default();
+        event.block(event.count(), Some(1_000_000));
+        assert_eq!(event.count(), 0);
+    }
+}

@@ -1,0 +1,208 @@
+//! The ledger: every byte with its cause, always on.
+//!
+//! A file store writes here at the one place where it issues a request, so that the sum over causes
+//! equals what the store below received, to the byte. The engine adds what users wrote and read.
+//! Counters only grow; an interval is the difference of two [`LedgerSnapshot`]s.
+
+use crate::cause::Cause;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+#[derive(Debug, Default)]
+struct Cell {
+    write_bytes: AtomicU64,
+    write_ops: AtomicU64,
+    read_bytes: AtomicU64,
+    read_ops: AtomicU64,
+    sync_ops: AtomicU64,
+}
+
+/// Counters of one cause, or sums over several. Bytes are host bytes: what the store was asked to move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes written, padding included.
+    pub write_bytes: u64,
+    /// Write requests.
+    pub write_ops: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Read requests.
+    pub read_ops: u64,
+    /// Requests to make earlier writes durable.
+    pub sync_ops: u64,
+}
+
+impl Traffic {
+    fn zip(self, other: Traffic, f: impl Fn(u64, u64) -> u64) -> Traffic {
+        Traffic {
+            write_bytes: f(self.write_bytes, other.write_bytes),
+            write_ops: f(self.write_ops, other.write_ops),
+            read_bytes: f(self.read_bytes, other.read_bytes),
+            read_ops: f(self.read_ops, other.read_ops),
+            sync_ops: f(self.sync_ops, other.sync_ops),
+        }
+    }
+}
+
+/// The counters of one database, shared by its file store and its engine.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    host: [Cell; Cause::COUNT],
+    user_write_bytes: AtomicU64,
+    user_read_bytes: AtomicU64,
+    media_write_bytes: AtomicU64,
+    media_read_bytes: AtomicU64,
+}
+
+impl Ledger {
+    /// A write request of `bytes` was issued.
+    pub fn wrote(&self, cause: Cause, bytes: u64) {
+        let cell = &self.host[cause.index()];
+        cell.write_bytes.fetch_add(bytes, Relaxed);
+        cell.write_ops.fetch_add(1, Relaxed);
+    }
+
+    /// A read request of `bytes` was issued.
+    pub fn read(&self, cause: Cause, bytes: u64) {
+        let cell = &self.host[cause.index()];
+        cell.read_bytes.fetch_add(bytes, Relaxed);
+        cell.read_ops.fetch_add(1, Relaxed);
+    }
+
+    /// A sync request was issued.
+    pub fn synced(&self, cause: Cause) {
+        self.host[cause.index()].sync_ops.fetch_add(1, Relaxed);
+    }
+
+    /// The user wrote `bytes` of keys and values.
+    pub fn user_wrote(&self, bytes: u64) {
+        self.user_write_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// The user received `bytes` of keys and values.
+    pub fn user_read(&self, bytes: u64) {
+        self.user_read_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// The device under the store wrote `bytes` to its medium.
+    pub fn media_wrote(&self, bytes: u64) {
+        self.media_write_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// The device under the store read `bytes` from its medium.
+    pub fn media_read(&self, bytes: u64) {
+        self.media_read_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// The counters as they stand.
+    pub fn snapshot(&self) -> LedgerSnapshot {
+        let mut host = [Traffic::default(); Cause::COUNT];
+        for (traffic, cell) in host.iter_mut().zip(&self.host) {
+            *traffic = Traffic {
+                write_bytes: cell.write_bytes.load(Relaxed),
+                write_ops: cell.write_ops.load(Relaxed),
+                read_bytes: cell.read_bytes.load(Relaxed),
+                read_ops: cell.read_ops.load(Relaxed),
+                sync_ops: cell.sync_ops.load(Relaxed),
+            };
+        }
+        LedgerSnapshot {
+            host,
+            user_write_bytes: self.user_write_bytes.load(Relaxed),
+            user_read_bytes: self.user_read_bytes.load(Relaxed),
+            media_write_bytes: self.media_write_bytes.load(Relaxed),
+            media_read_bytes: self.media_read_bytes.load(Relaxed),
+        }
+    }
+}
+
+/// The ledger at one moment, or the difference of two moments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerSnapshot {
+    host: [Traffic; Cause::COUNT],
+    /// Bytes of keys and values that the user wrote.
+    pub user_write_bytes: u64,
+    /// Bytes of keys and values that the user received.
+    pub user_read_bytes: u64,
+    /// Bytes that the device wrote to its medium; 0 where it does not say.
+    pub media_write_bytes: u64,
+    /// Bytes that the device read from its medium; 0 where it does not say.
+    pub media_read_bytes: u64,
+}
+
+impl LedgerSnapshot {
+    /// The traffic of one cause.
+    pub fn cause(&self, cause: Cause) -> Traffic {
+        self.host[cause.index()]
+    }
+
+    /// The traffic of all causes.
+    pub fn host(&self) -> Traffic {
+        self.host.iter().fold(Traffic::default(), |sum, t| sum.zip(*t, |a, b| a + b))
+    }
+
+    /// What happened since `earlier`.
+    pub fn since(&self, earlier: &LedgerSnapshot) -> LedgerSnapshot {
+        let mut host = self.host;
+        for (now, then) in host.iter_mut().zip(&earlier.host) {
+            *now = now.zip(*then, u64::saturating_sub);
+        }
+        LedgerSnapshot {
+            host,
+            user_write_bytes: self.user_write_bytes - earlier.user_write_bytes,
+            user_read_bytes: self.user_read_bytes - earlier.user_read_bytes,
+            media_write_bytes: self.media_write_bytes - earlier.media_write_bytes,
+            media_read_bytes: self.media_read_bytes - earlier.media_read_bytes,
+        }
+    }
+
+    /// Write amplification of the store (the papers' WA, or WA1 where a device amplifies again):
+    /// host bytes written per user byte written. `None` before the user wrote anything.
+    pub fn write_amplification(&self) -> Option<f64> {
+        ratio(self.host().write_bytes, self.user_write_bytes)
+    }
+
+    /// [`LedgerSnapshot::write_amplification`] without the log, as papers count that let the page
+    /// cache absorb it.
+    pub fn write_amplification_without_wal(&self) -> Option<f64> {
+        let wal = self.cause(Cause::Wal).write_bytes;
+        ratio(self.host().write_bytes - wal, self.user_write_bytes)
+    }
+
+    /// Host bytes read per user byte received.
+    pub fn read_amplification(&self) -> Option<f64> {
+        ratio(self.host().read_bytes, self.user_read_bytes)
+    }
+}
+
+fn ratio(a: u64, b: u64) -> Option<f64> {
+    (b > 0).then(|| a as f64 / b as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_over_causes_and_intervals_agree() {
+        let ledger = Ledger::default();
+        ledger.user_wrote(100);
+        ledger.wrote(Cause::Wal, 110);
+        let middle = ledger.snapshot();
+        ledger.wrote(Cause::Flush, 90);
+        ledger.wrote(Cause::Compaction(3), 400);
+        ledger.read(Cause::Compaction(3), 380);
+        ledger.synced(Cause::Wal);
+        let end = ledger.snapshot();
+        assert_eq!(end.host().write_bytes, 600);
+        assert_eq!(end.since(&middle).host().write_bytes, 490);
+        assert_eq!(end.cause(Cause::Compaction(3)).read_bytes, 380);
+        assert_eq!(end.write_amplification(), Some(6.0));
+        assert_eq!(end.write_amplification_without_wal(), Some(4.9));
+        assert_eq!(end.host().sync_ops, 1);
+    }
+
+    #[test]
+    fn no_ratio_without_user_bytes() {
+        assert_eq!(Ledger::default().snapshot().write_amplification(), None);
+    }
+}

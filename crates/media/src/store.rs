@@ -1,0 +1,231 @@
+//! The one door to bytes: a [`FileStore`] keeps named, append-only files.
+//!
+//! Invariants that every store keeps, and the conformance suite checks:
+//! - Bytes once appended never change; reads see every byte appended through this store.
+//! - Nothing is durable before its own sync: file bytes and length after [`AppendFile::sync`], the
+//!   existence of a name after [`FileStore::sync_names`]. Only [`FileStore::set_root`] is atomic and
+//!   durable by itself.
+//! - Every request is written to the [`Ledger`] with its cause where it is issued, once.
+
+use base::{Cause, FileId, Ledger, Result};
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a file holds. The store may place kinds differently; names follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileKind {
+    /// Runs.
+    Table,
+    /// The write-ahead log.
+    Wal,
+    /// The log of edits.
+    Manifest,
+    /// Large values.
+    Value,
+}
+
+/// The name of a file in a store: a kind and a number, never a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileName {
+    /// What the file holds.
+    pub kind: FileKind,
+    /// Its number, unique over all kinds.
+    pub id: FileId,
+}
+
+impl FileName {
+    /// A table file.
+    pub fn table(id: FileId) -> FileName {
+        FileName { kind: FileKind::Table, id }
+    }
+
+    /// A log file.
+    pub fn wal(id: FileId) -> FileName {
+        FileName { kind: FileKind::Wal, id }
+    }
+
+    /// A manifest file.
+    pub fn manifest(id: FileId) -> FileName {
+        FileName { kind: FileKind::Manifest, id }
+    }
+
+    /// The name that `text` spells; `None` when it is not one of ours.
+    pub fn parse(text: &str) -> Option<FileName> {
+        let (kind, digits) = if let Some(digits) = text.strip_prefix("MANIFEST-") {
+            (FileKind::Manifest, digits)
+        } else {
+            let (digits, extension) = text.split_once('.')?;
+            let kind = match extension {
+                "table" => FileKind::Table,
+                "wal" => FileKind::Wal,
+                "value" => FileKind::Value,
+                _ => return None,
+            };
+            (kind, digits)
+        };
+        let id = FileId(digits.parse().ok()?);
+        let name = FileName { kind, id };
+        (name.to_string() == text).then_some(name)
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            FileKind::Table => write!(f, "{:06}.table", self.id.0),
+            FileKind::Wal => write!(f, "{:06}.wal", self.id.0),
+            FileKind::Value => write!(f, "{:06}.value", self.id.0),
+            FileKind::Manifest => write!(f, "MANIFEST-{:06}", self.id.0),
+        }
+    }
+}
+
+/// What the engine knows about a file before it writes it. Placement may use it; none is a promise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileHint {
+    /// No more bytes than this are expected.
+    pub bytes_max: Option<u64>,
+    /// Files of one group will die together (a SEALDB set, a segment group).
+    pub group: Option<u64>,
+    /// Expected order of death: files of equal lifetime die at about the same time.
+    pub lifetime: Option<u8>,
+    /// Nobody waits for these bytes: bypass the page cache where the store can.
+    pub background: bool,
+}
+
+/// A file being written. Dropping it leaves what was appended, synced or not.
+pub trait AppendFile: Send {
+    /// Appends all of `bytes`. After an error the length is unknown: abandon the file.
+    fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()>;
+
+    /// Makes every appended byte, and the length, durable. After an error nothing may be assumed.
+    fn sync(&mut self, cause: Cause) -> Result<()>;
+
+    /// Bytes appended so far, those of an extended file included.
+    fn len(&self) -> u64;
+
+    /// Nothing was appended yet.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A second handle that can only sync, so that a group commit can sync while others append.
+    /// `None` where the store cannot.
+    fn syncer(&self) -> Option<Box<dyn SyncFile>>;
+}
+
+/// Makes appended bytes durable while another thread goes on appending.
+pub trait SyncFile: Send + Sync {
+    /// Makes every byte durable whose append returned before this call.
+    fn sync(&self, cause: Cause) -> Result<()>;
+}
+
+/// A file being read. Reads of an appended file see what was appended before the read began.
+pub trait ReadFile: Send + Sync {
+    /// Fills `into` from byte `offset`. Reading past the end is a `Corruption` error that names the
+    /// file, the offset, and how many bytes there are.
+    fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()>;
+
+    /// Bytes in the file now.
+    fn len(&self) -> Result<u64>;
+
+    /// Tells the store that `bytes` from `offset` will be read soon. May do nothing.
+    fn prefetch(&self, offset: u64, bytes: u64);
+
+    /// The name, for errors.
+    fn name(&self) -> FileName;
+}
+
+/// A file as a listing shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSummary {
+    /// The name.
+    pub name: FileName,
+    /// Bytes in the file.
+    pub bytes: u64,
+}
+
+/// Room on the medium, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes on the medium.
+    pub total_bytes: u64,
+    /// Bytes that can still be written.
+    pub free_bytes: u64,
+}
+
+/// Keeps other openers out for as long as it lives.
+pub type StoreLock = Box<dyn Any + Send + Sync>;
+
+/// Named, append-only files on some medium.
+pub trait FileStore: Send + Sync {
+    /// Where this store writes what it issues.
+    fn ledger(&self) -> &Arc<Ledger>;
+
+    /// A new, empty file. `AlreadyExists` if there is one of that name.
+    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>>;
+
+    /// Goes on appending to an existing file at byte `at`; bytes from `at` on, left by a crash, go.
+    fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>>;
+
+    /// Opens a file for reading. `background`: bypass the page cache where the store can.
+    fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>>;
+
+    /// Removes a file. Open handles stay readable. `NotFound` if there is none.
+    fn remove(&self, name: FileName) -> Result<()>;
+
+    /// Every file of ours. Names that are not ours are not listed and never touched.
+    fn list(&self) -> Result<Vec<FileSummary>>;
+
+    /// Makes creations and removals so far durable.
+    fn sync_names(&self) -> Result<()>;
+
+    /// The root: a few bytes that say where everything begins. `None` where there is no database.
+    fn root(&self) -> Result<Option<Vec<u8>>>;
+
+    /// Replaces the root, atomically and durably, names created so far included.
+    fn set_root(&self, root: &[u8]) -> Result<()>;
+
+    /// Keeps every other opener out, of this process and of others, until the lock is dropped.
+    /// `Locked` if somebody has it.
+    fn lock(&self) -> Result<StoreLock>;
+
+    /// Room on the medium; `None` where the question has no answer.
+    fn space(&self) -> Option<Space>;
+
+    /// A small named text beside the files (options, event log): appended or replaced whole, never
+    /// needed to open. `name` is a plain file name.
+    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()>;
+
+    /// Reads a note back; `None` if there is none.
+    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>>;
+
+    /// A name for people: a path, or what stands in its place.
+    fn describe(&self) -> String;
+
+    /// Gives the directory that `target` names a file `name` that shares the bytes of ours, or a
+    /// copy of the first `bytes` of them where sharing is not possible or `copy` asks for one.
+    /// `Unsupported` where the store has no directories.
+    fn share(&self, name: FileName, target: &std::path::Path, bytes: Option<u64>) -> Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_what_they_print_and_nothing_else() {
+        for kind in [FileKind::Table, FileKind::Wal, FileKind::Manifest, FileKind::Value] {
+            for id in [0, 7, 999_999, 12_345_678] {
+                let name = FileName { kind, id: FileId(id) };
+                assert_eq!(FileName::parse(&name.to_string()), Some(name));
+            }
+        }
+        for foreign in
+            ["7.table", "000007.sst", "MANIFEST-7", "CURRENT", "+00007.wal", "000007.wal.bak"]
+        {
+            assert_eq!(FileName::parse(foreign), None, "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Plans: what a policy chooses. Plain values without handles, so that the same picker runs in the
+//! engine, in tests over text, and in what-if simulation.
+
+use crate::version::NodeId;
+use base::{KeyRange, RunId};
+
+/// Slices of one node, as input of a move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// The node's level.
+    pub level: u8,
+    /// The node.
+    pub node: NodeId,
+    /// Runs of its stack, newest first, down to the oldest: what stays behind is newer.
+    pub runs: Vec<RunId>,
+}
+
+/// Where the output of a merge is cut into nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// A node ends when its run has this many bytes.
+    pub table_bytes_max: u64,
+    /// A node ends when it overlaps more bytes than this at the level below the output.
+    pub overlap_bytes_max: Option<u64>,
+}
+
+/// The moves of the tree (DESIGN section 1). A new one is a decision record, not a patch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// The input's slices go onto the stacks of the nodes below, cut at their ranges. Keys that no
+    /// node below answers for get a node of their own; without any overlap it is a trivial move.
+    Push { input: Input, to_level: u8 },
+    /// The input's live entries are merged and appended to the files of the nodes below, cut at
+    /// their ranges, as a new run of each.
+    Append { input: Input, to_level: u8 },
+    /// The inputs are rewritten as new nodes of `to_level`. `one_file`: all output runs lie in one
+    /// file, one after another (a set). At most `parallel_max` threads share the work.
+    Merge { inputs: Vec<Input>, to_level: u8, cut: Cut, one_file: bool, parallel_max: u8 },
+    /// A node becomes `parts` nodes of about equal bytes on its own level.
+    Divide { input: Input, parts: u32 },
+    /// The keys of `range` go from one node to its neighbour.
+    Balance { level: u8, from: NodeId, to: NodeId, range: KeyRange },
+    /// Slices that nobody can see any more go.
+    Drop { inputs: Vec<Input> },
+}
+
+/// Why a policy chose a plan; for the event log and for explaining.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// Level 0 has too many runs.
+    Level0Runs,
+    /// A level has more bytes than its limit.
+    LevelBytes,
+    /// A node's stack is too high or too big.
+    StackHeight,
+    /// A node has more bytes than a node may have.
+    NodeBytes,
+    /// Ranges of neighbours are out of balance.
+    Balance,
+    /// Reads kept missing in a node.
+    Seeks,
+    /// A range deletion covers whole slices.
+    RangeDelete,
+    /// Tombstones or overwritten entries are worth purging.
+    Garbage,
+    /// The user asked for it.
+    Manual,
+}
+
+/// The next move, with what it is expected to cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What to do.
+    pub action: Move,
+    /// Why.
+    pub reason: Reason,
+    /// How urgent: 1.0 is at the limit; plans of different keyspaces compare by it.
+    pub score: f64,
+    /// Bytes that the move is expected to read.
+    pub read_bytes: u64,
+    /// Bytes that the move is expected to write.
+    pub write_bytes: u64,
+    /// Cursors that the edit of this move advances: level and the key to go on from.
+    pub cursors: Vec<(u8, Option<base::Key>)>,
+}
