@@ -1,0 +1,19 @@
+//! Removal of dead files, paced: a file at a time, so that a burst of removals does not hold up
+//! reads and writes behind it.
+
+use crate::engine::Engine;
+use base::ErrorKind;
+use media::FileKind;
+
+/// Removes one dead file. `false`: there is none.
+pub(crate) fn step(engine: &Engine) -> bool {
+    let Some(name) = engine.lock_trees().dead_files.pop() else { return false };
+    match engine.store.remove(name) {
+        Ok(()) if name.kind == FileKind::Table => engine.events.table_deleted(name.id),
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        // Left for the next opening, which removes what nothing refers to.
+        Err(error) => engine.events.error("file_deletion_failed", &error),
+    }
+    true
+}

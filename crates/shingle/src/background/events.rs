@@ -1,0 +1,117 @@
+//! The event log: one line of JSON for each thing that happened in the background, in a form that
+//! people's RocksDB log parsers read (`EVENT_LOG_v1 {...}`).
+//!
+//! Lines are kept in memory, the newest [`KEPT`] of them, and appended to the store's `LOG` note in
+//! batches. The log is never needed to open; a failure to write it is ignored.
+
+use base::{Error, FileId};
+use media::FileStore;
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Lines that stay in memory.
+const KEPT: usize = 1000;
+/// Lines are written out when this many wait.
+const BATCH: usize = 64;
+
+/// Takes events.
+pub(crate) struct Events {
+    store: Arc<dyn FileStore>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    recent: VecDeque<String>,
+    unwritten: Vec<String>,
+    muted: bool,
+}
+
+/// A JSON object under construction.
+pub(crate) struct Event {
+    line: String,
+}
+
+impl Event {
+    /// An event called `name`, at the wall-clock time of now.
+    pub(crate) fn new(name: &str) -> Event {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let micros = since.as_micros();
+        Event { line: format!("{{\"time_micros\": {micros}, \"event\": \"{name}\"") }
+    }
+
+    pub(crate) fn number(mut self, key: &str, value: u64) -> Event {
+        // Writing to a String cannot fail.
+        let _ = write!(self.line, ", \"{key}\": {value}");
+        self
+    }
+
+    pub(crate) fn text(mut self, key: &str, value: &str) -> Event {
+        let _ = write!(self.line, ", \"{key}\": {}", crate::stats::json_string(value));
+        self
+    }
+
+    pub(crate) fn numbers(mut self, key: &str, values: impl IntoIterator<Item = u64>) -> Event {
+        let list: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+        let _ = write!(self.line, ", \"{key}\": [{}]", list.join(", "));
+        self
+    }
+}
+
+impl Events {
+    pub(crate) fn new(store: Arc<dyn FileStore>) -> Events {
+        Events { store, state: Mutex::default() }
+    }
+
+    /// Writes nothing to the store: a read-only database leaves no trace.
+    pub(crate) fn mute(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).muted = true;
+    }
+
+    pub(crate) fn add(&self, event: Event) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = format!("EVENT_LOG_v1 {}}}", event.line);
+        if state.recent.len() == KEPT {
+            state.recent.pop_front();
+        }
+        state.recent.push_back(line.clone());
+        state.unwritten.push(line);
+        if state.unwritten.len() >= BATCH {
+            self.write(&mut state);
+        }
+    }
+
+    pub(crate) fn error(&self, name: &str, error: &Error) {
+        self.add(Event::new(name).text("error", &error.to_string()));
+        self.flush();
+    }
+
+    pub(crate) fn table_deleted(&self, file: FileId) {
+        self.add(Event::new("table_file_deletion").number("file_number", file.0));
+    }
+
+    /// Writes out what waits.
+    pub(crate) fn flush(&self) {
+        self.write(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn write(&self, state: &mut State) {
+        if state.muted || state.unwritten.is_empty() {
+            state.unwritten.clear();
+            return;
+        }
+        let mut text = state.unwritten.join("\n");
+        text.push('\n');
+        state.unwritten.clear();
+        // The event log must never fail the database.
+        let _ = self.store.note("LOG", text.as_bytes(), true);
+    }
+
+    /// The newest lines, oldest first.
+    pub(crate) fn recent(&self) -> Vec<String> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.recent.iter().cloned().collect()
+    }
+}

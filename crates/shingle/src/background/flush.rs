@@ -1,0 +1,251 @@
+//! Flushes: sealed memtables become a run on top of the tree.
+
+use super::events::Event;
+use super::output::{OutputRule, Written};
+use super::rewrite::{Part, PartSpec, Progress};
+use crate::engine::Engine;
+use crate::keyspace::KeyspaceState;
+use crate::memtable::Memtable;
+use crate::trees::{Flushed, Trees};
+use crate::write::commit::{CommitState, Sealed};
+use base::{Cause, FileId, KeyRange, KeyspaceId, Result, SequenceNumber};
+use media::FileHint;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
+use tree::moves::{Cutter, OlderData, Output, OutputNode};
+use tree::{Cut, Version};
+
+/// A flush under way: one part for each keyspace; several when they have no log and must become
+/// durable together.
+pub(crate) struct FlushJob {
+    members: Vec<Member>,
+    current: usize,
+    begin_ns: u64,
+    busy_ns: u64,
+}
+
+struct Member {
+    keyspace: Arc<KeyspaceState>,
+    /// Oldest first.
+    memtables: Vec<Arc<Memtable>>,
+    to_level: u8,
+    part: Option<Part>,
+}
+
+/// Takes the sealed memtables that are due, and marks them as being flushed. `None`: nothing is due.
+pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<FlushJob> {
+    let mut state = engine.lock_commit();
+    let due = due(engine, &state)?;
+    let mut members: BTreeMap<KeyspaceId, Member> = BTreeMap::new();
+    for sealed in state.sealed.iter_mut().filter(|sealed| due.contains(&sealed.keyspace.id)) {
+        sealed.is_flushing = true;
+        let member = members.entry(sealed.keyspace.id).or_insert_with(|| Member {
+            keyspace: sealed.keyspace.clone(),
+            memtables: Vec::new(),
+            to_level: 0,
+            part: None,
+        });
+        member.memtables.push(sealed.memtable.clone());
+    }
+    drop(state);
+    let mut members: Vec<Member> = members.into_values().collect();
+    for member in &mut members {
+        member.to_level = flush_level(trees, member);
+    }
+    let begin_ns = engine.runtime.now_ns();
+    Some(FlushJob { members, current: 0, begin_ns, busy_ns: 0 })
+}
+
+/// The keyspaces whose sealed memtables should be flushed now.
+fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
+    let is_flushing = |id: KeyspaceId| {
+        state.sealed.iter().any(|sealed| sealed.keyspace.id == id && sealed.is_flushing)
+    };
+    let mut by_keyspace: BTreeMap<KeyspaceId, Vec<&Sealed>> = BTreeMap::new();
+    for sealed in state.sealed.iter().filter(|sealed| !is_flushing(sealed.keyspace.id)) {
+        by_keyspace.entry(sealed.keyspace.id).or_default().push(sealed);
+    }
+    let total: u64 = state.sealed_bytes();
+    let everything = state.flush_requested || total >= engine.settings.flush_bytes;
+    let (&id, _) = by_keyspace
+        .iter()
+        .filter(|(_, sealed)| everything || sealed.len() >= engine.settings.flush_memtables)
+        .max_by_key(|(_, sealed)| sealed.iter().map(|s| s.bytes).sum::<u64>())?;
+    if !by_keyspace[&id][0].keyspace.options.without_wal {
+        return Some(vec![id]);
+    }
+    let unlogged = by_keyspace.iter().filter(|(_, s)| s[0].keyspace.options.without_wal);
+    Some(unlogged.map(|(&id, _)| id).collect())
+}
+
+fn flush_level(trees: &Trees, member: &Member) -> u8 {
+    let Some(tree) = trees.keyspaces.get(&member.keyspace.id) else { return 0 };
+    if member.memtables.iter().any(|memtable| memtable.range_delete_count() > 0) {
+        return 0;
+    }
+    let range = member
+        .memtables
+        .iter()
+        .map(|memtable| memtable.user_range())
+        .reduce(|a, b| a.union(&b))
+        .unwrap_or_else(KeyRange::all);
+    let view = tree.picker_view(&member.keyspace.limits, SequenceNumber::MAX);
+    member.keyspace.policy.flush_level(&view, &range)
+}
+
+impl FlushJob {
+    /// One bounded step.
+    pub(crate) fn step(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
+        let begin_ns = engine.runtime.now_ns();
+        let stepped = self.step_member(engine);
+        self.busy_ns += engine.runtime.now_ns() - begin_ns;
+        if stepped? == Progress::More {
+            return Ok(Progress::More);
+        }
+        self.current += 1;
+        if self.current < self.members.len() {
+            return Ok(Progress::More);
+        }
+        self.install(engine)?;
+        Ok(Progress::Done)
+    }
+
+    fn step_member(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
+        let member = &mut self.members[self.current];
+        if member.part.is_none() {
+            member.part = Some(Part::begin(engine, spec(engine, member))?);
+        }
+        match &mut member.part {
+            Some(part) => part.step(engine.settings.step_bytes),
+            None => Ok(Progress::Done),
+        }
+    }
+
+    fn install(&mut self, engine: &Arc<Engine>) -> Result<()> {
+        let mut trees = engine.lock_trees();
+        let mut edit = DatabaseEdit::default();
+        let mut flushed = Flushed::new();
+        for member in &self.members {
+            // A keyspace that was dropped meanwhile takes its flush with it.
+            let Some(tree) = trees.keyspaces.get(&member.keyspace.id) else { continue };
+            let Some(part) = &member.part else { continue };
+            let changes = member.changes(&tree.version, part.written())?;
+            edit.keyspaces.push(KeyspaceEdit { keyspace: member.keyspace.id, changes });
+            flushed.insert(member.keyspace.id, member.memtables.clone());
+        }
+        let all: Vec<Arc<Memtable>> = flushed.values().flatten().cloned().collect();
+        let floor = engine.lock_commit().log_floor(&all);
+        let old_floor = trees.log_floor;
+        edit.log_floor = floor.filter(|&floor| floor > old_floor);
+        edit.last_sequence = Some(engine.snapshots.visible());
+        engine.install(&mut trees, edit, &flushed)?;
+        let new_floor = trees.log_floor;
+        let logs = engine.finish_flushed(&all, new_floor);
+        engine.bury_logs(&mut trees, logs);
+        for member in &self.members {
+            self.report(engine, member);
+        }
+        Ok(())
+    }
+
+    fn report(&self, engine: &Engine, member: &Member) {
+        let Some(part) = &member.part else { return };
+        let (counts, written) = (part.counts(), part.written());
+        engine.work_stats.add(member.to_level, |work| {
+            work.count += 1;
+            work.write_bytes += written.bytes();
+            work.busy_ns += self.busy_ns;
+            work.entries_in += counts.entries_in;
+            work.entries_dropped += counts.entries_in - counts.entries_out;
+        });
+        let elapsed_ns = engine.runtime.now_ns() - self.begin_ns;
+        engine.latencies.flush.record(elapsed_ns);
+        engine.events.add(
+            Event::new("flush_finished")
+                .text("keyspace", &member.keyspace.name)
+                .number("memtables", member.memtables.len() as u64)
+                .number("entries_in", counts.entries_in)
+                .number("output_level", member.to_level.into())
+                .number("output_bytes", written.bytes())
+                .numbers("files", written.files.iter().map(|(file, _)| file.0))
+                .number("micros", elapsed_ns / 1000),
+        );
+    }
+
+    /// Gives everything back after a failure: the memtables wait for another try.
+    pub(crate) fn abandon(self, engine: &Arc<Engine>) {
+        let mut state = engine.lock_commit();
+        for member in &self.members {
+            for sealed in &mut state.sealed {
+                if member.memtables.iter().any(|memtable| Arc::ptr_eq(memtable, &sealed.memtable)) {
+                    sealed.is_flushing = false;
+                }
+            }
+        }
+        drop(state);
+        for part in self.members.into_iter().filter_map(|member| member.part) {
+            engine.remove_unused(&part.into_written().created);
+        }
+    }
+}
+
+impl Member {
+    fn changes(&self, version: &Version, written: &Written) -> Result<Vec<Change>> {
+        let mut output = Output { files: written.files.clone(), nodes: Vec::new() };
+        for run in &written.runs {
+            output.nodes.push(OutputNode::tight(super::relocate::record(run)));
+        }
+        // What came meanwhile may stand where the flush meant to go: level 0 is always right.
+        let mut changes = match tree::moves::flush(version, &output, self.to_level) {
+            Ok(changes) => changes,
+            Err(_) if self.to_level > 0 => tree::moves::flush(version, &output, 0)?,
+            Err(error) => return Err(error),
+        };
+        let newest = self.memtables.iter().filter_map(|memtable| memtable.sequence_max()).max();
+        changes.extend(newest.map(|sequence| Change::SetFlushed { sequence }));
+        Ok(changes)
+    }
+}
+
+fn spec(engine: &Arc<Engine>, member: &Member) -> PartSpec {
+    let unlimited = Cut { table_bytes_max: u64::MAX, overlap_bytes_max: None };
+    let bytes = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
+    PartSpec {
+        keyspace: member.keyspace.clone(),
+        cause: Cause::Flush,
+        memtables: member.memtables.clone(),
+        slices: Vec::new(),
+        range: KeyRange::all(),
+        snapshots: engine.snapshots.list(),
+        older: OlderData::everywhere(),
+        options: engine.settings.table_options(&member.keyspace, member.to_level, false),
+        hint: FileHint {
+            bytes_max: Some(bytes),
+            group: None,
+            lifetime: Some(member.to_level),
+            background: true,
+        },
+        rule: OutputRule::Cut {
+            cutter: Cutter::new(&Version::empty(1), 0, unlimited),
+            one_file: false,
+        },
+    }
+}
+
+impl Engine {
+    /// The memtables are in the tree: the log below `floor` and their memory are free.
+    fn finish_flushed(&self, flushed: &[Arc<Memtable>], floor: FileId) -> Vec<FileId> {
+        let mut state = self.lock_commit();
+        let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
+        state.sealed.retain(|sealed| !is_flushed(&sealed.memtable));
+        if state.sealed.is_empty() {
+            state.flush_requested = false;
+        }
+        let dead: Vec<FileId> = state.logs.iter().copied().filter(|&log| log < floor).collect();
+        state.logs.retain(|&log| log >= floor);
+        state.replaced.retain(|(file, _)| *file >= floor);
+        self.admission.update(|pressure| pressure.sealed_bytes = state.sealed_bytes());
+        dead
+    }
+}

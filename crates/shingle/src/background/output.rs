@@ -1,0 +1,231 @@
+//! Where a rewrite's entries go: runs in table files, cut where the move says.
+//!
+//! Invariants: cuts stand between user keys; output runs tile the rewritten key range, so that range
+//! tombstones are cut at the same places and none is lost; every file made here is listed until the
+//! edit that refers to it is durable, so that a failure removes it.
+
+use super::reduce::Sink;
+use crate::engine::Engine;
+use base::key::user_key;
+use base::{Cause, FileId, Key, KeyRange, Result};
+use media::{FileHint, FileName};
+use std::sync::Arc;
+use table::range_delete::RangeDeletes;
+use table::{RunSummary, TableOptions, TablePlace, TableWriter};
+use tree::NodeId;
+use tree::moves::Cutter;
+
+/// Where a rewrite's output is cut.
+pub(crate) enum OutputRule {
+    /// At table sizes and overlaps. `one_file`: all runs in one file, one after another.
+    Cut { cutter: Cutter, one_file: bool },
+    /// At the ranges of the nodes below; each run goes to the end of its node's file.
+    Children(Vec<ChildTarget>),
+}
+
+/// A node below that receives a run.
+#[derive(Clone, Debug)]
+pub(crate) struct ChildTarget {
+    pub node: Option<NodeId>,
+    pub range: KeyRange,
+    /// Its file and the bytes in it that the manifest vouches for; `None`: a new file.
+    pub file: Option<(FileId, u64)>,
+}
+
+/// A run that was written, and the node below that it is for.
+#[derive(Clone, Debug)]
+pub(crate) struct WrittenRun {
+    pub child: Option<NodeId>,
+    pub file: FileId,
+    pub summary: RunSummary,
+}
+
+/// What a part of a rewrite wrote.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Written {
+    /// In key order.
+    pub runs: Vec<WrittenRun>,
+    /// Files that exist now, or grew, and their bytes.
+    pub files: Vec<(FileId, u64)>,
+    /// Files that did not exist before.
+    pub created: Vec<FileId>,
+}
+
+impl Written {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.summary.bytes).sum()
+    }
+}
+
+/// Writes the kept entries of one part.
+pub(crate) struct OutputWriter {
+    engine: Arc<Engine>,
+    cause: Cause,
+    options: TableOptions,
+    hint: FileHint,
+    rule: OutputRule,
+    range_deletes: RangeDeletes,
+    /// Keys from here on are not yet in a finished run.
+    begin: Key,
+    end: Option<Key>,
+    child: usize,
+    file: Option<(FileId, TableWriter)>,
+    in_run: bool,
+    last_key: Vec<u8>,
+    pub written: Written,
+}
+
+impl OutputWriter {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        cause: Cause,
+        options: TableOptions,
+        hint: FileHint,
+        rule: OutputRule,
+        range: &KeyRange,
+        range_deletes: RangeDeletes,
+    ) -> OutputWriter {
+        OutputWriter {
+            engine,
+            cause,
+            options,
+            hint,
+            rule,
+            range_deletes: range_deletes.clip(range),
+            begin: range.start.clone(),
+            end: range.end.clone(),
+            child: 0,
+            file: None,
+            in_run: false,
+            last_key: Vec::new(),
+            written: Written::default(),
+        }
+    }
+
+    /// Ends the current run before `key` if the rule says so.
+    fn cut_before(&mut self, key: &[u8]) -> Result<()> {
+        match &mut self.rule {
+            OutputRule::Cut { cutter, .. } => {
+                let run_bytes = match &self.file {
+                    Some((_, writer)) if self.in_run => writer.run_bytes(),
+                    _ => 0,
+                };
+                if cutter.ends_before(key, run_bytes) {
+                    self.finish_run(Some(key.into()))?;
+                }
+            }
+            OutputRule::Children(children) => {
+                let passes = |child: &ChildTarget| !child.range.is_before_end(key);
+                while children.get(self.child).is_some_and(passes) {
+                    let end = children[self.child].range.end.clone();
+                    self.finish_run(end)?;
+                    return self.next_child(key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next_child(&mut self, key: &[u8]) -> Result<()> {
+        self.child += 1;
+        self.cut_before(key)
+    }
+
+    fn begin_run(&mut self) -> Result<()> {
+        if self.file.is_none() {
+            self.file = Some(self.open_file()?);
+        }
+        if let Some((_, writer)) = &mut self.file {
+            writer.begin_run(self.engine.new_run(), &self.options)?;
+            self.in_run = true;
+        }
+        Ok(())
+    }
+
+    fn open_file(&mut self) -> Result<(FileId, TableWriter)> {
+        let store = &self.engine.store;
+        let database = self.engine.database;
+        if let OutputRule::Children(children) = &self.rule
+            && let Some((file, bytes)) = children.get(self.child).and_then(|child| child.file)
+        {
+            let append = store.extend(FileName::table(file), bytes, &self.hint)?;
+            let place = TablePlace { database, file };
+            return Ok((file, TableWriter::extend(append, place, self.cause)?));
+        }
+        let file = self.engine.new_file();
+        let append = store.create(FileName::table(file), &self.hint)?;
+        self.written.created.push(file);
+        let place = TablePlace { database, file };
+        Ok((file, TableWriter::create(append, place, self.cause)?))
+    }
+
+    /// Ends the current run at `end`; its range tombstones are those up to there. Without entries
+    /// and tombstones there is no run.
+    fn finish_run(&mut self, end: Option<Key>) -> Result<()> {
+        let range = KeyRange { start: self.begin.clone(), end: end.clone() };
+        let deletes = self.range_deletes.clip(&range);
+        self.begin = end.unwrap_or_else(|| Key::from([]));
+        if !self.in_run {
+            if deletes.is_empty() {
+                return Ok(());
+            }
+            self.begin_run()?;
+        }
+        let Some((file, mut writer)) = self.file.take() else { return Ok(()) };
+        for fragment in deletes.fragments() {
+            for &sequence in &fragment.sequences {
+                writer.add_range_delete(&fragment.start, &fragment.end, sequence)?;
+            }
+        }
+        let summary = writer.finish_run()?;
+        self.in_run = false;
+        let child = match &self.rule {
+            OutputRule::Children(children) => children.get(self.child).and_then(|c| c.node),
+            OutputRule::Cut { .. } => None,
+        };
+        self.written.runs.push(WrittenRun { child, file, summary });
+        if matches!(self.rule, OutputRule::Cut { one_file: true, .. }) {
+            self.file = Some((file, writer));
+            return Ok(());
+        }
+        self.written.files.push((file, writer.finish()?));
+        Ok(())
+    }
+
+    /// Ends the last run. Everything written is durable afterwards.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        loop {
+            let child_end = match &self.rule {
+                OutputRule::Children(children) if self.child + 1 < children.len() => {
+                    children[self.child].range.end.clone()
+                }
+                _ => break,
+            };
+            self.finish_run(child_end)?;
+            self.child += 1;
+        }
+        self.finish_run(self.end.clone())?;
+        if let Some((file, writer)) = self.file.take() {
+            self.written.files.push((file, writer.finish()?));
+        }
+        Ok(())
+    }
+}
+
+impl Sink for OutputWriter {
+    fn entry(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        let key = user_key(internal_key);
+        if self.last_key != key {
+            self.cut_before(key)?;
+            self.last_key.clear();
+            self.last_key.extend_from_slice(key);
+        }
+        if !self.in_run {
+            self.begin_run()?;
+        }
+        match &mut self.file {
+            Some((_, writer)) => writer.add(internal_key, value),
+            None => Ok(()),
+        }
+    }
+}

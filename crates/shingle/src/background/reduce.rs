@@ -1,0 +1,242 @@
+//! The merge loop's rule: which entries of a merged stream are still needed.
+//!
+//! Entries arrive in internal-key order, newest version of a key first. The live snapshots cut the
+//! sequence numbers into *stripes*; of each key, a stripe needs only its newest version.
+//!
+//! Invariants:
+//! - Whatever a snapshot, or a reader that comes later, saw before, it sees after.
+//! - A tombstone goes only from the oldest stripe, and only when no older version of its key can
+//!   exist outside the inputs ([`OlderData`]).
+//! - Operands are combined only within a stripe, and only down to a value, a tombstone, or the
+//!   certain end of the key's history.
+
+use crate::merge_operator::MergeOperator;
+use base::key::{
+    EntryKind, SEQUENCE_MAX, SequenceNumber, push_internal_key, split_internal_key,
+    trailer_kind, trailer_sequence,
+};
+use base::{Error, Result};
+use std::sync::Arc;
+use table::iter::EntryIter;
+use table::range_delete::RangeDeletes;
+use tree::older::OlderData;
+
+/// Where the entries that are kept go.
+pub(crate) trait Sink {
+    /// Takes the next entry, in internal-key order.
+    fn entry(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()>;
+}
+
+/// What was kept and what was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub entries_in: u64,
+    pub entries_out: u64,
+    pub bytes_in: u64,
+}
+
+/// Applies the rule to one merged stream.
+pub(crate) struct Reducer {
+    /// Ascending.
+    snapshots: Vec<SequenceNumber>,
+    range_deletes: RangeDeletes,
+    operator: Option<Arc<dyn MergeOperator>>,
+    older: OlderData,
+    user_key: Vec<u8>,
+    has_key: bool,
+    /// The stripe of the current key whose newest version was seen.
+    settled: Option<usize>,
+    operands: Vec<Vec<u8>>,
+    scratch: Vec<u8>,
+    counts: Counts,
+}
+
+impl Reducer {
+    pub(crate) fn new(
+        snapshots: Vec<SequenceNumber>,
+        range_deletes: RangeDeletes,
+        operator: Option<Arc<dyn MergeOperator>>,
+        older: OlderData,
+    ) -> Reducer {
+        debug_assert!(snapshots.is_sorted());
+        Reducer {
+            snapshots,
+            range_deletes,
+            operator,
+            older,
+            user_key: Vec::new(),
+            has_key: false,
+            settled: None,
+            operands: Vec::new(),
+            scratch: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Handles the entry that `input` stands on, with the operands below it, and moves past them.
+    pub(crate) fn step(&mut self, input: &mut impl EntryIter, sink: &mut impl Sink) -> Result<()> {
+        let (user_key, trailer) = split(input.key())?;
+        let (sequence, kind) = (trailer_sequence(trailer), kind_of(trailer)?);
+        if !self.has_key || self.user_key != user_key {
+            self.user_key.clear();
+            self.user_key.extend_from_slice(user_key);
+            self.has_key = true;
+            self.settled = None;
+        }
+        self.count_in(input);
+        let stripe = self.stripe(sequence);
+        if self.settled == Some(stripe) || self.is_range_deleted(sequence, stripe) {
+            return input.next();
+        }
+        match kind {
+            EntryKind::Merge if self.operator.is_some() => {
+                return self.combine(input, sink, sequence, stripe);
+            }
+            EntryKind::Merge => {}
+            EntryKind::Delete => {
+                self.settled = Some(stripe);
+                if stripe == 0 && !self.older.may_hold(&self.user_key) {
+                    return input.next();
+                }
+            }
+            EntryKind::Put | EntryKind::Pointer => self.settled = Some(stripe),
+            EntryKind::DeleteRange => return Err(unexpected("a range tombstone among entries")),
+        }
+        self.counts.entries_out += 1;
+        sink.entry(input.key(), input.value())?;
+        input.next()
+    }
+
+    fn count_in(&mut self, input: &impl EntryIter) {
+        self.counts.entries_in += 1;
+        self.counts.bytes_in += (input.key().len() + input.value().len()) as u64;
+    }
+
+    /// How many snapshots do not see `sequence`: equal numbers mean that no snapshot lies between.
+    fn stripe(&self, sequence: SequenceNumber) -> usize {
+        if self.snapshots.is_empty() {
+            return 0;
+        }
+        self.snapshots.partition_point(|&snapshot| snapshot < sequence)
+    }
+
+    /// A range tombstone of the same stripe hides this version of the current key.
+    fn is_range_deleted(&self, sequence: SequenceNumber, stripe: usize) -> bool {
+        if self.range_deletes.is_empty() {
+            return false;
+        }
+        let newest = self.snapshots.get(stripe).copied().unwrap_or(SEQUENCE_MAX);
+        self.range_deletes.covering(&self.user_key, newest).is_some_and(|s| s > sequence)
+    }
+
+    /// Combines the operand that `input` stands on with those below it in the stripe.
+    fn combine(
+        &mut self,
+        input: &mut impl EntryIter,
+        sink: &mut impl Sink,
+        newest: SequenceNumber,
+        stripe: usize,
+    ) -> Result<()> {
+        self.operands.clear();
+        let mut sequences = vec![];
+        let mut base_value = None;
+        let mut base_found = false;
+        loop {
+            let (_, trailer) = split(input.key())?;
+            let (sequence, kind) = (trailer_sequence(trailer), kind_of(trailer)?);
+            if sequence != newest {
+                self.count_in(input);
+            }
+            base_found = match kind {
+                _ if self.is_range_deleted(sequence, stripe) => true,
+                EntryKind::Merge => {
+                    self.operands.push(input.value().to_vec());
+                    sequences.push(sequence);
+                    false
+                }
+                EntryKind::Put => {
+                    base_value = Some(input.value().to_vec());
+                    true
+                }
+                EntryKind::Delete => true,
+                EntryKind::Pointer | EntryKind::DeleteRange => {
+                    return Err(unexpected("an operand above a value pointer or range tombstone"));
+                }
+            };
+            input.next()?;
+            if base_found || !self.is_same_stripe(input, stripe)? {
+                break;
+            }
+        }
+        let history_ends = base_found || self.history_ends(input, stripe)?;
+        self.settled = Some(stripe);
+        if !history_ends {
+            return self.pass_operands(sink, &sequences);
+        }
+        self.emit_combined(sink, newest, stripe, base_value.as_deref())
+    }
+
+    fn is_same_stripe(&self, input: &impl EntryIter, stripe: usize) -> Result<bool> {
+        if !input.valid() {
+            return Ok(false);
+        }
+        let (user_key, trailer) = split(input.key())?;
+        Ok(user_key == self.user_key && self.stripe(trailer_sequence(trailer)) == stripe)
+    }
+
+    /// Below the operands there is certainly nothing, in the inputs or outside.
+    fn history_ends(&mut self, input: &impl EntryIter, stripe: usize) -> Result<bool> {
+        let more = input.valid() && split(input.key())?.0 == self.user_key;
+        Ok(!more && stripe == 0 && !self.older.may_hold(&self.user_key))
+    }
+
+    fn pass_operands(
+        &mut self,
+        sink: &mut impl Sink,
+        sequences: &[SequenceNumber],
+    ) -> Result<()> {
+        for (operand, &sequence) in self.operands.iter().zip(sequences) {
+            self.scratch.clear();
+            push_internal_key(&mut self.scratch, &self.user_key, sequence, EntryKind::Merge);
+            self.counts.entries_out += 1;
+            sink.entry(&self.scratch, operand)?;
+        }
+        Ok(())
+    }
+
+    fn emit_combined(
+        &mut self,
+        sink: &mut impl Sink,
+        sequence: SequenceNumber,
+        stripe: usize,
+        base_value: Option<&[u8]>,
+    ) -> Result<()> {
+        let Some(operator) = &self.operator else { return Ok(()) };
+        let oldest_first: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
+        let value = operator.merge(&self.user_key, base_value, &oldest_first)?;
+        let kind = if value.is_some() { EntryKind::Put } else { EntryKind::Delete };
+        if value.is_none() && stripe == 0 && !self.older.may_hold(&self.user_key) {
+            return Ok(());
+        }
+        self.scratch.clear();
+        push_internal_key(&mut self.scratch, &self.user_key, sequence, kind);
+        self.counts.entries_out += 1;
+        sink.entry(&self.scratch, value.as_deref().unwrap_or_default())
+    }
+}
+
+fn split(internal: &[u8]) -> Result<(&[u8], u64)> {
+    split_internal_key(internal).ok_or_else(|| unexpected("an internal key without its trailer"))
+}
+
+fn kind_of(trailer: u64) -> Result<EntryKind> {
+    trailer_kind(trailer).ok_or_else(|| unexpected("an entry of unknown kind"))
+}
+
+fn unexpected(what: &str) -> Error {
+    Error::new(base::ErrorKind::Corruption, format!("found {what} while merging runs"))
+}

@@ -1,0 +1,453 @@
+//! Moves of the tree: a plan becomes an edit, with a rewrite in between where the move needs one.
+//!
+//! Nothing here knows which policy made the plan.
+
+use super::events::Event;
+use super::output::{ChildTarget, OutputRule, Written, WrittenRun};
+use super::rewrite::{Part, PartSpec, Progress};
+use crate::engine::Engine;
+use crate::keyspace::KeyspaceState;
+use crate::trees::{Flushed, Trees};
+use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result};
+use media::{FileHint, FileName};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
+use tree::moves::{Cutter, OlderData, Output, OutputNode, Proportional};
+use tree::policy::WorkId;
+use tree::{Cut, Input, Move, NodeId, Plan, Slice, Version};
+
+/// A move under way, shared by its parts.
+pub(crate) struct Relocation {
+    keyspace: Arc<KeyspaceState>,
+    plan: Plan,
+    work: WorkId,
+    /// The input slices stay readable until the end, whatever the tree does meanwhile.
+    version: Arc<Version>,
+    to_level: u8,
+    read_bytes_upper: u64,
+    read_bytes_lower: u64,
+    /// In key order; a part leaves its output here.
+    outputs: Mutex<Vec<Written>>,
+    remaining: AtomicUsize,
+    failed: AtomicBool,
+    begin_ns: u64,
+    busy_ns: AtomicU64,
+    entries_in: AtomicU64,
+    entries_out: AtomicU64,
+}
+
+/// One part of a move, for one worker at a time.
+pub(crate) struct RelocationPart {
+    shared: Arc<Relocation>,
+    index: usize,
+    spec: Option<PartSpec>,
+    part: Option<Part>,
+}
+
+/// Begins `plan`, which was picked from the current version of `id`. Moves that are an edit alone
+/// are done when this returns, and have no parts.
+pub(crate) fn begin(
+    engine: &Arc<Engine>,
+    trees: &mut Trees,
+    id: KeyspaceId,
+    plan: Plan,
+) -> Result<Vec<RelocationPart>> {
+    let tree = trees.tree(id)?;
+    let version = tree.version.clone();
+    let changes = edit_only(&version, &plan)?;
+    if let Some(changes) = changes {
+        let moved_bytes = input_bytes(&version, &plan);
+        let to_level = plan.action.inputs().1;
+        install(engine, trees, id, changes, &plan)?;
+        engine.work_stats.add(to_level, |work| {
+            work.count += 1;
+            work.moved_bytes += moved_bytes;
+        });
+        engine.events.add(
+            Event::new("trivial_move")
+                .text("reason", &format!("{:?}", plan.reason))
+                .number("output_level", to_level.into())
+                .number("moved_bytes", moved_bytes),
+        );
+        return Ok(Vec::new());
+    }
+    let work = tree.busy.begin(&version, &plan);
+    let keyspace = tree.keyspace.clone();
+    match parts(engine, keyspace, version, plan, work) {
+        Ok(parts) => Ok(parts),
+        Err(error) => {
+            trees.tree(id)?.busy.end(work);
+            Err(error)
+        }
+    }
+}
+
+/// The edit of a move that needs no bytes.
+fn edit_only(version: &Version, plan: &Plan) -> Result<Option<Vec<Change>>> {
+    Ok(Some(match &plan.action {
+        Move::Push { input, to_level } => {
+            tree::moves::push(version, input, *to_level, &Proportional)?
+        }
+        Move::Balance { level, from, to, range } => {
+            tree::moves::balance(version, *level, *from, *to, range)?
+        }
+        Move::Drop { inputs } => tree::moves::drop_slices(version, inputs)?,
+        Move::Append { .. } | Move::Merge { .. } | Move::Divide { .. } => return Ok(None),
+    }))
+}
+
+fn install(
+    engine: &Engine,
+    trees: &mut Trees,
+    id: KeyspaceId,
+    mut changes: Vec<Change>,
+    plan: &Plan,
+) -> Result<()> {
+    let cursors = plan.cursors.iter();
+    changes.extend(cursors.map(|(level, key)| Change::SetCursor { level: *level, key: key.clone() }));
+    let edit = DatabaseEdit {
+        keyspaces: vec![KeyspaceEdit { keyspace: id, changes }],
+        ..DatabaseEdit::default()
+    };
+    engine.install(trees, edit, &Flushed::new())
+}
+
+fn input_slices(version: &Version, inputs: &[Input]) -> Vec<(u8, Slice)> {
+    let mut slices = Vec::new();
+    for input in inputs {
+        let Some(node) = version.node(input.level, input.node) else { continue };
+        let taken = node.slices.iter().filter(|slice| input.runs.contains(&slice.run.id));
+        slices.extend(taken.map(|slice| (input.level, slice.clone())));
+    }
+    slices
+}
+
+fn input_bytes(version: &Version, plan: &Plan) -> u64 {
+    let (inputs, _) = plan.action.inputs();
+    input_slices(version, &inputs).iter().map(|(_, slice)| slice.bytes).sum()
+}
+
+/// Cuts a rewriting move into parts.
+fn parts(
+    engine: &Arc<Engine>,
+    keyspace: Arc<KeyspaceState>,
+    version: Arc<Version>,
+    plan: Plan,
+    work: WorkId,
+) -> Result<Vec<RelocationPart>> {
+    let (inputs, to_level) = plan.action.inputs();
+    let slices = input_slices(&version, &inputs);
+    let bytes_of = |lower: bool| {
+        let of_level = slices.iter().filter(|(level, _)| (*level == to_level) == lower);
+        of_level.map(|(_, slice)| slice.bytes).sum::<u64>()
+    };
+    let hull = slices
+        .iter()
+        .map(|(_, slice)| slice.range.clone())
+        .reduce(|a, b| a.union(&b))
+        .unwrap_or_else(KeyRange::all);
+    let (read_bytes_upper, read_bytes_lower) = (bytes_of(false), bytes_of(true));
+    let ranges = match &plan.action {
+        Move::Merge { parallel_max, one_file: false, cut, .. } => {
+            let total = read_bytes_upper + read_bytes_lower;
+            let worthwhile = (total / (2 * cut.table_bytes_max.max(1))).max(1);
+            let count = u64::from(*parallel_max).min(worthwhile) as usize;
+            split_range(engine, &hull, &slices, count)?
+        }
+        _ => vec![hull],
+    };
+    let shared = Arc::new(Relocation {
+        keyspace: keyspace.clone(),
+        work,
+        version: version.clone(),
+        to_level,
+        read_bytes_upper,
+        read_bytes_lower,
+        outputs: Mutex::new(vec![Written::default(); ranges.len()]),
+        remaining: AtomicUsize::new(ranges.len()),
+        failed: AtomicBool::new(false),
+        begin_ns: engine.runtime.now_ns(),
+        busy_ns: AtomicU64::new(0),
+        entries_in: AtomicU64::new(0),
+        entries_out: AtomicU64::new(0),
+        plan,
+    });
+    let is_last = is_last_level(&version, to_level);
+    let plain: Vec<Slice> = slices.into_iter().map(|(_, slice)| slice).collect();
+    let mut parts = Vec::new();
+    for (index, range) in ranges.into_iter().enumerate() {
+        let spec = PartSpec {
+            keyspace: keyspace.clone(),
+            cause: Cause::Compaction(to_level),
+            memtables: Vec::new(),
+            slices: plain.clone(),
+            snapshots: engine.snapshots.list(),
+            older: OlderData::new(&version, &inputs, to_level),
+            options: engine.settings.table_options(&keyspace, to_level, is_last),
+            hint: hint(&shared.plan, to_level, shared.work),
+            rule: rule(&version, &shared.plan, read_bytes_upper + read_bytes_lower)?,
+            range,
+        };
+        parts.push(RelocationPart { shared: shared.clone(), index, spec: Some(spec), part: None });
+    }
+    Ok(parts)
+}
+
+fn is_last_level(version: &Version, level: u8) -> bool {
+    version.levels.iter().skip(usize::from(level) + 1).all(|level| level.nodes.is_empty())
+}
+
+/// Ranges of about equal work, cut at block boundaries of the inputs.
+fn split_range(
+    engine: &Engine,
+    hull: &KeyRange,
+    slices: &[(u8, Slice)],
+    count: usize,
+) -> Result<Vec<KeyRange>> {
+    if count < 2 {
+        return Ok(vec![hull.clone()]);
+    }
+    // The biggest slices know best where the bytes are.
+    let mut points = Vec::new();
+    let mut biggest: Vec<&Slice> = slices.iter().map(|(_, slice)| slice).collect();
+    biggest.sort_by_key(|slice| std::cmp::Reverse(slice.bytes));
+    for slice in biggest.iter().take(64) {
+        let run = engine.runs.handle(&slice.run);
+        points.extend(run.run()?.split_points(&slice.range.intersect(hull), 8)?);
+    }
+    points.sort();
+    points.dedup();
+    let mut ranges = Vec::new();
+    let mut start = hull.start.clone();
+    for part in 1..count {
+        let Some(point) = points.get(points.len() * part / count) else { break };
+        if *point > start && hull.is_before_end(point) {
+            ranges.push(KeyRange { start, end: Some(point.clone()) });
+            start = point.clone();
+        }
+    }
+    ranges.push(KeyRange { start, end: hull.end.clone() });
+    Ok(ranges)
+}
+
+fn hint(plan: &Plan, to_level: u8, work: WorkId) -> FileHint {
+    let (bytes_max, group) = match &plan.action {
+        Move::Merge { one_file: true, .. } => (Some(plan.write_bytes), Some(work.number())),
+        Move::Merge { cut, .. } => (Some(cut.table_bytes_max), None),
+        _ => (None, None),
+    };
+    FileHint { bytes_max, group, lifetime: Some(to_level), background: true }
+}
+
+fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> {
+    Ok(match &plan.action {
+        Move::Merge { cut, one_file, to_level, .. } => OutputRule::Cut {
+            cutter: Cutter::new(version, *to_level, *cut),
+            one_file: *one_file,
+        },
+        Move::Divide { input, parts } => {
+            let table_bytes_max = total_bytes / u64::from((*parts).max(1)) + 1;
+            let cut = Cut { table_bytes_max, overlap_bytes_max: None };
+            OutputRule::Cut { cutter: Cutter::new(version, input.level, cut), one_file: false }
+        }
+        Move::Append { input, to_level } => {
+            let children = tree::moves::children(version, input, *to_level)?;
+            let targets = children.into_iter().map(|child| ChildTarget {
+                file: child.node.and_then(|node| appendable_file(version, *to_level, node)),
+                node: child.node,
+                range: child.range,
+            });
+            OutputRule::Children(targets.collect())
+        }
+        Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => {
+            return Err(Error::invalid("the move needs no rewrite"));
+        }
+    })
+}
+
+/// The file that a node's next segment goes to: that of its newest slice.
+fn appendable_file(version: &Version, level: u8, node: NodeId) -> Option<(FileId, u64)> {
+    let slice = version.node(level, node)?.slices.first()?;
+    // A file is appended to only by the one node that it belongs to.
+    let is_shared = version
+        .slices()
+        .filter(|other| other.run.file.id == slice.run.file.id)
+        .any(|other| !version.node(level, node).is_some_and(|n| {
+            n.slices.iter().any(|own| own.run.id == other.run.id)
+        }));
+    (!is_shared).then(|| (slice.run.file.id, slice.run.file.bytes()))
+}
+
+/// The manifest's record of a run that was written.
+pub(crate) fn record(run: &WrittenRun) -> RunRecord {
+    let summary = &run.summary;
+    RunRecord {
+        id: summary.run,
+        file: run.file,
+        offset: summary.offset,
+        bytes: summary.bytes,
+        range: summary.range.clone(),
+        entries: summary.entries,
+        deletes: summary.deletes,
+        range_deletes: summary.range_deletes,
+        sequence_min: summary.sequence_min,
+        sequence_max: summary.sequence_max,
+    }
+}
+
+impl RelocationPart {
+    /// One bounded step; the step that ends the last part installs the edit.
+    pub(crate) fn step(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
+        if self.shared.failed.load(Ordering::Acquire) {
+            return Err(Error::new(base::ErrorKind::Cancelled, "another part of the move failed"));
+        }
+        let begin_ns = engine.runtime.now_ns();
+        let stepped = self.step_part(engine);
+        let busy_ns = engine.runtime.now_ns() - begin_ns;
+        self.shared.busy_ns.fetch_add(busy_ns, Ordering::Relaxed);
+        if stepped? == Progress::More {
+            return Ok(Progress::More);
+        }
+        self.finish_part();
+        if self.shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.install(engine)?;
+        }
+        Ok(Progress::Done)
+    }
+
+    fn step_part(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
+        if let Some(spec) = self.spec.take() {
+            self.part = Some(Part::begin(engine, spec)?);
+        }
+        match &mut self.part {
+            Some(part) => part.step(engine.settings.step_bytes),
+            None => Ok(Progress::Done),
+        }
+    }
+
+    fn finish_part(&mut self) {
+        let Some(part) = self.part.take() else { return };
+        let counts = part.counts();
+        self.shared.entries_in.fetch_add(counts.entries_in, Ordering::Relaxed);
+        self.shared.entries_out.fetch_add(counts.entries_out, Ordering::Relaxed);
+        let mut outputs = self.shared.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        outputs[self.index] = part.into_written();
+    }
+
+    /// Gives everything back after a failure. The last part to go ends the move.
+    pub(crate) fn abandon(mut self, engine: &Arc<Engine>) {
+        let shared = self.shared.clone();
+        shared.failed.store(true, Ordering::Release);
+        let finished = self.part.is_none() && self.spec.is_none();
+        if let Some(part) = self.part.take() {
+            engine.remove_unused(&part.into_written().created);
+        }
+        let last = finished || shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last {
+            let outputs = std::mem::take(
+                &mut *shared.outputs.lock().unwrap_or_else(PoisonError::into_inner),
+            );
+            for written in outputs {
+                engine.remove_unused(&written.created);
+            }
+            shared.end(engine);
+        }
+    }
+}
+
+impl Relocation {
+    fn end(&self, engine: &Engine) {
+        if let Ok(tree) = engine.lock_trees().tree(self.keyspace.id) {
+            tree.busy.end(self.work);
+        }
+    }
+
+    /// Makes the move's edit against the version of now.
+    fn install(&self, engine: &Arc<Engine>) -> Result<()> {
+        let outputs =
+            self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let runs: Vec<&WrittenRun> = outputs.iter().flat_map(|written| &written.runs).collect();
+        let files: Vec<(FileId, u64)> =
+            outputs.iter().flat_map(|written| written.files.iter().copied()).collect();
+        let mut trees = engine.lock_trees();
+        let tree = trees.tree(self.keyspace.id)?;
+        let changes = self.changes(&tree.version, &runs, &files)?;
+        install(engine, &mut trees, self.keyspace.id, changes, &self.plan)?;
+        trees.tree(self.keyspace.id)?.busy.end(self.work);
+        drop(trees);
+        self.report(engine, &runs);
+        Ok(())
+    }
+
+    fn changes(
+        &self,
+        version: &Version,
+        runs: &[&WrittenRun],
+        files: &[(FileId, u64)],
+    ) -> Result<Vec<Change>> {
+        let records = || runs.iter().map(|run| record(run));
+        let output = |nodes| Output { files: files.to_vec(), nodes };
+        match &self.plan.action {
+            Move::Merge { inputs, to_level, .. } => {
+                let nodes = records().map(OutputNode::tight).collect();
+                tree::moves::merge(version, inputs, *to_level, &output(nodes), &Proportional)
+            }
+            Move::Divide { input, .. } => {
+                let range = version
+                    .node(input.level, input.node)
+                    .map_or_else(KeyRange::all, |node| node.range.clone());
+                let nodes = tree::moves::tile(&range, records().collect());
+                tree::moves::divide(version, input, &output(nodes), &Proportional)
+            }
+            Move::Append { input, to_level } => {
+                let runs: Vec<(Option<NodeId>, RunRecord)> =
+                    runs.iter().map(|run| (run.child, record(run))).collect();
+                tree::moves::append(version, input, *to_level, files, &runs)
+            }
+            Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => Ok(Vec::new()),
+        }
+    }
+
+    fn report(&self, engine: &Engine, runs: &[&WrittenRun]) {
+        let written: u64 = runs.iter().map(|run| run.summary.bytes).sum();
+        let (entries_in, entries_out) =
+            (self.entries_in.load(Ordering::Relaxed), self.entries_out.load(Ordering::Relaxed));
+        engine.work_stats.add(self.to_level, |work| {
+            work.count += 1;
+            work.read_bytes_upper += self.read_bytes_upper;
+            work.read_bytes_lower += self.read_bytes_lower;
+            work.write_bytes += written;
+            work.predicted_write_bytes += self.plan.write_bytes;
+            work.busy_ns += self.busy_ns.load(Ordering::Relaxed);
+            work.entries_in += entries_in;
+            work.entries_dropped += entries_in.saturating_sub(entries_out);
+        });
+        let elapsed_ns = engine.runtime.now_ns() - self.begin_ns;
+        engine.latencies.compaction.record(elapsed_ns);
+        let files = self.version.levels.iter().map(|level| level.nodes.len() as u64);
+        engine.events.add(
+            Event::new("compaction_finished")
+                .text("keyspace", &self.keyspace.name)
+                .text("reason", &format!("{:?}", self.plan.reason))
+                .number("output_level", self.to_level.into())
+                .number("read_bytes", self.read_bytes_upper + self.read_bytes_lower)
+                .number("predicted_write_bytes", self.plan.write_bytes)
+                .number("total_output_size", written)
+                .number("num_input_records", entries_in)
+                .number("num_output_records", entries_out)
+                .number("compaction_time_micros", elapsed_ns / 1000)
+                .numbers("lsm_state", files),
+        );
+    }
+}
+
+impl Engine {
+    /// Removes files that no edit ever referred to.
+    pub(crate) fn remove_unused(&self, files: &[FileId]) {
+        for &file in files {
+            // What cannot be removed now goes at the next opening.
+            let _ = self.store.remove(FileName::table(file));
+        }
+    }
+}

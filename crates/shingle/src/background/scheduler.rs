@@ -1,0 +1,276 @@
+//! The scheduler: what the next background step is.
+//!
+//! Flushes go before moves, moves of the most urgent keyspace first; removals of dead files fill the
+//! gaps. At most as many moves run at a time as there are workers. A failure that leaves everything
+//! as it was (a full medium, a failed read) is tried again after a while; others poison.
+
+use super::flush::FlushJob;
+use super::relocate::RelocationPart;
+use super::rewrite::Progress;
+use super::{clean, flush, relocate};
+use crate::engine::Engine;
+use base::env::{Event, Worker};
+use base::{Error, ErrorKind, KeyRange, KeyspaceId, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tree::Plan;
+use tree::policy::Observed;
+
+/// After a failure, background work waits this long, doubled each time in a row...
+const RETRY_NS_MIN: u64 = 10_000_000;
+/// ... up to this.
+const RETRY_NS_MAX: u64 = 2_000_000_000;
+
+enum Job {
+    Flush(FlushJob),
+    Part(RelocationPart),
+}
+
+/// A key range that the user wants compacted.
+#[derive(Clone, Debug)]
+pub(crate) struct Manual {
+    pub keyspace: KeyspaceId,
+    pub range: KeyRange,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: Vec<Job>,
+    /// Jobs that a worker has in hand.
+    running: usize,
+    manual: Vec<Manual>,
+    paused: bool,
+    failures: u32,
+    last_error: Option<Error>,
+}
+
+/// The queue of one database.
+pub(crate) struct Scheduler {
+    queue: Mutex<Queue>,
+    jobs_max: usize,
+    retry: Event,
+}
+
+impl Scheduler {
+    pub(crate) fn new(workers: usize) -> Scheduler {
+        Scheduler { queue: Mutex::default(), jobs_max: workers.max(1) + 1, retry: Event::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add_manual(&self, manual: Manual) {
+        self.lock().manual.push(manual);
+    }
+
+    /// No job is under way or waits, and no range waits to be compacted.
+    pub(crate) fn is_idle(&self) -> bool {
+        let queue = self.lock();
+        queue.jobs.is_empty() && queue.running == 0 && queue.manual.is_empty()
+    }
+
+    /// The failure that background work last met, while it keeps failing.
+    pub(crate) fn last_error(&self) -> Option<Error> {
+        self.lock().last_error.clone()
+    }
+
+    /// Stops handing out steps; jobs under way stay as they are.
+    pub(crate) fn pause(&self, yes: bool) {
+        self.lock().paused = yes;
+    }
+
+    /// Ends a wait for a retry.
+    pub(crate) fn release(&self) {
+        self.retry.signal();
+    }
+
+    fn take(&self) -> Option<Job> {
+        let mut queue = self.lock();
+        if queue.paused {
+            return None;
+        }
+        let flush = queue.jobs.iter().position(|job| matches!(job, Job::Flush(_)));
+        let index = flush.unwrap_or(0);
+        if index >= queue.jobs.len() {
+            return None;
+        }
+        queue.running += 1;
+        Some(queue.jobs.remove(index))
+    }
+
+    fn has_room(&self) -> bool {
+        let queue = self.lock();
+        !queue.paused && queue.jobs.len() + queue.running < self.jobs_max
+    }
+}
+
+/// What workers of a database share.
+pub(crate) struct EngineWorker(pub Weak<Engine>);
+
+impl Worker for EngineWorker {
+    fn step(&self) -> bool {
+        let Some(engine) = self.0.upgrade() else { return false };
+        match catch_unwind(AssertUnwindSafe(|| step(&engine))) {
+            Ok(did) => did,
+            Err(panic) => {
+                let text = panic
+                    .downcast_ref::<String>()
+                    .map(String::as_str)
+                    .or_else(|| panic.downcast_ref::<&str>().copied())
+                    .unwrap_or("no message");
+                let message = format!("background work panicked: {text}; please report this");
+                engine.poison(Error::new(ErrorKind::Io, message));
+                false
+            }
+        }
+    }
+}
+
+/// One step of background work. `false`: there is nothing to do.
+pub(crate) fn step(engine: &Arc<Engine>) -> bool {
+    if engine.poisoned_by().is_some() || engine.read_only {
+        return false;
+    }
+    // A new flush before an old move: user writes may wait for it.
+    plan_flush(engine);
+    if let Some(job) = engine.scheduler.take() {
+        run(engine, job);
+        return true;
+    }
+    match plan_move(engine) {
+        Ok(true) => return true,
+        Ok(false) => {}
+        Err(error) => failed(engine, error),
+    }
+    if clean::step(engine) {
+        return true;
+    }
+    engine.progress.signal();
+    false
+}
+
+fn plan_flush(engine: &Arc<Engine>) {
+    if engine.scheduler.lock().paused {
+        return;
+    }
+    let trees = engine.lock_trees();
+    if let Some(job) = flush::begin(engine, &trees) {
+        engine.scheduler.lock().jobs.push(Job::Flush(job));
+        // Another worker may go on with what was next.
+        engine.runtime.wake();
+    }
+}
+
+/// Begins the most urgent move. `false`: none is due.
+fn plan_move(engine: &Arc<Engine>) -> Result<bool> {
+    if engine.is_closing() || !engine.scheduler.has_room() {
+        return Ok(false);
+    }
+    let mut trees = engine.lock_trees();
+    let Some((id, plan)) = pick(engine, &mut trees) else { return Ok(false) };
+    let parts = relocate::begin(engine, &mut trees, id, plan)?;
+    drop(trees);
+    let count = parts.len();
+    engine.scheduler.lock().jobs.extend(parts.into_iter().map(Job::Part));
+    if count != 1 {
+        engine.runtime.wake();
+    }
+    Ok(true)
+}
+
+fn pick(engine: &Engine, trees: &mut crate::trees::Trees) -> Option<(KeyspaceId, Plan)> {
+    let oldest = engine.snapshots.oldest().map_or(engine.snapshots.visible(), |(s, _)| s);
+    if let Some(found) = pick_manual(engine, trees, oldest) {
+        return Some(found);
+    }
+    let mut best: Option<(KeyspaceId, Plan)> = None;
+    for (&id, tree) in &trees.keyspaces {
+        let view = tree.picker_view(&tree.keyspace.limits, oldest);
+        let Some(plan) = tree.keyspace.policy.pick(&view) else { continue };
+        if best.as_ref().is_none_or(|(_, other)| plan.score > other.score) {
+            best = Some((id, plan));
+        }
+    }
+    best
+}
+
+fn pick_manual(
+    engine: &Engine,
+    trees: &crate::trees::Trees,
+    oldest: u64,
+) -> Option<(KeyspaceId, Plan)> {
+    let wanted = engine.scheduler.lock().manual.clone();
+    for (index, manual) in wanted.iter().enumerate() {
+        let plan = trees.keyspaces.get(&manual.keyspace).and_then(|tree| {
+            let view = tree.picker_view(&tree.keyspace.limits, oldest);
+            tree.keyspace.policy.pick_manual(&view, &manual.range, None)
+        });
+        if let Some(plan) = plan {
+            return Some((manual.keyspace, plan));
+        }
+        let busy = trees.keyspaces.get(&manual.keyspace).is_some_and(|t| !t.busy.is_empty());
+        if !busy {
+            engine.scheduler.lock().manual.remove(index);
+            engine.progress.signal();
+            return None;
+        }
+    }
+    None
+}
+
+fn run(engine: &Arc<Engine>, mut job: Job) {
+    let stepped = match &mut job {
+        Job::Flush(flush) => flush.step(engine),
+        Job::Part(part) => part.step(engine),
+    };
+    let mut queue = engine.scheduler.lock();
+    queue.running -= 1;
+    match stepped {
+        Ok(Progress::More) => {
+            queue.jobs.push(job);
+            return;
+        }
+        Ok(Progress::Done) => {
+            queue.failures = 0;
+            queue.last_error = None;
+            drop(queue);
+        }
+        Err(error) => {
+            queue.running += 1;
+            drop(queue);
+            match job {
+                Job::Flush(flush) => flush.abandon(engine),
+                Job::Part(part) => part.abandon(engine),
+            }
+            engine.scheduler.lock().running -= 1;
+            failed(engine, error);
+        }
+    }
+    engine.progress.signal();
+    // What waited for this job's nodes may be due now.
+    engine.runtime.wake();
+}
+
+/// Waits before the next try, so that a full medium or a bad sector does not make a busy loop.
+fn failed(engine: &Arc<Engine>, error: Error) {
+    if error.kind() == ErrorKind::Cancelled || engine.poisoned_by().is_some() {
+        return;
+    }
+    engine.events.error("background_error", &error);
+    let mut queue = engine.scheduler.lock();
+    queue.last_error = Some(error);
+    queue.failures = queue.failures.saturating_add(1);
+    let wait_ns = (RETRY_NS_MIN << queue.failures.min(10)).min(RETRY_NS_MAX);
+    let seen = engine.scheduler.retry.count();
+    drop(queue);
+    engine.progress.signal();
+    if !engine.is_closing() {
+        let deadline_ns = engine.runtime.now_ns() + wait_ns;
+        engine.runtime.wait(&engine.scheduler.retry, seen, Some(deadline_ns));
+    }
+}
+
+/// Nothing observed: the workload counters of a keyspace that counts nothing.
+pub(crate) static NOTHING_OBSERVED: std::sync::LazyLock<Observed> =
+    std::sync::LazyLock::new(Observed::default);

@@ -1,0 +1,198 @@
+//! The engine: what one open database consists of. Its parts are in modules of their own; here is
+//! what they share, and the rules of failure.
+//!
+//! Lock order: `trees` before `sync` before `commit` before a keyspace's view. Nobody who holds
+//! `commit` or a view does I/O on tables or the manifest.
+
+use crate::background::events::Events;
+use crate::background::scheduler::Scheduler;
+use crate::background::work_stats::WorkStats;
+use crate::keyspace::KeyspaceState;
+use crate::read::view::Runs;
+use crate::settings::Settings;
+use crate::snapshot_list::SnapshotList;
+use crate::stats::Latencies;
+use crate::trees::Trees;
+use crate::write::admission::Admission;
+use crate::write::commit::CommitState;
+use crate::write::sync::SyncState;
+use base::env::{Event, Runtime};
+use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId};
+use media::{FileStore, StoreLock};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use table::BlockCache;
+
+/// One open database.
+pub(crate) struct Engine {
+    pub store: Arc<dyn FileStore>,
+    pub runtime: Arc<dyn Runtime>,
+    pub settings: Settings,
+    pub database: DatabaseId,
+    pub cache: Arc<BlockCache>,
+    pub runs: Arc<Runs>,
+    pub snapshots: SnapshotList,
+    pub admission: Admission,
+    pub sync: SyncState,
+    pub scheduler: Scheduler,
+    pub latencies: Latencies,
+    pub work_stats: WorkStats,
+    pub events: Events,
+    /// Background work made a step that somebody may wait for.
+    pub progress: Event,
+    commit: Mutex<CommitState>,
+    trees: Mutex<Trees>,
+    keyspaces: RwLock<BTreeMap<KeyspaceId, Arc<KeyspaceState>>>,
+    numbers: Numbers,
+    poison: OnceLock<Error>,
+    closing: AtomicBool,
+    pub opened_ns: u64,
+    pub read_only: bool,
+    /// Keeps other openers out.
+    pub lock: Mutex<Option<StoreLock>>,
+}
+
+/// The next free numbers.
+pub(crate) struct Numbers {
+    pub next_file: AtomicU64,
+    pub next_run: AtomicU64,
+}
+
+/// What an engine is made of; see [`Engine`].
+pub(crate) struct Parts {
+    pub store: Arc<dyn FileStore>,
+    pub runtime: Arc<dyn Runtime>,
+    pub settings: Settings,
+    pub database: DatabaseId,
+    pub cache: Arc<BlockCache>,
+    pub runs: Arc<Runs>,
+    pub commit: CommitState,
+    pub trees: Trees,
+    pub keyspaces: BTreeMap<KeyspaceId, Arc<KeyspaceState>>,
+    pub numbers: Numbers,
+    pub read_only: bool,
+    pub lock: Option<StoreLock>,
+}
+
+impl Engine {
+    pub(crate) fn new(parts: Parts) -> Engine {
+        let snapshots = SnapshotList::default();
+        snapshots.publish(parts.commit.next_sequence - 1);
+        Engine {
+            admission: Admission::new(parts.settings.admission),
+            sync: SyncState::default(),
+            scheduler: Scheduler::new(parts.settings.background_threads),
+            latencies: Latencies::default(),
+            work_stats: WorkStats::default(),
+            events: Events::new(parts.store.clone()),
+            progress: Event::default(),
+            opened_ns: parts.runtime.now_ns(),
+            store: parts.store,
+            runtime: parts.runtime,
+            settings: parts.settings,
+            database: parts.database,
+            cache: parts.cache,
+            runs: parts.runs,
+            snapshots,
+            commit: Mutex::new(parts.commit),
+            trees: Mutex::new(parts.trees),
+            keyspaces: RwLock::new(parts.keyspaces),
+            numbers: parts.numbers,
+            poison: OnceLock::new(),
+            closing: AtomicBool::new(false),
+            read_only: parts.read_only,
+            lock: Mutex::new(parts.lock),
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        self.store.ledger()
+    }
+
+    #[inline]
+    pub(crate) fn lock_commit(&self) -> MutexGuard<'_, CommitState> {
+        self.commit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock_trees(&self) -> MutexGuard<'_, Trees> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every living keyspace.
+    pub(crate) fn keyspaces(&self) -> Vec<Arc<KeyspaceState>> {
+        let keyspaces = self.keyspaces.read().unwrap_or_else(PoisonError::into_inner);
+        keyspaces.values().cloned().collect()
+    }
+
+    pub(crate) fn change_keyspaces(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<KeyspaceId, Arc<KeyspaceState>>),
+    ) {
+        change(&mut self.keyspaces.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// A file number that was never given before.
+    pub(crate) fn new_file(&self) -> FileId {
+        FileId(self.numbers.next_file.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A run number that was never given before.
+    pub(crate) fn new_run(&self) -> RunId {
+        RunId(self.numbers.next_run.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The next free file and run numbers, for the manifest.
+    pub(crate) fn next_numbers(&self) -> (u64, u64) {
+        let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        (load(&self.numbers.next_file), load(&self.numbers.next_run))
+    }
+
+    /// Refuses every later write, because `error` left an unknown outcome on the medium. Gives the
+    /// error back for the caller.
+    pub(crate) fn poison(&self, error: Error) -> Error {
+        if self.poison.set(error.clone()).is_ok() {
+            self.events.error("poisoned", &error);
+        }
+        self.admission.release();
+        self.progress.signal();
+        error
+    }
+
+    pub(crate) fn poisoned_by(&self) -> Option<&Error> {
+        self.poison.get()
+    }
+
+    pub(crate) fn check_poisoned(&self) -> Result<()> {
+        match self.poison.get() {
+            Some(cause) => Err(Error::poisoned(cause.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// A write may begin.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Error::new(ErrorKind::Unsupported, "the database is open read-only"));
+        }
+        if self.is_closing() {
+            return Err(self.closed());
+        }
+        self.check_poisoned()
+    }
+
+    pub(crate) fn closed(&self) -> Error {
+        Error::new(ErrorKind::Closed, "the database was closed")
+    }
+
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// No write and no background step begins after this. `false` if it was so before.
+    pub(crate) fn begin_closing(&self) -> bool {
+        !self.closing.swap(true, Ordering::AcqRel)
+    }
+}

@@ -1,0 +1,188 @@
+//! A keyspace inside the engine: its fixed properties, and the view that its readers use.
+
+use crate::memtable::{Memtable, Writer};
+use crate::merge_operator::MergeOperator;
+use crate::read::view::{MemtableView, ReadView, TreeView};
+use base::{Error, ErrorKind, FileId, KeyspaceId, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use table::PrefixRule;
+use tree::policy::{Limits, Policy};
+
+/// Fixed properties of a keyspace, given when it is created and stored in the manifest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyspaceOptions {
+    /// Writes skip the log: what is not flushed is lost in a crash, of the process too. For stores
+    /// behind a replicated log. All keyspaces without a log are flushed together, atomically.
+    pub without_wal: bool,
+    /// The name of the merge operator that its operands are for.
+    pub merge_operator: Option<String>,
+    /// Which part of a key its filters know beside the whole key.
+    pub prefix: PrefixRule,
+}
+
+impl KeyspaceOptions {
+    /// The form that the manifest keeps: one `key = value` line each, defaults left out.
+    pub(crate) fn encode(&self) -> String {
+        let mut text = String::new();
+        if self.without_wal {
+            text.push_str("without_wal = true\n");
+        }
+        if let Some(name) = &self.merge_operator {
+            text.push_str(&format!("merge_operator = {name}\n"));
+        }
+        match self.prefix {
+            PrefixRule::None => {}
+            PrefixRule::Fixed(bytes) => text.push_str(&format!("prefix = fixed {bytes}\n")),
+            PrefixRule::Delimiter { byte, count } => {
+                text.push_str(&format!("prefix = delimiter {byte} {count}\n"));
+            }
+        }
+        text
+    }
+
+    pub(crate) fn decode(text: &str) -> Result<KeyspaceOptions> {
+        let mut options = KeyspaceOptions::default();
+        for line in text.lines() {
+            let unknown = || {
+                let message = format!("a keyspace has the property `{line}`, unknown to this version");
+                Error::new(ErrorKind::Incompatible, message)
+            };
+            let (key, value) = line.split_once(" = ").ok_or_else(unknown)?;
+            match key {
+                "without_wal" => options.without_wal = value.parse().map_err(|_| unknown())?,
+                "merge_operator" => options.merge_operator = Some(value.to_string()),
+                "prefix" => options.prefix = parse_prefix(value).ok_or_else(unknown)?,
+                _ => return Err(unknown()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn parse_prefix(text: &str) -> Option<PrefixRule> {
+    let words: Vec<&str> = text.split(' ').collect();
+    match words.as_slice() {
+        ["fixed", bytes] => Some(PrefixRule::Fixed(bytes.parse().ok()?)),
+        ["delimiter", byte, count] => {
+            Some(PrefixRule::Delimiter { byte: byte.parse().ok()?, count: count.parse().ok()? })
+        }
+        _ => None,
+    }
+}
+
+/// One keyspace.
+pub(crate) struct KeyspaceState {
+    pub id: KeyspaceId,
+    pub name: String,
+    pub options: KeyspaceOptions,
+    pub operator: Option<Arc<dyn MergeOperator>>,
+    pub policy: Arc<dyn Policy>,
+    pub limits: Limits,
+    view: RwLock<Arc<ReadView>>,
+    dropped: AtomicBool,
+}
+
+impl KeyspaceState {
+    pub(crate) fn new(
+        id: KeyspaceId,
+        name: String,
+        options: KeyspaceOptions,
+        operator: Option<Arc<dyn MergeOperator>>,
+        policy: Arc<dyn Policy>,
+        limits: Limits,
+        view: ReadView,
+    ) -> KeyspaceState {
+        KeyspaceState {
+            id,
+            name,
+            options,
+            operator,
+            policy,
+            limits,
+            view: RwLock::new(Arc::new(view)),
+            dropped: AtomicBool::new(false),
+        }
+    }
+
+    /// What a read that begins now reads from. Take it before the sequence number: what the view
+    /// misses is then newer than the read, and what the sequence number shows is in the view.
+    #[inline]
+    pub(crate) fn view(&self) -> Arc<ReadView> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn change_view(&self, change: impl FnOnce(&mut ReadView)) {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = ReadView::clone(&view);
+        change(&mut next);
+        *view = Arc::new(next);
+    }
+
+    /// Writes go to `fresh` from here on; the active memtable waits for its flush.
+    pub(crate) fn seal(&self, fresh: Arc<Memtable>) {
+        self.change_view(|view| {
+            let sealed = std::mem::replace(&mut view.active, MemtableView::new(fresh));
+            view.sealed.insert(0, sealed);
+        });
+    }
+
+    /// Readers see `tree`; the memtables in `flushed` are in it now.
+    pub(crate) fn install(&self, tree: Arc<TreeView>, flushed: &[Arc<Memtable>]) {
+        self.change_view(|view| {
+            view.tree = tree;
+            let is_flushed = |m: &MemtableView| flushed.iter().any(|f| Arc::ptr_eq(f, &m.memtable));
+            view.sealed.retain(|memtable| !is_flushed(memtable));
+        });
+    }
+
+    pub(crate) fn mark_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_dropped() {
+            let message = format!("keyspace `{}` was dropped", self.name);
+            return Err(Error::new(ErrorKind::Closed, message));
+        }
+        Ok(())
+    }
+}
+
+/// The memtable that takes a keyspace's writes, with the right to write it.
+pub(crate) struct Active {
+    pub keyspace: Arc<KeyspaceState>,
+    pub writer: Writer,
+    /// The log that holds its first entry; `None` while it is empty, or without a log.
+    pub first_log: Option<FileId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_survive_the_manifest() {
+        for options in [
+            KeyspaceOptions::default(),
+            KeyspaceOptions {
+                without_wal: true,
+                merge_operator: Some("add-u64".into()),
+                prefix: PrefixRule::Delimiter { byte: b'/', count: 2 },
+            },
+            KeyspaceOptions { prefix: PrefixRule::Fixed(8), ..KeyspaceOptions::default() },
+        ] {
+            assert_eq!(KeyspaceOptions::decode(&options.encode()).unwrap(), options);
+        }
+    }
+
+    #[test]
+    fn properties_of_a_newer_version_are_refused() {
+        let error = KeyspaceOptions::decode("colour = blue\n").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Incompatible);
+    }
+}

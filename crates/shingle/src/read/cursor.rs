@@ -1,0 +1,395 @@
+//! Ordered reads: what a user sees when the versions of each key are resolved.
+//!
+//! Invariants: a cursor shows each key once, with the newest version visible at its snapshot; keys
+//! hidden by tombstones do not appear; after an error it stays invalid and repeats the error.
+
+use super::source::{LevelIter, MemtableIter, SliceIter, Source, scan_options};
+use super::view::ReadView;
+use crate::merge_operator::MergeOperator;
+use base::key::{
+    EntryKind, Key, KeyRange, SequenceNumber, internal_key, split_internal_key, trailer_kind,
+    trailer_sequence,
+};
+use base::{Error, ErrorKind, Result};
+use std::sync::Arc;
+use table::Bytes;
+use table::iter::{EntryIter, MergingIter};
+use table::range_delete::RangeDeletes;
+
+/// How a cursor reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CursorOptions {
+    pub fill_cache: bool,
+    pub readahead_bytes: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// The inputs stand on the current entry.
+    Forward,
+    /// The inputs stand before every version of the current key.
+    Backward,
+}
+
+/// A cursor over one keyspace at one snapshot.
+pub(crate) struct InternalCursor {
+    view: Arc<ReadView>,
+    inputs: MergingIter<Source>,
+    snapshot: SequenceNumber,
+    operator: Option<Arc<dyn MergeOperator>>,
+    range_deletes: RangeDeletes,
+    bounds: KeyRange,
+    direction: Direction,
+    key: Vec<u8>,
+    /// The value when the inputs do not stand on it: backward, or combined.
+    value: Option<Bytes>,
+    valid: bool,
+    error: Option<Error>,
+}
+
+impl InternalCursor {
+    pub(crate) fn new(
+        view: Arc<ReadView>,
+        snapshot: SequenceNumber,
+        operator: Option<Arc<dyn MergeOperator>>,
+        options: CursorOptions,
+    ) -> Result<InternalCursor> {
+        Ok(InternalCursor {
+            inputs: MergingIter::new(sources(&view, options)?),
+            range_deletes: collect_range_deletes(&view)?,
+            view,
+            snapshot,
+            operator,
+            bounds: KeyRange::all(),
+            direction: Direction::Forward,
+            key: Vec::new(),
+            value: None,
+            valid: false,
+            error: None,
+        })
+    }
+
+    /// Shows only keys in `bounds` from the next positioning on.
+    pub(crate) fn set_bounds(&mut self, bounds: KeyRange) {
+        self.bounds = bounds;
+        self.valid = false;
+    }
+
+    pub(crate) fn valid(&self) -> bool {
+        self.valid
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        match &self.value {
+            Some(value) => value,
+            None => self.inputs.value(),
+        }
+    }
+
+    pub(crate) fn value_bytes(&self) -> Bytes {
+        match &self.value {
+            Some(value) => value.clone(),
+            None => self.inputs.value_bytes(),
+        }
+    }
+
+    pub(crate) fn seek_to_first(&mut self) -> Result<()> {
+        let start = self.bounds.start.clone();
+        self.seek(&start)
+    }
+
+    /// To the first key at or after `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
+        let key = if *key < *self.bounds.start { self.bounds.start.to_vec() } else { key.to_vec() };
+        self.moving(|cursor| {
+            cursor.direction = Direction::Forward;
+            cursor.inputs.seek(&internal_key(&key, cursor.snapshot, EntryKind::SEARCH))?;
+            cursor.settle_forward(false)
+        })
+    }
+
+    pub(crate) fn seek_to_last(&mut self) -> Result<()> {
+        let end: Option<Key> = self.bounds.end.clone();
+        self.moving(|cursor| {
+            cursor.direction = Direction::Backward;
+            match end {
+                None => cursor.inputs.seek_to_last()?,
+                Some(end) => cursor.inputs.seek_for_prev(&before_key(&end))?,
+            }
+            cursor.settle_backward()
+        })
+    }
+
+    /// To the last key at or before `key`.
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
+        if !self.bounds.is_before_end(key) {
+            return self.seek_to_last();
+        }
+        let last_version = internal_key(key, 0, EntryKind::Delete);
+        self.moving(|cursor| {
+            cursor.direction = Direction::Backward;
+            cursor.inputs.seek_for_prev(&last_version)?;
+            cursor.settle_backward()
+        })
+    }
+
+    pub(crate) fn next(&mut self) -> Result<()> {
+        self.moving(|cursor| {
+            if cursor.direction == Direction::Backward {
+                cursor.direction = Direction::Forward;
+                let after = internal_key(&cursor.key, 0, EntryKind::Delete);
+                cursor.inputs.seek(&after)?;
+            } else if cursor.value.is_none() {
+                cursor.inputs.next()?;
+            }
+            cursor.settle_forward(true)
+        })
+    }
+
+    pub(crate) fn prev(&mut self) -> Result<()> {
+        self.moving(|cursor| {
+            if cursor.direction == Direction::Forward {
+                cursor.direction = Direction::Backward;
+                let before = before_key(&cursor.key);
+                cursor.inputs.seek_for_prev(&before)?;
+            }
+            cursor.settle_backward()
+        })
+    }
+
+    /// The value of exactly `key`, operands combined.
+    pub(crate) fn seek_exact(&mut self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.seek(key)?;
+        Ok((self.valid && self.key == key).then(|| self.value_bytes()))
+    }
+
+    /// Runs a movement; an error makes the cursor invalid for good.
+    fn moving(&mut self, movement: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        match movement(self) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.valid = false;
+                self.error = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// From the inputs' position to the first visible key. `skip`: versions of the current key are
+    /// behind us.
+    fn settle_forward(&mut self, mut skip: bool) -> Result<()> {
+        self.value = None;
+        self.valid = false;
+        while self.inputs.valid() {
+            let (user_key, trailer) = split(self.inputs.key())?;
+            if !self.bounds.is_before_end(user_key) {
+                return Ok(());
+            }
+            let sequence = trailer_sequence(trailer);
+            if sequence > self.snapshot || (skip && user_key == self.key) {
+                self.inputs.next()?;
+                continue;
+            }
+            let deleted = self.is_range_deleted(user_key, sequence);
+            self.key.clear();
+            self.key.extend_from_slice(user_key);
+            match kind_of(trailer)? {
+                _ if deleted => skip = true,
+                EntryKind::Put => {
+                    self.valid = true;
+                    return Ok(());
+                }
+                EntryKind::Merge => {
+                    if self.combine_forward()? {
+                        self.valid = true;
+                        return Ok(());
+                    }
+                    skip = true;
+                    continue;
+                }
+                EntryKind::Delete => skip = true,
+                EntryKind::Pointer | EntryKind::DeleteRange => return Err(unexpected_kind()),
+            }
+            self.inputs.next()?;
+        }
+        Ok(())
+    }
+
+    /// Combines the operands that begin at the inputs' position; the inputs end up below them.
+    /// `false`: the key is absent after all.
+    fn combine_forward(&mut self) -> Result<bool> {
+        let mut operands: Vec<Vec<u8>> = Vec::new();
+        let mut base_value = None;
+        while self.inputs.valid() {
+            let (user_key, trailer) = split(self.inputs.key())?;
+            if user_key != self.key {
+                break;
+            }
+            let deleted = self.is_range_deleted(user_key, trailer_sequence(trailer));
+            match kind_of(trailer)? {
+                _ if deleted => break,
+                EntryKind::Merge => operands.push(self.inputs.value().to_vec()),
+                EntryKind::Put => {
+                    base_value = Some(self.inputs.value().to_vec());
+                    break;
+                }
+                EntryKind::Delete => break,
+                EntryKind::Pointer | EntryKind::DeleteRange => return Err(unexpected_kind()),
+            }
+            self.inputs.next()?;
+        }
+        let value = self.merge(base_value.as_deref(), &operands)?;
+        self.value = value.map(Bytes::from);
+        Ok(self.value.is_some())
+    }
+
+    /// `newest_first` on top of `base_value`.
+    fn merge(
+        &self,
+        base_value: Option<&[u8]>,
+        newest_first: &[Vec<u8>],
+    ) -> Result<Option<Vec<u8>>> {
+        let Some(operator) = &self.operator else {
+            return Err(Error::invalid(
+                "the keyspace has merge operands but was opened without its merge operator",
+            ));
+        };
+        let oldest_first: Vec<&[u8]> = newest_first.iter().rev().map(Vec::as_slice).collect();
+        operator.merge(&self.key, base_value, &oldest_first)
+    }
+
+    /// From the inputs' position backward to the last visible key; the inputs end up before it.
+    fn settle_backward(&mut self) -> Result<()> {
+        self.value = None;
+        self.valid = false;
+        while self.inputs.valid() {
+            let (user_key, _) = split(self.inputs.key())?;
+            if *user_key < *self.bounds.start {
+                return Ok(());
+            }
+            self.key.clear();
+            self.key.extend_from_slice(user_key);
+            if self.resolve_backward()? {
+                self.valid = true;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks the versions of the current key from oldest to newest, and past them. Leaves the value
+    /// that is visible; `false` when there is none.
+    fn resolve_backward(&mut self) -> Result<bool> {
+        // Oldest first here; each value or tombstone makes what is older irrelevant.
+        let mut operands: Vec<Vec<u8>> = Vec::new();
+        let mut value: Option<Bytes> = None;
+        while self.inputs.valid() {
+            let (user_key, trailer) = split(self.inputs.key())?;
+            if user_key != self.key {
+                break;
+            }
+            let sequence = trailer_sequence(trailer);
+            if sequence <= self.snapshot {
+                let deleted = self.is_range_deleted(user_key, sequence);
+                match kind_of(trailer)? {
+                    EntryKind::Merge if !deleted => operands.push(self.inputs.value().to_vec()),
+                    EntryKind::Put if !deleted => {
+                        operands.clear();
+                        value = Some(self.inputs.value_bytes());
+                    }
+                    EntryKind::Pointer | EntryKind::DeleteRange => return Err(unexpected_kind()),
+                    _ => {
+                        operands.clear();
+                        value = None;
+                    }
+                }
+            }
+            self.inputs.prev()?;
+        }
+        if !operands.is_empty() {
+            operands.reverse();
+            value = self.merge(value.as_deref(), &operands)?.map(Bytes::from);
+        }
+        self.value = value;
+        Ok(self.value.is_some())
+    }
+
+    #[inline]
+    fn is_range_deleted(&self, user_key: &[u8], sequence: SequenceNumber) -> bool {
+        !self.range_deletes.is_empty()
+            && self.range_deletes.covering(user_key, self.snapshot).is_some_and(|s| s > sequence)
+    }
+
+    /// What the cursor reads from; kept so that its files and memtables stay.
+    pub(crate) fn view(&self) -> &Arc<ReadView> {
+        &self.view
+    }
+}
+
+/// Stands before every version of `key`, and after everything smaller.
+fn before_key(key: &[u8]) -> Vec<u8> {
+    internal_key(key, base::key::SEQUENCE_MAX, EntryKind::SEARCH)
+}
+
+fn split(internal: &[u8]) -> Result<(&[u8], u64)> {
+    split_internal_key(internal).ok_or_else(|| {
+        Error::new(ErrorKind::Corruption, "found an internal key without its trailer")
+    })
+}
+
+fn kind_of(trailer: u64) -> Result<EntryKind> {
+    trailer_kind(trailer)
+        .ok_or_else(|| Error::new(ErrorKind::Corruption, "found an entry of unknown kind"))
+}
+
+fn unexpected_kind() -> Error {
+    Error::new(ErrorKind::Corruption, "found an entry that this value layout does not write")
+}
+
+fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> {
+    let options = scan_options(options.fill_cache, options.readahead_bytes);
+    let mut sources = Vec::new();
+    for memtable in view.memtables() {
+        sources.push(Source::Memtable(MemtableIter::new(&memtable.memtable)));
+    }
+    for (index, level) in view.tree.levels.iter().enumerate() {
+        match level.nodes.as_slice() {
+            [] => {}
+            // A single node's stack needs no merge of its own.
+            [node] => {
+                for slice in &node.slices {
+                    sources.push(Source::Slice(SliceIter::open(slice, options)?));
+                }
+            }
+            _ => sources.push(Source::Level(LevelIter::new(view.tree.clone(), index, options))),
+        }
+    }
+    Ok(sources)
+}
+
+/// The range tombstones of every source.
+fn collect_range_deletes(view: &ReadView) -> Result<RangeDeletes> {
+    let mut all: Vec<RangeDeletes> = Vec::new();
+    for memtable in view.memtables() {
+        if let Some(deletes) = memtable.range_deletes() {
+            all.push(deletes.as_ref().clone());
+        }
+    }
+    for slice in view.tree.levels.iter().flat_map(|l| &l.nodes).flat_map(|n| &n.slices) {
+        if slice.has_range_deletes {
+            all.push(slice.run.run()?.range_deletes().clip(&slice.range));
+        }
+    }
+    Ok(match all.len() {
+        0 => RangeDeletes::default(),
+        1 => all.swap_remove(0),
+        _ => RangeDeletes::merge(&all),
+    })
+}

@@ -1,0 +1,128 @@
+//! Point reads.
+
+use super::cursor::{CursorOptions, InternalCursor};
+use super::view::{LevelView, ReadView, SliceView};
+use crate::merge_operator::MergeOperator;
+use base::checksum::hash64;
+use base::key::SequenceNumber;
+use base::{Cause, EntryKind, Error, ErrorKind, Result};
+use std::sync::Arc;
+use table::Bytes;
+
+/// What a source says about a key.
+enum Found {
+    /// Nothing: look further down.
+    Nothing,
+    /// The key has this value.
+    Value(Bytes),
+    /// The key is absent: look no further.
+    Absent,
+    /// An operand: the value must be combined.
+    Operand,
+}
+
+/// The value of `key` as seen at `snapshot`.
+pub(crate) fn get(
+    view: &Arc<ReadView>,
+    key: &[u8],
+    snapshot: SequenceNumber,
+    operator: Option<&Arc<dyn MergeOperator>>,
+) -> Result<Option<Bytes>> {
+    let mut lookup = Lookup { key, hash: None, snapshot, deleted_below: 0 };
+    match lookup.find(view)? {
+        Found::Value(value) => Ok(Some(value)),
+        Found::Nothing | Found::Absent => Ok(None),
+        Found::Operand => combine(view, key, snapshot, operator),
+    }
+}
+
+/// Combines the operands of `key` by walking its versions.
+fn combine(
+    view: &Arc<ReadView>,
+    key: &[u8],
+    snapshot: SequenceNumber,
+    operator: Option<&Arc<dyn MergeOperator>>,
+) -> Result<Option<Bytes>> {
+    let options = CursorOptions { fill_cache: true, readahead_bytes: 0 };
+    let mut cursor = InternalCursor::new(view.clone(), snapshot, operator.cloned(), options)?;
+    cursor.seek_exact(key)
+}
+
+struct Lookup<'a> {
+    key: &'a [u8],
+    hash: Option<u64>,
+    snapshot: SequenceNumber,
+    /// A range tombstone of a source above hides everything older than this.
+    deleted_below: SequenceNumber,
+}
+
+impl Lookup<'_> {
+    fn find(&mut self, view: &ReadView) -> Result<Found> {
+        for view in view.memtables() {
+            if let Some(deletes) = view.range_deletes() {
+                let covering = deletes.covering(self.key, self.snapshot);
+                self.deleted_below = self.deleted_below.max(covering.unwrap_or(0));
+            }
+            if let Some(entry) = view.memtable.get(self.key, self.snapshot) {
+                // Short values are copied; the memtable may die before the caller is done.
+                return self.judge(entry.sequence, entry.kind, || {
+                    Bytes::from(entry.value.to_vec())
+                });
+            }
+        }
+        for level in &view.tree.levels {
+            match self.find_in_level(level)? {
+                Found::Nothing => {}
+                found => return Ok(found),
+            }
+        }
+        Ok(Found::Nothing)
+    }
+
+    fn find_in_level(&mut self, level: &LevelView) -> Result<Found> {
+        let Some(node) = level.find(self.key) else { return Ok(Found::Nothing) };
+        for slice in &node.slices {
+            match self.find_in_slice(slice)? {
+                Found::Nothing => {}
+                found => return Ok(found),
+            }
+        }
+        Ok(Found::Nothing)
+    }
+
+    fn find_in_slice(&mut self, slice: &SliceView) -> Result<Found> {
+        if !slice.range.contains(self.key) {
+            return Ok(Found::Nothing);
+        }
+        let run = slice.run.run()?;
+        if slice.has_range_deletes {
+            let covering = run.range_deletes().covering(self.key, self.snapshot);
+            self.deleted_below = self.deleted_below.max(covering.unwrap_or(0));
+        }
+        let hash = *self.hash.get_or_insert_with(|| hash64(self.key));
+        match run.get(self.key, hash, self.snapshot, Cause::Get)? {
+            None => Ok(Found::Nothing),
+            Some(entry) => self.judge(entry.sequence, entry.kind, || entry.value),
+        }
+    }
+
+    fn judge(
+        &self,
+        sequence: SequenceNumber,
+        kind: EntryKind,
+        value: impl FnOnce() -> Bytes,
+    ) -> Result<Found> {
+        if sequence < self.deleted_below {
+            return Ok(Found::Absent);
+        }
+        match kind {
+            EntryKind::Put => Ok(Found::Value(value())),
+            EntryKind::Delete => Ok(Found::Absent),
+            EntryKind::Merge => Ok(Found::Operand),
+            EntryKind::Pointer | EntryKind::DeleteRange => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("an entry of kind {kind:?}, which this value layout does not write"),
+            )),
+        }
+    }
+}

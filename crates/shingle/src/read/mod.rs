@@ -1,0 +1,8 @@
+//! The read path. It knows nothing of schemes: memtables, then level by level the one node whose
+//! range holds the key, its slices newest first, each behind its filter.
+
+pub(crate) mod cursor;
+pub(crate) mod get;
+pub(crate) mod iter;
+pub(crate) mod source;
+pub(crate) mod view;

@@ -1,0 +1,356 @@
+//! The iterators that a merged read is made of: memtables, slices, and whole levels.
+
+use super::view::{NodeView, SliceView, TreeView};
+use crate::memtable::{MemIter, Memtable};
+use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
+use base::{Cause, KeyRange, Result};
+use std::sync::Arc;
+use table::iter::{EntryIter, MergingIter};
+use table::{Bytes, IterOptions, RunIter};
+
+/// A memtable's entries; its reads cannot fail.
+pub(crate) struct MemtableIter(MemIter);
+
+impl MemtableIter {
+    pub(crate) fn new(memtable: &Memtable) -> MemtableIter {
+        MemtableIter(memtable.iter())
+    }
+}
+
+impl EntryIter for MemtableIter {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.0.seek_to_first();
+        Ok(())
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.0.seek_to_last();
+        Ok(())
+    }
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        self.0.seek(target);
+        Ok(())
+    }
+    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        self.0.seek_for_prev(target);
+        Ok(())
+    }
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        self.0.next();
+        Ok(())
+    }
+    fn prev(&mut self) -> Result<()> {
+        self.0.prev();
+        Ok(())
+    }
+    #[inline]
+    fn valid(&self) -> bool {
+        self.0.valid()
+    }
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.0.key()
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.0.value()
+    }
+    fn value_bytes(&self) -> Bytes {
+        Bytes::from(self.0.value().to_vec())
+    }
+}
+
+/// One sorted input of a merged read.
+pub(crate) enum Source {
+    Memtable(MemtableIter),
+    Slice(SliceIter),
+    Level(LevelIter),
+}
+
+macro_rules! each {
+    ($self:ident, $source:ident => $call:expr) => {
+        match $self {
+            Source::Memtable($source) => $call,
+            Source::Slice($source) => $call,
+            Source::Level($source) => $call,
+        }
+    };
+}
+
+impl EntryIter for Source {
+    fn seek_to_first(&mut self) -> Result<()> {
+        each!(self, source => source.seek_to_first())
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        each!(self, source => source.seek_to_last())
+    }
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        each!(self, source => source.seek(target))
+    }
+    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        each!(self, source => source.seek_for_prev(target))
+    }
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        each!(self, source => source.next())
+    }
+    fn prev(&mut self) -> Result<()> {
+        each!(self, source => source.prev())
+    }
+    #[inline]
+    fn valid(&self) -> bool {
+        each!(self, source => source.valid())
+    }
+    #[inline]
+    fn key(&self) -> &[u8] {
+        each!(self, source => source.key())
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        each!(self, source => source.value())
+    }
+    fn value_bytes(&self) -> Bytes {
+        each!(self, source => source.value_bytes())
+    }
+}
+
+/// A run's entries inside a slice's range.
+pub(crate) struct SliceIter {
+    iter: RunIter,
+    /// `None`: the slice is the whole run.
+    range: Option<KeyRange>,
+    inside: bool,
+}
+
+impl SliceIter {
+    pub(crate) fn new(iter: RunIter, range: Option<KeyRange>) -> SliceIter {
+        SliceIter { iter, range, inside: false }
+    }
+
+    pub(crate) fn open(slice: &SliceView, options: IterOptions) -> Result<SliceIter> {
+        let range = (!slice.is_whole).then(|| slice.range.clone());
+        Ok(SliceIter::new(slice.run.run()?.iter(options), range))
+    }
+
+    /// Notes whether the position lies in the range.
+    fn settle(&mut self) -> Result<()> {
+        self.inside = self.iter.valid()
+            && self.range.as_ref().is_none_or(|range| range.contains(user_key(self.iter.key())));
+        Ok(())
+    }
+}
+
+impl EntryIter for SliceIter {
+    fn seek_to_first(&mut self) -> Result<()> {
+        match &self.range {
+            None => self.iter.seek_to_first()?,
+            Some(range) => {
+                self.iter.seek(&internal_key(&range.start, SEQUENCE_MAX, EntryKind::SEARCH))?;
+            }
+        }
+        self.settle()
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        match self.range.as_ref().and_then(|range| range.end.as_ref()) {
+            None => self.iter.seek_to_last()?,
+            Some(end) => {
+                self.iter.seek_for_prev(&internal_key(end, SEQUENCE_MAX, EntryKind::SEARCH))?;
+            }
+        }
+        self.settle()
+    }
+
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        if self.range.as_ref().is_some_and(|range| *user_key(target) < *range.start) {
+            return self.seek_to_first();
+        }
+        self.iter.seek(target)?;
+        self.settle()
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        if self.range.as_ref().is_some_and(|range| !range.is_before_end(user_key(target))) {
+            return self.seek_to_last();
+        }
+        self.iter.seek_for_prev(target)?;
+        self.settle()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        self.iter.next()?;
+        self.settle()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.iter.prev()?;
+        self.settle()
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.inside
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.iter.key()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.iter.value()
+    }
+
+    fn value_bytes(&self) -> Bytes {
+        self.iter.value_bytes()
+    }
+}
+
+/// A level's nodes one after another; the stack of each is merged.
+pub(crate) struct LevelIter {
+    tree: Arc<TreeView>,
+    level: usize,
+    options: IterOptions,
+    /// The node that `stack` iterates.
+    index: usize,
+    stack: Option<MergingIter<SliceIter>>,
+}
+
+impl LevelIter {
+    pub(crate) fn new(tree: Arc<TreeView>, level: usize, options: IterOptions) -> LevelIter {
+        LevelIter { tree, level, options, index: 0, stack: None }
+    }
+
+    fn nodes(&self) -> &[Arc<NodeView>] {
+        &self.tree.levels[self.level].nodes
+    }
+
+    /// Moves to node `index`; past the last one there is no stack.
+    fn enter(&mut self, index: usize) -> Result<()> {
+        if self.stack.is_some() && self.index == index {
+            return Ok(());
+        }
+        self.stack = None;
+        self.index = index;
+        let Some(node) = self.nodes().get(index) else { return Ok(()) };
+        let slices: Result<Vec<SliceIter>> =
+            node.slices.iter().map(|slice| SliceIter::open(slice, self.options)).collect();
+        self.stack = Some(MergingIter::new(slices?));
+        Ok(())
+    }
+
+    fn skip_forward(&mut self) -> Result<()> {
+        while self.stack.as_ref().is_some_and(|stack| !stack.valid()) {
+            self.enter(self.index + 1)?;
+            if let Some(stack) = &mut self.stack {
+                stack.seek_to_first()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn skip_backward(&mut self) -> Result<()> {
+        while self.stack.as_ref().is_some_and(|stack| !stack.valid()) {
+            if self.index == 0 {
+                self.stack = None;
+                return Ok(());
+            }
+            self.enter(self.index - 1)?;
+            if let Some(stack) = &mut self.stack {
+                stack.seek_to_last()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl EntryIter for LevelIter {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.enter(0)?;
+        if let Some(stack) = &mut self.stack {
+            stack.seek_to_first()?;
+        }
+        self.skip_forward()
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        let Some(last) = self.nodes().len().checked_sub(1) else {
+            self.stack = None;
+            return Ok(());
+        };
+        self.enter(last)?;
+        if let Some(stack) = &mut self.stack {
+            stack.seek_to_last()?;
+        }
+        self.skip_backward()
+    }
+
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        let key = user_key(target);
+        let level = &self.tree.levels[self.level];
+        let after = level.first_after(key);
+        let holds = after > 0 && level.nodes[after - 1].range().is_before_end(key);
+        self.enter(if holds { after - 1 } else { after })?;
+        if let Some(stack) = &mut self.stack {
+            stack.seek(target)?;
+        }
+        self.skip_forward()
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        let after = self.tree.levels[self.level].first_after(user_key(target));
+        let Some(index) = after.checked_sub(1) else {
+            self.stack = None;
+            return Ok(());
+        };
+        self.enter(index)?;
+        if let Some(stack) = &mut self.stack {
+            stack.seek_for_prev(target)?;
+        }
+        self.skip_backward()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        if let Some(stack) = &mut self.stack {
+            stack.next()?;
+            if stack.valid() {
+                return Ok(());
+            }
+        }
+        self.skip_forward()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        if let Some(stack) = &mut self.stack {
+            stack.prev()?;
+        }
+        self.skip_backward()
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.stack.as_ref().is_some_and(|stack| stack.valid())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.stack.as_ref().map_or(&[], |stack| stack.key())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.stack.as_ref().map_or(&[], |stack| stack.value())
+    }
+
+    fn value_bytes(&self) -> Bytes {
+        self.stack.as_ref().map_or_else(|| Bytes::from(Vec::new()), |stack| stack.value_bytes())
+    }
+}
+
+/// Options of a user's scan.
+pub(crate) fn scan_options(fill_cache: bool, readahead_bytes: u32) -> IterOptions {
+    IterOptions { cause: Cause::Scan, fill_cache, readahead_bytes }
+}

@@ -1,0 +1,301 @@
+//! What a reader holds: the memtables and a read form of the tree, at one moment.
+//!
+//! A [`ReadView`] never changes. Writers and background jobs publish a new one; readers that hold an
+//! old one keep its memtables and files alive. The tree's version is compiled into arrays that a
+//! lookup walks without chasing pointers; runs are opened when they are first read.
+
+use crate::memtable::Memtable;
+use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
+use media::{FileName, FileStore, ReadFile};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use table::range_delete::RangeDeletes;
+use table::{BlockCache, Extent};
+use tree::{Node, Version};
+
+/// Opens runs, once each, for as long as somebody holds them.
+pub(crate) struct Runs {
+    store: Arc<dyn FileStore>,
+    cache: Arc<BlockCache>,
+    database: DatabaseId,
+    files: Mutex<HashMap<FileId, Weak<OpenFile>>>,
+    handles: Mutex<HashMap<RunId, Weak<RunHandle>>>,
+}
+
+struct OpenFile {
+    name: FileName,
+    file: OnceLock<Arc<dyn ReadFile>>,
+}
+
+impl Runs {
+    pub(crate) fn new(
+        store: Arc<dyn FileStore>,
+        cache: Arc<BlockCache>,
+        database: DatabaseId,
+    ) -> Runs {
+        Runs {
+            store,
+            cache,
+            database,
+            files: Mutex::new(HashMap::new()),
+            handles: Mutex::new(HashMap::new()),
+        }
+    }
+
+    pub(crate) fn handle(self: &Arc<Self>, run: &tree::Run) -> Arc<RunHandle> {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = handles.get(&run.id).and_then(Weak::upgrade) {
+            return handle;
+        }
+        let handle = Arc::new(RunHandle {
+            runs: self.clone(),
+            extent: Extent {
+                database: self.database,
+                file: run.file.id,
+                run: run.id,
+                offset: run.offset,
+                bytes: run.bytes,
+            },
+            file: self.file(run.file.id),
+            open: OnceLock::new(),
+        });
+        handles.insert(run.id, Arc::downgrade(&handle));
+        handle
+    }
+
+    fn file(&self, id: FileId) -> Arc<OpenFile> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = files.get(&id).and_then(Weak::upgrade) {
+            return file;
+        }
+        let file = Arc::new(OpenFile { name: FileName::table(id), file: OnceLock::new() });
+        files.insert(id, Arc::downgrade(&file));
+        file
+    }
+
+    /// Forgets runs and files that nobody holds.
+    pub(crate) fn sweep(&self) {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        handles.retain(|_, handle| handle.strong_count() > 0);
+        drop(handles);
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|_, file| file.strong_count() > 0);
+    }
+}
+
+/// A run that can be opened.
+pub(crate) struct RunHandle {
+    runs: Arc<Runs>,
+    extent: Extent,
+    file: Arc<OpenFile>,
+    open: OnceLock<Arc<table::Run>>,
+}
+
+impl RunHandle {
+    /// The open run.
+    #[inline]
+    pub(crate) fn run(&self) -> Result<&Arc<table::Run>> {
+        match self.open.get() {
+            Some(run) => Ok(run),
+            None => self.open_now(),
+        }
+    }
+
+    #[cold]
+    fn open_now(&self) -> Result<&Arc<table::Run>> {
+        let file = self.read_file()?.clone();
+        let run = table::Run::open(file, self.extent, self.runs.cache.clone(), Cause::OpenRun)?;
+        Ok(self.open.get_or_init(|| run))
+    }
+
+    fn read_file(&self) -> Result<&Arc<dyn ReadFile>> {
+        if let Some(file) = self.file.file.get() {
+            return Ok(file);
+        }
+        let file = self.runs.store.open(self.file.name, false)?;
+        Ok(self.file.file.get_or_init(|| file))
+    }
+
+    /// A second opening that reads past the page cache where the store can, for background work.
+    pub(crate) fn open_for_background(&self, cause: Cause) -> Result<Arc<table::Run>> {
+        let file = self.runs.store.open(self.file.name, true)?;
+        table::Run::open(file, self.extent, self.runs.cache.clone(), cause)
+    }
+
+    /// Memory that the open run holds outside the cache, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.open.get().map_or(0, |run| run.memory_bytes())
+    }
+}
+
+/// A slice ready to read.
+pub(crate) struct SliceView {
+    pub run: Arc<RunHandle>,
+    pub range: KeyRange,
+    /// The slice shows its run entirely: no clipping.
+    pub is_whole: bool,
+    pub has_range_deletes: bool,
+}
+
+/// A node ready to read.
+pub(crate) struct NodeView {
+    node: Arc<Node>,
+    pub slices: Vec<SliceView>,
+}
+
+impl NodeView {
+    pub(crate) fn range(&self) -> &KeyRange {
+        &self.node.range
+    }
+}
+
+/// A level ready to read.
+#[derive(Default)]
+pub(crate) struct LevelView {
+    /// The first eight bytes of each node's start, big-endian: most comparisons end here.
+    prefixes: Vec<u64>,
+    pub nodes: Vec<Arc<NodeView>>,
+}
+
+impl LevelView {
+    /// The node whose range holds `key`.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Option<&NodeView> {
+        let index = self.first_after(key).checked_sub(1)?;
+        let node = &self.nodes[index];
+        node.range().is_before_end(key).then_some(node)
+    }
+
+    /// How many nodes start at or before `key`.
+    pub(crate) fn first_after(&self, key: &[u8]) -> usize {
+        let prefix = key_prefix(key);
+        let mut index = self.prefixes.partition_point(|&p| p < prefix);
+        while index < self.nodes.len()
+            && self.prefixes[index] == prefix
+            && *self.nodes[index].range().start <= *key
+        {
+            index += 1;
+        }
+        index
+    }
+}
+
+fn key_prefix(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut bytes = [0; 8];
+    bytes[..key.len()].copy_from_slice(key);
+    u64::from_be_bytes(bytes)
+}
+
+/// A version ready to read.
+pub(crate) struct TreeView {
+    pub version: Arc<Version>,
+    pub levels: Vec<LevelView>,
+}
+
+impl TreeView {
+    /// Compiles `version`; what did not change since `previous` is shared with it.
+    pub(crate) fn new(
+        version: Arc<Version>,
+        previous: Option<&TreeView>,
+        runs: &Arc<Runs>,
+    ) -> TreeView {
+        let levels = version
+            .levels
+            .iter()
+            .enumerate()
+            .map(|(index, level)| {
+                let before = previous.and_then(|p| p.levels.get(index));
+                level_view(level.nodes.iter(), before, runs)
+            })
+            .collect();
+        TreeView { version, levels }
+    }
+
+    /// Memory that open runs hold outside the cache, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let slices = self.levels.iter().flat_map(|l| &l.nodes).flat_map(|n| &n.slices);
+        slices.map(|slice| slice.run.memory_bytes()).sum()
+    }
+}
+
+fn level_view<'a>(
+    nodes: impl Iterator<Item = &'a Arc<Node>>,
+    before: Option<&LevelView>,
+    runs: &Arc<Runs>,
+) -> LevelView {
+    let old: &[Arc<NodeView>] = before.map_or(&[], |level| &level.nodes);
+    let mut cursor = 0;
+    let mut view = LevelView::default();
+    for node in nodes {
+        // Both sides are in key order: one walk finds every node that stayed.
+        while cursor < old.len() && old[cursor].range().start < node.range.start {
+            cursor += 1;
+        }
+        let same = old.get(cursor).filter(|view| Arc::ptr_eq(&view.node, node));
+        view.prefixes.push(key_prefix(&node.range.start));
+        view.nodes.push(match same {
+            Some(same) => same.clone(),
+            None => Arc::new(node_view(node, runs)),
+        });
+    }
+    view
+}
+
+fn node_view(node: &Arc<Node>, runs: &Arc<Runs>) -> NodeView {
+    let slices = node
+        .slices
+        .iter()
+        .map(|slice| SliceView {
+            run: runs.handle(&slice.run),
+            range: slice.range.clone(),
+            is_whole: slice.is_whole(),
+            has_range_deletes: slice.run.range_deletes > 0,
+        })
+        .collect();
+    NodeView { node: node.clone(), slices }
+}
+
+/// A memtable with its range tombstones in the form that lookups need.
+pub(crate) struct MemtableView {
+    pub memtable: Arc<Memtable>,
+    /// Made from so many range tombstones of the memtable; made anew when there are more.
+    fragments: Mutex<(usize, Arc<RangeDeletes>)>,
+}
+
+impl MemtableView {
+    pub(crate) fn new(memtable: Arc<Memtable>) -> Arc<MemtableView> {
+        Arc::new(MemtableView { memtable, fragments: Mutex::default() })
+    }
+
+    /// `None` when there are none, after one atomic load.
+    #[inline]
+    pub(crate) fn range_deletes(&self) -> Option<Arc<RangeDeletes>> {
+        let all = self.memtable.range_deletes()?;
+        let mut fragments = self.fragments.lock().unwrap_or_else(PoisonError::into_inner);
+        if fragments.0 != all.len() {
+            let list = all.iter().map(|d| (d.start.clone(), d.end.clone(), d.sequence));
+            *fragments = (all.len(), Arc::new(RangeDeletes::new(list)));
+        }
+        Some(fragments.1.clone())
+    }
+}
+
+/// Everything that a read needs, at one moment.
+#[derive(Clone)]
+pub(crate) struct ReadView {
+    /// The memtable that takes writes.
+    pub active: Arc<MemtableView>,
+    /// Memtables that wait for their flush, newest first.
+    pub sealed: Vec<Arc<MemtableView>>,
+    pub tree: Arc<TreeView>,
+}
+
+impl ReadView {
+    /// Every memtable, newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<MemtableView>> {
+        std::iter::once(&self.active).chain(&self.sealed)
+    }
+}

@@ -1,0 +1,95 @@
+//! The production runtime: threads and the monotonic clock.
+//!
+//! Background threads run at a lower priority (nice 10): with ordinary priority, compaction that
+//! fills the cores delays the log's fdatasync by a whole scheduler tick.
+
+use base::env::{Event, Runtime, Worker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// Nice value of background threads.
+const BACKGROUND_NICE: i32 = 10;
+
+/// Threads and the monotonic clock.
+pub struct Threads {
+    start: Instant,
+    work: Arc<Event>,
+    stopping: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Threads {
+    /// A runtime without threads yet; [`Runtime::start`] adds them.
+    pub fn new() -> Threads {
+        Threads {
+            start: Instant::now(),
+            work: Arc::new(Event::default()),
+            stopping: Arc::new(AtomicBool::new(false)),
+            threads: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+impl Default for Threads {
+    fn default() -> Threads {
+        Threads::new()
+    }
+}
+
+impl Runtime for Threads {
+    fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn wait(&self, event: &Event, seen: u64, deadline_ns: Option<u64>) {
+        let timeout_ns = deadline_ns.map(|deadline| deadline.saturating_sub(self.now_ns()));
+        event.block(seen, timeout_ns);
+    }
+
+    fn start(&self, worker: Arc<dyn Worker>, workers: usize) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for index in 0..workers {
+            let (worker, work, stopping) =
+                (worker.clone(), self.work.clone(), self.stopping.clone());
+            let body = move || {
+                media::os::lower_thread_priority(BACKGROUND_NICE);
+                work_until_stopped(&*worker, &work, &stopping);
+            };
+            let name = format!("shingle-{index}");
+            match std::thread::Builder::new().name(name).spawn(body) {
+                Ok(thread) => threads.push(thread),
+                Err(_) => break, // fewer workers do the same work, later
+            }
+        }
+    }
+
+    fn wake(&self) {
+        self.work.signal();
+    }
+
+    fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.work.signal();
+        let threads = std::mem::take(
+            &mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        let me = std::thread::current().id();
+        for thread in threads {
+            if thread.thread().id() != me {
+                // A worker that panicked has poisoned its database already.
+                drop(thread.join());
+            }
+        }
+    }
+}
+
+fn work_until_stopped(worker: &dyn Worker, work: &Event, stopping: &AtomicBool) {
+    while !stopping.load(Ordering::Acquire) {
+        let seen = work.count();
+        if !worker.step() && !stopping.load(Ordering::Acquire) {
+            work.block(seen, None);
+        }
+    }
+}

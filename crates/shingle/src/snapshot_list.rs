@@ -1,0 +1,89 @@
+//! The live snapshots: which old versions compaction must keep.
+
+use base::key::SequenceNumber;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Sequence numbers that somebody reads at, and the newest that is visible to everybody.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotList {
+    visible: AtomicU64,
+    live: Mutex<BTreeMap<SequenceNumber, Held>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    count: u64,
+    since_ns: u64,
+}
+
+impl SnapshotList {
+    /// The newest sequence number that reads see.
+    #[inline]
+    pub(crate) fn visible(&self) -> SequenceNumber {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    /// Everything up to `sequence` is in the memtables: reads may see it.
+    #[inline]
+    pub(crate) fn publish(&self, sequence: SequenceNumber) {
+        self.visible.store(sequence, Ordering::Release);
+    }
+
+    /// Holds the newest visible state. Every call is answered by one [`SnapshotList::release`].
+    pub(crate) fn acquire(&self, now_ns: u64) -> SequenceNumber {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: a compaction that lists the snapshots afterwards sees this one.
+        let sequence = self.visible();
+        live.entry(sequence).or_insert(Held { count: 0, since_ns: now_ns }).count += 1;
+        sequence
+    }
+
+    pub(crate) fn release(&self, sequence: SequenceNumber) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = live.get_mut(&sequence) {
+            held.count -= 1;
+            if held.count == 0 {
+                live.remove(&sequence);
+            }
+        }
+    }
+
+    /// The sequence numbers held, ascending.
+    pub(crate) fn list(&self) -> Vec<SequenceNumber> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.keys().copied().collect()
+    }
+
+    /// How many snapshots are held, and since when the oldest.
+    pub(crate) fn oldest(&self) -> Option<(SequenceNumber, u64)> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.first_key_value().map(|(&sequence, held)| (sequence, held.since_ns))
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.values().map(|held| held.count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequence_is_held_until_its_last_release() {
+        let list = SnapshotList::default();
+        list.publish(5);
+        let (a, b) = (list.acquire(0), list.acquire(1));
+        list.publish(9);
+        let c = list.acquire(2);
+        assert_eq!((a, b, c), (5, 5, 9));
+        list.release(a);
+        assert_eq!(list.list(), [5, 9]);
+        assert_eq!(list.oldest(), Some((5, 0)));
+        list.release(b);
+        assert_eq!((list.list(), list.len()), (vec![9], 1));
+    }
+}

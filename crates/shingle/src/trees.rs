@@ -1,0 +1,237 @@
+//! The trees of all keyspaces and their log of edits: where an edit becomes the new truth.
+//!
+//! Invariants:
+//! - An edit is applied and checked, then made durable in the manifest, then published. What readers
+//!   see is never ahead of what a crash would recover.
+//! - Files are removed only after the edit that dropped their last slice is durable, and only when no
+//!   live version refers to them.
+//! - A manifest that could not be written leaves an unknown outcome: the database is poisoned.
+
+use crate::engine::Engine;
+use crate::keyspace::KeyspaceState;
+use crate::memtable::Memtable;
+use crate::read::view::{TreeView, Runs};
+use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result};
+use media::{FileHint, FileName};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use table::log::{LogHeader, LogKind, LogWriter};
+use table::manifest::{encode_edit, encode_root};
+use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, KeyspaceRecord};
+use tree::policy::Busy;
+use tree::{Graveyard, RunTable, Version};
+
+/// A manifest is rewritten when it has grown to this many times its first record...
+const MANIFEST_GROWTH_MAX: u64 = 8;
+/// ... and is at least this big.
+const MANIFEST_BYTES_MIN: u64 = 1 << 20;
+
+/// What the tree lock guards.
+pub(crate) struct Trees {
+    pub keyspaces: BTreeMap<KeyspaceId, TreeState>,
+    pub manifest: Option<Manifest>,
+    pub graveyard: Arc<Graveyard>,
+    /// The floor that the manifest knows.
+    pub log_floor: FileId,
+    pub next_keyspace: u32,
+    /// Files whose removal failed or waits for its turn.
+    pub dead_files: Vec<FileName>,
+}
+
+/// The tree of one keyspace.
+pub(crate) struct TreeState {
+    pub keyspace: Arc<KeyspaceState>,
+    pub version: Arc<Version>,
+    pub runs: RunTable,
+    /// What background work has in hand.
+    pub busy: Busy,
+    /// The read form of `version`.
+    pub view: Arc<TreeView>,
+}
+
+/// The open log of edits.
+pub(crate) struct Manifest {
+    pub file: FileId,
+    pub writer: LogWriter,
+    /// Bytes after the first record, which holds everything.
+    pub first_bytes: u64,
+}
+
+impl TreeState {
+    pub(crate) fn new(
+        keyspace: Arc<KeyspaceState>,
+        version: Arc<Version>,
+        runs: RunTable,
+        view: Arc<TreeView>,
+    ) -> TreeState {
+        TreeState { keyspace, version, runs, busy: Busy::default(), view }
+    }
+}
+
+impl Trees {
+    pub(crate) fn tree(&mut self, id: KeyspaceId) -> Result<&mut TreeState> {
+        self.keyspaces.get_mut(&id).ok_or_else(|| {
+            Error::new(ErrorKind::Closed, format!("keyspace {id} does not exist any more"))
+        })
+    }
+
+    /// One edit that makes an empty database into this one.
+    pub(crate) fn snapshot_edit(&self, engine_numbers: (u64, u64), last_sequence: u64) -> DatabaseEdit {
+        let created = self.keyspaces.values().map(|tree| KeyspaceRecord {
+            id: tree.keyspace.id,
+            name: tree.keyspace.name.clone(),
+            options: tree.keyspace.options.encode(),
+        });
+        let keyspaces = self.keyspaces.values().map(|tree| KeyspaceEdit {
+            keyspace: tree.keyspace.id,
+            changes: tree.version.snapshot_changes(),
+        });
+        DatabaseEdit {
+            created: created.collect(),
+            dropped: Vec::new(),
+            keyspaces: keyspaces.collect(),
+            next_file: Some(engine_numbers.0),
+            next_run: Some(engine_numbers.1),
+            next_keyspace: Some(self.next_keyspace),
+            last_sequence: Some(last_sequence),
+            log_floor: Some(self.log_floor),
+        }
+    }
+}
+
+/// Memtables that an edit brought into the tree.
+pub(crate) type Flushed = BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>;
+
+impl Engine {
+    /// Makes `edit` the new truth. On an error nothing changed, or the database is poisoned.
+    pub(crate) fn install(
+        &self,
+        trees: &mut Trees,
+        mut edit: DatabaseEdit,
+        flushed: &Flushed,
+    ) -> Result<()> {
+        self.check_poisoned()?;
+        let mut next = Vec::new();
+        for part in &edit.keyspaces {
+            let tree = trees.tree(part.keyspace)?;
+            let version = tree.version.apply(&part.changes, &mut tree.runs)?;
+            let touched = touched_levels(&part.changes);
+            let shape = tree.keyspace.policy.shape(&tree.keyspace.limits);
+            tree::invariant::check_levels(&version, &shape, &touched)
+                .map_err(|violation| self.poison(violation.into()))?;
+            next.push((part.keyspace, Arc::new(version)));
+        }
+        let (next_file, next_run) = self.next_numbers();
+        edit.next_file = Some(next_file);
+        edit.next_run = Some(next_run);
+        self.write_edit(trees, &edit)?;
+        if let Some(floor) = edit.log_floor {
+            trees.log_floor = floor;
+        }
+        for (id, version) in next {
+            let tree = trees.tree(id)?;
+            tree.version = version.clone();
+            tree.view = Arc::new(TreeView::new(version, Some(&tree.view), &self.runs));
+            let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
+            tree.keyspace.install(tree.view.clone(), memtables);
+        }
+        self.collect_dead_files(trees);
+        self.rewrite_large_manifest(trees)?;
+        self.update_pressure(trees);
+        Ok(())
+    }
+
+    fn write_edit(&self, trees: &mut Trees, edit: &DatabaseEdit) -> Result<()> {
+        let Some(manifest) = &mut trees.manifest else {
+            return Err(Error::new(ErrorKind::Unsupported, "the database is open read-only"));
+        };
+        let mut bytes = Vec::new();
+        encode_edit(edit, &mut bytes);
+        // New tables: their names must be durable before an edit refers to them.
+        let written = self
+            .store
+            .sync_names()
+            .and_then(|()| manifest.writer.append(&[&bytes]))
+            .and_then(|()| manifest.writer.sync());
+        written.map_err(|error| self.poison(error))
+    }
+
+    fn rewrite_large_manifest(&self, trees: &mut Trees) -> Result<()> {
+        let Some(manifest) = &trees.manifest else { return Ok(()) };
+        let bytes = manifest.writer.bytes();
+        if bytes < MANIFEST_BYTES_MIN || bytes < manifest.first_bytes * MANIFEST_GROWTH_MAX {
+            return Ok(());
+        }
+        let old = manifest.file;
+        self.write_manifest(trees, self.snapshots.visible())?;
+        trees.dead_files.push(FileName::manifest(old));
+        Ok(())
+    }
+
+    /// Writes a fresh manifest with everything in its first record, and makes it the root.
+    pub(crate) fn write_manifest(&self, trees: &mut Trees, last_sequence: u64) -> Result<()> {
+        let file = self.new_file();
+        let manifest = self.write_manifest_file(trees, file, last_sequence)?;
+        let root = encode_root(self.database, file, manifest.writer.bytes());
+        self.store.set_root(&root).map_err(|error| self.poison(error))?;
+        trees.manifest = Some(manifest);
+        Ok(())
+    }
+
+    fn write_manifest_file(
+        &self,
+        trees: &Trees,
+        file: FileId,
+        last_sequence: u64,
+    ) -> Result<Manifest> {
+        let edit = trees.snapshot_edit(self.next_numbers(), last_sequence);
+        let mut bytes = Vec::new();
+        encode_edit(&edit, &mut bytes);
+        let append = self.store.create(FileName::manifest(file), &FileHint::default())?;
+        let header =
+            LogHeader { database: self.database, file, kind: LogKind::Manifest, previous: None };
+        let mut writer = LogWriter::create(append, header, Cause::Manifest)?;
+        writer.append(&[&bytes])?;
+        writer.sync()?;
+        self.store.sync_names()?;
+        let first_bytes = writer.bytes();
+        Ok(Manifest { file, writer, first_bytes })
+    }
+
+    /// Takes note of files that no live version refers to, and of logs below the floor.
+    pub(crate) fn collect_dead_files(&self, trees: &mut Trees) {
+        let dead = trees.graveyard.drain();
+        trees.dead_files.extend(dead.into_iter().map(FileName::table));
+    }
+
+    /// Notes that logs below `floor` are not needed any more. The floor must be durable.
+    pub(crate) fn bury_logs(&self, trees: &mut Trees, logs: impl IntoIterator<Item = FileId>) {
+        trees.dead_files.extend(logs.into_iter().map(FileName::wal));
+    }
+
+    /// Tells admission how the trees stand.
+    pub(crate) fn update_pressure(&self, trees: &Trees) {
+        let (mut level0_runs, mut debt_bytes) = (0, 0);
+        for tree in trees.keyspaces.values() {
+            let debt = tree.keyspace.policy.debt(&tree.version, &tree.keyspace.limits);
+            level0_runs = level0_runs.max(debt.level0_runs);
+            debt_bytes += debt.pending_bytes;
+        }
+        self.admission.update(|pressure| {
+            pressure.level0_runs = level0_runs;
+            pressure.debt_bytes = debt_bytes;
+        });
+    }
+
+    /// Compiles the first view of a keyspace that begins or was recovered.
+    pub(crate) fn first_view(version: &Arc<Version>, runs: &Arc<Runs>) -> Arc<TreeView> {
+        Arc::new(TreeView::new(version.clone(), None, runs))
+    }
+}
+
+fn touched_levels(changes: &[Change]) -> Vec<u8> {
+    let mut levels: Vec<u8> = changes.iter().filter_map(Change::level).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels
+}

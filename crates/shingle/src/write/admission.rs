@@ -1,0 +1,444 @@
+//! Admission: the only place where a user's write waits.
+//!
+//! The state of the tree gives a [`Pressure`]; [`pace`] turns it into a decision by a pure function:
+//! go on, go slower, or wait for a named event. Slowing down is smooth: writes get time slots at a
+//! rate that falls as the pressure grows, and short waits are saved up, because a timer cannot wait
+//! for less than some tens of microseconds. Nobody sleeps or spins: a writer waits on an event with
+//! a deadline, and every wait is recorded with its reason.
+
+use base::env::{Event, Runtime};
+use base::{Error, ErrorKind, Result};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+/// Why a write was slowed down or had to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StallReason {
+    /// Memtables fill faster than they are flushed.
+    MemoryFull,
+    /// Level 0 has many runs.
+    Level0,
+    /// Compaction is far behind.
+    CompactionDebt,
+}
+
+impl StallReason {
+    /// Every reason, in the order of reports.
+    pub const ALL: [StallReason; 3] =
+        [StallReason::MemoryFull, StallReason::Level0, StallReason::CompactionDebt];
+
+    /// The name in tables, JSON and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            StallReason::MemoryFull => "memory-full",
+            StallReason::Level0 => "level-0",
+            StallReason::CompactionDebt => "compaction-debt",
+        }
+    }
+}
+
+/// What a write would have to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// What is scarce.
+    pub reason: StallReason,
+    /// About how long, in nanoseconds.
+    pub estimate_ns: u64,
+}
+
+/// How the background work stands, in the quantities that admission looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// Bytes in memtables that were sealed and not yet flushed.
+    pub sealed_bytes: u64,
+    /// Runs in level 0, of the keyspace that has most.
+    pub level0_runs: u64,
+    /// Bytes that compaction has yet to move.
+    pub debt_bytes: u64,
+}
+
+/// Where slowing down begins and where waiting begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdmissionLimits {
+    /// Slow down above this many sealed bytes.
+    pub sealed_bytes_soft: u64,
+    /// Wait for a flush at this many sealed bytes: the memory budget's promise.
+    pub sealed_bytes_hard: u64,
+    /// Slow down at this many runs in level 0.
+    pub level0_runs_soft: u64,
+    /// The slowest rate is reached at this many runs.
+    pub level0_runs_hard: u64,
+    /// Wait for level 0 at `level0_runs_hard`, instead of going on at the slowest rate.
+    pub level0_stop: bool,
+    /// Slow down above this many bytes of debt.
+    pub debt_bytes_soft: u64,
+    /// The slowest rate is reached at this debt.
+    pub debt_bytes_hard: u64,
+    /// The rate where slowing down begins, in bytes per second.
+    pub rate_max: u64,
+    /// The slowest rate, in bytes per second.
+    pub rate_min: u64,
+    /// Delay each write by this, once, instead of pacing by bytes (LevelDB's way).
+    pub fixed_delay_ns: Option<u64>,
+}
+
+/// What a pressure means for a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Go on.
+    Free,
+    /// Go on at this many bytes per second.
+    Slow { reason: StallReason, bytes_per_second: u64 },
+    /// Every write waits this long, once.
+    Delay { reason: StallReason, delay_ns: u64 },
+    /// Wait until the pressure falls.
+    Stop { reason: StallReason },
+}
+
+/// The decision: a pure function of pressure and limits.
+pub fn pace(pressure: &Pressure, limits: &AdmissionLimits) -> Pace {
+    if pressure.sealed_bytes >= limits.sealed_bytes_hard {
+        return Pace::Stop { reason: StallReason::MemoryFull };
+    }
+    if limits.level0_stop && pressure.level0_runs >= limits.level0_runs_hard {
+        return Pace::Stop { reason: StallReason::Level0 };
+    }
+    let candidates = [
+        (
+            StallReason::MemoryFull,
+            share(pressure.sealed_bytes, limits.sealed_bytes_soft, limits.sealed_bytes_hard),
+        ),
+        (
+            StallReason::Level0,
+            share(pressure.level0_runs + 1, limits.level0_runs_soft, limits.level0_runs_hard),
+        ),
+        (
+            StallReason::CompactionDebt,
+            share(pressure.debt_bytes, limits.debt_bytes_soft, limits.debt_bytes_hard),
+        ),
+    ];
+    let worst = candidates.into_iter().fold(candidates[0], |a, b| if b.1 > a.1 { b } else { a });
+    let (reason, share) = worst;
+    if share <= 0.0 {
+        return Pace::Free;
+    }
+    if let Some(delay_ns) = limits.fixed_delay_ns {
+        // LevelDB delays for level 0 alone.
+        return match reason {
+            StallReason::Level0 => Pace::Delay { reason, delay_ns },
+            _ => Pace::Free,
+        };
+    }
+    // Geometric from the fastest to the slowest rate: each step of pressure costs the same factor.
+    let (max, min) = (limits.rate_max as f64, limits.rate_min as f64);
+    let bytes_per_second = (max * (min / max).powf(share)) as u64;
+    Pace::Slow { reason, bytes_per_second: bytes_per_second.max(1) }
+}
+
+/// How far `value` is on the way from `soft` to `hard`: 0.0 up to `soft`, 1.0 from `hard` on.
+fn share(value: u64, soft: u64, hard: u64) -> f64 {
+    if value <= soft {
+        return 0.0;
+    }
+    ((value - soft) as f64 / (hard.max(soft + 1) - soft) as f64).min(1.0)
+}
+
+/// Waits shorter than this are saved up.
+const WAIT_NS_MIN: u64 = 300_000;
+
+/// How often and how long writes waited, by reason.
+#[derive(Debug, Default)]
+struct Recorded {
+    count: [AtomicU64; 3],
+    ns: [AtomicU64; 3],
+}
+
+/// The admission object of one database.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    limits: AdmissionLimits,
+    pressure: Mutex<Pressure>,
+    /// False: the pace is `Free`, and a write need not look further.
+    constrained: AtomicBool,
+    /// When the next byte may be written, on the runtime's clock.
+    next_slot_ns: AtomicU64,
+    /// The pressure fell.
+    relieved: Event,
+    recorded: Recorded,
+}
+
+impl Admission {
+    pub(crate) fn new(limits: AdmissionLimits) -> Admission {
+        Admission {
+            limits,
+            pressure: Mutex::new(Pressure::default()),
+            constrained: AtomicBool::new(false),
+            next_slot_ns: AtomicU64::new(0),
+            relieved: Event::default(),
+            recorded: Recorded::default(),
+        }
+    }
+
+    /// Changes the pressure; those who wait look again when it fell.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Pressure)) {
+        let mut pressure = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *pressure;
+        change(&mut pressure);
+        let free = pace(&pressure, &self.limits) == Pace::Free;
+        self.constrained.store(!free, Relaxed);
+        let fell = pressure.sealed_bytes < before.sealed_bytes
+            || pressure.level0_runs < before.level0_runs
+            || pressure.debt_bytes < before.debt_bytes;
+        drop(pressure);
+        if fell {
+            self.relieved.signal();
+        }
+    }
+
+    /// Wakes everyone who waits, so that they see a poisoned or closed database.
+    pub(crate) fn release(&self) {
+        self.relieved.signal();
+    }
+
+    fn current(&self) -> Pace {
+        let pressure = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
+        pace(&pressure, &self.limits)
+    }
+
+    /// What a write of `bytes` would have to wait for now.
+    pub(crate) fn forecast(&self, bytes: u64, now_ns: u64) -> Option<Wait> {
+        if !self.constrained.load(Relaxed) {
+            return None;
+        }
+        match self.current() {
+            Pace::Free => None,
+            Pace::Delay { reason, delay_ns } => Some(Wait { reason, estimate_ns: delay_ns }),
+            Pace::Slow { reason, bytes_per_second } => {
+                let end = self.next_slot_ns.load(Relaxed).max(now_ns) + cost(bytes, bytes_per_second);
+                let estimate_ns = end.saturating_sub(now_ns);
+                (estimate_ns >= WAIT_NS_MIN).then_some(Wait { reason, estimate_ns })
+            }
+            Pace::Stop { reason } => {
+                // Until a flush of the sealed memory has freed some of it, at the paced rate.
+                let step = self.limits.sealed_bytes_hard - self.limits.sealed_bytes_soft;
+                Some(Wait { reason, estimate_ns: cost(step, self.limits.rate_max) })
+            }
+        }
+    }
+
+    /// Lets a write of `bytes` through, after the wait that the pressure asks for. `go_on` says
+    /// whether waiting still makes sense (an error ends the wait). With `wait` false, `WouldWait`
+    /// instead of waiting.
+    #[inline]
+    pub(crate) fn admit(
+        &self,
+        bytes: u64,
+        wait: bool,
+        runtime: &dyn Runtime,
+        go_on: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        if !self.constrained.load(Relaxed) {
+            return Ok(());
+        }
+        self.admit_constrained(bytes, wait, runtime, go_on)
+    }
+
+    #[cold]
+    fn admit_constrained(
+        &self,
+        bytes: u64,
+        wait: bool,
+        runtime: &dyn Runtime,
+        go_on: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        if !wait && let Some(forecast) = self.forecast(bytes, runtime.now_ns()) {
+            let ms = forecast.estimate_ns as f64 / 1e6;
+            let message = format!("would wait about {ms:.1} ms: {}", forecast.reason.name());
+            return Err(Error::new(ErrorKind::WouldWait, message));
+        }
+        let begin_ns = runtime.now_ns();
+        let mut delayed = false;
+        loop {
+            go_on()?;
+            let seen = self.relieved.count();
+            let now_ns = runtime.now_ns();
+            let (reason, deadline_ns) = match self.current() {
+                Pace::Free => return Ok(()),
+                Pace::Stop { reason } => (reason, None),
+                Pace::Delay { .. } if delayed => return Ok(()),
+                Pace::Delay { reason, delay_ns } => {
+                    delayed = true;
+                    (reason, Some(begin_ns + delay_ns))
+                }
+                Pace::Slow { reason, bytes_per_second } => {
+                    let slot_ns = self.take_slot(now_ns, cost(bytes, bytes_per_second));
+                    if slot_ns < now_ns + WAIT_NS_MIN {
+                        return Ok(());
+                    }
+                    self.wait_for_slot(runtime, slot_ns, &go_on)?;
+                    self.record(reason, runtime.now_ns() - begin_ns);
+                    return Ok(());
+                }
+            };
+            runtime.wait(&self.relieved, seen, deadline_ns);
+            self.record(reason, runtime.now_ns() - now_ns);
+        }
+    }
+
+    /// Reserves the next `cost_ns` of the paced time line; gives when it begins.
+    fn take_slot(&self, now_ns: u64, cost_ns: u64) -> u64 {
+        let mut slot_ns = self.next_slot_ns.load(Relaxed);
+        loop {
+            let begin_ns = slot_ns.max(now_ns);
+            match self.next_slot_ns.compare_exchange_weak(
+                slot_ns,
+                begin_ns + cost_ns,
+                Relaxed,
+                Relaxed,
+            ) {
+                Ok(_) => return begin_ns,
+                Err(other) => slot_ns = other,
+            }
+        }
+    }
+
+    fn wait_for_slot(
+        &self,
+        runtime: &dyn Runtime,
+        slot_ns: u64,
+        go_on: &impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        while runtime.now_ns() < slot_ns {
+            go_on()?;
+            let seen = self.relieved.count();
+            if self.current() == Pace::Free {
+                self.next_slot_ns.store(0, Relaxed);
+                return Ok(());
+            }
+            runtime.wait(&self.relieved, seen, Some(slot_ns));
+        }
+        Ok(())
+    }
+
+    fn record(&self, reason: StallReason, ns: u64) {
+        let index = reason as usize;
+        self.recorded.count[index].fetch_add(1, Relaxed);
+        self.recorded.ns[index].fetch_add(ns, Relaxed);
+    }
+
+    /// How often and how long (in nanoseconds) writes waited so far, by reason.
+    pub(crate) fn stalls(&self) -> Vec<(StallReason, u64, u64)> {
+        StallReason::ALL
+            .into_iter()
+            .map(|reason| {
+                let index = reason as usize;
+                let load = |cells: &[AtomicU64; 3]| cells[index].load(Relaxed);
+                (reason, load(&self.recorded.count), load(&self.recorded.ns))
+            })
+            .collect()
+    }
+}
+
+fn cost(bytes: u64, bytes_per_second: u64) -> u64 {
+    (u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second.max(1))) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::Threads;
+    use std::sync::Arc;
+
+    fn limits() -> AdmissionLimits {
+        AdmissionLimits {
+            sealed_bytes_soft: 100,
+            sealed_bytes_hard: 200,
+            level0_runs_soft: 8,
+            level0_runs_hard: 24,
+            level0_stop: false,
+            debt_bytes_soft: 1000,
+            debt_bytes_hard: 10_000,
+            rate_max: 64 << 20,
+            rate_min: 1 << 20,
+            fixed_delay_ns: None,
+        }
+    }
+
+    #[test]
+    fn no_pressure_no_pace() {
+        assert_eq!(pace(&Pressure::default(), &limits()), Pace::Free);
+    }
+
+    #[test]
+    fn the_rate_falls_smoothly_and_never_jumps() {
+        let mut last = limits().rate_max;
+        for debt_bytes in (1000..=10_000).step_by(100) {
+            let pressure = Pressure { debt_bytes, ..Pressure::default() };
+            let rate = match pace(&pressure, &limits()) {
+                Pace::Free => limits().rate_max,
+                Pace::Slow { bytes_per_second, .. } => bytes_per_second,
+                other => panic!("{other:?}"),
+            };
+            assert!(rate <= last && rate as f64 > last as f64 * 0.9, "{debt_bytes}: {last} -> {rate}");
+            last = rate;
+        }
+        assert_eq!(last, limits().rate_min);
+    }
+
+    #[test]
+    fn the_memory_budget_is_the_only_stop_of_the_modern_preset() {
+        let full = Pressure { sealed_bytes: 200, ..Pressure::default() };
+        assert_eq!(pace(&full, &limits()), Pace::Stop { reason: StallReason::MemoryFull });
+        let crowded = Pressure { level0_runs: 1000, ..Pressure::default() };
+        assert!(matches!(pace(&crowded, &limits()), Pace::Slow { .. }));
+    }
+
+    #[test]
+    fn leveldb_delays_each_write_once_and_stops_at_twelve_runs() {
+        let limits = AdmissionLimits {
+            level0_runs_hard: 12,
+            level0_stop: true,
+            fixed_delay_ns: Some(1_000_000),
+            ..limits()
+        };
+        let at = |level0_runs| pace(&Pressure { level0_runs, ..Pressure::default() }, &limits);
+        assert_eq!(at(7), Pace::Free);
+        assert_eq!(at(8), Pace::Delay { reason: StallReason::Level0, delay_ns: 1_000_000 });
+        assert_eq!(at(12), Pace::Stop { reason: StallReason::Level0 });
+    }
+
+    #[test]
+    fn a_writer_that_must_not_wait_gets_the_reason() {
+        let admission = Admission::new(limits());
+        admission.update(|p| p.sealed_bytes = 500);
+        let runtime = Threads::new();
+        let error = admission.admit(1, false, &runtime, || Ok(())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldWait);
+        assert!(error.message().contains("memory-full"), "{error}");
+    }
+
+    #[test]
+    fn a_stopped_writer_goes_on_when_the_pressure_falls() {
+        let admission = Arc::new(Admission::new(limits()));
+        admission.update(|p| p.sealed_bytes = 500);
+        let writer = {
+            let admission = admission.clone();
+            std::thread::spawn(move || admission.admit(1, true, &Threads::new(), || Ok(())))
+        };
+        while admission.stalls()[0].1 == 0 && !writer.is_finished() {
+            admission.update(|p| p.sealed_bytes = 0);
+            std::thread::yield_now();
+        }
+        writer.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_stopped_writer_sees_a_poisoned_database() {
+        let admission = Admission::new(limits());
+        admission.update(|p| p.sealed_bytes = 500);
+        let refuse = || Err(Error::new(ErrorKind::Closed, "closed"));
+        let error = admission.admit(1, true, &Threads::new(), refuse).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed);
+    }
+}

@@ -1,0 +1,293 @@
+//! The commit: a batch gets its place in the order, goes to the log, and into the memtables.
+//!
+//! One short lock orders the commits. Under it a batch is appended to the log with one request and
+//! inserted into the memtables; then it is visible. A synced write waits for the log outside the
+//! lock (`sync`), so that one request to the device serves everybody who appended before it.
+//!
+//! Invariants:
+//! - Sequence numbers, log positions and memtable inserts have one order.
+//! - A batch is whole: its operations become visible together, and its log record is one frame.
+//! - After a failed append nothing more is written: the record may be half there.
+
+use crate::engine::Engine;
+use crate::keyspace::{Active, KeyspaceState};
+use crate::memtable::Memtable;
+use base::key::SequenceNumber;
+use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result};
+use media::{FileHint, FileName, SyncFile};
+use std::collections::HashMap;
+use std::sync::Arc;
+use table::batch::{BatchView, WriteBatch};
+use table::log::{LogHeader, LogKind, LogWriter, PreviousLog};
+
+/// What the commit lock guards.
+pub(crate) struct CommitState {
+    /// The log that takes records; `None` before the first and in a read-only database.
+    pub log: Option<OpenLog>,
+    /// The next batch begins at this sequence number.
+    pub next_sequence: SequenceNumber,
+    actives: HashMap<KeyspaceId, Active>,
+    /// Sealed memtables that wait for their flush, oldest first.
+    pub sealed: Vec<Sealed>,
+    /// Logs that were replaced and may not be durable yet, oldest first.
+    pub replaced: Vec<(FileId, Arc<dyn SyncFile>)>,
+    /// Every log that still exists.
+    pub logs: Vec<FileId>,
+    /// Somebody waits for a flush of everything sealed.
+    pub flush_requested: bool,
+}
+
+/// The log that takes records.
+pub(crate) struct OpenLog {
+    pub file: FileId,
+    pub writer: LogWriter,
+    pub syncer: Arc<dyn SyncFile>,
+}
+
+/// A memtable that waits for its flush.
+pub(crate) struct Sealed {
+    pub keyspace: Arc<KeyspaceState>,
+    pub memtable: Arc<Memtable>,
+    /// The first log that it needs.
+    pub first_log: Option<FileId>,
+    pub bytes: u64,
+    /// A flush of it is under way.
+    pub is_flushing: bool,
+}
+
+/// How far a commit reached in the log, for a sync that must cover it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct LogPosition {
+    pub file: FileId,
+    pub bytes: u64,
+}
+
+impl CommitState {
+    pub(crate) fn new(next_sequence: SequenceNumber) -> CommitState {
+        CommitState {
+            log: None,
+            next_sequence,
+            actives: HashMap::new(),
+            sealed: Vec::new(),
+            replaced: Vec::new(),
+            logs: Vec::new(),
+            flush_requested: false,
+        }
+    }
+
+    pub(crate) fn add_keyspace(&mut self, active: Active) {
+        self.actives.insert(active.keyspace.id, active);
+    }
+
+    /// Forgets a dropped keyspace, with its memtables.
+    pub(crate) fn remove_keyspace(&mut self, id: KeyspaceId) {
+        self.actives.remove(&id);
+        self.sealed.retain(|sealed| sealed.keyspace.id != id);
+    }
+
+    pub(crate) fn actives(&self) -> impl Iterator<Item = &Active> {
+        self.actives.values()
+    }
+
+    /// The oldest log that some memtable outside `flushed` still needs.
+    pub(crate) fn log_floor(&self, flushed: &[Arc<Memtable>]) -> Option<FileId> {
+        let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
+        let sealed = self.sealed.iter().filter(|s| !is_flushed(&s.memtable));
+        let needed = sealed
+            .filter_map(|s| s.first_log)
+            .chain(self.actives.values().filter_map(|a| a.first_log));
+        needed.chain(self.log.as_ref().map(|log| log.file)).min()
+    }
+
+    /// Bytes in sealed memtables.
+    pub(crate) fn sealed_bytes(&self) -> u64 {
+        self.sealed.iter().map(|sealed| sealed.bytes).sum()
+    }
+
+    /// Where the log stands.
+    pub(crate) fn position(&self) -> LogPosition {
+        match &self.log {
+            Some(log) => LogPosition { file: log.file, bytes: log.writer.bytes() },
+            None => LogPosition::default(),
+        }
+    }
+}
+
+impl Engine {
+    /// Commits `batch`. Gives the position that a sync must reach.
+    pub(crate) fn commit(&self, batch: &WriteBatch) -> Result<LogPosition> {
+        if batch.is_empty() {
+            return Ok(LogPosition::default());
+        }
+        let mut state = self.lock_commit();
+        self.check_writable()?;
+        let with_log = check_keyspaces(&state, batch)?;
+        let first = state.next_sequence;
+        if with_log {
+            self.append_to_log(&mut state, first, batch)?;
+        }
+        let last = self.insert(&mut state, first, batch)?;
+        state.next_sequence = last + 1;
+        self.snapshots.publish(last);
+        self.ledger().user_wrote(batch.user_bytes());
+        let position = state.position();
+        self.seal_full_memtables(&mut state, batch)?;
+        Ok(position)
+    }
+
+    fn append_to_log(
+        &self,
+        state: &mut CommitState,
+        first: SequenceNumber,
+        batch: &WriteBatch,
+    ) -> Result<()> {
+        if state.log.is_none() {
+            self.begin_log(state)?;
+        }
+        let Some(log) = &mut state.log else { return Err(self.closed()) };
+        let appended = log.writer.append(&[&first.to_le_bytes(), batch.bytes()]);
+        appended.map_err(|error| self.poison(error))
+    }
+
+    /// Inserts the operations; gives the last sequence number used. The batch was validated, so a
+    /// failure here leaves log and memory apart and poisons the database.
+    fn insert(
+        &self,
+        state: &mut CommitState,
+        first: SequenceNumber,
+        batch: &WriteBatch,
+    ) -> Result<SequenceNumber> {
+        let log = state.log.as_ref().map(|log| log.file);
+        let mut sequence = first;
+        for operation in BatchView::new(batch.bytes()).iter() {
+            let operation = operation.map_err(|error| self.poison(error))?;
+            let Some(active) = state.actives.get_mut(&operation.keyspace) else { continue };
+            active
+                .writer
+                .insert(operation.key, sequence, operation.kind, operation.value)
+                .map_err(|error| self.poison(error))?;
+            if active.first_log.is_none() && !active.keyspace.options.without_wal {
+                active.first_log = log;
+            }
+            sequence += 1;
+        }
+        Ok(sequence - 1)
+    }
+
+    fn seal_full_memtables(&self, state: &mut CommitState, batch: &WriteBatch) -> Result<()> {
+        let limit = self.settings.memtable_bytes_max;
+        let is_full = |active: &Active| active.writer.memtable().bytes() >= limit;
+        let full: Vec<KeyspaceId> = match batch.only_keyspace() {
+            Some(id) => state.actives.get(&id).filter(|a| is_full(a)).map(|a| a.keyspace.id),
+            None => None,
+        }
+        .into_iter()
+        .chain(
+            (batch.only_keyspace().is_none())
+                .then(|| state.actives.values().filter(|a| is_full(a)).map(|a| a.keyspace.id))
+                .into_iter()
+                .flatten(),
+        )
+        .collect();
+        if full.is_empty() {
+            return Ok(());
+        }
+        self.seal(state, &full)
+    }
+
+    /// Seals the memtables of `keyspaces` (those with entries), and begins a new log.
+    pub(crate) fn seal(&self, state: &mut CommitState, keyspaces: &[KeyspaceId]) -> Result<()> {
+        let mut ids = keyspaces.to_vec();
+        let touches_unlogged = |id: &KeyspaceId| {
+            state.actives.get(id).is_some_and(|active| active.keyspace.options.without_wal)
+        };
+        if ids.iter().any(touches_unlogged) {
+            // Keyspaces without a log are flushed together, at one point of the commit order.
+            let unlogged = state.actives.values().filter(|a| a.keyspace.options.without_wal);
+            ids.extend(unlogged.map(|active| active.keyspace.id));
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        for id in ids {
+            self.seal_one(state, id)?;
+        }
+        self.admission.update(|pressure| pressure.sealed_bytes = state.sealed_bytes());
+        if state.log.is_some() {
+            self.begin_log(state)?;
+        }
+        self.runtime.wake();
+        Ok(())
+    }
+
+    fn seal_one(&self, state: &mut CommitState, id: KeyspaceId) -> Result<()> {
+        let Some(active) = state.actives.get_mut(&id) else { return Ok(()) };
+        if active.writer.memtable().is_empty() {
+            return Ok(());
+        }
+        let (fresh, writer) = Memtable::new(self.settings.memtable_bytes_max as usize)?;
+        let full = std::mem::replace(&mut active.writer, writer);
+        let sealed = Sealed {
+            keyspace: active.keyspace.clone(),
+            memtable: full.memtable().clone(),
+            first_log: active.first_log.take(),
+            bytes: full.memtable().bytes(),
+            is_flushing: false,
+        };
+        active.keyspace.seal(fresh);
+        state.sealed.push(sealed);
+        Ok(())
+    }
+
+    /// Replaces the log by a new one that is chained to it.
+    fn begin_log(&self, state: &mut CommitState) -> Result<()> {
+        let file = self.new_file();
+        let previous: Option<PreviousLog> = match &state.log {
+            Some(log) => Some(log.writer.as_previous(state.next_sequence - 1)),
+            None => None,
+        };
+        let header = LogHeader { database: self.database, file, kind: LogKind::Wal, previous };
+        let opened = self
+            .store
+            .create(FileName::wal(file), &FileHint::default())
+            .and_then(|append| LogWriter::create(append, header, Cause::Wal));
+        let writer = opened.map_err(|error| self.log_refused(error, state.log.is_none()))?;
+        let Some(syncer) = writer.syncer() else {
+            return Err(Error::new(ErrorKind::Unsupported, "the store cannot sync a log"));
+        };
+        let log = OpenLog { file, writer, syncer: Arc::from(syncer) };
+        state.logs.push(file);
+        if let Some(replaced) = state.log.replace(log) {
+            state.replaced.push((replaced.file, replaced.syncer));
+        }
+        Ok(())
+    }
+
+    /// A log that could not be begun: without room it can be tried again, else nothing is sure.
+    fn log_refused(&self, error: Error, is_first: bool) -> Error {
+        if is_first && error.kind() == ErrorKind::NoSpace {
+            return error;
+        }
+        self.poison(error)
+    }
+}
+
+/// Every keyspace of the batch exists, and all have a log or none has. Gives which.
+fn check_keyspaces(state: &CommitState, batch: &WriteBatch) -> Result<bool> {
+    let check = |id: KeyspaceId| match state.actives.get(&id) {
+        Some(active) => Ok(!active.keyspace.options.without_wal),
+        None => Err(Error::new(ErrorKind::Closed, format!("keyspace {id} does not exist any more"))),
+    };
+    if let Some(only) = batch.only_keyspace() {
+        return check(only);
+    }
+    let mut with_log = None;
+    for operation in BatchView::new(batch.bytes()).iter() {
+        let this = check(operation?.keyspace)?;
+        if *with_log.get_or_insert(this) != this {
+            return Err(Error::invalid(
+                "a batch cannot span keyspaces with and without a log: they do not share an order",
+            ));
+        }
+    }
+    Ok(with_log.unwrap_or(true))
+}

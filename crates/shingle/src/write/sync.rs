@@ -1,0 +1,67 @@
+//! Synced writes: one request to the device serves everybody who appended before it.
+//!
+//! Whoever needs durability takes the sync lock. Who finds the log durable beyond the own position
+//! is done; else it syncs the log as far as it reaches by then, for all who wait behind.
+//!
+//! Invariants: logs become durable in order, so that a synced write makes every earlier one durable;
+//! a failed sync poisons the database and is never tried again.
+
+use super::commit::LogPosition;
+use crate::engine::Engine;
+use base::{Cause, Result};
+use media::SyncFile;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How far the log is durable.
+#[derive(Debug, Default)]
+pub(crate) struct SyncState {
+    durable: Mutex<LogPosition>,
+}
+
+/// What one sync has to do.
+struct Work {
+    replaced: Vec<Arc<dyn SyncFile>>,
+    current: Option<Arc<dyn SyncFile>>,
+    target: LogPosition,
+}
+
+impl Engine {
+    /// Returns when the log is durable up to `position`.
+    pub(crate) fn sync_log(&self, position: LogPosition) -> Result<()> {
+        let mut durable = self.sync.durable.lock().unwrap_or_else(PoisonError::into_inner);
+        if *durable >= position {
+            return self.check_poisoned();
+        }
+        self.check_poisoned()?;
+        let work = self.sync_work();
+        let begin_ns = self.runtime.now_ns();
+        for log in work.replaced.iter().chain(&work.current) {
+            log.sync(Cause::Wal).map_err(|error| self.poison(error))?;
+        }
+        if durable.file != work.target.file {
+            // A new log: its name must be durable too.
+            self.store.sync_names().map_err(|error| self.poison(error))?;
+        }
+        self.latencies.wal_sync.record(self.runtime.now_ns() - begin_ns);
+        *durable = work.target;
+        self.mark_synced(work.target);
+        Ok(())
+    }
+
+    fn sync_work(&self) -> Work {
+        let mut state = self.lock_commit();
+        Work {
+            replaced: state.replaced.drain(..).map(|(_, syncer)| syncer).collect(),
+            current: state.log.as_ref().map(|log| log.syncer.clone()),
+            target: state.position(),
+        }
+    }
+
+    /// Later records say how far the log is durable: what tells damage from a torn tail.
+    fn mark_synced(&self, target: LogPosition) {
+        let mut state = self.lock_commit();
+        if let Some(log) = state.log.as_mut().filter(|log| log.file == target.file) {
+            log.writer.mark_synced(target.bytes);
+        }
+    }
+}
