@@ -3,12 +3,12 @@
 
 use super::Violation;
 use crate::repository::Repository;
-use crate::source::Source;
+use crate::source::{Source, after_group};
 use std::collections::BTreeSet;
 
 pub const NAME: &str = "blind-engine";
 
-/// Where names are registered: `name: "..."` in a descriptor. Absent ones are skipped.
+/// Where names are registered: `name: "..."` in a `Descriptor`. Absent files are skipped.
 const REGISTRIES: [&str; 7] = [
     "crates/tree/src/policy.rs",
     "crates/tree/src/policy/",
@@ -28,9 +28,30 @@ const WIRING: [&str; 3] = ["options", "presets", "registry"];
 const AMBIGUOUS: [&str; 2] = ["log", "inline"];
 
 pub fn check(repository: &Repository) -> Vec<Violation> {
-    let names = registered(repository);
-    let sources = repository.sources.values().filter(|source| is_engine(&source.path));
-    sources.flat_map(|source| check_source(source, &names)).collect()
+    let mut names = BTreeSet::new();
+    let mut found = Vec::new();
+    for source in repository.sources.values() {
+        if is_registry(&source.path) {
+            names.extend(registered(source));
+        }
+    }
+    for source in repository.sources.values() {
+        let registry = source.find(&["fn", "registry"]).next();
+        if let Some(at) = registry.filter(|_| names.is_empty() && is_registry(&source.path)) {
+            let message = "no name is found in the registries: give each `Descriptor` its \
+                           `name: \"...\"`, or correct the list in this rule";
+            let line = source.tokens[at].line;
+            found.push(Violation::new(NAME, &source.path, line, message.to_string()));
+        }
+        if is_engine(&source.path) {
+            found.extend(check_source(source, &names));
+        }
+    }
+    found
+}
+
+fn is_registry(path: &str) -> bool {
+    REGISTRIES.iter().any(|registry| path.starts_with(registry))
 }
 
 fn is_engine(path: &str) -> bool {
@@ -39,16 +60,15 @@ fn is_engine(path: &str) -> bool {
     !WIRING.contains(&module)
 }
 
-/// Strings after `name:` in the registries.
-fn registered(repository: &Repository) -> BTreeSet<String> {
+/// Strings after `name:` in the descriptors of a file.
+fn registered(source: &Source) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for source in repository.sources.values() {
-        if !REGISTRIES.iter().any(|registry| source.path.starts_with(registry)) {
-            continue;
-        }
-        let strings = |at: usize| source.tokens[..at].iter().filter(|t| t.text == "\"\"").count();
-        for at in source.find(&["name", ":", "\"\""]) {
-            names.insert(source.strings[strings(at)].text.clone());
+    let strings = |at: usize| source.tokens[..at].iter().filter(|t| t.text == "\"\"").count();
+    for open in source.find(&["Descriptor", "{"]) {
+        for at in open..after_group(&source.tokens, open + 1) {
+            if source.spells(at, &["name", ":", "\"\""]) {
+                names.insert(source.strings[strings(at)].text.clone());
+            }
         }
     }
     names
@@ -98,8 +118,9 @@ fn words(name: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const REGISTRY: &str = "pub const ALL: [Policy; 2] = [\n\
-        Policy { help: \"x\", name: \"ldc\" }, Policy { name: \"log\", help: \"y\" }];";
+    const REGISTRY: &str = "pub const ALL: [Descriptor; 2] = [\n\
+        Descriptor { help: \"x\", name: \"ldc\" }, Descriptor { name: \"log\", help: \"y\" }];\n\
+        const OPTION: Entry = Entry { name: \"fanout\" };";
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
         let files = [("crates/tree/src/policy/registry.rs", REGISTRY), (path, text)];
@@ -116,7 +137,14 @@ mod tests {
     #[test]
     fn wiring_tests_comments_and_other_meanings_are_free() {
         assert!(lines("crates/shingle/src/presets/mod.rs", "let a = \"ldc\";").is_empty());
-        let text = "// ldc\nlet log = 1;\n#[inline]\nfn f() {}\n#[cfg(test)]\nmod t { ldc() }";
+        let text = "// ldc\nlet log = 1; let fanout = 2;\n#[inline]\nfn f() {}\n#[cfg(test)]\nmod t { ldc() }";
         assert!(lines("crates/shingle/src/execute.rs", text).is_empty());
+    }
+
+    #[test]
+    fn a_registry_whose_names_are_not_understood_is_found() {
+        let text = "pub fn registry() -> &'static [Policy] { &[leveled::NEW] }";
+        let found = check(&Repository::of(&[("crates/tree/src/policy/mod.rs", text)]));
+        assert_eq!(found.len(), 1);
     }
 }

@@ -1,7 +1,8 @@
 //! Every package in the lock file has a licence that we allow.
 //!
-//! Licences come from `cargo metadata`, which needs every package on this machine; where they are
-//! not, the rule says so in a note and checks nothing.
+//! Licences come from `cargo metadata`, which needs every package on this machine. Where those of
+//! other platforms are missing, the rule checks the rest; where more is missing, it checks nothing.
+//! Either way a note says so.
 
 use super::Violation;
 use crate::repository::Repository;
@@ -26,26 +27,43 @@ const ALLOWED: [&str; 11] = [
 ];
 
 pub fn check(repository: &Repository) -> Vec<Violation> {
-    let Some(Ok(metadata)) = repository.root.as_deref().map(metadata) else { return Vec::new() };
-    check_packages(&metadata)
+    let Some(root) = repository.root.as_deref() else { return Vec::new() };
+    let metadata = metadata(root, None).or_else(|_| metadata(root, host().as_deref()));
+    metadata.map_or_else(|_| Vec::new(), |metadata| check_packages(&metadata))
 }
 
-/// Why licences cannot be checked here, if they cannot.
+/// What cannot be checked here, if anything.
 pub fn unavailable(repository: &Repository) -> Option<String> {
-    let error = metadata(repository.root.as_deref()?).err()?;
-    Some(format!("licences are not checked: {error}"))
+    let root = repository.root.as_deref()?;
+    let error = metadata(root, None).err()?;
+    let what = match metadata(root, host().as_deref()) {
+        Ok(_) => "of packages for other platforms ",
+        Err(_) => "",
+    };
+    Some(format!("licences {what}are not checked: {error}; `cargo fetch` helps"))
 }
 
-fn metadata(root: &Path) -> Result<Value, String> {
+/// What Cargo knows of the packages in the lock file, for one platform or for all.
+fn metadata(root: &Path, platform: Option<&str>) -> Result<Value, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["metadata", "--format-version", "1", "--offline", "--locked"];
-    let output = Command::new(cargo).args(arguments).current_dir(root).output();
-    let output = output.map_err(|error| format!("cannot run cargo metadata: {error}"))?;
+    let mut command = Command::new(cargo);
+    command.args(["metadata", "--format-version", "1", "--offline", "--locked"]).current_dir(root);
+    if let Some(platform) = platform {
+        command.args(["--filter-platform", platform]);
+    }
+    let output = command.output().map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr);
         return Err(message.lines().next().unwrap_or("cargo metadata failed").to_string());
     }
     serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
+}
+
+/// The platform of this machine, as the compiler calls it.
+fn host() -> Option<String> {
+    let output = Command::new("rustc").arg("-vV").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("host: ").map(str::to_string))
 }
 
 fn check_packages(metadata: &Value) -> Vec<Violation> {
