@@ -1,1 +1,80 @@
-fn main() {}
+//! Rules of the repository, checked: `cargo xtask tidy`. The same rules run as a test, so that
+//! `cargo test` checks them too.
+//!
+//! `cargo xtask readme` prints the commands of README.md, one on each line; `.ci/run` takes the
+//! test command from there.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+
+mod modules;
+mod package;
+mod paths;
+mod readme;
+mod repository;
+mod rules;
+mod source;
+
+use repository::Repository;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let repository = match Repository::load() {
+        Ok(repository) => repository,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["tidy"] => tidy(&repository),
+        ["readme"] => print_readme_commands(&repository),
+        _ => {
+            eprintln!("usage: cargo xtask tidy | readme");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tidy(repository: &Repository) -> ExitCode {
+    let report = rules::check(repository);
+    for note in &report.notes {
+        println!("note: {note}");
+    }
+    for violation in &report.violations {
+        println!("{violation}");
+    }
+    if report.violations.is_empty() {
+        println!("tidy: {} rules, nothing to say", rules::ALL.len());
+        return ExitCode::SUCCESS;
+    }
+    println!("tidy: {} violations", report.violations.len());
+    ExitCode::FAILURE
+}
+
+fn print_readme_commands(repository: &Repository) -> ExitCode {
+    let Some(text) = repository.text("README.md") else {
+        eprintln!("there is no README.md");
+        return ExitCode::FAILURE;
+    };
+    for command in readme::commands(text) {
+        println!("{}", command.text);
+    }
+    ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_is_tidy() {
+        let repository = Repository::load().expect("the repository is readable");
+        let report = rules::check(&repository);
+        for note in &report.notes {
+            println!("note: {note}");
+        }
+        let lines: Vec<String> = report.violations.iter().map(ToString::to_string).collect();
+        assert!(lines.is_empty(), "\n{}\n", lines.join("\n"));
+    }
+}
