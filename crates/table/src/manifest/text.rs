@@ -1,5 +1,6 @@
 //! Edits as text for people: one line for each change.
 
+use base::key::display_key;
 use std::fmt::Write;
 use tree::edit::{RunRecord, SliceRecord};
 use tree::{Change, DatabaseEdit};
@@ -58,7 +59,7 @@ fn render_change(change: &Change) -> String {
             format!("set node {} on level {level} range {range:?}", node.0)
         }
         Change::SetCursor { level, key: Some(key) } => {
-            format!("set cursor of level {level} to \"{}\"", key.escape_ascii())
+            format!("set cursor of level {level} to {}", display_key(key))
         }
         Change::SetCursor { level, key: None } => format!("clear cursor of level {level}"),
     }
