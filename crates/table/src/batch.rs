@@ -100,7 +100,7 @@ impl WriteBatch {
         }
         if self.bytes.len() + key.len() + value.len() + OPERATION_OVERHEAD_MAX > BATCH_BYTES_MAX {
             return Err(Error::invalid(format!(
-                "the batch has {} bytes; {BATCH_BYTES_MAX} are allowed: commit it and begin another",
+                "the batch has {} bytes; {BATCH_BYTES_MAX} are allowed: commit it first",
                 self.bytes.len()
             )));
         }

@@ -31,9 +31,9 @@
 //! A torn tail is cut silently and counted ([`End::TornTail`]).
 //!
 //! Over a rotation, the header of a log names the final length, digest and last sequence number of
-//! the log before it; [`check_chain`] compares. **Contract of the writer's user:** a log's watermark
-//! moves ([`LogWriter::sync`], [`LogWriter::mark_synced`]) only after the logs before it are durable
-//! in full, so a watermark above zero vouches for them too.
+//! the log before it; [`check_chain`] compares. **Contract of the writer's user:** the watermark of
+//! a log moves ([`LogWriter::sync`], [`LogWriter::mark_synced`]) only after the logs before it are
+//! durable in full, so a watermark above zero vouches for them too.
 
 mod chain;
 mod frame;

@@ -50,8 +50,8 @@ pub struct LogReader<'f> {
 }
 
 impl<'f> LogReader<'f> {
-    /// Opens the log `expected` in `file`. The caller knows that its first `durable_bytes_min` bytes
-    /// were durable (0: knows nothing). `Incompatible` for a log of another database or of a newer
+    /// Opens the log `expected` in `file`. The caller knows that its first `durable_bytes_min`
+    /// bytes were durable (0: knows nothing). `Incompatible` for a log of another database or of a newer
     /// format, `Corruption` when the header is damaged and something proves that it was durable.
     pub fn open(
         file: &'f dyn ReadFile,
@@ -84,8 +84,8 @@ impl<'f> LogReader<'f> {
         Ok(reader)
     }
 
-    /// The next record; `None` at the end, which [`LogReader::end`] then explains. After an error it
-    /// gives the same error again.
+    /// The next record; `None` at the end, which [`LogReader::end`] then explains. After an error
+    /// it gives the same error again.
     #[allow(clippy::should_implement_trait)] // The record borrows from the reader.
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         match &self.state {
@@ -106,8 +106,8 @@ impl<'f> LogReader<'f> {
         }
     }
 
-    /// Moves over the record at the present place; gives its offset, where in it the payload begins,
-    /// and its bytes.
+    /// Moves over the record at the present place; gives its offset, where in it the payload
+    /// begins, and its bytes.
     fn step(&mut self) -> Result<Option<(u64, usize, usize)>> {
         let offset = self.at;
         let found = match self.frame.read_head(&mut self.source, offset)? {
@@ -147,7 +147,8 @@ impl<'f> LogReader<'f> {
         while let Some((offset, head)) = scanner.next(&mut self.source, &self.frame)? {
             if head.watermark > at {
                 let message = format!(
-                    "found {found}, but the record at byte {offset} proves that {} bytes were durable",
+                    "found {found}, but the record at byte {offset} proves that {} bytes were \
+                     durable",
                     head.watermark
                 );
                 return Err(self.source.corruption(at, message));

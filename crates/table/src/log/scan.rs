@@ -55,8 +55,8 @@ impl Scanner {
 }
 
 /// The largest number of bytes of the log that any valid record in it proves to have been durable;
-/// 0 without proof. Reads the whole file: for the one question that [`super::check_chain`] asks when
-/// the log before this one is shorter than this one says.
+/// 0 without proof. Reads the whole file: for the one question that [`super::check_chain`] asks
+/// when the log before this one is shorter than this one says.
 pub fn durable_bytes(file: &dyn ReadFile, expected: LogIdentity, cause: Cause) -> Result<u64> {
     let mut source = Source::new(file, cause)?;
     let frame = Frame::new(expected);

@@ -72,6 +72,9 @@ impl LogWriter {
                 self.frame.push(&mut self.buffer, offset, digest, self.synced_bytes, parts);
             digest = extend_digest(digest, checksum);
         }
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
         if let Err(error) = self.file.append(&self.buffer, self.cause) {
             return Err(self.fail(error));
         }
@@ -95,7 +98,8 @@ impl LogWriter {
     }
 
     /// A handle that syncs while others append. Take [`LogWriter::bytes`] before its sync begins
-    /// and give them to [`LogWriter::mark_synced`] after it succeeded. `None` where the store cannot.
+    /// and give them to [`LogWriter::mark_synced`] after it succeeded. `None` where the store
+    /// cannot.
     pub fn syncer(&self) -> Option<Box<dyn SyncFile>> {
         self.file.syncer()
     }

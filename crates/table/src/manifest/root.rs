@@ -37,8 +37,8 @@ pub fn encode_root(root: &Root) -> [u8; ROOT_BYTES] {
     out.try_into().expect("the fields add up to a root")
 }
 
-/// The root that `bytes` are. `Incompatible` for what is no root of ours, or one of a newer version;
-/// `Corruption` for a damaged one.
+/// The root that `bytes` are. `Incompatible` for what is no root of ours, or one of a newer
+/// version; `Corruption` for a damaged one.
 pub fn decode_root(bytes: &[u8]) -> Result<Root> {
     if !bytes.starts_with(&MAGIC) {
         return Err(Error::new(

@@ -242,6 +242,27 @@ fn many_bytes_that_look_like_records_end_in_bounded_time() {
 }
 
 #[test]
+fn evidence_is_found_far_behind_the_damage_wherever_windows_meet() {
+    let mut random = Random::new(3);
+    for round in 0..40 {
+        let mut noise = vec![0; 250_000 + random.below(20_000) as usize];
+        random.fill(&mut noise);
+        let payloads = [vec![1; 500], noise.clone(), noise, vec![2; 700], vec![3; 9]];
+        let (mut bytes, offsets) = log_of(IDENTITY, &payloads, &[4]);
+        bytes[offsets[2] as usize + 4] ^= 1;
+        let (records, end) = read(&bytes, KNOWS_NOTHING);
+        assert_eq!(records, payloads[..1]);
+        assert!(is_corruption(&end), "round {round}");
+        bytes.truncate(offsets[5] as usize);
+        let bytes_dropped = offsets[5] - offsets[2];
+        assert_eq!(
+            read(&bytes, KNOWS_NOTHING).1.unwrap(),
+            End::TornTail { at: offsets[2], bytes_dropped }
+        );
+    }
+}
+
+#[test]
 fn random_mutations_give_a_prefix_or_corruption() {
     let payloads = small_payloads();
     let (bytes, offsets) = log_of(IDENTITY, &payloads, &[2, 4]);

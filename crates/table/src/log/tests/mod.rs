@@ -87,8 +87,8 @@ fn writer(identity: LogIdentity) -> (LogWriter, Bytes) {
     (LogWriter::create(Box::new(file), header, Cause::Wal).unwrap(), bytes)
 }
 
-/// A log of `payloads` as bytes, with the offsets where its pieces begin, its end last. It is synced
-/// before each record whose index is in `synced`.
+/// A log of `payloads` as bytes, with the offsets where its pieces begin, its end last. It is
+/// synced before each record whose index is in `synced`.
 fn log_of(identity: LogIdentity, payloads: &[Vec<u8>], synced: &[usize]) -> (Vec<u8>, Vec<u64>) {
     let (mut writer, bytes) = writer(identity);
     let mut offsets = vec![0, writer.bytes()];

@@ -129,10 +129,11 @@ impl AppendFile for Sink {
 }
 
 #[test]
-#[ignore = "a measurement: cargo test --release -p shingle-table -- --ignored --nocapture append_ns"]
+#[ignore = "a measurement: run it with --release and --nocapture"]
 fn append_ns() {
     for payload_bytes in [0, 16, 130, 1000, 4000] {
         let payload = vec![7u8; payload_bytes];
+        let (begin_part, end_part) = payload.split_at(payload_bytes / 2);
         let header = header(IDENTITY, None);
         let mut writer = LogWriter::create(Box::new(Sink(0)), header, Cause::Wal).unwrap();
         let mut best = f64::MAX;
@@ -148,4 +149,27 @@ fn append_ns() {
         }
         println!("{payload_bytes} bytes: {best:.0} ns per append");
     }
+}
+
+#[test]
+fn the_bytes_of_a_log_are_fixed() {
+    let (bytes, _) = log_of(IDENTITY, &[b"one".to_vec(), vec![]], &[1]);
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let expected = [
+        "5348494e474c4f47", // magic
+        "01000000",         // version
+        "01000000",         // kind, no previous log
+        "d100000000000000", // database
+        "0900000000000000", // file
+        "175a000000000000", // salt
+        &"00".repeat(32),   // no previous log
+        "a39bca4e63ad992d", // checksum, the root of the digest
+        "7d1f",             // marker
+        "3cb5061c",         // checksum
+        "a39b",             // link
+        "0350",             // three bytes, 80 bytes behind the watermark
+        "6f6e65",           // payload
+        "7d1fee75fb8702820000",
+    ];
+    assert_eq!(hex, expected.concat());
 }
