@@ -1,1 +1,5 @@
 //! Under construction.
+
+pub mod batch;
+pub mod log;
+pub mod manifest;

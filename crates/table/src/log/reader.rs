@@ -1,0 +1,197 @@
+//! Reading a log back: its records in order, and how it ended. The rule stands in [`super`].
+
+use super::frame::{Frame, extend_digest};
+use super::header::{HEADER_BYTES, LogHeader, LogIdentity, Parsed, PreviousLog};
+use super::scan::Scanner;
+use super::source::Source;
+use base::{Cause, Error, Result, SequenceNumber};
+use media::ReadFile;
+
+/// How a log ended, when it is not damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With its last record.
+    Clean,
+    /// Bytes followed that never became durable; they are dropped.
+    TornTail {
+        /// Where the records end.
+        at: u64,
+        /// Bytes from there to the end of the file.
+        bytes_dropped: u64,
+    },
+}
+
+/// A record of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// What was written.
+    pub payload: &'a [u8],
+}
+
+enum State {
+    Reading,
+    Ended(End),
+    Failed(Error),
+}
+
+/// Reads a log from front to back. Memory: one window, or the longest record.
+pub struct LogReader<'f> {
+    source: Source<'f>,
+    frame: Frame,
+    header: Option<LogHeader>,
+    durable_bytes_min: u64,
+    at: u64,
+    digest: u64,
+    watermark: u64,
+    records: u64,
+    state: State,
+}
+
+impl<'f> LogReader<'f> {
+    /// Opens the log `expected` in `file`. The caller knows that its first `durable_bytes_min`
+    /// bytes were durable (0: knows nothing). `Incompatible` for a log of another database or of a newer
+    /// format, `Corruption` when the header is damaged and something proves that it was durable.
+    pub fn open(
+        file: &'f dyn ReadFile,
+        expected: LogIdentity,
+        durable_bytes_min: u64,
+        cause: Cause,
+    ) -> Result<LogReader<'f>> {
+        let mut source = Source::new(file, cause)?;
+        let header_bytes = source.file_bytes().min(HEADER_BYTES as u64) as usize;
+        let parsed = LogHeader::parse(source.read(0, header_bytes)?, &expected, file.name())?;
+        let mut reader = LogReader {
+            source,
+            frame: Frame::new(expected),
+            header: None,
+            durable_bytes_min,
+            at: 0,
+            digest: 0,
+            watermark: 0,
+            records: 0,
+            state: State::Reading,
+        };
+        match parsed {
+            Parsed::Header(header, checksum) => {
+                reader.header = Some(header);
+                reader.at = HEADER_BYTES as u64;
+                reader.digest = checksum;
+            }
+            Parsed::Bad(found) => reader.state = State::Ended(reader.decide(found)?),
+        }
+        Ok(reader)
+    }
+
+    /// The next record; `None` at the end, which [`LogReader::end`] then explains. After an error
+    /// it gives the same error again.
+    #[allow(clippy::should_implement_trait)] // The record borrows from the reader.
+    pub fn next(&mut self) -> Result<Option<Record<'_>>> {
+        match &self.state {
+            State::Ended(_) => return Ok(None),
+            State::Failed(error) => return Err(error.clone()),
+            State::Reading => {}
+        }
+        match self.step() {
+            Ok(Some((offset, begin, bytes))) => {
+                let payload = &self.source.read(offset, bytes)?[begin..];
+                Ok(Some(Record { offset, payload }))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                self.state = State::Failed(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Moves over the record at the present place; gives its offset, where in it the payload
+    /// begins, and its bytes.
+    fn step(&mut self) -> Result<Option<(u64, usize, usize)>> {
+        let offset = self.at;
+        let found = match self.frame.read_head(&mut self.source, offset)? {
+            None => "no whole record",
+            Some(head) if !self.frame.verify(&mut self.source, offset, &head)? => {
+                "a record with a wrong checksum"
+            }
+            Some(head) if head.link != self.digest as u16 => "a record of another history",
+            Some(head) => {
+                self.at += head.bytes;
+                self.digest = extend_digest(self.digest, head.checksum);
+                self.watermark = self.watermark.max(head.watermark);
+                self.records += 1;
+                return Ok(Some((offset, head.head_bytes, head.bytes as usize)));
+            }
+        };
+        self.state = State::Ended(self.decide(found)?);
+        Ok(None)
+    }
+
+    /// The decision table: the records end at the present place, where `found` stands.
+    fn decide(&mut self, found: &str) -> Result<End> {
+        let at = self.at;
+        let bytes_dropped = self.source.bytes_after(at);
+        let found = if bytes_dropped == 0 { "the end of the file" } else { found };
+        if self.durable_bytes_min > at {
+            let message = format!(
+                "found {found}, but {} bytes of the log were recorded as durable",
+                self.durable_bytes_min
+            );
+            return Err(self.source.corruption(at, message));
+        }
+        if bytes_dropped == 0 {
+            return Ok(End::Clean);
+        }
+        let mut scanner = Scanner::new(&self.source, at + 1);
+        while let Some((offset, head)) = scanner.next(&mut self.source, &self.frame)? {
+            if head.watermark > at {
+                let message = format!(
+                    "found {found}, but the record at byte {offset} proves that {} bytes were \
+                     durable",
+                    head.watermark
+                );
+                return Err(self.source.corruption(at, message));
+            }
+        }
+        Ok(End::TornTail { at, bytes_dropped })
+    }
+
+    /// The header; `None` for a log that was torn when it was created, which holds no records.
+    pub fn header(&self) -> Option<&LogHeader> {
+        self.header.as_ref()
+    }
+
+    /// How the log ended; `None` while there may be more records, and after an error.
+    pub fn end(&self) -> Option<End> {
+        match self.state {
+            State::Ended(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// Bytes of the header and the records read so far.
+    pub fn bytes(&self) -> u64 {
+        self.at
+    }
+
+    /// Records read so far.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The digest of the header and the records read so far.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Bytes that are proved to have been durable, by the caller or by the records read so far.
+    pub fn durable_bytes(&self) -> u64 {
+        self.durable_bytes_min.max(self.watermark)
+    }
+
+    /// What the header of the next log should say about this one, once it is read to its end.
+    pub fn as_previous(&self, file: base::FileId, last_sequence: SequenceNumber) -> PreviousLog {
+        PreviousLog { file, bytes: self.at, digest: self.digest, last_sequence }
+    }
+}
