@@ -1,0 +1,287 @@
+//! The newest entries of a keyspace, in memory and in order, until they are flushed.
+//!
+//! A [`Memtable`] is read by any number of threads without locks while its one [`Writer`] inserts.
+//! Whoever commits holds the writer; there is no way to make a second one. Entries are never changed
+//! or taken out; the memory goes when the last reader lets go of it.
+//!
+//! Point entries are in a skip list in an arena (`skiplist`). Range deletions lie apart, because
+//! they must be found by keys that they only cover; a memtable without any pays one atomic load to
+//! know it.
+//!
+//! What an insert wrote is visible to every read that starts after the insert returned. An entry of
+//! an insert under way may be visible or not: readers hide it by its sequence number.
+
+mod arena;
+mod skiplist;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{
+    AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base::key::{
+    self, KEY_BYTES_MAX, Key, SEQUENCE_MAX, VALUE_BYTES_MAX, trailer, trailer_kind,
+    trailer_sequence,
+};
+use base::{EntryKind, Error, KeyRange, Result, SequenceNumber};
+
+pub use skiplist::MemIter;
+use skiplist::{Inserter, SkipList, Target};
+
+/// An entry that [`Memtable::get`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemEntry<'a> {
+    /// When it was written.
+    pub sequence: SequenceNumber,
+    /// What it says about its key; never [`EntryKind::DeleteRange`].
+    pub kind: EntryKind,
+    /// The value, operand or pointer; empty for a deletion.
+    pub value: &'a [u8],
+}
+
+/// A range deletion: the keys from `start` (inclusive) to `end` (exclusive) are absent as of
+/// `sequence`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeDelete {
+    /// The first key deleted.
+    pub start: Key,
+    /// The first key not deleted.
+    pub end: Key,
+    /// When it was written.
+    pub sequence: SequenceNumber,
+}
+
+/// The entries, for readers.
+pub struct Memtable {
+    list: Arc<SkipList>,
+    entries: AtomicU64,
+    deletes: AtomicU64,
+    sequence_min: AtomicU64,
+    sequence_max: AtomicU64,
+    range_delete_bytes: AtomicU64,
+    range_delete_count: AtomicUsize,
+    range_deletes: Mutex<Arc<Vec<RangeDelete>>>,
+}
+
+/// The right to insert into one memtable.
+pub struct Writer {
+    memtable: Arc<Memtable>,
+    inserter: Inserter,
+}
+
+impl Memtable {
+    /// An empty memtable that will grow to about `capacity_bytes`, and its writer. The size decides
+    /// only how memory is reserved; the memtable takes what it is given beyond it.
+    pub fn new(capacity_bytes: usize) -> Result<(Arc<Memtable>, Writer)> {
+        let (list, inserter) = SkipList::new(capacity_bytes)?;
+        let memtable = Arc::new(Memtable {
+            list,
+            entries: AtomicU64::new(0),
+            deletes: AtomicU64::new(0),
+            sequence_min: AtomicU64::new(u64::MAX),
+            sequence_max: AtomicU64::new(0),
+            range_delete_bytes: AtomicU64::new(0),
+            range_delete_count: AtomicUsize::new(0),
+            range_deletes: Mutex::default(),
+        });
+        Ok((Arc::clone(&memtable), Writer { memtable, inserter }))
+    }
+
+    /// The newest point entry of `user_key` that `snapshot` sees. Range deletions are not applied.
+    #[inline]
+    pub fn get(&self, user_key: &[u8], snapshot: SequenceNumber) -> Option<MemEntry<'_>> {
+        let newest = Target::new(user_key, search_trailer(snapshot));
+        let (trailer, value) = self.list.first_version(newest)?;
+        Some(entry(trailer, value))
+    }
+
+    /// The point entries of `user_key` that `snapshot` sees, newest first: what a merge operator
+    /// needs. Range deletions are not applied.
+    pub fn versions<'a>(
+        &'a self,
+        user_key: &'a [u8],
+        snapshot: SequenceNumber,
+    ) -> impl Iterator<Item = MemEntry<'a>> {
+        let newest = Target::new(user_key, search_trailer(snapshot));
+        self.list.versions(newest).map(|(trailer, value)| entry(trailer, value))
+    }
+
+    /// A cursor over the point entries, standing nowhere. It keeps their memory.
+    pub fn iter(&self) -> MemIter {
+        MemIter::new(Arc::clone(&self.list))
+    }
+
+    /// The range deletions, in the order of their insertion; `None`, after one atomic load, when
+    /// there are none. The first insertion of a range after a call copies the vector, so readers
+    /// that keep something made from it compare [`Memtable::range_delete_count`] before they ask.
+    #[inline]
+    pub fn range_deletes(&self) -> Option<Arc<Vec<RangeDelete>>> {
+        if self.range_delete_count() == 0 {
+            return None;
+        }
+        Some(Arc::clone(&self.range_deletes.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// How many range deletions there are; it only grows.
+    #[inline]
+    pub fn range_delete_count(&self) -> usize {
+        self.range_delete_count.load(Acquire)
+    }
+
+    /// Bytes that the entries and range deletions take, with all that is stored beside them. An
+    /// empty memtable has the list's head.
+    pub fn bytes(&self) -> u64 {
+        self.list.used_bytes() + self.range_delete_bytes.load(Relaxed)
+    }
+
+    /// Bytes taken from the allocator: [`Memtable::bytes`] and the unused ends of chunks.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.list.reserved_bytes() + self.range_delete_bytes.load(Relaxed)
+    }
+
+    /// Point entries, deletions among them.
+    pub fn entries(&self) -> u64 {
+        self.entries.load(Relaxed)
+    }
+
+    /// Point entries that are deletions.
+    pub fn deletes(&self) -> u64 {
+        self.deletes.load(Relaxed)
+    }
+
+    /// There is neither a point entry nor a range deletion.
+    pub fn is_empty(&self) -> bool {
+        self.entries() == 0 && self.range_delete_count() == 0
+    }
+
+    /// The smallest sequence number inserted; `None` when the memtable is empty.
+    pub fn sequence_min(&self) -> Option<SequenceNumber> {
+        let sequence = self.sequence_min.load(Relaxed);
+        (sequence != u64::MAX).then_some(sequence)
+    }
+
+    /// The largest sequence number inserted; `None` when the memtable is empty.
+    pub fn sequence_max(&self) -> Option<SequenceNumber> {
+        self.sequence_min().map(|_| self.sequence_max.load(Relaxed))
+    }
+
+    /// The smallest range with every key inserted and every range deleted; an empty range when
+    /// there is nothing.
+    pub fn user_range(&self) -> KeyRange {
+        let mut cursor = self.iter();
+        cursor.seek_to_first();
+        let mut range = KeyRange::new([], Some(Key::from([])));
+        if cursor.valid() {
+            let first = Key::from(key::user_key(cursor.key()));
+            cursor.seek_to_last();
+            range = KeyRange::closed(&first, key::user_key(cursor.key()));
+        }
+        for delete in self.range_deletes().iter().flat_map(|deletes| deletes.iter()) {
+            let deleted = KeyRange::new(Arc::clone(&delete.start), Some(Arc::clone(&delete.end)));
+            range = range.union(&deleted);
+        }
+        range
+    }
+}
+
+impl Writer {
+    /// The memtable that this writer fills.
+    pub fn memtable(&self) -> &Arc<Memtable> {
+        &self.memtable
+    }
+
+    /// Adds an entry; every entry needs a sequence number of its own. For
+    /// [`EntryKind::DeleteRange`], `value` is the end of the range; an empty range adds nothing.
+    ///
+    /// Fails, and adds nothing, when key, value or sequence number is over its limit, the entry
+    /// exists, or memory is short.
+    pub fn insert(
+        &mut self,
+        user_key: &[u8],
+        sequence: SequenceNumber,
+        kind: EntryKind,
+        value: &[u8],
+    ) -> Result<()> {
+        check_limits(user_key, sequence, kind, value)?;
+        if kind == EntryKind::DeleteRange {
+            if user_key < value {
+                self.insert_range_delete(user_key, value, sequence);
+            }
+            return Ok(());
+        }
+        self.inserter.insert(user_key, trailer(sequence, kind), value)?;
+        let memtable = &*self.memtable;
+        add(&memtable.entries, 1);
+        add(&memtable.deletes, u64::from(kind == EntryKind::Delete));
+        memtable.note_sequence(sequence);
+        Ok(())
+    }
+
+    fn insert_range_delete(&mut self, start: &[u8], end: &[u8], sequence: SequenceNumber) {
+        let memtable = &*self.memtable;
+        let bytes = size_of::<RangeDelete>() + start.len() + end.len();
+        add(&memtable.range_delete_bytes, bytes as u64);
+        memtable.note_sequence(sequence);
+        let delete = RangeDelete { start: start.into(), end: end.into(), sequence };
+        let mut deletes = memtable.range_deletes.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut deletes).push(delete);
+        memtable.range_delete_count.store(deletes.len(), Release);
+    }
+}
+
+impl Memtable {
+    /// Called by the writer alone.
+    fn note_sequence(&self, sequence: SequenceNumber) {
+        if sequence > self.sequence_max.load(Relaxed) {
+            self.sequence_max.store(sequence, Relaxed);
+        }
+        if sequence < self.sequence_min.load(Relaxed) {
+            self.sequence_min.store(sequence, Relaxed);
+        }
+    }
+}
+
+/// Adds to a counter that only the writer changes, which spares the locked instruction.
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed) + more, Relaxed);
+}
+
+/// The trailer that stands before every entry that `snapshot` sees.
+fn search_trailer(snapshot: SequenceNumber) -> u64 {
+    trailer(snapshot.min(SEQUENCE_MAX), EntryKind::SEARCH)
+}
+
+fn entry(trailer: u64, value: &[u8]) -> MemEntry<'_> {
+    let kind = trailer_kind(trailer).expect("insert stored a kind");
+    MemEntry { sequence: trailer_sequence(trailer), kind, value }
+}
+
+fn check_limits(
+    user_key: &[u8],
+    sequence: SequenceNumber,
+    kind: EntryKind,
+    value: &[u8],
+) -> Result<()> {
+    let is_range = kind == EntryKind::DeleteRange;
+    let value_bytes_max = if is_range { KEY_BYTES_MAX } else { VALUE_BYTES_MAX };
+    if user_key.len() > KEY_BYTES_MAX {
+        return Err(over_limit("key", user_key.len() as u64, KEY_BYTES_MAX as u64));
+    }
+    if value.len() > value_bytes_max {
+        let what = if is_range { "range end" } else { "value" };
+        return Err(over_limit(what, value.len() as u64, value_bytes_max as u64));
+    }
+    if sequence > SEQUENCE_MAX {
+        return Err(Error::invalid(format!(
+            "sequence number {sequence} is over the largest, {SEQUENCE_MAX}"
+        )));
+    }
+    Ok(())
+}
+
+fn over_limit(what: &str, bytes: u64, bytes_max: u64) -> Error {
+    Error::invalid(format!("a {what} of {bytes} bytes is over the limit of {bytes_max} bytes"))
+}
