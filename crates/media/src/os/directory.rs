@@ -1,0 +1,202 @@
+//! A directory: names come and go in it, and small files in it are replaced whole.
+
+use super::calls;
+use base::{Cause, Error, Ledger, Result};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The longest note that is read back.
+pub(super) const SMALL_FILE_BYTES_MAX: usize = 64 << 20;
+
+/// Directories of ours are private to their owner.
+const DIRECTORY_MODE: Mode = Mode::RWXU;
+
+const COPY_BYTES: usize = 1 << 20;
+
+/// An open directory. Its files stay reachable if it is renamed.
+pub(super) struct Directory {
+    descriptor: OwnedFd,
+    path: PathBuf,
+    ledger: Arc<Ledger>,
+}
+
+/// Creates `path` and what is missing above it, each made durable in its parent.
+pub(super) fn create(path: &Path, ledger: &Arc<Ledger>) -> Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    let mut result = rustix::fs::mkdir(path, DIRECTORY_MODE);
+    if result == Err(Errno::NOENT) {
+        create(parent, ledger)?;
+        result = rustix::fs::mkdir(path, DIRECTORY_MODE);
+    }
+    match result {
+        Ok(()) => Directory::open(parent, ledger.clone())?.sync(Cause::Housekeeping),
+        Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(calls::error("create the directory", path.display().to_string(), errno)),
+    }
+}
+
+impl Directory {
+    pub(super) fn open(path: &Path, ledger: Arc<Ledger>) -> Result<Directory> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = || rustix::fs::open(path, flags, Mode::empty());
+        let descriptor = calls::patiently(open).map_err(|errno| {
+            calls::error("open the directory", path.display().to_string(), errno)
+        })?;
+        Ok(Directory { descriptor, path: path.to_owned(), ledger })
+    }
+
+    pub(super) fn descriptor(&self) -> &OwnedFd {
+        &self.descriptor
+    }
+
+    pub(super) fn describe(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Opens or creates the file `name`.
+    pub(super) fn open_file(&self, name: &str, flags: OFlags) -> Result<OwnedFd> {
+        let flags = flags | calls::SAFE;
+        let open = || rustix::fs::openat(&self.descriptor, name, flags, calls::FILE_MODE);
+        let doing = if flags.contains(OFlags::EXCL) { "create" } else { "open" };
+        calls::patiently(open).map_err(|errno| calls::error(doing, name, errno))
+    }
+
+    pub(super) fn unlink(&self, name: &str) -> Result<()> {
+        calls::patiently(|| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()))
+            .map_err(|errno| calls::error("remove", name, errno))
+    }
+
+    /// Gives our file `name` the same name in `target` too.
+    pub(super) fn link(&self, name: &str, target: &Directory) -> std::result::Result<(), Errno> {
+        calls::patiently(|| {
+            rustix::fs::linkat(&self.descriptor, name, &target.descriptor, name, AtFlags::empty())
+        })
+    }
+
+    /// Makes creations, removals and renames so far durable.
+    pub(super) fn sync(&self, cause: Cause) -> Result<()> {
+        self.ledger.synced(cause);
+        rustix::fs::fsync(&self.descriptor)
+            .map_err(|errno| calls::error("sync the directory", self.describe(), errno))
+    }
+
+    /// Every plain file with its length in bytes.
+    pub(super) fn files(&self) -> Result<Vec<(String, u64)>> {
+        let error = |errno| calls::error("list the directory", self.describe(), errno);
+        let mut files = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.descriptor).map_err(error)? {
+            let entry = entry.map_err(error)?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            let nofollow = AtFlags::SYMLINK_NOFOLLOW;
+            let stat = match rustix::fs::statat(&self.descriptor, name, nofollow) {
+                Ok(stat) => stat,
+                // Removed since it was listed.
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(calls::error("look at", name, errno)),
+            };
+            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+                files.push((name.to_owned(), stat.st_size as u64));
+            }
+        }
+        Ok(files)
+    }
+
+    /// The whole of a small file; `None` if there is none. Longer than `bytes_max` is `Corruption`.
+    pub(super) fn read_small(&self, name: &str, bytes_max: usize) -> Result<Option<Vec<u8>>> {
+        let flags = OFlags::RDONLY | calls::SAFE;
+        let file = match rustix::fs::openat(&self.descriptor, name, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(calls::error("open", name, errno)),
+        };
+        let stat =
+            rustix::fs::fstat(&file).map_err(|errno| calls::error("look at", name, errno))?;
+        let len = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
+        if len > bytes_max {
+            let message = format!("the file has {len} bytes, more than {bytes_max}");
+            return Err(Error::corruption(name, bytes_max as u64, message));
+        }
+        let mut bytes = vec![0; len];
+        let cached = AtomicBool::new(false);
+        let given = |count| self.ledger.read(Cause::Housekeeping, count as u64);
+        let filled = calls::read_at(file.as_fd(), &mut bytes, 0, &cached, given)
+            .map_err(|errno| calls::error("read", name, errno))?;
+        bytes.truncate(filled);
+        Ok(Some(bytes))
+    }
+
+    /// Puts a file of `bytes` in the place of `name`, atomically: whoever opens `name`, after a
+    /// crash too, finds the old bytes or the new ones. `before_rename` runs when the new bytes are
+    /// durable under their temporary name. Callers see to it that one runs at a time.
+    pub(super) fn replace(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        before_rename: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let temporary = format!("{name}.tmp");
+        match rustix::fs::unlinkat(&self.descriptor, &temporary, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(calls::error("remove", temporary, errno)),
+        }
+        let file = self.open_file(&temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+        let replaced = self
+            .fill(&temporary, &file, Cause::Housekeeping, bytes.len() as u64, |offset, piece| {
+                piece.copy_from_slice(&bytes[offset as usize..][..piece.len()]);
+                Ok(())
+            })
+            .and_then(|()| before_rename())
+            .and_then(|()| {
+                let (from, to) = (&self.descriptor, &self.descriptor);
+                calls::patiently(|| rustix::fs::renameat(from, temporary.as_str(), to, name))
+                    .map_err(|errno| calls::error("replace", name, errno))
+            });
+        if replaced.is_err() {
+            // The first error is the one to report.
+            let _ = self.unlink(&temporary);
+        }
+        replaced
+    }
+
+    /// Writes `bytes` bytes from `source` to the new file `file`, and syncs it.
+    pub(super) fn fill(
+        &self,
+        name: &str,
+        file: &OwnedFd,
+        cause: Cause,
+        bytes: u64,
+        mut source: impl FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut memory = vec![0; bytes.min(COPY_BYTES as u64) as usize];
+        let mut offset = 0;
+        while offset < bytes {
+            let count = (bytes - offset).min(memory.len() as u64) as usize;
+            let piece = &mut memory[..count];
+            source(offset, piece)?;
+            let accepted = |count| self.ledger.wrote(cause, count as u64);
+            calls::write_at(file.as_fd(), piece, offset, accepted)
+                .map_err(|errno| calls::error("write", name, errno).at(offset))?;
+            offset += count as u64;
+        }
+        self.ledger.synced(cause);
+        rustix::fs::fdatasync(file).map_err(|errno| calls::error("sync", name, errno))
+    }
+
+    /// Appends to a note. Neither atomic nor durable.
+    pub(super) fn append(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let file = self.open_file(name, OFlags::WRONLY | OFlags::CREATE)?;
+        let stat =
+            rustix::fs::fstat(&file).map_err(|errno| calls::error("look at", name, errno))?;
+        let accepted = |count| self.ledger.wrote(Cause::Housekeeping, count as u64);
+        calls::write_at(file.as_fd(), bytes, stat.st_size as u64, accepted)
+            .map_err(|errno| calls::error("append", name, errno))
+    }
+}

@@ -1,0 +1,124 @@
+//! One opener: an `flock` on the file LOCK, which holds the owner's process id for error messages.
+//!
+//! Where `flock` is emulated with record locks (some network file systems) it neither keeps a second
+//! opener of the same process out nor survives that opener's closing of the file. So a registry of
+//! the directories that this process has locked is asked first, before LOCK is even opened.
+
+use super::calls;
+use crate::hold;
+use base::{Cause, Error, ErrorKind, Ledger, Result};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex};
+
+/// The name of the lock file.
+pub(super) const LOCK_NAME: &str = "LOCK";
+
+/// A directory, whatever path leads to it: device and inode.
+type DirectoryId = (u64, u64);
+
+/// How many shared holders a locked directory has in this process; `None` is one exclusive holder.
+type Holders = Option<u32>;
+
+static LOCKED: LazyLock<Mutex<HashMap<DirectoryId, Holders>>> = LazyLock::new(Mutex::default);
+
+/// Keeps others out until dropped. The file is unlocked, being closed, before the registry forgets.
+pub(super) struct Lock {
+    _file: Option<OwnedFd>,
+    _entry: Entry,
+}
+
+/// Locks `directory` for a writer.
+pub(super) fn exclusive(directory: &OwnedFd, path: &str, ledger: &Ledger) -> Result<Lock> {
+    let entry = Entry::new(directory, path, false)?;
+    let flags = OFlags::RDWR | OFlags::CREATE | calls::SAFE;
+    let file = rustix::fs::openat(directory, LOCK_NAME, flags, calls::FILE_MODE)
+        .map_err(|errno| calls::error("open", LOCK_NAME, errno))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive, path)?;
+    let owner = format!("{}\n", std::process::id());
+    rustix::fs::ftruncate(&file, 0)
+        .and_then(|()| {
+            let accepted = |count| ledger.wrote(Cause::Housekeeping, count as u64);
+            calls::write_at(file.as_fd(), owner.as_bytes(), 0, accepted)
+        })
+        .map_err(|errno| calls::error("write", LOCK_NAME, errno))?;
+    Ok(Lock { _file: Some(file), _entry: entry })
+}
+
+/// Locks `directory` for a reader: keeps writers out, not other readers, and writes nothing. A
+/// directory without LOCK never had a writer to keep out.
+pub(super) fn shared(directory: &OwnedFd, path: &str) -> Result<Lock> {
+    let entry = Entry::new(directory, path, true)?;
+    let flags = OFlags::RDONLY | calls::SAFE;
+    let file = match rustix::fs::openat(directory, LOCK_NAME, flags, calls::FILE_MODE) {
+        Ok(file) => {
+            flock(&file, FlockOperation::NonBlockingLockShared, path)?;
+            Some(file)
+        }
+        Err(Errno::NOENT) => None,
+        Err(errno) => return Err(calls::error("open", LOCK_NAME, errno)),
+    };
+    Ok(Lock { _file: file, _entry: entry })
+}
+
+fn flock(file: &OwnedFd, operation: FlockOperation, path: &str) -> Result<()> {
+    match calls::patiently_blocked(|| rustix::fs::flock(file, operation)) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(locked_by(&owner(file), path)),
+        Err(errno) => Err(calls::error("lock", LOCK_NAME, errno)),
+    }
+}
+
+/// Who wrote its number into LOCK.
+fn owner(file: &OwnedFd) -> String {
+    let mut text = [0; 20];
+    let count = rustix::io::pread(file, &mut text, 0).unwrap_or(0);
+    let text = text[..count].trim_ascii();
+    match std::str::from_utf8(text) {
+        Ok(id) if !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()) => {
+            format!("process {id}")
+        }
+        _ => "another process".into(),
+    }
+}
+
+fn locked_by(owner: &str, path: &str) -> Error {
+    Error::new(ErrorKind::Locked, format!("{path} is opened by {owner}")).in_file(LOCK_NAME)
+}
+
+/// A place in the registry.
+struct Entry(DirectoryId);
+
+impl Entry {
+    fn new(directory: &OwnedFd, path: &str, is_shared: bool) -> Result<Entry> {
+        let stat =
+            rustix::fs::fstat(directory).map_err(|errno| calls::error("look at", path, errno))?;
+        let id = (stat.st_dev, stat.st_ino);
+        let mut locked = hold(&LOCKED);
+        match locked.get_mut(&id) {
+            Some(Some(holders)) if is_shared => *holders += 1,
+            Some(_) => {
+                let owner = format!("this process ({})", std::process::id());
+                return Err(locked_by(&owner, path));
+            }
+            None => {
+                locked.insert(id, is_shared.then_some(1));
+            }
+        }
+        Ok(Entry(id))
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut locked = hold(&LOCKED);
+        match locked.get_mut(&self.0) {
+            Some(Some(holders)) if *holders > 1 => *holders -= 1,
+            _ => {
+                locked.remove(&self.0);
+            }
+        }
+    }
+}

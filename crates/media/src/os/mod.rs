@@ -1,0 +1,257 @@
+//! Files of the operating system, in one directory. The only place that touches the file system.
+//!
+//! - Files are opened relative to a descriptor of the directory, are private to their owner (0600),
+//!   and a symbolic link in place of one of them is an error.
+//! - Each open handle is one descriptor.
+//! - The root is replaced by writing CURRENT.tmp, syncing it and the directory, renaming it to
+//!   CURRENT and syncing the directory again; so what the root names is durable before the root.
+//! - Bytes are written to the ledger as the system accepts them, call by call.
+//!
+//! What is visible and durable when is written down in `docs/design/file-store.md`.
+
+mod append;
+mod calls;
+mod directory;
+mod lock;
+mod read;
+mod root;
+mod tail;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock,
+    check_note_name, hold,
+};
+use append::{BackgroundFile, ForegroundFile, Handle};
+use base::{Cause, Error, ErrorKind, Ledger, Result};
+use directory::Directory;
+use read::OsReadFile;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tail::Tails;
+
+/// Names in the directory that no note may take.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    name == root::ROOT_NAME || name == lock::LOCK_NAME
+}
+
+/// How an [`OsStore`] is opened.
+#[derive(Clone, Debug)]
+pub struct OsOptions {
+    /// Create the directory, and those above it, where there is none.
+    pub create: bool,
+    /// Write nothing at all, and lock only against writers.
+    pub read_only: bool,
+    /// Write background files past the page cache where the file system can.
+    pub direct_background: bool,
+    /// Bytes that a background file gathers before it writes; rounded up to whole pages.
+    pub background_buffer_bytes: usize,
+}
+
+impl Default for OsOptions {
+    fn default() -> OsOptions {
+        OsOptions {
+            create: true,
+            read_only: false,
+            direct_background: true,
+            background_buffer_bytes: 512 << 10,
+        }
+    }
+}
+
+/// Files in a directory.
+pub struct OsStore {
+    directory: Directory,
+    ledger: Arc<Ledger>,
+    options: OsOptions,
+    tails: Tails,
+    /// One root or note is replaced at a time: they share names of temporary files.
+    replacing: Mutex<()>,
+}
+
+impl OsStore {
+    /// Opens the store in the directory `path`. `NotFound` if there is none and
+    /// [`OsOptions::create`] is off.
+    pub fn open(path: &Path, ledger: Arc<Ledger>, options: OsOptions) -> Result<OsStore> {
+        if options.create && !options.read_only {
+            directory::create(path, &ledger)?;
+        }
+        let directory = Directory::open(path, ledger.clone())?;
+        let (tails, replacing) = (Tails::default(), Mutex::new(()));
+        Ok(OsStore { directory, ledger, options, tails, replacing })
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.options.read_only {
+            let message = format!("{} is opened read-only", self.directory.describe());
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        Ok(())
+    }
+
+    fn handle(&self, name: FileName, flags: OFlags) -> Result<Handle> {
+        let file = Arc::new(self.directory.open_file(&name.to_string(), flags)?);
+        Ok(Handle { name, file, ledger: self.ledger.clone() })
+    }
+
+    fn writer(&self, handle: Handle, len: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        if !hint.background {
+            return Ok(Box::new(ForegroundFile::new(handle, len)));
+        }
+        let expected = hint.bytes_max.map_or(usize::MAX, |bytes| {
+            usize::try_from(bytes.saturating_sub(len)).unwrap_or(usize::MAX)
+        });
+        let buffer_bytes = self.options.background_buffer_bytes.min(expected);
+        let tail = self.tails.of(handle.name);
+        let direct = self.options.direct_background;
+        Ok(Box::new(BackgroundFile::new(handle, tail, len, buffer_bytes, direct)?))
+    }
+
+    /// Copies the first `bytes` of `name`, or all of them, to a new file in `target`.
+    fn copy(&self, name: FileName, target: &Directory, bytes: Option<u64>) -> Result<()> {
+        let source = self.open(name, true)?;
+        let bytes = bytes.map_or_else(|| source.len(), Ok)?;
+        let text = name.to_string();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let file = target.open_file(&text, flags)?;
+        let copied = target.fill(&text, &file, Cause::Checkpoint, bytes, |offset, piece| {
+            source.read_at(offset, piece, Cause::Checkpoint)
+        });
+        if copied.is_err() {
+            // The first error is the one to report.
+            let _ = target.unlink(&text);
+        }
+        copied
+    }
+}
+
+impl FileStore for OsStore {
+    fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        self.check_writable()?;
+        let handle = self.handle(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+        self.tails.forget(name);
+        self.writer(handle, 0, hint)
+    }
+
+    fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        self.check_writable()?;
+        let handle = self.handle(name, OFlags::WRONLY)?;
+        if self.tails.find(name).is_some_and(|tail| tail.file_len().is_some()) {
+            let message = "the file is being written: drop the first writer before the second";
+            return Err(Error::invalid(message).in_file(name.to_string()));
+        }
+        let stat =
+            rustix::fs::fstat(&handle.file).map_err(|errno| handle.error("look at", errno))?;
+        let bytes = stat.st_size as u64;
+        if bytes < at {
+            let message = format!("the file is to go on at byte {at} but has {bytes} bytes");
+            return Err(Error::corruption(name.to_string(), bytes, message));
+        }
+        if bytes > at {
+            calls::patiently(|| rustix::fs::ftruncate(&handle.file, at))
+                .map_err(|errno| handle.error("cut", errno).at(at))?;
+        }
+        self.writer(handle, at, hint)
+    }
+
+    fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
+        let handle = self.handle(name, OFlags::RDONLY)?;
+        Ok(Arc::new(OsReadFile::new(handle, self.tails.of(name), background)))
+    }
+
+    fn remove(&self, name: FileName) -> Result<()> {
+        self.check_writable()?;
+        self.directory.unlink(&name.to_string())?;
+        self.tails.forget(name);
+        Ok(())
+    }
+
+    fn list(&self) -> Result<Vec<FileSummary>> {
+        let mut files = Vec::new();
+        for (text, size) in self.directory.files()? {
+            if let Some(name) = FileName::parse(&text) {
+                let buffered = self.tails.find(name).and_then(|tail| tail.file_len());
+                files.push(FileSummary { name, bytes: buffered.unwrap_or(size) });
+            }
+        }
+        files.sort_by_key(|file| file.name);
+        Ok(files)
+    }
+
+    fn sync_names(&self) -> Result<()> {
+        self.check_writable()?;
+        self.directory.sync(Cause::Housekeeping)
+    }
+
+    fn root(&self) -> Result<Option<Vec<u8>>> {
+        let file = self.directory.read_small(root::ROOT_NAME, root::ROOT_FILE_BYTES_MAX)?;
+        file.map(|bytes| root::decode(&bytes)).transpose()
+    }
+
+    fn set_root(&self, root: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let bytes = root::encode(root)?;
+        let _one_at_a_time = hold(&self.replacing);
+        self.directory
+            .replace(root::ROOT_NAME, &bytes, || self.directory.sync(Cause::Housekeeping))?;
+        self.directory.sync(Cause::Housekeeping)
+    }
+
+    fn lock(&self) -> Result<StoreLock> {
+        let (directory, path) = (self.directory.descriptor(), self.directory.describe());
+        if self.options.read_only {
+            return Ok(Box::new(lock::shared(directory, &path)?));
+        }
+        Ok(Box::new(lock::exclusive(directory, &path, &self.ledger)?))
+    }
+
+    fn space(&self) -> Option<Space> {
+        let stat = rustix::fs::fstatvfs(self.directory.descriptor()).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+        Some(Space { total_bytes: bytes(stat.f_blocks), free_bytes: bytes(stat.f_bavail) })
+    }
+
+    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+        self.check_writable()?;
+        check_note_name(name)?;
+        let _one_at_a_time = hold(&self.replacing);
+        if append {
+            return self.directory.append(name, bytes);
+        }
+        self.directory.replace(name, bytes, || Ok(()))
+    }
+
+    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        check_note_name(name)?;
+        self.directory.read_small(name, directory::SMALL_FILE_BYTES_MAX)
+    }
+
+    fn describe(&self) -> String {
+        self.directory.describe()
+    }
+
+    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
+        let target = Directory::open(target, self.ledger.clone())?;
+        // A file that is still being written goes on changing, which a shared one must not.
+        let is_written = self.tails.find(name).is_some_and(|tail| tail.file_len().is_some());
+        if bytes.is_some() || is_written {
+            self.copy(name, &target, bytes)?;
+        } else {
+            match self.directory.link(&name.to_string(), &target) {
+                Ok(()) => self.handle(name, OFlags::RDONLY)?.sync(Cause::Checkpoint)?,
+                Err(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP) => {
+                    self.copy(name, &target, None)?;
+                }
+                Err(errno) => return Err(calls::error("share", name.to_string(), errno)),
+            }
+        }
+        target.sync(Cause::Checkpoint)
+    }
+}
