@@ -1,7 +1,8 @@
 //! Edits: what leads from one version to the next. The manifest is the log of [`DatabaseEdit`]s.
 //!
 //! Changes are relative ("push these slices", "remove those runs from that stack"), so that a flush
-//! may go on top of a stack while a merge of its lower part is under way.
+//! may go on top of a stack while a merge of its lower part is under way. The changes of an edit
+//! apply in order and show as one: ranges and stacks need to fit only when the last is done.
 
 use crate::version::NodeId;
 use base::{FileId, Key, KeyRange, KeyspaceId, RunId, SequenceNumber};
@@ -44,18 +45,20 @@ pub struct SliceRecord {
 
 /// One step of an edit of a keyspace's tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the fields are explained with their variant
 pub enum Change {
-    /// A file exists with this many bytes, or grew to them.
+    /// A file exists with this many bytes, or grew to them. Every edit that adds a run names the
+    /// run's file so, before the run.
     File { file: FileId, bytes: u64 },
     /// A run exists. It lives while slices refer to it.
     AddRun(RunRecord),
     /// A new node at its place in key order.
     AddNode { level: u8, node: NodeId, range: KeyRange, slices: Vec<SliceRecord> },
-    /// A node goes, with what is left of its stack.
+    /// A node goes, with what is left of its stack. Level 0's node stays for ever.
     RemoveNode { level: u8, node: NodeId },
     /// Slices (newest first) go on top of a node's stack.
     PushSlices { level: u8, node: NodeId, slices: Vec<SliceRecord> },
-    /// The slices of these runs leave a node's stack.
+    /// The slices of these runs leave a node's stack, where each has at least one.
     RemoveSlices { level: u8, node: NodeId, runs: Vec<RunId> },
     /// A slice is replaced by a narrower view of the same run (a range drop cuts it).
     NarrowSlice { level: u8, node: NodeId, run: RunId, to: Vec<SliceRecord> },

@@ -3,10 +3,16 @@
 //!
 //! See DESIGN section 1: every scheme is a policy that chooses the next [`plan::Move`] of one tree.
 
+mod apply;
 pub mod edit;
+pub mod invariant;
+pub mod moves;
 pub mod plan;
+pub mod policy;
+pub mod run_table;
 pub mod version;
 
 pub use edit::{Change, DatabaseEdit, KeyspaceEdit};
 pub use plan::{Cut, Input, Move, Plan, Reason};
-pub use version::{FileRef, Graveyard, Level, Node, NodeId, Run, Slice, Version};
+pub use run_table::RunTable;
+pub use version::{FileRef, FileUsage, Graveyard, Level, Node, NodeId, Run, Slice, Version};

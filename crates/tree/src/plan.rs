@@ -11,7 +11,7 @@ pub struct Input {
     pub level: u8,
     /// The node.
     pub node: NodeId,
-    /// Runs of its stack, newest first, down to the oldest: what stays behind is newer.
+    /// Runs of its stack, newest first. What stays behind is newer, or has none of their keys.
     pub runs: Vec<RunId>,
 }
 
@@ -26,6 +26,7 @@ pub struct Cut {
 
 /// The moves of the tree (DESIGN section 1). A new one is a decision record, not a patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the fields are explained with their variant
 pub enum Move {
     /// The input's slices go onto the stacks of the nodes below, cut at their ranges. Keys that no
     /// node below answers for get a node of their own; without any overlap it is a trivial move.
@@ -42,6 +43,26 @@ pub enum Move {
     Balance { level: u8, from: NodeId, to: NodeId, range: KeyRange },
     /// Slices that nobody can see any more go.
     Drop { inputs: Vec<Input> },
+}
+
+impl Move {
+    /// What it takes, and the level that it writes to. A balance takes both its nodes.
+    pub fn inputs(&self) -> (Vec<Input>, u8) {
+        let of = |level, node| Input { level, node, runs: Vec::new() };
+        match self {
+            Move::Push { input, to_level } | Move::Append { input, to_level } => {
+                (vec![input.clone()], *to_level)
+            }
+            Move::Merge { inputs, to_level, .. } => (inputs.clone(), *to_level),
+            Move::Divide { input, .. } => (vec![input.clone()], input.level),
+            Move::Balance { level, from, to, .. } => {
+                (vec![of(*level, *from), of(*level, *to)], *level)
+            }
+            Move::Drop { inputs } => {
+                (inputs.clone(), inputs.iter().map(|input| input.level).max().unwrap_or(0))
+            }
+        }
+    }
 }
 
 /// Why a policy chose a plan; for the event log and for explaining.

@@ -8,11 +8,15 @@
 //! [`FileRef`], and the last one to go reports the file to the [`Graveyard`]. Nothing counts
 //! references but `Arc`, so the count is a function of the live versions and never stored.
 
+use crate::edit::{Change, RunRecord, SliceRecord};
 use base::{FileId, Key, KeyRange, RunId, SequenceNumber};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Files that no live version refers to any more. Shared by the file references of one database.
+///
+/// A version that was abandoned because its edit failed reports its files here too. So a database
+/// whose last edit has an unknown outcome must not remove what it finds here.
 #[derive(Debug, Default)]
 pub struct Graveyard {
     files: Mutex<Vec<FileId>>,
@@ -69,7 +73,8 @@ pub struct Run {
     pub offset: u64,
     /// Bytes of its extent: blocks, index, filter, footer.
     pub bytes: u64,
-    /// Covers every point key and every range tombstone in it.
+    /// Covers every point key and every range tombstone in it, tightly: without range tombstones it
+    /// begins at the smallest key and ends at the successor of the largest.
     pub range: KeyRange,
     /// Point entries, tombstones included.
     pub entries: u64,
@@ -83,7 +88,25 @@ pub struct Run {
     pub sequence_max: SequenceNumber,
 }
 
-/// A key range of a run: what a node sees of it.
+impl Run {
+    /// The run as the manifest records it.
+    pub fn record(&self) -> RunRecord {
+        RunRecord {
+            id: self.id,
+            file: self.file.id,
+            offset: self.offset,
+            bytes: self.bytes,
+            range: self.range.clone(),
+            entries: self.entries,
+            deletes: self.deletes,
+            range_deletes: self.range_deletes,
+            sequence_min: self.sequence_min,
+            sequence_max: self.sequence_max,
+        }
+    }
+}
+
+/// A key range of a run: what a node sees of it. Never empty.
 #[derive(Clone, Debug)]
 pub struct Slice {
     /// The run.
@@ -100,11 +123,22 @@ impl Slice {
         Slice { range: run.range.clone(), bytes: run.bytes, run }
     }
 
+    /// The slice as the manifest records it.
+    pub fn record(&self) -> SliceRecord {
+        SliceRecord { run: self.run.id, range: self.range.clone(), bytes: self.bytes }
+    }
+
     /// It shows its run entirely.
     pub fn is_whole(&self) -> bool {
         self.range.covers(&self.run.range)
     }
 }
+
+/// The most levels that a tree may have.
+pub const LEVELS_MAX: u8 = 32;
+
+/// Level 0's only node.
+pub const LEVEL0_NODE: NodeId = NodeId(0);
 
 /// The number of a node; never given twice in the life of a keyspace. Level 0's node is number 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,19 +160,72 @@ impl Node {
     pub fn bytes(&self) -> u64 {
         self.slices.iter().map(|slice| slice.bytes).sum()
     }
+
+    /// The runs of the stack, newest first, each once.
+    pub fn runs(&self) -> Vec<RunId> {
+        let mut runs: Vec<RunId> = Vec::with_capacity(self.slices.len());
+        for slice in &self.slices {
+            if !runs.contains(&slice.run.id) {
+                runs.push(slice.run.id);
+            }
+        }
+        runs
+    }
+
+    /// The smallest range that covers every slice; empty for an empty stack.
+    pub fn hull(&self) -> KeyRange {
+        hull(&self.slices)
+    }
+}
+
+/// The smallest range that covers every slice; empty when there is none.
+pub fn hull<'a>(slices: impl IntoIterator<Item = &'a Slice>) -> KeyRange {
+    let none = KeyRange { start: Key::from([]), end: Some(Key::from([])) };
+    slices.into_iter().fold(none, |hull, slice| hull.union(&slice.range))
 }
 
 /// Nodes with disjoint ranges, in key order.
-#[derive(Clone, Debug, Default)]
+///
+/// Cheap to clone: versions share the levels that an edit does not touch, and the nodes of those
+/// that it does.
+#[derive(Clone, Debug)]
 pub struct Level {
     /// In key order.
-    pub nodes: Vec<Arc<Node>>,
+    pub nodes: Arc<[Arc<Node>]>,
+    bytes: u64,
+}
+
+impl Default for Level {
+    fn default() -> Level {
+        Level::new(Vec::new())
+    }
 }
 
 impl Level {
-    /// Bytes of all stacks.
+    /// A level of these nodes, which are in key order.
+    pub fn new(nodes: Vec<Arc<Node>>) -> Level {
+        let bytes = nodes.iter().map(|node| node.bytes()).sum();
+        Level { nodes: nodes.into(), bytes }
+    }
+
+    /// Bytes of all stacks. Costs nothing: a level knows it.
     pub fn bytes(&self) -> u64 {
-        self.nodes.iter().map(|node| node.bytes()).sum()
+        self.bytes
+    }
+
+    /// The node of this number. Looks at every node.
+    pub fn node(&self, id: NodeId) -> Option<&Arc<Node>> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    /// The nodes whose ranges overlap `range`.
+    pub fn overlap(&self, range: &KeyRange) -> &[Arc<Node>] {
+        &self.nodes[self.overlapping(range)]
+    }
+
+    /// Bytes of the nodes that overlap `range`, each counted whole.
+    pub fn overlap_bytes(&self, range: &KeyRange) -> u64 {
+        self.overlap(range).iter().map(|node| node.bytes()).sum()
     }
 
     /// The nodes whose ranges overlap `range`, as indexes into [`Level::nodes`].
@@ -160,7 +247,7 @@ impl Level {
     }
 }
 
-/// The levels of a keyspace at one moment.
+/// The levels of a keyspace at one moment. Two versions are equal when they would be recorded alike.
 #[derive(Clone, Debug)]
 pub struct Version {
     /// Level 0 first. Never empty; level 0 always has its one node.
@@ -169,4 +256,128 @@ pub struct Version {
     pub cursors: Vec<Option<Key>>,
     /// The next node number.
     pub next_node: u64,
+}
+
+/// What a version uses of a file.
+#[derive(Clone, Debug)]
+pub struct FileUsage {
+    /// The file.
+    pub file: Arc<FileRef>,
+    /// Bytes of the slices that point into it.
+    pub live_bytes: u64,
+    /// Bytes in the file.
+    pub total_bytes: u64,
+}
+
+impl Version {
+    /// A tree of `levels` levels (1 to [`LEVELS_MAX`]; others are clamped) that holds nothing.
+    pub fn empty(levels: u8) -> Version {
+        let count = usize::from(levels.clamp(1, LEVELS_MAX));
+        let root = Node { id: LEVEL0_NODE, range: KeyRange::all(), slices: Vec::new() };
+        let mut all = vec![Level::default(); count];
+        all[0] = Level::new(vec![Arc::new(root)]);
+        Version { levels: all, cursors: vec![None; count], next_node: 1 }
+    }
+
+    /// Level 0's stack: the flushed runs, newest first.
+    pub fn level0(&self) -> &[Slice] {
+        &self.levels[0].nodes[0].slices
+    }
+
+    /// The level of this number; an empty one beyond the last.
+    pub fn level(&self, level: u8) -> &Level {
+        static NONE: std::sync::OnceLock<Level> = std::sync::OnceLock::new();
+        self.levels.get(usize::from(level)).unwrap_or_else(|| NONE.get_or_init(Level::default))
+    }
+
+    /// The node of this number on this level.
+    pub fn node(&self, level: u8, id: NodeId) -> Option<&Arc<Node>> {
+        self.level(level).node(id)
+    }
+
+    /// The node of every level that holds `key`, from the newest data to the oldest.
+    pub fn path<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Arc<Node>> + 'a {
+        self.levels.iter().filter_map(move |level| level.find(key))
+    }
+
+    /// Every slice, level by level, stack by stack, newest first.
+    pub fn slices(&self) -> impl Iterator<Item = &Slice> {
+        self.levels.iter().flat_map(|level| level.nodes.iter()).flat_map(|node| &node.slices)
+    }
+
+    /// Live bytes of the tree.
+    pub fn bytes(&self) -> u64 {
+        self.levels.iter().map(Level::bytes).sum()
+    }
+
+    /// The runs, each once, by number.
+    pub fn runs(&self) -> Vec<Arc<Run>> {
+        let mut runs: Vec<Arc<Run>> = self.slices().map(|slice| slice.run.clone()).collect();
+        runs.sort_by_key(|run| run.id);
+        runs.dedup_by_key(|run| run.id);
+        runs
+    }
+
+    /// How many runs the tree has.
+    pub fn runs_count(&self) -> usize {
+        self.runs().len()
+    }
+
+    /// The files, by number, each with its live and its total bytes.
+    pub fn files(&self) -> Vec<FileUsage> {
+        let mut files = std::collections::BTreeMap::new();
+        for slice in self.slices() {
+            let file = &slice.run.file;
+            let usage = files.entry(file.id).or_insert_with(|| FileUsage {
+                file: file.clone(),
+                live_bytes: 0,
+                total_bytes: file.bytes(),
+            });
+            usage.live_bytes += slice.bytes;
+        }
+        files.into_values().collect()
+    }
+
+    /// The changes that lead from an empty version to this one: what a rewritten manifest holds.
+    /// The next node number is kept too, by a node that comes and goes.
+    pub fn snapshot_changes(&self) -> Vec<Change> {
+        let mut changes: Vec<Change> = self
+            .files()
+            .into_iter()
+            .map(|usage| Change::File { file: usage.file.id, bytes: usage.total_bytes })
+            .collect();
+        changes.extend(self.runs().iter().map(|run| Change::AddRun(run.record())));
+        for (level, nodes) in (0u8..).zip(&self.levels) {
+            changes.extend(nodes.nodes.iter().filter_map(|node| snapshot_node(level, node)));
+        }
+        for (level, cursor) in (0u8..).zip(&self.cursors) {
+            if cursor.is_some() {
+                changes.push(Change::SetCursor { level, key: cursor.clone() });
+            }
+        }
+        let largest = self.levels.iter().flat_map(|l| l.nodes.iter()).map(|n| n.id.0).max();
+        if largest.is_none_or(|largest| largest + 1 < self.next_node) {
+            let level = (self.levels.len() - 1).max(1) as u8;
+            let node = NodeId(self.next_node - 1);
+            let range = KeyRange::all();
+            changes.push(Change::AddNode { level, node, range, slices: Vec::new() });
+            changes.push(Change::RemoveNode { level, node });
+        }
+        changes
+    }
+}
+
+fn snapshot_node(level: u8, node: &Node) -> Option<Change> {
+    let slices = node.slices.iter().map(Slice::record).collect::<Vec<_>>();
+    match level {
+        0 if slices.is_empty() => None,
+        0 => Some(Change::PushSlices { level, node: node.id, slices }),
+        _ => Some(Change::AddNode { level, node: node.id, range: node.range.clone(), slices }),
+    }
+}
+
+impl PartialEq for Version {
+    fn eq(&self, other: &Version) -> bool {
+        self.next_node == other.next_node && self.snapshot_changes() == other.snapshot_changes()
+    }
 }

@@ -1,0 +1,382 @@
+//! Applying an edit: from one version to the next.
+//!
+//! Invariants: a version that comes out has nodes that are disjoint and in order, and slices inside
+//! their runs and nodes. What an edit says wrongly is a `Corruption` error that names the change; then
+//! neither the version nor the table has changed.
+//!
+//! Costs: one copy of the node pointers of each touched level; untouched levels are shared.
+
+use crate::edit::{Change, RunRecord, SliceRecord};
+use crate::run_table::RunTable;
+use crate::version::{FileRef, LEVEL0_NODE, LEVELS_MAX, Level, Node, NodeId, Run, Slice, Version};
+use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+impl Version {
+    /// The version after `changes`. `runs` must know the runs of this version, and afterwards knows
+    /// those of the new one.
+    pub fn apply(&self, changes: &[Change], runs: &mut RunTable) -> Result<Version> {
+        let mut apply = Apply::new(self, runs);
+        for (index, change) in changes.iter().enumerate() {
+            apply.change(change).map_err(|problem| failure(index, change, &problem))?;
+        }
+        apply.finish()
+    }
+}
+
+/// Why a change does not fit, in words.
+type Problem = String;
+
+type Fit<T> = std::result::Result<T, Problem>;
+
+fn failure(index: usize, change: &Change, problem: &str) -> Error {
+    let name = match change {
+        Change::File { file, .. } => format!("file {file}"),
+        Change::AddRun(run) => format!("add run {}", run.id),
+        Change::AddNode { level, node, .. } => format!("add node {} at level {level}", node.0),
+        Change::RemoveNode { level, node } => format!("remove node {} at level {level}", node.0),
+        Change::PushSlices { level, node, .. } => {
+            format!("push slices onto node {} at level {level}", node.0)
+        }
+        Change::RemoveSlices { level, node, .. } => {
+            format!("remove slices from node {} at level {level}", node.0)
+        }
+        Change::NarrowSlice { level, node, run, .. } => {
+            format!("narrow run {run} in node {} at level {level}", node.0)
+        }
+        Change::SetRange { level, node, .. } => {
+            format!("set the range of node {} at level {level}", node.0)
+        }
+        Change::SetCursor { level, .. } => format!("set the cursor of level {level}"),
+    };
+    let message = format!("an edit does not fit the tree: change {index} ({name}): {problem}");
+    Error::new(ErrorKind::Corruption, message)
+}
+
+/// A level under change.
+struct LevelChange {
+    ids: Vec<NodeId>,
+    nodes: Vec<Arc<Node>>,
+    touched: Vec<NodeId>,
+}
+
+struct FileChange {
+    file: Arc<FileRef>,
+    bytes: u64,
+}
+
+struct Apply<'a> {
+    before: &'a Version,
+    table: &'a mut RunTable,
+    levels: Vec<Option<LevelChange>>,
+    cursors: Vec<Option<base::Key>>,
+    next_node: u64,
+    files: HashMap<FileId, FileChange>,
+    runs: HashMap<RunId, Arc<Run>>,
+    counts: HashMap<RunId, isize>,
+}
+
+impl<'a> Apply<'a> {
+    fn new(before: &'a Version, table: &'a mut RunTable) -> Apply<'a> {
+        Apply {
+            before,
+            table,
+            levels: before.levels.iter().map(|_| None).collect(),
+            cursors: before.cursors.clone(),
+            next_node: before.next_node,
+            files: HashMap::new(),
+            runs: HashMap::new(),
+            counts: HashMap::new(),
+        }
+    }
+
+    fn change(&mut self, change: &Change) -> Fit<()> {
+        match change {
+            Change::File { file, bytes } => self.file(*file, *bytes),
+            Change::AddRun(record) => self.add_run(record),
+            Change::AddNode { level, node, range, slices } => {
+                self.add_node(*level, *node, range, slices)
+            }
+            Change::RemoveNode { level, node } => self.remove_node(*level, *node),
+            Change::PushSlices { level, node, slices } => {
+                let mut stack = self.slices(slices)?;
+                let node = self.node(*level, *node)?;
+                stack.append(&mut node.slices);
+                node.slices = stack;
+                Ok(())
+            }
+            Change::RemoveSlices { level, node, runs } => self.remove_slices(*level, *node, runs),
+            Change::NarrowSlice { level, node, run, to } => self.narrow(*level, *node, *run, to),
+            Change::SetRange { level, node, range } => self.set_range(*level, *node, range),
+            Change::SetCursor { level, key } => {
+                self.level(*level)?;
+                self.cursors[usize::from(*level)] = key.clone();
+                Ok(())
+            }
+        }
+    }
+
+    fn file(&mut self, id: FileId, bytes: u64) -> Fit<()> {
+        let file = match self.files.get(&id) {
+            Some(change) => change.file.clone(),
+            None => self.table.file(id),
+        };
+        let known = self.files.get(&id).map_or(file.bytes(), |change| change.bytes);
+        if bytes < known {
+            return Err(format!("it has {known} bytes already and cannot shrink to {bytes}"));
+        }
+        self.files.insert(id, FileChange { file, bytes });
+        Ok(())
+    }
+
+    fn add_run(&mut self, record: &RunRecord) -> Fit<()> {
+        let file = self
+            .files
+            .get(&record.file)
+            .ok_or_else(|| format!("the edit does not name its file {}", record.file))?;
+        let end = record.offset.checked_add(record.bytes);
+        if end.is_none_or(|end| end > file.bytes) {
+            return Err(format!(
+                "its {} bytes from byte {} do not lie in file {} of {} bytes",
+                record.bytes, record.offset, record.file, file.bytes
+            ));
+        }
+        if record.range.is_empty() || record.sequence_min > record.sequence_max {
+            return Err("its key range or its sequence range is empty".to_string());
+        }
+        if self.runs.contains_key(&record.id) || self.table.run(record.id).is_some() {
+            return Err("there is a run of this number".to_string());
+        }
+        let run = Run {
+            id: record.id,
+            file: file.file.clone(),
+            offset: record.offset,
+            bytes: record.bytes,
+            range: record.range.clone(),
+            entries: record.entries,
+            deletes: record.deletes,
+            range_deletes: record.range_deletes,
+            sequence_min: record.sequence_min,
+            sequence_max: record.sequence_max,
+        };
+        self.runs.insert(record.id, Arc::new(run));
+        Ok(())
+    }
+
+    fn add_node(
+        &mut self,
+        level: u8,
+        id: NodeId,
+        range: &KeyRange,
+        slices: &[SliceRecord],
+    ) -> Fit<()> {
+        if level == 0 {
+            return Err("level 0 has its one node".to_string());
+        }
+        let slices = self.slices(slices)?;
+        self.next_node = self.next_node.max(id.0.saturating_add(1));
+        let change = self.level(level)?;
+        if id == LEVEL0_NODE || change.ids.contains(&id) {
+            return Err("there is a node of this number".to_string());
+        }
+        change.insert(Node { id, range: range.clone(), slices });
+        Ok(())
+    }
+
+    fn remove_node(&mut self, level: u8, id: NodeId) -> Fit<()> {
+        if level == 0 {
+            return Err("level 0 keeps its node".to_string());
+        }
+        let node = self.level(level)?.take(id).ok_or("there is no such node")?;
+        for slice in &node.slices {
+            self.forget(&slice.run);
+        }
+        Ok(())
+    }
+
+    fn remove_slices(&mut self, level: u8, id: NodeId, runs: &[RunId]) -> Fit<()> {
+        let node = self.node(level, id)?;
+        for run in runs {
+            if !node.slices.iter().any(|slice| slice.run.id == *run) {
+                return Err(format!("its stack has no slice of run {run}"));
+            }
+        }
+        let (gone, left) =
+            std::mem::take(&mut node.slices).into_iter().partition(|s| runs.contains(&s.run.id));
+        node.slices = left;
+        let gone: Vec<Slice> = gone;
+        for slice in &gone {
+            self.forget(&slice.run);
+        }
+        Ok(())
+    }
+
+    fn narrow(&mut self, level: u8, id: NodeId, run: RunId, to: &[SliceRecord]) -> Fit<()> {
+        let parts = self.slices(to)?;
+        let node = self.node(level, id)?;
+        let at = node
+            .slices
+            .iter()
+            .position(|slice| {
+                slice.run.id == run && parts.iter().all(|part| slice.range.covers(&part.range))
+            })
+            .ok_or_else(|| format!("its stack has no slice of run {run} that covers the parts"))?;
+        if parts.iter().any(|part| part.run.id != run) {
+            return Err("a part shows another run".to_string());
+        }
+        let whole = node.slices.splice(at..=at, parts).collect::<Vec<_>>();
+        for slice in &whole {
+            self.forget(&slice.run);
+        }
+        Ok(())
+    }
+
+    fn set_range(&mut self, level: u8, id: NodeId, range: &KeyRange) -> Fit<()> {
+        if level == 0 {
+            return Err("level 0's node answers for all keys".to_string());
+        }
+        let change = self.level(level)?;
+        let node = change.take(id).ok_or("there is no such node")?;
+        let mut node = Arc::unwrap_or_clone(node);
+        node.range = range.clone();
+        change.insert(node);
+        Ok(())
+    }
+
+    /// The level, ready for changes; the tree grows to it.
+    fn level(&mut self, level: u8) -> Fit<&mut LevelChange> {
+        if level >= LEVELS_MAX {
+            return Err(format!("a tree has at most {LEVELS_MAX} levels"));
+        }
+        let index = usize::from(level);
+        if self.levels.len() <= index {
+            self.levels.resize_with(index + 1, || None);
+            self.cursors.resize(index + 1, None);
+        }
+        Ok(self.levels[index].get_or_insert_with(|| LevelChange::new(self.before.level(level))))
+    }
+
+    fn node(&mut self, level: u8, id: NodeId) -> Fit<&mut Node> {
+        self.level(level)?.node(id).ok_or_else(|| "there is no such node".to_string())
+    }
+
+    fn slices(&mut self, records: &[SliceRecord]) -> Fit<Vec<Slice>> {
+        records.iter().map(|record| self.slice(record)).collect()
+    }
+
+    fn slice(&mut self, record: &SliceRecord) -> Fit<Slice> {
+        let run = match self.runs.get(&record.run) {
+            Some(run) => run.clone(),
+            None => {
+                let run = self.table.run(record.run);
+                let run = run.ok_or_else(|| format!("run {} is not known", record.run))?;
+                self.runs.insert(run.id, run.clone());
+                run
+            }
+        };
+        if record.range.is_empty() || !run.range.covers(&record.range) {
+            return Err(format!(
+                "the slice {:?} is empty or not in run {} {:?}",
+                record.range, run.id, run.range
+            ));
+        }
+        if record.bytes > run.bytes {
+            return Err(format!(
+                "a slice of {} bytes of run {} of {} bytes",
+                record.bytes, run.id, run.bytes
+            ));
+        }
+        *self.counts.entry(run.id).or_default() += 1;
+        Ok(Slice { run, range: record.range.clone(), bytes: record.bytes })
+    }
+
+    fn forget(&mut self, run: &Arc<Run>) {
+        self.runs.entry(run.id).or_insert_with(|| run.clone());
+        *self.counts.entry(run.id).or_default() -= 1;
+    }
+
+    fn finish(self) -> Result<Version> {
+        for (level, change) in self.levels.iter().enumerate() {
+            if let Some(change) = change {
+                change.check(level)?;
+            }
+        }
+        for change in self.files.values() {
+            change.file.grow(change.bytes);
+        }
+        for (id, count) in &self.counts {
+            self.table.count(&self.runs[id], *count);
+        }
+        let before = self.before;
+        let levels = self
+            .levels
+            .into_iter()
+            .enumerate()
+            .map(|(index, change)| match change {
+                Some(change) => Level::new(change.nodes),
+                None => before.levels.get(index).cloned().unwrap_or_default(),
+            })
+            .collect();
+        Ok(Version { levels, cursors: self.cursors, next_node: self.next_node })
+    }
+}
+
+impl LevelChange {
+    fn new(level: &Level) -> LevelChange {
+        LevelChange {
+            ids: level.nodes.iter().map(|node| node.id).collect(),
+            nodes: level.nodes.to_vec(),
+            touched: Vec::new(),
+        }
+    }
+
+    fn node(&mut self, id: NodeId) -> Option<&mut Node> {
+        let at = self.ids.iter().position(|&other| other == id)?;
+        self.touched.push(id);
+        Some(Arc::make_mut(&mut self.nodes[at]))
+    }
+
+    fn take(&mut self, id: NodeId) -> Option<Arc<Node>> {
+        let at = self.ids.iter().position(|&other| other == id)?;
+        self.ids.remove(at);
+        Some(self.nodes.remove(at))
+    }
+
+    fn insert(&mut self, node: Node) {
+        let at = self.nodes.partition_point(|other| other.range.start <= node.range.start);
+        self.touched.push(node.id);
+        self.ids.insert(at, node.id);
+        self.nodes.insert(at, Arc::new(node));
+    }
+
+    /// The touched nodes fit their neighbours, and their slices fit them.
+    fn check(&self, level: usize) -> Result<()> {
+        let problem = |node: &Node, what: String| {
+            let message = format!(
+                "an edit does not fit the tree: node {} {:?} at level {level}: {what}",
+                node.id.0, node.range
+            );
+            Err(Error::new(ErrorKind::Corruption, message))
+        };
+        for id in &self.touched {
+            let Some(at) = self.ids.iter().position(|other| other == id) else { continue };
+            let node = &self.nodes[at];
+            if node.range.is_empty() {
+                return problem(node, "its range is empty".to_string());
+            }
+            let before = at.checked_sub(1).map(|before| &self.nodes[before]);
+            for other in before.into_iter().chain(self.nodes.get(at + 1)) {
+                if node.range.overlaps(&other.range) {
+                    let what = format!("it overlaps node {} {:?}", other.id.0, other.range);
+                    return problem(node, what);
+                }
+            }
+            if let Some(slice) = node.slices.iter().find(|s| !node.range.covers(&s.range)) {
+                let what = format!("a slice {:?} of run {}", slice.range, slice.run.id);
+                return problem(node, format!("{what} lies outside"));
+            }
+        }
+        Ok(())
+    }
+}

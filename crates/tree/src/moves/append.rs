@@ -1,0 +1,132 @@
+//! The moves of the LWC-tree: append to children, balance ranges; and the drop of slices.
+//!
+//! Paper: LWC-tree, section 3 (lightweight compaction, equal division, workload balance).
+
+use crate::edit::{Change, RunRecord, SliceRecord};
+use crate::moves::merge::whole;
+use crate::moves::push::leave;
+use crate::moves::stage::Stage;
+use crate::moves::{OutputNode, check_inputs, conflict, input_node, split};
+use crate::plan::Input;
+use crate::version::{NodeId, Version, hull};
+use base::{FileId, Key, KeyRange, Result};
+
+/// Who gets which keys of an appended node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Child {
+    /// The node below; none where no node answers for any of the keys, and new ones are made.
+    pub node: Option<NodeId>,
+    /// The keys that it gets.
+    pub range: KeyRange,
+}
+
+/// How the input's keys are to be cut for the nodes of `to_level`: in key order, without gaps.
+pub fn children(version: &Version, input: &Input, to_level: u8) -> Result<Vec<Child>> {
+    let (taken, _) = split(input_node(version, input)?, input);
+    let range = hull(&taken);
+    let stage = Stage::new(version.level(to_level), &range, &[], version.next_node);
+    let shares = stage.shares(&range).into_iter();
+    Ok(shares.map(|share| Child { node: share.node, range: share.range }).collect())
+}
+
+/// The input's entries were appended to the files of the nodes below: each gets its new run on top.
+/// Runs without a child become nodes of their own. The emptied node stays, with its range, on a level
+/// below 0, so that its keys can be balanced.
+pub fn append(
+    version: &Version,
+    input: &Input,
+    to_level: u8,
+    files: &[(FileId, u64)],
+    runs: &[(Option<NodeId>, RunRecord)],
+) -> Result<Vec<Change>> {
+    check_inputs(version, std::slice::from_ref(input), to_level)?;
+    let mut changes: Vec<Change> =
+        files.iter().map(|&(file, bytes)| Change::File { file, bytes }).collect();
+    let Input { level, node, runs: ref gone } = *input;
+    changes.push(Change::RemoveSlices { level, node, runs: gone.clone() });
+    let mut next_node = version.next_node;
+    for (child, run) in runs {
+        changes.push(Change::AddRun(run.clone()));
+        let slices: Vec<SliceRecord> = vec![whole(run)];
+        let Some(id) = *child else {
+            let node = NodeId(next_node);
+            next_node += 1;
+            let range = run.range.clone();
+            changes.push(Change::AddNode { level: to_level, node, range, slices });
+            continue;
+        };
+        let child = version
+            .node(to_level, id)
+            .ok_or_else(|| conflict(format!("the child {} at level {to_level} is gone", id.0)))?;
+        let range = child.range.union(&run.range);
+        if range != child.range {
+            changes.push(Change::SetRange { level: to_level, node: id, range });
+        }
+        changes.push(Change::PushSlices { level: to_level, node: id, slices });
+    }
+    Ok(changes)
+}
+
+/// The keys of `range`, where `from` has no slices, go from it to `to`. A node that is left without
+/// keys goes.
+pub fn balance(
+    version: &Version,
+    level: u8,
+    from: NodeId,
+    to: NodeId,
+    range: &KeyRange,
+) -> Result<Vec<Change>> {
+    let find = |node| {
+        let problem = || conflict(format!("there is no node {} at level {level}", node));
+        version.level(level).node(NodeId(node)).ok_or_else(problem)
+    };
+    let (giver, taker) = (find(from.0)?, find(to.0)?);
+    if !giver.range.covers(range) || range.is_empty() {
+        return Err(conflict(format!("node {} does not have {range:?} to give", from.0)));
+    }
+    if giver.slices.iter().any(|slice| slice.range.overlaps(range)) {
+        return Err(conflict(format!("node {} has data in {range:?}", from.0)));
+    }
+    let keeps_end = giver.range.start == range.start;
+    let left = if keeps_end {
+        range.end.clone().map(|start| KeyRange::new(start, giver.range.end.clone()))
+    } else if giver.range.end == range.end {
+        Some(KeyRange::new(giver.range.start.clone(), Some(range.start.clone())))
+    } else {
+        return Err(conflict(format!("{range:?} is not at an end of node {}", from.0)));
+    };
+    let mut changes = Vec::new();
+    match left.filter(|left| !left.is_empty()) {
+        Some(range) => changes.push(Change::SetRange { level, node: from, range }),
+        None => changes.push(Change::RemoveNode { level, node: from }),
+    }
+    changes.push(Change::SetRange { level, node: to, range: taker.range.union(range) });
+    Ok(changes)
+}
+
+/// The slices of the inputs go; a node that is left with an empty stack goes too.
+pub fn drop_slices(version: &Version, inputs: &[Input]) -> Result<Vec<Change>> {
+    let mut changes = Vec::new();
+    for input in inputs {
+        let (taken, left) = split(input_node(version, input)?, input);
+        if taken.is_empty() {
+            return Err(conflict(format!("node {} has none of the runs", input.node.0)));
+        }
+        changes.push(leave(input, left.is_empty()));
+    }
+    Ok(changes)
+}
+
+/// Nodes for runs in key order that together answer for all of `range`: each from its first key (the
+/// first from the start of the range) to the next one's.
+pub fn tile(range: &KeyRange, runs: Vec<RunRecord>) -> Vec<OutputNode> {
+    let starts: Vec<Key> = runs.iter().skip(1).map(|run| run.range.start.clone()).collect();
+    let mut from = range.start.clone();
+    let mut nodes = Vec::with_capacity(runs.len());
+    for (at, run) in runs.into_iter().enumerate() {
+        let end = starts.get(at).cloned().map_or(range.end.clone(), Some);
+        let start = std::mem::replace(&mut from, end.clone().unwrap_or_default());
+        nodes.push(OutputNode { run, range: KeyRange { start, end } });
+    }
+    nodes
+}

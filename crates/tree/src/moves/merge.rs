@@ -1,0 +1,199 @@
+//! The rewriting moves: flush, merge and divide.
+
+use crate::edit::{Change, RunRecord, SliceRecord};
+use crate::moves::push::leave;
+use crate::moves::stage::Stage;
+use crate::moves::{SizeEstimate, check_inputs, conflict, input_node, split};
+use crate::plan::Input;
+use crate::version::{LEVEL0_NODE, NodeId, Slice, Version};
+use base::{FileId, KeyRange, Result};
+
+/// What a rewriting move wrote: files with their lengths, and runs that become nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Files that exist now, or grew, and their bytes.
+    pub files: Vec<(FileId, u64)>,
+    /// In key order, disjoint.
+    pub nodes: Vec<OutputNode>,
+}
+
+/// A run that was written, and the range of the node that it becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputNode {
+    /// The run.
+    pub run: RunRecord,
+    /// Covers the run's range.
+    pub range: KeyRange,
+}
+
+impl OutputNode {
+    /// A node over no more keys than its run has.
+    pub fn tight(run: RunRecord) -> OutputNode {
+        OutputNode { range: run.range.clone(), run }
+    }
+}
+
+impl Output {
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        let files = self.files.iter().map(|&(file, bytes)| Change::File { file, bytes });
+        let runs = self.nodes.iter().map(|node| Change::AddRun(node.run.clone()));
+        files.chain(runs).collect()
+    }
+
+    fn hull(&self) -> Option<KeyRange> {
+        self.nodes.iter().map(|node| node.range.clone()).reduce(|a, b| a.union(&b))
+    }
+
+    fn slices(&self) -> Vec<SliceRecord> {
+        self.nodes.iter().map(|node| whole(&node.run)).collect()
+    }
+}
+
+/// A slice that shows the whole of a run.
+pub(crate) fn whole(run: &RunRecord) -> SliceRecord {
+    SliceRecord { run: run.id, range: run.range.clone(), bytes: run.bytes }
+}
+
+/// A memtable became runs, newest first, which go on top of level 0, or become nodes of `to_level`
+/// when neither that level nor one above has a key in their range.
+pub fn flush(version: &Version, output: &Output, to_level: u8) -> Result<Vec<Change>> {
+    let mut changes = output.changes();
+    if to_level == 0 {
+        let slices = output.slices();
+        changes.push(Change::PushSlices { level: 0, node: LEVEL0_NODE, slices });
+        return Ok(changes);
+    }
+    for node in &output.nodes {
+        let above = (0..to_level).flat_map(|level| version.level(level).overlap(&node.range));
+        if above.flat_map(|other| &other.slices).any(|s| s.range.overlaps(&node.range)) {
+            return Err(conflict(format!("a flush would pass older data above level {to_level}")));
+        }
+    }
+    changes.extend(place(version, output, to_level, &[], &[])?);
+    Ok(changes)
+}
+
+/// The inputs go, and what was merged from them becomes nodes of `to_level`.
+///
+/// Slices that the inputs leave on nodes of `to_level` arrived later and stay on top. When `to_level`
+/// is level 0, or an input leaves older slices behind on its own level, the output goes back into
+/// the stack instead, in the place of the oldest input.
+pub fn merge(
+    version: &Version,
+    inputs: &[Input],
+    to_level: u8,
+    output: &Output,
+    sizes: &dyn SizeEstimate,
+) -> Result<Vec<Change>> {
+    check_inputs(version, inputs, to_level)?;
+    let mut changes = output.changes();
+    if let [input] = inputs
+        && input.level == to_level
+        && (to_level == 0 || leaves_older(version, input)?)
+    {
+        changes.extend(restack(version, input, output)?);
+        return Ok(changes);
+    }
+    let mut gone = Vec::new();
+    let mut left_behind = Vec::new();
+    for input in inputs {
+        let (_, left) = split(input_node(version, input)?, input);
+        if input.level == to_level {
+            if to_level == 0 || leaves_older(version, input)? {
+                return Err(conflict("an input leaves older slices under the output"));
+            }
+            changes.push(Change::RemoveNode { level: to_level, node: input.node });
+            gone.push(input.node);
+            left_behind.push(left);
+        } else {
+            changes.push(leave(input, left.is_empty()));
+        }
+    }
+    changes.extend(place_with(version, output, to_level, &gone, &left_behind, sizes)?);
+    Ok(changes)
+}
+
+/// A node becomes the nodes of the output, on its own level.
+pub fn divide(
+    version: &Version,
+    input: &Input,
+    output: &Output,
+    sizes: &dyn SizeEstimate,
+) -> Result<Vec<Change>> {
+    if input.level == 0 {
+        return Err(conflict("level 0 keeps its one node"));
+    }
+    merge(version, std::slice::from_ref(input), input.level, output, sizes)
+}
+
+fn leaves_older(version: &Version, input: &Input) -> Result<bool> {
+    let node = input_node(version, input)?;
+    let taken = |slice: &Slice| input.runs.contains(&slice.run.id);
+    Ok(node.slices.iter().skip_while(|s| !taken(s)).any(|slice| !taken(slice)))
+}
+
+fn restack(version: &Version, input: &Input, output: &Output) -> Result<Vec<Change>> {
+    let Input { level, node: id, ref runs } = *input;
+    let node = input_node(version, input)?;
+    let oldest = node.slices.iter().rposition(|slice| runs.contains(&slice.run.id));
+    let mut slices = Vec::new();
+    for (at, slice) in node.slices.iter().enumerate() {
+        if Some(at) == oldest {
+            slices.extend(output.slices());
+        } else if !runs.contains(&slice.run.id) {
+            slices.push(slice.record());
+        }
+    }
+    let remove = Change::RemoveSlices { level, node: id, runs: node.runs() };
+    if slices.is_empty() {
+        return Ok(vec![leave(&Input { level, node: id, runs: node.runs() }, true)]);
+    }
+    Ok(vec![remove, Change::PushSlices { level, node: id, slices }])
+}
+
+fn place(
+    version: &Version,
+    output: &Output,
+    to_level: u8,
+    gone: &[NodeId],
+    left_behind: &[Vec<Slice>],
+) -> Result<Vec<Change>> {
+    place_with(version, output, to_level, gone, left_behind, &crate::moves::Proportional)
+}
+
+/// New nodes where the output is, with what was left behind on top.
+fn place_with(
+    version: &Version,
+    output: &Output,
+    to_level: u8,
+    gone: &[NodeId],
+    left_behind: &[Vec<Slice>],
+    sizes: &dyn SizeEstimate,
+) -> Result<Vec<Change>> {
+    let Some(hull) = left_behind
+        .iter()
+        .flatten()
+        .map(|slice| slice.range.clone())
+        .chain(output.hull())
+        .reduce(|a, b| a.union(&b))
+    else {
+        return Ok(Vec::new());
+    };
+    let mut stage = Stage::new(version.level(to_level), &hull, gone, version.next_node);
+    for node in &output.nodes {
+        if let Some(other) = stage.overlapping(&node.range) {
+            return Err(conflict(format!(
+                "the output {:?} overlaps node {} at level {to_level}",
+                node.range, other.0
+            )));
+        }
+        if !node.range.covers(&node.run.range) {
+            return Err(conflict(format!("run {} lies outside its node", node.run.id)));
+        }
+        stage.add(node.range.clone(), vec![whole(&node.run)]);
+    }
+    for stack in left_behind.iter().filter(|stack| !stack.is_empty()) {
+        stage.put(stack, sizes);
+    }
+    Ok(stage.changes(to_level))
+}

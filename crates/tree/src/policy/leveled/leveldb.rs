@@ -1,0 +1,203 @@
+//! LevelDB's rules (facts in public documentation and code; see the help of the preset).
+
+use super::candidates::{Candidate, Why, level0_closure};
+use super::{SHAPE, manual};
+use crate::invariant::Shape;
+use crate::plan::{Plan, Reason};
+use crate::policy::{Debt, Limits, Policy, View};
+use crate::version::{Node, Version};
+use base::{Key, KeyRange};
+use std::sync::Arc;
+
+/// Leveled compaction as LevelDB does it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LevelDb;
+
+impl Policy for LevelDb {
+    fn name(&self) -> &'static str {
+        super::LEVELDB.name
+    }
+
+    fn shape(&self) -> Shape {
+        SHAPE
+    }
+
+    fn pick(&self, view: &View<'_>) -> Option<Plan> {
+        if !view.busy.is_empty() {
+            return None;
+        }
+        let scores = self.scores(view);
+        let most = scores.into_iter().enumerate().rev().max_by(|a, b| a.1.total_cmp(&b.1));
+        let (level, score) = most.map(|(level, score)| (level as u8, score))?;
+        if score >= 1.0 {
+            let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
+            return pick_level(view, level, Why { reason, score });
+        }
+        pick_seeks(view)
+    }
+
+    fn scores(&self, view: &View<'_>) -> Vec<f64> {
+        let last = last_level(view.version, view.limits);
+        (0..=last)
+            .map(|level| match level {
+                0 => {
+                    let trigger = view.limits.level0_runs_trigger.max(1);
+                    view.version.level0().len() as f64 / trigger as f64
+                }
+                _ if level == last => 0.0,
+                _ => view.version.level(level).bytes() as f64 / level_limit(view.limits, level),
+            })
+            .collect()
+    }
+
+    fn debt(&self, view: &View<'_>) -> Debt {
+        let last = last_level(view.version, view.limits);
+        let mut pending = 0.0;
+        let mut arriving = level0_excess(view);
+        for level in 1..last {
+            let limit = level_limit(view.limits, level);
+            let bytes = view.version.level(level).bytes() as f64 + arriving;
+            arriving = (bytes - limit).max(0.0);
+            pending += arriving * (view.limits.fan_out + 1.0);
+        }
+        pending += level0_excess(view);
+        Debt { level0_runs: view.version.level0().len() as u64, pending_bytes: pending as u64 }
+    }
+
+    fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {
+        flush_level(view, range)
+    }
+
+    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
+        if view.busy.is_empty() { manual::pick(view, range, to_level) } else { None }
+    }
+}
+
+fn level0_excess(view: &View<'_>) -> f64 {
+    let is_due = view.version.level0().len() >= view.limits.level0_runs_trigger;
+    if is_due { view.version.level(0).bytes() as f64 } else { 0.0 }
+}
+
+/// Bytes that a level may have.
+fn level_limit(limits: &Limits, level: u8) -> f64 {
+    let steps = i32::from(level) - 1;
+    (limits.level_bytes_base as f64 * limits.fan_out.powi(steps)).max(1.0)
+}
+
+/// The deepest level: that of the limits, or that of a deeper tree that another policy left.
+pub(super) fn last_level(version: &Version, limits: &Limits) -> u8 {
+    let deepest = version.levels.iter().rposition(|level| level.bytes() > 0).unwrap_or(0) as u8;
+    deepest.max(limits.levels.max(2) - 1)
+}
+
+/// The node to go on with: the first that has keys at or after the cursor, else the first of all.
+fn next_node<'a>(nodes: &'a [Arc<Node>], cursor: Option<&Key>) -> Option<&'a Arc<Node>> {
+    let at = cursor.map_or(0, |key| nodes.partition_point(|n| !n.range.is_before_end(key)));
+    nodes.get(at).or(nodes.first())
+}
+
+fn pick_level(view: &View<'_>, level: u8, why: Why) -> Option<Plan> {
+    let cursor = view.version.cursors.get(usize::from(level)).and_then(Option::as_ref);
+    if level == 0 {
+        let mut stack: Vec<_> = view.version.level0().iter().collect();
+        stack.sort_by(|a, b| (&a.range.start, a.run.id).cmp(&(&b.range.start, b.run.id)));
+        let after = |key: &Key| stack.iter().find(|slice| slice.range.is_before_end(key));
+        let seed = cursor.and_then(after).or(stack.first())?;
+        return Some(finish_level0(view, &seed.range, why));
+    }
+    let node = next_node(&view.version.level(level).nodes, cursor)?;
+    Some(finish_node(view, level, node, why))
+}
+
+fn finish_level0(view: &View<'_>, seed: &KeyRange, why: Why) -> Plan {
+    let slices = level0_closure(view.version, seed);
+    let mut candidate = Candidate::level0(view.version, &slices, 1);
+    let mut upper = crate::version::hull(slices.iter().copied());
+    let wider = level0_closure(view.version, &candidate.range);
+    if wider.len() > slices.len() {
+        let wide = Candidate::level0(view.version, &wider, 1);
+        if accepts(view, &candidate, &wide, 1) {
+            upper = crate::version::hull(wider.iter().copied());
+            candidate = wide;
+        }
+    }
+    finish(view, 0, candidate, upper, why)
+}
+
+fn finish_node(view: &View<'_>, level: u8, node: &Arc<Node>, why: Why) -> Plan {
+    let upper = std::slice::from_ref(node);
+    let mut candidate = Candidate::nodes(view.version, level, upper);
+    let mut range = node.range.clone();
+    let wider = view.version.level(level).overlap(&candidate.range);
+    if wider.len() > 1 {
+        let wide = Candidate::nodes(view.version, level, wider);
+        if accepts(view, &candidate, &wide, wider.len()) {
+            range = super::candidates::cover(wider);
+            candidate = wide;
+        }
+    }
+    finish(view, level, candidate, range, why)
+}
+
+/// More of the upper level may join when that brings in no more of the lower level, and stays small.
+fn accepts(view: &View<'_>, narrow: &Candidate, wide: &Candidate, wide_uppers: usize) -> bool {
+    let narrow_uppers = 1;
+    narrow.inputs.len() - narrow_uppers == wide.inputs.len() - wide_uppers
+        && narrow.lower_bytes + wide.upper_bytes < view.limits.expansion_bytes_max
+}
+
+fn finish(view: &View<'_>, level: u8, candidate: Candidate, upper: KeyRange, why: Why) -> Plan {
+    let may_move = view
+        .limits
+        .overlap_bytes_max
+        .is_none_or(|max| view.version.level(level + 2).overlap_bytes(&candidate.range) <= max);
+    let mut plan = candidate.plan(view, level + 1, may_move, why);
+    plan.cursors.push((level, upper.end));
+    plan
+}
+
+fn pick_seeks(view: &View<'_>) -> Option<Plan> {
+    if !view.limits.seek_compaction {
+        return None;
+    }
+    let last = last_level(view.version, view.limits);
+    let mut missed: Vec<_> = view
+        .observed
+        .seeks
+        .iter()
+        .filter(|&(&(level, _), _)| level > 0 && level < last)
+        .filter_map(|(&(level, id), &seeks)| Some((view.version.node(level, id)?, level, seeks)))
+        .filter(|(node, _, seeks)| *seeks >= seeks_allowed(node.bytes()))
+        .collect();
+    missed.sort_by_key(|(node, level, seeks)| (std::cmp::Reverse(*seeks), *level, node.id));
+    let &(node, level, seeks) = missed.first()?;
+    let score = seeks as f64 / seeks_allowed(node.bytes()) as f64;
+    Some(finish_node(view, level, node, Why { reason: Reason::Seeks, score }))
+}
+
+/// One seek costs about as much as compacting 16 KiB.
+fn seeks_allowed(bytes: u64) -> u64 {
+    (bytes / (16 << 10)).max(100)
+}
+
+/// The deepest level that a flush may go to without passing keys of its range.
+pub(super) fn flush_level(view: &View<'_>, range: &KeyRange) -> u8 {
+    let clear = |level: u8| {
+        let nodes = view.version.level(level).overlap(range).iter();
+        !view.busy.range(level, range)
+            && !nodes.flat_map(|node| &node.slices).any(|slice| slice.range.overlaps(range))
+    };
+    let is_held = |level: u8| !view.version.level(level).overlap(range).is_empty();
+    if !clear(0) {
+        return 0;
+    }
+    let mut to = 0;
+    while to < view.limits.flush_level_max && clear(to + 1) && !is_held(to + 1) {
+        let grandparents = view.version.level(to + 2).overlap_bytes(range);
+        if view.limits.overlap_bytes_max.is_some_and(|max| grandparents > max) {
+            break;
+        }
+        to += 1;
+    }
+    to
+}

@@ -1,0 +1,37 @@
+//! Manual compaction: one level at a time, from the top, until a range lies on one level only.
+
+use super::candidates::{Candidate, Why, cover, level0_closure};
+use super::leveldb::last_level;
+use crate::plan::{Plan, Reason};
+use crate::policy::View;
+use base::KeyRange;
+
+/// The next step that brings `range` down to `to_level` (none: the deepest level that has data).
+pub(super) fn pick(view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
+    let version = view.version;
+    let deepest = version.levels.iter().rposition(|level| level.bytes() > 0)? as u8;
+    let bottom = to_level.unwrap_or(deepest.max(1)).min(last_level(version, view.limits));
+    let why = Why { reason: Reason::Manual, score: 1.0 };
+    let slices = level0_closure(version, range);
+    let plan = if bottom > 0 && slices.iter().any(|slice| slice.range.overlaps(range)) {
+        let to =
+            first_level_in_the_way(view, &crate::version::hull(slices.iter().copied()), bottom);
+        Candidate::level0(version, &slices, to).plan(view, to, true, why)
+    } else {
+        let level = (1..bottom).find(|&level| !version.level(level).overlap(range).is_empty())?;
+        let upper = version.level(level).overlap(range);
+        // A bounded step: a few nodes at a time.
+        let upper = &upper[..upper.len().min(8)];
+        let candidate = Candidate::nodes(version, level, upper);
+        debug_assert!(cover(upper).overlaps(range));
+        candidate.plan(view, level + 1, true, why)
+    };
+    (!view.busy.conflicts(version, &plan)).then_some(plan)
+}
+
+/// Level 0 goes down past levels that have nothing in its range.
+fn first_level_in_the_way(view: &View<'_>, range: &KeyRange, bottom: u8) -> u8 {
+    (1..bottom)
+        .find(|&level| !view.version.level(level).overlap(range).is_empty())
+        .unwrap_or(bottom)
+}

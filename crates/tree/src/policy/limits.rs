@@ -1,0 +1,35 @@
+//! The sizes and counts that policies keep to.
+
+/// Parameters of a policy. Bytes are bytes of runs, as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Levels of the tree, level 0 included.
+    pub levels: u8,
+    /// Runs in level 0 that make it due for a merge.
+    pub level0_runs_trigger: usize,
+    /// Runs in level 0 from which each write is delayed a little. None: never by count.
+    pub level0_runs_slowdown: Option<usize>,
+    /// Runs in level 0 at which writes wait. None: never by count.
+    pub level0_runs_stop: Option<usize>,
+    /// Bytes that a memtable has when it is flushed.
+    pub memtable_bytes: u64,
+    /// Bytes that the first level below level 0 may have.
+    pub level_bytes_base: u64,
+    /// How many times more bytes a level may have than the one above it.
+    pub fan_out: f64,
+    /// The last level's bytes decide those of the levels above; `level_bytes_base` is then the
+    /// least that makes a level of its own worth having.
+    pub dynamic_levels: bool,
+    /// Bytes at which an output run ends.
+    pub table_bytes_max: u64,
+    /// Bytes of the level below its own that an output run may overlap. None: any number.
+    pub overlap_bytes_max: Option<u64>,
+    /// Bytes that a merge may have when its upper inputs grow for free.
+    pub expansion_bytes_max: u64,
+    /// The deepest level that a flush may go to.
+    pub flush_level_max: u8,
+    /// Moves under way at a time.
+    pub parallel_max: usize,
+    /// Nodes whose reads kept missing are merged down.
+    pub seek_compaction: bool,
+}

@@ -1,0 +1,119 @@
+//! Policies: each chooses the next move of the tree, as a pure function of what it is shown.
+//!
+//! A policy has no state, no clock and no handle. What it must remember (cursors) are changes in the
+//! tree that its plans carry. So a policy that is made anew before every pick chooses alike, and the
+//! same code runs in the engine, in tests over text and in simulation. The executor never asks which
+//! policy made a plan.
+//!
+//! A new scheme is a module beside [`leveled`] and a line in [`registry`].
+
+mod busy;
+pub mod leveled;
+mod limits;
+#[cfg(test)]
+mod tests;
+
+pub use busy::{Busy, WorkId};
+pub use limits::Limits;
+
+use crate::invariant::Shape;
+use crate::plan::Plan;
+use crate::version::{NodeId, Version};
+use base::{KeyRange, Result, SequenceNumber};
+use std::collections::HashMap;
+
+/// What the engine observed of the workload since the tree took its present shape.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Reads that looked into a node and found nothing there, of those that went on below it.
+    pub seeks: HashMap<(u8, NodeId), u64>,
+    /// Point reads and scans.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+}
+
+/// All that a policy sees.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The tree.
+    pub version: &'a Version,
+    /// Work under way.
+    pub busy: &'a Busy,
+    /// Sizes and counts to keep to.
+    pub limits: &'a Limits,
+    /// The workload.
+    pub observed: &'a Observed,
+    /// The oldest sequence number that a snapshot may read at; the newest one without snapshots.
+    pub oldest_snapshot: SequenceNumber,
+}
+
+/// How far the tree is behind; for admission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Debt {
+    /// Runs in level 0.
+    pub level0_runs: u64,
+    /// Bytes that must be rewritten until every level keeps its limit; an estimate.
+    pub pending_bytes: u64,
+}
+
+/// Chooses moves.
+pub trait Policy: Send + Sync {
+    /// Its name in options and reports.
+    fn name(&self) -> &'static str;
+
+    /// What it demands of the tree that it works on.
+    fn shape(&self) -> Shape;
+
+    /// The next move, which conflicts with nothing under way. None: nothing is due, or all that is
+    /// due waits for work under way.
+    fn pick(&self, view: &View<'_>) -> Option<Plan>;
+
+    /// How urgent each level is; 1.0 is at the limit.
+    fn scores(&self, view: &View<'_>) -> Vec<f64>;
+
+    /// How far the tree is behind.
+    fn debt(&self, view: &View<'_>) -> Debt;
+
+    /// The level that a flush over `range` goes to.
+    fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {
+        let _ = (view, range);
+        0
+    }
+
+    /// A step of a manual compaction: brings what lies in `range` on the levels above `to_level`
+    /// (none: the last level that holds anything) down to it. Call again until there is none.
+    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan>;
+}
+
+/// What there is to know about a policy before using it.
+#[derive(Clone, Copy)]
+pub struct Descriptor {
+    /// Its name in options and reports.
+    pub name: &'static str,
+    /// One line of help.
+    pub summary: &'static str,
+    /// The manual: rules, costs, when to choose it.
+    pub help: &'static str,
+    /// The paper or system it comes from.
+    pub paper: &'static str,
+    /// The limits that it reads, by name.
+    pub options: &'static [&'static str],
+    /// Sizes and counts it is meant to run with, for a memtable of this many bytes.
+    pub limits: fn(memtable_bytes: u64) -> Limits,
+    /// Makes one; costs nothing.
+    pub make: fn() -> Box<dyn Policy>,
+}
+
+/// Every policy there is.
+pub fn registry() -> &'static [Descriptor] {
+    &[leveled::MODERN, leveled::LEVELDB]
+}
+
+/// The policy of this name; an error that lists the names otherwise.
+pub fn by_name(name: &str) -> Result<&'static Descriptor> {
+    registry().iter().find(|descriptor| descriptor.name == name).ok_or_else(|| {
+        let names: Vec<&str> = registry().iter().map(|descriptor| descriptor.name).collect();
+        base::Error::invalid(format!("no scheme is called {name}; there are {}", names.join(", ")))
+    })
+}

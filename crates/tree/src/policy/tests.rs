@@ -1,0 +1,1 @@
+//! Conformance of every policy in the registry.

@@ -1,0 +1,81 @@
+//! The runs and files that the newest version of each keyspace knows, by number: edits name runs,
+//! versions hold them.
+//!
+//! The table follows the line of versions of a database, edit by edit. It keeps nothing alive; a run
+//! that the newest version has no slice of is forgotten at once, even while a reader's older version
+//! holds it, so that an edit is accepted now exactly when its replay will be.
+
+use crate::version::{FileRef, Graveyard, Run, Version};
+use base::{FileId, RunId};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+/// Runs and files by number, for replaying edits. One for a database.
+#[derive(Debug)]
+pub struct RunTable {
+    graveyard: Arc<Graveyard>,
+    files: HashMap<FileId, Weak<FileRef>>,
+    runs: HashMap<RunId, Entry>,
+    files_sweep_at: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    run: Weak<Run>,
+    slices: usize,
+}
+
+impl RunTable {
+    /// A table that knows nothing. Files that it makes report their end to `graveyard`.
+    pub fn new(graveyard: Arc<Graveyard>) -> RunTable {
+        RunTable { graveyard, files: HashMap::new(), runs: HashMap::new(), files_sweep_at: 64 }
+    }
+
+    /// Where files are reported that nothing refers to.
+    pub fn graveyard(&self) -> &Arc<Graveyard> {
+        &self.graveyard
+    }
+
+    /// The run of this number, if the newest version has a slice of it.
+    pub fn run(&self, id: RunId) -> Option<Arc<Run>> {
+        self.runs.get(&id)?.run.upgrade()
+    }
+
+    /// How many runs the newest versions have.
+    pub fn runs_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// A keyspace was dropped whose newest version is `version`: its runs are forgotten.
+    pub fn forget(&mut self, version: &Version) {
+        for slice in version.slices() {
+            self.count(&slice.run, -1);
+        }
+    }
+
+    /// The file of this number, made if nothing holds it.
+    pub(crate) fn file(&mut self, id: FileId) -> Arc<FileRef> {
+        if let Some(file) = self.files.get(&id).and_then(Weak::upgrade) {
+            return file;
+        }
+        if self.files.len() >= self.files_sweep_at {
+            self.files.retain(|_, file| file.strong_count() > 0);
+            self.files_sweep_at = 64.max(2 * self.files.len());
+        }
+        let file = FileRef::new(id, 0, self.graveyard.clone());
+        self.files.insert(id, Arc::downgrade(&file));
+        file
+    }
+
+    /// `change` slices more, or fewer, show `run`.
+    pub(crate) fn count(&mut self, run: &Arc<Run>, change: isize) {
+        let entry = self
+            .runs
+            .entry(run.id)
+            .or_insert_with(|| Entry { run: Arc::downgrade(run), slices: 0 });
+        entry.slices = entry.slices.saturating_add_signed(change);
+        if entry.slices == 0 {
+            self.runs.remove(&run.id);
+        }
+    }
+}
