@@ -63,6 +63,12 @@ pub trait Runtime: Send + Sync {
     /// Nanoseconds on a clock that never runs backwards; its zero means nothing.
     fn now_ns(&self) -> u64;
 
+    /// Microseconds since 1970 on the wall clock, for event logs. Nothing durable depends on it.
+    fn wall_micros(&self) -> u64;
+
+    /// A number that nobody can foresee in production, and that the seed fixes in simulation.
+    fn random_u64(&self) -> u64;
+
     /// Waits until `event` has moved on from `seen`, or the clock reached `deadline_ns`.
     fn wait(&self, event: &Event, seen: u64, deadline_ns: Option<u64>);
 

@@ -4,10 +4,11 @@
 //! fills the cores delays the log's fdatasync by a whole scheduler tick.
 
 use base::env::{Event, Runtime, Worker};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Nice value of background threads.
 const BACKGROUND_NICE: i32 = 10;
@@ -41,6 +42,16 @@ impl Default for Threads {
 impl Runtime for Threads {
     fn now_ns(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
+    }
+
+    fn wall_micros(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        since.as_micros() as u64
+    }
+
+    fn random_u64(&self) -> u64 {
+        // The standard library seeds each of these from the system's randomness.
+        RandomState::new().hash_one(self.now_ns())
     }
 
     fn wait(&self, event: &Event, seen: u64, deadline_ns: Option<u64>) {

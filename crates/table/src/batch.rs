@@ -39,7 +39,11 @@ pub struct WriteBatch {
     bytes: Vec<u8>,
     count: usize,
     user_bytes: u64,
+    /// Of the last operation.
     keyspace: KeyspaceId,
+    /// Of the first operation.
+    first_keyspace: KeyspaceId,
+    is_mixed: bool,
 }
 
 impl WriteBatch {
@@ -111,6 +115,10 @@ impl WriteBatch {
             push_varint(&mut self.bytes, u64::from(keyspace.0));
             self.keyspace = keyspace;
         }
+        if self.count == 0 {
+            self.first_keyspace = keyspace;
+        }
+        self.is_mixed |= keyspace != self.first_keyspace;
         push_bytes(&mut self.bytes, key);
         if kind != EntryKind::Delete {
             push_bytes(&mut self.bytes, value);
@@ -134,6 +142,11 @@ impl WriteBatch {
     /// There is nothing to commit.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// The keyspace of all operations; `None` when they have several, or there are none.
+    pub fn only_keyspace(&self) -> Option<KeyspaceId> {
+        (self.count > 0 && !self.is_mixed).then_some(self.first_keyspace)
     }
 
     /// The operations, encoded.

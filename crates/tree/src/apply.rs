@@ -9,7 +9,7 @@
 use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::run_table::RunTable;
 use crate::version::{FileRef, LEVEL0_NODE, LEVELS_MAX, Level, Node, NodeId, Run, Slice, Version};
-use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId};
+use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId, SequenceNumber};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -48,6 +48,7 @@ fn failure(index: usize, change: &Change, problem: &str) -> Error {
         Change::SetRange { level, node, .. } => {
             format!("set the range of node {} at level {level}", node.0)
         }
+        Change::SetFlushed { sequence } => format!("flushed up to {sequence}"),
         Change::SetCursor { level, .. } => format!("set the cursor of level {level}"),
     };
     let message = format!("an edit does not fit the tree: change {index} ({name}): {problem}");
@@ -72,6 +73,7 @@ struct Apply<'a> {
     levels: Vec<Option<LevelChange>>,
     cursors: Vec<Option<base::Key>>,
     next_node: u64,
+    flushed_sequence: SequenceNumber,
     files: HashMap<FileId, FileChange>,
     runs: HashMap<RunId, Arc<Run>>,
     counts: HashMap<RunId, isize>,
@@ -85,6 +87,7 @@ impl<'a> Apply<'a> {
             levels: before.levels.iter().map(|_| None).collect(),
             cursors: before.cursors.clone(),
             next_node: before.next_node,
+            flushed_sequence: before.flushed_sequence,
             files: HashMap::new(),
             runs: HashMap::new(),
             counts: HashMap::new(),
@@ -109,6 +112,10 @@ impl<'a> Apply<'a> {
             Change::RemoveSlices { level, node, runs } => self.remove_slices(*level, *node, runs),
             Change::NarrowSlice { level, node, run, to } => self.narrow(*level, *node, *run, to),
             Change::SetRange { level, node, range } => self.set_range(*level, *node, range),
+            Change::SetFlushed { sequence } => {
+                self.flushed_sequence = self.flushed_sequence.max(*sequence);
+                Ok(())
+            }
             Change::SetCursor { level, key } => {
                 self.level(*level)?;
                 self.cursors[usize::from(*level)] = key.clone();
@@ -318,7 +325,12 @@ impl<'a> Apply<'a> {
                 None => before.levels.get(index).cloned().unwrap_or_default(),
             })
             .collect();
-        Ok(Version { levels, cursors: self.cursors, next_node: self.next_node })
+        Ok(Version {
+            levels,
+            cursors: self.cursors,
+            next_node: self.next_node,
+            flushed_sequence: self.flushed_sequence,
+        })
     }
 }
 

@@ -64,6 +64,8 @@ pub enum Change {
     NarrowSlice { level: u8, node: NodeId, run: RunId, to: Vec<SliceRecord> },
     /// A node answers for another range.
     SetRange { level: u8, node: NodeId, range: KeyRange },
+    /// Every entry up to this sequence number is in runs, or was not needed: replay of a log skips it.
+    SetFlushed { sequence: SequenceNumber },
     /// Where the policy goes on at a level.
     SetCursor { level: u8, key: Option<Key> },
 }
@@ -101,6 +103,8 @@ pub struct DatabaseEdit {
     pub next_file: Option<u64>,
     /// Every run number from here on is free.
     pub next_run: Option<u64>,
+    /// Every keyspace number from here on is free.
+    pub next_keyspace: Option<u32>,
     /// Everything up to this sequence number is in runs, for keyspaces without a log.
     pub last_sequence: Option<SequenceNumber>,
     /// Logs with smaller numbers are not needed any more.

@@ -256,6 +256,8 @@ pub struct Version {
     pub cursors: Vec<Option<Key>>,
     /// The next node number.
     pub next_node: u64,
+    /// Every entry up to this sequence number is in runs, or was not needed.
+    pub flushed_sequence: SequenceNumber,
 }
 
 /// What a version uses of a file.
@@ -276,7 +278,7 @@ impl Version {
         let root = Node { id: LEVEL0_NODE, range: KeyRange::all(), slices: Vec::new() };
         let mut all = vec![Level::default(); count];
         all[0] = Level::new(vec![Arc::new(root)]);
-        Version { levels: all, cursors: vec![None; count], next_node: 1 }
+        Version { levels: all, cursors: vec![None; count], next_node: 1, flushed_sequence: 0 }
     }
 
     /// Level 0's stack: the flushed runs, newest first.
@@ -354,6 +356,9 @@ impl Version {
             if cursor.is_some() {
                 changes.push(Change::SetCursor { level, key: cursor.clone() });
             }
+        }
+        if self.flushed_sequence > 0 {
+            changes.push(Change::SetFlushed { sequence: self.flushed_sequence });
         }
         let largest = self.levels.iter().flat_map(|l| l.nodes.iter()).map(|n| n.id.0).max();
         if largest.is_none_or(|largest| largest + 1 < self.next_node) {

@@ -13,11 +13,14 @@ mod append;
 mod calls;
 mod directory;
 mod lock;
+mod priority;
 mod read;
 mod root;
 mod tail;
 #[cfg(test)]
 mod tests;
+
+pub use priority::lower_thread_priority;
 
 use crate::{
     AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock,

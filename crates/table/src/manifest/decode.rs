@@ -53,6 +53,7 @@ fn edit(bytes: &[u8]) -> Decoded<DatabaseEdit> {
             edit_tag::KEYSPACE => edit.keyspaces.push(keyspace_edit(&mut body)?),
             edit_tag::NEXT_FILE => once(&mut edit.next_file, number(&mut body)?)?,
             edit_tag::NEXT_RUN => once(&mut edit.next_run, number(&mut body)?)?,
+            edit_tag::NEXT_KEYSPACE => once(&mut edit.next_keyspace, keyspace_id(&mut body)?.0)?,
             edit_tag::LAST_SEQUENCE => once(&mut edit.last_sequence, sequence(&mut body)?)?,
             edit_tag::LOG_FLOOR => once(&mut edit.log_floor, FileId(number(&mut body)?))?,
             _ => {
@@ -108,6 +109,7 @@ fn change(tag: u64, body: &mut Reader<'_>) -> Decoded<Option<Change>> {
             let (level, node) = place(body)?;
             Change::SetRange { level, node, range: range(body)? }
         }
+        change_tag::SET_FLUSHED => Change::SetFlushed { sequence: sequence(body)? },
         change_tag::SET_CURSOR => {
             let level = need(body.byte(), "no level")?;
             Change::SetCursor { level, key: optional_key(body)? }

@@ -32,6 +32,7 @@ pub fn encode_edit(edit: &DatabaseEdit, out: &mut Vec<u8>) {
     for (tag, number) in [
         (edit_tag::NEXT_FILE, edit.next_file),
         (edit_tag::NEXT_RUN, edit.next_run),
+        (edit_tag::NEXT_KEYSPACE, edit.next_keyspace.map(u64::from)),
         (edit_tag::LAST_SEQUENCE, edit.last_sequence),
         (edit_tag::LOG_FLOOR, edit.log_floor.map(|file| file.0)),
     ] {
@@ -92,6 +93,10 @@ fn push_change(out: &mut Vec<u8>, change: &Change) -> u64 {
             push_node(out, *level, *node);
             push_range(out, range);
             change_tag::SET_RANGE
+        }
+        Change::SetFlushed { sequence } => {
+            push_varint(out, *sequence);
+            change_tag::SET_FLUSHED
         }
         Change::SetCursor { level, key } => {
             out.push(*level);

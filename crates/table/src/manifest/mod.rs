@@ -30,6 +30,7 @@ mod edit_tag {
     pub const NEXT_RUN: u64 = 10;
     pub const LAST_SEQUENCE: u64 = 12;
     pub const LOG_FLOOR: u64 = 14;
+    pub const NEXT_KEYSPACE: u64 = 16;
 }
 
 /// Tags of the changes of a keyspace. On disk: never reuse one.
@@ -43,4 +44,5 @@ mod change_tag {
     pub const NARROW_SLICE: u64 = 14;
     pub const SET_RANGE: u64 = 16;
     pub const SET_CURSOR: u64 = 18;
+    pub const SET_FLUSHED: u64 = 20;
 }

@@ -74,6 +74,7 @@ fn changes() -> impl Strategy<Value = Change> {
             node,
             range
         }),
+        (0..=base::key::SEQUENCE_MAX).prop_map(|sequence| Change::SetFlushed { sequence }),
         (any::<u8>(), prop::option::of(keys()))
             .prop_map(|(level, key)| Change::SetCursor { level, key }),
     ]
@@ -89,16 +90,20 @@ fn edits() -> impl Strategy<Value = DatabaseEdit> {
         prop::collection::vec(any::<u32>().prop_map(KeyspaceId), 0..3),
         prop::collection::vec(keyspace, 0..3),
         any::<[Option<u64>; 3]>(),
+        any::<Option<u32>>(),
         prop::option::of(0..=base::key::SEQUENCE_MAX),
     )
-        .prop_map(|(created, dropped, keyspaces, numbers, last_sequence)| DatabaseEdit {
-            created,
-            dropped,
-            keyspaces,
-            next_file: numbers[0],
-            next_run: numbers[1],
-            last_sequence,
-            log_floor: numbers[2].map(FileId),
+        .prop_map(|(created, dropped, keyspaces, numbers, next_keyspace, last_sequence)| {
+            DatabaseEdit {
+                created,
+                dropped,
+                keyspaces,
+                next_file: numbers[0],
+                next_run: numbers[1],
+                next_keyspace,
+                last_sequence,
+                log_floor: numbers[2].map(FileId),
+            }
         })
 }
 
@@ -119,7 +124,9 @@ proptest! {
     fn text_has_one_line_for_each_change(edit in edits()) {
         let changes: usize = edit.keyspaces.iter().map(|k| k.changes.len()).sum();
         let numbers = [edit.next_file, edit.next_run, edit.last_sequence];
-        let numbers = numbers.iter().flatten().count() + edit.log_floor.iter().count();
+        let numbers = numbers.iter().flatten().count()
+            + edit.log_floor.iter().count()
+            + edit.next_keyspace.iter().count();
         let lines = edit.created.len() + edit.dropped.len() + changes + numbers;
         prop_assert_eq!(render_edit(&edit).lines().count(), lines);
     }

@@ -21,6 +21,7 @@ pub fn render_edit(edit: &DatabaseEdit) -> String {
     for (what, number) in [
         ("next file", edit.next_file),
         ("next run", edit.next_run),
+        ("next keyspace", edit.next_keyspace.map(u64::from)),
         ("last sequence", edit.last_sequence),
         ("log floor", edit.log_floor.map(|file| file.0)),
     ] {
@@ -58,6 +59,7 @@ fn render_change(change: &Change) -> String {
         Change::SetRange { level, node, range } => {
             format!("set node {} on level {level} range {range:?}", node.0)
         }
+        Change::SetFlushed { sequence } => format!("flushed up to {sequence}"),
         Change::SetCursor { level, key: Some(key) } => {
             format!("set cursor of level {level} to {}", display_key(key))
         }
