@@ -36,7 +36,8 @@ enum State {
     Failed(Error),
 }
 
-/// Reads a log from front to back. Memory: one window, or the longest record.
+/// Reads a log from front to back. Memory: one window, or the longest record that the file has or,
+/// behind a torn end, seems to have; never more than the file.
 pub struct LogReader<'f> {
     source: Source<'f>,
     frame: Frame,
@@ -51,8 +52,9 @@ pub struct LogReader<'f> {
 
 impl<'f> LogReader<'f> {
     /// Opens the log `expected` in `file`. The caller knows that its first `durable_bytes_min`
-    /// bytes were durable (0: knows nothing). `Incompatible` for a log of another database or of a newer
-    /// format, `Corruption` when the header is damaged and something proves that it was durable.
+    /// bytes were durable (0: knows nothing). `Incompatible` for a log of another database or of a
+    /// newer format, `Corruption` when the header is damaged and something proves that it
+    /// was durable.
     pub fn open(
         file: &'f dyn ReadFile,
         expected: LogIdentity,

@@ -148,6 +148,14 @@ fn damage_below_a_watermark_is_corruption_wherever_it_is() {
 }
 
 #[test]
+fn damage_at_the_watermark_is_a_torn_tail_although_a_valid_record_follows() {
+    let payloads = small_payloads();
+    let (mut bytes, offsets) = log_of(IDENTITY, &payloads, &[6]);
+    bytes[offsets[7] as usize + 3] ^= 1;
+    check_row(&bytes, &payloads[..6], offsets[7]);
+}
+
+#[test]
 fn every_flip_and_truncation_of_a_log_without_evidence_gives_a_prefix() {
     let payloads = small_payloads();
     let (bytes, offsets) = log_of(IDENTITY, &payloads, &[]);
@@ -259,6 +267,15 @@ fn evidence_is_found_far_behind_the_damage_wherever_windows_meet() {
             read(&bytes, KNOWS_NOTHING).1.unwrap(),
             End::TornTail { at: offsets[2], bytes_dropped }
         );
+    }
+}
+
+#[test]
+fn a_marker_cut_by_the_end_of_a_window_is_found() {
+    for payload_bytes in 262_000..262_200 {
+        let (mut bytes, offsets) = log_of(IDENTITY, &[vec![0; payload_bytes], vec![]], &[1]);
+        bytes[offsets[1] as usize + 4] ^= 1;
+        assert!(is_corruption(&read(&bytes, KNOWS_NOTHING).1), "{payload_bytes} bytes");
     }
 }
 
