@@ -1,0 +1,401 @@
+//! Options: goals first. Each public option is defined once, in [`TABLE`]: its name, unit, bounds and
+//! help are there, and the command line, configuration files and documentation come from it.
+//! Raw knobs are in [`Expert`].
+
+use crate::merge_operator::MergeOperator;
+use crate::resources::Resources;
+use base::{Error, Result};
+use std::sync::Arc;
+use table::Compression;
+
+/// What a write is safe from when the call returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The death of the process. Power loss may take the newest writes, never older ones first.
+    Buffered,
+    /// Power loss.
+    Synced,
+}
+
+/// Which set of rules the tree follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// Level sizes that follow the data, smooth slow-down, parallel compaction.
+    Modern,
+    /// LevelDB's rules to the letter, for comparison with published figures.
+    LevelDb,
+}
+
+/// Knobs for experiments. `None`: the preset decides.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Expert {
+    /// Bytes at which an output run ends.
+    pub table_bytes: Option<u64>,
+    /// Bytes of a data block before compression.
+    pub block_bytes: Option<u32>,
+    /// Bytes of one memtable; several are flushed together.
+    pub memtable_bytes: Option<u64>,
+    /// Bytes of the first level below level 0.
+    pub level_bytes_base: Option<u64>,
+    /// How many times more bytes a level may have than the one above it.
+    pub fan_out: Option<f64>,
+    /// Runs in level 0 that make it due.
+    pub level0_runs_trigger: Option<usize>,
+    /// Levels of the tree.
+    pub levels: Option<u8>,
+    /// Bytes of input that a background step works through.
+    pub step_bytes: Option<u64>,
+    /// Bytes that compaction reads ahead for each input.
+    pub readahead_bytes: Option<u32>,
+    /// Background work bypasses the page cache where the store can.
+    pub direct_io: Option<bool>,
+    /// Level 0 seek compaction (LevelDB preset).
+    pub seek_compaction: Option<bool>,
+    /// Background threads are not started: the caller runs the steps (simulation).
+    pub no_threads: bool,
+}
+
+/// How to open a database.
+#[derive(Clone)]
+pub struct Options {
+    pub(crate) create: bool,
+    pub(crate) read_only: bool,
+    pub(crate) preset: Preset,
+    pub(crate) scheme: String,
+    pub(crate) values: String,
+    pub(crate) durability: Durability,
+    pub(crate) memory_bytes: u64,
+    pub(crate) write_buffer_bytes: Option<u64>,
+    pub(crate) cache_bytes: Option<u64>,
+    pub(crate) compression: Option<Compression>,
+    pub(crate) filter_bits_per_key: u8,
+    pub(crate) background_threads: usize,
+    pub(crate) background_bytes_per_second: u64,
+    pub(crate) expert: Expert,
+    pub(crate) resources: Option<Resources>,
+    pub(crate) operators: Vec<Arc<dyn MergeOperator>>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            create: true,
+            read_only: false,
+            preset: Preset::Modern,
+            scheme: "leveled".into(),
+            values: "inline".into(),
+            durability: Durability::Buffered,
+            memory_bytes: 320 << 20,
+            write_buffer_bytes: None,
+            cache_bytes: None,
+            compression: None,
+            filter_bits_per_key: 10,
+            background_threads: 2,
+            background_bytes_per_second: 0,
+            expert: Expert::default(),
+            resources: None,
+            operators: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// Creates the database if there is none.
+    pub fn create(mut self, yes: bool) -> Self {
+        self.create = yes;
+        self
+    }
+
+    /// Reads only, and leaves no trace.
+    pub fn read_only(mut self, yes: bool) -> Self {
+        self.read_only = yes;
+        self
+    }
+
+    /// Which set of rules the tree follows.
+    pub fn preset(mut self, preset: Preset) -> Self {
+        self.preset = preset;
+        if preset == Preset::LevelDb {
+            self.scheme = "leveldb".into();
+        }
+        self
+    }
+
+    /// The compaction scheme, by name.
+    pub fn scheme(mut self, name: &str) -> Self {
+        self.scheme = name.into();
+        self
+    }
+
+    /// The value layout, by name.
+    pub fn values(mut self, name: &str) -> Self {
+        self.values = name.into();
+        self
+    }
+
+    /// What a write is safe from, where the call does not say.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Memory for memtables and block cache together, in bytes: a fifth for memtables.
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// Memtable bytes that are flushed together, set apart from [`Options::memory_bytes`].
+    pub fn write_buffer_bytes(mut self, bytes: u64) -> Self {
+        self.write_buffer_bytes = Some(bytes);
+        self
+    }
+
+    /// Block cache bytes, set apart from [`Options::memory_bytes`].
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = Some(bytes);
+        self
+    }
+
+    /// Compression of every level.
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = Some(compression);
+        self
+    }
+
+    /// Filter bits for each key; 0: no filters.
+    pub fn filter_bits_per_key(mut self, bits: u8) -> Self {
+        self.filter_bits_per_key = bits;
+        self
+    }
+
+    /// Bytes of a table.
+    pub fn table_bytes(mut self, bytes: u64) -> Self {
+        self.expert.table_bytes = Some(bytes);
+        self
+    }
+
+    /// Threads for flushes and compaction.
+    pub fn background_threads(mut self, threads: usize) -> Self {
+        self.background_threads = threads;
+        self
+    }
+
+    /// The most bytes that background work writes per second; 0: no limit.
+    pub fn background_bytes_per_second(mut self, bytes: u64) -> Self {
+        self.background_bytes_per_second = bytes;
+        self
+    }
+
+    /// Shares cache and rate limit with other databases.
+    pub fn resources(mut self, shared: &Resources) -> Self {
+        self.resources = Some(shared.clone());
+        self
+    }
+
+    /// Makes an operator known. Those that come with the engine are known already.
+    pub fn merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> Self {
+        self.operators.push(operator);
+        self
+    }
+
+    /// Knobs for experiments.
+    pub fn expert(mut self, change: impl FnOnce(&mut Expert)) -> Self {
+        change(&mut self.expert);
+        self
+    }
+
+    /// Sets an option by its name in [`TABLE`].
+    pub fn set(self, name: &str, value: &str) -> Result<Self> {
+        let entry = TABLE.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let names: Vec<&str> = TABLE.iter().map(|entry| entry.name).collect();
+            Error::invalid(format!("no option is called `{name}`; there are {}", names.join(", ")))
+        })?;
+        (entry.set)(self, value).map_err(|error| {
+            Error::invalid(format!("{name} = {value}: {}; {}", error.message(), entry.help))
+        })
+    }
+
+    /// The value of the option called `name`, in the form that [`Options::set`] takes.
+    pub fn value(&self, name: &str) -> Option<String> {
+        TABLE.iter().find(|entry| entry.name == name).map(|entry| (entry.get)(self))
+    }
+}
+
+/// One public option.
+pub struct OptionEntry {
+    /// Its name in files and on the command line.
+    pub name: &'static str,
+    /// What its value counts.
+    pub unit: &'static str,
+    /// What it is for, in a sentence.
+    pub help: &'static str,
+    get: fn(&Options) -> String,
+    set: fn(Options, &str) -> Result<Options>,
+}
+
+/// Every public option.
+pub static TABLE: &[OptionEntry] = &[
+    OptionEntry {
+        name: "preset",
+        unit: "name",
+        help: "`modern`, or `leveldb` for LevelDB's rules to the letter",
+        get: |o| if o.preset == Preset::Modern { "modern" } else { "leveldb" }.into(),
+        set: |o, v| match v {
+            "modern" => Ok(o.preset(Preset::Modern)),
+            "leveldb" => Ok(o.preset(Preset::LevelDb)),
+            _ => Err(Error::invalid("unknown")),
+        },
+    },
+    OptionEntry {
+        name: "scheme",
+        unit: "name",
+        help: "the compaction scheme, one of those that `shingle --help` lists",
+        get: |o| o.scheme.clone(),
+        set: |o, v| tree::policy::by_name(v).map(|_| o.scheme(v)),
+    },
+    OptionEntry {
+        name: "values",
+        unit: "name",
+        help: "where large values go; `inline` keeps them in the runs",
+        get: |o| o.values.clone(),
+        set: |o, v| values::by_name(v).map(|_| o.values(v)),
+    },
+    OptionEntry {
+        name: "durability",
+        unit: "name",
+        help: "`buffered` survives the death of the process, `synced` survives power loss",
+        get: |o| if o.durability == Durability::Synced { "synced" } else { "buffered" }.into(),
+        set: |o, v| match v {
+            "buffered" => Ok(o.durability(Durability::Buffered)),
+            "synced" => Ok(o.durability(Durability::Synced)),
+            _ => Err(Error::invalid("unknown")),
+        },
+    },
+    OptionEntry {
+        name: "memory_bytes",
+        unit: "bytes",
+        help: "memory for memtables and block cache together, from 1M",
+        get: |o| o.memory_bytes.to_string(),
+        set: |o, v| Ok(o.memory_bytes(bytes(v, 1 << 20)?)),
+    },
+    OptionEntry {
+        name: "write_buffer_bytes",
+        unit: "bytes",
+        help: "memtable bytes that are flushed together, from 16K; default a fifth of memory_bytes",
+        get: |o| o.write_buffer_bytes.map_or("auto".into(), |b| b.to_string()),
+        set: |o, v| Ok(o.write_buffer_bytes(bytes(v, 16 << 10)?)),
+    },
+    OptionEntry {
+        name: "cache_bytes",
+        unit: "bytes",
+        help: "block cache; default what memory_bytes leaves",
+        get: |o| o.cache_bytes.map_or("auto".into(), |b| b.to_string()),
+        set: |o, v| Ok(o.cache_bytes(bytes(v, 0)?)),
+    },
+    OptionEntry {
+        name: "compression",
+        unit: "name",
+        help: "`none`, `lz4` or `zstd` for every level; `auto` compresses deep levels more",
+        get: |o| match o.compression {
+            None => "auto".into(),
+            Some(Compression::None) => "none".into(),
+            Some(Compression::Lz4) => "lz4".into(),
+            Some(Compression::Zstd(level)) => format!("zstd:{level}"),
+        },
+        set: |mut o, v| {
+            o.compression = match v {
+                "auto" => None,
+                "none" => Some(Compression::None),
+                "lz4" => Some(Compression::Lz4),
+                "zstd" => Some(Compression::Zstd(1)),
+                _ => {
+                    let level = v.strip_prefix("zstd:").and_then(|level| level.parse().ok());
+                    Some(Compression::Zstd(level.ok_or_else(|| Error::invalid("unknown"))?))
+                }
+            };
+            Ok(o)
+        },
+    },
+    OptionEntry {
+        name: "filter_bits_per_key",
+        unit: "bits",
+        help: "filter bits for each key, 0 to 30; 0 means no filters",
+        get: |o| o.filter_bits_per_key.to_string(),
+        set: |o, v| Ok(o.filter_bits_per_key(number(v, 0, 30)? as u8)),
+    },
+    OptionEntry {
+        name: "table_bytes",
+        unit: "bytes",
+        help: "bytes of a table, from 4K; default as the preset says",
+        get: |o| o.expert.table_bytes.map_or("auto".into(), |b| b.to_string()),
+        set: |o, v| Ok(o.table_bytes(bytes(v, 4 << 10)?)),
+    },
+    OptionEntry {
+        name: "background_threads",
+        unit: "threads",
+        help: "threads for flushes and compaction, 1 to 64",
+        get: |o| o.background_threads.to_string(),
+        set: |o, v| Ok(o.background_threads(number(v, 1, 64)? as usize)),
+    },
+    OptionEntry {
+        name: "background_bytes_per_second",
+        unit: "bytes",
+        help: "the most that background work writes per second; 0 means no limit",
+        get: |o| o.background_bytes_per_second.to_string(),
+        set: |o, v| Ok(o.background_bytes_per_second(bytes(v, 0)?)),
+    },
+];
+
+/// A number of bytes, with an optional suffix K, M or G (powers of 1024).
+fn bytes(text: &str, min: u64) -> Result<u64> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+    number.filter(|&n| n >= min).ok_or_else(|| Error::invalid("not a number of bytes in bounds"))
+}
+
+fn number(text: &str, min: u64, max: u64) -> Result<u64> {
+    let number = text.parse::<u64>().ok().filter(|n| (min..=max).contains(n));
+    number.ok_or_else(|| Error::invalid(format!("not a number from {min} to {max}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_takes_back_what_it_gives() {
+        for entry in TABLE {
+            let value = (entry.get)(&Options::new());
+            if value != "auto" {
+                let set = Options::new().set(entry.name, &value).unwrap();
+                assert_eq!((entry.get)(&set), value, "{}", entry.name);
+            }
+            assert!(!entry.help.is_empty() && !entry.unit.is_empty());
+            assert!(Options::new().set(entry.name, "-1").is_err(), "{}", entry.name);
+        }
+        assert!(TABLE.len() < 15);
+    }
+
+    #[test]
+    fn bytes_have_suffixes() {
+        let options = Options::new().set("memory_bytes", "64M").unwrap();
+        assert_eq!(options.value("memory_bytes").unwrap(), (64 << 20).to_string());
+    }
+
+    #[test]
+    fn an_unknown_option_names_the_known_ones() {
+        let error = Options::new().set("memroy_bytes", "1").err().unwrap();
+        assert!(error.message().contains("memory_bytes"));
+    }
+}
