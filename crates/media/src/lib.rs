@@ -6,6 +6,8 @@
 
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
+pub mod faulty;
+pub mod mem;
 pub mod os;
 pub mod store;
 

@@ -122,6 +122,7 @@ pub trait SyncFile: Send + Sync {
 }
 
 /// A file being read. Reads of an appended file see what was appended before the read began.
+#[expect(clippy::len_without_is_empty, reason = "the length is a question that can fail")]
 pub trait ReadFile: Send + Sync {
     /// Fills `into` from byte `offset`. Reading past the end is a `Corruption` error that names the
     /// file, the offset, and how many bytes there are.
