@@ -94,17 +94,17 @@ impl Memtable {
     #[inline]
     pub fn get(&self, user_key: &[u8], snapshot: SequenceNumber) -> Option<MemEntry<'_>> {
         let newest = Target::new(user_key, search_trailer(snapshot));
-        let (trailer, value) = self.list.first_version(newest)?;
+        let (trailer, value) = self.list.versions(newest).next()?;
         Some(entry(trailer, value))
     }
 
     /// The point entries of `user_key` that `snapshot` sees, newest first: what a merge operator
     /// needs. Range deletions are not applied.
-    pub fn versions<'a>(
-        &'a self,
-        user_key: &'a [u8],
+    pub fn versions(
+        &self,
+        user_key: &[u8],
         snapshot: SequenceNumber,
-    ) -> impl Iterator<Item = MemEntry<'a>> {
+    ) -> impl Iterator<Item = MemEntry<'_>> {
         let newest = Target::new(user_key, search_trailer(snapshot));
         self.list.versions(newest).map(|(trailer, value)| entry(trailer, value))
     }

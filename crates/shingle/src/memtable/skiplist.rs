@@ -25,6 +25,7 @@
 #![allow(unsafe_code)] // Nodes of variable size that readers reach while a writer adds to them.
 
 use std::cmp::Ordering;
+use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -209,28 +210,13 @@ impl SkipList {
         self.arena.reserved_bytes()
     }
 
-    /// The internal keys and values that start with the first entry not before `target`, as long as
-    /// they have its user key.
+    /// Trailers and values of the entries with `target`'s user key that are not before it.
     #[inline]
-    pub(super) fn versions<'a>(&'a self, target: Target<'a>) -> Versions<'a> {
+    pub(super) fn versions<'l, 'k>(&'l self, target: Target<'k>) -> Versions<'l, 'k> {
         let (_, node, prefix) = self.find(target);
         // A smaller prefix than the link's was not there yet when the search came by.
         let node = if prefix == target.prefix { node } else { Node::NONE };
-        Versions { list: self, node, user_key: target.user_key }
-    }
-
-    /// Trailer and value of the first of [`SkipList::versions`].
-    #[inline]
-    pub(super) fn first_version(&self, target: Target<'_>) -> Option<(u64, &[u8])> {
-        let (_, node, prefix) = self.find(target);
-        // A smaller prefix than the link's was not there yet when the search came by.
-        if prefix != target.prefix || node.is_none() {
-            return None;
-        }
-        // SAFETY: a node of this list, and not its head.
-        let (key, value) = unsafe { (node.internal_key(), node.value()) };
-        let (user_key, trailer) = split_internal_key(key).expect("a node's key has a trailer");
-        (user_key == target.user_key).then_some((trailer, value))
+        Versions { node, user_key: target.user_key, list: PhantomData }
     }
 
     /// The last node before `target` (or the head), and what its lowest link says.
@@ -440,33 +426,30 @@ impl Inserter {
     }
 }
 
-/// The versions of one user key, newest first.
-pub(super) struct Versions<'a> {
-    list: &'a SkipList,
+/// The versions of one user key, newest first: trailer and value.
+pub(super) struct Versions<'l, 'k> {
     node: Node,
-    user_key: &'a [u8],
+    user_key: &'k [u8],
+    list: PhantomData<&'l SkipList>,
 }
 
-impl<'a> Iterator for Versions<'a> {
-    type Item = (u64, &'a [u8]);
+impl<'l> Iterator for Versions<'l, '_> {
+    type Item = (u64, &'l [u8]);
 
-    /// Trailer and value.
     #[inline]
-    fn next(&mut self) -> Option<(u64, &'a [u8])> {
-        if self.node.is_none() {
+    fn next(&mut self) -> Option<(u64, &'l [u8])> {
+        let node = self.node;
+        if node.is_none() {
             return None;
         }
-        let _list: &'a SkipList = self.list;
-        let node = self.node;
-        // SAFETY: a node of the list, which is borrowed for `'a`, and not its head.
-        let (key, value) = unsafe { (node.internal_key(), node.value()) };
+        // SAFETY: a node of the list, which is borrowed for `'l`, and not its head.
+        let (key, value, link) = unsafe { (node.internal_key(), node.value(), node.link(0)) };
         let (user_key, trailer) = split_internal_key(key).expect("a node's key has a trailer");
         if user_key != self.user_key {
             self.node = Node::NONE;
             return None;
         }
-        // SAFETY: as above, and every node has a lowest link.
-        self.node = unsafe { node.link(0) }.next();
+        self.node = link.next();
         Some((trailer, value))
     }
 }
