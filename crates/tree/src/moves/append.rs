@@ -44,13 +44,12 @@ pub fn append(
         files.iter().map(|&(file, bytes)| Change::File { file, bytes }).collect();
     let Input { level, node, runs: ref gone } = *input;
     changes.push(Change::RemoveSlices { level, node, runs: gone.clone() });
-    let mut next_node = version.next_node;
+    let mut new_nodes = (version.next_node..).map(NodeId);
     for (child, run) in runs {
         changes.push(Change::AddRun(run.clone()));
         let slices: Vec<SliceRecord> = vec![whole(run)];
         let Some(id) = *child else {
-            let node = NodeId(next_node);
-            next_node += 1;
+            let node = new_nodes.next().unwrap_or_default();
             let range = run.range.clone();
             changes.push(Change::AddNode { level: to_level, node, range, slices });
             continue;

@@ -1,0 +1,307 @@
+//! The store and its executor.
+
+use crate::edit::{Change, RunRecord};
+use crate::invariant;
+use crate::moves::{self, Child, Cutter, OlderData, Output, OutputNode, SizeEstimate};
+use crate::plan::{Cut, Input, Move, Plan};
+use crate::policy::{Busy, Limits, Observed, Policy, View, WorkId};
+use crate::run_table::RunTable;
+use crate::version::{Graveyard, NodeId, Run, Version};
+use base::{FileId, KeyRange, Result, RunId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An entry: a key, its sequence number, and whether it is a tombstone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The key, as a number.
+    pub key: u32,
+    /// Its place in the commit order.
+    pub sequence: u64,
+    /// The key is absent from here on.
+    pub is_delete: bool,
+}
+
+/// The key of a number.
+fn key_bytes(key: u32) -> [u8; 4] {
+    key.to_be_bytes()
+}
+
+type Contents = BTreeMap<RunId, Arc<[Entry]>>;
+
+/// Exact sizes, from the sets.
+struct Exact<'a> {
+    contents: &'a Contents,
+    entry_bytes: u64,
+}
+
+impl SizeEstimate for Exact<'_> {
+    fn bytes(&self, run: &Run, range: &KeyRange) -> u64 {
+        let entries = self.contents.get(&run.id).map_or(&[][..], |entries| within(entries, range));
+        entries.len() as u64 * self.entry_bytes
+    }
+}
+
+/// The entries of a sorted set that lie in `range`.
+fn within<'a>(entries: &'a [Entry], range: &KeyRange) -> &'a [Entry] {
+    let from = entries.partition_point(|entry| key_bytes(entry.key)[..] < *range.start);
+    let to = entries.partition_point(|entry| range.is_before_end(&key_bytes(entry.key)));
+    &entries[from..to.max(from)]
+}
+
+/// A move that was begun.
+#[derive(Debug)]
+pub struct Work {
+    id: WorkId,
+    plan: Plan,
+    outputs: Vec<(Option<NodeId>, Vec<Entry>)>,
+}
+
+/// A tree, a policy, and the sets that the runs are.
+pub struct Store {
+    /// The tree.
+    pub version: Version,
+    /// Moves under way.
+    pub busy: Busy,
+    /// What the policy keeps to.
+    pub limits: Limits,
+    /// What the policy sees of the workload.
+    pub observed: Observed,
+    /// Bytes written by flushes (index 0 without inputs), then by moves to each level.
+    pub flushed_bytes: u64,
+    /// Bytes that moves wrote, by level.
+    pub written_bytes: Vec<u64>,
+    /// Moves done.
+    pub moves: u64,
+    /// The largest number of runs in level 0 so far.
+    pub level0_runs_max: usize,
+    /// The largest ratio of live bytes to those of the distinct live keys is left to the caller.
+    pub entry_bytes: u64,
+    /// Checks the whole tree after every edit, not only what the edit touched.
+    pub check_all: bool,
+    policy: Box<dyn Policy>,
+    runs: RunTable,
+    contents: Contents,
+    next_number: u64,
+}
+
+impl Store {
+    /// An empty store under `policy`; every entry counts as `entry_bytes` bytes.
+    pub fn new(policy: Box<dyn Policy>, limits: Limits, entry_bytes: u64) -> Store {
+        Store {
+            version: Version::empty(limits.levels),
+            busy: Busy::default(),
+            limits,
+            observed: Observed::default(),
+            flushed_bytes: 0,
+            written_bytes: vec![0; usize::from(crate::version::LEVELS_MAX)],
+            moves: 0,
+            level0_runs_max: 0,
+            entry_bytes,
+            check_all: false,
+            policy,
+            runs: RunTable::new(Arc::new(Graveyard::default())),
+            contents: Contents::new(),
+            next_number: 1,
+        }
+    }
+
+    /// What the policy sees now.
+    pub fn view(&self) -> View<'_> {
+        View {
+            version: &self.version,
+            busy: &self.busy,
+            limits: &self.limits,
+            observed: &self.observed,
+            oldest_snapshot: base::key::SEQUENCE_MAX,
+        }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &dyn Policy {
+        &*self.policy
+    }
+
+    /// Goes on under another policy.
+    pub fn set_policy(&mut self, policy: Box<dyn Policy>) {
+        self.policy = policy;
+    }
+
+    /// A memtable's entries, sorted by key, one for each, become a run.
+    pub fn flush(&mut self, entries: &[Entry]) -> Result<()> {
+        let output = self.write(vec![(None, entries.to_vec())]);
+        let Some(node) = output.nodes.first() else { return Ok(()) };
+        let level = self.policy.flush_level(&self.view(), &node.range);
+        self.flushed_bytes += node.run.bytes;
+        let changes = moves::flush(&self.version, &output, level)?;
+        self.commit(&changes)
+    }
+
+    /// Picks and executes one move. False: there is none.
+    pub fn step(&mut self) -> Result<bool> {
+        let Some(plan) = self.policy.pick(&self.view()) else { return Ok(false) };
+        let work = self.begin(plan);
+        self.finish(work)?;
+        Ok(true)
+    }
+
+    /// Begins a move: reads its inputs.
+    pub fn begin(&mut self, plan: Plan) -> Work {
+        let id = self.busy.begin(&self.version, &plan);
+        let outputs = match &plan.action {
+            Move::Merge { inputs, to_level, cut, .. } => self.merge(inputs, *to_level, *cut),
+            Move::Append { input, to_level } => self.append(input, *to_level),
+            Move::Divide { input, parts } => self.divide(input, *parts),
+            Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => Vec::new(),
+        };
+        Work { id, plan, outputs }
+    }
+
+    /// Ends a move: its edit, on the tree as it is now.
+    pub fn finish(&mut self, work: Work) -> Result<()> {
+        self.busy.end(work.id);
+        let children: Vec<Option<NodeId>> = work.outputs.iter().map(|(child, _)| *child).collect();
+        let output = self.write(work.outputs);
+        let (_, to_level) = work.plan.action.inputs();
+        let bytes: u64 = output.nodes.iter().map(|node| node.run.bytes).sum();
+        self.written_bytes[usize::from(to_level)] += bytes;
+        self.moves += 1;
+        let mut changes = self.changes(&work.plan.action, output, &children)?;
+        let cursors = work.plan.cursors.into_iter();
+        changes.extend(cursors.map(|(level, key)| Change::SetCursor { level, key }));
+        self.commit(&changes)
+    }
+
+    fn changes(
+        &self,
+        action: &Move,
+        output: Output,
+        children: &[Option<NodeId>],
+    ) -> Result<Vec<Change>> {
+        let version = &self.version;
+        let sizes = Exact { contents: &self.contents, entry_bytes: self.entry_bytes };
+        match action {
+            Move::Push { input, to_level } => moves::push(version, input, *to_level, &sizes),
+            Move::Merge { inputs, to_level, .. } => {
+                moves::merge(version, inputs, *to_level, &output, &sizes)
+            }
+            Move::Append { input, to_level } => {
+                let runs = output.nodes.into_iter().map(|node| node.run);
+                let runs: Vec<_> = children.iter().copied().zip(runs).collect();
+                moves::append(version, input, *to_level, &output.files, &runs)
+            }
+            Move::Divide { input, .. } => {
+                let range = moves::input_node(version, input)?.range.clone();
+                let runs = output.nodes.into_iter().map(|node| node.run).collect();
+                let nodes = moves::tile(&range, runs);
+                moves::divide(version, input, &Output { files: output.files, nodes }, &sizes)
+            }
+            Move::Balance { level, from, to, range } => {
+                moves::balance(version, *level, *from, *to, range)
+            }
+            Move::Drop { inputs } => moves::drop_slices(version, inputs),
+        }
+    }
+
+    fn commit(&mut self, changes: &[Change]) -> Result<()> {
+        let next = self.version.apply(changes, &mut self.runs)?;
+        if self.check_all {
+            invariant::check(&next, &invariant::Shape::ANY)?;
+        }
+        invariant::check_edit(&next, changes, &invariant::Shape::ANY)?;
+        self.version = next;
+        self.contents.retain(|run, _| self.runs.run(*run).is_some());
+        self.level0_runs_max = self.level0_runs_max.max(self.version.level0().len());
+        Ok(())
+    }
+
+    /// Runs of these sets, a file for each. Empty sets become nothing.
+    fn write(&mut self, sets: Vec<(Option<NodeId>, Vec<Entry>)>) -> Output {
+        let mut output = Output::default();
+        for (_, entries) in sets {
+            let (Some(first), Some(last)) = (entries.first(), entries.last()) else { continue };
+            let number = self.next_number;
+            self.next_number += 1;
+            let bytes = entries.len() as u64 * self.entry_bytes;
+            let sequences = entries.iter().map(|entry| entry.sequence);
+            let run = RunRecord {
+                id: RunId(number),
+                file: FileId(number),
+                offset: 0,
+                bytes,
+                range: KeyRange::closed(&key_bytes(first.key), &key_bytes(last.key)),
+                entries: entries.len() as u64,
+                deletes: entries.iter().filter(|entry| entry.is_delete).count() as u64,
+                range_deletes: 0,
+                sequence_min: sequences.clone().min().unwrap_or_default(),
+                sequence_max: sequences.max().unwrap_or_default(),
+            };
+            output.files.push((run.file, bytes));
+            output.nodes.push(OutputNode::tight(run));
+            self.contents.insert(RunId(number), entries.into());
+        }
+        output
+    }
+
+    /// The newest entry of every key of the inputs, without the tombstones that nothing needs.
+    fn live(&self, inputs: &[Input], to_level: u8) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for input in inputs {
+            let node = self.version.node(input.level, input.node);
+            for slice in node.iter().flat_map(|node| &node.slices) {
+                if input.runs.contains(&slice.run.id) {
+                    entries.extend(within(&self.contents[&slice.run.id], &slice.range));
+                }
+            }
+        }
+        entries.sort_by_key(|entry| (entry.key, std::cmp::Reverse(entry.sequence)));
+        entries.dedup_by_key(|entry| entry.key);
+        let mut older = OlderData::new(&self.version, inputs, to_level);
+        entries.retain(|entry| !entry.is_delete || older.may_hold(&key_bytes(entry.key)));
+        entries
+    }
+
+    fn merge(&self, inputs: &[Input], to_level: u8, cut: Cut) -> Vec<(Option<NodeId>, Vec<Entry>)> {
+        let entries = self.live(inputs, to_level);
+        if to_level == 0 {
+            return vec![(None, entries)];
+        }
+        let mut cutter = Cutter::new(&self.version, to_level, cut);
+        let mut outputs: Vec<(Option<NodeId>, Vec<Entry>)> = Vec::new();
+        for entry in entries {
+            let bytes = outputs.last().map_or(0, |(_, run)| run.len() as u64 * self.entry_bytes);
+            let ends = cutter.ends_before(&key_bytes(entry.key), bytes);
+            match outputs.last_mut() {
+                Some((_, run)) if !ends => run.push(entry),
+                _ => outputs.push((None, vec![entry])),
+            }
+        }
+        outputs
+    }
+
+    fn append(&self, input: &Input, to_level: u8) -> Vec<(Option<NodeId>, Vec<Entry>)> {
+        let entries = self.live(std::slice::from_ref(input), to_level);
+        let children = moves::children(&self.version, input, to_level).unwrap_or_default();
+        let part = |Child { node, range }: Child| (node, within(&entries, &range).to_vec());
+        children.into_iter().map(part).filter(|(_, entries)| !entries.is_empty()).collect()
+    }
+
+    fn divide(&self, input: &Input, parts: u32) -> Vec<(Option<NodeId>, Vec<Entry>)> {
+        let entries = self.live(std::slice::from_ref(input), input.level);
+        let size = entries.len().div_ceil(parts.max(1) as usize).max(1);
+        entries.chunks(size).map(|chunk| (None, chunk.to_vec())).collect()
+    }
+
+    /// What a read of `key` finds: level by level the one node, its stack newest first.
+    pub fn get(&self, key: u32) -> Option<Entry> {
+        let bytes = key_bytes(key);
+        self.version
+            .path(&bytes)
+            .flat_map(|node| &node.slices)
+            .filter(|slice| slice.range.contains(&bytes))
+            .find_map(|slice| {
+                let entries = &self.contents[&slice.run.id];
+                entries.binary_search_by_key(&key, |entry| entry.key).ok().map(|at| entries[at])
+            })
+    }
+}

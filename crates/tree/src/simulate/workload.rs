@@ -1,0 +1,170 @@
+//! Workloads for the simulated store, and what they cost.
+
+use crate::policy::Descriptor;
+use crate::simulate::{Entry, Store};
+use base::random::Random;
+use base::{Error, Result};
+use std::fmt;
+
+/// How keys are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Keys {
+    /// Each key as often as any other.
+    Uniform,
+    /// Ascending.
+    Sequential,
+    /// By Zipf's law with this exponent below 1.0, the popular keys scattered over all keys.
+    Zipf(f64),
+}
+
+/// Writes of equal size.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    /// How keys are drawn.
+    pub keys: Keys,
+    /// Writes.
+    pub writes: u64,
+    /// Different keys that there can be.
+    pub keys_count: u64,
+    /// Bytes of a write, key and value.
+    pub entry_bytes: u64,
+    /// Bytes of a memtable.
+    pub memtable_bytes: u64,
+    /// One simulated entry stands for this many.
+    pub scale: u64,
+    /// Moves that are done for each flush; none: all that are due.
+    pub moves_per_flush: Option<usize>,
+}
+
+/// What a workload cost.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The scheme.
+    pub name: &'static str,
+    /// Bytes that the user wrote.
+    pub user_bytes: u64,
+    /// Bytes that flushes wrote.
+    pub flushed_bytes: u64,
+    /// Bytes that moves wrote to each level.
+    pub written_bytes: Vec<u64>,
+    /// Bytes in each level at the end.
+    pub level_bytes: Vec<u64>,
+    /// Moves done.
+    pub moves: u64,
+    /// The most runs that level 0 had.
+    pub level0_runs_max: usize,
+    /// The largest ratio of the tree's bytes to those of the different keys written so far.
+    pub space_amplification_max: f64,
+}
+
+impl Report {
+    /// Bytes written for a byte of the user, without the log.
+    pub fn write_amplification(&self) -> f64 {
+        let written = self.flushed_bytes + self.written_bytes.iter().sum::<u64>();
+        written as f64 / self.user_bytes.max(1) as f64
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |bytes: u64| bytes as f64 / self.user_bytes.max(1) as f64;
+        write!(
+            f,
+            "{:10} WA {:5.2} = flush {:.2}",
+            self.name,
+            self.write_amplification(),
+            of(self.flushed_bytes)
+        )?;
+        for (level, &bytes) in self.written_bytes.iter().enumerate() {
+            if bytes > 0 {
+                write!(f, " + L{level} {:.2}", of(bytes))?;
+            }
+        }
+        write!(
+            f,
+            "; moves {}, level 0 at most {} runs, space at most {:.2}; MiB",
+            self.moves, self.level0_runs_max, self.space_amplification_max
+        )?;
+        for bytes in &self.level_bytes {
+            write!(f, " {}", bytes >> 20)?;
+        }
+        Ok(())
+    }
+}
+
+impl Workload {
+    /// Runs the workload under a scheme.
+    pub fn run(&self, scheme: &Descriptor) -> Result<Report> {
+        let limits = (scheme.limits)(self.memtable_bytes);
+        let entry_bytes = self.entry_bytes * self.scale;
+        let mut store = Store::new((scheme.make)(), limits, entry_bytes);
+        let writes = self.writes / self.scale;
+        let keys_count = (self.keys_count / self.scale).max(1);
+        let memtable_entries = (self.memtable_bytes / entry_bytes).max(1);
+        let mut random = Random::new(1);
+        let mut keys = vec![false; keys_count as usize];
+        let mut distinct = 0u64;
+        let mut space_max = 0.0f64;
+        let mut sequence = 0;
+        while sequence < writes {
+            let count = memtable_entries.min(writes - sequence);
+            let mut memtable = Vec::with_capacity(count as usize);
+            for _ in 0..count {
+                sequence += 1;
+                let key = self.keys.draw(&mut random, sequence, keys_count);
+                distinct += u64::from(!std::mem::replace(&mut keys[key as usize], true));
+                memtable.push(Entry { key: spread(key, keys_count), sequence, is_delete: false });
+            }
+            memtable.sort_by_key(|entry| (entry.key, std::cmp::Reverse(entry.sequence)));
+            memtable.dedup_by_key(|entry| entry.key);
+            store.flush(&memtable)?;
+            self.settle(&mut store)?;
+            let live = (distinct * entry_bytes).max(1);
+            space_max = space_max.max(store.version.bytes() as f64 / live as f64);
+        }
+        Ok(Report {
+            name: scheme.name,
+            user_bytes: writes * entry_bytes,
+            flushed_bytes: store.flushed_bytes,
+            written_bytes: store.written_bytes.clone(),
+            level_bytes: store.version.levels.iter().map(|level| level.bytes()).collect(),
+            moves: store.moves,
+            level0_runs_max: store.level0_runs_max,
+            space_amplification_max: space_max,
+        })
+    }
+
+    fn settle(&self, store: &mut Store) -> Result<()> {
+        for _ in 0..self.moves_per_flush.unwrap_or(100_000) {
+            if !store.step()? {
+                return Ok(());
+            }
+        }
+        match self.moves_per_flush {
+            Some(_) => Ok(()),
+            None => Err(Error::invalid("the policy does not come to rest")),
+        }
+    }
+}
+
+impl Keys {
+    fn draw(self, random: &mut Random, sequence: u64, count: u64) -> u32 {
+        let key = match self {
+            Keys::Uniform => random.below(count),
+            Keys::Sequential => (sequence - 1).min(count - 1),
+            Keys::Zipf(exponent) => {
+                // The rank by the inverse of the continuous distribution, then scattered.
+                let n = count as f64;
+                let power = 1.0 - exponent;
+                let rank = ((n.powf(power) - 1.0) * random.unit() + 1.0).powf(1.0 / power);
+                Random::new(rank as u64).below(count)
+            }
+        };
+        key as u32
+    }
+}
+
+/// Spreads the keys over all numbers, in order, so that sizes guessed from keys are right.
+fn spread(key: u32, count: u64) -> u32 {
+    ((u64::from(key) << 32) / count.max(1)) as u32
+}
