@@ -1,5 +1,40 @@
-//! Under construction.
+//! Every byte on disk: table files and the runs in them, logs, batches, manifests.
+//!
+//! [`mod@log`] frames the write-ahead log and the manifest, [`manifest`] encodes edits, [`batch`] is what
+//! a commit writes. A table file is a header and one or more runs, one after another; see `docs/format/table.md`.
+//! [`TableWriter`] writes runs, [`Run`] reads one, [`BlockCache`] keeps blocks of all of them,
+//! [`EntryIter`] is how sorted entries are walked, whatever holds them.
 
 pub mod batch;
+pub mod block;
+pub mod bytes;
+pub mod cache;
+pub mod filter;
+pub mod format;
+pub mod frame;
+pub mod iter;
 pub mod log;
 pub mod manifest;
+pub mod merging;
+pub mod options;
+pub mod range_delete;
+pub mod run;
+pub mod summary;
+pub mod writer;
+
+mod block_builder;
+mod cursor;
+mod run_builder;
+
+#[cfg(test)]
+mod tests;
+
+pub use bytes::Bytes;
+pub use cache::{BlockCache, BlockKind, CacheCounters};
+pub use iter::EntryIter;
+pub use merging::MergingIter;
+pub use options::{Compression, Filter, PrefixRule, TableOptions};
+pub use range_delete::{Fragment, RangeDeletes};
+pub use run::{Boundary, Entry, Extent, IterOptions, Run, RunIter};
+pub use summary::RunSummary;
+pub use writer::{TablePlace, TableWriter};

@@ -1,0 +1,313 @@
+//! A block of sorted entries as it is in memory, and the search for one entry in it.
+//!
+//! A block is its entries, the restart array, optionally a hash index, and a count:
+//!
+//! ```text
+//! entry    varint shared, varint unshared, varint value bytes, unshared key bytes, trailer (8), value
+//! restarts u32 for each restart: where an entry begins that stores its user key whole
+//! buckets  one byte each: the restart after which a key of this hash may stand; then u16 count
+//! count    u32: restarts; the top bit says that there are buckets
+//! ```
+//!
+//! `shared` counts bytes of the previous *user* key; trailers are always stored whole. A block that
+//! passed [`Block::new`] can be searched without panics whatever its entries hold: every length is
+//! checked where it is used.
+
+use base::coding::varint;
+use base::key::TRAILER_BYTES;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// Bucket value: keys of several restarts share it.
+pub(crate) const BUCKET_SHARED: u8 = 254;
+/// Bucket value: no key has it.
+pub(crate) const BUCKET_EMPTY: u8 = 255;
+/// A block with more restarts than this has no hash index.
+pub(crate) const HASH_RESTARTS_MAX: usize = 253;
+
+const COUNT_BYTES: usize = 4;
+const BUCKETS_FLAG: u32 = 1 << 31;
+
+/// What is wrong with a block whose checksum is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+/// A block of entries.
+#[derive(Debug)]
+pub struct Block {
+    bytes: Vec<u8>,
+    entries_end: usize,
+    restarts: usize,
+    buckets: Range<usize>,
+}
+
+/// The first entry at or after a search key.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// Its user key is the one that was sought.
+    pub same_key: bool,
+    /// Its trailer.
+    pub trailer: u64,
+    /// Its value, in the bytes of the block.
+    pub value: Range<usize>,
+}
+
+/// The lengths at the start of an entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryHead {
+    /// Bytes of user key shared with the previous entry.
+    pub shared: usize,
+    /// Where the rest of the user key begins; the trailer follows it.
+    pub key_start: usize,
+    /// Where the trailer begins.
+    pub trailer_start: usize,
+    /// Where the value begins; the trailer ends here.
+    pub value_start: usize,
+    /// Where the value and the entry end.
+    pub end: usize,
+}
+
+impl Block {
+    /// Takes the bytes of a block. Checks the restart array, so that searches need not.
+    pub fn new(bytes: Vec<u8>) -> Result<Block, Malformed> {
+        let too_short = Malformed("a block too short for its arrays");
+        let (rest, count) = bytes.split_last_chunk::<COUNT_BYTES>().ok_or(too_short)?;
+        let count = u32::from_le_bytes(*count);
+        let restarts = (count & !BUCKETS_FLAG) as usize;
+        let mut arrays_end = rest.len();
+        let mut buckets = 0..0;
+        if count & BUCKETS_FLAG != 0 {
+            let (rest, length) = rest.split_last_chunk::<2>().ok_or(too_short)?;
+            let length = usize::from(u16::from_le_bytes(*length));
+            let start = rest.len().checked_sub(length).ok_or(too_short)?;
+            buckets = start..rest.len();
+            arrays_end = start;
+        }
+        let array_bytes = restarts.checked_mul(4).ok_or(too_short)?;
+        let entries_end = arrays_end.checked_sub(array_bytes).ok_or(too_short)?;
+        let block = Block { bytes, entries_end, restarts, buckets };
+        block.check_restarts()?;
+        Ok(block)
+    }
+
+    fn check_restarts(&self) -> Result<(), Malformed> {
+        if (self.restarts == 0) != (self.entries_end == 0) {
+            return Err(Malformed("a block with entries but no restarts, or the reverse"));
+        }
+        let mut previous = None;
+        for index in 0..self.restarts {
+            let at = self.restart(index);
+            let ascending = previous.map_or(at == 0, |previous| at > previous);
+            if !ascending || at >= self.entries_end {
+                return Err(Malformed("restarts out of order or out of the block"));
+            }
+            previous = Some(at);
+        }
+        Ok(())
+    }
+
+    /// A block without entries.
+    pub fn empty() -> Block {
+        Block { bytes: vec![0; COUNT_BYTES], entries_end: 0, restarts: 0, buckets: 0..0 }
+    }
+
+    /// All bytes of the block; the ranges of values are ranges of these.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes that it takes in memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + size_of::<Block>()
+    }
+
+    /// How many restarts it has; at least one if it has entries.
+    pub(crate) fn restarts(&self) -> usize {
+        self.restarts
+    }
+
+    /// Where the entries end.
+    pub(crate) fn entries_end(&self) -> usize {
+        self.entries_end
+    }
+
+    /// Where restart `index` begins.
+    #[inline]
+    pub(crate) fn restart(&self, index: usize) -> usize {
+        let at = self.entries_end + 4 * index;
+        let word = self.bytes[at..].first_chunk::<4>().copied().unwrap_or_default();
+        u32::from_le_bytes(word) as usize
+    }
+
+    /// The lengths of the entry at `at`, all inside the entries.
+    #[inline]
+    pub(crate) fn head(&self, at: usize) -> Result<EntryHead, Malformed> {
+        let bytes = &self.bytes[..self.entries_end];
+        let (shared, unshared, value_bytes, key_start) = lengths(bytes, at)?;
+        let trailer_start = key_start.saturating_add(unshared);
+        let value_start = trailer_start.saturating_add(TRAILER_BYTES);
+        let end = value_start.saturating_add(value_bytes);
+        if end > bytes.len() {
+            return Err(Malformed("an entry reaches over the end of its block"));
+        }
+        Ok(EntryHead { shared, key_start, trailer_start, value_start, end })
+    }
+
+    /// The trailer of an entry.
+    #[inline]
+    pub(crate) fn trailer(&self, head: &EntryHead) -> u64 {
+        let bytes = self.bytes[head.trailer_start..].first_chunk::<TRAILER_BYTES>();
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// The part of an entry's user key that it stores.
+    #[inline]
+    pub(crate) fn unshared(&self, head: &EntryHead) -> &[u8] {
+        &self.bytes[head.key_start..head.trailer_start]
+    }
+
+    /// The last restart whose key is before the search key, or the first restart.
+    #[inline]
+    pub(crate) fn restart_before(&self, user_key: &[u8], trailer: u64) -> Result<usize, Malformed> {
+        let (mut low, mut high) = (0, self.restarts);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let head = self.head(self.restart(middle))?;
+            if head.shared != 0 {
+                return Err(Malformed("a restart that does not store its key whole"));
+            }
+            let order =
+                self.unshared(&head).cmp(user_key).then_with(|| trailer.cmp(&self.trailer(&head)));
+            if order.is_lt() {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// The first entry at or after the search key. Neither allocates nor rebuilds keys.
+    #[inline]
+    pub(crate) fn search(&self, user_key: &[u8], trailer: u64) -> Result<Option<Found>, Malformed> {
+        if self.restarts == 0 {
+            return Ok(None);
+        }
+        let restart = self.restart_before(user_key, trailer)?;
+        self.scan(self.restart(restart), user_key, trailer)
+    }
+
+    /// The newest entry of `user_key` at or after the search key, by the hash index where there is
+    /// one. Gives `None` or an entry of another key when there is none.
+    #[inline]
+    pub(crate) fn search_point(
+        &self,
+        user_key: &[u8],
+        trailer: u64,
+        hash: u64,
+    ) -> Result<Option<Found>, Malformed> {
+        if self.buckets.is_empty() {
+            return self.search(user_key, trailer);
+        }
+        let bucket = bucket_of(hash, self.buckets.len());
+        match self.bytes[self.buckets.start + bucket] {
+            BUCKET_EMPTY => Ok(None),
+            BUCKET_SHARED => self.search(user_key, trailer),
+            restart if usize::from(restart) < self.restarts => {
+                self.scan(self.restart(usize::from(restart)), user_key, trailer)
+            }
+            _ => Err(Malformed("a hash bucket names a restart that is not there")),
+        }
+    }
+
+    /// Walks from the restart at `at` to the first entry at or after the search key.
+    ///
+    /// All entries passed are before the search key, so it is enough to know how many bytes of the
+    /// sought user key the last one matched: an entry that shares more with its predecessor is on
+    /// the same side of the search key, and one that shares less or as much is compared from there.
+    fn scan(
+        &self,
+        mut at: usize,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> Result<Option<Found>, Malformed> {
+        let mut matched = 0;
+        while at < self.entries_end {
+            let head = self.head(at)?;
+            at = head.end;
+            if head.shared > matched {
+                continue;
+            }
+            let stored = self.unshared(&head);
+            let sought = &user_key[head.shared..];
+            let common = common_prefix(stored, sought);
+            let order = match (stored.get(common), sought.get(common)) {
+                (Some(a), Some(b)) => a.cmp(b),
+                (Some(_), None) => Ordering::Greater,
+                (None, Some(_)) => Ordering::Less,
+                (None, None) => {
+                    let found = self.trailer(&head);
+                    if found <= trailer {
+                        let value = head.value_start..head.end;
+                        return Ok(Some(Found { same_key: true, trailer: found, value }));
+                    }
+                    Ordering::Less
+                }
+            };
+            if order.is_gt() {
+                let value = head.value_start..head.end;
+                let trailer = self.trailer(&head);
+                return Ok(Some(Found { same_key: false, trailer, value }));
+            }
+            matched = head.shared + common;
+        }
+        Ok(None)
+    }
+}
+
+/// The lengths of the entry at `at`: shared, unshared, value bytes, and where its key begins.
+#[inline]
+fn lengths(bytes: &[u8], at: usize) -> Result<(usize, usize, usize, usize), Malformed> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    if let Some(&[shared, unshared, value, ..]) = rest.first_chunk::<3>()
+        && (shared | unshared | value) < 0x80
+    {
+        return Ok((shared.into(), unshared.into(), value.into(), at + 3));
+    }
+    long_lengths(rest, at).ok_or(Malformed("an entry with broken lengths"))
+}
+
+fn long_lengths(rest: &[u8], at: usize) -> Option<(usize, usize, usize, usize)> {
+    let (shared, a) = varint(rest)?;
+    let (unshared, b) = varint(&rest[a..])?;
+    let (value, c) = varint(&rest[a + b..])?;
+    let length = |n: u64| u32::try_from(n).ok().map(|n| n as usize);
+    Some((length(shared)?, length(unshared)?, length(value)?, at + a + b + c))
+}
+
+/// The bucket of `hash` among `count`.
+#[inline]
+pub(crate) fn bucket_of(hash: u64, count: usize) -> usize {
+    (((hash & 0xffff_ffff) * count as u64) >> 32) as usize
+}
+
+/// How many bytes `a` and `b` have in common at their start.
+#[inline]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let length = a.len().min(b.len());
+    let (a, b) = (&a[..length], &b[..length]);
+    let (a_words, _) = a.as_chunks::<8>();
+    let (b_words, _) = b.as_chunks::<8>();
+    let mut at = 0;
+    for (x, y) in a_words.iter().zip(b_words) {
+        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if difference != 0 {
+            return at + difference.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while at < length && a[at] == b[at] {
+        at += 1;
+    }
+    at
+}

@@ -1,0 +1,239 @@
+//! The block cache: one for a process, shared by its databases.
+//!
+//! Blocks are found by owner and offset; an owner is one open run. Weights are bytes. The eviction
+//! policy is that of quick_cache (S3-FIFO). Its budget is divided over shards that do not borrow
+//! from each other and refuse what is heavier than a shard, so shards are few enough to hold the
+//! largest compressible block. Hashing is fixed: equal histories evict equal blocks.
+
+use crate::block::Block;
+use crate::filter::FilterBlock;
+use crate::format::piece;
+use crate::frame::RAW_BYTES_MAX;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, Weighter};
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Kinds of blocks as readers and counters know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BlockKind {
+    /// Entries.
+    Data,
+    /// Keys and places of data blocks.
+    Index,
+    /// A filter.
+    Filter,
+    /// What an open run keeps in memory: top index, range tombstones, summary. Never cached.
+    Top,
+}
+
+impl BlockKind {
+    /// The kind as checksums know it.
+    pub(crate) fn piece(self) -> u8 {
+        match self {
+            BlockKind::Data => piece::DATA,
+            BlockKind::Index => piece::INDEX,
+            BlockKind::Filter => piece::FILTER,
+            BlockKind::Top => piece::TOP,
+        }
+    }
+
+    /// Bytes after the stored bytes: compression and checksum.
+    pub(crate) fn trailer_bytes(self) -> usize {
+        if self == BlockKind::Data { 5 } else { 9 }
+    }
+
+    /// For errors and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            BlockKind::Data => "data",
+            BlockKind::Index => "index",
+            BlockKind::Filter => "filter",
+            BlockKind::Top => "top",
+        }
+    }
+}
+
+/// How often blocks of a kind were asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounters {
+    /// The block was there.
+    pub hits: u64,
+    /// The block had to be read.
+    pub misses: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// What a cache holds.
+#[derive(Clone)]
+pub(crate) enum Cached {
+    Block(Arc<Block>),
+    Filter(Arc<FilterBlock>),
+}
+
+type CacheKey = (u64, u64);
+
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<CacheKey, Cached> for Bytes {
+    fn weight(&self, _: &CacheKey, cached: &Cached) -> u64 {
+        let bytes = match cached {
+            Cached::Block(block) => block.memory_bytes(),
+            Cached::Filter(filter) => filter.memory_bytes(),
+        };
+        bytes as u64 + ENTRY_BYTES
+    }
+}
+
+/// What the cache itself spends on an entry, about.
+const ENTRY_BYTES: u64 = 96;
+
+#[derive(Clone, Default)]
+struct FixedHash;
+
+#[derive(Default)]
+struct FixedHasher(u64);
+
+impl BuildHasher for FixedHash {
+    type Hasher = FixedHasher;
+
+    fn build_hasher(&self) -> FixedHasher {
+        FixedHasher::default()
+    }
+}
+
+impl Hasher for FixedHasher {
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word ^ 0x243f_6a88_85a3_08d3) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Blocks in memory.
+pub struct BlockCache {
+    blocks: Cache<CacheKey, Cached, Bytes, FixedHash>,
+    counters: [Counters; 3],
+    owners: AtomicU64,
+}
+
+impl BlockCache {
+    /// A cache of `capacity_bytes`; 0 keeps nothing.
+    pub fn new(capacity_bytes: u64) -> Arc<BlockCache> {
+        let shard_bytes_min = 2 * RAW_BYTES_MAX as u64;
+        let shards = (capacity_bytes / shard_bytes_min).clamp(1, 64);
+        let shards = 1usize << shards.ilog2();
+        let options = OptionsBuilder::new()
+            .shards(shards)
+            .weight_capacity(capacity_bytes)
+            .estimated_items_capacity((capacity_bytes / 4096).clamp(32 * 64, 1 << 26) as usize)
+            .build()
+            .expect("every option is given");
+        let blocks = Cache::with_options(options, Bytes, FixedHash, DefaultLifecycle::default());
+        Arc::new(BlockCache { blocks, counters: Default::default(), owners: AtomicU64::new(0) })
+    }
+
+    /// Changes the budget. The number of shards stays, so that a cache made small and grown large
+    /// has more contention than one made large.
+    pub fn set_capacity(&self, capacity_bytes: u64) {
+        self.blocks.set_capacity(capacity_bytes);
+    }
+
+    /// The budget in bytes.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.blocks.capacity()
+    }
+
+    /// Bytes held now.
+    pub fn used_bytes(&self) -> u64 {
+        self.blocks.weight()
+    }
+
+    /// How often blocks of `kind` were asked for since the start.
+    pub fn counters(&self, kind: BlockKind) -> CacheCounters {
+        self.counters.get(kind as usize).map_or(CacheCounters::default(), |counters| {
+            CacheCounters {
+                hits: counters.hits.load(Relaxed),
+                misses: counters.misses.load(Relaxed),
+            }
+        })
+    }
+
+    /// A number under which blocks are kept; never given twice.
+    pub fn new_owner(&self) -> u64 {
+        self.owners.fetch_add(1, Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, owner: u64, offset: u64, kind: BlockKind) -> Option<Cached> {
+        let found = self.blocks.get(&(owner, offset));
+        if let Some(counters) = self.counters.get(kind as usize) {
+            let counter = if found.is_some() { &counters.hits } else { &counters.misses };
+            counter.fetch_add(1, Relaxed);
+        }
+        found
+    }
+
+    pub(crate) fn insert(&self, owner: u64, offset: u64, cached: Cached) {
+        self.blocks.insert((owner, offset), cached);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(bytes: usize) -> Cached {
+        let mut body = vec![0; bytes / 64 * 64 + 2];
+        body[bytes / 64 * 64..].copy_from_slice(&[6, 1]);
+        Cached::Filter(Arc::new(FilterBlock::new(body).unwrap()))
+    }
+
+    #[test]
+    fn the_largest_block_fits_at_every_capacity() {
+        for megabytes in [8, 16, 64, 100, 1000, 10_000] {
+            let cache = BlockCache::new(megabytes << 20);
+            cache.insert(1, 2, filter(RAW_BYTES_MAX));
+            assert!(cache.get(1, 2, BlockKind::Filter).is_some(), "{megabytes} MiB");
+        }
+    }
+
+    #[test]
+    fn use_stays_within_capacity_and_is_counted() {
+        let cache = BlockCache::new(1 << 20);
+        for offset in 0..1000 {
+            cache.insert(7, offset, filter(4096));
+        }
+        assert!(cache.used_bytes() <= 1 << 20 && cache.used_bytes() > 900 << 10);
+        let hits = (0..1000).filter(|&o| cache.get(7, o, BlockKind::Filter).is_some()).count();
+        let counters = cache.counters(BlockKind::Filter);
+        assert_eq!((counters.hits, counters.misses), (hits as u64, 1000 - hits as u64));
+        cache.set_capacity(64 << 10);
+        assert!(cache.used_bytes() <= 64 << 10);
+        assert_ne!(cache.new_owner(), cache.new_owner());
+    }
+
+    #[test]
+    fn a_cache_without_room_keeps_nothing() {
+        let cache = BlockCache::new(0);
+        cache.insert(1, 1, filter(64));
+        assert!(cache.get(1, 1, BlockKind::Data).is_none());
+    }
+}

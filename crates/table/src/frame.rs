@@ -1,0 +1,267 @@
+//! Frames: how a block becomes bytes of a file and back.
+//!
+//! A frame is the stored bytes, one byte that says how they are compressed, and a checksum over
+//! both and their place. Compressed bytes begin with the length of the raw ones, a varint.
+//! Raw lengths are believed only up to [`RAW_BYTES_MAX`] and a ratio, so that damage or malice can
+//! not make a reader allocate much.
+
+use crate::cache::BlockKind;
+use crate::options::Compression;
+use crate::writer::TablePlace;
+use base::coding::{push_varint, varint};
+use base::{Error, Result};
+use std::cell::RefCell;
+use zstd::bulk::{Compressor, Decompressor};
+
+/// Blocks longer than this are stored raw.
+pub const RAW_BYTES_MAX: usize = 4 << 20;
+
+/// Compressed bytes may stand for so many raw ones each, beside a fixed allowance.
+const RATIO_MAX: usize = 256;
+const RATIO_ALLOWANCE: usize = 16 << 10;
+
+const RAW: u8 = 0;
+const LZ4: u8 = 1;
+const ZSTD: u8 = 2;
+
+/// Turns blocks into frames. Keeps buffers and contexts between blocks.
+pub(crate) struct Sealer {
+    compression: Compression,
+    zstd: Option<Compressor<'static>>,
+    scratch: Vec<u8>,
+}
+
+impl Sealer {
+    pub fn new(compression: Compression) -> Result<Sealer> {
+        let zstd = match compression {
+            Compression::Zstd(level) => Some(
+                Compressor::new(i32::from(level))
+                    .map_err(|error| Error::io("set up Zstandard compression", error))?,
+            ),
+            _ => None,
+        };
+        Ok(Sealer { compression, zstd, scratch: Vec::new() })
+    }
+
+    /// Appends the frame of `raw`, which will stand at `offset` of its file, to `out`; gives the
+    /// stored bytes without the trailer. Filters and pinned pieces stay raw.
+    pub fn seal(
+        &mut self,
+        kind: BlockKind,
+        raw: &[u8],
+        place: TablePlace,
+        offset: u64,
+        out: &mut Vec<u8>,
+    ) -> u32 {
+        let start = out.len();
+        match self.compress(kind, raw) {
+            Some(method) => {
+                out.extend_from_slice(&self.scratch);
+                out.push(method);
+            }
+            None => {
+                out.extend_from_slice(raw);
+                out.push(RAW);
+            }
+        }
+        let place = place.at(offset, kind.piece());
+        let covered = &out[start..];
+        let stored = covered.len() - 1;
+        if kind == BlockKind::Data {
+            let sum = place.crc32c(covered);
+            out.extend_from_slice(&sum.to_le_bytes());
+        } else {
+            let sum = place.hash64(covered);
+            out.extend_from_slice(&sum.to_le_bytes());
+        }
+        stored as u32
+    }
+
+    /// Leaves the compressed form of `raw` in `scratch` where that is worth it.
+    fn compress(&mut self, kind: BlockKind, raw: &[u8]) -> Option<u8> {
+        let compressible = matches!(kind, BlockKind::Data | BlockKind::Index);
+        let worth = raw.len() - raw.len() / 8;
+        if !compressible || self.compression == Compression::None || raw.len() > RAW_BYTES_MAX {
+            return None;
+        }
+        self.scratch.clear();
+        push_varint(&mut self.scratch, raw.len() as u64);
+        let prefix = self.scratch.len();
+        let bound = match self.compression {
+            Compression::Lz4 => lz4_flex::block::get_maximum_output_size(raw.len()),
+            _ => zstd::zstd_safe::compress_bound(raw.len()),
+        };
+        self.scratch.resize(prefix + bound, 0);
+        let (method, packed) = match (&mut self.zstd, self.compression) {
+            (Some(zstd), _) => {
+                (ZSTD, zstd.compress_to_buffer(raw, &mut self.scratch[prefix..]).ok()?)
+            }
+            (None, _) => {
+                (LZ4, lz4_flex::block::compress_into(raw, &mut self.scratch[prefix..]).ok()?)
+            }
+        };
+        self.scratch.truncate(prefix + packed);
+        let stored = self.scratch.len();
+        (stored < worth && raw.len() <= raw_bytes_limit(packed)).then_some(method)
+    }
+}
+
+fn raw_bytes_limit(packed: usize) -> usize {
+    packed.saturating_mul(RATIO_MAX).saturating_add(RATIO_ALLOWANCE).min(RAW_BYTES_MAX)
+}
+
+/// Takes a frame off: verifies `frame`, which stood at `offset`, and gives the raw bytes in the same
+/// buffer where they were stored raw. Says what is wrong otherwise.
+pub(crate) fn open(
+    kind: BlockKind,
+    mut frame: Vec<u8>,
+    place: TablePlace,
+    offset: u64,
+) -> std::result::Result<Vec<u8>, String> {
+    let method = verify(kind, &frame, place, offset)?;
+    frame.truncate(frame.len() - kind.trailer_bytes());
+    decompress(method, frame)
+}
+
+/// Like [`open`], for a frame in somebody else's buffer.
+pub(crate) fn open_slice(
+    kind: BlockKind,
+    frame: &[u8],
+    place: TablePlace,
+    offset: u64,
+) -> std::result::Result<Vec<u8>, String> {
+    let method = verify(kind, frame, place, offset)?;
+    let stored = &frame[..frame.len() - kind.trailer_bytes()];
+    if method == RAW { Ok(stored.to_vec()) } else { decompress(method, stored.to_vec()) }
+}
+
+/// The checksum is right; gives the method of compression.
+fn verify(
+    kind: BlockKind,
+    frame: &[u8],
+    place: TablePlace,
+    offset: u64,
+) -> std::result::Result<u8, String> {
+    let sum_bytes = kind.trailer_bytes() - 1;
+    let Some((covered, stored)) =
+        frame.len().checked_sub(sum_bytes).and_then(|at| frame.split_at_checked(at))
+    else {
+        return Err("a block shorter than its trailer".into());
+    };
+    let place = place.at(offset, kind.piece());
+    let mut found = [0; 8];
+    found[..sum_bytes].copy_from_slice(stored);
+    let found = u64::from_le_bytes(found);
+    let expected = if kind == BlockKind::Data {
+        u64::from(place.crc32c(covered))
+    } else {
+        place.hash64(covered)
+    };
+    if expected != found {
+        let name = kind.name();
+        return Err(format!(
+            "{name} block checksum: its bytes give {expected:#x}, {found:#x} is stored"
+        ));
+    }
+    covered.last().copied().ok_or_else(|| "a block shorter than its trailer".into())
+}
+
+thread_local! {
+    static ZSTD_CONTEXT: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn decompress(method: u8, stored: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+    if method == RAW {
+        return Ok(stored);
+    }
+    let (raw_bytes, prefix) = varint(&stored).ok_or("a compressed block without its length")?;
+    let packed = &stored[prefix..];
+    let raw_bytes = usize::try_from(raw_bytes)
+        .ok()
+        .filter(|&raw| raw <= raw_bytes_limit(packed.len()))
+        .ok_or_else(|| format!("{} stored bytes cannot hold {raw_bytes}", packed.len()))?;
+    let mut raw = vec![0; raw_bytes];
+    let written = match method {
+        LZ4 => lz4_flex::block::decompress_into(packed, &mut raw).ok(),
+        ZSTD => ZSTD_CONTEXT.with_borrow_mut(|context| {
+            if context.is_none() {
+                *context = Decompressor::new().ok();
+            }
+            context.as_mut()?.decompress_to_buffer(packed, &mut raw[..]).ok()
+        }),
+        _ => return Err(format!("compression method {method} is unknown")),
+    };
+    match written {
+        Some(written) if written == raw_bytes => Ok(raw),
+        _ => Err("a compressed block does not unpack to its length".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{DatabaseId, FileId};
+    use proptest::prelude::*;
+
+    const PLACE: TablePlace = TablePlace { database: DatabaseId(1), file: FileId(2) };
+
+    fn sealed(compression: Compression, kind: BlockKind, raw: &[u8]) -> (Vec<u8>, usize) {
+        let mut out = Vec::new();
+        let stored = Sealer::new(compression).unwrap().seal(kind, raw, PLACE, 77, &mut out);
+        (out, stored as usize)
+    }
+
+    proptest! {
+        #[test]
+        fn frames_open_to_what_was_sealed(
+            raw in prop::collection::vec(0u8..4, 0..3000),
+            method in 0..3usize,
+        ) {
+            let method = [Compression::None, Compression::Lz4, Compression::Zstd(1)][method];
+            for kind in [BlockKind::Data, BlockKind::Index, BlockKind::Filter, BlockKind::Top] {
+                let (frame, stored) = sealed(method, kind, &raw);
+                prop_assert_eq!(stored + kind.trailer_bytes(), frame.len());
+                prop_assert_eq!(&open_slice(kind, &frame, PLACE, 77).unwrap(), &raw);
+                prop_assert_eq!(&open(kind, frame, PLACE, 77).unwrap(), &raw);
+            }
+        }
+
+        #[test]
+        fn any_stored_bytes_decompress_to_something_or_an_error(
+            stored in prop::collection::vec(any::<u8>(), 0..200),
+            method in 0u8..4,
+        ) {
+            let _ = decompress(method, stored);
+        }
+    }
+
+    #[test]
+    fn what_saves_little_is_stored_raw_and_what_saves_much_is_not() {
+        let mut noise = vec![0; 4096];
+        base::random::Random::new(1).fill(&mut noise);
+        for method in [Compression::Lz4, Compression::Zstd(1)] {
+            assert_eq!(sealed(method, BlockKind::Data, &noise).1, 4096);
+            assert!(sealed(method, BlockKind::Data, &[7; 4096]).1 < 100);
+            assert_eq!(sealed(method, BlockKind::Filter, &[7; 4096]).1, 4096);
+            let zeros = vec![0; RAW_BYTES_MAX];
+            let (frame, _) = sealed(method, BlockKind::Data, &zeros);
+            assert_eq!(open(BlockKind::Data, frame, PLACE, 77).unwrap(), zeros);
+        }
+    }
+
+    #[test]
+    fn a_declared_length_is_not_believed_beyond_its_ratio() {
+        let mut bomb = Vec::new();
+        push_varint(&mut bomb, 4 << 20);
+        bomb.extend_from_slice(&[0; 20]);
+        assert!(decompress(LZ4, bomb.clone()).unwrap_err().contains("cannot hold"));
+        assert!(decompress(ZSTD, bomb).unwrap_err().contains("cannot hold"));
+    }
+
+    #[test]
+    fn a_frame_opens_only_at_its_place() {
+        let (frame, _) = sealed(Compression::None, BlockKind::Data, b"bytes");
+        assert!(open_slice(BlockKind::Data, &frame, PLACE, 78).is_err());
+        assert!(open_slice(BlockKind::Index, &frame, PLACE, 77).is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! Merges sorted iterators into one.
+//!
+//! Children that stand at an entry are kept sorted by their keys in the direction of travel, so
+//! that the first is the current one. Their keys are copied where they can be compared without a
+//! call; while the same child stays first, a step costs one comparison with the second.
+
+use crate::bytes::Bytes;
+use crate::iter::EntryIter;
+use base::key::compare_internal;
+use base::{Error, Result};
+use std::cmp::Ordering;
+
+/// A k-way merge in the order of internal keys. No two children may hold the same internal key.
+pub struct MergingIter<I: EntryIter> {
+    children: Vec<I>,
+    /// The key of each child that stands at an entry.
+    keys: Vec<Vec<u8>>,
+    /// The children that stand at an entry, nearest key first.
+    order: Vec<u32>,
+    forward: bool,
+    error: Option<Error>,
+}
+
+impl<I: EntryIter> MergingIter<I> {
+    /// Merges `children`; stands nowhere.
+    pub fn new(children: Vec<I>) -> MergingIter<I> {
+        let keys = children.iter().map(|_| Vec::new()).collect();
+        MergingIter { children, keys, order: Vec::new(), forward: true, error: None }
+    }
+
+    /// The child that the current entry comes from, by its index.
+    pub fn current(&self) -> Option<usize> {
+        self.order.first().map(|&child| child as usize)
+    }
+
+    /// The children; their positions belong to the merge.
+    pub fn children(&self) -> &[I] {
+        &self.children
+    }
+
+    #[inline]
+    fn guard(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        let done = step(self);
+        if let Err(error) = &done {
+            self.order.clear();
+            self.error = Some(error.clone());
+        }
+        done
+    }
+
+    #[inline]
+    fn compare(&self, a: u32, b: u32) -> Ordering {
+        let order = compare_internal(&self.keys[a as usize], &self.keys[b as usize]);
+        if self.forward { order } else { order.reverse() }
+    }
+
+    /// Moves every child with `place` and sorts those that stand at an entry.
+    fn place_all(
+        &mut self,
+        forward: bool,
+        mut place: impl FnMut(usize, &mut I) -> Result<()>,
+    ) -> Result<()> {
+        self.forward = forward;
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        for (index, child) in self.children.iter_mut().enumerate() {
+            place(index, child)?;
+            if child.valid() {
+                self.keys[index].clear();
+                self.keys[index].extend_from_slice(child.key());
+                order.push(index as u32);
+            }
+        }
+        order.sort_unstable_by(|&a, &b| self.compare(a, b));
+        self.order = order;
+        Ok(())
+    }
+
+    /// Moves the first child by one in the direction of travel and puts it where it belongs.
+    #[inline]
+    fn step(&mut self) -> Result<()> {
+        let Some(&first) = self.order.first() else { return Ok(()) };
+        let child = &mut self.children[first as usize];
+        if self.forward {
+            child.next()?;
+        } else {
+            child.prev()?;
+        }
+        if !child.valid() {
+            self.order.remove(0);
+            return Ok(());
+        }
+        let key = &mut self.keys[first as usize];
+        key.clear();
+        key.extend_from_slice(child.key());
+        match self.order.get(1) {
+            Some(&second) if self.compare(first, second).is_gt() => self.sink_first(first),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The first child is behind the second: finds its place, near ones first.
+    fn sink_first(&mut self, first: u32) {
+        let others = &self.order[1..];
+        let mut reach = 1;
+        while reach < others.len() && self.compare(first, others[reach]).is_gt() {
+            reach *= 2;
+        }
+        let from = reach / 2;
+        let to = reach.min(others.len());
+        let behind = others[from..to].partition_point(|&other| self.compare(other, first).is_lt());
+        let place = from + behind;
+        self.order.copy_within(1..=place, 0);
+        self.order[place] = first;
+    }
+
+    /// Turns round: every other child goes to the far side of the current key.
+    fn turn(&mut self, forward: bool) -> Result<()> {
+        let Some(current) = self.current() else { return Ok(()) };
+        let key = self.keys[current].clone();
+        self.place_all(forward, |index, child| match (index == current, forward) {
+            (true, _) => Ok(()),
+            (false, true) => child.seek(&key),
+            (false, false) => child.seek_for_prev(&key),
+        })
+    }
+}
+
+impl<I: EntryIter> EntryIter for MergingIter<I> {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.guard(|merge| merge.place_all(true, |_, child| child.seek_to_first()))
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.guard(|merge| merge.place_all(false, |_, child| child.seek_to_last()))
+    }
+
+    fn seek(&mut self, internal_key: &[u8]) -> Result<()> {
+        self.guard(|merge| merge.place_all(true, |_, child| child.seek(internal_key)))
+    }
+
+    fn seek_for_prev(&mut self, internal_key: &[u8]) -> Result<()> {
+        self.guard(|merge| merge.place_all(false, |_, child| child.seek_for_prev(internal_key)))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        self.guard(|merge| {
+            if !merge.forward {
+                merge.turn(true)?;
+            }
+            merge.step()
+        })
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        self.guard(|merge| {
+            if merge.forward {
+                merge.turn(false)?;
+            }
+            merge.step()
+        })
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        !self.order.is_empty()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.current().map_or(&[], |child| &self.keys[child])
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.current().map_or(&[], |child| self.children[child].value())
+    }
+
+    fn value_bytes(&self) -> Bytes {
+        self.current().map_or_else(Bytes::default, |child| self.children[child].value_bytes())
+    }
+}

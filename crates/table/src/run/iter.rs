@@ -1,0 +1,373 @@
+//! Walks the entries of a run.
+
+use super::Run;
+use crate::block::{Block, Malformed};
+use crate::bytes::Bytes;
+use crate::cache::BlockKind;
+use crate::cursor::Cursor;
+use crate::format::Handle;
+use crate::frame;
+use crate::iter::EntryIter;
+use base::key::{SEQUENCE_MAX, internal_key};
+use base::{Cause, EntryKind, Error, KeyRange, Result};
+use std::sync::Arc;
+
+/// How a run is walked.
+#[derive(Clone, Debug)]
+pub struct IterOptions {
+    /// Why.
+    pub cause: Cause,
+    /// Blocks that had to be read go into the cache. Ignored with read-ahead.
+    pub fill_cache: bool,
+    /// Read so many bytes at once, past the cache; 0: block by block, through the cache.
+    pub readahead_bytes: u32,
+    /// Only keys of this range will be asked for: nothing beyond it is read ahead. The iterator
+    /// itself is not bounded by it.
+    pub range: Option<KeyRange>,
+}
+
+impl IterOptions {
+    /// For user reads: block by block through the cache.
+    pub fn cached(cause: Cause) -> IterOptions {
+        IterOptions { cause, fill_cache: true, readahead_bytes: 0, range: None }
+    }
+
+    /// For background work: large reads past the cache.
+    pub fn streaming(cause: Cause, readahead_bytes: u32) -> IterOptions {
+        IterOptions { cause, fill_cache: false, readahead_bytes, range: None }
+    }
+}
+
+/// A part of the data of a run, read at once.
+#[derive(Default)]
+struct Window {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+
+    fn get(&self, from: u64, to: u64) -> Option<&[u8]> {
+        let start = usize::try_from(from.checked_sub(self.offset)?).ok()?;
+        let end = usize::try_from(to.checked_sub(self.offset)?).ok()?;
+        self.bytes.get(start..end)
+    }
+}
+
+/// Walks the entries of a run; keeps the run open.
+pub struct RunIter {
+    run: Arc<Run>,
+    options: IterOptions,
+    /// The top index; of a one-level index it points at data.
+    top: Cursor,
+    /// The current index block of a two-level index.
+    index: Cursor,
+    index_handle: Option<Handle>,
+    data: Cursor,
+    data_handle: Option<Handle>,
+    window: Window,
+    /// The part of the file that may be read ahead.
+    ahead: std::ops::Range<u64>,
+    error: Option<Error>,
+}
+
+/// Which end of a block to begin at.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    First,
+    Last,
+}
+
+impl Run {
+    /// An iterator over the entries.
+    pub fn iter(self: &Arc<Run>, options: IterOptions) -> RunIter {
+        let empty = Arc::new(Block::empty());
+        RunIter {
+            top: Cursor::new(self.top.clone()),
+            index: Cursor::new(empty.clone()),
+            index_handle: None,
+            data: Cursor::new(empty),
+            data_handle: None,
+            window: Window::default(),
+            ahead: self.footer.start..self.footer.data_end,
+            error: None,
+            run: self.clone(),
+            options,
+        }
+    }
+}
+
+impl RunIter {
+    /// Runs `step` unless an error came before; remembers its error.
+    #[inline]
+    fn guard(&mut self, step: impl FnOnce(&mut RunIter) -> Result<()>) -> Result<()> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        let done = step(self);
+        if let Err(error) = &done {
+            self.data.invalidate();
+            self.error = Some(error.clone());
+        }
+        done
+    }
+
+    fn two_levels(&self) -> bool {
+        self.run.footer.index_levels == 2
+    }
+
+    /// The cursor whose entries point at data blocks, and the block that it is in.
+    fn leaf(&mut self) -> (&mut Cursor, Handle) {
+        match self.index_handle {
+            Some(handle) if self.run.footer.index_levels == 2 => (&mut self.index, handle),
+            _ => (&mut self.top, self.run.footer.top),
+        }
+    }
+
+    fn top_step(&mut self, step: impl FnOnce(&mut Cursor) -> Moved) -> Result<()> {
+        step(&mut self.top).map_err(|m| self.run.malformed(self.run.footer.top, m))
+    }
+
+    fn leaf_step(&mut self, step: impl FnOnce(&mut Cursor) -> Moved) -> Result<()> {
+        let (cursor, handle) = self.leaf();
+        let moved = step(cursor);
+        moved.map_err(|m| self.run.malformed(handle, m))
+    }
+
+    #[inline]
+    fn data_step(&mut self, step: impl FnOnce(&mut Cursor) -> Moved) -> Result<()> {
+        match step(&mut self.data) {
+            Ok(()) => Ok(()),
+            Err(malformed) => {
+                Err(self.run.malformed(self.data_handle.unwrap_or_default(), malformed))
+            }
+        }
+    }
+
+    /// Makes the index block that the top index stands at the current one.
+    fn load_index(&mut self) -> Result<()> {
+        let top = self.run.footer.top;
+        let (handle, _) = self.run.handle(self.top.value(), top, BlockKind::Index)?;
+        if self.index_handle != Some(handle) {
+            self.index_handle = None;
+            let block = self.run.block(BlockKind::Index, handle, true, self.options.cause)?;
+            self.index.set_block(block);
+            self.index_handle = Some(handle);
+        }
+        Ok(())
+    }
+
+    /// Makes the data block that the index stands at the current one; none when it stands nowhere.
+    fn load_data(&mut self) -> Result<()> {
+        let run = self.run.clone();
+        let (leaf, from) = self.leaf();
+        if !leaf.valid() {
+            self.data.invalidate();
+            return Ok(());
+        }
+        let (handle, _) = run.handle(leaf.value(), from, BlockKind::Data)?;
+        if self.data_handle != Some(handle) {
+            self.data_handle = None;
+            let block = self.data_block(handle)?;
+            self.data.set_block(block);
+            self.data_handle = Some(handle);
+        }
+        Ok(())
+    }
+
+    fn data_block(&mut self, handle: Handle) -> Result<Arc<Block>> {
+        if self.options.readahead_bytes == 0 {
+            let fill = self.options.fill_cache;
+            return self.run.block(BlockKind::Data, handle, fill, self.options.cause);
+        }
+        let end = handle.end(BlockKind::Data);
+        if self.window.get(handle.offset, end).is_none() {
+            self.read_window(handle.offset, end)?;
+        }
+        let frame = self.window.get(handle.offset, end).unwrap_or_default();
+        let raw = frame::open_slice(BlockKind::Data, frame, self.run.extent.place(), handle.offset)
+            .map_err(|what| self.run.damage(handle.offset, what))?;
+        self.run.parse_block(handle, raw)
+    }
+
+    /// Reads the block at `from..to` and, in the direction of travel, what lies behind it.
+    fn read_window(&mut self, from: u64, to: u64) -> Result<()> {
+        let ahead = u64::from(self.options.readahead_bytes);
+        let backwards = to <= self.window.offset && !self.window.bytes.is_empty();
+        let (start, end) = if backwards {
+            (to.saturating_sub(ahead).max(self.ahead.start).min(from), to)
+        } else {
+            // What the last read already brought of this block is not worth keeping apart.
+            (from, from.saturating_add(ahead).min(self.ahead.end).max(to))
+        };
+        let mut bytes = std::mem::take(&mut self.window.bytes);
+        bytes.resize((end - start) as usize, 0);
+        self.run.file.read_at(start, &mut bytes, self.options.cause)?;
+        self.window = Window { offset: start, bytes };
+        debug_assert!(self.window.end() == end);
+        Ok(())
+    }
+
+    /// Narrows read-ahead to the blocks of the range that was announced.
+    fn prepare(&mut self) -> Result<()> {
+        if self.options.readahead_bytes == 0 {
+            return Ok(());
+        }
+        if let Some(range) = self.options.range.take() {
+            self.ahead = self.run.data_extent(&range, self.options.cause)?;
+        }
+        Ok(())
+    }
+
+    /// Goes to the block after, or before, the current one, and to its nearer end.
+    fn cross(&mut self, end: End) -> Result<()> {
+        while !self.data.valid() {
+            let step = move |cursor: &mut Cursor| match end {
+                End::First => cursor.next(),
+                End::Last => cursor.prev(),
+            };
+            self.leaf_step(step)?;
+            if !self.leaf().0.valid() {
+                if !self.two_levels() {
+                    return Ok(());
+                }
+                self.top_step(step)?;
+                if !self.top.valid() {
+                    return Ok(());
+                }
+                self.load_index()?;
+                self.leaf_step(|cursor| at_end(cursor, end))?;
+            }
+            self.load_data()?;
+            if self.leaf().0.valid() {
+                self.data_step(|cursor| at_end(cursor, end))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn seek_to_end(&mut self, end: End) -> Result<()> {
+        self.prepare()?;
+        self.data.invalidate();
+        self.top_step(|cursor| at_end(cursor, end))?;
+        if !self.top.valid() {
+            return Ok(());
+        }
+        if self.two_levels() {
+            self.load_index()?;
+            self.leaf_step(|cursor| at_end(cursor, end))?;
+        }
+        self.load_data()?;
+        if self.leaf().0.valid() {
+            self.data_step(|cursor| at_end(cursor, end))?;
+        }
+        self.cross(end)
+    }
+
+    fn seek_entry(&mut self, target: &[u8]) -> Result<()> {
+        self.prepare()?;
+        self.data.invalidate();
+        self.top_step(|cursor| cursor.seek(target))?;
+        if !self.top.valid() {
+            return Ok(());
+        }
+        if self.two_levels() {
+            self.load_index()?;
+            self.leaf_step(|cursor| cursor.seek(target))?;
+        }
+        self.load_data()?;
+        if self.leaf().0.valid() {
+            self.data_step(|cursor| cursor.seek(target))?;
+        }
+        self.cross(End::First)
+    }
+}
+
+type Moved = std::result::Result<(), Malformed>;
+
+fn at_end(cursor: &mut Cursor, end: End) -> Moved {
+    match end {
+        End::First => cursor.first(),
+        End::Last => cursor.last(),
+    }
+}
+
+impl EntryIter for RunIter {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.guard(|iter| iter.seek_to_end(End::First))
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.guard(|iter| iter.seek_to_end(End::Last))
+    }
+
+    fn seek(&mut self, internal_key: &[u8]) -> Result<()> {
+        self.guard(|iter| iter.seek_entry(internal_key))
+    }
+
+    fn seek_for_prev(&mut self, internal_key: &[u8]) -> Result<()> {
+        self.guard(|iter| {
+            iter.seek_entry(internal_key)?;
+            if !iter.data.valid() {
+                return iter.seek_to_end(End::Last);
+            }
+            if iter.data.key() == internal_key {
+                return Ok(());
+            }
+            iter.data_step(Cursor::prev)?;
+            if iter.data.valid() { Ok(()) } else { iter.cross(End::Last) }
+        })
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        if !self.data.valid() {
+            return self.guard(|_| Ok(()));
+        }
+        let moved = self.data.next();
+        if moved.is_ok() && self.data.valid() {
+            return Ok(());
+        }
+        self.guard(|iter| {
+            iter.data_step(|_| moved)?;
+            iter.cross(End::First)
+        })
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        if !self.data.valid() {
+            return self.guard(|_| Ok(()));
+        }
+        self.guard(|iter| {
+            iter.data_step(Cursor::prev)?;
+            if iter.data.valid() { Ok(()) } else { iter.cross(End::Last) }
+        })
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.data.valid()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        if self.data.valid() { self.data.key() } else { &[] }
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        if self.data.valid() { self.data.value() } else { &[] }
+    }
+
+    fn value_bytes(&self) -> Bytes {
+        if self.data.valid() { self.data.value_bytes() } else { Bytes::default() }
+    }
+}
+
+/// The search key that stands before every entry of `user_key`.
+pub(super) fn first_of(user_key: &[u8]) -> Vec<u8> {
+    internal_key(user_key, SEQUENCE_MAX, EntryKind::SEARCH)
+}

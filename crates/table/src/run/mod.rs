@@ -1,0 +1,345 @@
+//! Reads a run: opened with one or two reads, its blocks through the cache.
+//!
+//! The top index, the range tombstones and the summary stay in memory while the run is open. A
+//! lookup touches at most one filter block, one index block and one data block.
+
+mod iter;
+mod ranges;
+mod verify;
+
+pub use iter::{IterOptions, RunIter};
+pub use ranges::Boundary;
+
+use crate::block::{Block, Malformed};
+use crate::bytes::Bytes;
+use crate::cache::{BlockCache, BlockKind, Cached};
+use crate::filter::{FilterBlock, prefix_hash};
+use crate::format::{FOOTER_BYTES, Footer, Handle};
+use crate::frame;
+use crate::range_delete::RangeDeletes;
+use crate::summary::RunSummary;
+use crate::writer::TablePlace;
+use base::coding::Reader;
+use base::key::{split_internal_key, trailer, trailer_kind, trailer_sequence};
+use base::{Cause, DatabaseId, EntryKind, Error, FileId, Result, RunId, SequenceNumber};
+use media::ReadFile;
+use std::sync::Arc;
+
+/// Where a run lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The database.
+    pub database: DatabaseId,
+    /// The file.
+    pub file: FileId,
+    /// The run.
+    pub run: RunId,
+    /// Where its extent begins in the file.
+    pub offset: u64,
+    /// Bytes of its extent.
+    pub bytes: u64,
+}
+
+impl Extent {
+    /// The extent of a run as its writer summed it up.
+    pub fn of(summary: &RunSummary, place: TablePlace) -> Extent {
+        Extent {
+            database: place.database,
+            file: place.file,
+            run: summary.run,
+            offset: summary.offset,
+            bytes: summary.bytes,
+        }
+    }
+
+    /// The file, as checksums know it.
+    pub fn place(&self) -> TablePlace {
+        TablePlace { database: self.database, file: self.file }
+    }
+}
+
+/// What a lookup finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its sequence number.
+    pub sequence: SequenceNumber,
+    /// What it says about the key.
+    pub kind: EntryKind,
+    /// Its value.
+    pub value: Bytes,
+}
+
+/// The first read of a run takes so many bytes from its end.
+const TAIL_BYTES: u64 = 16 << 10;
+
+/// An open run.
+pub struct Run {
+    file: Arc<dyn ReadFile>,
+    extent: Extent,
+    cache: Arc<BlockCache>,
+    owner: u64,
+    footer: Footer,
+    top: Arc<Block>,
+    tombstones: RangeDeletes,
+    summary: RunSummary,
+}
+
+impl Run {
+    /// Opens the run at `extent` of `file`. Reads its end, and once more if that was too little.
+    pub fn open(
+        file: Arc<dyn ReadFile>,
+        extent: Extent,
+        cache: Arc<BlockCache>,
+        cause: Cause,
+    ) -> Result<Arc<Run>> {
+        let damage = |offset, what: String| {
+            Error::corruption(
+                file.name().to_string(),
+                offset,
+                format!("run {}: {what}", extent.run),
+            )
+        };
+        let end = extent.offset.saturating_add(extent.bytes);
+        if extent.bytes < FOOTER_BYTES {
+            return Err(damage(extent.offset, "an extent shorter than a footer".into()));
+        }
+        let mut tail_start = end - extent.bytes.min(TAIL_BYTES);
+        let mut tail = vec![0; (end - tail_start) as usize];
+        file.read_at(tail_start, &mut tail, cause)?;
+        let footer = Footer::decode(&tail, end, extent.place())
+            .map_err(|what| damage(end - FOOTER_BYTES, what.into()))?;
+        if (footer.run, footer.start, footer.bytes) != (extent.run, extent.offset, extent.bytes) {
+            let what = format!("found run {} of {} bytes", footer.run, footer.bytes);
+            return Err(damage(end - FOOTER_BYTES, what));
+        }
+        if footer.pinned_start() < tail_start {
+            let missing = (tail_start - footer.pinned_start()) as usize;
+            let length = tail.len();
+            tail.resize(length + missing, 0);
+            tail.copy_within(..length, missing);
+            tail_start = footer.pinned_start();
+            file.read_at(tail_start, &mut tail[..missing], cause)?;
+        }
+        let pinned = |handle: Handle| {
+            let from = (handle.offset - tail_start) as usize;
+            let to = (handle.end(BlockKind::Top) - tail_start) as usize;
+            frame::open_slice(BlockKind::Top, &tail[from..to], extent.place(), handle.offset)
+                .map_err(|what| damage(handle.offset, what))
+        };
+        let malformed = |handle: Handle, what: &str| damage(handle.offset, what.into());
+        let tombstones = match footer.tombstones {
+            None => RangeDeletes::new(),
+            Some(handle) => RangeDeletes::decode(&pinned(handle)?)
+                .ok_or_else(|| malformed(handle, "malformed range tombstones"))?,
+        };
+        let top = Block::new(pinned(footer.top)?)
+            .map_err(|Malformed(what)| malformed(footer.top, what))?;
+        let summary = pinned(footer.summary)?;
+        let summary =
+            RunSummary::decode(&summary, extent.run, extent.offset, extent.bytes, &tombstones)
+                .filter(|summary| summary.entries == footer.entries)
+                .ok_or_else(|| malformed(footer.summary, "a malformed summary"))?;
+        let owner = cache.new_owner();
+        let top = Arc::new(top);
+        Ok(Arc::new(Run { file, extent, cache, owner, footer, top, tombstones, summary }))
+    }
+
+    /// What is known of the run as a whole.
+    pub fn summary(&self) -> &RunSummary {
+        &self.summary
+    }
+
+    /// Where it lies.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// Its range tombstones.
+    #[inline]
+    pub fn range_deletes(&self) -> &RangeDeletes {
+        &self.tombstones
+    }
+
+    /// Bytes that it takes in memory while it is open, cached blocks not counted.
+    pub fn memory_bytes(&self) -> u64 {
+        let keys = self.summary.smallest.len() + self.summary.largest.len();
+        (size_of::<Run>() + self.top.memory_bytes() + self.tombstones.memory_bytes() + 2 * keys)
+            as u64
+    }
+
+    /// The newest version of `user_key` at or before `snapshot`; point entries alone, range
+    /// tombstones are the caller's to look at. `hash` is `base::checksum::hash64(user_key)`. Does
+    /// not allocate when the blocks are cached.
+    pub fn get(
+        &self,
+        user_key: &[u8],
+        hash: u64,
+        snapshot: SequenceNumber,
+        cause: Cause,
+    ) -> Result<Option<Entry>> {
+        let search = trailer(snapshot, EntryKind::SEARCH);
+        let Some(partition) = self.partition(user_key, search)? else { return Ok(None) };
+        if let Some(filter) = partition.filter
+            && !self.filter(filter, cause)?.may_contain(hash)
+        {
+            return Ok(None);
+        }
+        let data = match partition.index {
+            None => partition.data,
+            Some(handle) => {
+                let index = self.block(BlockKind::Index, handle, true, cause)?;
+                match index.search(user_key, search).map_err(|m| self.malformed(handle, m))? {
+                    None => return Ok(None),
+                    Some(found) => {
+                        self.handle(&index.bytes()[found.value], handle, BlockKind::Data)?.0
+                    }
+                }
+            }
+        };
+        let block = self.block(BlockKind::Data, data, true, cause)?;
+        let found =
+            block.search_point(user_key, search, hash).map_err(|m| self.malformed(data, m))?;
+        let Some(found) = found.filter(|found| found.same_key) else { return Ok(None) };
+        let Some(kind) = trailer_kind(found.trailer) else {
+            return Err(self.malformed(data, Malformed("an entry of an unknown kind")));
+        };
+        let value = Bytes::shared(block, found.value);
+        Ok(Some(Entry { sequence: trailer_sequence(found.trailer), kind, value }))
+    }
+
+    /// False: no point entry has a key that starts with `prefix`. True without a filter, or when
+    /// the run's prefix rule says nothing about `prefix`.
+    pub fn may_contain_prefix(&self, prefix: &[u8], cause: Cause) -> Result<bool> {
+        let Some(ruled) = self.summary.options.prefix.prefix(prefix) else { return Ok(true) };
+        let hash = prefix_hash(ruled);
+        let mut cursor = crate::cursor::Cursor::new(self.top.clone());
+        let malformed = |m| self.malformed(self.footer.top, m);
+        let first = base::key::internal_key(prefix, base::key::SEQUENCE_MAX, EntryKind::SEARCH);
+        cursor.seek(&first).map_err(malformed)?;
+        while cursor.valid() {
+            let filter = match self.footer.index_levels {
+                1 => self.footer.filter,
+                _ => self.handle(cursor.value(), self.footer.top, BlockKind::Index)?.1,
+            };
+            let Some(filter) = filter else { return Ok(true) };
+            if self.filter(filter, cause)?.may_contain(hash) {
+                return Ok(true);
+            }
+            // Keys with the prefix may go on in the next partition only if this one ends inside.
+            let inside =
+                split_internal_key(cursor.key()).is_some_and(|(k, _)| k.starts_with(prefix));
+            if self.footer.index_levels == 1 || !inside {
+                return Ok(false);
+            }
+            cursor.next().map_err(malformed)?;
+        }
+        Ok(false)
+    }
+
+    /// Where to look for a search key; `None` when it is after every entry.
+    fn partition(&self, user_key: &[u8], trailer: u64) -> Result<Option<Partition>> {
+        let top = self.footer.top;
+        let found = self.top.search(user_key, trailer).map_err(|m| self.malformed(top, m))?;
+        let Some(found) = found else { return Ok(None) };
+        let value = &self.top.bytes()[found.value];
+        if self.footer.index_levels == 1 {
+            let (data, _) = self.handle(value, top, BlockKind::Data)?;
+            return Ok(Some(Partition { index: None, data, filter: self.footer.filter }));
+        }
+        let (index, filter) = self.handle(value, top, BlockKind::Index)?;
+        Ok(Some(Partition { index: Some(index), data: Handle::default(), filter }))
+    }
+
+    /// Reads the handle of a `kind` block, and of a filter if one follows, out of an index entry of
+    /// the block at `from`.
+    #[inline]
+    fn handle(
+        &self,
+        value: &[u8],
+        from: Handle,
+        kind: BlockKind,
+    ) -> Result<(Handle, Option<Handle>)> {
+        let mut reader = Reader::new(value);
+        let handle = Handle::read(&mut reader);
+        let filter = if reader.is_empty() { None } else { Handle::read(&mut reader) };
+        let inside = |handle: &Handle, kind: BlockKind| {
+            let (low, high) = match kind {
+                BlockKind::Data => (self.footer.start, self.footer.data_end),
+                BlockKind::Filter => (self.footer.data_end, self.footer.filters_end),
+                _ => (self.footer.filters_end, self.footer.pinned_start()),
+            };
+            low <= handle.offset && handle.end(kind) <= high
+        };
+        match handle.filter(|handle| inside(handle, kind)) {
+            Some(handle) if filter.is_none_or(|filter| inside(&filter, BlockKind::Filter)) => {
+                Ok((handle, filter))
+            }
+            _ => Err(self.malformed(from, Malformed("an index entry points out of its run"))),
+        }
+    }
+
+    /// A block from the cache, or read and, if `fill`, cached.
+    #[inline]
+    fn block(
+        &self,
+        kind: BlockKind,
+        handle: Handle,
+        fill: bool,
+        cause: Cause,
+    ) -> Result<Arc<Block>> {
+        if let Some(Cached::Block(block)) = self.cache.get(self.owner, handle.offset, kind) {
+            return Ok(block);
+        }
+        let block = self.parse_block(handle, self.read(kind, handle, cause)?)?;
+        if fill {
+            self.cache.insert(self.owner, handle.offset, Cached::Block(block.clone()));
+        }
+        Ok(block)
+    }
+
+    fn parse_block(&self, handle: Handle, raw: Vec<u8>) -> Result<Arc<Block>> {
+        Block::new(raw).map(Arc::new).map_err(|malformed| self.malformed(handle, malformed))
+    }
+
+    #[inline]
+    fn filter(&self, handle: Handle, cause: Cause) -> Result<Arc<FilterBlock>> {
+        let kind = BlockKind::Filter;
+        if let Some(Cached::Filter(filter)) = self.cache.get(self.owner, handle.offset, kind) {
+            return Ok(filter);
+        }
+        let filter = FilterBlock::new(self.read(kind, handle, cause)?)
+            .map(Arc::new)
+            .ok_or_else(|| self.malformed(handle, Malformed("a filter of an unknown shape")))?;
+        self.cache.insert(self.owner, handle.offset, Cached::Filter(filter.clone()));
+        Ok(filter)
+    }
+
+    /// Reads a block and takes its frame off.
+    #[cold]
+    fn read(&self, kind: BlockKind, handle: Handle, cause: Cause) -> Result<Vec<u8>> {
+        let mut frame = vec![0; handle.bytes as usize + kind.trailer_bytes()];
+        self.file.read_at(handle.offset, &mut frame, cause)?;
+        frame::open(kind, frame, self.extent.place(), handle.offset)
+            .map_err(|what| self.damage(handle.offset, what))
+    }
+
+    #[cold]
+    fn damage(&self, offset: u64, what: String) -> Error {
+        let what = format!("run {}: {what}", self.extent.run);
+        Error::corruption(self.file.name().to_string(), offset, what)
+    }
+
+    #[cold]
+    fn malformed(&self, handle: Handle, Malformed(what): Malformed) -> Error {
+        self.damage(handle.offset, what.into())
+    }
+}
+
+/// The part of the index that a search key falls into.
+struct Partition {
+    /// Its index block; `None` when the top index points at data.
+    index: Option<Handle>,
+    /// The data block, when the top index points at data.
+    data: Handle,
+    filter: Option<Handle>,
+}

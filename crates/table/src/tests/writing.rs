@@ -1,0 +1,130 @@
+//! What the writer promises and what it refuses.
+
+use super::*;
+use crate::IterOptions;
+use crate::format::{Footer, check_header, footers_backwards};
+use base::key::internal_key;
+use base::{EntryKind, ErrorKind};
+
+fn put(key: &[u8], sequence: u64) -> Vec<u8> {
+    internal_key(key, sequence, EntryKind::Put)
+}
+
+fn writer(file: &MemoryFile) -> TableWriter {
+    TableWriter::create(Box::new(file.clone()), PLACE, Cause::Flush).unwrap()
+}
+
+#[test]
+fn wrong_calls_are_refused_and_change_nothing() {
+    let file = MemoryFile::default();
+    let mut writer = writer(&file);
+    assert!(writer.add(&put(b"a", 1), b"").is_err());
+    assert!(writer.finish_run().is_err());
+    writer.begin_run(RunId(1), &TableOptions::default()).unwrap();
+    assert!(writer.begin_run(RunId(2), &TableOptions::default()).is_err());
+    writer.add(&put(b"b", 5), b"1").unwrap();
+    for bad in [
+        put(b"b", 5),
+        put(b"b", 6),
+        put(b"a", 4),
+        put(b"", 4),
+        b"short".to_vec(),
+        put(&[b'x'; 65_536], 1),
+        internal_key(b"c", 1, EntryKind::DeleteRange),
+        b"c\x09\0\0\0\0\0\0\0".to_vec(),
+    ] {
+        assert_eq!(writer.add(&bad, b"").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+    assert!(writer.add_range_delete(b"b", b"b", 1).is_err());
+    writer.add(&put(b"b", 4), b"2").unwrap();
+    let summary = writer.finish_run().unwrap();
+    writer.finish().unwrap();
+    assert_eq!((summary.entries, summary.sequence_min, summary.sequence_max), (2, 4, 5));
+    let run = open(&file, &summary, &BlockCache::new(0)).unwrap();
+    let entries = collect(&mut run.iter(IterOptions::cached(Cause::Scan))).unwrap();
+    assert_eq!(entries, vec![(put(b"b", 5), b"1".to_vec()), (put(b"b", 4), b"2".to_vec())]);
+}
+
+#[test]
+fn files_hold_several_runs_that_can_be_appended_and_walked_back() {
+    let file = MemoryFile::default();
+    let mut summaries = Vec::new();
+    for part in 0..3u64 {
+        let mut writer = match part {
+            0 => writer(&file),
+            _ => TableWriter::extend(Box::new(file.clone()), PLACE, Cause::Flush).unwrap(),
+        };
+        for number in 0..2 {
+            let id = RunId(part * 2 + number);
+            writer.begin_run(id, &TableOptions::default()).unwrap();
+            for n in 0..200 * part {
+                let key = format!("{id}-{n:05}");
+                writer.add(&put(key.as_bytes(), 1), key.as_bytes()).unwrap();
+            }
+            summaries.push(writer.finish_run().unwrap());
+        }
+        writer.finish().unwrap();
+    }
+    let cache = BlockCache::new(1 << 20);
+    for summary in &summaries {
+        let run = open(&file, summary, &cache).unwrap();
+        assert_eq!(run.verify(&mut |_| {}).unwrap(), *summary);
+    }
+    check_header(&file, PLACE, Cause::Check).unwrap();
+    let length = file.bytes().len() as u64;
+    let (footers, error) = footers_backwards(&file, PLACE, length, Cause::Check);
+    assert!(error.is_none());
+    let found: Vec<_> = footers.iter().rev().map(|f: &Footer| (f.run, f.start, f.bytes)).collect();
+    let expected: Vec<_> = summaries.iter().map(|s| (s.run, s.offset, s.bytes)).collect();
+    assert_eq!(found, expected);
+    let (footers, error) = footers_backwards(&file, PLACE, length - 1, Cause::Check);
+    assert!(footers.is_empty() && error.unwrap().kind() == ErrorKind::Corruption);
+}
+
+#[test]
+fn headers_tell_foreign_from_damaged() {
+    let (file, _) = write_run(&TableOptions::default(), &Entries::new(), &[]);
+    let other = TablePlace { database: DatabaseId(1), ..PLACE };
+    let kind =
+        |file: &MemoryFile, place| check_header(file, place, Cause::Check).unwrap_err().kind();
+    assert_eq!(kind(&file, other), ErrorKind::Incompatible);
+    for at in 0..36 {
+        let mut bytes = file.bytes();
+        bytes[at] ^= 1;
+        assert_eq!(kind(&MemoryFile::with(bytes), PLACE), ErrorKind::Corruption);
+    }
+}
+
+#[test]
+fn the_size_estimate_is_near_the_size() {
+    for filter in [Filter::None, Filter::Bloom { bits_per_key: 10 }] {
+        let options = TableOptions { filter, ..TableOptions::default() };
+        let file = MemoryFile::default();
+        let mut writer = writer(&file);
+        writer.begin_run(RunId(1), &options).unwrap();
+        for n in 0..20_000u64 {
+            writer.add(&put(&n.to_be_bytes(), n), &[7; 100]).unwrap();
+        }
+        let estimate = writer.run_bytes() as f64;
+        let bytes = writer.finish_run().unwrap().bytes as f64;
+        assert!((estimate / bytes - 1.0).abs() < 0.01, "{estimate} {bytes}");
+    }
+}
+
+#[test]
+fn open_reads_once_and_a_lookup_reads_three_blocks() {
+    let entries: Entries =
+        (0..20_000u64).map(|n| (put(&n.to_be_bytes(), n), vec![1; 100])).collect();
+    let (file, summary) = write_run(&TableOptions::default(), &entries, &[]);
+    let cache = BlockCache::new(64 << 20);
+    let run = open(&file, &summary, &cache).unwrap();
+    for key in [3u64, 3, 19_999] {
+        let key = key.to_be_bytes();
+        assert!(run.get(&key, hash(&key), u64::MAX >> 8, Cause::Get).unwrap().is_some());
+    }
+    for kind in [crate::BlockKind::Data, crate::BlockKind::Index, crate::BlockKind::Filter] {
+        let counters = cache.counters(kind);
+        assert_eq!((counters.hits, counters.misses), (1, 2), "{kind:?}");
+    }
+    assert!(run.memory_bytes() < 16 << 10);
+}

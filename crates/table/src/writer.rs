@@ -1,0 +1,174 @@
+//! Writes a table file: the header, then one run after another.
+
+use crate::cache::BlockKind;
+use crate::format::{self, HEADER_BYTES, Handle};
+use crate::frame::Sealer;
+use crate::options::TableOptions;
+use crate::run_builder::RunBuilder;
+use crate::summary::RunSummary;
+use base::{Cause, DatabaseId, Error, FileId, Result, RunId, SequenceNumber};
+use media::{AppendFile, FileName};
+
+/// Which file of which database; part of every checksum in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TablePlace {
+    /// The database.
+    pub database: DatabaseId,
+    /// The file.
+    pub file: FileId,
+}
+
+/// Bytes are given to the file in pieces of about this size.
+const APPEND_BYTES: usize = 256 << 10;
+
+/// Where blocks go: a buffer before the file. After a failed append it only repeats the failure.
+pub(crate) struct Sink {
+    file: Box<dyn AppendFile>,
+    place: TablePlace,
+    cause: Cause,
+    buffer: Vec<u8>,
+    failure: Option<Error>,
+}
+
+impl Sink {
+    /// Where the next byte will be in the file.
+    pub fn offset(&self) -> u64 {
+        self.file.len() + self.buffer.len() as u64
+    }
+
+    pub fn place(&self) -> TablePlace {
+        self.place
+    }
+
+    /// Writes a block; gives where it is.
+    pub fn write_block(
+        &mut self,
+        sealer: &mut Sealer,
+        kind: BlockKind,
+        raw: &[u8],
+    ) -> Result<Handle> {
+        let offset = self.offset();
+        let bytes = sealer.seal(kind, raw, self.place, offset, &mut self.buffer);
+        self.flush_beyond(APPEND_BYTES)?;
+        Ok(Handle { offset, bytes })
+    }
+
+    /// Writes bytes as they are.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        self.flush_beyond(APPEND_BYTES)
+    }
+
+    fn flush_beyond(&mut self, limit: usize) -> Result<()> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        if self.buffer.len() > limit {
+            let appended = self.file.append(&self.buffer, self.cause);
+            self.buffer.clear();
+            self.failure = appended.err();
+        }
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    fn fail(&mut self, error: Error) -> Error {
+        self.failure.get_or_insert(error).clone()
+    }
+}
+
+/// Writes one table file. After an error from the file every call gives that error again: abandon
+/// the file. A wrong call (an entry out of order, say) is refused and changes nothing.
+pub struct TableWriter {
+    sink: Sink,
+    run: Option<Box<RunBuilder>>,
+}
+
+impl TableWriter {
+    /// Begins a new file with its header.
+    pub fn create(
+        file: Box<dyn AppendFile>,
+        place: TablePlace,
+        cause: Cause,
+    ) -> Result<TableWriter> {
+        if !file.is_empty() {
+            return Err(Error::invalid("a table file must be empty before its header is written")
+                .in_file(FileName::table(place.file).to_string()));
+        }
+        let mut writer = TableWriter::over(file, place, cause);
+        writer.sink.write(&format::header(place))?;
+        Ok(writer)
+    }
+
+    /// Goes on in a file that has a header and whole runs.
+    pub fn extend(
+        file: Box<dyn AppendFile>,
+        place: TablePlace,
+        cause: Cause,
+    ) -> Result<TableWriter> {
+        if file.len() < HEADER_BYTES {
+            return Err(Error::invalid("a table file to be extended must have its header")
+                .in_file(FileName::table(place.file).to_string()));
+        }
+        Ok(TableWriter::over(file, place, cause))
+    }
+
+    fn over(file: Box<dyn AppendFile>, place: TablePlace, cause: Cause) -> TableWriter {
+        let buffer = Vec::with_capacity(APPEND_BYTES + (16 << 10));
+        TableWriter { sink: Sink { file, place, cause, buffer, failure: None }, run: None }
+    }
+
+    /// Begins a run at the end of the file.
+    pub fn begin_run(&mut self, run: RunId, options: &TableOptions) -> Result<()> {
+        if self.run.is_some() {
+            return Err(Error::invalid("finish the run before another begins"));
+        }
+        self.run = Some(Box::new(RunBuilder::new(run, self.sink.offset(), options)?));
+        Ok(())
+    }
+
+    /// Adds an entry to the run; ascending internal keys. Refused: keys out of order, longer than
+    /// keys may be, or of a kind that is no point entry.
+    #[inline]
+    pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        match &mut self.run {
+            Some(run) => run.add(&mut self.sink, internal_key, value),
+            None => Err(no_run()),
+        }
+    }
+
+    /// Adds the tombstone of all keys from `start` to `end`, exclusive, at `sequence`; in any order.
+    pub fn add_range_delete(
+        &mut self,
+        start: &[u8],
+        end: &[u8],
+        sequence: SequenceNumber,
+    ) -> Result<()> {
+        self.run.as_mut().ok_or_else(no_run)?.add_range_delete(start, end, sequence)
+    }
+
+    /// Bytes of the run if it ended now, about; 0 without a run.
+    #[inline]
+    pub fn run_bytes(&self) -> u64 {
+        self.run.as_ref().map_or(0, |run| run.estimated_bytes(&self.sink))
+    }
+
+    /// Ends the run: filters, index, tombstones, summary, footer. A run may be empty.
+    pub fn finish_run(&mut self) -> Result<RunSummary> {
+        let run = self.run.take().ok_or_else(no_run)?;
+        run.finish(&mut self.sink).map_err(|error| self.sink.fail(error))
+    }
+
+    /// Writes what is left and syncs; gives the bytes of the file. Refused while a run is open.
+    pub fn finish(mut self) -> Result<u64> {
+        if self.run.is_some() {
+            return Err(Error::invalid("finish the run before the file"));
+        }
+        self.sink.flush_beyond(0)?;
+        self.sink.file.sync(self.sink.cause)?;
+        Ok(self.sink.file.len())
+    }
+}
+
+fn no_run() -> Error {
+    Error::invalid("begin a run before adding to it")
+}
