@@ -127,6 +127,11 @@ impl KeyspaceState {
         });
     }
 
+    /// A memtable that recovery filled; newer than those added before.
+    pub(crate) fn add_sealed(&self, memtable: Arc<Memtable>) {
+        self.change_view(|view| view.sealed.insert(0, MemtableView::new(memtable)));
+    }
+
     /// Readers see `tree`; the memtables in `flushed` are in it now.
     pub(crate) fn install(&self, tree: Arc<TreeView>, flushed: &[Arc<Memtable>]) {
         self.change_view(|view| {

@@ -1,3 +1,48 @@
-//! Under construction.
+//! Shingle: an embedded, ordered key-value store for write-heavy data on SSDs, hard disks and shingled
+//! disks.
+//!
+//! [`Options`] opens a [`Db`]; a [`Db`] and its [`Keyspace`]s read and write; [`Snapshot`]s, [`Iter`]s
+//! and [`WriteBatch`]es are owned and `Send`. Every byte that the store writes has a cause in the
+//! ledger, see [`Db::stats`].
+//!
+//! ```
+//! # fn main() -> shingle::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! let db = shingle::Options::new().open(dir.path())?;
+//! db.put("apple", "red")?;
+//! assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+//! db.close()?;
+//! # Ok(())
+//! # }
+//! ```
 
+mod admission;
+mod api;
+mod engine;
+mod histogram;
+mod json;
+mod keyspace;
 pub mod memtable;
+mod merge_operator;
+pub mod options;
+mod read;
+mod reduce;
+mod resources;
+pub mod runtime;
+mod settings;
+mod snapshot_list;
+mod stats;
+
+pub use admission::{StallReason, Wait};
+pub use api::{
+    Cursor, Db, Iter, Keyspace, Pins, ReadOptions, SalvageReport, Snapshot, WriteBatch,
+    WriteOptions, check_closed, salvage,
+};
+pub use base::{Cause, Error, ErrorKind, Ledger, LedgerSnapshot, Result};
+pub use histogram::Latency;
+pub use keyspace::KeyspaceOptions;
+pub use merge_operator::MergeOperator;
+pub use options::{Durability, Expert, Options, Preset};
+pub use resources::Resources;
+pub use stats::{CheckReport, FileInfo, LevelStats, Progress, Stats};
+pub use table::{Bytes, Compression, PrefixRule};

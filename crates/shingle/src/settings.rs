@@ -3,7 +3,7 @@
 use crate::keyspace::KeyspaceState;
 use crate::merge_operator::{MergeOperator, built_in};
 use crate::options::{Durability, Options, Preset};
-use crate::write::admission::AdmissionLimits;
+use crate::admission::AdmissionLimits;
 use base::{Error, Result};
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};

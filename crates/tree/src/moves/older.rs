@@ -23,6 +23,11 @@ pub struct OlderData {
 }
 
 impl OlderData {
+    /// Older versions may be anywhere: for a flush, which no tombstone may leave.
+    pub fn everywhere() -> OlderData {
+        OlderData { ranges: vec![KeyRange::all()], at: 0 }
+    }
+
     /// For a merge of `inputs` into `to_level`, in the version that it starts from.
     pub fn new(version: &Version, inputs: &[Input], to_level: u8) -> OlderData {
         let mut taken: Vec<&Slice> = Vec::new();

@@ -13,6 +13,13 @@ use std::collections::{BTreeMap, HashSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkId(u64);
 
+impl WorkId {
+    /// The number, unique among the moves of a keyspace since it was opened.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Work {
     inputs: Vec<Input>,

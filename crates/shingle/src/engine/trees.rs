@@ -11,14 +11,16 @@ use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::view::{TreeView, Runs};
-use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result};
+use crate::engine::scheduler::NOTHING_OBSERVED;
+use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileHint, FileName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::log::{LogHeader, LogKind, LogWriter};
-use table::manifest::{encode_edit, encode_root};
-use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, KeyspaceRecord};
-use tree::policy::Busy;
+use table::manifest::{Root, encode_edit, encode_root};
+use tree::edit::{DatabaseEdit, KeyspaceEdit, KeyspaceRecord};
+use tree::invariant::Shape;
+use tree::policy::{Busy, Limits, View};
 use tree::{Graveyard, RunTable, Version};
 
 /// A manifest is rewritten when it has grown to this many times its first record...
@@ -65,6 +67,19 @@ impl TreeState {
         view: Arc<TreeView>,
     ) -> TreeState {
         TreeState { keyspace, version, runs, busy: Busy::default(), view }
+    }
+}
+
+impl TreeState {
+    /// What the policy sees.
+    pub(crate) fn picker_view<'a>(&'a self, limits: &'a Limits, oldest: SequenceNumber) -> View<'a> {
+        View {
+            version: &self.version,
+            busy: &self.busy,
+            limits,
+            observed: &NOTHING_OBSERVED,
+            oldest_snapshot: oldest,
+        }
     }
 }
 
@@ -115,9 +130,8 @@ impl Engine {
         for part in &edit.keyspaces {
             let tree = trees.tree(part.keyspace)?;
             let version = tree.version.apply(&part.changes, &mut tree.runs)?;
-            let touched = touched_levels(&part.changes);
-            let shape = tree.keyspace.policy.shape(&tree.keyspace.limits);
-            tree::invariant::check_levels(&version, &shape, &touched)
+            // A tree that another scheme left may have any shape.
+            tree::invariant::check_edit(&version, &part.changes, &Shape::ANY)
                 .map_err(|violation| self.poison(violation.into()))?;
             next.push((part.keyspace, Arc::new(version)));
         }
@@ -172,7 +186,11 @@ impl Engine {
     pub(crate) fn write_manifest(&self, trees: &mut Trees, last_sequence: u64) -> Result<()> {
         let file = self.new_file();
         let manifest = self.write_manifest_file(trees, file, last_sequence)?;
-        let root = encode_root(self.database, file, manifest.writer.bytes());
+        let root = encode_root(&Root {
+            database: self.database,
+            manifest: file,
+            manifest_bytes_min: manifest.writer.bytes(),
+        });
         self.store.set_root(&root).map_err(|error| self.poison(error))?;
         trees.manifest = Some(manifest);
         Ok(())
@@ -188,8 +206,13 @@ impl Engine {
         let mut bytes = Vec::new();
         encode_edit(&edit, &mut bytes);
         let append = self.store.create(FileName::manifest(file), &FileHint::default())?;
-        let header =
-            LogHeader { database: self.database, file, kind: LogKind::Manifest, previous: None };
+        let header = LogHeader {
+            database: self.database,
+            file,
+            kind: LogKind::Manifest,
+            salt: self.runtime.random_u64(),
+            previous: None,
+        };
         let mut writer = LogWriter::create(append, header, Cause::Manifest)?;
         writer.append(&[&bytes])?;
         writer.sync()?;
@@ -213,7 +236,8 @@ impl Engine {
     pub(crate) fn update_pressure(&self, trees: &Trees) {
         let (mut level0_runs, mut debt_bytes) = (0, 0);
         for tree in trees.keyspaces.values() {
-            let debt = tree.keyspace.policy.debt(&tree.version, &tree.keyspace.limits);
+            let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
+            let debt = tree.keyspace.policy.debt(&view);
             level0_runs = level0_runs.max(debt.level0_runs);
             debt_bytes += debt.pending_bytes;
         }
@@ -229,9 +253,3 @@ impl Engine {
     }
 }
 
-fn touched_levels(changes: &[Change]) -> Vec<u8> {
-    let mut levels: Vec<u8> = changes.iter().filter_map(Change::level).collect();
-    levels.sort_unstable();
-    levels.dedup();
-    levels
-}

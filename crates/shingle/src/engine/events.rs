@@ -4,12 +4,12 @@
 //! Lines are kept in memory, the newest [`KEPT`] of them, and appended to the store's `LOG` note in
 //! batches. The log is never needed to open; a failure to write it is ignored.
 
+use base::env::Runtime;
 use base::{Error, FileId};
 use media::FileStore;
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Lines that stay in memory.
 const KEPT: usize = 1000;
@@ -19,6 +19,7 @@ const BATCH: usize = 64;
 /// Takes events.
 pub(crate) struct Events {
     store: Arc<dyn FileStore>,
+    runtime: Arc<dyn Runtime>,
     state: Mutex<State>,
 }
 
@@ -35,11 +36,9 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// An event called `name`, at the wall-clock time of now.
+    /// An event called `name`.
     pub(crate) fn new(name: &str) -> Event {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let micros = since.as_micros();
-        Event { line: format!("{{\"time_micros\": {micros}, \"event\": \"{name}\"") }
+        Event { line: format!(", \"event\": \"{name}\"") }
     }
 
     pub(crate) fn number(mut self, key: &str, value: u64) -> Event {
@@ -49,7 +48,7 @@ impl Event {
     }
 
     pub(crate) fn text(mut self, key: &str, value: &str) -> Event {
-        let _ = write!(self.line, ", \"{key}\": {}", crate::stats::json_string(value));
+        let _ = write!(self.line, ", \"{key}\": {}", crate::json::string(value));
         self
     }
 
@@ -61,8 +60,8 @@ impl Event {
 }
 
 impl Events {
-    pub(crate) fn new(store: Arc<dyn FileStore>) -> Events {
-        Events { store, state: Mutex::default() }
+    pub(crate) fn new(store: Arc<dyn FileStore>, runtime: Arc<dyn Runtime>) -> Events {
+        Events { store, runtime, state: Mutex::default() }
     }
 
     /// Writes nothing to the store: a read-only database leaves no trace.
@@ -72,7 +71,8 @@ impl Events {
 
     pub(crate) fn add(&self, event: Event) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = format!("EVENT_LOG_v1 {}}}", event.line);
+        let micros = self.runtime.wall_micros();
+        let line = format!("EVENT_LOG_v1 {{\"time_micros\": {micros}{}}}", event.line);
         if state.recent.len() == KEPT {
             state.recent.pop_front();
         }

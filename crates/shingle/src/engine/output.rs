@@ -4,7 +4,7 @@
 //! tombstones are cut at the same places and none is lost; every file made here is listed until the
 //! edit that refers to it is durable, so that a failure removes it.
 
-use super::reduce::Sink;
+use crate::reduce::Sink;
 use crate::engine::Engine;
 use base::key::user_key;
 use base::{Cause, FileId, Key, KeyRange, Result};

@@ -6,8 +6,8 @@ use super::rewrite::{Part, PartSpec, Progress};
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
-use crate::trees::{Flushed, Trees};
-use crate::write::commit::{CommitState, Sealed};
+use crate::engine::trees::{Flushed, Trees};
+use crate::engine::commit::{CommitState, Sealed};
 use base::{Cause, FileId, KeyRange, KeyspaceId, Result, SequenceNumber};
 use media::FileHint;
 use std::collections::BTreeMap;
@@ -55,6 +55,11 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<FlushJob> {
     }
     let begin_ns = engine.runtime.now_ns();
     Some(FlushJob { members, current: 0, begin_ns, busy_ns: 0 })
+}
+
+/// Some sealed memtable should be flushed now.
+pub(crate) fn is_due(engine: &Engine) -> bool {
+    due(engine, &engine.lock_commit()).is_some()
 }
 
 /// The keyspaces whose sealed memtables should be flushed now.
@@ -137,7 +142,9 @@ impl FlushJob {
         let all: Vec<Arc<Memtable>> = flushed.values().flatten().cloned().collect();
         let floor = engine.lock_commit().log_floor(&all);
         let old_floor = trees.log_floor;
-        edit.log_floor = floor.filter(|&floor| floor > old_floor);
+        // Without any log that is needed, every later one will have a larger number.
+        let floor = floor.unwrap_or(FileId(engine.next_numbers().0));
+        edit.log_floor = Some(floor).filter(|&floor| floor > old_floor);
         edit.last_sequence = Some(engine.snapshots.visible());
         engine.install(&mut trees, edit, &flushed)?;
         let new_floor = trees.log_floor;

@@ -5,7 +5,7 @@
 //! When the last part is done, the move's edit is made against the version of that moment.
 
 use super::output::{OutputRule, OutputWriter, Written};
-use super::reduce::{Counts, Reducer};
+use crate::reduce::{Counts, Reducer};
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;

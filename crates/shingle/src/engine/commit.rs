@@ -17,7 +17,7 @@ use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileName, SyncFile};
 use std::collections::HashMap;
 use std::sync::Arc;
-use table::batch::{BatchView, WriteBatch};
+use table::batch::WriteBatch;
 use table::log::{LogHeader, LogKind, LogWriter, PreviousLog};
 
 /// What the commit lock guards.
@@ -159,7 +159,7 @@ impl Engine {
     ) -> Result<SequenceNumber> {
         let log = state.log.as_ref().map(|log| log.file);
         let mut sequence = first;
-        for operation in BatchView::new(batch.bytes()).iter() {
+        for operation in batch.iter() {
             let operation = operation.map_err(|error| self.poison(error))?;
             let Some(active) = state.actives.get_mut(&operation.keyspace) else { continue };
             active
@@ -212,7 +212,7 @@ impl Engine {
             self.seal_one(state, id)?;
         }
         self.admission.update(|pressure| pressure.sealed_bytes = state.sealed_bytes());
-        if state.log.is_some() {
+        if state.log.is_some() && !self.is_closing() {
             self.begin_log(state)?;
         }
         self.runtime.wake();
@@ -245,7 +245,9 @@ impl Engine {
             Some(log) => Some(log.writer.as_previous(state.next_sequence - 1)),
             None => None,
         };
-        let header = LogHeader { database: self.database, file, kind: LogKind::Wal, previous };
+        let salt = self.runtime.random_u64();
+        let header =
+            LogHeader { database: self.database, file, kind: LogKind::Wal, salt, previous };
         let opened = self
             .store
             .create(FileName::wal(file), &FileHint::default())
@@ -281,7 +283,7 @@ fn check_keyspaces(state: &CommitState, batch: &WriteBatch) -> Result<bool> {
         return check(only);
     }
     let mut with_log = None;
-    for operation in BatchView::new(batch.bytes()).iter() {
+    for operation in batch.iter() {
         let this = check(operation?.keyspace)?;
         if *with_log.get_or_insert(this) != this {
             return Err(Error::invalid(

@@ -150,6 +150,52 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     false
 }
 
+/// One step of a flush, and of nothing else. `false`: none is due.
+pub(crate) fn step_flush(engine: &Arc<Engine>) -> Result<bool> {
+    plan_flush(engine);
+    let mut queue = engine.scheduler.lock();
+    let Some(index) = queue.jobs.iter().position(|job| matches!(job, Job::Flush(_))) else {
+        return Ok(false);
+    };
+    let mut job = queue.jobs.remove(index);
+    drop(queue);
+    let Job::Flush(flush) = &mut job else { return Ok(false) };
+    match flush.step(engine) {
+        Ok(Progress::More) => engine.scheduler.lock().jobs.push(job),
+        Ok(Progress::Done) => {}
+        Err(error) => {
+            if let Job::Flush(flush) = job {
+                flush.abandon(engine);
+            }
+            return Err(error);
+        }
+    }
+    Ok(true)
+}
+
+/// Gives up every move under way. Nobody else runs steps any more.
+pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
+    let jobs = std::mem::take(&mut engine.scheduler.lock().jobs);
+    for job in jobs {
+        match job {
+            Job::Part(part) => part.abandon(engine),
+            Job::Flush(_) => engine.scheduler.lock().jobs.push(job),
+        }
+    }
+}
+
+/// Nothing is under way, and nothing is due.
+pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
+    if !engine.scheduler.is_idle() {
+        return false;
+    }
+    let mut trees = engine.lock_trees();
+    pick(engine, &mut trees).is_none()
+        && !flush::is_due(engine)
+        && engine.scheduler.is_idle()
+        && trees.dead_files.is_empty()
+}
+
 fn plan_flush(engine: &Arc<Engine>) {
     if engine.scheduler.lock().paused {
         return;
@@ -179,7 +225,7 @@ fn plan_move(engine: &Arc<Engine>) -> Result<bool> {
     Ok(true)
 }
 
-fn pick(engine: &Engine, trees: &mut crate::trees::Trees) -> Option<(KeyspaceId, Plan)> {
+fn pick(engine: &Engine, trees: &mut crate::engine::trees::Trees) -> Option<(KeyspaceId, Plan)> {
     let oldest = engine.snapshots.oldest().map_or(engine.snapshots.visible(), |(s, _)| s);
     if let Some(found) = pick_manual(engine, trees, oldest) {
         return Some(found);
@@ -197,7 +243,7 @@ fn pick(engine: &Engine, trees: &mut crate::trees::Trees) -> Option<(KeyspaceId,
 
 fn pick_manual(
     engine: &Engine,
-    trees: &crate::trees::Trees,
+    trees: &crate::engine::trees::Trees,
     oldest: u64,
 ) -> Option<(KeyspaceId, Plan)> {
     let wanted = engine.scheduler.lock().manual.clone();

@@ -4,18 +4,33 @@
 //! Lock order: `trees` before `sync` before `commit` before a keyspace's view. Nobody who holds
 //! `commit` or a view does I/O on tables or the manifest.
 
-use crate::background::events::Events;
-use crate::background::scheduler::Scheduler;
-use crate::background::work_stats::WorkStats;
+mod clean;
+pub(crate) mod close;
+pub(crate) mod commit;
+pub(crate) mod events;
+mod flush;
+pub(crate) mod open;
+mod output;
+pub(crate) mod recover;
+mod relocate;
+mod rewrite;
+pub(crate) mod scheduler;
+pub(crate) mod sync;
+pub(crate) mod trees;
+pub(crate) mod work_stats;
+
+use crate::engine::events::Events;
+use crate::engine::scheduler::Scheduler;
+use crate::engine::work_stats::WorkStats;
 use crate::keyspace::KeyspaceState;
 use crate::read::view::Runs;
 use crate::settings::Settings;
 use crate::snapshot_list::SnapshotList;
 use crate::stats::Latencies;
-use crate::trees::Trees;
-use crate::write::admission::Admission;
-use crate::write::commit::CommitState;
-use crate::write::sync::SyncState;
+use crate::engine::trees::Trees;
+use crate::admission::Admission;
+use crate::engine::commit::CommitState;
+use crate::engine::sync::SyncState;
 use base::env::{Event, Runtime};
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId};
 use media::{FileStore, StoreLock};
@@ -85,7 +100,7 @@ impl Engine {
             scheduler: Scheduler::new(parts.settings.background_threads),
             latencies: Latencies::default(),
             work_stats: WorkStats::default(),
-            events: Events::new(parts.store.clone()),
+            events: Events::new(parts.store.clone(), parts.runtime.clone()),
             progress: Event::default(),
             opened_ns: parts.runtime.now_ns(),
             store: parts.store,

@@ -7,7 +7,7 @@ use super::output::{ChildTarget, OutputRule, Written, WrittenRun};
 use super::rewrite::{Part, PartSpec, Progress};
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
-use crate::trees::{Flushed, Trees};
+use crate::engine::trees::{Flushed, Trees};
 use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result};
 use media::{FileHint, FileName};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

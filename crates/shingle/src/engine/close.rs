@@ -1,0 +1,115 @@
+//! Closing, and the barriers that users can ask for.
+
+use crate::engine::scheduler;
+use crate::engine::Engine;
+use crate::memtable::Memtable;
+use base::{Error, KeyspaceId, Result};
+use std::sync::{Arc, PoisonError};
+
+/// A waiter looks again at least this often.
+const LOOK_NS: u64 = 200_000_000;
+
+impl Engine {
+    /// Waits until `is_done`. Without background threads, does their work meanwhile.
+    pub(crate) fn wait_for(self: &Arc<Self>, is_done: impl Fn() -> bool) -> Result<()> {
+        loop {
+            let seen = self.progress.count();
+            if is_done() {
+                return Ok(());
+            }
+            self.check_poisoned()?;
+            if self.settings.start_threads && !self.is_closing() {
+                let deadline_ns = self.runtime.now_ns() + LOOK_NS;
+                self.runtime.wake();
+                self.runtime.wait(&self.progress, seen, Some(deadline_ns));
+            } else if !scheduler::step(self) {
+                return match self.scheduler.last_error() {
+                    Some(error) => Err(error),
+                    None if is_done() => Ok(()),
+                    None => Err(self.closed()),
+                };
+            }
+            if let Some(error) = self.scheduler.last_error() {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Flushes everything written before the call.
+    pub(crate) fn flush_all(self: &Arc<Self>) -> Result<()> {
+        let waiting = self.seal_all()?;
+        self.wait_flushed(&waiting)
+    }
+
+    fn seal_all(&self) -> Result<Vec<Arc<Memtable>>> {
+        let mut state = self.lock_commit();
+        self.check_poisoned()?;
+        let ids: Vec<KeyspaceId> = state.actives().map(|active| active.keyspace.id).collect();
+        if state.actives().any(|active| !active.writer.memtable().is_empty()) {
+            self.seal(&mut state, &ids)?;
+        }
+        state.flush_requested = true;
+        Ok(state.sealed.iter().map(|sealed| sealed.memtable.clone()).collect())
+    }
+
+    fn wait_flushed(self: &Arc<Self>, waiting: &[Arc<Memtable>]) -> Result<()> {
+        self.wait_for(|| {
+            let state = self.lock_commit();
+            let waits = |m: &Arc<Memtable>| waiting.iter().any(|w| Arc::ptr_eq(w, m));
+            !state.sealed.iter().any(|sealed| waits(&sealed.memtable))
+        })
+    }
+
+    /// Flushes what recovery replayed, before the database is ready.
+    pub(crate) fn flush_replayed(self: &Arc<Self>) -> Result<()> {
+        self.lock_commit().flush_requested = true;
+        while !self.lock_commit().sealed.is_empty() {
+            self.check_poisoned()?;
+            if !scheduler::step_flush(self)? {
+                return Err(self.closed());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until no background work is due.
+    pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
+        self.wait_for(|| scheduler::is_idle(self))
+    }
+
+    /// Ends everything: what was acknowledged is durable afterwards.
+    pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
+        if !self.begin_closing() {
+            return Ok(());
+        }
+        self.admission.release();
+        self.scheduler.release();
+        self.runtime.stop();
+        let closed = if self.read_only { Ok(()) } else { self.settle() };
+        self.events.flush();
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.progress.signal();
+        closed
+    }
+
+    fn settle(self: &Arc<Self>) -> Result<()> {
+        self.check_poisoned()?;
+        scheduler::abandon_moves(self);
+        let position = self.lock_commit().position();
+        self.sync_log(position)?;
+        let waiting = self.seal_all()?;
+        // Everything will be in runs: no log is needed any more.
+        self.lock_commit().log = None;
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.flush_replayed()?;
+        while crate::engine::clean::step(self) {}
+        Ok(())
+    }
+
+    /// The reason why background work stands still, if it does.
+    pub(crate) fn background_error(&self) -> Option<Error> {
+        self.poisoned_by().cloned().or_else(|| self.scheduler.last_error())
+    }
+}

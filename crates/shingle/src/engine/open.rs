@@ -1,0 +1,239 @@
+//! Opening: from files to a running engine, in stages.
+//!
+//! 1. *Found*: the root says which manifest is the truth; its edits give the trees.
+//! 2. *Checked*: every invariant holds, and every file that is referred to is there.
+//! 3. *Replayed*: the logs give what was not flushed, as a prefix of the commit order.
+//! 4. *Ready*: what was replayed is in a synced run, a fresh manifest is the root, and only then the
+//!    leftovers of the last life go.
+//!
+//! Nothing on disk changes before stage 4, and a crash in stage 4 leads to the same state again.
+
+use crate::engine::{Engine, Numbers, Parts};
+use crate::keyspace::{Active, KeyspaceOptions, KeyspaceState};
+use crate::memtable::Memtable;
+use crate::options::Options;
+use crate::read::view::{MemtableView, ReadView, Runs};
+use crate::engine::recover::{Found, Replayed, find, replay};
+use crate::settings::Settings;
+use crate::engine::trees::{TreeState, Trees};
+use crate::engine::commit::{CommitState, Sealed};
+use base::env::Runtime;
+use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
+use media::{FileKind, FileName, FileStore};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use table::BlockCache;
+use tree::edit::KeyspaceRecord;
+use tree::{Graveyard, RunTable, Version};
+
+/// The name of the keyspace that every database has.
+pub(crate) const DEFAULT_KEYSPACE: &str = "default";
+
+/// Opens or creates the database in `store`.
+pub(crate) fn open(
+    options: &Options,
+    store: Arc<dyn FileStore>,
+    runtime: Arc<dyn Runtime>,
+) -> Result<Arc<Engine>> {
+    let settings = Settings::new(options)?;
+    let lock = if options.read_only { None } else { Some(store.lock()?) };
+    let found = match find(&*store)? {
+        Some(found) => found,
+        None if options.create && !options.read_only => new_database(&*store, &*runtime)?,
+        None => {
+            let message = format!("there is no database in {}", store.describe());
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+    };
+    let cache = match &options.resources {
+        Some(shared) => shared.cache.clone(),
+        None => BlockCache::new(settings.cache_bytes),
+    };
+    let engine = assemble(store, runtime, settings, cache, found, options.read_only)?;
+    *engine.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = lock;
+    if options.read_only {
+        engine.events.mute();
+    } else {
+        make_ready(&engine)?;
+    }
+    Ok(engine)
+}
+
+/// What a store without a database is taken for. Nothing is written yet.
+fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
+    let files = store.list()?;
+    // A manifest without a root is what a crash during creation leaves; data is not.
+    if let Some(file) = files.iter().find(|file| file.name.kind != FileKind::Manifest) {
+        let message = "there are data files but no root; restore CURRENT, or salvage the directory";
+        return Err(Error::new(ErrorKind::Corruption, message).in_file(file.name.to_string()));
+    }
+    let graveyard = Arc::new(Graveyard::default());
+    let default = KeyspaceRecord {
+        id: KeyspaceId(0),
+        name: DEFAULT_KEYSPACE.into(),
+        options: String::new(),
+    };
+    let mut found = Found::empty(DatabaseId(runtime.random_u64()), graveyard);
+    found.add_keyspace(default);
+    found.next_keyspace = 1;
+    found.next_file = files.iter().map(|file| file.name.id.0 + 1).max().unwrap_or(1);
+    found.is_new = true;
+    Ok(found)
+}
+
+/// Builds the engine over what was found, with the logs replayed into memtables.
+fn assemble(
+    store: Arc<dyn FileStore>,
+    runtime: Arc<dyn Runtime>,
+    settings: Settings,
+    cache: Arc<BlockCache>,
+    found: Found,
+    read_only: bool,
+) -> Result<Arc<Engine>> {
+    let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
+    let runs = Arc::new(Runs::new(store.clone(), cache.clone(), found.database));
+    let mut trees = Trees {
+        keyspaces: BTreeMap::new(),
+        manifest: None,
+        graveyard: found.graveyard.clone(),
+        log_floor: found.log_floor,
+        next_keyspace: found.next_keyspace,
+        dead_files: Vec::new(),
+    };
+    let mut commit = CommitState::new(replayed.last_sequence + 1);
+    commit.logs = replayed.logs.clone();
+    let mut states = BTreeMap::new();
+    for (id, keyspace) in found.keyspaces {
+        let (state, tree, active) = keyspace_parts(
+            keyspace.record,
+            keyspace.version,
+            keyspace.runs,
+            &settings,
+            &runs,
+        )?;
+        take_replayed(&mut commit, &state, &replayed)?;
+        states.insert(id, state);
+        trees.keyspaces.insert(id, tree);
+        commit.add_keyspace(active);
+    }
+    Ok(Arc::new(Engine::new(Parts {
+        store,
+        runtime,
+        settings,
+        database: found.database,
+        cache,
+        runs,
+        commit,
+        trees,
+        keyspaces: states,
+        numbers: Numbers {
+            next_file: AtomicU64::new(found.next_file),
+            next_run: AtomicU64::new(found.next_run),
+        },
+        read_only,
+        lock: None,
+    })))
+}
+
+/// The three things that a keyspace consists of.
+pub(crate) fn keyspace_parts(
+    record: KeyspaceRecord,
+    version: Version,
+    run_table: RunTable,
+    settings: &Settings,
+    runs: &Arc<Runs>,
+) -> Result<(Arc<KeyspaceState>, TreeState, Active)> {
+    let options = KeyspaceOptions::decode(&record.options)?;
+    let operator = settings.operator(options.merge_operator.as_deref())?;
+    let version = Arc::new(version);
+    let view = Engine::first_view(&version, runs);
+    let (memtable, writer) = Memtable::new(settings.memtable_bytes_max as usize)?;
+    let first = ReadView {
+        active: MemtableView::new(memtable),
+        sealed: Vec::new(),
+        tree: view.clone(),
+    };
+    let policy = (settings.scheme.make)().into();
+    let limits = settings.limits.clone();
+    let state = Arc::new(KeyspaceState::new(
+        record.id,
+        record.name,
+        options,
+        operator,
+        policy,
+        limits,
+        first,
+    ));
+    let tree = TreeState::new(state.clone(), version, run_table, view);
+    let active = Active { keyspace: state.clone(), writer, first_log: None };
+    Ok((state, tree, active))
+}
+
+/// Hands a keyspace its replayed memtables, as sealed ones.
+fn take_replayed(
+    commit: &mut CommitState,
+    state: &Arc<KeyspaceState>,
+    replayed: &Replayed,
+) -> Result<()> {
+    for memtable in replayed.memtables.get(&state.id).into_iter().flatten() {
+        state.add_sealed(memtable.clone());
+        commit.sealed.push(Sealed {
+            keyspace: state.clone(),
+            memtable: memtable.clone(),
+            first_log: replayed.logs.first().copied(),
+            bytes: memtable.bytes(),
+            is_flushing: false,
+        });
+    }
+    Ok(())
+}
+
+/// Stage 4.
+fn make_ready(engine: &Arc<Engine>) -> Result<()> {
+    let has_sealed = !engine.lock_commit().sealed.is_empty();
+    let mut trees = engine.lock_trees();
+    if !has_sealed {
+        // Nothing in the old logs is needed.
+        trees.log_floor = FileId(engine.next_numbers().0);
+    }
+    engine.write_manifest(&mut trees, engine.snapshots.visible())?;
+    drop(trees);
+    if has_sealed {
+        engine.flush_replayed()?;
+    }
+    let mut trees = engine.lock_trees();
+    remove_leftovers(engine, &mut trees)?;
+    engine.update_pressure(&trees);
+    Ok(())
+}
+
+/// Removes files of ours that nothing refers to.
+fn remove_leftovers(engine: &Engine, trees: &mut Trees) -> Result<()> {
+    let live: BTreeSet<FileId> = trees
+        .keyspaces
+        .values()
+        .flat_map(|tree| tree.version.files())
+        .map(|usage| usage.file.id)
+        .collect();
+    let manifest = trees.manifest.as_ref().map(|manifest| manifest.file);
+    let floor = trees.log_floor;
+    let is_dead = |name: FileName| match name.kind {
+        FileKind::Table => !live.contains(&name.id),
+        FileKind::Wal => name.id < floor,
+        FileKind::Manifest => Some(name.id) != manifest,
+        FileKind::Value => false,
+    };
+    trees.dead_files.clear();
+    let dead: Vec<FileName> =
+        engine.store.list()?.iter().map(|file| file.name).filter(|&name| is_dead(name)).collect();
+    for name in dead {
+        match engine.store.remove(name) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => engine.events.error("file_deletion_failed", &error),
+        }
+    }
+    engine.lock_commit().logs.retain(|&log| log >= floor);
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! Reading back what an earlier life left: the manifest and the logs. Changes nothing on disk.
+//!
+//! Invariants: the recovered state is a prefix of the commit order that holds everything synced;
+//! a batch is there whole or not at all; damage in what was durable is an error that names the place,
+//! a torn tail is cut in silence.
+
+use crate::memtable::{Memtable, Writer};
+use base::key::{SequenceNumber, TRAILER_BYTES};
+use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
+use media::{FileKind, FileName, FileStore};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use table::batch::BatchView;
+use table::log::{
+    ChainVerdict, LogIdentity, LogKind, LogReader, PreviousLog, check_chain, durable_bytes,
+};
+use table::manifest::{decode_edit, decode_root};
+use tree::edit::{DatabaseEdit, KeyspaceRecord};
+use tree::invariant::Shape;
+use tree::{Graveyard, RunTable, Version};
+
+/// What the manifest says.
+pub(crate) struct Found {
+    pub database: DatabaseId,
+    pub keyspaces: BTreeMap<KeyspaceId, FoundKeyspace>,
+    pub graveyard: Arc<Graveyard>,
+    pub next_file: u64,
+    pub next_run: u64,
+    pub next_keyspace: u32,
+    pub last_sequence: SequenceNumber,
+    pub log_floor: FileId,
+    pub is_new: bool,
+}
+
+/// A keyspace as the manifest has it.
+pub(crate) struct FoundKeyspace {
+    pub record: KeyspaceRecord,
+    pub version: Version,
+    pub runs: RunTable,
+}
+
+impl Found {
+    pub(crate) fn empty(database: DatabaseId, graveyard: Arc<Graveyard>) -> Found {
+        Found {
+            database,
+            keyspaces: BTreeMap::new(),
+            graveyard,
+            next_file: 1,
+            next_run: 1,
+            next_keyspace: 0,
+            last_sequence: 0,
+            log_floor: FileId(0),
+            is_new: false,
+        }
+    }
+
+    pub(crate) fn add_keyspace(&mut self, record: KeyspaceRecord) {
+        let runs = RunTable::new(self.graveyard.clone());
+        let version = Version::empty(tree::version::LEVELS_MAX);
+        self.next_keyspace = self.next_keyspace.max(record.id.0 + 1);
+        self.keyspaces.insert(record.id, FoundKeyspace { record, version, runs });
+    }
+
+    fn apply(&mut self, edit: DatabaseEdit) -> Result<()> {
+        for id in &edit.dropped {
+            self.keyspaces.remove(id);
+        }
+        for record in edit.created {
+            self.add_keyspace(record);
+        }
+        for part in &edit.keyspaces {
+            let keyspace = self.keyspaces.get_mut(&part.keyspace).ok_or_else(|| {
+                let message = format!("an edit changes keyspace {}, which is none", part.keyspace);
+                Error::new(ErrorKind::Corruption, message)
+            })?;
+            keyspace.version = keyspace.version.apply(&part.changes, &mut keyspace.runs)?;
+        }
+        self.next_file = self.next_file.max(edit.next_file.unwrap_or(0));
+        self.next_run = self.next_run.max(edit.next_run.unwrap_or(0));
+        self.next_keyspace = self.next_keyspace.max(edit.next_keyspace.unwrap_or(0));
+        self.last_sequence = self.last_sequence.max(edit.last_sequence.unwrap_or(0));
+        self.log_floor = self.log_floor.max(edit.log_floor.unwrap_or(FileId(0)));
+        Ok(())
+    }
+}
+
+/// Stages 1 and 2: the trees, checked. `None`: there is no database.
+pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
+    let Some(bytes) = store.root()? else { return Ok(None) };
+    let root = decode_root(&bytes).map_err(|error| error.in_file("CURRENT"))?;
+    let name = FileName::manifest(root.manifest);
+    let file = store.open(name, false).map_err(|error| missing(error, name))?;
+    let identity =
+        LogIdentity { database: root.database, file: root.manifest, kind: LogKind::Manifest };
+    let mut reader =
+        LogReader::open(&*file, identity, root.manifest_bytes_min, Cause::Recovery)?;
+    let mut found = Found::empty(root.database, Arc::new(Graveyard::default()));
+    while let Some(record) = reader.next()? {
+        let edit = decode_edit(record.payload, name, record.offset)?;
+        let offset = record.offset;
+        found.apply(edit).map_err(|error| error.in_file(name.to_string()).at(offset))?;
+    }
+    check(store, &mut found)?;
+    // Files that died while the edits were replayed are leftovers, found by listing.
+    found.graveyard.drain();
+    Ok(Some(found))
+}
+
+/// The root or the manifest names a file that is not there: that is damage, not absence.
+fn missing(error: Error, name: FileName) -> Error {
+    if error.kind() != ErrorKind::NotFound {
+        return error;
+    }
+    Error::new(ErrorKind::Corruption, "a file that the database needs is missing")
+        .in_file(name.to_string())
+}
+
+fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
+    let files = store.list()?;
+    let largest = files.iter().map(|file| file.name.id.0 + 1).max().unwrap_or(0);
+    found.next_file = found.next_file.max(largest);
+    let bytes: BTreeMap<FileId, u64> = files
+        .iter()
+        .filter(|file| file.name.kind == FileKind::Table)
+        .map(|file| (file.name.id, file.bytes))
+        .collect();
+    for keyspace in found.keyspaces.values() {
+        tree::invariant::check(&keyspace.version, &Shape::ANY)?;
+        for usage in keyspace.version.files() {
+            let name = FileName::table(usage.file.id).to_string();
+            match bytes.get(&usage.file.id) {
+                None => {
+                    let message = "a table that the manifest refers to is missing";
+                    return Err(Error::new(ErrorKind::Corruption, message).in_file(name));
+                }
+                Some(&bytes) if bytes < usage.total_bytes => {
+                    let message = format!(
+                        "the table has {bytes} bytes; the manifest vouches for {}",
+                        usage.total_bytes
+                    );
+                    return Err(Error::corruption(name, bytes, message));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the logs gave.
+#[derive(Default)]
+pub(crate) struct Replayed {
+    /// Oldest first.
+    pub memtables: BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>,
+    /// Every log that was found, in order; those behind a lost tail too.
+    pub logs: Vec<FileId>,
+    pub last_sequence: SequenceNumber,
+}
+
+/// Stage 3: replays the logs from the floor on, until the history ends.
+pub(crate) fn replay(
+    store: &dyn FileStore,
+    found: &Found,
+    memtable_bytes_max: u64,
+) -> Result<Replayed> {
+    let mut logs: Vec<FileId> = store
+        .list()?
+        .iter()
+        .filter(|file| file.name.kind == FileKind::Wal && file.name.id >= found.log_floor)
+        .map(|file| file.name.id)
+        .collect();
+    logs.sort_unstable();
+    let mut replay = Replay {
+        store,
+        found,
+        memtable_bytes_max,
+        writers: BTreeMap::new(),
+        replayed: Replayed::default(),
+    };
+    replay.replayed.last_sequence = found.last_sequence;
+    for keyspace in found.keyspaces.values() {
+        let flushed = keyspace.version.flushed_sequence;
+        replay.replayed.last_sequence = replay.replayed.last_sequence.max(flushed);
+    }
+    let mut previous: Option<PreviousLog> = None;
+    for &log in &logs {
+        match replay.log(log, previous)? {
+            Some(next) => previous = Some(next),
+            None => break,
+        }
+    }
+    let mut replayed = replay.replayed;
+    replayed.logs = logs;
+    for (id, writer) in replay.writers {
+        replayed.memtables.entry(id).or_default().push(writer.memtable().clone());
+    }
+    Ok(replayed)
+}
+
+struct Replay<'a> {
+    store: &'a dyn FileStore,
+    found: &'a Found,
+    memtable_bytes_max: u64,
+    writers: BTreeMap<KeyspaceId, Writer>,
+    replayed: Replayed,
+}
+
+impl Replay<'_> {
+    /// Replays one log. `None`: the history ended before or in it.
+    fn log(&mut self, log: FileId, previous: Option<PreviousLog>) -> Result<Option<PreviousLog>> {
+        let name = FileName::wal(log);
+        let file = self.store.open(name, false)?;
+        let identity =
+            LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal };
+        let mut reader = LogReader::open(&*file, identity, 0, Cause::Recovery)?;
+        let Some(&header) = reader.header() else { return Ok(None) };
+        let proven_bytes = || durable_bytes(&*file, identity, Cause::Recovery);
+        let verdict = match previous {
+            Some(previous) => check_chain(&previous, &header, proven_bytes()?),
+            None => match header.previous {
+                // The log before should still be there: its name was lost, or the file.
+                Some(before) if before.file >= self.found.log_floor => match proven_bytes()? {
+                    0 => ChainVerdict::LostTail { bytes_missing: before.bytes },
+                    _ => ChainVerdict::Damage(format!("log {} before it is missing", before.file)),
+                },
+                _ => ChainVerdict::Matches,
+            },
+        };
+        match verdict {
+            ChainVerdict::Matches => {}
+            ChainVerdict::LostTail { .. } => return Ok(None),
+            ChainVerdict::Damage(what) => return Err(Error::corruption(name.to_string(), 0, what)),
+        }
+        while let Some(record) = reader.next()? {
+            let offset = record.offset;
+            self.record(record.payload)
+                .map_err(|error| error.in_file(name.to_string()).at(offset))?;
+        }
+        Ok(Some(reader.as_previous(log, self.replayed.last_sequence)))
+    }
+
+    fn record(&mut self, payload: &[u8]) -> Result<()> {
+        if payload.is_empty() {
+            return Ok(());
+        }
+        let Some((first, batch)) = payload.split_first_chunk::<TRAILER_BYTES>() else {
+            return Err(Error::new(ErrorKind::Corruption, "a log record without sequence number"));
+        };
+        let mut sequence = u64::from_le_bytes(*first);
+        for operation in BatchView::parse(batch)?.iter() {
+            let operation = operation?;
+            // Keyspaces that were dropped later, and what is in runs already, are skipped.
+            if let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace)
+                && sequence > keyspace.version.flushed_sequence
+            {
+                let writer = self.writer(operation.keyspace)?;
+                writer.insert(operation.key, sequence, operation.kind, operation.value)?;
+            }
+            self.replayed.last_sequence = self.replayed.last_sequence.max(sequence);
+            sequence += 1;
+        }
+        Ok(())
+    }
+
+    /// The memtable that takes the next entry of a keyspace.
+    fn writer(&mut self, id: KeyspaceId) -> Result<&mut Writer> {
+        let is_full = |writer: &Writer| writer.memtable().bytes() >= self.memtable_bytes_max;
+        if self.writers.get(&id).is_some_and(is_full)
+            && let Some(full) = self.writers.remove(&id)
+        {
+            let memtable = full.memtable().clone();
+            self.replayed.memtables.entry(id).or_default().push(memtable);
+        }
+        match self.writers.entry(id) {
+            std::collections::btree_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                let (_, writer) = Memtable::new(self.memtable_bytes_max as usize)?;
+                Ok(entry.insert(writer))
+            }
+        }
+    }
+}

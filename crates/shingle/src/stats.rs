@@ -1,0 +1,342 @@
+//! Statistics: what the database did and how it stands, as a table, as JSON and as properties.
+
+use crate::admission::StallReason;
+use crate::histogram::{Histogram, Latency};
+use crate::json;
+use base::cause::Cause;
+use base::{LedgerSnapshot, Result};
+use std::fmt;
+
+/// Histograms that are always on.
+#[derive(Default)]
+pub(crate) struct Latencies {
+    pub wal_sync: Histogram,
+    pub flush: Histogram,
+    pub compaction: Histogram,
+}
+
+/// One level of a keyspace, or the sum over keyspaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LevelStats {
+    /// The level.
+    pub level: u8,
+    /// Files that have live runs in it.
+    pub files: u64,
+    /// Nodes.
+    pub nodes: u64,
+    /// Slices.
+    pub runs: u64,
+    /// Live bytes.
+    pub bytes: u64,
+    /// How urgent it is to compact it; 1.0 is at the limit.
+    pub score: f64,
+    /// Bytes read from levels above, for moves into this one.
+    pub read_bytes_upper: u64,
+    /// Bytes read from this level, for moves into it.
+    pub read_bytes_lower: u64,
+    /// Bytes written into this level.
+    pub write_bytes: u64,
+    /// Bytes that came by an edit alone.
+    pub moved_bytes: u64,
+    /// Moves into this level.
+    pub count: u64,
+    /// Time spent on them, in seconds.
+    pub seconds: f64,
+    /// Entries read by them.
+    pub keys_in: u64,
+    /// Entries that they found unneeded.
+    pub keys_dropped: u64,
+    /// Bytes that their plans expected to write.
+    pub predicted_write_bytes: u64,
+}
+
+impl LevelStats {
+    /// Bytes written into the level per byte that came from above.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let source = if self.level == 0 { self.write_bytes } else { self.read_bytes_upper };
+        (source > 0).then(|| self.write_bytes as f64 / source as f64)
+    }
+}
+
+/// The database at one moment.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// Every byte with its cause.
+    pub ledger: LedgerSnapshot,
+    /// Level 0 first.
+    pub levels: Vec<LevelStats>,
+    /// Reason, how often, and how long in nanoseconds writes waited.
+    pub stalls: Vec<(StallReason, u64, u64)>,
+    /// Syncs of the log.
+    pub wal_sync: Latency,
+    /// Flushes, from begin to end.
+    pub flush: Latency,
+    /// Moves with a rewrite, from begin to end.
+    pub compaction: Latency,
+    /// Bytes of all files on the medium.
+    pub space_bytes: u64,
+    /// Bytes of live slices.
+    pub live_bytes: u64,
+    /// Bytes in memtables.
+    pub memtable_bytes: u64,
+    /// Bytes in the block cache.
+    pub cache_bytes: u64,
+    /// Memory of open runs outside the cache.
+    pub open_runs_bytes: u64,
+    /// Cache hits and misses: data, index, filter.
+    pub cache_counters: Vec<(&'static str, u64, u64)>,
+    /// Bytes that compaction has yet to move.
+    pub pending_bytes: u64,
+    /// Live snapshots.
+    pub snapshots: u64,
+    /// The newest sequence number.
+    pub sequence: u64,
+    /// Seconds since the database was opened.
+    pub uptime_seconds: f64,
+    /// The reason why background work stands still, if it does.
+    pub background_error: Option<String>,
+}
+
+impl Stats {
+    /// Space amplification: bytes on the medium per live byte.
+    pub fn space_amplification(&self) -> Option<f64> {
+        (self.live_bytes > 0).then(|| self.space_bytes as f64 / self.live_bytes as f64)
+    }
+
+    /// Nanoseconds that writes waited, over all reasons.
+    pub fn stall_ns(&self) -> u64 {
+        self.stalls.iter().map(|(_, _, ns)| ns).sum()
+    }
+
+    /// Everything as one JSON object.
+    pub fn to_json(&self) -> String {
+        let int = |n: u64| n.to_string();
+        let causes = Cause::all().filter_map(|cause| {
+            let t = self.ledger.cause(cause);
+            (t != Default::default()).then(|| {
+                json::object([
+                    ("cause", json::string(&cause.name())),
+                    ("write_bytes", int(t.write_bytes)),
+                    ("write_ops", int(t.write_ops)),
+                    ("read_bytes", int(t.read_bytes)),
+                    ("read_ops", int(t.read_ops)),
+                    ("sync_ops", int(t.sync_ops)),
+                ])
+            })
+        });
+        let stalls = self.stalls.iter().map(|(reason, count, ns)| {
+            json::object([
+                ("reason", json::string(reason.name())),
+                ("count", int(*count)),
+                ("ns", int(*ns)),
+            ])
+        });
+        let caches = self.cache_counters.iter().map(|(kind, hits, misses)| {
+            json::object([
+                ("kind", json::string(kind)),
+                ("hits", int(*hits)),
+                ("misses", int(*misses)),
+            ])
+        });
+        let latencies = [
+            ("wal_sync", self.wal_sync),
+            ("flush", self.flush),
+            ("compaction", self.compaction),
+        ];
+        let error = self.background_error.as_deref().map_or("null".into(), json::string);
+        json::object([
+            ("user_write_bytes", int(self.ledger.user_write_bytes)),
+            ("user_read_bytes", int(self.ledger.user_read_bytes)),
+            ("host_write_bytes", int(self.ledger.host().write_bytes)),
+            ("host_read_bytes", int(self.ledger.host().read_bytes)),
+            ("media_write_bytes", int(self.ledger.media_write_bytes)),
+            ("wa", json::number(self.ledger.write_amplification())),
+            ("wa_without_wal", json::number(self.ledger.write_amplification_without_wal())),
+            ("space_bytes", int(self.space_bytes)),
+            ("live_bytes", int(self.live_bytes)),
+            ("memtable_bytes", int(self.memtable_bytes)),
+            ("cache_bytes", int(self.cache_bytes)),
+            ("open_runs_bytes", int(self.open_runs_bytes)),
+            ("pending_bytes", int(self.pending_bytes)),
+            ("snapshots", int(self.snapshots)),
+            ("sequence", int(self.sequence)),
+            ("uptime_seconds", json::number(Some(self.uptime_seconds))),
+            ("causes", json::array(causes)),
+            ("levels", json::array(self.levels.iter().map(level_json))),
+            ("stalls", json::array(stalls)),
+            ("cache", json::array(caches)),
+            ("latency_ns", json::object(latencies.map(|(name, l)| (name, latency_json(l))))),
+            ("background_error", error),
+        ])
+    }
+}
+
+fn level_json(level: &LevelStats) -> String {
+    let int = |n: u64| n.to_string();
+    json::object([
+        ("level", int(level.level.into())),
+        ("files", int(level.files)),
+        ("nodes", int(level.nodes)),
+        ("runs", int(level.runs)),
+        ("bytes", int(level.bytes)),
+        ("score", json::number(Some(level.score))),
+        ("read_bytes_upper", int(level.read_bytes_upper)),
+        ("read_bytes_lower", int(level.read_bytes_lower)),
+        ("write_bytes", int(level.write_bytes)),
+        ("predicted_write_bytes", int(level.predicted_write_bytes)),
+        ("moved_bytes", int(level.moved_bytes)),
+        ("wa", json::number(level.write_amplification())),
+        ("count", int(level.count)),
+        ("seconds", json::number(Some(level.seconds))),
+        ("keys_in", int(level.keys_in)),
+        ("keys_dropped", int(level.keys_dropped)),
+    ])
+}
+
+fn latency_json(latency: Latency) -> String {
+    let int = |n: u64| n.to_string();
+    json::object([
+        ("count", int(latency.count)),
+        ("p50", int(latency.p50_ns)),
+        ("p99", int(latency.p99_ns)),
+        ("p999", int(latency.p999_ns)),
+        ("max", int(latency.max_ns)),
+    ])
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        compaction_table(f, &self.levels)?;
+        let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+        writeln!(f, "Uptime(secs): {:.1}", self.uptime_seconds)?;
+        writeln!(f, "Flush(GB): {:.3}", gb(self.ledger.cause(Cause::Flush).write_bytes))?;
+        let host = self.ledger.host();
+        writeln!(
+            f,
+            "User writes: {:.3} GB, host writes: {:.3} GB, host reads: {:.3} GB, W-Amp: {}",
+            gb(self.ledger.user_write_bytes),
+            gb(host.write_bytes),
+            gb(host.read_bytes),
+            ratio(self.ledger.write_amplification()),
+        )?;
+        for (reason, count, ns) in &self.stalls {
+            let seconds = *ns as f64 / 1e9;
+            writeln!(f, "Write Stall: {}: {count} times, {seconds:.3} seconds", reason.name())?;
+        }
+        match &self.background_error {
+            Some(error) => writeln!(f, "Background error: {error}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn ratio(value: Option<f64>) -> String {
+    value.map_or("-".into(), |value| format!("{value:.2}"))
+}
+
+/// The table that people know, with the columns in the order that they know.
+fn compaction_table(f: &mut fmt::Formatter<'_>, levels: &[LevelStats]) -> fmt::Result {
+    writeln!(
+        f,
+        "Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) Wnew(GB) Moved(GB) \
+         W-Amp Rd(MB/s) Wr(MB/s) Comp(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop"
+    )?;
+    writeln!(f, "{}", "-".repeat(150))?;
+    let mut sum = LevelStats::default();
+    for level in levels.iter().filter(|level| level.runs > 0 || level.count > 0) {
+        level_line(f, &format!("L{}", level.level), level)?;
+        sum.files += level.files;
+        sum.bytes += level.bytes;
+        sum.read_bytes_upper += level.read_bytes_upper;
+        sum.read_bytes_lower += level.read_bytes_lower;
+        sum.write_bytes += level.write_bytes;
+        sum.moved_bytes += level.moved_bytes;
+        sum.count += level.count;
+        sum.seconds += level.seconds;
+        sum.keys_in += level.keys_in;
+        sum.keys_dropped += level.keys_dropped;
+    }
+    level_line(f, "Sum", &sum)
+}
+
+fn level_line(f: &mut fmt::Formatter<'_>, name: &str, level: &LevelStats) -> fmt::Result {
+    let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let mb_per_second = |bytes: u64| bytes as f64 / f64::from(1 << 20) / level.seconds.max(1e-9);
+    let read = level.read_bytes_upper + level.read_bytes_lower;
+    let size_mb = level.bytes as f64 / f64::from(1 << 20);
+    writeln!(
+        f,
+        "{name:>5} {:>7}/0 {size_mb:>7.2} MB {:>5.1} {:>8.3} {:>7.3} {:>8.3} {:>9.3} {:>8.3} \
+         {:>9.3} {:>5} {:>8.1} {:>8.1} {:>9.2} {:>9} {:>8.3} {} {}",
+        level.files,
+        level.score,
+        gb(read),
+        gb(level.read_bytes_upper),
+        gb(level.read_bytes_lower),
+        gb(level.write_bytes),
+        gb(level.write_bytes.saturating_sub(level.read_bytes_lower)),
+        gb(level.moved_bytes),
+        ratio(level.write_amplification()),
+        mb_per_second(read),
+        mb_per_second(level.write_bytes),
+        level.seconds,
+        level.count,
+        level.seconds / (level.count.max(1) as f64),
+        level.keys_in,
+        level.keys_dropped,
+    )
+}
+
+/// A live table file.
+#[derive(Clone, Debug)]
+pub struct FileInfo {
+    /// Its name in the store.
+    pub name: String,
+    /// Bytes in it.
+    pub bytes: u64,
+    /// Bytes of live slices in it.
+    pub live_bytes: u64,
+    /// The deepest level that has a slice of it.
+    pub level: u8,
+    /// The keyspace.
+    pub keyspace: String,
+    /// The first key.
+    pub smallest: Vec<u8>,
+    /// The first key after the last; `None`: no bound.
+    pub largest: Option<Vec<u8>>,
+}
+
+/// What is being done, for progress bars.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes done.
+    pub done_bytes: u64,
+    /// Bytes in all.
+    pub total_bytes: u64,
+    /// The file or step.
+    pub what: String,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// Files that were read.
+    pub files: u64,
+    /// Bytes that were verified.
+    pub bytes: u64,
+    /// Entries that were read.
+    pub entries: u64,
+    /// What is wrong, in sentences; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+impl CheckReport {
+    /// Nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    pub(crate) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.problems.push(error.to_string())).ok()
+    }
+}
