@@ -31,7 +31,7 @@ pub enum Personality {
     PrefixPerFile,
     /// Each directory change and each sector of each write survives or not (5, 10).
     Subset,
-    /// Lengths survive; of the data some sectors are zeros, noise or another file's bytes (6).
+    /// Lengths survive; of the data some sectors are zeros, noise or bytes from elsewhere (6).
     LengthBeforeData,
     /// Data survives; of the directory changes some do (8, 9, 10).
     DirectoryLag,
