@@ -3,8 +3,8 @@
 //!
 //! The store keeps a counter: `put(n)` appends a record to a log, and every third record a new log
 //! begins; every fifth record
-//! a snapshot of all replaces the logs, and the root names it. After a crash, the recovered records must be
-//! 1, 2, ... n with no hole, and n at least what was acknowledged as synced.
+//! a snapshot of all replaces the logs, and the root names it. After a crash, the recovered records
+//! must be 1, 2, ... n with no hole, and n at least what was acknowledged as synced.
 
 use super::{MemStore, Personality};
 use crate::{AppendFile, FileHint, FileName, FileStore};
