@@ -1,9 +1,9 @@
 //! Any store, with failures that a test has planned.
 //!
 //! A [`FaultPlan`] belongs to one [`FaultyStore`]; there is nothing global. It counts every
-//! operation by kind, so that a sweep first runs without faults, asks [`FaultPlan::count`], and then
-//! fails the first, the second, ... operation, once or for good: failing every
-//! operation in turn finds more than failing at random.
+//! operation by kind, so that a sweep first runs without faults, asks [`FaultPlan::count`], and
+//! then fails the first, the second, ... operation, once or for good: failing every operation in
+//! turn finds more than failing at random.
 
 use crate::{
     AppendFile, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock,

@@ -1,9 +1,9 @@
 //! What power loss leaves: images of a memory store, drawn from the fault model in [`super`].
 //!
 //! Everything that is not durable is a list of *pieces*: changes of the directory, and writes of
-//! files. An image gives each piece a fate. A disk that only drops a suffix would miss most ordering
-//! bugs, so subsets, torn writes and stale blocks are drawn too; and every image is a store that can
-//! run and crash again.
+//! files. An image gives each piece a fate. A disk that only drops a suffix would miss most
+//! ordering bugs, so subsets, torn writes and stale blocks are drawn too; and every image is a
+//! store that can run and crash again.
 
 use super::MemStore;
 use super::content::Content;
@@ -31,7 +31,7 @@ pub enum Personality {
     PrefixPerFile,
     /// Each directory change and each sector of each write survives or not (5, 10).
     Subset,
-    /// Lengths survive; of the data some sectors are zeros, noise or another file's bytes (6).
+    /// Lengths survive; of the data some sectors are zeros, noise or bytes from elsewhere (6).
     LengthBeforeData,
     /// Data survives; of the directory changes some do (8, 9, 10).
     DirectoryLag,

@@ -12,8 +12,8 @@
 //! 5. Within a file, any subset of the writes since its last sync may survive, in units of sectors
 //!    of 512 bytes, so that a write may be torn; the length is that of the last surviving byte, and
 //!    what is missing before it is zeros.
-//! 6. A length may survive without its data: then the bytes are zeros, noise, or bytes of another
-//!    file that were written before.
+//! 6. A length may survive without its data: then the bytes are zeros, noise, or bytes that
+//!    were written elsewhere, in this file or another.
 //! 7. A synced byte in the same sector as an unsynced one is safe.
 //! 8. A created file whose name was not synced may be gone, its synced bytes with it.
 //! 9. A removed file whose removal was not synced may be back.

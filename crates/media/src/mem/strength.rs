@@ -3,8 +3,8 @@
 //!
 //! The store keeps a counter: `put(n)` appends a record to a log, and every third record a new log
 //! begins; every fifth record
-//! a snapshot of all replaces the logs, and the root names it. After a crash, the recovered records must be
-//! 1, 2, ... n with no hole, and n at least what was acknowledged as synced.
+//! a snapshot of all replaces the logs, and the root names it. After a crash, the recovered records
+//! must be 1, 2, ... n with no hole, and n at least what was acknowledged as synced.
 
 use super::{MemStore, Personality};
 use crate::{AppendFile, FileHint, FileName, FileStore};
@@ -41,12 +41,12 @@ fn wal(id: u64) -> FileName {
     FileName::wal(FileId(id))
 }
 
-/// Record `n` of log `id`: its number, and a checksum that covers the log's number and the record's
-/// place too. In one log no record stands twice, so that its number is its place.
-fn record(n: u32, id: u64, mistake: Mistake) -> [u8; RECORD_BYTES] {
+/// Record `n`: its number, and a checksum that covers the log's number and the offset too.
+fn record(n: u32, id: u64, offset: usize, mistake: Mistake) -> [u8; RECORD_BYTES] {
     let mut covered = n.to_le_bytes().to_vec();
     if mistake != Mistake::NoPlace {
         covered.extend(id.to_le_bytes());
+        covered.extend(offset.to_le_bytes());
     }
     let sum = if mistake == Mistake::NoChecksum { 0 } else { crc32c(&covered) };
     let mut bytes = [0; RECORD_BYTES];
@@ -78,7 +78,8 @@ impl Toy {
         } else if n.is_multiple_of(3) {
             self.next_log()?;
         }
-        self.log.append(&record(n, self.id, self.mistake), Cause::Wal)?;
+        let offset = self.log.len() as usize;
+        self.log.append(&record(n, self.id, offset, self.mistake), Cause::Wal)?;
         match self.mistake {
             Mistake::AcknowledgedWithoutSync => Ok(()),
             // Acknowledged late: only every second record is synced.
@@ -102,7 +103,9 @@ impl Toy {
         let oldest = u64::from_le_bytes(self.store.root()?.unwrap().try_into().unwrap());
         self.id += 1;
         self.log = self.store.create(wal(self.id), &HINT)?;
-        let all: Vec<u8> = (1..n).flat_map(|n| record(n, self.id, self.mistake)).collect();
+        let all: Vec<u8> = (1..n)
+            .flat_map(|n| record(n, self.id, (n as usize - 1) * RECORD_BYTES, self.mistake))
+            .collect();
         self.log.append(&all, Cause::Wal)?;
         if self.mistake != Mistake::RootBeforeSync {
             self.log.sync(Cause::Wal)?;
@@ -131,10 +134,14 @@ fn recover(store: &MemStore, mistake: Mistake) -> std::result::Result<u32, Strin
         };
         let mut bytes = vec![0; file.len().unwrap() as usize];
         file.read_at(0, &mut bytes, Cause::Recovery).unwrap();
-        for piece in bytes.chunks_exact(RECORD_BYTES) {
+        for (i, piece) in bytes.chunks_exact(RECORD_BYTES).enumerate() {
             let n = u32::from_le_bytes(piece[..4].try_into().unwrap());
-            if piece != record(n, id, mistake) {
+            if piece != record(n, id, i * RECORD_BYTES, mistake) {
                 break;
+            }
+            if i == 0 && n == 1 && id != oldest {
+                // A snapshot that the root was not switched to.
+                return Ok(last);
             }
             if n != last + 1 {
                 return Err(format!("record {n} follows {last}"));
@@ -207,7 +214,7 @@ fn some_mistakes_need_more_than_the_strictest_image() {
         toy.put(n).unwrap();
     }
     toy.next_log().unwrap();
-    toy.log.append(&record(3, 2, Mistake::Nothing), Cause::Wal).unwrap();
+    toy.log.append(&record(3, 2, 0, Mistake::Nothing), Cause::Wal).unwrap();
     let strict = store.crash_image(&mut base::random::Random::new(0), Personality::LoseUnsynced);
     assert!(recover(&strict, Mistake::Nothing).is_ok());
     let is_broken = |image: MemStore| recover(&image, Mistake::Nothing).is_err();

@@ -1,8 +1,9 @@
 //! One opener: an `flock` on the file LOCK, which holds the owner's process id for error messages.
 //!
-//! Where `flock` is emulated with record locks (some network file systems) it neither keeps a second
-//! opener of the same process out nor survives that opener's closing of the file. So a registry of
-//! the directories that this process has locked is asked first, before LOCK is even opened.
+//! Where `flock` is emulated with record locks (some network file systems) it neither keeps a
+//! second opener of the same process out nor survives that opener's closing of the file. So a
+//! registry of the directories that this process has locked is asked first, before LOCK is even
+//! opened.
 
 use super::calls;
 use crate::hold;

@@ -242,9 +242,10 @@ impl FileStore for OsStore {
 
     fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
         let target = Directory::open(target, self.ledger.clone())?;
-        // A file that is still being written goes on changing, which a shared one must not.
+        // A file that is still being written goes on changing, which a shared one must not; and a
+        // link changes the file that it shares, which a read-only store must not.
         let is_written = self.tails.find(name).is_some_and(|tail| tail.file_len().is_some());
-        if bytes.is_some() || is_written {
+        if bytes.is_some() || is_written || self.options.read_only {
             self.copy(name, &target, bytes)?;
         } else {
             match self.directory.link(&name.to_string(), &target) {

@@ -36,7 +36,8 @@ impl OsReadFile {
             .map_err(|errno| self.handle.error("read", errno).at(offset))
     }
 
-    /// Reads a range whose end may be in the writer's buffer; `None` if there is no buffer any more.
+    /// Reads a range whose end may be in the writer's buffer; `None` if there is no buffer any
+    /// more.
     fn read_tail(&self, offset: u64, into: &mut [u8], cause: Cause) -> Option<Result<()>> {
         self.tail.with(|buffer| {
             let wanted = into.len();

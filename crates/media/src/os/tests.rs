@@ -194,6 +194,11 @@ fn a_read_only_store_writes_nothing_and_keeps_writers_out() {
     assert_eq!(reader.root().unwrap().unwrap(), b"r");
     assert_eq!(reader.list().unwrap()[0].bytes, 3);
     assert_eq!(reader.ledger().snapshot().host().write_bytes, 0);
+    let target = tempfile::tempdir().unwrap();
+    reader.share(table(1), target.path(), None).unwrap();
+    assert_eq!(fs::read(target.path().join("000001.table")).unwrap(), b"abc");
+    let file = fs::metadata(dir.path().join("000001.table")).unwrap();
+    assert_eq!(std::os::unix::fs::MetadataExt::nlink(&file), 1);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), before);
     drop(locks);
     writable.lock().unwrap();
