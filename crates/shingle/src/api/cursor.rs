@@ -1,0 +1,299 @@
+//! Ordered reads: cursors that stand on a key, and iterators over pairs.
+
+use crate::engine::Engine;
+use crate::keyspace::KeyspaceState;
+use crate::read::cursor::{CursorOptions, InternalCursor};
+use crate::read::view::ReadView;
+use base::key::{KeyRange, SequenceNumber, successor};
+use base::{Error, Result};
+use std::ops::Bound;
+use std::sync::Arc;
+use table::Bytes;
+
+/// Bytes that a background scan reads ahead.
+const BACKGROUND_READAHEAD_BYTES: u32 = 256 << 10;
+
+/// What an ordered read reads, and how.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// Keys outside are not shown.
+    pub range: KeyRange,
+    /// Blocks that had to be read go into the cache.
+    pub fill_cache: bool,
+    /// Nobody waits for it: read ahead in large pieces, and leave the cache alone.
+    pub background: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions { range: KeyRange::all(), fill_cache: true, background: false }
+    }
+}
+
+impl ReadOptions {
+    /// The keys between two bounds.
+    pub fn range(start: Bound<&[u8]>, end: Bound<&[u8]>) -> ReadOptions {
+        let start = match start {
+            Bound::Unbounded => [].into(),
+            Bound::Included(key) => key.into(),
+            Bound::Excluded(key) => successor(key),
+        };
+        let end = match end {
+            Bound::Unbounded => None,
+            Bound::Included(key) => Some(successor(key)),
+            Bound::Excluded(key) => Some(key.into()),
+        };
+        ReadOptions { range: KeyRange { start, end }, ..ReadOptions::default() }
+    }
+
+    /// The keys that start with `prefix`.
+    pub fn prefix(prefix: &[u8]) -> ReadOptions {
+        ReadOptions { range: KeyRange::prefix(prefix), ..ReadOptions::default() }
+    }
+}
+
+/// Holds a snapshot for as long as a cursor lives.
+pub(crate) struct Held {
+    engine: Arc<Engine>,
+    sequence: SequenceNumber,
+}
+
+impl Held {
+    pub(crate) fn new(engine: Arc<Engine>, sequence: SequenceNumber) -> Held {
+        Held { engine, sequence }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.engine.snapshots.release(self.sequence);
+    }
+}
+
+enum State {
+    Ready(Box<InternalCursor>),
+    Failed(Error),
+}
+
+/// Stands on a key, and moves both ways. Owned and `Send`: it pins the memtables and files that it
+/// reads, and shows the state of the moment it was made.
+pub struct Cursor {
+    state: State,
+    range: KeyRange,
+    _held: Option<Arc<Held>>,
+    _engine: Arc<Engine>,
+    keyspace: Arc<KeyspaceState>,
+    view: Arc<ReadView>,
+    snapshot: SequenceNumber,
+    options: CursorOptions,
+}
+
+impl Cursor {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        keyspace: &Arc<KeyspaceState>,
+        view: Arc<ReadView>,
+        snapshot: SequenceNumber,
+        options: ReadOptions,
+        held: Option<Arc<Held>>,
+    ) -> Cursor {
+        let cursor_options = CursorOptions {
+            fill_cache: options.fill_cache && !options.background,
+            readahead_bytes: if options.background { BACKGROUND_READAHEAD_BYTES } else { 0 },
+        };
+        let mut cursor = Cursor {
+            state: State::Failed(Error::invalid("not begun")),
+            range: options.range,
+            _held: held,
+            _engine: engine,
+            keyspace: keyspace.clone(),
+            view,
+            snapshot,
+            options: cursor_options,
+        };
+        cursor.state = cursor.begin();
+        cursor
+    }
+
+    fn begin(&self) -> State {
+        let made = self.keyspace.check_open().and_then(|()| {
+            InternalCursor::new(
+                self.view.clone(),
+                self.snapshot,
+                self.keyspace.operator.clone(),
+                self.options,
+            )
+        });
+        match made {
+            Ok(mut cursor) => {
+                cursor.set_bounds(self.range.clone());
+                State::Ready(Box::new(cursor))
+            }
+            Err(error) => State::Failed(error),
+        }
+    }
+
+    /// Another cursor over the same moment, that stands nowhere.
+    fn twin(&self) -> Cursor {
+        Cursor {
+            state: self.begin(),
+            range: self.range.clone(),
+            _held: self._held.clone(),
+            _engine: self._engine.clone(),
+            keyspace: self.keyspace.clone(),
+            view: self.view.clone(),
+            snapshot: self.snapshot,
+            options: self.options,
+        }
+    }
+
+    fn inner(&mut self) -> Result<&mut InternalCursor> {
+        match &mut self.state {
+            State::Ready(cursor) => Ok(cursor),
+            State::Failed(error) => Err(error.clone()),
+        }
+    }
+
+    /// To the first key.
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        self.inner()?.seek_to_first()
+    }
+
+    /// To the last key.
+    pub fn seek_to_last(&mut self) -> Result<()> {
+        self.inner()?.seek_to_last()
+    }
+
+    /// To the first key at or after `key`.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.inner()?.seek(key.as_ref())
+    }
+
+    /// To the last key at or before `key`.
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.inner()?.seek_for_prev(key.as_ref())
+    }
+
+    /// To the next key. Does nothing when the cursor stands nowhere.
+    pub fn next(&mut self) -> Result<()> {
+        let cursor = self.inner()?;
+        if cursor.valid() { cursor.next() } else { Ok(()) }
+    }
+
+    /// To the key before. Does nothing when the cursor stands nowhere.
+    pub fn prev(&mut self) -> Result<()> {
+        let cursor = self.inner()?;
+        if cursor.valid() { cursor.prev() } else { Ok(()) }
+    }
+
+    /// The cursor stands on a key.
+    pub fn valid(&self) -> bool {
+        matches!(&self.state, State::Ready(cursor) if cursor.valid())
+    }
+
+    /// The key; empty when the cursor stands nowhere.
+    pub fn key(&self) -> &[u8] {
+        match &self.state {
+            State::Ready(cursor) if cursor.valid() => cursor.key(),
+            _ => &[],
+        }
+    }
+
+    /// The value; empty when the cursor stands nowhere.
+    pub fn value(&self) -> &[u8] {
+        match &self.state {
+            State::Ready(cursor) if cursor.valid() => cursor.value(),
+            _ => &[],
+        }
+    }
+
+    /// The value, to keep. Values in tables are not copied.
+    pub fn value_bytes(&self) -> Bytes {
+        match &self.state {
+            State::Ready(cursor) if cursor.valid() => cursor.value_bytes(),
+            _ => Bytes::from(Vec::new()),
+        }
+    }
+}
+
+/// Pairs in key order, from both ends. Owned and `Send`. After an error there is nothing more.
+pub struct Iter {
+    front: Cursor,
+    /// Made when the back is first asked for.
+    back: Option<Box<Cursor>>,
+    front_begun: bool,
+    done: bool,
+}
+
+type Pair = (Bytes, Bytes);
+
+impl Iter {
+    pub(crate) fn new(cursor: Cursor) -> Iter {
+        Iter { front: cursor, back: None, front_begun: false, done: false }
+    }
+
+    fn advance_front(&mut self) -> Result<Option<Pair>> {
+        if self.front_begun {
+            self.front.next()?;
+        } else {
+            self.front.seek_to_first()?;
+            self.front_begun = true;
+        }
+        let met = |back: &Cursor| back.valid() && self.front.key() >= back.key();
+        if !self.front.valid() || self.back.as_deref().is_some_and(met) {
+            return Ok(None);
+        }
+        Ok(Some(pair(&self.front)))
+    }
+
+    fn advance_back(&mut self) -> Result<Option<Pair>> {
+        let back = match &mut self.back {
+            Some(back) => {
+                back.prev()?;
+                back
+            }
+            None => {
+                let mut back = Box::new(self.front.twin());
+                back.seek_to_last()?;
+                self.back.insert(back)
+            }
+        };
+        let met = self.front_begun && self.front.valid() && back.key() <= self.front.key();
+        if !back.valid() || met {
+            return Ok(None);
+        }
+        Ok(Some(pair(back)))
+    }
+
+    fn give(&mut self, advanced: Result<Option<Pair>>) -> Option<Result<Pair>> {
+        let given = advanced.transpose();
+        self.done = !matches!(given, Some(Ok(_)));
+        given
+    }
+}
+
+fn pair(cursor: &Cursor) -> Pair {
+    (Bytes::from(cursor.key().to_vec()), cursor.value_bytes())
+}
+
+impl Iterator for Iter {
+    type Item = Result<Pair>;
+
+    fn next(&mut self) -> Option<Result<Pair>> {
+        if self.done {
+            return None;
+        }
+        let advanced = self.advance_front();
+        self.give(advanced)
+    }
+}
+
+impl DoubleEndedIterator for Iter {
+    fn next_back(&mut self) -> Option<Result<Pair>> {
+        if self.done {
+            return None;
+        }
+        let advanced = self.advance_back();
+        self.give(advanced)
+    }
+}

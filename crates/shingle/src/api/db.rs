@@ -1,0 +1,281 @@
+//! The handles of a database and of its keyspaces.
+
+use super::batch::WriteBatch;
+use super::cursor::{Cursor, Iter, ReadOptions};
+use super::snapshot::Snapshot;
+use crate::admission::Wait;
+use crate::engine::scheduler::EngineWorker;
+use crate::engine::{Engine, open};
+use crate::keyspace::KeyspaceState;
+use crate::options::{Durability, Options};
+use crate::read::get::get;
+use crate::runtime::Threads;
+use base::env::Runtime;
+use base::{KeyspaceId, Ledger, Result};
+use media::FileStore;
+use media::os::{OsOptions, OsStore};
+use std::cell::RefCell;
+use std::ops::{Bound, Deref};
+use std::path::Path;
+use std::sync::Arc;
+use table::Bytes;
+
+/// How a single write is done.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteOptions {
+    /// `None`: as the database was opened.
+    pub durability: Option<Durability>,
+    /// False: [`base::ErrorKind::WouldWait`] instead of waiting for background work.
+    pub wait: bool,
+}
+
+impl Default for WriteOptions {
+    fn default() -> WriteOptions {
+        WriteOptions { durability: None, wait: true }
+    }
+}
+
+/// Closes the engine when the last handle goes.
+pub(crate) struct Closer {
+    pub engine: Arc<Engine>,
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        // Whoever wants to see an error calls `Db::close`.
+        let _ = self.engine.close();
+    }
+}
+
+/// An open database. A cheap handle: clones are the same database. Reads and writes go to the
+/// keyspace `default`, see [`Keyspace`]. The database closes when [`Db::close`] is called or the last
+/// handle goes.
+#[derive(Clone)]
+pub struct Db {
+    default: Keyspace,
+}
+
+impl Deref for Db {
+    type Target = Keyspace;
+
+    fn deref(&self) -> &Keyspace {
+        &self.default
+    }
+}
+
+/// A keyspace of an open database: ordered keys of its own. A cheap handle.
+#[derive(Clone)]
+pub struct Keyspace {
+    pub(crate) state: Arc<KeyspaceState>,
+    pub(crate) closer: Arc<Closer>,
+}
+
+impl Options {
+    /// Opens the database in the directory `path`.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
+        let os = OsOptions {
+            create: self.create && !self.read_only,
+            read_only: self.read_only,
+            direct_background: self.expert.direct_io.unwrap_or(false),
+            ..OsOptions::default()
+        };
+        let store = OsStore::open(path.as_ref(), Arc::new(Ledger::default()), os)?;
+        self.open_store(Arc::new(store))
+    }
+
+    /// Opens the database in `store`.
+    pub fn open_store(self, store: Arc<dyn FileStore>) -> Result<Db> {
+        self.open_in(store, Arc::new(Threads::new()))
+    }
+
+    /// Opens the database in `store`, with time and threads from `runtime`.
+    pub fn open_in(self, store: Arc<dyn FileStore>, runtime: Arc<dyn Runtime>) -> Result<Db> {
+        let engine = open::open(&self, store, runtime)?;
+        if engine.settings.start_threads && !engine.read_only {
+            let worker = Arc::new(EngineWorker(Arc::downgrade(&engine)));
+            engine.runtime.start(worker, engine.settings.background_threads);
+            engine.runtime.wake();
+        }
+        let state = engine.keyspace_by_id(KeyspaceId(0))?;
+        Ok(Db { default: Keyspace { state, closer: Arc::new(Closer { engine }) } })
+    }
+}
+
+thread_local! {
+    /// Reused by single writes, so that they do not allocate.
+    static BATCH: RefCell<table::batch::WriteBatch> = RefCell::default();
+}
+
+impl Keyspace {
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.closer.engine
+    }
+
+    pub(crate) fn id(&self) -> KeyspaceId {
+        self.state.id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// Writes one operation.
+    fn write_one(
+        &self,
+        build: impl FnOnce(&mut table::batch::WriteBatch, KeyspaceId) -> Result<()>,
+    ) -> Result<()> {
+        BATCH.with_borrow_mut(|batch| {
+            batch.clear();
+            build(batch, self.state.id)?;
+            self.engine().write(batch, &WriteOptions::default())
+        })
+    }
+
+    /// `key` has `value` from here on.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.write_one(|batch, id| batch.put(id, key.as_ref(), value.as_ref()))
+    }
+
+    /// `key` is absent from here on.
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.write_one(|batch, id| batch.delete(id, key.as_ref()))
+    }
+
+    /// Hands `operand` to the keyspace's merge operator, when the key is read or compacted.
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        if self.state.operator.is_none() {
+            let message = format!("keyspace `{}` has no merge operator", self.name());
+            return Err(base::Error::invalid(message));
+        }
+        self.write_one(|batch, id| batch.merge(id, key.as_ref(), operand.as_ref()))
+    }
+
+    /// All keys from `start` to `end` (exclusive) are absent from here on. Files that lie wholly in
+    /// the range go at once, when no snapshot needs them.
+    pub fn delete_range(&self, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        self.write_one(|batch, id| batch.delete_range(id, start.as_ref(), end.as_ref()))?;
+        self.engine().drop_covered(&self.state, start.as_ref(), end.as_ref())
+    }
+
+    /// The value of `key`. Values in tables are not copied: [`Bytes`] keeps their block.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
+        self.state.check_open()?;
+        let view = self.state.view();
+        let snapshot = self.engine().snapshots.visible();
+        get(&view, key.as_ref(), snapshot, self.state.operator.as_ref())
+    }
+
+    /// The values of `keys`, all at one moment, in the order of the keys.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
+        self.state.check_open()?;
+        let view = self.state.view();
+        let snapshot = self.engine().snapshots.visible();
+        multi_get(&view, keys, snapshot, self.state.operator.as_ref())
+    }
+
+    /// Every key and value, in key order, at this moment.
+    pub fn iter(&self) -> Iter {
+        self.iter_with(ReadOptions::default())
+    }
+
+    /// The keys in a range.
+    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Iter {
+        self.iter_with(ReadOptions::range(start, end))
+    }
+
+    /// The keys that start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.iter_with(ReadOptions::prefix(prefix.as_ref()))
+    }
+
+    /// The keys that `options` choose.
+    pub fn iter_with(&self, options: ReadOptions) -> Iter {
+        Iter::new(self.cursor(options))
+    }
+
+    /// A cursor that stands nowhere.
+    pub fn cursor(&self, options: ReadOptions) -> Cursor {
+        let view = self.state.view();
+        let snapshot = self.engine().snapshots.visible();
+        Cursor::new(self.engine().clone(), &self.state, view, snapshot, options, None)
+    }
+
+    /// Holds the state of this moment, of all keyspaces; reads go to this one.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.engine().clone(), self.state.clone())
+    }
+}
+
+/// Looks up keys in key order, so that neighbours find their blocks warm.
+pub(crate) fn multi_get<K: AsRef<[u8]>>(
+    view: &Arc<crate::read::view::ReadView>,
+    keys: &[K],
+    snapshot: base::SequenceNumber,
+    operator: Option<&Arc<dyn crate::merge_operator::MergeOperator>>,
+) -> Result<Vec<Option<Bytes>>> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_unstable_by(|&a, &b| keys[a].as_ref().cmp(keys[b].as_ref()));
+    let mut values = vec![None; keys.len()];
+    for index in order {
+        values[index] = get(view, keys[index].as_ref(), snapshot, operator)?;
+    }
+    Ok(values)
+}
+
+impl Db {
+    /// Commits `batch`, whole.
+    pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.engine().write(&batch.inner, options)
+    }
+
+    /// Every write that returned before this call is safe from power loss when it returns.
+    pub fn sync(&self) -> Result<()> {
+        let engine = self.engine();
+        engine.check_writable()?;
+        let position = engine.lock_commit().position();
+        engine.sync_log(position)
+    }
+
+    /// Everything written before this call is in synced runs when it returns.
+    pub fn flush(&self) -> Result<()> {
+        self.engine().check_writable()?;
+        self.engine().flush_all()
+    }
+
+    /// Waits until no background work is due.
+    pub fn wait_idle(&self) -> Result<()> {
+        self.engine().wait_idle()
+    }
+
+    /// What a write of `bytes` would have to wait for now.
+    pub fn would_wait(&self, bytes: u64) -> Option<Wait> {
+        let engine = self.engine();
+        engine.admission.forecast(bytes, engine.runtime.now_ns())
+    }
+
+    /// Closes the database for all handles: what was acknowledged is safe from power loss when this
+    /// returns. Iterators and snapshots stay readable.
+    pub fn close(self) -> Result<()> {
+        self.engine().close()
+    }
+}
+
+impl Engine {
+    /// Admission, commit, and durability.
+    pub(crate) fn write(
+        self: &Arc<Self>,
+        batch: &table::batch::WriteBatch,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let bytes = batch.bytes().len() as u64;
+        self.admission.admit(bytes, options.wait, &*self.runtime, || self.check_writable())?;
+        let position = self.commit(batch)?;
+        let durability = options.durability.unwrap_or(self.settings.durability);
+        if durability == Durability::Synced {
+            self.sync_log(position)?;
+        }
+        self.runtime.turn();
+        Ok(())
+    }
+}

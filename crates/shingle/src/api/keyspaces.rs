@@ -1,0 +1,136 @@
+//! Keyspaces: creating, finding and dropping them.
+
+use super::db::{Db, Keyspace};
+use crate::engine::open::{DEFAULT_KEYSPACE, keyspace_parts};
+use crate::engine::trees::Flushed;
+use crate::engine::Engine;
+use crate::keyspace::{KeyspaceOptions, KeyspaceState};
+use base::key::KEY_BYTES_MAX;
+use base::{Error, ErrorKind, KeyRange, KeyspaceId, Result};
+use std::sync::Arc;
+use tree::edit::{DatabaseEdit, KeyspaceEdit, KeyspaceRecord};
+use tree::{RunTable, Version};
+
+impl Db {
+    /// Creates a keyspace. The properties in `options` are its own for ever.
+    pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        let state = self.engine().create_keyspace(name, options)?;
+        Ok(Keyspace { state, closer: self.closer.clone() })
+    }
+
+    /// The keyspace called `name`.
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        let all = self.engine().keyspaces();
+        let found = all.into_iter().find(|state| state.name == name);
+        let state = found.ok_or_else(|| {
+            let message = format!(
+                "no keyspace is called `{name}`; there are: {}",
+                self.keyspaces().join(", ")
+            );
+            Error::new(ErrorKind::NotFound, message)
+        })?;
+        Ok(Keyspace { state, closer: self.closer.clone() })
+    }
+
+    /// The names of all keyspaces, in the order of their creation.
+    pub fn keyspaces(&self) -> Vec<String> {
+        self.engine().keyspaces().iter().map(|state| state.name.clone()).collect()
+    }
+
+    /// Drops a keyspace with everything in it. Iterators and snapshots over it stay readable.
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        if name == DEFAULT_KEYSPACE {
+            return Err(Error::invalid("the keyspace `default` cannot be dropped"));
+        }
+        let keyspace = self.keyspace(name)?;
+        self.engine().drop_keyspace(&keyspace.state)
+    }
+}
+
+impl Engine {
+    pub(crate) fn keyspace_by_id(&self, id: KeyspaceId) -> Result<Arc<KeyspaceState>> {
+        let found = self.keyspaces().into_iter().find(|state| state.id == id);
+        found.ok_or_else(|| {
+            Error::new(ErrorKind::Corruption, format!("the manifest has no keyspace {id}"))
+        })
+    }
+
+    fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceState>> {
+        if name.is_empty() || name.len() > KEY_BYTES_MAX {
+            return Err(Error::invalid("a keyspace needs a name of 1 to 65535 bytes"));
+        }
+        self.check_writable()?;
+        self.settings.operator(options.merge_operator.as_deref())?;
+        let mut trees = self.lock_trees();
+        if self.keyspaces().iter().any(|state| state.name == name) {
+            let message = format!("a keyspace is called `{name}` already");
+            return Err(Error::new(ErrorKind::AlreadyExists, message));
+        }
+        let id = KeyspaceId(trees.next_keyspace);
+        let record = KeyspaceRecord { id, name: name.into(), options: options.encode() };
+        let runs = RunTable::new(trees.graveyard.clone());
+        let version = Version::empty(tree::version::LEVELS_MAX);
+        let (state, tree, active) =
+            keyspace_parts(record.clone(), version, runs, &self.settings, &self.runs)?;
+        let edit = DatabaseEdit {
+            created: vec![record],
+            next_keyspace: Some(id.0 + 1),
+            ..DatabaseEdit::default()
+        };
+        self.install(&mut trees, edit, &Flushed::new())?;
+        trees.next_keyspace = id.0 + 1;
+        trees.keyspaces.insert(id, tree);
+        self.lock_commit().add_keyspace(active);
+        self.change_keyspaces(|keyspaces| {
+            keyspaces.insert(id, state.clone());
+        });
+        Ok(state)
+    }
+
+    fn drop_keyspace(&self, state: &Arc<KeyspaceState>) -> Result<()> {
+        self.check_writable()?;
+        let mut trees = self.lock_trees();
+        let edit = DatabaseEdit { dropped: vec![state.id], ..DatabaseEdit::default() };
+        self.install(&mut trees, edit, &Flushed::new())?;
+        state.mark_dropped();
+        trees.keyspaces.remove(&state.id);
+        self.lock_commit().remove_keyspace(state.id);
+        self.change_keyspaces(|keyspaces| {
+            keyspaces.remove(&state.id);
+        });
+        state.empty_view(&self.runs);
+        self.collect_dead_files(&mut trees);
+        let sealed_bytes = self.lock_commit().sealed_bytes();
+        self.admission.update(|pressure| pressure.sealed_bytes = sealed_bytes);
+        self.runtime.wake();
+        Ok(())
+    }
+
+    /// Drops the slices that a range deletion hides entirely, by an edit alone. Skipped while a
+    /// snapshot may see them.
+    pub(crate) fn drop_covered(&self, state: &KeyspaceState, start: &[u8], end: &[u8]) -> Result<()> {
+        let range = KeyRange::new(start, Some(end.into()));
+        let mut trees = self.lock_trees();
+        let deletion = self.snapshots.visible();
+        if range.is_empty() || self.snapshots.oldest().is_some_and(|(oldest, _)| oldest < deletion) {
+            return Ok(());
+        }
+        let Ok(tree) = trees.tree(state.id) else { return Ok(()) };
+        let mut inputs = tree::moves::covered(&tree.version, &range, deletion);
+        inputs.retain(|input| {
+            let is_busy = |run: &base::RunId| tree.busy.level0_run(*run);
+            !tree.busy.node(input.level, input.node) && !input.runs.iter().any(is_busy)
+        });
+        if inputs.is_empty() {
+            return Ok(());
+        }
+        let changes = tree::moves::drop_slices(&tree.version, &inputs)?;
+        let edit = DatabaseEdit {
+            keyspaces: vec![KeyspaceEdit { keyspace: state.id, changes }],
+            ..DatabaseEdit::default()
+        };
+        self.install(&mut trees, edit, &Flushed::new())?;
+        self.runtime.wake();
+        Ok(())
+    }
+}

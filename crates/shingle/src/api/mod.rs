@@ -1,0 +1,18 @@
+//! The public interface: handles that are cheap to clone and `Send + Sync`, and owned values.
+//!
+//! Nothing here decides anything: calls are checked, timed and handed to the engine.
+
+mod batch;
+mod cursor;
+mod db;
+mod keyspaces;
+mod maintenance;
+mod property;
+mod report;
+mod snapshot;
+
+pub use batch::WriteBatch;
+pub use cursor::{Cursor, Iter, ReadOptions};
+pub use db::{Db, Keyspace, WriteOptions};
+pub use maintenance::{SalvageReport, check_closed, salvage};
+pub use snapshot::{Pins, Snapshot};

@@ -1,0 +1,102 @@
+//! Snapshots: the state of one moment, for as long as they live.
+
+use super::cursor::{Cursor, Held, Iter, ReadOptions};
+use super::db::{Keyspace, multi_get};
+use crate::engine::Engine;
+use crate::keyspace::KeyspaceState;
+use crate::read::get::get;
+use crate::read::view::ReadView;
+use base::key::SequenceNumber;
+use base::Result;
+use std::ops::Bound;
+use std::sync::Arc;
+use table::Bytes;
+
+/// The state of all keyspaces at one moment. Owned, `Send`, cheap to clone. Reads go to the keyspace
+/// that it was taken from; [`Snapshot::of`] turns to another.
+#[derive(Clone)]
+pub struct Snapshot {
+    engine: Arc<Engine>,
+    keyspace: Arc<KeyspaceState>,
+    sequence: SequenceNumber,
+    since_ns: u64,
+    held: Arc<Held>,
+}
+
+/// What a snapshot keeps alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pins {
+    /// Versions newer than this are not seen, and older ones that it sees stay.
+    pub sequence: SequenceNumber,
+    /// Age of the snapshot, in nanoseconds.
+    pub age_ns: u64,
+    /// Bytes written by users since then, in all keyspaces: at most so much may be kept twice.
+    pub newer_entries: u64,
+}
+
+impl Snapshot {
+    pub(crate) fn new(engine: Arc<Engine>, keyspace: Arc<KeyspaceState>) -> Snapshot {
+        let since_ns = engine.runtime.now_ns();
+        let sequence = engine.snapshots.acquire(since_ns);
+        let held = Arc::new(Held::new(engine.clone(), sequence));
+        Snapshot { engine, keyspace, sequence, since_ns, held }
+    }
+
+    /// The same moment of another keyspace.
+    pub fn of(&self, keyspace: &Keyspace) -> Snapshot {
+        Snapshot { keyspace: keyspace.state.clone(), ..self.clone() }
+    }
+
+    /// What it keeps alive.
+    pub fn pins(&self) -> Pins {
+        Pins {
+            sequence: self.sequence,
+            age_ns: self.engine.runtime.now_ns().saturating_sub(self.since_ns),
+            newer_entries: self.engine.snapshots.visible() - self.sequence,
+        }
+    }
+
+    fn view(&self) -> Arc<ReadView> {
+        self.keyspace.view()
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
+        self.keyspace.check_open()?;
+        let operator = self.keyspace.operator.as_ref();
+        get(&self.view(), key.as_ref(), self.sequence, operator)
+    }
+
+    /// The values of `keys`, in the order of the keys.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
+        self.keyspace.check_open()?;
+        multi_get(&self.view(), keys, self.sequence, self.keyspace.operator.as_ref())
+    }
+
+    /// Every key and value.
+    pub fn iter(&self) -> Iter {
+        Iter::new(self.cursor(ReadOptions::default()))
+    }
+
+    /// The keys in a range.
+    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Iter {
+        Iter::new(self.cursor(ReadOptions::range(start, end)))
+    }
+
+    /// The keys that start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        Iter::new(self.cursor(ReadOptions::prefix(prefix.as_ref())))
+    }
+
+    /// A cursor that stands nowhere.
+    pub fn cursor(&self, options: ReadOptions) -> Cursor {
+        Cursor::new(
+            self.engine.clone(),
+            &self.keyspace,
+            self.view(),
+            self.sequence,
+            options,
+            Some(self.held.clone()),
+        )
+    }
+}
