@@ -563,3 +563,33 @@ fn target(internal_key: &[u8]) -> Result<Target<'_>> {
     })?;
     Ok(Target::new(user_key, trailer))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a reader may meet while a link changes: the new node under the old prefix.
+    #[test]
+    fn reads_are_right_between_the_two_stores_of_a_link() {
+        let (list, mut inserter) = SkipList::new(0).expect("a little memory");
+        inserter.insert(b"a", 1, b"").expect("new");
+        inserter.insert(b"z", 2, b"").expect("new");
+        let target = Target::new(b"m", 3);
+        inserter.move_splice(target);
+        let node = inserter.write_node(1, target, b"").expect("a little memory");
+        // SAFETY: every node has a lowest link.
+        unsafe { inserter.splice[0].before.link(0) }.node.store(node.0, Release);
+        let mut cursor = MemIter::new(Arc::clone(&list));
+        for (user_key, found, before) in
+            [(b"b", b"m", b"a"), (b"n", b"z", b"m"), (b"z", b"z", b"m")]
+        {
+            let versions = list.versions(Target::new(user_key, 9)).count();
+            assert_eq!(versions, usize::from(user_key == b"z"));
+            let key = [&user_key[..], &9u64.to_le_bytes()].concat();
+            cursor.seek(&key).expect("whole");
+            assert_eq!(cursor.key()[0], found[0]);
+            cursor.seek_for_prev(&key).expect("whole");
+            assert_eq!(cursor.key()[0], before[0]);
+        }
+    }
+}

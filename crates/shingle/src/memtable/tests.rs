@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base::key::{
     KEY_BYTES_MAX, SEQUENCE_MAX, VALUE_BYTES_MAX, compare_internal, internal_key,
@@ -385,6 +385,40 @@ fn check_reads(memtable: &Memtable, random: &mut Random, seen: u64) {
         cursor.seek(&search).expect("a whole internal key");
         assert!(!cursor.valid() || compare_internal(cursor.key(), &search).is_gt());
     }
+}
+
+/// The writer inserts ever closer before one key, so that the link to this key changes all the time
+/// while readers search for it and for the absent key before it.
+#[test]
+fn a_search_is_right_while_its_link_changes() {
+    let count = sized(300_000, 150);
+    let key = |n: u64| n.to_be_bytes();
+    let (last, absent) = (u64::MAX - 1, u64::MAX - 2);
+    let (memtable, mut writer) = memtable();
+    put(&mut writer, &key(last), count, b"last");
+    let running = Arc::new(AtomicBool::new(true));
+    let readers: Vec<_> = (0..2)
+        .map(|_| {
+            let (memtable, running) = (Arc::clone(&memtable), Arc::clone(&running));
+            std::thread::spawn(move || {
+                let mut cursor = memtable.iter();
+                let search = internal_key(&key(absent), 0, EntryKind::SEARCH);
+                while running.load(Ordering::Relaxed) {
+                    assert!(memtable.get(&key(last), SEQUENCE_MAX).is_some());
+                    assert!(memtable.get(&key(absent), SEQUENCE_MAX).is_none());
+                    cursor.seek(&search).expect("a whole internal key");
+                    assert_eq!(cursor.value(), b"last");
+                    cursor.prev();
+                    assert!(!cursor.valid() || cursor.key() < &search[..]);
+                }
+            })
+        })
+        .collect();
+    for n in 0..count {
+        put(&mut writer, &key(n), n, b"");
+    }
+    running.store(false, Ordering::Relaxed);
+    readers.into_iter().for_each(|reader| reader.join().expect("a reader always found it"));
 }
 
 #[test]
