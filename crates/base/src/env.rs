@@ -75,6 +75,9 @@ pub trait Runtime: Send + Sync {
     /// Starts `workers` background workers that share `worker`; they run until [`Runtime::stop`].
     fn start(&self, worker: std::sync::Arc<dyn Worker>, workers: usize);
 
+    /// A user's operation ended: a runtime without threads gives background work its turn here.
+    fn turn(&self) {}
+
     /// There may be something to do.
     fn wake(&self);
 

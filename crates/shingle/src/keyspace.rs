@@ -2,15 +2,16 @@
 
 use crate::memtable::{Memtable, Writer};
 use crate::merge_operator::MergeOperator;
-use crate::read::view::{MemtableView, ReadView, TreeView};
+use crate::read::view::{MemtableView, ReadView, Runs, TreeView};
 use base::{Error, ErrorKind, FileId, KeyspaceId, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use table::PrefixRule;
+use tree::Version;
 use tree::policy::{Limits, Policy};
 
 /// Fixed properties of a keyspace, given when it is created and stored in the manifest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceOptions {
     /// Writes skip the log: what is not flushed is lost in a crash, of the process too. For stores
     /// behind a replicated log. All keyspaces without a log are flushed together, atomically.
@@ -19,6 +20,12 @@ pub struct KeyspaceOptions {
     pub merge_operator: Option<String>,
     /// Which part of a key its filters know beside the whole key.
     pub prefix: PrefixRule,
+}
+
+impl Default for KeyspaceOptions {
+    fn default() -> KeyspaceOptions {
+        KeyspaceOptions { without_wal: false, merge_operator: None, prefix: PrefixRule::None }
+    }
 }
 
 impl KeyspaceOptions {
@@ -138,6 +145,16 @@ impl KeyspaceState {
             view.tree = tree;
             let is_flushed = |m: &MemtableView| flushed.iter().any(|f| Arc::ptr_eq(f, &m.memtable));
             view.sealed.retain(|memtable| !is_flushed(memtable));
+        });
+    }
+
+    /// Lets go of the tree and the memtables of a dropped keyspace.
+    pub(crate) fn empty_view(&self, runs: &Arc<Runs>) {
+        let nothing = Arc::new(Version::empty(1));
+        let tree = Arc::new(TreeView::new(nothing, None, runs));
+        self.change_view(|view| {
+            view.sealed.clear();
+            view.tree = tree;
         });
     }
 

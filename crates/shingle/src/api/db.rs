@@ -4,6 +4,7 @@ use super::batch::WriteBatch;
 use super::cursor::{Cursor, Iter, ReadOptions};
 use super::snapshot::Snapshot;
 use crate::admission::Wait;
+use crate::engine::commit::Committed;
 use crate::engine::scheduler::EngineWorker;
 use crate::engine::{Engine, open};
 use crate::keyspace::KeyspaceState;
@@ -124,7 +125,7 @@ impl Keyspace {
     fn write_one(
         &self,
         build: impl FnOnce(&mut table::batch::WriteBatch, KeyspaceId) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Committed> {
         BATCH.with_borrow_mut(|batch| {
             batch.clear();
             build(batch, self.state.id)?;
@@ -134,12 +135,12 @@ impl Keyspace {
 
     /// `key` has `value` from here on.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(|batch, id| batch.put(id, key.as_ref(), value.as_ref()))
+        self.write_one(|batch, id| batch.put(id, key.as_ref(), value.as_ref())).map(drop)
     }
 
     /// `key` is absent from here on.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(|batch, id| batch.delete(id, key.as_ref()))
+        self.write_one(|batch, id| batch.delete(id, key.as_ref())).map(drop)
     }
 
     /// Hands `operand` to the keyspace's merge operator, when the key is read or compacted.
@@ -148,14 +149,15 @@ impl Keyspace {
             let message = format!("keyspace `{}` has no merge operator", self.name());
             return Err(base::Error::invalid(message));
         }
-        self.write_one(|batch, id| batch.merge(id, key.as_ref(), operand.as_ref()))
+        self.write_one(|batch, id| batch.merge(id, key.as_ref(), operand.as_ref())).map(drop)
     }
 
     /// All keys from `start` to `end` (exclusive) are absent from here on. Files that lie wholly in
     /// the range go at once, when no snapshot needs them.
     pub fn delete_range(&self, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(|batch, id| batch.delete_range(id, start.as_ref(), end.as_ref()))?;
-        self.engine().drop_covered(&self.state, start.as_ref(), end.as_ref())
+        let (start, end) = (start.as_ref(), end.as_ref());
+        let committed = self.write_one(|batch, id| batch.delete_range(id, start, end))?;
+        self.engine().drop_covered(&self.state, start, end, committed)
     }
 
     /// The value of `key`. Values in tables are not copied: [`Bytes`] keeps their block.
@@ -226,7 +228,7 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
 impl Db {
     /// Commits `batch`, whole.
     pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
-        self.engine().write(&batch.inner, options)
+        self.engine().write(&batch.inner, options).map(drop)
     }
 
     /// Every write that returned before this call is safe from power loss when it returns.
@@ -267,15 +269,15 @@ impl Engine {
         self: &Arc<Self>,
         batch: &table::batch::WriteBatch,
         options: &WriteOptions,
-    ) -> Result<()> {
+    ) -> Result<Committed> {
         let bytes = batch.bytes().len() as u64;
         self.admission.admit(bytes, options.wait, &*self.runtime, || self.check_writable())?;
-        let position = self.commit(batch)?;
+        let committed = self.commit(batch)?;
         let durability = options.durability.unwrap_or(self.settings.durability);
         if durability == Durability::Synced {
-            self.sync_log(position)?;
+            self.sync_log(committed.position)?;
         }
         self.runtime.turn();
-        Ok(())
+        Ok(committed)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::db::{Db, Keyspace};
 use crate::engine::open::{DEFAULT_KEYSPACE, keyspace_parts};
+use crate::engine::commit::Committed;
 use crate::engine::trees::Flushed;
 use crate::engine::Engine;
 use crate::keyspace::{KeyspaceOptions, KeyspaceState};
@@ -108,15 +109,24 @@ impl Engine {
 
     /// Drops the slices that a range deletion hides entirely, by an edit alone. Skipped while a
     /// snapshot may see them.
-    pub(crate) fn drop_covered(&self, state: &KeyspaceState, start: &[u8], end: &[u8]) -> Result<()> {
+    pub(crate) fn drop_covered(
+        &self,
+        state: &KeyspaceState,
+        start: &[u8],
+        end: &[u8],
+        deletion: Committed,
+    ) -> Result<()> {
         let range = KeyRange::new(start, Some(end.into()));
+        if range.is_empty() || state.options.without_wal {
+            return Ok(());
+        }
         let mut trees = self.lock_trees();
-        let deletion = self.snapshots.visible();
-        if range.is_empty() || self.snapshots.oldest().is_some_and(|(oldest, _)| oldest < deletion) {
+        let below = deletion.last_sequence;
+        if self.snapshots.oldest().is_some_and(|(oldest, _)| oldest < below) {
             return Ok(());
         }
         let Ok(tree) = trees.tree(state.id) else { return Ok(()) };
-        let mut inputs = tree::moves::covered(&tree.version, &range, deletion);
+        let mut inputs = tree::moves::covered(&tree.version, &range, below);
         inputs.retain(|input| {
             let is_busy = |run: &base::RunId| tree.busy.level0_run(*run);
             !tree.busy.node(input.level, input.node) && !input.runs.iter().any(is_busy)
@@ -124,6 +134,9 @@ impl Engine {
         if inputs.is_empty() {
             return Ok(());
         }
+        // The edit will be durable at once; the deletion must be so before it.
+        self.sync_log(deletion.position)?;
+        let tree = trees.tree(state.id)?;
         let changes = tree::moves::drop_slices(&tree.version, &inputs)?;
         let edit = DatabaseEdit {
             keyspaces: vec![KeyspaceEdit { keyspace: state.id, changes }],

@@ -55,6 +55,15 @@ pub(crate) struct Sealed {
     pub is_flushing: bool,
 }
 
+/// What a commit got.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Committed {
+    /// A sync must reach this.
+    pub position: LogPosition,
+    /// Of the batch's last operation.
+    pub last_sequence: SequenceNumber,
+}
+
 /// How far a commit reached in the log, for a sync that must cover it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct LogPosition {
@@ -114,10 +123,10 @@ impl CommitState {
 }
 
 impl Engine {
-    /// Commits `batch`. Gives the position that a sync must reach.
-    pub(crate) fn commit(&self, batch: &WriteBatch) -> Result<LogPosition> {
+    /// Commits `batch`.
+    pub(crate) fn commit(&self, batch: &WriteBatch) -> Result<Committed> {
         if batch.is_empty() {
-            return Ok(LogPosition::default());
+            return Ok(Committed::default());
         }
         let mut state = self.lock_commit();
         self.check_writable()?;
@@ -132,7 +141,7 @@ impl Engine {
         self.ledger().user_wrote(batch.user_bytes());
         let position = state.position();
         self.seal_full_memtables(&mut state, batch)?;
-        Ok(position)
+        Ok(Committed { position, last_sequence: last })
     }
 
     fn append_to_log(

@@ -4,7 +4,9 @@
 //! Lock order: `trees` before `sync` before `commit` before a keyspace's view. Nobody who holds
 //! `commit` or a view does I/O on tables or the manifest.
 
-mod clean;
+mod check;
+mod checkpoint;
+pub(crate) mod clean;
 pub(crate) mod close;
 pub(crate) mod commit;
 pub(crate) mod events;
@@ -14,6 +16,7 @@ mod output;
 pub(crate) mod recover;
 mod relocate;
 mod rewrite;
+pub(crate) mod salvage;
 pub(crate) mod scheduler;
 pub(crate) mod sync;
 pub(crate) mod trees;

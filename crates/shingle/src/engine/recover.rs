@@ -61,7 +61,7 @@ impl Found {
         self.keyspaces.insert(record.id, FoundKeyspace { record, version, runs });
     }
 
-    fn apply(&mut self, edit: DatabaseEdit) -> Result<()> {
+    pub(crate) fn apply(&mut self, edit: DatabaseEdit) -> Result<()> {
         for id in &edit.dropped {
             self.keyspaces.remove(id);
         }

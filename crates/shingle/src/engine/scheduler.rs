@@ -64,6 +64,11 @@ impl Scheduler {
         self.lock().manual.push(manual);
     }
 
+    /// A range still waits to be compacted.
+    pub(crate) fn has_manual(&self) -> bool {
+        !self.lock().manual.is_empty()
+    }
+
     /// No job is under way or waits, and no range waits to be compacted.
     pub(crate) fn is_idle(&self) -> bool {
         let queue = self.lock();

@@ -1,0 +1,59 @@
+//! Care: compaction on request, checkpoints, checks, salvage.
+
+use super::db::Db;
+use crate::engine::Engine;
+use crate::engine::scheduler::Manual;
+use crate::options::Options;
+use crate::stats::{CheckReport, Progress};
+use base::{KeyRange, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+pub use crate::engine::salvage::{SalvageReport, salvage};
+
+impl Db {
+    /// Brings everything in the default keyspace to the last level, and drops what nobody needs.
+    pub fn compact(&self) -> Result<()> {
+        self.compact_range(None, None)
+    }
+
+    /// [`Db::compact`] of the keys from `start` to `end` (exclusive).
+    pub fn compact_range(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
+        let engine = self.engine();
+        engine.check_writable()?;
+        engine.flush_all()?;
+        let range = KeyRange { start: start.unwrap_or_default().into(), end: end.map(Into::into) };
+        engine.scheduler.add_manual(Manual { keyspace: self.id(), range });
+        engine.runtime.wake();
+        engine.wait_for(|| !engine.scheduler.has_manual())
+    }
+
+    /// A consistent copy in the new directory `target`, by hard links where the file system allows.
+    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+        let engine = self.engine();
+        if !engine.read_only {
+            engine.check_writable()?;
+            engine.flush_all()?;
+        }
+        engine.write_checkpoint(target.as_ref())
+    }
+
+    /// Reads every byte and checks every invariant. Problems are in the report; an error means that
+    /// the check could not be done.
+    pub fn check(&self, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
+        self.engine().check(progress)
+    }
+}
+
+/// [`Db::check`] of a database that is not open. Changes nothing.
+pub fn check_closed(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
+    match Options::new().read_only(true).open(path) {
+        Ok(db) => db.check(progress),
+        Err(error) if error.kind() == base::ErrorKind::Corruption => {
+            let problems = vec![error.to_string()];
+            Ok(CheckReport { problems, ..CheckReport::default() })
+        }
+        Err(error) => Err(error),
+    }
+}
+

@@ -1,0 +1,141 @@
+//! Statistics of an open database.
+
+use super::db::Db;
+use crate::engine::Engine;
+use crate::stats::{FileInfo, LevelStats, Stats};
+use base::SequenceNumber;
+use base::cause::LEVELS_MAX;
+use media::FileName;
+use std::collections::BTreeSet;
+use table::BlockKind;
+
+impl Db {
+    /// What the database did, and how it stands.
+    pub fn stats(&self) -> Stats {
+        self.engine().stats()
+    }
+
+    /// The live table files.
+    pub fn files(&self) -> Vec<FileInfo> {
+        self.engine().files()
+    }
+
+    /// The newest lines of the event log, oldest first.
+    pub fn events(&self) -> Vec<String> {
+        self.engine().events.recent()
+    }
+}
+
+impl Engine {
+    pub(crate) fn stats(&self) -> Stats {
+        let mut levels = self.level_work();
+        let mut pending_bytes = 0;
+        let mut open_runs_bytes = 0;
+        let mut memtable_bytes = 0;
+        for state in self.keyspaces() {
+            let view = state.view();
+            open_runs_bytes += view.tree.memory_bytes();
+            memtable_bytes += view.memtables().map(|m| m.memtable.bytes()).sum::<u64>();
+        }
+        let trees = self.lock_trees();
+        for tree in trees.keyspaces.values() {
+            let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
+            pending_bytes += tree.keyspace.policy.debt(&view).pending_bytes;
+            let scores = tree.keyspace.policy.scores(&view);
+            for (index, level) in tree.version.levels.iter().enumerate() {
+                let slices = || level.nodes.iter().flat_map(|node| &node.slices);
+                let files: BTreeSet<u64> = slices().map(|slice| slice.run.file.id.0).collect();
+                let stats = &mut levels[index];
+                stats.files += files.len() as u64;
+                stats.nodes += level.nodes.len() as u64;
+                stats.runs += slices().count() as u64;
+                stats.bytes += level.bytes();
+                stats.score = stats.score.max(scores.get(index).copied().unwrap_or(0.0));
+            }
+        }
+        drop(trees);
+        let live_bytes = levels.iter().map(|level| level.bytes).sum();
+        let space = self.store.list().map(|files| files.iter().map(|file| file.bytes).sum());
+        Stats {
+            ledger: self.ledger().snapshot(),
+            levels,
+            stalls: self.admission.stalls(),
+            wal_sync: self.latencies.wal_sync.summary(),
+            flush: self.latencies.flush.summary(),
+            compaction: self.latencies.compaction.summary(),
+            space_bytes: space.unwrap_or(0),
+            live_bytes,
+            memtable_bytes,
+            cache_bytes: self.cache.used_bytes(),
+            open_runs_bytes,
+            cache_counters: self.cache_counters(),
+            pending_bytes,
+            snapshots: self.snapshots.len(),
+            sequence: self.snapshots.visible(),
+            uptime_seconds: (self.runtime.now_ns() - self.opened_ns) as f64 / 1e9,
+            background_error: self.background_error().map(|error| error.to_string()),
+        }
+    }
+
+    fn level_work(&self) -> Vec<LevelStats> {
+        let work = self.work_stats.levels();
+        (0..LEVELS_MAX)
+            .map(|level| LevelStats {
+                level: level as u8,
+                read_bytes_upper: work[level].read_bytes_upper,
+                read_bytes_lower: work[level].read_bytes_lower,
+                write_bytes: work[level].write_bytes,
+                moved_bytes: work[level].moved_bytes,
+                count: work[level].count,
+                seconds: work[level].busy_ns as f64 / 1e9,
+                keys_in: work[level].entries_in,
+                keys_dropped: work[level].entries_dropped,
+                predicted_write_bytes: work[level].predicted_write_bytes,
+                ..LevelStats::default()
+            })
+            .collect()
+    }
+
+    fn cache_counters(&self) -> Vec<(&'static str, u64, u64)> {
+        [BlockKind::Data, BlockKind::Index, BlockKind::Filter]
+            .into_iter()
+            .map(|kind| {
+                let counters = self.cache.counters(kind);
+                (kind.name(), counters.hits, counters.misses)
+            })
+            .collect()
+    }
+
+    fn files(&self) -> Vec<FileInfo> {
+        let trees = self.lock_trees();
+        let mut files = Vec::new();
+        for tree in trees.keyspaces.values() {
+            for usage in tree.version.files() {
+                let mut level = 0;
+                let mut range: Option<base::KeyRange> = None;
+                for (index, nodes) in tree.version.levels.iter().enumerate() {
+                    for slice in nodes.nodes.iter().flat_map(|node| &node.slices) {
+                        if slice.run.file.id == usage.file.id {
+                            level = level.max(index as u8);
+                            range = Some(match range {
+                                None => slice.range.clone(),
+                                Some(range) => range.union(&slice.range),
+                            });
+                        }
+                    }
+                }
+                let range = range.unwrap_or_else(base::KeyRange::all);
+                files.push(FileInfo {
+                    name: FileName::table(usage.file.id).to_string(),
+                    bytes: usage.total_bytes,
+                    live_bytes: usage.live_bytes,
+                    level,
+                    keyspace: tree.keyspace.name.clone(),
+                    smallest: range.start.to_vec(),
+                    largest: range.end.map(|end| end.to_vec()),
+                });
+            }
+        }
+        files
+    }
+}

@@ -1,0 +1,122 @@
+//! The check: every byte of every live file, and every invariant.
+
+use crate::engine::Engine;
+use crate::stats::{CheckReport, Progress};
+use base::{Cause, Result};
+use media::{FileKind, FileName};
+use std::sync::Arc;
+use table::log::{LogIdentity, LogKind, LogReader};
+use table::manifest::decode_edit;
+use tree::Version;
+use tree::invariant::Shape;
+
+impl Engine {
+    /// Problems are in the report; an error means that the check could not be done.
+    pub(crate) fn check(
+        self: &Arc<Self>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<CheckReport> {
+        let mut report = CheckReport::default();
+        let (versions, manifest, logs) = self.check_plan();
+        let total_bytes: u64 = versions.iter().map(|version| live_bytes(version)).sum();
+        for version in &versions {
+            let invariants = tree::invariant::check(version, &Shape::ANY);
+            report.note(invariants.map_err(Into::into));
+            self.check_files(version, &mut report)?;
+        }
+        let mut done_bytes = 0;
+        for version in &versions {
+            for run in version.runs() {
+                let what = FileName::table(run.file.id).to_string();
+                progress(Progress { done_bytes, total_bytes, what });
+                self.check_run(&run, &mut report);
+                done_bytes += run.bytes;
+            }
+        }
+        for (name, kind) in manifest.into_iter().chain(logs) {
+            progress(Progress { done_bytes, total_bytes, what: name.to_string() });
+            let checked = self.check_log(name, kind);
+            report.files += 1;
+            report.bytes += report_bytes(&mut report, checked);
+        }
+        progress(Progress { done_bytes: total_bytes, total_bytes, what: "done".into() });
+        Ok(report)
+    }
+
+    #[allow(clippy::type_complexity)] // Read once, right above.
+    fn check_plan(
+        &self,
+    ) -> (Vec<Arc<Version>>, Option<(FileName, LogKind)>, Vec<(FileName, LogKind)>) {
+        let trees = self.lock_trees();
+        let versions = trees.keyspaces.values().map(|tree| tree.version.clone()).collect();
+        let manifest = trees.manifest.as_ref();
+        let manifest = manifest.map(|m| (FileName::manifest(m.file), LogKind::Manifest));
+        let state = self.lock_commit();
+        let logs = state.logs.iter().map(|&log| (FileName::wal(log), LogKind::Wal)).collect();
+        (versions, manifest, logs)
+    }
+
+    fn check_files(&self, version: &Version, report: &mut CheckReport) -> Result<()> {
+        let listed = self.store.list()?;
+        for usage in version.files() {
+            let name = FileName::table(usage.file.id);
+            report.files += 1;
+            match listed.iter().find(|file| file.name == name) {
+                None => report.problems.push(format!("{name} is missing")),
+                Some(file) if file.bytes < usage.total_bytes => report.problems.push(format!(
+                    "{name} has {} bytes, the manifest vouches for {}",
+                    file.bytes, usage.total_bytes
+                )),
+                Some(_) => {}
+            }
+            if usage.live_bytes > usage.total_bytes {
+                report.problems.push(format!("{name} has more live bytes than bytes"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_run(&self, run: &tree::Run, report: &mut CheckReport) {
+        let opened = self.runs.handle(run).open_for_background(Cause::Check);
+        let Some(table) = report.note(opened) else { return };
+        let Some(found) = report.note(table.verify(&mut |_| {})) else { return };
+        report.bytes += found.bytes;
+        report.entries += found.entries;
+        let agrees = found.entries == run.entries
+            && found.deletes == run.deletes
+            && found.range_deletes == run.range_deletes
+            && found.sequence_min == run.sequence_min
+            && found.sequence_max == run.sequence_max
+            && run.range.covers(&found.range);
+        if !agrees {
+            report.problems.push(format!(
+                "run {} in {} is not the run that the manifest describes",
+                run.id,
+                FileName::table(run.file.id)
+            ));
+        }
+    }
+
+    fn check_log(&self, name: FileName, kind: LogKind) -> Result<u64> {
+        let file = self.store.open(name, true)?;
+        let identity = LogIdentity { database: self.database, file: name.id, kind };
+        let mut reader = LogReader::open(&*file, identity, 0, Cause::Check)?;
+        while let Some(record) = reader.next()? {
+            if name.kind == FileKind::Manifest {
+                decode_edit(record.payload, name, record.offset)?;
+            } else if record.payload.len() > 8 {
+                table::batch::BatchView::parse(&record.payload[8..])
+                    .map_err(|error| error.in_file(name.to_string()).at(record.offset))?;
+            }
+        }
+        Ok(reader.bytes())
+    }
+}
+
+fn live_bytes(version: &Version) -> u64 {
+    version.runs().iter().map(|run| run.bytes).sum()
+}
+
+fn report_bytes(report: &mut CheckReport, checked: Result<u64>) -> u64 {
+    report.note(checked).unwrap_or(0)
+}
