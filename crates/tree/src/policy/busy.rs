@@ -45,12 +45,13 @@ impl Work {
             }
         }
         let top = inputs.iter().map(|input| input.level).min().unwrap_or(to_level);
-        let in_place = top == to_level;
+        let same_level = top == to_level;
+        let rewrites = matches!(action, Move::Merge { .. } | Move::Divide { .. });
         Work {
             inputs,
-            levels: if in_place { to_level..=to_level } else { top + 1..=to_level },
+            levels: if same_level { to_level..=to_level } else { top + 1..=to_level },
             range,
-            in_place,
+            in_place: same_level && rewrites,
             is_push: matches!(action, Move::Push { .. }),
             is_append: matches!(action, Move::Append { .. }),
         }
