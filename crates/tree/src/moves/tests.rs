@@ -3,14 +3,16 @@
 //! The policy here is chance: any node, any move that `check_inputs` allows, begun and finished in
 //! any order. Every edit is checked by the full checker; every key is read and compared.
 
+use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::invariant::Shape;
 use crate::moves;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::policy::{Debt, Policy, View, leveled};
+use crate::run_table::RunTable;
 use crate::simulate::{Entry, Store, Work};
-use crate::version::Node;
-use base::KeyRange;
+use crate::version::{Graveyard, Node, NodeId, Version};
 use base::random::Random;
+use base::{FileId, KeyRange, RunId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -190,6 +192,15 @@ impl Chaos {
         }
     }
 
+    /// What a rewritten manifest holds gives the same tree.
+    fn compare_snapshot(&self) {
+        let mut runs = RunTable::new(Arc::new(Graveyard::default()));
+        let changes = self.store.version.snapshot_changes();
+        let again = Version::empty(LEVELS).apply(&changes, &mut runs).unwrap();
+        assert_eq!(again, self.store.version);
+        assert_eq!(runs.runs_count(), self.store.version.runs_count());
+    }
+
     fn compare(&self) {
         for key in 0..KEYS as u32 {
             let alive = |entry: &Entry| !entry.is_delete;
@@ -209,7 +220,46 @@ proptest! {
         for _ in 0..120 {
             chaos.act();
         }
+        chaos.compare_snapshot();
     }
+}
+
+#[test]
+fn a_small_edit_of_a_large_tree_is_cheap() {
+    let mut runs = RunTable::new(Arc::new(Graveyard::default()));
+    let file = FileId(1);
+    let mut changes = vec![Change::File { file, bytes: 10_000 }];
+    for number in 0..5_000u64 {
+        let key = |n: u64| n.to_be_bytes();
+        let range = KeyRange::closed(&key(2 * number), &key(2 * number + 1));
+        let (id, offset, bytes) = (RunId(number), number, 1);
+        changes.push(Change::AddRun(RunRecord {
+            id,
+            file,
+            offset,
+            bytes,
+            range: range.clone(),
+            entries: 1,
+            deletes: 0,
+            range_deletes: 0,
+            sequence_min: 1,
+            sequence_max: 1,
+        }));
+        let slices = vec![SliceRecord { run: id, range: range.clone(), bytes }];
+        changes.push(Change::AddNode { level: 1, node: NodeId(number + 1), range, slices });
+    }
+    let mut version = Version::empty(3).apply(&changes, &mut runs).unwrap();
+    let start = std::time::Instant::now();
+    for node in 1..=200 {
+        let input = Input { level: 1, node: NodeId(node), runs: vec![RunId(node - 1)] };
+        let changes = moves::push(&version, &input, 2, &moves::Proportional).unwrap();
+        version = version.apply(&changes, &mut runs).unwrap();
+        crate::invariant::check_edit(&version, &changes, &Shape::ANY).unwrap();
+    }
+    let each = start.elapsed() / 200;
+    println!("{each:?} for an edit");
+    assert!(each.as_micros() < 5_000, "{each:?}");
+    assert_eq!(version.level(2).nodes.len(), 200);
 }
 
 #[test]
