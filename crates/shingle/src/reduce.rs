@@ -19,7 +19,7 @@ use base::{Error, Result};
 use std::sync::Arc;
 use table::iter::EntryIter;
 use table::range_delete::RangeDeletes;
-use tree::older::OlderData;
+use tree::moves::OlderData;
 
 /// Where the entries that are kept go.
 pub(crate) trait Sink {
@@ -144,14 +144,13 @@ impl Reducer {
         self.operands.clear();
         let mut sequences = vec![];
         let mut base_value = None;
-        let mut base_found = false;
-        loop {
+        let base_found = loop {
             let (_, trailer) = split(input.key())?;
             let (sequence, kind) = (trailer_sequence(trailer), kind_of(trailer)?);
             if sequence != newest {
                 self.count_in(input);
             }
-            base_found = match kind {
+            let base_found = match kind {
                 _ if self.is_range_deleted(sequence, stripe) => true,
                 EntryKind::Merge => {
                     self.operands.push(input.value().to_vec());
@@ -169,9 +168,9 @@ impl Reducer {
             };
             input.next()?;
             if base_found || !self.is_same_stripe(input, stripe)? {
-                break;
+                break base_found;
             }
-        }
+        };
         let history_ends = base_found || self.history_ends(input, stripe)?;
         self.settled = Some(stripe);
         if !history_ends {

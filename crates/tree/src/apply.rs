@@ -10,7 +10,7 @@ use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::run_table::RunTable;
 use crate::version::{FileRef, LEVEL0_NODE, LEVELS_MAX, Level, Node, NodeId, Run, Slice, Version};
 use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId, SequenceNumber};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 impl Version {
@@ -59,7 +59,9 @@ fn failure(index: usize, change: &Change, problem: &str) -> Error {
 struct LevelChange {
     ids: Vec<NodeId>,
     nodes: Vec<Arc<Node>>,
-    touched: Vec<NodeId>,
+    touched: BTreeSet<NodeId>,
+    /// Bytes of the nodes that are not touched.
+    bytes: u64,
 }
 
 struct FileChange {
@@ -321,7 +323,7 @@ impl<'a> Apply<'a> {
             .into_iter()
             .enumerate()
             .map(|(index, change)| match change {
-                Some(change) => Level::new(change.nodes),
+                Some(change) => change.finish(),
                 None => before.levels.get(index).cloned().unwrap_or_default(),
             })
             .collect();
@@ -337,27 +339,42 @@ impl<'a> Apply<'a> {
 impl LevelChange {
     fn new(level: &Level) -> LevelChange {
         LevelChange {
-            ids: level.nodes.iter().map(|node| node.id).collect(),
+            ids: level.ids().to_vec(),
             nodes: level.nodes.to_vec(),
-            touched: Vec::new(),
+            touched: BTreeSet::new(),
+            bytes: level.bytes(),
         }
     }
 
     fn node(&mut self, id: NodeId) -> Option<&mut Node> {
         let at = self.ids.iter().position(|&other| other == id)?;
-        self.touched.push(id);
+        self.touch(at);
         Some(Arc::make_mut(&mut self.nodes[at]))
     }
 
     fn take(&mut self, id: NodeId) -> Option<Arc<Node>> {
         let at = self.ids.iter().position(|&other| other == id)?;
+        self.touch(at);
         self.ids.remove(at);
         Some(self.nodes.remove(at))
     }
 
+    fn touch(&mut self, at: usize) {
+        if self.touched.insert(self.ids[at]) {
+            self.bytes -= self.nodes[at].bytes();
+        }
+    }
+
+    fn finish(self) -> Level {
+        let touched = |id: &NodeId| self.ids.iter().position(|other| other == id);
+        let bytes: u64 =
+            self.touched.iter().filter_map(touched).map(|at| self.nodes[at].bytes()).sum();
+        Level::from_parts(self.nodes, self.ids, self.bytes + bytes)
+    }
+
     fn insert(&mut self, node: Node) {
         let at = self.nodes.partition_point(|other| other.range.start <= node.range.start);
-        self.touched.push(node.id);
+        self.touched.insert(node.id);
         self.ids.insert(at, node.id);
         self.nodes.insert(at, Arc::new(node));
     }

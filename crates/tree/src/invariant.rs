@@ -20,7 +20,7 @@
 //! [`crate::moves::check_inputs`], by ranges, on every move.
 
 use crate::edit::Change;
-use crate::version::{LEVEL0_NODE, Node, NodeId, Run, Slice, Version};
+use crate::version::{LEVEL0_NODE, Level, Node, NodeId, Run, Slice, Version};
 use base::{Error, ErrorKind, Key, KeyRange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -111,12 +111,17 @@ pub fn check_edit(version: &Version, changes: &[Change], shape: &Shape) -> Check
         while let Some(&(_, id)) = from.next_if(|(other, _)| *other == level) {
             ids.insert(id);
         }
-        for at in (0..nodes.len()).filter(|&at| ids.contains(&nodes[at].id)) {
+        for at in positions(version.level(level), &ids) {
             check_neighbours(level, nodes, at)?;
             check_node(version, level, &nodes[at], shape)?;
         }
     }
     Ok(())
+}
+
+fn positions(level: &Level, ids: &BTreeSet<NodeId>) -> Vec<usize> {
+    let find = |id| level.ids().iter().position(|other| other == id);
+    ids.iter().filter_map(find).collect()
 }
 
 fn name(level: u8, node: &Node) -> String {

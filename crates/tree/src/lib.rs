@@ -10,6 +10,8 @@ pub mod moves;
 pub mod plan;
 pub mod policy;
 pub mod run_table;
+#[cfg(test)]
+mod scenario;
 #[cfg(any(test, feature = "simulate"))]
 pub mod simulate;
 pub mod version;

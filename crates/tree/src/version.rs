@@ -192,6 +192,8 @@ pub fn hull<'a>(slices: impl IntoIterator<Item = &'a Slice>) -> KeyRange {
 pub struct Level {
     /// In key order.
     pub nodes: Arc<[Arc<Node>]>,
+    /// Their numbers, so that one is found without a look at the nodes.
+    ids: Arc<[NodeId]>,
     bytes: u64,
 }
 
@@ -205,7 +207,16 @@ impl Level {
     /// A level of these nodes, which are in key order.
     pub fn new(nodes: Vec<Arc<Node>>) -> Level {
         let bytes = nodes.iter().map(|node| node.bytes()).sum();
-        Level { nodes: nodes.into(), bytes }
+        let ids = nodes.iter().map(|node| node.id).collect();
+        Level { nodes: nodes.into(), ids, bytes }
+    }
+
+    pub(crate) fn from_parts(nodes: Vec<Arc<Node>>, ids: Vec<NodeId>, bytes: u64) -> Level {
+        Level { nodes: nodes.into(), ids: ids.into(), bytes }
+    }
+
+    pub(crate) fn ids(&self) -> &[NodeId] {
+        &self.ids
     }
 
     /// Bytes of all stacks. Costs nothing: a level knows it.
@@ -213,9 +224,9 @@ impl Level {
         self.bytes
     }
 
-    /// The node of this number. Looks at every node.
+    /// The node of this number. Looks at every number.
     pub fn node(&self, id: NodeId) -> Option<&Arc<Node>> {
-        self.nodes.iter().find(|node| node.id == id)
+        self.ids.iter().position(|&other| other == id).map(|at| &self.nodes[at])
     }
 
     /// The nodes whose ranges overlap `range`.

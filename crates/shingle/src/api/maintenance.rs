@@ -1,13 +1,11 @@
 //! Care: compaction on request, checkpoints, checks, salvage.
 
 use super::db::Db;
-use crate::engine::Engine;
 use crate::engine::scheduler::Manual;
 use crate::options::Options;
 use crate::stats::{CheckReport, Progress};
 use base::{KeyRange, Result};
 use std::path::Path;
-use std::sync::Arc;
 
 pub use crate::engine::salvage::{SalvageReport, salvage};
 

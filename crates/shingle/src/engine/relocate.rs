@@ -214,7 +214,7 @@ fn split_range(
     biggest.sort_by_key(|slice| std::cmp::Reverse(slice.bytes));
     for slice in biggest.iter().take(64) {
         let run = engine.runs.handle(&slice.run);
-        points.extend(run.run()?.split_points(&slice.range.intersect(hull), 8)?);
+        points.extend(run.run()?.split_points(&slice.range.intersect(hull), 8, Cause::OpenRun)?);
     }
     points.sort();
     points.dedup();

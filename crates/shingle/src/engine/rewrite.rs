@@ -15,7 +15,7 @@ use base::key::SequenceNumber;
 use base::{Cause, KeyRange, Result};
 use media::FileHint;
 use std::sync::Arc;
-use table::iter::{EntryIter, MergingIter};
+use table::{EntryIter, MergingIter};
 use table::range_delete::RangeDeletes;
 use table::{IterOptions, TableOptions};
 use tree::Slice;
@@ -58,6 +58,7 @@ impl Part {
             cause: spec.cause,
             fill_cache: false,
             readahead_bytes: engine.settings.readahead_bytes,
+            range: Some(spec.range.clone()),
         };
         let mut sources = Vec::new();
         let mut range_deletes = Vec::new();
@@ -74,7 +75,7 @@ impl Part {
             let run = open_run(&engine.runs, slice, spec.cause)?;
             range_deletes.push(run.range_deletes().clip(&range));
             let clip = (!range.covers(&slice.run.range)).then_some(range);
-            sources.push(Source::Slice(SliceIter::new(run.iter(read), clip)));
+            sources.push(Source::Slice(SliceIter::new(run.iter(read.clone()), clip)));
         }
         let deletes = RangeDeletes::merge(&range_deletes);
         let kept = needed_range_deletes(deletes.clone(), &spec);

@@ -13,7 +13,7 @@ use base::key::{
 use base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use table::Bytes;
-use table::iter::{EntryIter, MergingIter};
+use table::{EntryIter, MergingIter};
 use table::range_delete::RangeDeletes;
 
 /// How a cursor reads.
@@ -365,10 +365,10 @@ fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> 
             // A single node's stack needs no merge of its own.
             [node] => {
                 for slice in &node.slices {
-                    sources.push(Source::Slice(SliceIter::open(slice, options)?));
+                    sources.push(Source::Slice(SliceIter::open(slice, options.clone())?));
                 }
             }
-            _ => sources.push(Source::Level(LevelIter::new(view.tree.clone(), index, options))),
+            _ => sources.push(Source::Level(LevelIter::new(view.tree.clone(), index, options.clone()))),
         }
     }
     Ok(sources)

@@ -3,6 +3,5 @@
 
 pub(crate) mod cursor;
 pub(crate) mod get;
-pub(crate) mod iter;
 pub(crate) mod source;
 pub(crate) mod view;

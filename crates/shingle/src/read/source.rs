@@ -5,7 +5,7 @@ use crate::memtable::{MemIter, Memtable};
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
 use base::{Cause, KeyRange, Result};
 use std::sync::Arc;
-use table::iter::{EntryIter, MergingIter};
+use table::{EntryIter, MergingIter};
 use table::{Bytes, IterOptions, RunIter};
 
 /// A memtable's entries; its reads cannot fail.
@@ -27,12 +27,10 @@ impl EntryIter for MemtableIter {
         Ok(())
     }
     fn seek(&mut self, target: &[u8]) -> Result<()> {
-        self.0.seek(target);
-        Ok(())
+        self.0.seek(target)
     }
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        self.0.seek_for_prev(target);
-        Ok(())
+        self.0.seek_for_prev(target)
     }
     #[inline]
     fn next(&mut self) -> Result<()> {
@@ -236,7 +234,7 @@ impl LevelIter {
         self.index = index;
         let Some(node) = self.nodes().get(index) else { return Ok(()) };
         let slices: Result<Vec<SliceIter>> =
-            node.slices.iter().map(|slice| SliceIter::open(slice, self.options)).collect();
+            node.slices.iter().map(|slice| SliceIter::open(slice, self.options.clone())).collect();
         self.stack = Some(MergingIter::new(slices?));
         Ok(())
     }
@@ -352,5 +350,5 @@ impl EntryIter for LevelIter {
 
 /// Options of a user's scan.
 pub(crate) fn scan_options(fill_cache: bool, readahead_bytes: u32) -> IterOptions {
-    IterOptions { cause: Cause::Scan, fill_cache, readahead_bytes }
+    IterOptions { cause: Cause::Scan, fill_cache, readahead_bytes, range: None }
 }

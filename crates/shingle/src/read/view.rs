@@ -276,8 +276,11 @@ impl MemtableView {
         let all = self.memtable.range_deletes()?;
         let mut fragments = self.fragments.lock().unwrap_or_else(PoisonError::into_inner);
         if fragments.0 != all.len() {
-            let list = all.iter().map(|d| (d.start.clone(), d.end.clone(), d.sequence));
-            *fragments = (all.len(), Arc::new(RangeDeletes::new(list)));
+            let mut deletes = RangeDeletes::new();
+            for delete in all.iter() {
+                deletes.insert(&delete.start, &delete.end, delete.sequence);
+            }
+            *fragments = (all.len(), Arc::new(deletes));
         }
         Some(fragments.1.clone())
     }

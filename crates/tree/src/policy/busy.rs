@@ -1,13 +1,18 @@
 //! Work under way, so that a policy can stay out of its way.
 //!
-//! Two moves conflict when they take the same node, the same run of level 0, or write to overlapping
-//! ranges of one level. A move that takes a node reads it whole; slices that are pushed onto it
-//! meanwhile are left behind on top of the output, and are no conflict.
+//! Two moves conflict when
+//! - they take the same node below level 0, or the same run of level 0;
+//! - one takes a node that the other writes to;
+//! - they write to overlapping ranges of one level, or pass it on their way down. A push onto nodes
+//!   that are rewritten in their place is no conflict: what is pushed stays on top of the output;
+//! - they take overlapping runs of level 0, unless one's are all newer than the other's, and the
+//!   newer ones stay in level 0.
 
 use crate::plan::{Input, Move, Plan};
-use crate::version::{NodeId, Version};
+use crate::version::{NodeId, Version, hull};
 use base::{KeyRange, RunId};
 use std::collections::{BTreeMap, HashSet};
+use std::ops::RangeInclusive;
 
 /// Names a move under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,10 +28,102 @@ impl WorkId {
 #[derive(Clone, Debug)]
 struct Work {
     inputs: Vec<Input>,
-    /// Where it writes.
-    to_level: u8,
+    /// The levels that it writes to or passes.
+    levels: RangeInclusive<u8>,
+    /// Covers what it takes, nodes whole.
     range: KeyRange,
-    bytes: u64,
+    /// It rewrites nodes where they are, and writes nothing outside their ranges.
+    in_place: bool,
+    is_push: bool,
+    /// It writes to nodes that it does not take.
+    is_append: bool,
+}
+
+impl Work {
+    fn new(version: &Version, action: &Move) -> Work {
+        let (inputs, to_level) = action.inputs();
+        let mut range = KeyRange::new([], Some([].into()));
+        for input in &inputs {
+            let Some(node) = version.node(input.level, input.node) else { continue };
+            let taken = node.slices.iter().filter(|slice| input.runs.contains(&slice.run.id));
+            range = range.union(&hull(taken));
+            if input.level > 0 {
+                range = range.union(&node.range);
+            }
+        }
+        let top = inputs.iter().map(|input| input.level).min().unwrap_or(to_level);
+        let same_level = top == to_level;
+        let rewrites = matches!(action, Move::Merge { .. } | Move::Divide { .. });
+        Work {
+            inputs,
+            levels: if same_level { to_level..=to_level } else { top + 1..=to_level },
+            range,
+            in_place: same_level && rewrites,
+            is_push: matches!(action, Move::Push { .. }),
+            is_append: matches!(action, Move::Append { .. }),
+        }
+    }
+
+    fn to_level(&self) -> u8 {
+        *self.levels.end()
+    }
+
+    fn writes(&self, level: u8, range: &KeyRange) -> bool {
+        level > 0 && self.levels.contains(&level) && self.range.overlaps(range)
+    }
+
+    fn level0_runs(&self) -> impl Iterator<Item = RunId> {
+        self.inputs.iter().filter(|input| input.level == 0).flat_map(|input| &input.runs).copied()
+    }
+
+    fn takes(&self, level: u8, node: NodeId) -> bool {
+        level > 0 && self.inputs.iter().any(|input| input.level == level && input.node == node)
+    }
+
+    fn conflicts(&self, other: &Work, version: &Version) -> bool {
+        self.takes_with(other)
+            || self.writes_into(other, version)
+            || other.writes_into(self, version)
+            || self.writes_with(other)
+            || self.level0_with(other, version)
+    }
+
+    fn takes_with(&self, other: &Work) -> bool {
+        other.inputs.iter().any(|input| self.takes(input.level, input.node))
+    }
+
+    /// It writes to a node that `other` takes and it does not.
+    fn writes_into(&self, other: &Work, version: &Version) -> bool {
+        !self.is_push
+            && !self.in_place
+            && other.inputs.iter().filter(|input| input.level > 0).any(|input| {
+                let node = version.node(input.level, input.node);
+                node.is_some_and(|node| {
+                    self.writes(input.level, &node.range)
+                        && (self.is_append || input.level < self.to_level())
+                })
+            })
+    }
+
+    fn writes_with(&self, other: &Work) -> bool {
+        let meets = (*self.levels.start()..=self.to_level())
+            .any(|level| self.writes(level, &self.range) && other.writes(level, &self.range));
+        let on_top = (self.is_push && other.in_place) || (other.is_push && self.in_place);
+        meets && !on_top
+    }
+
+    fn level0_with(&self, other: &Work, version: &Version) -> bool {
+        let place = |run: RunId| version.level0().iter().position(|slice| slice.run.id == run);
+        let span = |work: &Work| {
+            let places: Vec<usize> = work.level0_runs().filter_map(place).collect();
+            Some((*places.iter().min()?, *places.iter().max()?))
+        };
+        let (Some(a), Some(b)) = (span(self), span(other)) else { return false };
+        let separate =
+            if a.1 < b.0 { self.to_level() == 0 } else { b.1 < a.0 && other.to_level() == 0 };
+        self.level0_runs().any(|run| other.level0_runs().any(|o| o == run))
+            || (self.range.overlaps(&other.range) && !separate)
+    }
 }
 
 /// The moves under way.
@@ -51,28 +148,9 @@ impl Busy {
 
     /// A plan that was made for `version` begins.
     pub fn begin(&mut self, version: &Version, plan: &Plan) -> WorkId {
-        let (inputs, to_level) = plan.action.inputs();
-        let mut range: Option<KeyRange> = None;
-        let mut bytes = 0;
-        for input in &inputs {
-            let node = version.node(input.level, input.node);
-            for slice in node.iter().flat_map(|node| &node.slices) {
-                if input.runs.contains(&slice.run.id) {
-                    range = Some(range.map_or(slice.range.clone(), |r| r.union(&slice.range)));
-                    bytes += slice.bytes;
-                }
-            }
-            if input.level > 0 {
-                range = range.map(|r| node.map_or(r.clone(), |node| r.union(&node.range)));
-            }
-        }
-        if let Move::Balance { range: moved, .. } = &plan.action {
-            range = Some(moved.clone());
-        }
-        let range = range.unwrap_or_else(|| KeyRange::new([], Some([].into())));
         let id = WorkId(self.next);
         self.next += 1;
-        self.works.insert(id, Work { inputs, to_level, range, bytes });
+        self.works.insert(id, Work::new(version, &plan.action));
         self.index();
         id
     }
@@ -86,17 +164,15 @@ impl Busy {
     fn index(&mut self) {
         self.nodes.clear();
         self.level0_runs.clear();
-        for input in self.works.values().flat_map(|work| &work.inputs) {
-            match input.level {
-                0 => self.level0_runs.extend(&input.runs),
-                level => _ = self.nodes.insert((level, input.node)),
-            }
+        for work in self.works.values() {
+            self.level0_runs.extend(work.level0_runs());
+            self.nodes.extend(work.inputs.iter().map(|input| (input.level, input.node)));
         }
     }
 
     /// A move takes this node (below level 0).
     pub fn node(&self, level: u8, node: NodeId) -> bool {
-        self.nodes.contains(&(level, node))
+        level > 0 && self.nodes.contains(&(level, node))
     }
 
     /// A move takes this run of level 0.
@@ -104,22 +180,22 @@ impl Busy {
         self.level0_runs.contains(&run)
     }
 
-    /// A move writes to this level, to nodes that may overlap `range`. Level 0 never: its stack
-    /// takes new runs at any time.
+    /// A move writes to this level, or passes it, where `range` is. Level 0 never: its stack takes
+    /// new runs at any time.
     pub fn range(&self, level: u8, range: &KeyRange) -> bool {
-        level > 0 && self.works.values().any(|w| w.to_level == level && w.range.overlaps(range))
+        self.works.values().any(|work| work.writes(level, range))
     }
 
     /// A move takes something from this level, or writes to it.
     pub fn level(&self, level: u8) -> bool {
         self.works.values().any(|work| {
-            work.to_level == level || work.inputs.iter().any(|input| input.level == level)
+            work.to_level() == level || work.inputs.iter().any(|input| input.level == level)
         })
     }
 
     /// Bytes of a level that are on their way to a deeper one.
     pub fn leaving_bytes(&self, version: &Version, level: u8) -> u64 {
-        let works = self.works.values().filter(|work| work.to_level > level);
+        let works = self.works.values().filter(|work| work.to_level() > level);
         let inputs = works.flat_map(|work| &work.inputs).filter(|input| input.level == level);
         inputs
             .filter_map(|input| Some((input, version.node(level, input.node)?)))
@@ -130,28 +206,12 @@ impl Busy {
             .sum()
     }
 
-    /// Bytes of all inputs under way.
-    pub fn bytes(&self) -> u64 {
-        self.works.values().map(|work| work.bytes).sum()
-    }
-
     /// Whether `plan` conflicts with a move under way.
     pub fn conflicts(&self, version: &Version, plan: &Plan) -> bool {
-        let (inputs, to_level) = plan.action.inputs();
-        let taken = inputs.iter().any(|input| match input.level {
-            0 => input.runs.iter().any(|&run| self.level0_run(run)),
-            level => self.node(level, input.node),
-        });
-        taken
-            || inputs.iter().any(|input| {
-                let node = version.node(input.level, input.node);
-                let hull = node.map(|node| match input.level {
-                    0 => crate::version::hull(
-                        node.slices.iter().filter(|s| input.runs.contains(&s.run.id)),
-                    ),
-                    _ => node.range.clone(),
-                });
-                hull.is_some_and(|hull| self.range(to_level, &hull))
-            })
+        if self.works.is_empty() {
+            return false;
+        }
+        let work = Work::new(version, &plan.action);
+        self.works.values().any(|other| work.conflicts(other, version))
     }
 }

@@ -1,1 +1,167 @@
-//! Conformance of every policy in the registry.
+//! Conformance: what every policy of the registry must keep to, on random trees and random work.
+
+use crate::invariant;
+use crate::moves;
+use crate::policy::{Descriptor, by_name, registry};
+use crate::simulate::{Entry, Store};
+use base::KeyRange;
+use base::random::Random;
+
+const KIB: u64 = 1 << 10;
+
+fn store(scheme: &Descriptor) -> Store {
+    let mut limits = (scheme.limits)(4 * KIB);
+    // Small levels, so that a small tree has several.
+    limits.level_bytes_base = 16 * KIB;
+    limits.fan_out = 4.0;
+    limits.table_bytes_max = 2 * KIB;
+    limits.overlap_bytes_max = limits.overlap_bytes_max.map(|_| 20 * KIB);
+    limits.expansion_bytes_max = 50 * KIB;
+    limits.memtable_bytes = 4 * KIB;
+    Store::new((scheme.make)(), limits, 100)
+}
+
+fn flush(store: &mut Store, random: &mut Random, sequence: &mut u64) {
+    let from = random.below(20_000);
+    let width = if random.one_in(2) { 20_000 } else { 300 };
+    let mut keys: Vec<u32> = (0..40).map(|_| (from + random.below(width)) as u32).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let entry = |key| {
+        *sequence += 1;
+        Entry { key, sequence: *sequence, is_delete: key % 5 == 0 }
+    };
+    let entries: Vec<Entry> = keys.into_iter().map(entry).collect();
+    store.flush(&entries).unwrap();
+}
+
+#[test]
+fn plans_are_pure_free_of_conflicts_and_keep_recency() {
+    for scheme in registry() {
+        let mut random = Random::new(7);
+        let mut sequence = 0;
+        let mut store = store(scheme);
+        let mut under_way = Vec::new();
+        for _ in 0..600 {
+            flush(&mut store, &mut random, &mut sequence);
+            while let Some(plan) = store.policy().pick(&store.view()) {
+                let again = (scheme.make)().pick(&store.view());
+                assert_eq!(again.as_ref(), Some(&plan), "{}", scheme.name);
+                assert!(!store.busy.conflicts(&store.version, &plan), "{}: {plan:?}", scheme.name);
+                let (inputs, to_level) = plan.action.inputs();
+                moves::check_inputs(&store.version, &inputs, to_level).unwrap();
+                under_way.push(store.begin(plan));
+                if random.one_in(2) {
+                    break;
+                }
+            }
+            while !under_way.is_empty() && random.one_in(2) {
+                let at = random.below(under_way.len() as u64) as usize;
+                store.finish(under_way.swap_remove(at)).unwrap();
+                invariant::check(&store.version, &store.policy().shape()).unwrap();
+            }
+        }
+        assert!(store.moves > 100, "{}: {}", scheme.name, store.moves);
+    }
+}
+
+#[test]
+fn policies_come_to_rest_and_are_never_idle_over_a_limit() {
+    for scheme in registry() {
+        let mut random = Random::new(11);
+        let mut sequence = 0;
+        let mut store = store(scheme);
+        for _ in 0..400 {
+            flush(&mut store, &mut random, &mut sequence);
+            let mut steps = 0;
+            while store.step().unwrap() {
+                steps += 1;
+                assert!(steps < 2_000, "{} does not come to rest", scheme.name);
+            }
+            let most = store.policy().scores(&store.view()).into_iter().fold(0.0, f64::max);
+            assert!(most < 1.0, "{} rests at {most}", scheme.name);
+        }
+    }
+}
+
+#[test]
+fn any_policy_goes_on_from_the_tree_of_any_other() {
+    let mut random = Random::new(13);
+    let mut sequence = 0;
+    let mut tree = store(&registry()[0]);
+    for round in 0..30 {
+        let scheme = &registry()[round % registry().len()];
+        tree.set_policy((scheme.make)());
+        for _ in 0..20 {
+            flush(&mut tree, &mut random, &mut sequence);
+            while tree.step().unwrap() {}
+        }
+        invariant::check(&tree.version, &invariant::Shape::ANY).unwrap();
+    }
+}
+
+#[test]
+fn manual_compaction_ends_with_everything_on_one_level() {
+    for scheme in registry() {
+        let mut random = Random::new(17);
+        let mut sequence = 0;
+        let mut store = store(scheme);
+        for _ in 0..100 {
+            flush(&mut store, &mut random, &mut sequence);
+            store.step().unwrap();
+        }
+        let mut steps = 0;
+        while let Some(plan) = store.policy().pick_manual(&store.view(), &KeyRange::all(), None) {
+            let work = store.begin(plan);
+            store.finish(work).unwrap();
+            steps += 1;
+            assert!(steps < 2_000, "{}", scheme.name);
+        }
+        let used = store.version.levels.iter().filter(|level| level.bytes() > 0).count();
+        assert_eq!(used, 1, "{}", scheme.name);
+    }
+}
+
+#[test]
+fn ten_thousand_picks_are_fast() {
+    for scheme in registry() {
+        let mut random = Random::new(19);
+        let mut sequence = 0;
+        let mut store = store(scheme);
+        for _ in 0..300 {
+            flush(&mut store, &mut random, &mut sequence);
+            store.step().unwrap();
+        }
+        (0..8).for_each(|_| flush(&mut store, &mut random, &mut sequence));
+        let start = std::time::Instant::now();
+        for _ in 0..10_000 {
+            std::hint::black_box(store.policy().pick(&store.view()));
+        }
+        let taken = start.elapsed();
+        assert!(taken.as_secs() < 5, "{}: {taken:?}", scheme.name);
+    }
+}
+
+#[test]
+fn sequential_writes_are_moved_and_never_rewritten() {
+    for scheme in registry() {
+        let mut store = store(scheme);
+        for run in 0..200u32 {
+            let keys = run * 40..(run + 1) * 40;
+            let entry = |key| Entry { key, sequence: u64::from(key) + 1, is_delete: false };
+            store.flush(&keys.map(entry).collect::<Vec<_>>()).unwrap();
+            while store.step().unwrap() {}
+        }
+        assert_eq!(store.written_bytes.iter().sum::<u64>(), 0, "{}", scheme.name);
+    }
+}
+
+#[test]
+fn an_unknown_name_is_an_error_that_lists_the_names() {
+    let error = by_name("levelled").err().unwrap().to_string();
+    assert!(error.contains("leveled, leveldb"), "{error}");
+    for scheme in registry() {
+        assert_eq!((scheme.make)().name(), scheme.name);
+        assert!(matches!(by_name(scheme.name), Ok(found) if found.name == scheme.name));
+    }
+}

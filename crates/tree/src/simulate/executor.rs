@@ -67,7 +67,7 @@ pub struct Store {
     pub limits: Limits,
     /// What the policy sees of the workload.
     pub observed: Observed,
-    /// Bytes written by flushes (index 0 without inputs), then by moves to each level.
+    /// Bytes that flushes wrote.
     pub flushed_bytes: u64,
     /// Bytes that moves wrote, by level.
     pub written_bytes: Vec<u64>,
@@ -75,7 +75,7 @@ pub struct Store {
     pub moves: u64,
     /// The largest number of runs in level 0 so far.
     pub level0_runs_max: usize,
-    /// The largest ratio of live bytes to those of the distinct live keys is left to the caller.
+    /// Bytes that an entry counts as.
     pub entry_bytes: u64,
     /// Checks the whole tree after every edit, not only what the edit touched.
     pub check_all: bool,

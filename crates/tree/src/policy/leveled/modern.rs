@@ -1,16 +1,91 @@
-//! Leveled compaction that writes little; see the module above.
+//! Leveled compaction that writes little.
+//!
+//! - *Sizes follow the data.* The deepest level with data has no limit; a level above it may have a
+//!   `fan_out`-th of the one below, and exists only where that is `level_bytes_base` or more. The
+//!   first such level is the *base*. What lies above the base drains into it.
+//! - *Level 0 waits until going down is cheap.* Merging `B` bytes into a level of `D` bytes writes
+//!   `1 + D/B` bytes for each byte, so level 0 goes down when `B` is a third of `D`. Until then, when
+//!   it has too many runs, the adjacent ones that cost least for each run saved become one.
+//! - *Big merges go through a stage.* A merge of all of the base would hold the space of its inputs
+//!   until it ends. Where it is over [`DIRECT_BYTES_MAX`], level 0 goes to the empty level above the
+//!   base instead, one write more for each byte, and drains from there in bounded steps.
+//! - *The cheapest goes first*: of a level's nodes, the one with the least bytes below for each byte
+//!   of its own, tombstones counting as a gain; equals in turn, by the cursor. Its right neighbours
+//!   join, as far as a step may go, so that nodes below at the seams are rewritten once.
 
-use super::candidates::{Candidate, Why};
+use super::candidates::{Candidate, Why, cover, level0_input};
+use super::leveldb::{flush_level, last_level};
 use super::{SHAPE, manual};
 use crate::invariant::Shape;
-use crate::plan::{Plan, Reason};
+use crate::plan::{Cut, Move, Plan, Reason};
 use crate::policy::{Debt, Policy, View};
-use crate::version::Slice;
+use crate::version::{Node, Slice, hull};
 use base::KeyRange;
+use std::sync::Arc;
+
+/// Level 0 goes down when it has one of this many parts of the bytes there.
+const LEVEL0_SHARE: u64 = 3;
+
+/// A merge of level 0 up to this many bytes, or 32 memtables, needs no stage.
+const DIRECT_BYTES_MAX: u64 = 1 << 30;
 
 /// Leveled compaction with sizes that follow the data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Modern;
+
+/// How many bytes the levels may have.
+struct Targets {
+    /// The deepest level in use.
+    bottom: u8,
+    /// The first level below 0 that is to keep data.
+    base: u8,
+    /// For each level; 0 above the base.
+    bytes: Vec<f64>,
+}
+
+impl Targets {
+    fn new(view: &View<'_>) -> Targets {
+        let (version, limits) = (view.version, view.limits);
+        let last = last_level(version, limits);
+        let deepest = version.levels.iter().rposition(|level| level.bytes() > 0);
+        let fan_out = limits.fan_out.max(2.0);
+        let total: u64 = version.levels.iter().skip(1).map(|level| level.bytes()).sum();
+        // Levels that pay, and one for a stage, must fit between level 0 and the bottom.
+        let pays = (total as f64 / limits.level_bytes_base.max(1) as f64).max(1.0);
+        let needed = pays.log(fan_out).floor() as u8 + 2;
+        let bottom = match deepest {
+            Some(deepest @ 1..) => (deepest as u8).max(needed.min(last)),
+            _ => last,
+        };
+        let mut bytes = vec![0.0; usize::from(last) + 1];
+        let mut target = version.level(bottom).bytes().max(1) as f64;
+        let mut base = bottom;
+        bytes[usize::from(bottom)] = f64::INFINITY;
+        for level in (1..bottom).rev() {
+            target /= fan_out;
+            if target < limits.level_bytes_base as f64 {
+                break;
+            }
+            bytes[usize::from(level)] = target;
+            base = level;
+        }
+        Targets { bottom, base, bytes }
+    }
+
+    fn score(&self, view: &View<'_>, level: u8) -> f64 {
+        let leaving = view.busy.leaving_bytes(view.version, level);
+        let bytes = view.version.level(level).bytes().saturating_sub(leaving) as f64;
+        let target = self.bytes[usize::from(level)];
+        if bytes == 0.0 || level >= self.bottom {
+            0.0
+        } else if target == 0.0 {
+            // Drains at leisure, until it has as much as level 0 gathers.
+            1.0 + bytes / view.limits.level_bytes_base.max(1) as f64
+        } else {
+            bytes / target
+        }
+    }
+}
 
 impl Policy for Modern {
     fn name(&self) -> &'static str {
@@ -22,26 +97,188 @@ impl Policy for Modern {
     }
 
     fn pick(&self, view: &View<'_>) -> Option<Plan> {
-        let slices: Vec<&Slice> = view.version.level0().iter().collect();
-        if slices.len() < view.limits.level0_runs_trigger {
+        if view.busy.count() >= view.limits.parallel_max.max(1) {
             return None;
         }
-        let last = view.limits.levels - 1;
-        let why = Why { reason: Reason::Level0Runs, score: 1.0 };
-        let plan = Candidate::level0(view.version, &slices, last).plan(view, last, true, why);
-        (!view.busy.conflicts(view.version, &plan)).then_some(plan)
+        let targets = Targets::new(view);
+        let mut due: Vec<(u8, f64)> =
+            (0u8..).zip(scores(view, &targets)).filter(|&(_, score)| score >= 1.0).collect();
+        due.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        due.into_iter().find_map(|(level, score)| match level {
+            0 => pick_level0(view, &targets, score),
+            _ => pick_level(view, level, Why { reason: Reason::LevelBytes, score }),
+        })
     }
 
     fn scores(&self, view: &View<'_>) -> Vec<f64> {
-        let runs = view.version.level0().len() as f64;
-        vec![runs / view.limits.level0_runs_trigger as f64]
+        scores(view, &Targets::new(view))
     }
 
     fn debt(&self, view: &View<'_>) -> Debt {
-        Debt { level0_runs: view.version.level0().len() as u64, pending_bytes: 0 }
+        let targets = Targets::new(view);
+        let version = view.version;
+        let mut pending = 0.0;
+        let mut arriving = 0.0;
+        let runs = version.level0().len();
+        if runs >= view.limits.level0_runs_trigger {
+            arriving = version.level(0).bytes() as f64;
+            pending = arriving + version.level(targets.base).bytes() as f64;
+        }
+        for level in 1..targets.bottom {
+            let bytes = version.level(level).bytes() as f64 + arriving;
+            arriving = (bytes - targets.bytes[usize::from(level)]).max(0.0);
+            let below = version.level(level + 1).bytes() as f64;
+            pending += arriving + below * (arriving / bytes.max(1.0));
+        }
+        Debt { level0_runs: runs as u64, pending_bytes: pending as u64 }
+    }
+
+    fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {
+        // All the way down or not at all: a level above the base would have to drain.
+        let bottom = Targets::new(view).bottom;
+        if flush_level(view, range) >= bottom { bottom } else { 0 }
     }
 
     fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
         manual::pick(view, range, to_level)
     }
+}
+
+fn scores(view: &View<'_>, targets: &Targets) -> Vec<f64> {
+    let runs = view.version.level0().len() as f64;
+    let level0 = runs / view.limits.level0_runs_trigger.max(1) as f64;
+    let others = 1..targets.bytes.len() as u8;
+    std::iter::once(level0).chain(others.map(|level| targets.score(view, level))).collect()
+}
+
+fn pick_level0(view: &View<'_>, targets: &Targets, score: f64) -> Option<Plan> {
+    let why = Why { reason: Reason::Level0Runs, score };
+    let stack: Vec<&Slice> = view.version.level0().iter().collect();
+    let is_idle = !stack.iter().any(|slice| view.busy.level0_run(slice.run.id));
+    let down = is_idle.then(|| level0_down(view, targets, &stack, why));
+    let down = down.filter(|plan| !view.busy.conflicts(view.version, plan));
+    let bytes: u64 = stack.iter().map(|slice| slice.bytes).sum();
+    let is_cheap = bytes * LEVEL0_SHARE >= view.version.level(targets.base).bytes();
+    match down {
+        Some(plan) if is_cheap => Some(plan),
+        _ => intra_level0(view, &stack, why).or(down),
+    }
+}
+
+fn level0_down(view: &View<'_>, targets: &Targets, stack: &[&Slice], why: Why) -> Plan {
+    let range = hull(stack.iter().copied());
+    let held = |level: &u8| !view.version.level(*level).overlap(&range).is_empty();
+    let direct_max = DIRECT_BYTES_MAX.max(32 * view.limits.memtable_bytes);
+    let first = (1..=targets.base).find(held).unwrap_or(targets.base);
+    let candidate = Candidate::level0(view.version, stack, first);
+    let is_big = candidate.upper_bytes + candidate.lower_bytes > direct_max;
+    if is_big && first == targets.base && first > 1 && candidate.lower_bytes > 0 {
+        let stage = first - 1;
+        return Candidate::level0(view.version, stack, stage).plan(view, stage, true, why);
+    }
+    candidate.plan(view, first, true, why)
+}
+
+/// Adjacent runs that cost the least bytes for each run saved become one, and stay in their place.
+fn intra_level0(view: &View<'_>, stack: &[&Slice], why: Why) -> Option<Plan> {
+    let mut best: Option<(u64, &[&Slice])> = None;
+    for from in 0..stack.len() {
+        let mut bytes = 0;
+        for to in from..stack.len() {
+            if view.busy.level0_run(stack[to].run.id) {
+                break;
+            }
+            bytes += stack[to].bytes;
+            let saved = (to - from) as u64;
+            let Some(cost) = bytes.checked_div(saved) else { continue };
+            if best.is_none_or(|(least, _)| cost <= least) {
+                best = Some((cost, &stack[from..=to]));
+            }
+        }
+    }
+    let (_, runs) = best?;
+    let bytes = runs.iter().map(|slice| slice.bytes).sum();
+    let action = Move::Merge {
+        inputs: vec![level0_input(runs)],
+        to_level: 0,
+        cut: Cut { table_bytes_max: u64::MAX, overlap_bytes_max: None },
+        one_file: true,
+        parallel_max: 1,
+    };
+    Some(Plan {
+        action,
+        reason: why.reason,
+        score: why.score,
+        read_bytes: bytes,
+        write_bytes: bytes,
+        cursors: Vec::new(),
+    })
+}
+
+/// The cheapest nodes of a level, for each byte, that nothing under way is in conflict with.
+fn pick_level(view: &View<'_>, level: u8, why: Why) -> Option<Plan> {
+    let nodes = &view.version.level(level).nodes;
+    let cursor = view.version.cursors.get(usize::from(level)).and_then(Option::as_ref);
+    let turn = cursor.map_or(0, |key| nodes.partition_point(|n| !n.range.is_before_end(key)));
+    let mut order: Vec<(u64, usize)> = costs(view, level)
+        .into_iter()
+        .enumerate()
+        .map(|(at, cost)| (cost, (at + nodes.len() - turn) % nodes.len()))
+        .collect();
+    // Few are ever needed: the cheapest that is in nobody's way.
+    while !order.is_empty() {
+        let least = (0..order.len()).min_by_key(|&at| order[at])?;
+        let (_, place) = order.swap_remove(least);
+        let at = (place + turn) % nodes.len();
+        if let Some(plan) = plan_from(view, level, at, why) {
+            return Some(plan);
+        }
+    }
+    None
+}
+
+/// What moving each node down costs for a byte of it, in 1/1024; one walk over both levels.
+fn costs(view: &View<'_>, level: u8) -> Vec<u64> {
+    let nodes = &view.version.level(level).nodes;
+    let below = &view.version.level(level + 1).nodes;
+    let mut first = 0;
+    let cost = |node: &Arc<Node>, first: &mut usize| {
+        while below.get(*first).is_some_and(|b| !b.range.is_before_end(&node.range.start)) {
+            *first += 1;
+        }
+        let hit = below[*first..].iter().take_while(|b| node.range.is_before_end(&b.range.start));
+        let lower: u64 = hit.map(|b| b.bytes()).sum();
+        let (entries, deletes) = node.slices.iter().fold((1, 0), |(entries, deletes), slice| {
+            (entries + slice.run.entries, deletes + slice.run.deletes)
+        });
+        let cost = lower.saturating_mul(1024) / node.bytes().max(1);
+        cost - cost / 2 * deletes.min(entries) / entries
+    };
+    nodes.iter().map(|node| cost(node, &mut first)).collect()
+}
+
+/// The node and, as far as a step may go, its right neighbours, with what they overlap below.
+fn plan_from(view: &View<'_>, level: u8, at: usize, why: Why) -> Option<Plan> {
+    let nodes = &view.version.level(level).nodes;
+    let make = |count: usize| {
+        let upper = &nodes[at..at + count];
+        let mut plan =
+            Candidate::nodes(view.version, level, upper).plan(view, level + 1, true, why);
+        plan.cursors.push((level, cover(upper).end));
+        plan
+    };
+    let is_free = |plan: &Plan| !view.busy.conflicts(view.version, plan);
+    let mut plan = Some(make(1)).filter(is_free)?;
+    if matches!(plan.action, Move::Push { .. }) {
+        return Some(plan);
+    }
+    let room = nodes.len() - at;
+    for count in 2..=room {
+        let wider = make(count);
+        if wider.write_bytes > view.limits.expansion_bytes_max || !is_free(&wider) {
+            break;
+        }
+        plan = wider;
+    }
+    Some(plan)
 }

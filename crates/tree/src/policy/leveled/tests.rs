@@ -1,1 +1,13 @@
-//! Tests of leveled compaction.
+//! Picks, as text.
+
+use crate::scenario::run_file;
+
+#[test]
+fn picks_by_leveldb_rules() {
+    run_file("src/policy/leveled/testdata/leveldb.txt");
+}
+
+#[test]
+fn picks_that_write_little() {
+    run_file("src/policy/leveled/testdata/modern.txt");
+}

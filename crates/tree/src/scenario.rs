@@ -1,0 +1,277 @@
+//! Scenarios as text: commands and what they must print, in `testdata` files.
+//!
+//! A command is a line (with more lines for `edit`), ended by `----`; what follows, up to an empty
+//! line, is the expected output. With `REWRITE=1` the files are rewritten with what comes out.
+//!
+//! | command | prints |
+//! |---|---|
+//! | `tree <levels>` | nothing; begins anew |
+//! | `edit` + lines of changes | the tree, or the error |
+//! | `pushdown <level> <node> <runs> to <level>` | the changes, then the tree |
+//! | `pick <scheme>` | the plan |
+//! | `covered <range> below <sequence>` | the inputs |
+//! | `older <level> <node> <runs> to <level> : <keys>` | the keys that may have older versions |
+//!
+//! Changes: `run <id> <range> <bytes> @<min>-<max>` (in a file of its number), `node <level> <id>
+//! <range> : <slices>`, `push <level> <id> : <slices>`, `remove <level> <id> : <runs>`,
+//! `remove-node <level> <id>`, `range <level> <id> <range>`, `narrow <level> <id> <run> : <slices>`,
+//! `cursor <level> <key>`. A range is `a..c`, the end exclusive; a slice `<run>[a..c]=<bytes>`.
+
+use crate::edit::{Change, RunRecord, SliceRecord};
+use crate::moves::{self, OlderData, Proportional};
+use crate::plan::{Input, Move};
+use crate::policy::{Busy, Limits, Observed, View, by_name};
+use crate::run_table::RunTable;
+use crate::version::{Graveyard, NodeId, Version};
+use base::{FileId, Key, KeyRange, RunId};
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Runs every scenario of a file of this crate.
+pub(crate) fn run_file(path: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut scene = Scene::new(4);
+    let mut out = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let _ = writeln!(out, "{line}");
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "----").collect();
+        body.iter().for_each(|line| _ = writeln!(out, "{line}"));
+        lines.by_ref().take_while(|line| !line.is_empty()).for_each(drop);
+        let _ = writeln!(out, "----\n{}", scene.command(line, &body));
+    }
+    if std::env::var_os("REWRITE").is_some() {
+        std::fs::write(&path, &out).unwrap();
+    }
+    assert_eq!(text, out, "{} (REWRITE=1 rewrites it)", path.display());
+}
+
+struct Scene {
+    version: Version,
+    runs: RunTable,
+}
+
+impl Scene {
+    fn new(levels: u8) -> Scene {
+        let graveyard = Arc::new(Graveyard::default());
+        Scene { version: Version::empty(levels), runs: RunTable::new(graveyard) }
+    }
+
+    fn command(&mut self, line: &str, body: &[&str]) -> String {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["tree", levels] => {
+                *self = Scene::new(levels.parse().unwrap());
+                String::new()
+            }
+            ["edit"] => self.apply(&body.iter().flat_map(|line| change(line)).collect::<Vec<_>>()),
+            ["pushdown", level, node, runs, "to", to] => {
+                let input = input(level, node, runs);
+                match moves::push(&self.version, &input, to.parse().unwrap(), &Proportional) {
+                    Ok(changes) => {
+                        changes.iter().map(show_change).collect::<String>() + &self.apply(&changes)
+                    }
+                    Err(error) => format!("{error}\n"),
+                }
+            }
+            ["pick", scheme] => self.pick(scheme),
+            ["covered", keys, "below", sequence] => {
+                let found = moves::covered(&self.version, &range(keys), sequence.parse().unwrap());
+                found.iter().map(|input| format!("{}\n", show_input(input))).collect()
+            }
+            ["older", level, node, runs, "to", to, ":", ref keys @ ..] => {
+                let inputs = [input(level, node, runs)];
+                let mut older = OlderData::new(&self.version, &inputs, to.parse().unwrap());
+                let held = keys.iter().filter(|key| older.may_hold(key.as_bytes()));
+                format!("held: {}\n", held.copied().collect::<Vec<_>>().join(" "))
+            }
+            _ => panic!("no such command: {line}"),
+        }
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> String {
+        match self.version.apply(changes, &mut self.runs) {
+            Err(error) => format!("{error}\n"),
+            Ok(next) => {
+                self.version = next;
+                let checked = crate::invariant::check(&self.version, &crate::invariant::Shape::ANY);
+                let problem = checked.err().map(|broken| format!("{broken}\n"));
+                show(&self.version) + &problem.unwrap_or_default()
+            }
+        }
+    }
+
+    fn pick(&self, scheme: &str) -> String {
+        let scheme = by_name(scheme).unwrap();
+        let limits = Limits {
+            level_bytes_base: 1000,
+            table_bytes_max: 100,
+            overlap_bytes_max: Some(1000),
+            expansion_bytes_max: 2500,
+            levels: self.version.levels.len() as u8,
+            ..(scheme.limits)(400)
+        };
+        let view = View {
+            version: &self.version,
+            busy: &Busy::default(),
+            limits: &limits,
+            observed: &Observed::default(),
+            oldest_snapshot: base::key::SEQUENCE_MAX,
+        };
+        let Some(plan) = (scheme.make)().pick(&view) else { return "none\n".to_string() };
+        let (inputs, to) = plan.action.inputs();
+        let name = match plan.action {
+            Move::Push { .. } => "push",
+            Move::Merge { .. } => "merge",
+            _ => "other",
+        };
+        let mut out = format!("{name} to {to}: {:?} {:.2}", plan.reason, plan.score);
+        let _ = writeln!(out, " writes {}", plan.write_bytes);
+        inputs.iter().for_each(|input| _ = writeln!(out, "  {}", show_input(input)));
+        for (level, key) in plan.cursors {
+            let key = key.as_deref().map_or("end".to_string(), base::key::display_key);
+            let _ = writeln!(out, "  cursor {level} {key}");
+        }
+        out
+    }
+}
+
+fn range(text: &str) -> KeyRange {
+    let (start, end) = text.split_once("..").unwrap();
+    let end = (!end.is_empty()).then(|| Key::from(end.as_bytes()));
+    KeyRange::new(start.as_bytes(), end)
+}
+
+fn numbers(text: &str) -> Vec<RunId> {
+    text.split([',', ' ']).filter(|t| !t.is_empty()).map(|t| RunId(t.parse().unwrap())).collect()
+}
+
+fn input(level: &str, node: &str, runs: &str) -> Input {
+    let node = NodeId(node.parse().unwrap());
+    Input { level: level.parse().unwrap(), node, runs: numbers(runs) }
+}
+
+fn slice(text: &str) -> SliceRecord {
+    let (run, rest) = text.split_once('[').unwrap();
+    let (keys, bytes) = rest.split_once("]=").unwrap();
+    let (run, bytes) = (RunId(run.parse().unwrap()), bytes.parse().unwrap());
+    SliceRecord { run, range: range(keys), bytes }
+}
+
+fn change(line: &str) -> Vec<Change> {
+    let (head, tail) = line.split_once(" :").unwrap_or((line, ""));
+    let words: Vec<&str> = head.split_whitespace().collect();
+    let slices = || tail.split_whitespace().map(slice).collect();
+    let level = |text: &str| text.parse().unwrap();
+    let node = |text: &str| NodeId(text.parse().unwrap());
+    vec![match words[..] {
+        ["run", id, keys, bytes, sequences] => return add_run(id, keys, bytes, sequences),
+        ["node", l, n, keys] => {
+            Change::AddNode { level: level(l), node: node(n), range: range(keys), slices: slices() }
+        }
+        ["push", l, n] => Change::PushSlices { level: level(l), node: node(n), slices: slices() },
+        ["remove", l, n] => {
+            Change::RemoveSlices { level: level(l), node: node(n), runs: numbers(tail) }
+        }
+        ["remove-node", l, n] => Change::RemoveNode { level: level(l), node: node(n) },
+        ["range", l, n, keys] => {
+            Change::SetRange { level: level(l), node: node(n), range: range(keys) }
+        }
+        ["narrow", l, n, run] => {
+            let run = RunId(run.parse().unwrap());
+            Change::NarrowSlice { level: level(l), node: node(n), run, to: slices() }
+        }
+        ["cursor", l, key] => {
+            Change::SetCursor { level: level(l), key: Some(key.as_bytes().into()) }
+        }
+        _ => panic!("no such change: {line}"),
+    }]
+}
+
+fn add_run(id: &str, keys: &str, bytes: &str, sequences: &str) -> Vec<Change> {
+    let number: u64 = id.parse().unwrap();
+    let bytes: u64 = bytes.parse().unwrap();
+    let (min, max) = sequences[1..].split_once('-').unwrap();
+    let file = FileId(number);
+    let run = RunRecord {
+        id: RunId(number),
+        file,
+        offset: 0,
+        bytes,
+        range: range(keys),
+        entries: bytes,
+        deletes: 0,
+        range_deletes: 0,
+        sequence_min: min.parse().unwrap(),
+        sequence_max: max.parse().unwrap(),
+    };
+    vec![Change::File { file, bytes }, Change::AddRun(run)]
+}
+
+fn show_range(range: &KeyRange) -> String {
+    let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+    format!("{}..{}", text(&range.start), range.end.as_deref().map_or(String::new(), text))
+}
+
+fn show_slices(slices: &[SliceRecord]) -> String {
+    let show = |s: &SliceRecord| format!(" {}[{}]={}", s.run, show_range(&s.range), s.bytes);
+    slices.iter().map(show).collect()
+}
+
+fn show_input(input: &Input) -> String {
+    let runs: Vec<String> = input.runs.iter().map(ToString::to_string).collect();
+    format!("level {} node {} runs {}", input.level, input.node.0, runs.join(" "))
+}
+
+fn show_change(change: &Change) -> String {
+    let text = match change {
+        Change::AddNode { level, node, range, slices } => {
+            format!("node {level} {} {} :{}", node.0, show_range(range), show_slices(slices))
+        }
+        Change::PushSlices { level, node, slices } => {
+            format!("push {level} {} :{}", node.0, show_slices(slices))
+        }
+        Change::RemoveSlices { level, node, runs } => {
+            let runs: String = runs.iter().map(|run| format!(" {run}")).collect();
+            format!("remove {level} {} :{runs}", node.0)
+        }
+        Change::RemoveNode { level, node } => format!("remove-node {level} {}", node.0),
+        Change::SetRange { level, node, range } => {
+            format!("range {level} {} {}", node.0, show_range(range))
+        }
+        other => format!("{other:?}"),
+    };
+    format!("> {text}\n")
+}
+
+fn show(version: &Version) -> String {
+    let mut out = String::new();
+    for (level, nodes) in version.levels.iter().enumerate() {
+        for node in nodes.nodes.iter() {
+            let records: Vec<SliceRecord> = node.slices.iter().map(|s| s.record()).collect();
+            let _ = writeln!(
+                out,
+                "level {level} node {} {} :{}",
+                node.id.0,
+                show_range(&node.range),
+                show_slices(&records)
+            );
+        }
+    }
+    out
+}
+
+#[test]
+fn edits() {
+    run_file("testdata/edits.txt");
+}
+
+#[test]
+fn moves_on_paper() {
+    run_file("testdata/moves.txt");
+}
