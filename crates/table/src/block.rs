@@ -3,7 +3,7 @@
 //! A block is its entries, the restart array, optionally a hash index, and a count:
 //!
 //! ```text
-//! entry    varint shared, varint unshared, varint value bytes, unshared key bytes, trailer (8), value
+//! entry    varints: shared, unshared, value bytes; then unshared key bytes, trailer (8), value
 //! restarts u32 for each restart: where an entry begins that stores its user key whole
 //! buckets  one byte each: the restart after which a key of this hash may stand; then u16 count
 //! count    u32: restarts; the top bit says that there are buckets

@@ -6,6 +6,7 @@
 mod iter;
 mod ranges;
 mod verify;
+mod window;
 
 pub use iter::{IterOptions, RunIter};
 pub use ranges::Boundary;
