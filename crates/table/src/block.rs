@@ -48,8 +48,18 @@ pub(crate) struct Found {
     pub same_key: bool,
     /// Its trailer.
     pub trailer: u64,
+    /// Where it begins.
+    pub at: usize,
+    /// Its lengths. What its user key shares with the key before, it shares with the sought key.
+    pub head: EntryHead,
+}
+
+impl Found {
     /// Its value, in the bytes of the block.
-    pub value: Range<usize>,
+    #[inline]
+    pub fn value(&self) -> Range<usize> {
+        self.head.value_start..self.head.end
+    }
 }
 
 /// The lengths at the start of an entry.
@@ -234,35 +244,33 @@ impl Block {
         let mut matched = 0;
         while at < self.entries_end {
             let head = self.head(at)?;
-            at = head.end;
-            if head.shared > matched {
-                continue;
-            }
-            let stored = self.unshared(&head);
-            let sought = &user_key[head.shared..];
-            let common = common_prefix(stored, sought);
-            let order = match (stored.get(common), sought.get(common)) {
-                (Some(a), Some(b)) => a.cmp(b),
-                (Some(_), None) => Ordering::Greater,
-                (None, Some(_)) => Ordering::Less,
-                (None, None) => {
-                    let found = self.trailer(&head);
-                    if found <= trailer {
-                        let value = head.value_start..head.end;
-                        return Ok(Some(Found { same_key: true, trailer: found, value }));
-                    }
-                    Ordering::Less
+            if head.shared <= matched {
+                let (order, common) = compare(self.unshared(&head), &user_key[head.shared..]);
+                let found = self.trailer(&head);
+                if order.then_with(|| trailer.cmp(&found)).is_ge() {
+                    let same_key = order.is_eq();
+                    return Ok(Some(Found { same_key, trailer: found, at, head }));
                 }
-            };
-            if order.is_gt() {
-                let value = head.value_start..head.end;
-                let trailer = self.trailer(&head);
-                return Ok(Some(Found { same_key: false, trailer, value }));
+                matched = head.shared + common;
             }
-            matched = head.shared + common;
+            at = head.end;
         }
         Ok(None)
     }
+}
+
+/// The order of two strings and how many bytes they have in common at their start.
+#[inline]
+fn compare(a: &[u8], b: &[u8]) -> (Ordering, usize) {
+    // The part of a key that is stored nearly always differs in its first byte.
+    if let (Some(x), Some(y)) = (a.first(), b.first())
+        && x != y
+    {
+        return (x.cmp(y), 0);
+    }
+    let common = common_prefix(a, b);
+    // Where one ends, `None` is less than any byte.
+    (a.get(common).cmp(&b.get(common)), common)
 }
 
 /// The lengths of the entry at `at`: shared, unshared, value bytes, and where its key begins.
