@@ -277,10 +277,11 @@ fn compare(a: &[u8], b: &[u8]) -> (Ordering, usize) {
 #[inline]
 fn lengths(bytes: &[u8], at: usize) -> Result<(usize, usize, usize, usize), Malformed> {
     let rest = bytes.get(at..).unwrap_or_default();
-    if let Some(&[shared, unshared, value, ..]) = rest.first_chunk::<3>()
-        && (shared | unshared | value) < 0x80
-    {
-        return Ok((shared.into(), unshared.into(), value.into(), at + 3));
+    if let Some(word) = rest.first_chunk::<4>() {
+        let word = u32::from_le_bytes(*word) as usize;
+        if word & 0x80_8080 == 0 {
+            return Ok((word & 0x7f, (word >> 8) & 0x7f, (word >> 16) & 0x7f, at + 3));
+        }
     }
     long_lengths(rest, at).ok_or(Malformed("an entry with broken lengths"))
 }

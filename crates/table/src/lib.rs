@@ -4,12 +4,12 @@
 //! [`TableWriter`] writes runs, [`Run`] reads one, [`BlockCache`] keeps blocks of all of them,
 //! [`EntryIter`] is how sorted entries are walked, whatever holds them.
 
-pub mod block;
+mod block;
 pub mod bytes;
 pub mod cache;
-pub mod filter;
+mod filter;
 pub mod format;
-pub mod frame;
+mod frame;
 pub mod iter;
 pub mod merging;
 pub mod options;

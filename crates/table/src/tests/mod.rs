@@ -135,6 +135,15 @@ pub fn hash(user_key: &[u8]) -> u64 {
     hash64(user_key)
 }
 
+#[test]
+fn what_readers_share_goes_between_threads() {
+    fn check<T: Send + Sync>() {}
+    check::<Run>();
+    check::<BlockCache>();
+    check::<crate::Bytes>();
+    check::<crate::RangeDeletes>();
+}
+
 /// Everything that an iterator gives from first to last.
 pub fn collect(iter: &mut dyn EntryIter) -> Result<Entries> {
     let mut entries = Entries::new();
