@@ -3,7 +3,7 @@
 //! A block is its entries, the restart array, optionally a hash index, and a count:
 //!
 //! ```text
-//! entry    varint shared, varint unshared, varint value bytes, unshared key bytes, trailer (8), value
+//! entry    varints: shared, unshared, value bytes; then unshared key bytes, trailer (8), value
 //! restarts u32 for each restart: where an entry begins that stores its user key whole
 //! buckets  one byte each: the restart after which a key of this hash may stand; then u16 count
 //! count    u32: restarts; the top bit says that there are buckets
@@ -48,8 +48,18 @@ pub(crate) struct Found {
     pub same_key: bool,
     /// Its trailer.
     pub trailer: u64,
+    /// Where it begins.
+    pub at: usize,
+    /// Its lengths. What its user key shares with the key before, it shares with the sought key.
+    pub head: EntryHead,
+}
+
+impl Found {
     /// Its value, in the bytes of the block.
-    pub value: Range<usize>,
+    #[inline]
+    pub fn value(&self) -> Range<usize> {
+        self.head.value_start..self.head.end
+    }
 }
 
 /// The lengths at the start of an entry.
@@ -234,45 +244,44 @@ impl Block {
         let mut matched = 0;
         while at < self.entries_end {
             let head = self.head(at)?;
-            at = head.end;
-            if head.shared > matched {
-                continue;
-            }
-            let stored = self.unshared(&head);
-            let sought = &user_key[head.shared..];
-            let common = common_prefix(stored, sought);
-            let order = match (stored.get(common), sought.get(common)) {
-                (Some(a), Some(b)) => a.cmp(b),
-                (Some(_), None) => Ordering::Greater,
-                (None, Some(_)) => Ordering::Less,
-                (None, None) => {
-                    let found = self.trailer(&head);
-                    if found <= trailer {
-                        let value = head.value_start..head.end;
-                        return Ok(Some(Found { same_key: true, trailer: found, value }));
-                    }
-                    Ordering::Less
+            if head.shared <= matched {
+                let (order, common) = compare(self.unshared(&head), &user_key[head.shared..]);
+                let found = self.trailer(&head);
+                if order.then_with(|| trailer.cmp(&found)).is_ge() {
+                    let same_key = order.is_eq();
+                    return Ok(Some(Found { same_key, trailer: found, at, head }));
                 }
-            };
-            if order.is_gt() {
-                let value = head.value_start..head.end;
-                let trailer = self.trailer(&head);
-                return Ok(Some(Found { same_key: false, trailer, value }));
+                matched = head.shared + common;
             }
-            matched = head.shared + common;
+            at = head.end;
         }
         Ok(None)
     }
+}
+
+/// The order of two strings and how many bytes they have in common at their start.
+#[inline]
+fn compare(a: &[u8], b: &[u8]) -> (Ordering, usize) {
+    // The part of a key that is stored nearly always differs in its first byte.
+    if let (Some(x), Some(y)) = (a.first(), b.first())
+        && x != y
+    {
+        return (x.cmp(y), 0);
+    }
+    let common = common_prefix(a, b);
+    // Where one ends, `None` is less than any byte.
+    (a.get(common).cmp(&b.get(common)), common)
 }
 
 /// The lengths of the entry at `at`: shared, unshared, value bytes, and where its key begins.
 #[inline]
 fn lengths(bytes: &[u8], at: usize) -> Result<(usize, usize, usize, usize), Malformed> {
     let rest = bytes.get(at..).unwrap_or_default();
-    if let Some(&[shared, unshared, value, ..]) = rest.first_chunk::<3>()
-        && (shared | unshared | value) < 0x80
-    {
-        return Ok((shared.into(), unshared.into(), value.into(), at + 3));
+    if let Some(word) = rest.first_chunk::<4>() {
+        let word = u32::from_le_bytes(*word) as usize;
+        if word & 0x80_8080 == 0 {
+            return Ok((word & 0x7f, (word >> 8) & 0x7f, (word >> 16) & 0x7f, at + 3));
+        }
     }
     long_lengths(rest, at).ok_or(Malformed("an entry with broken lengths"))
 }

@@ -2,7 +2,7 @@
 
 use crate::block::{Block, Malformed};
 use crate::bytes::Bytes;
-use base::key::{TRAILER_BYTES, compare_internal, split_internal_key};
+use base::key::{TRAILER_BYTES, split_internal_key};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -78,16 +78,15 @@ impl Cursor {
         let Some((user_key, trailer)) = split_internal_key(target) else {
             return Err(Malformed("a search key without its trailer"));
         };
-        if self.block.restarts() == 0 {
-            return Ok(());
-        }
-        let restart = self.block.restart_before(user_key, trailer)?;
-        self.next = self.block.restart(restart);
+        let Some(found) = self.block.search(user_key, trailer)? else { return Ok(()) };
+        let head = found.head;
         self.key.clear();
-        self.next()?;
-        while self.valid && compare_internal(&self.key, target).is_lt() {
-            self.next()?;
-        }
+        self.key.extend_from_slice(&user_key[..head.shared]);
+        self.key.extend_from_slice(&self.block.bytes()[head.key_start..head.value_start]);
+        self.value = found.value();
+        self.at = found.at;
+        self.next = head.end;
+        self.valid = true;
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 use crate::cache::BlockKind;
 use crate::writer::TablePlace;
 use base::checksum::Place;
-use base::coding::{Reader, push_varint};
+use base::coding::Reader;
 use base::{Cause, Error, ErrorKind, Result, RunId};
 use media::ReadFile;
 
@@ -23,7 +23,7 @@ pub const FOOTER_MAGIC: [u8; 8] = *b"SHNGLRUN";
 pub const HEADER_BYTES: u64 = 36;
 
 /// Bytes of the footer of a run.
-pub const FOOTER_BYTES: u64 = 144;
+pub const FOOTER_BYTES: u64 = 128;
 
 /// The kinds of pieces as checksums know them. On disk: never reuse a number.
 pub mod piece {
@@ -51,16 +51,17 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Appends the handle.
+    /// Appends the handle: offset in eight bytes, length in four. Fixed widths, because every
+    /// lookup decodes two.
     pub fn push(self, out: &mut Vec<u8>) {
-        push_varint(out, self.offset);
-        push_varint(out, u64::from(self.bytes));
+        out.extend_from_slice(&self.offset.to_le_bytes());
+        out.extend_from_slice(&self.bytes.to_le_bytes());
     }
 
     /// Reads a handle off the front.
     #[inline]
     pub fn read(reader: &mut Reader<'_>) -> Option<Handle> {
-        Some(Handle { offset: reader.varint()?, bytes: reader.varint_u32()? })
+        Some(Handle { offset: reader.u64()?, bytes: reader.u32()? })
     }
 
     /// The first byte after the block and its trailer. Saturates for hostile handles.
@@ -161,9 +162,7 @@ impl Footer {
             out.extend_from_slice(&word.to_le_bytes());
         }
         for handle in [self.filter, self.tombstones, Some(self.top), Some(self.summary)] {
-            let handle = handle.unwrap_or_default();
-            out.extend_from_slice(&handle.offset.to_le_bytes());
-            out.extend_from_slice(&u64::from(handle.bytes).to_le_bytes());
+            handle.unwrap_or_default().push(&mut out);
         }
         let offset = self.start + self.bytes - FOOTER_BYTES;
         let sum = place.at(offset, piece::FOOTER).hash64(&out);
@@ -211,15 +210,11 @@ impl Footer {
             filters_end: reader.u64()?,
             ..Footer::default()
         };
-        let mut handle = || {
-            let (offset, bytes) = (reader.u64()?, u32::try_from(reader.u64()?).ok()?);
-            Some(Handle { offset, bytes })
-        };
         let present = |handle: Handle| (handle != Handle::default()).then_some(handle);
-        footer.filter = present(handle()?);
-        footer.tombstones = present(handle()?);
-        footer.top = handle()?;
-        footer.summary = handle()?;
+        footer.filter = present(Handle::read(&mut reader)?);
+        footer.tombstones = present(Handle::read(&mut reader)?);
+        footer.top = Handle::read(&mut reader)?;
+        footer.summary = Handle::read(&mut reader)?;
         reader.is_empty().then_some(footer)
     }
 

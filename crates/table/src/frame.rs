@@ -110,8 +110,8 @@ fn raw_bytes_limit(packed: usize) -> usize {
     packed.saturating_mul(RATIO_MAX).saturating_add(RATIO_ALLOWANCE).min(RAW_BYTES_MAX)
 }
 
-/// Takes a frame off: verifies `frame`, which stood at `offset`, and gives the raw bytes in the same
-/// buffer where they were stored raw. Says what is wrong otherwise.
+/// Takes a frame off: verifies `frame`, which stood at `offset`, and gives the raw bytes, in the
+/// same buffer where they were stored raw. Says what is wrong otherwise.
 pub(crate) fn open(
     kind: BlockKind,
     mut frame: Vec<u8>,

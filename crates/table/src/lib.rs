@@ -6,12 +6,12 @@
 //! [`EntryIter`] is how sorted entries are walked, whatever holds them.
 
 pub mod batch;
-pub mod block;
+mod block;
 pub mod bytes;
 pub mod cache;
-pub mod filter;
+mod filter;
 pub mod format;
-pub mod frame;
+mod frame;
 pub mod iter;
 pub mod log;
 pub mod manifest;

@@ -110,8 +110,8 @@ impl<I: EntryIter> MergingIter<I> {
         while reach < others.len() && self.compare(first, others[reach]).is_gt() {
             reach *= 2;
         }
-        let from = reach / 2;
-        let to = reach.min(others.len());
+        let from = reach / 2 + 1;
+        let to = reach.min(others.len()).max(from);
         let behind = others[from..to].partition_point(|&other| self.compare(other, first).is_lt());
         let place = from + behind;
         self.order.copy_within(1..=place, 0);

@@ -289,7 +289,7 @@ mod tests {
             for k in 0..22 {
                 for snapshot in 0..13 {
                     prop_assert_eq!(
-                        set.covering(&key(k), snapshot), naive(&list, k, snapshot), "{} {}", k, snapshot
+                        set.covering(&key(k), snapshot), naive(&list, k, snapshot), "{}", k
                     );
                 }
             }

@@ -59,16 +59,23 @@ impl Sink {
         self.flush_beyond(APPEND_BYTES)
     }
 
-    fn flush_beyond(&mut self, limit: usize) -> Result<()> {
-        if let Some(failure) = &self.failure {
-            return Err(failure.clone());
+    /// Repeats the failure, if there was one.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        match &self.failure {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(()),
         }
+    }
+
+    fn flush_beyond(&mut self, limit: usize) -> Result<()> {
+        self.check()?;
         if self.buffer.len() > limit {
             let appended = self.file.append(&self.buffer, self.cause);
             self.buffer.clear();
             self.failure = appended.err();
         }
-        self.failure.clone().map_or(Ok(()), Err)
+        self.check()
     }
 
     fn fail(&mut self, error: Error) -> Error {
@@ -119,6 +126,7 @@ impl TableWriter {
 
     /// Begins a run at the end of the file.
     pub fn begin_run(&mut self, run: RunId, options: &TableOptions) -> Result<()> {
+        self.sink.check()?;
         if self.run.is_some() {
             return Err(Error::invalid("finish the run before another begins"));
         }
@@ -130,19 +138,22 @@ impl TableWriter {
     /// keys may be, or of a kind that is no point entry.
     #[inline]
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        self.sink.check()?;
         match &mut self.run {
             Some(run) => run.add(&mut self.sink, internal_key, value),
             None => Err(no_run()),
         }
     }
 
-    /// Adds the tombstone of all keys from `start` to `end`, exclusive, at `sequence`; in any order.
+    /// Adds the tombstone of all keys from `start` to `end`, exclusive, at `sequence`. They may come
+    /// in any order.
     pub fn add_range_delete(
         &mut self,
         start: &[u8],
         end: &[u8],
         sequence: SequenceNumber,
     ) -> Result<()> {
+        self.sink.check()?;
         self.run.as_mut().ok_or_else(no_run)?.add_range_delete(start, end, sequence)
     }
 
@@ -154,12 +165,14 @@ impl TableWriter {
 
     /// Ends the run: filters, index, tombstones, summary, footer. A run may be empty.
     pub fn finish_run(&mut self) -> Result<RunSummary> {
+        self.sink.check()?;
         let run = self.run.take().ok_or_else(no_run)?;
         run.finish(&mut self.sink).map_err(|error| self.sink.fail(error))
     }
 
     /// Writes what is left and syncs; gives the bytes of the file. Refused while a run is open.
     pub fn finish(mut self) -> Result<u64> {
+        self.sink.check()?;
         if self.run.is_some() {
             return Err(Error::invalid("finish the run before the file"));
         }

@@ -1,12 +1,12 @@
 //! Walks the entries of a run.
 
 use super::Run;
+use super::window::{Ahead, Window};
 use crate::block::{Block, Malformed};
 use crate::bytes::Bytes;
 use crate::cache::BlockKind;
 use crate::cursor::Cursor;
 use crate::format::Handle;
-use crate::frame;
 use crate::iter::EntryIter;
 use base::key::{SEQUENCE_MAX, internal_key};
 use base::{Cause, EntryKind, Error, KeyRange, Result};
@@ -35,25 +35,6 @@ impl IterOptions {
     /// For background work: large reads past the cache.
     pub fn streaming(cause: Cause, readahead_bytes: u32) -> IterOptions {
         IterOptions { cause, fill_cache: false, readahead_bytes, range: None }
-    }
-}
-
-/// A part of the data of a run, read at once.
-#[derive(Default)]
-struct Window {
-    offset: u64,
-    bytes: Vec<u8>,
-}
-
-impl Window {
-    fn end(&self) -> u64 {
-        self.offset + self.bytes.len() as u64
-    }
-
-    fn get(&self, from: u64, to: u64) -> Option<&[u8]> {
-        let start = usize::try_from(from.checked_sub(self.offset)?).ok()?;
-        let end = usize::try_from(to.checked_sub(self.offset)?).ok()?;
-        self.bytes.get(start..end)
     }
 }
 
@@ -183,32 +164,9 @@ impl RunIter {
             let fill = self.options.fill_cache;
             return self.run.block(BlockKind::Data, handle, fill, self.options.cause);
         }
-        let end = handle.end(BlockKind::Data);
-        if self.window.get(handle.offset, end).is_none() {
-            self.read_window(handle.offset, end)?;
-        }
-        let frame = self.window.get(handle.offset, end).unwrap_or_default();
-        let raw = frame::open_slice(BlockKind::Data, frame, self.run.extent.place(), handle.offset)
-            .map_err(|what| self.run.damage(handle.offset, what))?;
+        let ahead = Ahead { bytes: self.options.readahead_bytes, within: self.ahead.clone() };
+        let raw = self.window.block(&self.run, handle, &ahead, self.options.cause)?;
         self.run.parse_block(handle, raw)
-    }
-
-    /// Reads the block at `from..to` and, in the direction of travel, what lies behind it.
-    fn read_window(&mut self, from: u64, to: u64) -> Result<()> {
-        let ahead = u64::from(self.options.readahead_bytes);
-        let backwards = to <= self.window.offset && !self.window.bytes.is_empty();
-        let (start, end) = if backwards {
-            (to.saturating_sub(ahead).max(self.ahead.start).min(from), to)
-        } else {
-            // What the last read already brought of this block is not worth keeping apart.
-            (from, from.saturating_add(ahead).min(self.ahead.end).max(to))
-        };
-        let mut bytes = std::mem::take(&mut self.window.bytes);
-        bytes.resize((end - start) as usize, 0);
-        self.run.file.read_at(start, &mut bytes, self.options.cause)?;
-        self.window = Window { offset: start, bytes };
-        debug_assert!(self.window.end() == end);
-        Ok(())
     }
 
     /// Narrows read-ahead to the blocks of the range that was announced.

@@ -6,6 +6,7 @@
 mod iter;
 mod ranges;
 mod verify;
+mod window;
 
 pub use iter::{IterOptions, RunIter};
 pub use ranges::Boundary;
@@ -191,7 +192,7 @@ impl Run {
                 match index.search(user_key, search).map_err(|m| self.malformed(handle, m))? {
                     None => return Ok(None),
                     Some(found) => {
-                        self.handle(&index.bytes()[found.value], handle, BlockKind::Data)?.0
+                        self.handle(&index.bytes()[found.value()], handle, BlockKind::Data)?.0
                     }
                 }
             }
@@ -203,7 +204,7 @@ impl Run {
         let Some(kind) = trailer_kind(found.trailer) else {
             return Err(self.malformed(data, Malformed("an entry of an unknown kind")));
         };
-        let value = Bytes::shared(block, found.value);
+        let value = Bytes::shared(block, found.value());
         Ok(Some(Entry { sequence: trailer_sequence(found.trailer), kind, value }))
     }
 
@@ -241,7 +242,7 @@ impl Run {
         let top = self.footer.top;
         let found = self.top.search(user_key, trailer).map_err(|m| self.malformed(top, m))?;
         let Some(found) = found else { return Ok(None) };
-        let value = &self.top.bytes()[found.value];
+        let value = &self.top.bytes()[found.value()];
         if self.footer.index_levels == 1 {
             let (data, _) = self.handle(value, top, BlockKind::Data)?;
             return Ok(Some(Partition { index: None, data, filter: self.footer.filter }));

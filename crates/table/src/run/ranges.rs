@@ -19,8 +19,8 @@ pub struct Boundary {
 }
 
 impl Run {
-    /// Bytes of the run whose keys lie in `range`, index and filter included in proportion; exact to
-    /// about a block at each end.
+    /// Bytes of the run whose keys lie in `range`, index and filter included in proportion; exact
+    /// to about a block at each end.
     pub fn approximate_bytes(&self, range: &KeyRange, cause: Cause) -> Result<u64> {
         if range.covers(&self.summary.range) {
             return Ok(self.extent.bytes);
@@ -119,8 +119,8 @@ impl Run {
         Ok(true)
     }
 
-    /// At most `parts - 1` ascending user keys strictly inside `range` that cut the run's data there
-    /// into parts of about equal bytes. All versions of a key are in one part.
+    /// At most `parts - 1` ascending user keys strictly inside `range` that cut the run's data
+    /// there into parts of about equal bytes. All versions of a key are in one part.
     pub fn split_points(&self, range: &KeyRange, parts: usize, cause: Cause) -> Result<Vec<Key>> {
         let boundaries = self.boundaries(range, cause)?;
         let data = self.data_extent(range, cause)?;

@@ -2,6 +2,7 @@
 //! says of another.
 
 use super::Run;
+use super::window::{Ahead, Window};
 use crate::block::{Block, Malformed};
 use crate::cache::BlockKind;
 use crate::cursor::Cursor;
@@ -21,13 +22,18 @@ struct Seen {
     data_next: u64,
     filter_next: u64,
     index_next: u64,
+    /// Data blocks read together.
+    window: Window,
 }
+
+/// Data is read in pieces of this size.
+const READ_BYTES: u32 = 256 << 10;
 
 impl Run {
     /// Reads every byte of the run and compares: checksums, the order of keys, counts, that filters
     /// admit every key and prefix, that the index leads to every block and bounds it. `progress`
     /// hears the bytes verified since it was called before. The error names the first damage.
-    pub fn verify(self: &Arc<Run>, progress: &mut dyn FnMut(u64)) -> Result<RunSummary> {
+    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<RunSummary> {
         let options = self.summary.options;
         let mut seen = Seen {
             summary: RunSummary::new(self.extent.run, self.extent.offset, options),
@@ -36,6 +42,7 @@ impl Run {
             data_next: self.footer.start,
             filter_next: self.footer.data_end,
             index_next: self.footer.filters_end,
+            window: Window::default(),
         };
         self.verify_index(&mut seen, progress)?;
         let ends = [
@@ -132,6 +139,8 @@ impl Run {
         filter: Option<&FilterBlock>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<()> {
+        let within = self.footer.start..self.footer.data_end;
+        let ahead = Ahead { bytes: READ_BYTES, within };
         let mut cursor = Cursor::new(index);
         let malformed = |m| self.malformed(from, m);
         cursor.first().map_err(malformed)?;
@@ -141,8 +150,8 @@ impl Run {
             if !seen.last_key.is_empty() && compare_internal(&seen.last_key, cursor.key()).is_ge() {
                 return Err(malformed(Malformed("index keys out of order")));
             }
-            let block =
-                self.parse_block(handle, self.read(BlockKind::Data, handle, Cause::Check)?)?;
+            let raw = seen.window.block(self, handle, &ahead, Cause::Check)?;
+            let block = self.parse_block(handle, raw)?;
             progress(handle.end(BlockKind::Data) - handle.offset);
             self.verify_data(seen, block, handle, filter)?;
             seen.summary.data_blocks += 1;

@@ -82,3 +82,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_error_of_a_child_stays_the_error_of_the_merge() {
+    let entries: Entries = (0..200u8).map(|n| (key(n, 999 - u64::from(n)), vec![n; 90])).collect();
+    let (whole, summary) = write_run(&TableOptions::default(), &entries[..3].to_vec(), &[]);
+    let (file, damaged) = write_run(&TableOptions::default(), &entries[3..].to_vec(), &[]);
+    let mut bytes = file.bytes();
+    bytes[9000] ^= 1;
+    let cache = BlockCache::new(1 << 20);
+    let runs = [
+        open(&whole, &summary, &cache).unwrap(),
+        open(&MemoryFile::with(bytes), &damaged, &cache).unwrap(),
+    ];
+    let iters = runs.iter().map(|run| run.iter(IterOptions::cached(Cause::Scan)));
+    let mut merge = MergingIter::new(iters.collect());
+    let error = collect(&mut merge).unwrap_err();
+    assert_eq!(error.kind(), base::ErrorKind::Corruption);
+    for again in [merge.next(), merge.prev(), merge.seek_to_first(), merge.seek(&entries[0].0)] {
+        assert_eq!(again.unwrap_err().message(), error.message());
+        assert!(!merge.valid() && merge.key().is_empty() && merge.value().is_empty());
+    }
+}

@@ -1,6 +1,7 @@
 //! Tests over whole runs: against a model, under damage, under malice.
 
 mod damage;
+mod golden;
 mod merge;
 mod model;
 mod writing;
@@ -132,6 +133,15 @@ pub fn all_options() -> Vec<TableOptions> {
 
 pub fn hash(user_key: &[u8]) -> u64 {
     hash64(user_key)
+}
+
+#[test]
+fn what_readers_share_goes_between_threads() {
+    fn check<T: Send + Sync>() {}
+    check::<Run>();
+    check::<BlockCache>();
+    check::<crate::Bytes>();
+    check::<crate::RangeDeletes>();
 }
 
 /// Everything that an iterator gives from first to last.

@@ -5,6 +5,7 @@ use crate::IterOptions;
 use crate::format::{Footer, check_header, footers_backwards};
 use base::key::internal_key;
 use base::{EntryKind, ErrorKind};
+use media::SyncFile;
 
 fn put(key: &[u8], sequence: u64) -> Vec<u8> {
     internal_key(key, sequence, EntryKind::Put)
@@ -127,4 +128,52 @@ fn open_reads_once_and_a_lookup_reads_three_blocks() {
         assert_eq!((counters.hits, counters.misses), (1, 2), "{kind:?}");
     }
     assert!(run.memory_bytes() < 16 << 10);
+}
+
+/// Has room for so many bytes.
+struct FullFile {
+    file: MemoryFile,
+    room: u64,
+}
+
+impl AppendFile for FullFile {
+    fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
+        if AppendFile::len(self) + bytes.len() as u64 > self.room {
+            return Err(Error::new(ErrorKind::NoSpace, "the medium is full"));
+        }
+        self.file.append(bytes, cause)
+    }
+
+    fn sync(&mut self, _: Cause) -> Result<()> {
+        Ok(())
+    }
+
+    fn len(&self) -> u64 {
+        AppendFile::len(&self.file)
+    }
+
+    fn syncer(&self) -> Option<Box<dyn SyncFile>> {
+        None
+    }
+}
+
+#[test]
+fn after_a_failed_append_every_call_repeats_the_failure() {
+    let full = FullFile { file: MemoryFile::default(), room: 1 << 20 };
+    let mut writer = TableWriter::create(Box::new(full), PLACE, Cause::Flush).unwrap();
+    writer.begin_run(RunId(1), &TableOptions::default()).unwrap();
+    let mut failures = 0;
+    for n in 0..20_000u64 {
+        match writer.add(&put(&n.to_be_bytes(), n), &[7; 100]) {
+            Ok(()) => assert_eq!(failures, 0),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::NoSpace);
+                failures += 1;
+            }
+        }
+    }
+    assert!(failures > 0);
+    assert_eq!(writer.add_range_delete(b"a", b"b", 1).unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(writer.finish_run().unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(writer.finish().unwrap_err().kind(), ErrorKind::NoSpace);
 }
