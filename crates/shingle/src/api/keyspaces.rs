@@ -70,7 +70,7 @@ impl Engine {
         let id = KeyspaceId(trees.next_keyspace);
         let record = KeyspaceRecord { id, name: name.into(), options: options.encode() };
         let runs = RunTable::new(trees.graveyard.clone());
-        let version = Version::empty(tree::version::LEVELS_MAX);
+        let version = Version::empty(base::cause::LEVELS_MAX as u8);
         let (state, tree, active) =
             keyspace_parts(record.clone(), version, runs, &self.settings, &self.runs)?;
         let edit = DatabaseEdit {

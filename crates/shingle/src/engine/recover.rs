@@ -56,7 +56,7 @@ impl Found {
 
     pub(crate) fn add_keyspace(&mut self, record: KeyspaceRecord) {
         let runs = RunTable::new(self.graveyard.clone());
-        let version = Version::empty(tree::version::LEVELS_MAX);
+        let version = Version::empty(base::cause::LEVELS_MAX as u8);
         self.next_keyspace = self.next_keyspace.max(record.id.0 + 1);
         self.keyspaces.insert(record.id, FoundKeyspace { record, version, runs });
     }

@@ -149,6 +149,7 @@ impl Engine {
             let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
             tree.keyspace.install(tree.view.clone(), memtables);
         }
+        self.runs.sweep();
         self.collect_dead_files(trees);
         self.rewrite_large_manifest(trees)?;
         self.update_pressure(trees);

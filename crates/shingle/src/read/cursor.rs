@@ -33,7 +33,6 @@ enum Direction {
 
 /// A cursor over one keyspace at one snapshot.
 pub(crate) struct InternalCursor {
-    view: Arc<ReadView>,
     inputs: MergingIter<Source>,
     snapshot: SequenceNumber,
     operator: Option<Arc<dyn MergeOperator>>,
@@ -57,7 +56,6 @@ impl InternalCursor {
         Ok(InternalCursor {
             inputs: MergingIter::new(sources(&view, options)?),
             range_deletes: collect_range_deletes(&view)?,
-            view,
             snapshot,
             operator,
             bounds: KeyRange::all(),
@@ -325,11 +323,6 @@ impl InternalCursor {
     fn is_range_deleted(&self, user_key: &[u8], sequence: SequenceNumber) -> bool {
         !self.range_deletes.is_empty()
             && self.range_deletes.covering(user_key, self.snapshot).is_some_and(|s| s > sequence)
-    }
-
-    /// What the cursor reads from; kept so that its files and memtables stay.
-    pub(crate) fn view(&self) -> &Arc<ReadView> {
-        &self.view
     }
 }
 

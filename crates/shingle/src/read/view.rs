@@ -191,7 +191,6 @@ fn key_prefix(key: &[u8]) -> u64 {
 
 /// A version ready to read.
 pub(crate) struct TreeView {
-    pub version: Arc<Version>,
     pub levels: Vec<LevelView>,
 }
 
@@ -211,7 +210,7 @@ impl TreeView {
                 level_view(level.nodes.iter(), before, runs)
             })
             .collect();
-        TreeView { version, levels }
+        TreeView { levels }
     }
 
     /// Memory that open runs hold outside the cache, in bytes.

@@ -1,0 +1,70 @@
+//! The first things that a user tries.
+
+use shingle::{Options, WriteBatch, WriteOptions};
+use std::collections::BTreeMap;
+
+#[test]
+fn what_was_written_is_read_and_survives_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Options::new().write_buffer_bytes(64 << 10).open(dir.path()).unwrap();
+    let mut model = BTreeMap::new();
+    let mut random = base::random::Random::new(1);
+    for round in 0..4 {
+        let db = open();
+        for _ in 0..20_000 {
+            let key = format!("key{:06}", random.below(10_000)).into_bytes();
+            if random.one_in(5) {
+                db.delete(&key).unwrap();
+                model.remove(&key);
+            } else {
+                let value = format!("value{round}-{}", random.next_u64()).into_bytes();
+                db.put(&key, &value).unwrap();
+                model.insert(key, value);
+            }
+        }
+        check(&db, &model);
+        if round % 2 == 0 {
+            db.close().unwrap();
+        }
+    }
+    let db = open();
+    check(&db, &model);
+    db.compact().unwrap();
+    check(&db, &model);
+    println!("{}", db.stats());
+    let report = db.check(&mut |_| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
+}
+
+fn check(db: &shingle::Db, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let got: Vec<(Vec<u8>, Vec<u8>)> =
+        db.iter().map(|pair| pair.unwrap()).map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
+    let want: Vec<(Vec<u8>, Vec<u8>)> =
+        model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    assert!(got == want, "forward: {} != {}", got.len(), want.len());
+    let back: Vec<Vec<u8>> = db.iter().rev().map(|pair| pair.unwrap().0.to_vec()).collect();
+    assert!(back.iter().eq(model.keys().rev()), "backward");
+    for (key, value) in model.iter().step_by(7) {
+        assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_slice()));
+    }
+    assert_eq!(db.get("nothing").unwrap(), None);
+}
+
+#[test]
+fn a_snapshot_keeps_its_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Options::new().write_buffer_bytes(16 << 10).open(dir.path()).unwrap();
+    db.put("a", "1").unwrap();
+    let snapshot = db.snapshot();
+    let mut batch = WriteBatch::new();
+    batch.put("a", "2").unwrap();
+    batch.put("b", "2").unwrap();
+    db.write(batch, &WriteOptions::default()).unwrap();
+    db.delete_range("a", "z").unwrap();
+    db.flush().unwrap();
+    db.compact().unwrap();
+    assert_eq!(snapshot.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(snapshot.iter().count(), 1);
+    assert_eq!(db.get("a").unwrap(), None);
+    assert_eq!(db.iter().count(), 0);
+}
