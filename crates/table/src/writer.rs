@@ -145,8 +145,8 @@ impl TableWriter {
         }
     }
 
-    /// Adds the tombstone of all keys from `start` to `end`, exclusive, at `sequence`. They may come
-    /// in any order.
+    /// Adds the tombstone of all keys from `start` to `end`, exclusive, at `sequence`. In any
+    /// order.
     pub fn add_range_delete(
         &mut self,
         start: &[u8],
