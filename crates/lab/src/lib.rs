@@ -19,6 +19,7 @@ pub mod random;
 pub mod record;
 pub mod store;
 pub mod values;
+pub mod ycsb;
 pub mod zipf;
 
 pub use clock::{Clock, WallClock};

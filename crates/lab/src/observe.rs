@@ -1,5 +1,11 @@
 //! Live news of a running benchmark, for progress bars and logs.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How often [`Observer::progress`] is called.
+pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
+
 /// How far a benchmark is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress<'a> {
@@ -28,6 +34,21 @@ pub trait Observer: Sync {
     /// A line that a tool writes to standard error: interval statistics, warnings.
     fn note(&self, line: &str) {
         let _ = line;
+    }
+}
+
+/// Operations done by one thread, on a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Gauge(AtomicU64);
+
+impl Gauge {
+    pub(crate) fn set(&self, done: u64) {
+        self.0.store(done, Relaxed);
+    }
+
+    pub(crate) fn sum(gauges: &[Gauge]) -> u64 {
+        gauges.iter().map(|gauge| gauge.0.load(Relaxed)).sum()
     }
 }
 

@@ -15,14 +15,14 @@ mod worker;
 
 use crate::clock::Clock;
 use crate::measure::Meter;
-use crate::observe::Observer;
+use crate::observe::{Gauge, Observer};
 use crate::record::{Record, Tally};
 use crate::store::{Store, StoreFactory};
 use base::{Error, Result};
 use benchmarks::{Benchmark, Maintenance, Operation};
 use monitor::{Monitor, ReportFile};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use worker::Worker;
 
 pub use benchmarks::names;
@@ -69,17 +69,6 @@ struct Shared<'a> {
     stop: AtomicBool,
     /// Operations done, by thread.
     done: Vec<Gauge>,
-}
-
-/// A counter on a cache line of its own.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Gauge(AtomicU64);
-
-impl Shared<'_> {
-    fn done(&self) -> u64 {
-        self.done.iter().map(|gauge| gauge.0.load(Relaxed)).sum()
-    }
 }
 
 struct Runner<'a> {

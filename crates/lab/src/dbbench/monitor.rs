@@ -3,14 +3,11 @@
 use super::Shared;
 use super::config::Config;
 use crate::clock::Clock;
-use crate::observe::{Observer, Progress};
+use crate::observe::{Gauge, Observer, PROGRESS_INTERVAL, Progress};
 use base::{Error, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
-
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The CSV file of `--report_file`: throughput by interval, over the whole run.
 pub(super) struct ReportFile {
@@ -124,7 +121,7 @@ impl<'a> Monitor<'a> {
     }
 
     fn report(&mut self) -> Result<()> {
-        let (now_ns, done) = (self.shared.clock.now_ns(), self.shared.done());
+        let (now_ns, done) = (self.shared.clock.now_ns(), Gauge::sum(&self.shared.done));
         let elapsed_ns = now_ns - self.shared.start_ns;
         if self.observer.wants_progress() {
             let benchmark = self.shared.benchmark.name;

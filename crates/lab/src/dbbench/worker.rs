@@ -189,7 +189,9 @@ impl<'a> Worker<'a> {
         mut operation: impl FnMut(&mut Worker<'a>, u64) -> Result<u64>,
     ) -> Result<()> {
         let seconds = self.shared.config.seconds(self.shared.benchmark);
-        let deadline_ns = seconds.map(|seconds| self.shared.start_ns + seconds * 1_000_000_000);
+        let deadline_ns = seconds.map(|seconds| {
+            self.shared.start_ns.saturating_add(seconds.saturating_mul(1_000_000_000))
+        });
         let mut done = 0;
         loop {
             let over = match deadline_ns {
@@ -200,7 +202,7 @@ impl<'a> Worker<'a> {
                 break;
             }
             done += operation(self, done)?;
-            self.shared.done[self.index].0.store(done, Relaxed);
+            self.shared.done[self.index].set(done);
         }
         self.tally.ops += done;
         Ok(())
@@ -361,7 +363,7 @@ impl<'a> Worker<'a> {
                 tally.read.record((now_ns - sample_start_ns) / SCAN_STEPS_PER_SAMPLE);
                 sample_start_ns = now_ns;
                 if let Some(gauge) = gauge {
-                    gauge.0.store(steps, Relaxed);
+                    gauge.set(steps);
                 }
             }
         })?;
