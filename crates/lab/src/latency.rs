@@ -3,13 +3,13 @@
 //! Three significant digits from 1 ns to an hour. A sample costs two clock reads, about 45 ns.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
 /// What a histogram comes down to, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Median.
     pub p50: u64,

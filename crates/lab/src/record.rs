@@ -1,10 +1,10 @@
 //! The result of one benchmark as data.
 
 use crate::latency::{Latency, Summary};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Latencies of the two kinds of operations; `None` where there were none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencySummaries {
     /// Gets and scans.
     pub read: Option<Summary>,
@@ -16,7 +16,7 @@ pub struct LatencySummaries {
 ///
 /// Bytes count from the start of the benchmark to the end of its last operation; background work
 /// that is still due then belongs to nobody, unless a benchmark that waits for it follows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Name of the benchmark.
     pub benchmark: String,
