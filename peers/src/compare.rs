@@ -13,8 +13,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// Takes a number out of a phase, where the phase has it.
+type Measure = fn(&Phase) -> Option<f64>;
+
 /// What is compared of a phase.
-const METRICS: &[(&str, fn(&Phase) -> Option<f64>)] = &[
+const METRICS: &[(&str, Measure)] = &[
     ("ops/s", |phase| Some(phase.record.ops_per_second)),
     ("WA", |phase| phase.wa),
     ("space MB", |phase| phase.space_bytes.map(|bytes| bytes as f64 / 1e6)),

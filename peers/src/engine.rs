@@ -1,4 +1,7 @@
 //! The engines by name, and the options that all of them get alike.
+//!
+//! LMDB is missing: its Rust interface opens a database only through an unsafe function, and unsafe
+//! code stands in `leveldb.rs` alone.
 
 use base::{Error, ErrorKind, Result};
 use lab::dbbench::Config;

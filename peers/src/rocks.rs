@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 struct Rocks {
     database: DB,
     options: Options,
+    /// With and without sync, with and without a log.
+    writes: [[rocksdb::WriteOptions; 2]; 2],
     dir: PathBuf,
 }
 
@@ -29,14 +31,22 @@ pub fn open(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
     all.set_max_background_jobs(options.background_threads as i32);
     all.enable_statistics();
     let database = DB::open(&all, dir).map_err(|error| failed("RocksDB: open", error))?;
-    Ok(Box::new(Rocks { database, options: all, dir: dir.to_path_buf() }))
+    let writes = [false, true].map(|sync| {
+        [false, true].map(|disable_wal| {
+            let mut options = rocksdb::WriteOptions::default();
+            options.set_sync(sync);
+            options.disable_wal(disable_wal);
+            options
+        })
+    });
+    Ok(Box::new(Rocks { database, options: all, writes, dir: dir.to_path_buf() }))
 }
 
-fn write_options(options: WriteOptions) -> rocksdb::WriteOptions {
-    let mut all = rocksdb::WriteOptions::default();
-    all.set_sync(options.sync);
-    all.disable_wal(options.disable_wal);
-    all
+impl Rocks {
+    /// Made once: creating them for every write would cost as much as a part of it.
+    fn write_options(&self, options: WriteOptions) -> &rocksdb::WriteOptions {
+        &self.writes[usize::from(options.sync)][usize::from(options.disable_wal)]
+    }
 }
 
 fn write_failed(error: rocksdb::Error) -> Error {
@@ -45,23 +55,23 @@ fn write_failed(error: rocksdb::Error) -> Error {
 
 impl Store for Rocks {
     fn put(&self, key: &[u8], value: &[u8], options: WriteOptions) -> Result<()> {
-        self.database.put_opt(key, value, &write_options(options)).map_err(write_failed)
+        self.database.put_opt(key, value, self.write_options(options)).map_err(write_failed)
     }
 
     fn put_batch(&self, entries: &[(&[u8], &[u8])], options: WriteOptions) -> Result<()> {
         let mut batch = WriteBatch::default();
         entries.iter().for_each(|(key, value)| batch.put(key, value));
-        self.database.write_opt(batch, &write_options(options)).map_err(write_failed)
+        self.database.write_opt(batch, self.write_options(options)).map_err(write_failed)
     }
 
     fn delete(&self, key: &[u8], options: WriteOptions) -> Result<()> {
-        self.database.delete_opt(key, &write_options(options)).map_err(write_failed)
+        self.database.delete_opt(key, self.write_options(options)).map_err(write_failed)
     }
 
     fn delete_range(&self, begin: &[u8], end: &[u8], options: WriteOptions) -> Result<()> {
         let mut batch = WriteBatch::default();
         batch.delete_range(begin, end);
-        self.database.write_opt(batch, &write_options(options)).map_err(write_failed)
+        self.database.write_opt(batch, self.write_options(options)).map_err(write_failed)
     }
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {

@@ -4,10 +4,11 @@ use crate::engine::{Engine, EngineOptions, Place};
 use base::checksum::hash64_seeded;
 use base::{Error, Result};
 use lab::dbbench::{self, Config};
-use lab::process;
+use lab::process::{self, Io};
 use lab::store::{Direction, Store, StoreFactory};
 use lab::{Record, Silent, WallClock};
 use serde::{Deserialize, Serialize};
+use std::io::Write;
 use std::path::Path;
 
 /// The benchmark that ends every phase: background work, and what is still dirty, belongs to the
@@ -61,43 +62,82 @@ pub fn run(engine: Engine, dir: &Path, config: &Config) -> Result<Run> {
         place.destroy()?;
     }
     let clock = WallClock::default();
-    let records = dbbench::run(&config, &place, &clock, &Silent, &mut std::io::sink())?;
+    config.json = true;
+    let mut marks = Marks::default();
+    let start_bytes = Io::now().map(|io| io.net_write_bytes());
+    let records = dbbench::run(&config, &place, &clock, &Silent, &mut marks)?;
     let store = place.open()?;
     let content = content(store.as_ref())?;
     store.close()?;
     Ok(Run {
         engine: engine.name.to_string(),
-        phases: phases(records)?,
+        phases: phases(records, start_bytes, &marks.0)?,
         content,
         cpu_seconds: process::cpu_seconds(),
     })
 }
 
-/// Puts every benchmark together with the settling after it. Reports measure nothing and leave a
-/// settling alone, which is dropped.
-fn phases(records: Vec<Record>) -> Result<Vec<Phase>> {
-    let mut phases = Vec::new();
-    let mut records = records.into_iter().peekable();
-    while let Some(record) = records.next() {
-        if record.benchmark == SETTLE {
+/// Takes the place of an output of JSON lines, and notes at each what the process had written.
+///
+/// The sum of the intervals between records would be too high: bytes that one interval counts may
+/// be taken back in the next, when a file goes away before it reached storage.
+#[derive(Default)]
+struct Marks(Vec<Option<u64>>);
+
+impl Write for Marks {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        self.0.push(Io::now().map(|io| io.net_write_bytes()));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Puts every benchmark together with the settling after it. `marks` stand at the end of each
+/// record. The settling after a report, which measures nothing, goes to the benchmark before it.
+fn phases(
+    records: Vec<Record>,
+    start_bytes: Option<u64>,
+    marks: &[Option<u64>],
+) -> Result<Vec<Phase>> {
+    if records.len() != marks.len() {
+        return Err(Error::invalid("a record without a mark: the output is not one line each"));
+    }
+    let mut phases: Vec<Phase> = Vec::new();
+    let mut phase_start_bytes = start_bytes;
+    for (record, &mark) in records.into_iter().zip(marks) {
+        if record.benchmark != SETTLE {
+            phases.push(Phase::new(record));
             continue;
         }
-        let settled = records
-            .next_if(|next| next.benchmark == SETTLE)
-            .ok_or_else(|| Error::invalid("a benchmark was not settled"))?;
-        let write_bytes = record.host_write_bytes.zip(settled.host_write_bytes);
-        let write_bytes = write_bytes.map(|(during, after)| during + after);
-        let user_bytes = record.user_bytes;
-        let wa = write_bytes.filter(|_| user_bytes > 0).map(|b| b as f64 / user_bytes as f64);
-        phases.push(Phase {
-            settle_seconds: settled.seconds,
-            write_bytes,
-            wa,
-            space_bytes: settled.space_bytes,
-            record,
-        });
+        if let Some(phase) = phases.last_mut() {
+            phase.settle(&record, phase_start_bytes, mark);
+        }
+        phase_start_bytes = mark;
     }
     Ok(phases)
+}
+
+impl Phase {
+    fn new(record: Record) -> Phase {
+        Phase { record, settle_seconds: 0.0, write_bytes: None, wa: None, space_bytes: None }
+    }
+
+    /// Adds a settling that ended at `end_bytes`; what was written since `start_bytes` is this
+    /// phase's.
+    fn settle(&mut self, settling: &Record, start_bytes: Option<u64>, end_bytes: Option<u64>) {
+        let added = end_bytes.zip(start_bytes).map(|(end, start)| end.saturating_sub(start));
+        self.settle_seconds += settling.seconds;
+        self.space_bytes = settling.space_bytes;
+        self.write_bytes = added.map(|added| added + self.write_bytes.unwrap_or(0));
+        let user_bytes = self.record.user_bytes;
+        self.wa = self
+            .write_bytes
+            .filter(|_| user_bytes > 0)
+            .map(|bytes| bytes as f64 / user_bytes as f64);
+    }
 }
 
 /// Reads everything.
