@@ -70,6 +70,10 @@ pub fn parse<S: AsRef<str>>(arguments: &[S]) -> Result<Parsed> {
     parser.finish()
 }
 
+fn is_without_effect(name: &str) -> bool {
+    WITHOUT_EFFECT.lines().any(|known| known == name)
+}
+
 fn is_boolean(name: &str) -> bool {
     BOOLEAN.contains(&name)
 }
@@ -94,7 +98,7 @@ struct Parser {
 
 impl Parser {
     fn take(&mut self, name: &str, value: Option<&str>) -> Result<()> {
-        if WITHOUT_EFFECT.lines().any(|known| known == name) {
+        if is_without_effect(name) || name.strip_prefix("no").is_some_and(is_without_effect) {
             self.warnings.push(format!("--{name} has no effect here"));
             return Ok(());
         }
@@ -247,9 +251,10 @@ mod tests {
 
     #[test]
     fn known_flags_without_effect_warn_and_unknown_ones_fail() {
-        let arguments = ["--mmap_read", "--perf_level=2", "--num_levels", "7", "--num=3"];
+        let arguments =
+            ["--mmap_read", "--perf_level=2", "--num_levels", "7", "--nommap_write", "--num=3"];
         let parsed = parse(&arguments).unwrap();
-        assert_eq!(parsed.warnings.len(), 3);
+        assert_eq!(parsed.warnings.len(), 4);
         assert_eq!(parsed.config.num, 3);
         let error = parse(&["--nmu=3"]).unwrap_err();
         assert!(error.to_string().contains("--nmu"), "{error}");

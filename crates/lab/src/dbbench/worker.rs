@@ -44,8 +44,12 @@ impl Pace {
             (rate > 0.0).then(|| Pacer::new(shared.start_ns, rate, threads, turn))
         };
         let entry_bytes = config.key_size as f64 + value_size(shared).mean();
+        let operations_per_call = match shared.benchmark.operation {
+            Operation::Fill(_) | Operation::Overwrite => batch as f64,
+            _ => 1.0,
+        };
         Pace {
-            all: if foreground { pacer(config.rate) } else { None },
+            all: if foreground { pacer(config.rate / operations_per_call) } else { None },
             reads: pacer(config.read_rate),
             writes: pacer(config.write_rate_bytes as f64 / entry_bytes / batch as f64),
         }
