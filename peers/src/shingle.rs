@@ -1,8 +1,8 @@
 //! Shingle behind [`Store`]: to be connected when its public interface is there.
 //!
 //! What remains is the body of [`open`]: open the database in `dir` with the memory budget, cache
-//! and filter bits of `options`, without compression, and wrap it in the `Store` that the benchmarks
-//! of the command line use.
+//! and filter bits of `options`, without compression, and wrap it in the `Store` that the
+//! benchmarks of the command line use.
 
 use crate::engine::EngineOptions;
 use base::{Error, ErrorKind, Result};

@@ -2,7 +2,7 @@
 
 use crate::store::{Counters, Direction, Store, StoreFactory, WriteOptions};
 use base::Result;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,6 +16,7 @@ pub struct MemoryStore {
     user_write_bytes: Arc<AtomicU64>,
     syncs: Arc<AtomicU64>,
     maintenance: Arc<AtomicU64>,
+    keys_read: Arc<Mutex<BTreeSet<Vec<u8>>>>,
 }
 
 impl MemoryStore {
@@ -30,6 +31,11 @@ impl MemoryStore {
     /// How often flush, compact_all or wait_idle was called.
     pub fn maintenance(&self) -> u64 {
         self.maintenance.load(Relaxed)
+    }
+
+    /// The keys that were asked for.
+    pub fn keys_read(&self) -> MutexGuard<'_, BTreeSet<Vec<u8>>> {
+        self.keys_read.lock().unwrap()
     }
 
     fn count_write(&self, bytes: usize, options: WriteOptions) {
@@ -68,6 +74,7 @@ impl Store for MemoryStore {
     }
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.keys_read().insert(key.to_vec());
         let entries = self.entries();
         let Some(found) = entries.get(key) else { return Ok(false) };
         value.clear();

@@ -142,6 +142,7 @@ impl Runner<'_> {
         let threads = self.config.threads;
         let started = self.workers;
         self.workers += threads as u64 + 1;
+        let values = worker::values(self.config, benchmark);
         let meter = Meter::start(store, self.clock)?;
         let shared = Shared {
             config: self.config,
@@ -153,10 +154,10 @@ impl Runner<'_> {
             done: (0..threads).map(|_| Gauge::default()).collect(),
         };
         let workers = (0..threads)
-            .map(|index| Worker::new(&shared, index, started + index as u64))
+            .map(|index| Worker::new(&shared, &values, index, started + index as u64))
             .collect::<Result<Vec<Worker>>>()?;
         let background = match benchmark.background {
-            Some(_) => Some(Worker::new(&shared, threads, started + threads as u64)?),
+            Some(_) => Some(Worker::new(&shared, &values, threads, started + threads as u64)?),
             None => None,
         };
         let monitor = Monitor::new(&shared, self.observer, self.report_file.as_mut());

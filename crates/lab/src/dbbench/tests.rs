@@ -70,8 +70,9 @@ fn special_fills_sync_batch_and_enlarge() {
     let outcome = run_new("--benchmarks=fillbatch --num=2500");
     assert_eq!(outcome.store.entries().len(), 2500);
     assert_eq!(outcome.records[0].ops, 2500);
-    let outcome = run_new("--benchmarks=fillseq --num=10 --batch_size=4");
+    let outcome = run_new("--benchmarks=fillseq,overwrite,multireadrandom --num=10 --batch_size=4");
     assert_eq!(outcome.store.entries().len(), 10);
+    assert!(outcome.records.iter().all(|record| record.ops == 10));
 }
 
 #[test]

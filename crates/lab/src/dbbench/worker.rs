@@ -1,7 +1,7 @@
 //! One thread of a benchmark: the loops of all operations.
 
 use super::Shared;
-use super::benchmarks::{Background, Operation, Order, Wanted};
+use super::benchmarks::{Background, Benchmark, Operation, Order, Wanted};
 use super::config::{CHECKSUM_BLOCK_BYTES, Config, KeyOrigin};
 use crate::clock::Clock;
 use crate::keys::DecimalKeys;
@@ -43,7 +43,7 @@ impl Pace {
             let (threads, turn) = if foreground { (config.threads, index) } else { (1, 0) };
             (rate > 0.0).then(|| Pacer::new(shared.start_ns, rate, threads, turn))
         };
-        let entry_bytes = config.key_size as f64 + value_size(shared).mean();
+        let entry_bytes = config.key_size as f64 + value_size(config, shared.benchmark).mean();
         let operations_per_call = match shared.benchmark.operation {
             Operation::Fill(_) | Operation::Overwrite => batch as f64,
             _ => 1.0,
@@ -68,8 +68,13 @@ impl Pace {
     }
 }
 
-fn value_size(shared: &Shared<'_>) -> ValueSize {
-    shared.benchmark.value_bytes.map_or(shared.config.value_size, ValueSize::Fixed)
+fn value_size(config: &Config, benchmark: &Benchmark) -> ValueSize {
+    benchmark.value_bytes.map_or(config.value_size, ValueSize::Fixed)
+}
+
+/// The values that every thread of a benchmark writes. To be made before the clock starts.
+pub(super) fn values(config: &Config, benchmark: &Benchmark) -> Values {
+    Values::new(value_size(config, benchmark), config.compression_ratio, VALUE_SEED)
 }
 
 /// A thread of a benchmark.
@@ -92,7 +97,12 @@ pub(super) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     /// The `index`-th thread; `serial` is its number among all threads of the run.
-    pub(super) fn new(shared: &'a Shared<'a>, index: usize, serial: u64) -> Result<Worker<'a>> {
+    pub(super) fn new(
+        shared: &'a Shared<'a>,
+        values: &Values,
+        index: usize,
+        serial: u64,
+    ) -> Result<Worker<'a>> {
         let Config { num, seed, .. } = *shared.config;
         let batch = shared.benchmark.batch.unwrap_or(shared.config.batch_size);
         let own_seed = seed.wrapping_add(serial);
@@ -101,7 +111,6 @@ impl<'a> Worker<'a> {
             KeyOrigin::LevelDb => KeyNumbers::LevelDb(Lehmer::new(own_seed as u32)),
         };
         let zipf = shared.config.zipf.map(|theta| Scrambled::c(num, theta)).transpose()?;
-        let ratio = shared.config.compression_ratio;
         Ok(Worker {
             shared,
             index,
@@ -115,7 +124,7 @@ impl<'a> Worker<'a> {
             permutation: Permutation::new(num, seed),
             zipf,
             random: Random::new(!own_seed),
-            values: Values::new(value_size(shared), ratio, VALUE_SEED),
+            values: values.clone(),
             pace: Pace::new(shared, index, batch),
             tally: Tally::default(),
             key: Vec::new(),
@@ -136,29 +145,29 @@ impl<'a> Worker<'a> {
     fn run_operation(&mut self) -> Result<()> {
         let limit = self.limit();
         match self.shared.benchmark.operation {
-            Operation::Fill(order) => self.drive(limit, |worker, done| {
-                worker.write(order, done, worker.batch.min(limit.saturating_sub(done)).max(1))
+            Operation::Fill(order) => self.drive(limit, |worker, done, left| {
+                worker.write(order, done, worker.batch.min(left))
             }),
-            Operation::Overwrite => {
-                self.drive(limit, |worker, done| worker.write(Order::Random, done, worker.batch))
-            }
+            Operation::Overwrite => self.drive(limit, |worker, done, left| {
+                worker.write(Order::Random, done, worker.batch.min(left))
+            }),
             Operation::Delete(order) => {
-                self.drive(limit, |worker, done| worker.delete(order, done))
+                self.drive(limit, |worker, done, _| worker.delete(order, done))
             }
             Operation::ReadSequential(direction) => self.read_all(direction, limit as usize),
             Operation::ReadRandom(wanted) => {
-                self.drive(limit, |worker, _| worker.read_random(wanted))
+                self.drive(limit, |worker, _, left| worker.read_random(wanted, left))
             }
-            Operation::Seek => self.drive(limit, |worker, _| worker.seek()),
-            Operation::ReadOrWrite => self.drive(limit, |worker, done| {
+            Operation::Seek => self.drive(limit, |worker, _, _| worker.seek()),
+            Operation::ReadOrWrite => self.drive(limit, |worker, done, left| {
                 if worker.random.below(100) < worker.shared.config.read_percent {
-                    worker.read_random(Wanted::All)
+                    worker.read_random(Wanted::All, left)
                 } else {
                     worker.write(Order::Random, done, 1)
                 }
             }),
-            Operation::Update => self.drive(limit, |worker, _| worker.read_and_write(false)),
-            Operation::Append => self.drive(limit, |worker, _| worker.read_and_write(true)),
+            Operation::Update => self.drive(limit, |worker, _, _| worker.read_and_write(false)),
+            Operation::Append => self.drive(limit, |worker, _, _| worker.read_and_write(true)),
             Operation::Checksum => self.checksum(),
             Operation::Maintain(_) | Operation::Report => Ok(()),
         }
@@ -185,27 +194,24 @@ impl<'a> Worker<'a> {
         self.shared.config.operations(self.shared.benchmark, self.index)
     }
 
-    /// Repeats `operation`, which gets the number of operations done and returns how many it did,
-    /// until `limit`, or until the time is over where the benchmark goes by time.
+    /// Repeats `operation`, which gets the number of operations done and the number left and
+    /// returns how many it did, until none is left, or until the time is over where the benchmark
+    /// goes by time.
     fn drive(
         &mut self,
         limit: u64,
-        mut operation: impl FnMut(&mut Worker<'a>, u64) -> Result<u64>,
+        mut operation: impl FnMut(&mut Worker<'a>, u64, u64) -> Result<u64>,
     ) -> Result<()> {
-        let seconds = self.shared.config.seconds(self.shared.benchmark);
-        let deadline_ns = seconds.map(|seconds| {
+        let deadline_ns = self.shared.config.seconds(self.shared.benchmark).map(|seconds| {
             self.shared.start_ns.saturating_add(seconds.saturating_mul(1_000_000_000))
         });
+        let limit = if deadline_ns.is_some() { u64::MAX } else { limit };
         let mut done = 0;
-        loop {
-            let over = match deadline_ns {
-                Some(deadline_ns) => self.now_ns() >= deadline_ns,
-                None => done >= limit,
-            };
-            if over || self.shared.stop.load(Relaxed) {
+        while done < limit && !self.shared.stop.load(Relaxed) {
+            if deadline_ns.is_some_and(|deadline_ns| self.now_ns() >= deadline_ns) {
                 break;
             }
-            done += operation(self, done)?;
+            done += operation(self, done, limit - done)?;
             self.shared.done[self.index].set(done);
         }
         self.tally.ops += done;
@@ -287,8 +293,8 @@ impl<'a> Worker<'a> {
         Ok(1)
     }
 
-    fn read_random(&mut self, wanted: Wanted) -> Result<u64> {
-        let gets = if wanted == Wanted::Batch { self.batch } else { 1 };
+    fn read_random(&mut self, wanted: Wanted, left: u64) -> Result<u64> {
+        let gets = if wanted == Wanted::Batch { self.batch.min(left) } else { 1 };
         for _ in 0..gets {
             if wanted == Wanted::Hot {
                 let number = self.numbers.below(self.shared.config.num.div_ceil(100));
@@ -377,7 +383,7 @@ impl<'a> Worker<'a> {
 
     fn checksum(&mut self) -> Result<()> {
         let block = vec![b'x'; CHECKSUM_BLOCK_BYTES];
-        self.drive(self.limit(), |worker, _| {
+        self.drive(self.limit(), |worker, _, _| {
             std::hint::black_box(crc32c(std::hint::black_box(&block)));
             worker.tally.read_bytes += block.len() as u64;
             Ok(1)

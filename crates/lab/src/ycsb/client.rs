@@ -1,7 +1,7 @@
 //! One client thread of a YCSB phase.
 
 use super::chooser::Chooser;
-use super::properties::Flavour;
+use super::properties::{Flavour, Workload};
 use super::{Phase, Shared};
 use crate::keys::{fnv64, fnv64_java};
 use crate::latency::Latency;
@@ -81,6 +81,12 @@ impl Measured {
     }
 }
 
+/// The values that every client writes. To be made before the clock starts.
+pub(super) fn values(workload: &Workload) -> Values {
+    let size = ValueSize::Fixed(workload.value_bytes);
+    Values::new(size, workload.compression_ratio, !workload.seed)
+}
+
 /// A client of a phase.
 pub(super) struct Client<'a> {
     shared: &'a Shared<'a>,
@@ -96,22 +102,20 @@ pub(super) struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    pub(super) fn new(shared: &'a Shared<'a>, index: usize) -> Result<Client<'a>> {
+    pub(super) fn new(shared: &'a Shared<'a>, values: &Values, index: usize) -> Result<Client<'a>> {
         let workload = shared.workload;
-        let mut random = Random::new(workload.seed.wrapping_add(index as u64));
         let pacer = (workload.target > 0.0)
             .then(|| Pacer::new(shared.start_ns, workload.target, workload.threads, index));
         let lengths = (workload.scan_length_max - workload.scan_length_min).saturating_add(1);
         let scan_lengths =
             workload.scan_length_zipfian.then(|| Zipfian::new(lengths, THETA)).transpose()?;
-        let size = ValueSize::Fixed(workload.value_bytes);
         Ok(Client {
             shared,
             index,
             chooser: Chooser::new(workload)?,
             scan_lengths,
-            values: Values::new(size, workload.compression_ratio, random.next_u64()),
-            random,
+            values: values.clone(),
+            random: Random::new(workload.seed.wrapping_add(index as u64)),
             pacer,
             measured: Measured::default(),
             key: Vec::new(),

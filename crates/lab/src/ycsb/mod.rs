@@ -17,6 +17,7 @@ use crate::measure::Meter;
 use crate::observe::{Gauge, Observer, PROGRESS_INTERVAL, Progress};
 use crate::record::{Record, Tally};
 use crate::store::Store;
+use crate::values::Values;
 use base::{Error, Result};
 use client::{Client, Measured};
 use sequence::InsertSequence;
@@ -61,6 +62,7 @@ pub fn run(
         Phase::Load => format!("{}-load", workload.name),
         Phase::Run => format!("{}-run", workload.name),
     };
+    let values = client::values(workload);
     let meter = Meter::start(store, clock)?;
     let shared = Shared {
         workload,
@@ -75,7 +77,7 @@ pub fn run(
         stop: AtomicBool::new(false),
         done: (0..workload.threads).map(|_| Gauge::default()).collect(),
     };
-    let measured = run_clients(&shared, observer, &name)?;
+    let measured = run_clients(&shared, &values, observer, &name)?;
     let tally = Tally {
         ops: measured.ops,
         read_bytes: measured.read_bytes,
@@ -97,13 +99,19 @@ pub fn run(
 
 /// Runs every client to its end. One without an observer runs on the calling thread, so that a
 /// simulation with one thread can drive it.
-fn run_clients(shared: &Shared<'_>, observer: &dyn Observer, name: &str) -> Result<Measured> {
+fn run_clients(
+    shared: &Shared<'_>,
+    values: &Values,
+    observer: &dyn Observer,
+    name: &str,
+) -> Result<Measured> {
     let threads = shared.workload.threads;
     if threads == 1 && !observer.wants_progress() {
-        return Client::new(shared, 0)?.run();
+        return Client::new(shared, values, 0)?.run();
     }
-    let clients =
-        (0..threads).map(|index| Client::new(shared, index)).collect::<Result<Vec<Client>>>()?;
+    let clients = (0..threads)
+        .map(|index| Client::new(shared, values, index))
+        .collect::<Result<Vec<Client>>>()?;
     std::thread::scope(|scope| {
         let (finished, end) = std::sync::mpsc::channel::<()>();
         let watcher = observer

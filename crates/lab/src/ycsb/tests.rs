@@ -4,6 +4,7 @@ use super::*;
 use crate::clock::WallClock;
 use crate::memory_store::MemoryStore;
 use crate::observe::Silent;
+use std::collections::BTreeSet;
 
 fn workload(letter: char, more: &str) -> Workload {
     let path =
@@ -99,6 +100,18 @@ fn workload_f_reports_its_pairs() {
     let outcome = load_and_run('f', "");
     let pairs = outcome.number("READ-MODIFY-WRITE", "Operations");
     assert_eq!(outcome.number("UPDATE", "Operations"), pairs);
+}
+
+#[test]
+fn workload_d_reads_what_it_inserts_only_in_javas_flavour() {
+    for (flavour, reads_inserts) in [("java", true), ("c", false)] {
+        let workload = workload('d', &format!("flavour={flavour}"));
+        let store = MemoryStore::default();
+        phase(&workload, Phase::Load, &store);
+        let loaded: BTreeSet<Vec<u8>> = store.entries().keys().cloned().collect();
+        phase(&workload, Phase::Run, &store);
+        assert_eq!(!store.keys_read().is_subset(&loaded), reads_inserts, "{flavour}");
+    }
 }
 
 #[test]
