@@ -112,6 +112,7 @@ pub fn failed(doing: &str, error: impl std::fmt::Display) -> Error {
 }
 
 /// The error of an engine that cannot do without its log.
+#[cfg(any(feature = "fjall", feature = "leveldb"))]
 pub fn wal_is_fixed(engine: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{engine} cannot write without its log"))
 }

@@ -1,6 +1,9 @@
 //! `peers`: Shingle beside other stores, on the same work, with the same memory, filters and no
 //! compression, measured in bytes by the kernel.
 
+#[cfg(not(any(feature = "fjall", feature = "leveldb", feature = "rocksdb", feature = "shingle")))]
+compile_error!("give at least one engine as a feature");
+
 mod compare;
 mod engine;
 #[cfg(feature = "fjall")]
