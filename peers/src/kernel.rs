@@ -54,8 +54,9 @@ fn visit(dir: &Path, file: &mut dyn FnMut(&Path)) {
 }
 
 const POLL: Duration = Duration::from_millis(50);
-/// Polls without a byte or a tick of processor time that make an engine idle: a quarter second.
-const QUIET_POLLS: u32 = 5;
+/// Polls without a byte or a tenth of a second of processor time that make an engine idle: half a
+/// second.
+const QUIET_POLLS: u32 = 10;
 
 /// Waits until the engine does nothing any more, then makes all files in `dir` durable. `busy` is
 /// what the engine itself says, where it says anything.
@@ -71,12 +72,12 @@ pub fn settle(dir: &Path, busy: impl Fn() -> bool) -> Result<()> {
     sync_files(dir)
 }
 
-/// Grows while the process works, polling aside.
+/// Grows while the process works: bytes, and tenths of a second of processor time, of which
+/// polling needs next to nothing.
 fn activity() -> (u64, u64) {
     let written = Io::now().map_or(0, |io| io.write_bytes);
-    // In ticks of 10 ms, of which a poll needs a fraction; read as a tenth of a second.
-    let ticks = process::cpu_seconds().map_or(0, |seconds| (seconds * 10.0) as u64);
-    (written, ticks)
+    let tenths = process::cpu_seconds().map_or(0, |seconds| (seconds * 10.0) as u64);
+    (written, tenths)
 }
 
 #[cfg(test)]

@@ -98,9 +98,8 @@ mod tests {
     fn processor_time_grows() {
         let before = cpu_seconds().unwrap();
         let start = std::time::Instant::now();
-        while start.elapsed().as_millis() < 100 {
-            std::hint::spin_loop();
+        while cpu_seconds().unwrap() <= before {
+            assert!(start.elapsed().as_secs() < 60, "a minute of work took no processor time");
         }
-        assert!(cpu_seconds().unwrap() > before);
     }
 }

@@ -256,7 +256,7 @@ fn a_rate_spreads_the_operations_over_time() {
     for (flags, due_seconds) in expected {
         let outcome = run_new(&format!("--benchmarks=fillseq --num=100 {flags}"));
         let seconds = outcome.records[0].seconds;
-        assert!((due_seconds..due_seconds + 2.0).contains(&seconds), "{flags}: {seconds}");
+        assert!(seconds >= due_seconds, "{flags}: {seconds}");
     }
 }
 
