@@ -131,6 +131,7 @@ mod tests {
             assert!(seen.iter().all(|&seen| seen), "count {count}");
         }
         let permutation = Permutation::new(1000, 7);
+        assert_eq!([0, 1, 2, 3].map(|i| permutation.at(i)), [112, 157, 658, 407]);
         let rising = (1..1000).filter(|&i| permutation.at(i) > permutation.at(i - 1)).count();
         assert!((400..600).contains(&rising), "{rising} of 999 steps rise");
     }

@@ -306,6 +306,23 @@ mod tests {
     }
 
     #[test]
+    fn the_sequences_are_fixed() {
+        let first = |scrambled: Scrambled| {
+            let mut random = Random::new(42);
+            (0..5).map(|_| scrambled.draw(&mut random)).collect::<Vec<u64>>()
+        };
+        assert_eq!(
+            first(Scrambled::c(1_000_000, THETA).unwrap()),
+            [6282, 227360, 519781, 415536, 174405]
+        );
+        assert_eq!(first(Scrambled::java(1_000_000)), [420525, 281672, 853457, 490304, 966620]);
+        assert_eq!(
+            first(Scrambled::c(1_000_000, 1.2).unwrap()),
+            [584996, 316435, 712524, 88224, 972205]
+        );
+    }
+
+    #[test]
     fn tiny_item_counts_stay_in_range() {
         for items in 1..5 {
             let mut random = Random::new(3);
