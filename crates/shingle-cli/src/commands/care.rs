@@ -1,0 +1,110 @@
+//! `check`, `compact`, `checkpoint`, `salvage`.
+
+use crate::args::{RangeArgs, TargetArgs};
+use crate::commands::data::argument;
+use crate::context::{Access, Context};
+use crate::failure::{Failure, Outcome};
+use crate::units;
+use serde_json::json;
+use shingle::CheckReport;
+
+/// What a check found, in the words of the command.
+pub fn problems(report: &CheckReport) -> Vec<String> {
+    report.problems.iter().map(ToString::to_string).collect()
+}
+
+/// `shingle check`.
+pub fn check(context: &mut Context) -> Outcome {
+    let path = context.path()?;
+    // A plain open first: "there is no database" and "somebody has it open" are not damage.
+    let bar = context.bar("check", 1);
+    let report = shingle::check_closed(&path, &mut |progress| bar.show(&progress))?;
+    drop(bar);
+    let problems = problems(&report);
+    if context.global.json {
+        context.json(&json!({
+            "ok": problems.is_empty(),
+            "files": report.files,
+            "bytes": report.bytes,
+            "entries": report.entries,
+            "problems": problems,
+        }))?;
+    } else {
+        let (files, bytes) = (units::count(report.files), units::bytes(report.bytes));
+        writeln!(context.out, "checked {files} files, {bytes}")?;
+        for problem in &problems {
+            writeln!(context.out, "damage: {problem}")?;
+        }
+        if problems.is_empty() {
+            writeln!(context.out, "everything is as it was written")?;
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::said(
+        format!("{} of {}: damaged", units::count(problems.len() as u64), path.display()),
+        "restore from a checkpoint, or keep the files and run `shingle salvage`",
+    ))
+}
+
+/// `shingle compact`.
+pub fn compact(context: &mut Context, args: RangeArgs) -> Outcome {
+    let from = args.from.as_deref().map(|key| argument(context, key)).transpose()?;
+    let to = args.to.as_deref().map(|key| argument(context, key)).transpose()?;
+    let db = context.open(Access::Change)?;
+    let before = db.stats().space_bytes;
+    if from.is_none() && to.is_none() {
+        db.compact()?;
+    } else {
+        context.keyspace(&db, Access::Change)?.compact_range(from.as_deref(), to.as_deref())?;
+    }
+    let after = db.stats().space_bytes;
+    db.close()?;
+    if context.global.json {
+        return context.json(&json!({ "space_bytes_before": before, "space_bytes_after": after }));
+    }
+    let (before, after) = (units::bytes(before), units::bytes(after));
+    writeln!(context.out, "compacted: {before} before, {after} now")?;
+    Ok(())
+}
+
+/// `shingle checkpoint`.
+pub fn checkpoint(context: &mut Context, args: TargetArgs) -> Outcome {
+    let db = context.open(Access::Change)?;
+    db.checkpoint(&args.target)?;
+    db.close()?;
+    if context.global.json {
+        return context.json(&json!({ "target": args.target.display().to_string() }));
+    }
+    writeln!(context.out, "checkpoint: {}", args.target.display())?;
+    Ok(())
+}
+
+/// `shingle salvage`.
+pub fn salvage(context: &mut Context, args: TargetArgs) -> Outcome {
+    let source = context.path()?;
+    if args.target.exists() {
+        return Err(Failure::said(
+            format!("{} exists", args.target.display()),
+            "salvage writes a new directory only",
+        ));
+    }
+    let bar = context.bar("salvage", 1);
+    let report = shingle::salvage(&source, &args.target, &mut |progress| bar.show(&progress))?;
+    drop(bar);
+    let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+    if context.global.json {
+        return context.json(&json!({
+            "target": args.target.display().to_string(),
+            "entries": report.entries,
+            "problems": problems,
+        }));
+    }
+    for problem in &problems {
+        writeln!(context.out, "lost: {problem}")?;
+    }
+    let entries = units::count(report.entries);
+    writeln!(context.out, "saved {entries} entries to {}", args.target.display())?;
+    Ok(())
+}
