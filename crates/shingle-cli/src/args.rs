@@ -432,6 +432,9 @@ pub struct DemoArgs {
     /// Where the database goes; a new temporary directory when absent
     #[arg(long)]
     pub dir: Option<PathBuf>,
+    /// Take the data from this directory instead of looking for some (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub from: Vec<PathBuf>,
     /// How much data to import at most, in megabytes
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub mb: u64,

@@ -9,9 +9,6 @@ use shingle::{Db, ErrorKind, Keyspace, KeyspaceOptions, Options};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The keyspace that every database has.
-pub const DEFAULT_KEYSPACE: &str = "default";
-
 /// What a command means to do with the database that it opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Access {

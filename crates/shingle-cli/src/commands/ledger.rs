@@ -71,7 +71,7 @@ pub fn host_read_bytes(rows: &[Row]) -> u64 {
 /// A table without colours, columns to the right.
 pub fn plain_table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header);
+    table.load_style(presets::NOTHING).set_header(header);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -140,7 +140,6 @@ fn guess(path: &Path) -> Outcome<Format> {
 /// Writes records in batches.
 pub struct Loader<'a> {
     db: &'a Db,
-    keyspace: &'a Keyspace,
     batch: WriteBatch,
     batch_bytes: usize,
     /// Records so far.
@@ -150,18 +149,28 @@ pub struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    /// For records of one keyspace.
-    pub fn new(db: &'a Db, keyspace: &'a Keyspace) -> Loader<'a> {
-        Loader { db, keyspace, batch: WriteBatch::new(), batch_bytes: 0, records: 0, bytes: 0 }
+    /// For records of any keyspace of `db`.
+    pub fn new(db: &'a Db) -> Loader<'a> {
+        Loader { db, batch: WriteBatch::new(), batch_bytes: 0, records: 0, bytes: 0 }
     }
 
     /// One more record.
-    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome {
-        self.batch.put_in(self.keyspace, key, value)?;
+    pub fn put(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) -> Outcome {
+        self.batch.put_in(keyspace, key, value)?;
         let bytes = key.len() + value.len();
         self.batch_bytes += bytes;
         self.records += 1;
         self.bytes += bytes as u64;
+        self.write_when_full()
+    }
+
+    /// One record less.
+    pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) -> Outcome {
+        self.batch.delete_in(keyspace, key)?;
+        self.write_when_full()
+    }
+
+    fn write_when_full(&mut self) -> Outcome {
         if self.batch_bytes >= BATCH_BYTES || self.batch.len() >= BATCH_RECORDS {
             self.write()?;
         }
@@ -191,9 +200,9 @@ pub fn import(context: &mut Context, args: TransferArgs) -> Outcome {
     let db = context.open(Access::Create)?;
     let keyspace = context.keyspace(&db, Access::Create)?;
     let start = Instant::now();
-    let mut loader = Loader::new(&db, &keyspace);
+    let mut loader = Loader::new(&db);
     let bar = context.bar("import", place.bytes());
-    place.read(&bar, &mut |key, value| loader.put(key, value))?;
+    place.read(&bar, &mut |key, value| loader.put(&keyspace, key, value))?;
     loader.write()?;
     drop(bar);
     let (records, bytes) = (loader.records, loader.bytes);
