@@ -180,8 +180,9 @@ Examples:
   shingle --db my.db keyspace create users
   shingle --db my.db keyspace drop users")]
     Keyspace(KeyspaceArgs),
-    /// The options of a database, with defaults and bounds
+    /// The options of a database
     ///
+    /// Lists every option with the value that it would have here, its unit and what it is for.
     /// Each can be set with --option key=value.
     #[command(after_help = "\
 Examples:
@@ -191,7 +192,8 @@ Examples:
     /// Look inside the files
     ///
     /// Prints what a file of the database says, for people who look for an error or are curious:
-    /// the runs and blocks of a table, the edits of a manifest, the records of a log, the options.
+    /// the runs of a table, the edits of a manifest, the batches of a log, the options; with
+    /// --entries every record. Only reads. A damaged file is shown up to the damage.
     #[command(after_help = "\
 Examples:
   shingle dump table my.db/000007.table
@@ -201,10 +203,14 @@ Examples:
     /// Measure: db_bench and YCSB workloads
     ///
     /// Runs workloads under the names and with the flags that db_bench and YCSB use, and prints
-    /// the lines that scripts expect. What follows the workload's name is passed to it.
+    /// the lines that scripts expect; write amplification, stalls and space stand on extra lines.
+    /// `db` takes db_bench's flags. `ycsb [load|run]` takes -P FILE (or workloada to workloadf),
+    /// -p name=value and -threads, -target; without `load` or `run` it does both. Flags of the
+    /// engine stand before the workload. Without --db the database is temporary.
     #[command(after_help = "\
 Examples:
   shingle bench db --benchmarks=fillrandom,readrandom --num=1000000
+  shingle --db bench.db bench --preset leveldb db --benchmarks=fillseq,stats
   shingle bench --device memory ycsb -P workloada -p recordcount=100000")]
     Bench(BenchArgs),
     /// The whole engine on data of this machine
@@ -411,14 +417,14 @@ pub enum Device {
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     /// How data moves down the tree
-    #[arg(long, default_value = "leveled")]
-    pub scheme: String,
+    #[arg(long, value_name = "NAME")]
+    pub scheme: Option<String>,
     /// Sizes and limits
     #[arg(long, value_enum, default_value = "modern")]
     pub preset: PresetName,
     /// Where values go
-    #[arg(long, default_value = "inline")]
-    pub values: String,
+    #[arg(long, value_name = "NAME")]
+    pub values: Option<String>,
     /// What the database lies on
     #[arg(long, value_enum, default_value = "files")]
     pub device: Device,

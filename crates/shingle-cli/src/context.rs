@@ -46,7 +46,11 @@ impl<'a> Context<'a> {
 
     /// Options as `--option` set them.
     pub fn options(&self) -> Outcome<Options> {
-        let mut options = Options::new();
+        self.set_options(Options::new())
+    }
+
+    /// `options` with what `--option` sets on top.
+    pub fn set_options(&self, mut options: Options) -> Outcome<Options> {
         for pair in &self.global.option {
             let (key, value) = pair.split_once('=').ok_or_else(|| {
                 Failure::usage(format!("--option {pair}: no `=` in it"), "write key=value")
@@ -63,10 +67,8 @@ impl<'a> Context<'a> {
 
     /// Opens the database in `path`.
     pub fn open_at(&self, path: &Path, access: Access) -> Outcome<Db> {
-        let options = self
-            .options()?
-            .create(access == Access::Create)
-            .read_only(access == Access::Read);
+        let options =
+            self.options()?.create(access == Access::Create).read_only(access == Access::Read);
         options.open(path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Failure::said(
                 format!("there is no database in {}", path.display()),

@@ -83,7 +83,10 @@ mod tests {
                 .unwrap(),
             "ldb --db=x scan --limit=3 --keys-only"
         );
-        assert_eq!(translated("ldb --db=x deleterange a b").unwrap(), "ldb --db=x delete-range a b");
+        assert_eq!(
+            translated("ldb --db=x deleterange a b").unwrap(),
+            "ldb --db=x delete-range a b"
+        );
     }
 
     #[test]

@@ -145,8 +145,8 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
-        let word = group.iter().fold(0u32, |word, b| word << 8 | u32::from(*b))
-            << (8 * (3 - group.len()));
+        let word =
+            group.iter().fold(0u32, |word, b| word << 8 | u32::from(*b)) << (8 * (3 - group.len()));
         for i in 0..4 {
             let sextet = (word >> (18 - 6 * i)) as usize & 63;
             text.push(if i <= group.len() { char::from(ALPHABET[sextet]) } else { '=' });
@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn base64_of_the_standard() {
-        let pairs = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+        let pairs =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
         for (plain, coded) in pairs {
             assert_eq!(base64(plain.as_bytes()), coded);
             assert_eq!(from_base64(coded).as_deref(), Some(plain.as_bytes()));

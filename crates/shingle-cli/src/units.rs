@@ -71,14 +71,16 @@ mod tests {
     fn bytes_have_three_digits_and_a_unit() {
         let texts: Vec<String> =
             [0, 999, 1000, 1_234_567, 99_960_000, 999_600, u64::MAX].map(bytes).into();
-        let expected =
-            ["0 B", "999 B", "1.00 KB", "1.23 MB", "100.0 MB", "1.00 MB", "18447 PB"];
+        let expected = ["0 B", "999 B", "1.00 KB", "1.23 MB", "100.0 MB", "1.00 MB", "18447 PB"];
         assert_eq!(texts, expected);
     }
 
     #[test]
     fn counts_are_grouped() {
-        assert_eq!([0, 12, 123, 1234, 1_234_567].map(count), ["0", "12", "123", "1,234", "1,234,567"]);
+        assert_eq!(
+            [0, 12, 123, 1234, 1_234_567].map(count),
+            ["0", "12", "123", "1,234", "1,234,567"]
+        );
     }
 
     #[test]

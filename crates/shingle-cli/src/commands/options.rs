@@ -1,4 +1,4 @@
-//! `options`: the table that documentation, flags and config keys come from.
+//! `options`: the table that documentation, flags and configuration files come from.
 
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -7,20 +7,17 @@ use shingle::options::TABLE;
 
 /// `shingle options`.
 pub fn options(context: &mut Context) -> Outcome {
+    let options = context.options()?;
     for entry in TABLE {
+        let value = options.value(entry.name).unwrap_or_default();
         if context.global.json {
-            context.json(&json!({
-                "key": entry.key,
-                "unit": entry.unit,
-                "default": entry.default.to_string(),
-                "bounds": entry.bounds.to_string(),
-                "help": entry.help,
-            }))?;
+            let (name, unit, help) = (entry.name, entry.unit, entry.help);
+            let line = json!({ "name": name, "value": value, "unit": unit, "help": help });
+            context.json(&line)?;
             continue;
         }
-        let unit = if entry.unit.is_empty() { String::new() } else { format!(" {}", entry.unit) };
-        writeln!(context.out, "{} = {}{unit}", entry.key, entry.default)?;
-        writeln!(context.out, "    {} ({})", entry.help, entry.bounds)?;
+        writeln!(context.out, "{} = {value}", entry.name)?;
+        writeln!(context.out, "    {} ({})", entry.help, entry.unit)?;
     }
     Ok(())
 }

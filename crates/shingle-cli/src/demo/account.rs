@@ -48,6 +48,10 @@ pub struct Crash {
     pub lost: u64,
     /// Batches found beyond the last acknowledgement: written, not yet answered.
     pub unanswered_kept: u64,
+    /// Bytes of keys and values that this writer's found batches wrote.
+    pub user_write_bytes: u64,
+    /// Bytes of keys and values in the writers' keyspace now.
+    pub live_bytes: u64,
     /// Time to open the database after the kill.
     pub open_ns: u64,
     /// What was wrong with the prefix, in words.
@@ -147,6 +151,11 @@ pub struct Account {
 }
 
 impl Account {
+    /// Bytes of keys and values that a perfect store would hold at the end.
+    pub fn live_bytes(&self) -> u64 {
+        self.verified_end.bytes + self.crashes.last().map_or(0, |crash| crash.live_bytes)
+    }
+
     /// No value was wrong, nothing acknowledged was lost, no damage was found.
     pub fn is_ok(&self) -> bool {
         let crashes = self.crashes.iter().all(|c| c.lost == 0 && c.wrong.is_none());

@@ -4,8 +4,8 @@
 use maud::{Markup, html};
 
 const WIDTH: f64 = 720.0;
-const LABEL_WIDTH: f64 = 170.0;
-const TEXT_WIDTH: f64 = 130.0;
+const LABEL_WIDTH: f64 = 190.0;
+const TEXT_WIDTH: f64 = 180.0;
 const ROW_HEIGHT: f64 = 26.0;
 const BAR_HEIGHT: f64 = 18.0;
 

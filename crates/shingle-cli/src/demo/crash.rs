@@ -21,13 +21,14 @@ use std::time::{Duration, Instant};
 pub const KEYSPACE: &str = "crash";
 /// Every so many batches one is synced.
 const SYNCED_EVERY: u64 = 8;
+const VALUE_BYTES_SPREAD: u64 = 600;
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn records(seed: u64, batch: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut random = Random::new(seed ^ batch.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let count = 1 + random.below(6);
     let record = |i| {
-        let mut value = vec![0; 50 + random.below(2000) as usize];
+        let mut value = vec![0; 20 + random.below(VALUE_BYTES_SPREAD) as usize];
         random.fill(&mut value);
         (format!("batch/{batch:010}/{i}").into_bytes(), value)
     };
@@ -104,7 +105,8 @@ pub fn kill_a_writer(
 ) -> Outcome<(Db, Crash)> {
     let mut child = spawn(context, path, seed, first)?;
     let (receiver, thread) = listen(&mut child);
-    let mut answers: Vec<Answer> = receiver.recv_timeout(FIRST_ANSWER_TIMEOUT).into_iter().collect();
+    let mut answers: Vec<Answer> =
+        receiver.recv_timeout(FIRST_ANSWER_TIMEOUT).into_iter().collect();
     let start = Instant::now();
     if !answers.is_empty() {
         std::thread::sleep(Duration::from_micros(50_000 + random.below(700_000)));
@@ -140,7 +142,13 @@ fn judge(keyspace: &Keyspace, seed: u64, first: u64, answers: &[Answer]) -> Outc
         Some(n) => 1 + std::str::from_utf8(&n).ok().and_then(|n| n.parse().ok()).unwrap_or(0),
         None => 0,
     };
+    let of_batch =
+        |n| records(seed, n).iter().map(|(k, v)| (k.len() + v.len()) as u64).sum::<u64>();
+    let latest_bytes = |n: u64| ("latest".len() + n.to_string().len() + moving(n).len()) as u64;
+    let written = |n| of_batch(n) + latest_bytes(n);
     Ok(Crash {
+        user_write_bytes: (first..found_total).map(written).sum(),
+        live_bytes: (0..found_total).map(of_batch).sum(),
         acknowledged: answers.len() as u64,
         synced: answers.iter().filter(|(_, synced)| *synced).count() as u64,
         found_total,
@@ -170,10 +178,16 @@ fn differs_from_prefix(keyspace: &Keyspace, seed: u64, batches: u64) -> Outcome<
     let Some(last) = batches.checked_sub(1) else {
         return Ok(next()?.map(|(key, _)| format!("{}: too much", crate::text::brief(&key))));
     };
-    for (name, expected) in [(b"latest".to_vec(), last.to_string()), (moving(last), String::new())] {
+    for (name, expected) in [(b"latest".to_vec(), last.to_string()), (moving(last), String::new())]
+    {
         match next()? {
             Some((key, value)) if key[..] == name && value[..] == *expected.as_bytes() => {}
-            _ => return Ok(Some(format!("{}: not as batch {last} left it", crate::text::brief(&name)))),
+            _ => {
+                return Ok(Some(format!(
+                    "{}: not as batch {last} left it",
+                    crate::text::brief(&name)
+                )));
+            }
         }
     }
     Ok(next()?.map(|(key, _)| format!("{}: too much", crate::text::brief(&key))))

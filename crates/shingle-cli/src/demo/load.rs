@@ -196,11 +196,11 @@ fn lost(key: &[u8]) -> Failure {
     )
 }
 
-/// The directory whose share of the files comes nearest to a twentieth.
+/// The directory whose share of the files comes nearest to a twentieth; not a whole origin.
 fn pick_directory(files: &[Tracked]) -> Vec<u8> {
     let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
     for file in files {
-        for (at, _) in file.key.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+        for (at, _) in file.key.iter().enumerate().filter(|(_, byte)| **byte == b'/').skip(1) {
             *counts.entry(&file.key[..=at]).or_default() += 1;
         }
     }
@@ -212,7 +212,7 @@ fn pick_directory(files: &[Tracked]) -> Vec<u8> {
 fn delete_directory(db: &Db, spaces: &Spaces, data: &mut Data, account: &mut Account) -> Outcome {
     let directory = pick_directory(&data.files);
     let range = base::KeyRange::prefix(&directory);
-    let Some(end) = &range.end else { return Ok(()) };
+    let Some(end) = &range.end else { return Ok(()) }; // no file lies below a directory
     let mut batch = WriteBatch::new();
     batch.delete_range_in(&spaces.files, &range.start, end)?;
     for (number, file) in data.files.iter_mut().enumerate() {
@@ -285,12 +285,7 @@ fn compare(result: &mut Verification, file: &Tracked, stored: Option<&[u8]>, now
     unchanged
 }
 
-fn judge(
-    result: &mut Verification,
-    key: &[u8],
-    stored: Option<&[u8]>,
-    expected: Option<&[u8]>,
-) {
+fn judge(result: &mut Verification, key: &[u8], stored: Option<&[u8]>, expected: Option<&[u8]>) {
     if stored == expected {
         match stored {
             Some(value) => {

@@ -160,7 +160,9 @@ impl Demo<'_, '_> {
     }
 
     fn change(&mut self, db: &Db, data: &mut Data) -> Outcome {
-        self.announce("update some, delete some, delete a whole directory with one range deletion")?;
+        self.announce(
+            "update some, delete some, delete a whole directory with one range deletion",
+        )?;
         load::change(db, data, &mut self.account, &mut self.space)?;
         let a = &self.account;
         let text = format!(
@@ -195,6 +197,7 @@ impl Demo<'_, '_> {
                 crash.wrong.as_deref().unwrap_or("an exact prefix"),
                 time(crash.open_ns)
             ))?;
+            self.space.add_foreign(crash.user_write_bytes);
             self.account.crashes.push(crash);
             self.space.attach(&db);
             open = Some(db);
@@ -295,10 +298,11 @@ impl Demo<'_, '_> {
             let acknowledged = count(a.crashes.iter().map(|crash| crash.acknowledged).sum());
             let verdict = format!(
                 "{} values as written, {acknowledged} acknowledged batches survived {} kills, \
-                 {} space on the medium, {} in all",
+                 {} on the medium for {} of live data, {} in all",
                 count(a.verified_end.values),
                 a.crashes.len(),
                 bytes(a.space_bytes),
+                bytes(a.live_bytes()),
                 time(a.ns)
             );
             let word = if a.ok { "ok" } else { "NOT OK" };

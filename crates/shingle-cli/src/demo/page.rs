@@ -53,7 +53,7 @@ fn tiles(a: &Account) -> Markup {
                 good(a.verified_end.wrong == 0)))
             (tile(count(lost), "acknowledged batches lost in the kills", good(lost == 0)))
             (tile(ratio(host, user), "bytes written per byte of the user (WA)", ""))
-            (tile(ratio(a.space_bytes, a.verified_end.bytes), "bytes kept per byte of live data", ""))
+            (tile(ratio(a.space_bytes, a.live_bytes()), "bytes kept per byte of live data", ""))
         }
     }
 }
@@ -206,8 +206,8 @@ fn space(a: &Account) -> Markup {
     ];
     html! {
         h2 { "Space over time" }
-        p.soft { "What this process wrote so far, deleted and replaced values included, and what lay on "
-            "the medium." }
+        p.soft { "What was written so far, by the killed writers too, deleted and replaced values "
+            "included, and what lay on the medium." }
         (lines("space over time", &curves, |s| format!("{s:.1} s"), |b| bytes(b as u64)))
     }
 }

@@ -35,6 +35,11 @@ impl Sampler {
         self.db = None;
     }
 
+    /// Somebody else wrote `bytes` while the database was closed here.
+    pub fn add_foreign(&mut self, bytes: u64) {
+        self.user_write_bytes_before += bytes;
+    }
+
     /// Takes a sample if it is time for one.
     pub fn tick(&mut self) {
         if self.last.elapsed() >= INTERVAL {

@@ -1,8 +1,10 @@
 //! The built command, run as a user runs it.
 
+mod bench;
 mod care;
 mod data;
 mod demo;
+mod dump;
 mod transfer;
 mod usage;
 
@@ -95,6 +97,7 @@ impl Ran {
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    std::fs::create_dir_all(path.parent().expect("a file has a directory")).expect("it can be made");
+    std::fs::create_dir_all(path.parent().expect("a file has a directory"))
+        .expect("it can be made");
     std::fs::write(path, bytes).expect("it can be written");
 }

@@ -90,7 +90,8 @@ fn debian_stanzas_come_back() {
     shell.run(&["import", "x_Packages", "--verify"]).ok();
     assert_eq!(shell.run(&["get", "a", "--raw"]).ok(), "Package: a\nVersion: 1\n");
     shell.run(&["export", "y_Packages", "--verify"]).ok();
-    let sorted = "Package: a\nVersion: 1\n\nPackage: b\nVersion: 2\nDescription: two\n .\n lines\n\n";
+    let sorted =
+        "Package: a\nVersion: 1\n\nPackage: b\nVersion: 2\nDescription: two\n .\n lines\n\n";
     assert_eq!(std::fs::read_to_string(shell.path("y_Packages")).unwrap(), sorted);
     shell.run(&["put", "c", "no stanza"]).ok();
     shell.run(&["export", "z_Packages"]).fails(1);

@@ -3,8 +3,23 @@
 use crate::{Ran, Shell};
 
 const COMMANDS: [&str; 17] = [
-    "put", "get", "delete", "delete-range", "scan", "import", "export", "stat", "check", "compact",
-    "checkpoint", "salvage", "keyspace", "options", "dump", "bench", "demo",
+    "put",
+    "get",
+    "delete",
+    "delete-range",
+    "scan",
+    "import",
+    "export",
+    "stat",
+    "check",
+    "compact",
+    "checkpoint",
+    "salvage",
+    "keyspace",
+    "options",
+    "dump",
+    "bench",
+    "demo",
 ];
 
 fn bare(arguments: &[&str]) -> Ran {
