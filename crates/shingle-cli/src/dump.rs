@@ -247,3 +247,6 @@ fn describe(run: &RunSummary) -> [String; 4] {
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests;

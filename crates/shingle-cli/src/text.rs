@@ -157,7 +157,7 @@ pub fn base64(bytes: &[u8]) -> String {
 
 /// The bytes that base64 spells; `None` when it is not base64 or has bits that mean nothing.
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 4 != 0 {
+    if !text.len().is_multiple_of(4) {
         return None;
     }
     let digits = text.trim_end_matches('=');

@@ -205,7 +205,7 @@ impl Store for Adapter {
             host_read_bytes: Some(host.read_bytes),
             media_write_bytes: Some(ledger.media_write_bytes).filter(|bytes| *bytes > 0),
             wal_bytes: Some(ledger.cause(Cause::Wal).write_bytes),
-            stall_ns: Some(stats.stalls.iter().map(|(_, _, ns)| ns).sum()),
+            stall_ns: Some(stats.stall_ns()),
             space_bytes: Some(stats.space_bytes),
         })
     }

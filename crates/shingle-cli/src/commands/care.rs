@@ -6,24 +6,17 @@ use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
 use crate::units;
 use serde_json::json;
-use shingle::CheckReport;
-
-/// What a check found, in the words of the command.
-pub fn problems(report: &CheckReport) -> Vec<String> {
-    report.problems.iter().map(ToString::to_string).collect()
-}
 
 /// `shingle check`.
 pub fn check(context: &mut Context) -> Outcome {
     let path = context.path()?;
-    // A plain open first: "there is no database" and "somebody has it open" are not damage.
     let bar = context.bar("check", 1);
     let report = shingle::check_closed(&path, &mut |progress| bar.show(&progress))?;
     drop(bar);
-    let problems = problems(&report);
+    let problems = &report.problems;
     if context.global.json {
         context.json(&json!({
-            "ok": problems.is_empty(),
+            "ok": report.is_clean(),
             "files": report.files,
             "bytes": report.bytes,
             "entries": report.entries,
@@ -32,7 +25,7 @@ pub fn check(context: &mut Context) -> Outcome {
     } else {
         let (files, bytes) = (units::count(report.files), units::bytes(report.bytes));
         writeln!(context.out, "checked {files} files, {bytes}")?;
-        for problem in &problems {
+        for problem in problems {
             writeln!(context.out, "damage: {problem}")?;
         }
         if problems.is_empty() {
@@ -43,7 +36,7 @@ pub fn check(context: &mut Context) -> Outcome {
         return Ok(());
     }
     Err(Failure::said(
-        format!("{} of {}: damaged", units::count(problems.len() as u64), path.display()),
+        format!("{} is damaged, in {} places", path.display(), problems.len()),
         "restore from a checkpoint, or keep the files and run `shingle salvage`",
     ))
 }

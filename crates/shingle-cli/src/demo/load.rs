@@ -142,7 +142,7 @@ fn import_files(
         loader.put(&spaces.files, &file.key, &content)?;
         for (word, count) in words_of(&content) {
             loader.put(&spaces.words, &posting(word, number), count.to_string().as_bytes())?;
-            if data.words.len() < WORDS_KEPT && number % 7 == 0 {
+            if data.words.len() < WORDS_KEPT && number.is_multiple_of(7) {
                 data.words.push(word.to_vec());
             }
         }

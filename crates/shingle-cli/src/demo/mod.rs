@@ -10,7 +10,7 @@ mod source;
 mod space;
 
 use crate::args::DemoArgs;
-use crate::commands::{care, ledger};
+use crate::commands::ledger;
 use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
 use crate::units::{bytes, count, per_second, share, time};
@@ -230,7 +230,7 @@ impl Demo<'_, '_> {
         drop(bar);
         self.account.check_ns = start.elapsed().as_nanos() as u64;
         self.account.check_bytes = report.bytes;
-        self.account.check_problems = care::problems(&report);
+        self.account.check_problems = report.problems;
         for problem in self.account.check_problems.clone() {
             self.say(&format!("DAMAGE {problem}"))?;
         }
