@@ -148,13 +148,14 @@ Examples:
     Check,
     /// Rewrite everything in its final order
     ///
-    /// Merges all data, or the keys from --from to --to of a keyspace, down to the deepest level.
-    /// Deleted and replaced records give their room back.
+    /// Merges the keyspace, or its keys from --from to --to, down to the deepest level; with --all
+    /// every keyspace. Deleted and replaced records give their room back.
     #[command(after_help = "\
 Examples:
   shingle --db my.db compact
-  shingle --db my.db compact --from a --to c")]
-    Compact(RangeArgs),
+  shingle --db my.db compact --from a --to c
+  shingle --db my.db compact --all")]
+    Compact(CompactArgs),
     /// Make a second database of the present state
     ///
     /// Writes the state of this moment to a new directory: table files as hard links where the
@@ -335,13 +336,16 @@ pub struct StatArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct RangeArgs {
+pub struct CompactArgs {
     /// The first key
     #[arg(long, value_name = "KEY")]
     pub from: Option<OsString>,
     /// The first key after the range
     #[arg(long, value_name = "KEY")]
     pub to: Option<OsString>,
+    /// Every keyspace, not only the one that --keyspace names
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    pub all: bool,
 }
 
 #[derive(Args, Debug)]

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::text::Notation;
 use serde::Serialize;
-use shingle::{Db, ErrorKind, Keyspace, KeyspaceOptions, Options};
+use shingle::{Db, Error, ErrorKind, Keyspace, KeyspaceOptions, Options};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -69,13 +69,18 @@ impl<'a> Context<'a> {
     pub fn open_at(&self, path: &Path, access: Access) -> Outcome<Db> {
         let options =
             self.options()?.create(access == Access::Create).read_only(access == Access::Read);
-        options.open(path).map_err(|error| match error.kind() {
+        options.open(path).map_err(|error| self.explain(path, error))
+    }
+
+    /// What an error of opening `path` means to somebody at a shell.
+    pub fn explain(&self, path: &Path, error: Error) -> Failure {
+        match error.kind() {
             ErrorKind::NotFound => Failure::said(
                 format!("there is no database in {}", path.display()),
                 "look at --db; `put`, `import` and `keyspace create` make a new one",
             ),
             _ => Failure::Engine(error),
-        })
+        }
     }
 
     /// The keyspace that `--keyspace` names. `Create` makes one that is not there yet.

@@ -1,6 +1,6 @@
 //! `check`, `compact`, `checkpoint`, `salvage`.
 
-use crate::args::{RangeArgs, TargetArgs};
+use crate::args::{CompactArgs, TargetArgs};
 use crate::commands::data::argument;
 use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
@@ -11,8 +11,9 @@ use serde_json::json;
 pub fn check(context: &mut Context) -> Outcome {
     let path = context.path()?;
     let bar = context.bar("check", 1);
-    let report = shingle::check_closed(&path, &mut |progress| bar.show(&progress))?;
+    let report = shingle::check_closed(&path, &mut |progress| bar.show(&progress));
     drop(bar);
+    let report = report.map_err(|error| context.explain(&path, error))?;
     let problems = &report.problems;
     if context.global.json {
         context.json(&json!({
@@ -42,16 +43,19 @@ pub fn check(context: &mut Context) -> Outcome {
 }
 
 /// `shingle compact`.
-pub fn compact(context: &mut Context, args: RangeArgs) -> Outcome {
+pub fn compact(context: &mut Context, args: CompactArgs) -> Outcome {
     let from = args.from.as_deref().map(|key| argument(context, key)).transpose()?;
     let to = args.to.as_deref().map(|key| argument(context, key)).transpose()?;
     let db = context.open(Access::Change)?;
     let before = db.stats().space_bytes;
-    if from.is_none() && to.is_none() {
-        db.compact()?;
+    if args.all {
+        for name in db.keyspaces() {
+            db.keyspace(&name)?.compact_range(None, None)?;
+        }
     } else {
         context.keyspace(&db, Access::Change)?.compact_range(from.as_deref(), to.as_deref())?;
     }
+    db.wait_idle()?;
     let after = db.stats().space_bytes;
     db.close()?;
     if context.global.json {
@@ -84,20 +88,21 @@ pub fn salvage(context: &mut Context, args: TargetArgs) -> Outcome {
         ));
     }
     let bar = context.bar("salvage", 1);
-    let report = shingle::salvage(&source, &args.target, &mut |progress| bar.show(&progress))?;
+    let report = shingle::salvage(&source, &args.target, &mut |progress| bar.show(&progress));
     drop(bar);
-    let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+    let report = report.map_err(|error| context.explain(&source, error))?;
     if context.global.json {
         return context.json(&json!({
             "target": args.target.display().to_string(),
             "entries": report.entries,
-            "problems": problems,
+            "runs": report.runs,
+            "losses": report.losses,
         }));
     }
-    for problem in &problems {
-        writeln!(context.out, "lost: {problem}")?;
+    for loss in &report.losses {
+        writeln!(context.out, "lost: {loss}")?;
     }
-    let entries = units::count(report.entries);
-    writeln!(context.out, "saved {entries} entries to {}", args.target.display())?;
+    let (entries, runs) = (units::count(report.entries), units::count(report.runs));
+    writeln!(context.out, "saved {entries} entries of {runs} runs to {}", args.target.display())?;
     Ok(())
 }

@@ -64,6 +64,7 @@ fn compaction_changes_no_record() {
     let before = shell.run(&["scan"]).ok();
     shell.run(&["compact"]).ok();
     shell.run(&["compact", "--from", "k001", "--to", "k002"]).ok();
+    shell.run(&["compact", "--all"]).ok();
     assert_eq!(shell.run(&["scan"]).ok(), before);
     assert!(shell.run(&["compact", "--json"]).json()[0]["space_bytes_after"].is_u64());
 }
