@@ -53,19 +53,26 @@ pub fn add(total: &mut Vec<Row>, more: &[Row]) {
     }
 }
 
+impl Row {
+    /// It says what users wrote and received, not what the store did about it.
+    pub fn is_user(&self) -> bool {
+        self.cause.starts_with("user")
+    }
+}
+
 /// Bytes that the user wrote.
 pub fn user_write_bytes(rows: &[Row]) -> u64 {
-    rows.iter().filter(|row| row.cause == "user").map(|row| row.write_bytes).sum()
+    rows.iter().filter(|row| row.is_user()).map(|row| row.write_bytes).sum()
 }
 
 /// Bytes that the store was asked to write.
 pub fn host_write_bytes(rows: &[Row]) -> u64 {
-    rows.iter().filter(|row| row.cause != "user").map(|row| row.write_bytes).sum()
+    rows.iter().filter(|row| !row.is_user()).map(|row| row.write_bytes).sum()
 }
 
 /// Bytes that the store was asked to read.
 pub fn host_read_bytes(rows: &[Row]) -> u64 {
-    rows.iter().filter(|row| row.cause != "user").map(|row| row.read_bytes).sum()
+    rows.iter().filter(|row| !row.is_user()).map(|row| row.read_bytes).sum()
 }
 
 /// A table without colours, columns to the right.
@@ -84,12 +91,12 @@ pub fn table(rows: &[Row]) -> String {
     let host = host_write_bytes(rows);
     let mut table = plain_table(&["cause", "written", "share", "per user byte", "read", "syncs"]);
     for row in rows {
-        let of_host = row.cause != "user";
+        let of_host = !row.is_user();
         table.add_row([
             row.cause.clone(),
             units::bytes(row.write_bytes),
             if of_host { units::share(row.write_bytes, host) } else { String::new() },
-            if of_host { units::ratio(row.write_bytes, user) } else { "1.00".into() },
+            units::ratio(row.write_bytes, user),
             units::bytes(row.read_bytes),
             if of_host { units::count(row.sync_ops) } else { String::new() },
         ]);

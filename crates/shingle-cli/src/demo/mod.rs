@@ -262,6 +262,12 @@ impl Demo<'_, '_> {
         self.account.space_bytes = stats.space_bytes;
         self.account.levels = stats.levels.iter().map(level_row).collect();
         self.detach(db)?;
+        let of_writers = ledger::Row {
+            cause: "user (killed writers)".into(),
+            write_bytes: self.account.crashes.iter().map(|crash| crash.user_write_bytes).sum(),
+            ..ledger::Row::default()
+        };
+        self.account.ledger.insert(1, of_writers);
         self.line("")?;
         self.line(&ledger::table(&self.account.ledger))?;
         let mut table = ledger::plain_table(&["level", "files", "bytes", "share"]);

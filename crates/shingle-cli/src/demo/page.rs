@@ -77,7 +77,7 @@ fn data(a: &Account) -> Markup {
 
 fn class_of(cause: &str) -> &'static str {
     match cause {
-        "user" => "c0",
+        _ if cause.starts_with("user") => "c0",
         "wal" => "c1",
         "flush" => "c2",
         _ if cause.starts_with("compaction") => "c3",
@@ -90,7 +90,7 @@ fn waterfall(a: &Account) -> Markup {
     let user = ledger::user_write_bytes(&a.ledger).max(1) as f64;
     let mut steps = vec![Bar::new("user", 1.0, "1.00".into(), "c0")];
     let mut at = 0.0;
-    let written = |row: &&ledger::Row| row.cause != "user" && row.write_bytes > 0;
+    let written = |row: &&ledger::Row| !row.is_user() && row.write_bytes > 0;
     for row in a.ledger.iter().filter(written) {
         let amount = row.write_bytes as f64 / user;
         let (from, to) = (at, at + amount);
@@ -102,7 +102,8 @@ fn waterfall(a: &Account) -> Markup {
     html! {
         h2 { "Write amplification, step by step" }
         p.soft { "Bytes written per byte of the user. Compression makes steps smaller than the data; "
-            "merging adds steps. What the killed writers wrote is not counted." }
+            "merging adds steps. What the killed writers sent to the log is missing: their counters "
+            "died with them; what they stored is in, from the recovery on." }
         (bars("write amplification", &steps))
     }
 }
@@ -119,10 +120,10 @@ fn causes(a: &Account) -> Markup {
                 tr {
                     td { (row.cause) }
                     td { (bytes(row.write_bytes)) }
-                    td { @if row.cause != "user" { (share(row.write_bytes, host)) } }
+                    td { @if !row.is_user() { (share(row.write_bytes, host)) } }
                     td { (ratio(row.write_bytes, user)) }
                     td { (bytes(row.read_bytes)) }
-                    td { @if row.cause != "user" { (count(row.sync_ops)) } }
+                    td { @if !row.is_user() { (count(row.sync_ops)) } }
                 }
             }
         } }
