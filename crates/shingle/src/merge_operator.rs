@@ -14,8 +14,12 @@ pub trait MergeOperator: Send + Sync {
 
     /// The value of `key` after `operands` (oldest first) on top of `existing`; `None` deletes the
     /// key. Must not depend on how operands are grouped over calls.
-    fn merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]])
-    -> Result<Option<Vec<u8>>>;
+    fn merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Option<Vec<u8>>>;
 }
 
 /// Joins operands to the value, in order.

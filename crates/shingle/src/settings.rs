@@ -1,9 +1,9 @@
 //! What options mean for the parts of the engine: every number that the engine works with.
 
+use crate::admission::AdmissionLimits;
 use crate::keyspace::KeyspaceState;
 use crate::merge_operator::{MergeOperator, built_in};
 use crate::options::{Durability, Options, Preset};
-use crate::admission::AdmissionLimits;
 use base::{Error, Result};
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};
@@ -43,7 +43,8 @@ impl Settings {
         values::by_name(&options.values)?;
         let expert = &options.expert;
         let leveldb = options.preset == Preset::LevelDb;
-        let default_buffer = if leveldb { 4 << 20 } else { (options.memory_bytes / 5).max(64 << 10) };
+        let default_buffer =
+            if leveldb { 4 << 20 } else { (options.memory_bytes / 5).max(64 << 10) };
         let write_buffer = options.write_buffer_bytes.unwrap_or(default_buffer).max(16 << 10);
         let memtable_bytes_max = match expert.memtable_bytes {
             Some(bytes) => bytes,

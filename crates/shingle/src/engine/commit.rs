@@ -286,7 +286,9 @@ impl Engine {
 fn check_keyspaces(state: &CommitState, batch: &WriteBatch) -> Result<bool> {
     let check = |id: KeyspaceId| match state.actives.get(&id) {
         Some(active) => Ok(!active.keyspace.options.without_wal),
-        None => Err(Error::new(ErrorKind::Closed, format!("keyspace {id} does not exist any more"))),
+        None => {
+            Err(Error::new(ErrorKind::Closed, format!("keyspace {id} does not exist any more")))
+        }
     };
     if let Some(only) = batch.only_keyspace() {
         return check(only);

@@ -4,8 +4,8 @@
 //! tombstones are cut at the same places and none is lost; every file made here is listed until the
 //! edit that refers to it is durable, so that a failure removes it.
 
-use crate::reduce::Sink;
 use crate::engine::Engine;
+use crate::reduce::Sink;
 use base::key::user_key;
 use base::{Cause, FileId, Key, KeyRange, Result};
 use media::{FileHint, FileName};

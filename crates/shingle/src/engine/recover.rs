@@ -92,8 +92,7 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
     let file = store.open(name, false).map_err(|error| missing(error, name))?;
     let identity =
         LogIdentity { database: root.database, file: root.manifest, kind: LogKind::Manifest };
-    let mut reader =
-        LogReader::open(&*file, identity, root.manifest_bytes_min, Cause::Recovery)?;
+    let mut reader = LogReader::open(&*file, identity, root.manifest_bytes_min, Cause::Recovery)?;
     let mut found = Found::empty(root.database, Arc::new(Graveyard::default()));
     while let Some(record) = reader.next()? {
         let edit = decode_edit(record.payload, name, record.offset)?;
@@ -210,8 +209,7 @@ impl Replay<'_> {
     fn log(&mut self, log: FileId, previous: Option<PreviousLog>) -> Result<Option<PreviousLog>> {
         let name = FileName::wal(log);
         let file = self.store.open(name, false)?;
-        let identity =
-            LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal };
+        let identity = LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal };
         let mut reader = LogReader::open(&*file, identity, 0, Cause::Recovery)?;
         let Some(&header) = reader.header() else { return Ok(None) };
         let proven_bytes = || durable_bytes(&*file, identity, Cause::Recovery);

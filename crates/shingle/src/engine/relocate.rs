@@ -6,8 +6,8 @@ use super::events::Event;
 use super::output::{ChildTarget, OutputRule, Written, WrittenRun};
 use super::rewrite::{Part, PartSpec, Progress};
 use crate::engine::Engine;
-use crate::keyspace::KeyspaceState;
 use crate::engine::trees::{Flushed, Trees};
+use crate::keyspace::KeyspaceState;
 use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result};
 use media::{FileHint, FileName};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -105,7 +105,8 @@ fn install(
     plan: &Plan,
 ) -> Result<()> {
     let cursors = plan.cursors.iter();
-    changes.extend(cursors.map(|(level, key)| Change::SetCursor { level: *level, key: key.clone() }));
+    changes
+        .extend(cursors.map(|(level, key)| Change::SetCursor { level: *level, key: key.clone() }));
     let edit = DatabaseEdit {
         keyspaces: vec![KeyspaceEdit { keyspace: id, changes }],
         ..DatabaseEdit::default()
@@ -242,10 +243,9 @@ fn hint(plan: &Plan, to_level: u8, work: WorkId) -> FileHint {
 
 fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> {
     Ok(match &plan.action {
-        Move::Merge { cut, one_file, to_level, .. } => OutputRule::Cut {
-            cutter: Cutter::new(version, *to_level, *cut),
-            one_file: *one_file,
-        },
+        Move::Merge { cut, one_file, to_level, .. } => {
+            OutputRule::Cut { cutter: Cutter::new(version, *to_level, *cut), one_file: *one_file }
+        }
         Move::Divide { input, parts } => {
             let table_bytes_max = total_bytes / u64::from((*parts).max(1)) + 1;
             let cut = Cut { table_bytes_max, overlap_bytes_max: None };
@@ -270,12 +270,12 @@ fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> 
 fn appendable_file(version: &Version, level: u8, node: NodeId) -> Option<(FileId, u64)> {
     let slice = version.node(level, node)?.slices.first()?;
     // A file is appended to only by the one node that it belongs to.
-    let is_shared = version
-        .slices()
-        .filter(|other| other.run.file.id == slice.run.file.id)
-        .any(|other| !version.node(level, node).is_some_and(|n| {
-            n.slices.iter().any(|own| own.run.id == other.run.id)
-        }));
+    let is_shared =
+        version.slices().filter(|other| other.run.file.id == slice.run.file.id).any(|other| {
+            !version
+                .node(level, node)
+                .is_some_and(|n| n.slices.iter().any(|own| own.run.id == other.run.id))
+        });
     (!is_shared).then(|| (slice.run.file.id, slice.run.file.bytes()))
 }
 
@@ -345,9 +345,8 @@ impl RelocationPart {
         }
         let last = finished || shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
-            let outputs = std::mem::take(
-                &mut *shared.outputs.lock().unwrap_or_else(PoisonError::into_inner),
-            );
+            let outputs =
+                std::mem::take(&mut *shared.outputs.lock().unwrap_or_else(PoisonError::into_inner));
             for written in outputs {
                 engine.remove_unused(&written.created);
             }
@@ -365,8 +364,7 @@ impl Relocation {
 
     /// Makes the move's edit against the version of now.
     fn install(&self, engine: &Arc<Engine>) -> Result<()> {
-        let outputs =
-            self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let runs: Vec<&WrittenRun> = outputs.iter().flat_map(|written| &written.runs).collect();
         let files: Vec<(FileId, u64)> =
             outputs.iter().flat_map(|written| written.files.iter().copied()).collect();

@@ -5,18 +5,18 @@
 //! When the last part is done, the move's edit is made against the version of that moment.
 
 use super::output::{OutputRule, OutputWriter, Written};
-use crate::reduce::{Counts, Reducer};
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::source::{MemtableIter, SliceIter, Source};
 use crate::read::view::{MemtableView, Runs};
+use crate::reduce::{Counts, Reducer};
 use base::key::SequenceNumber;
 use base::{Cause, KeyRange, Result};
 use media::FileHint;
 use std::sync::Arc;
-use table::{EntryIter, MergingIter};
 use table::range_delete::RangeDeletes;
+use table::{EntryIter, MergingIter};
 use table::{IterOptions, TableOptions};
 use tree::Slice;
 use tree::moves::OlderData;

@@ -122,7 +122,8 @@ impl Job {
                 let what = FileName::table(slice.run.file.id).to_string();
                 progress(Progress { done_bytes, total_bytes, what: what.clone() });
                 if let Err(error) = self.slice(found, id, &slice) {
-                    if error.kind() != ErrorKind::Corruption && error.kind() != ErrorKind::NotFound {
+                    if error.kind() != ErrorKind::Corruption && error.kind() != ErrorKind::NotFound
+                    {
                         return Err(error);
                     }
                     self.report.losses.push(format!("a run in {what}: {error}"));

@@ -8,10 +8,10 @@
 //! - A manifest that could not be written leaves an unknown outcome: the database is poisoned.
 
 use crate::engine::Engine;
+use crate::engine::scheduler::NOTHING_OBSERVED;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
-use crate::read::view::{TreeView, Runs};
-use crate::engine::scheduler::NOTHING_OBSERVED;
+use crate::read::view::{Runs, TreeView};
 use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileHint, FileName};
 use std::collections::BTreeMap;
@@ -72,7 +72,11 @@ impl TreeState {
 
 impl TreeState {
     /// What the policy sees.
-    pub(crate) fn picker_view<'a>(&'a self, limits: &'a Limits, oldest: SequenceNumber) -> View<'a> {
+    pub(crate) fn picker_view<'a>(
+        &'a self,
+        limits: &'a Limits,
+        oldest: SequenceNumber,
+    ) -> View<'a> {
         View {
             version: &self.version,
             busy: &self.busy,
@@ -91,7 +95,11 @@ impl Trees {
     }
 
     /// One edit that makes an empty database into this one.
-    pub(crate) fn snapshot_edit(&self, engine_numbers: (u64, u64), last_sequence: u64) -> DatabaseEdit {
+    pub(crate) fn snapshot_edit(
+        &self,
+        engine_numbers: (u64, u64),
+        last_sequence: u64,
+    ) -> DatabaseEdit {
         let created = self.keyspaces.values().map(|tree| KeyspaceRecord {
             id: tree.keyspace.id,
             name: tree.keyspace.name.clone(),
@@ -253,4 +261,3 @@ impl Engine {
         Arc::new(TreeView::new(version.clone(), None, runs))
     }
 }
-

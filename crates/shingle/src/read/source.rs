@@ -5,8 +5,8 @@ use crate::memtable::{MemIter, Memtable};
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
 use base::{Cause, KeyRange, Result};
 use std::sync::Arc;
-use table::{EntryIter, MergingIter};
 use table::{Bytes, IterOptions, RunIter};
+use table::{EntryIter, MergingIter};
 
 /// A memtable's entries; its reads cannot fail.
 pub(crate) struct MemtableIter(MemIter);
