@@ -1,4 +1,5 @@
-//! Measures the engine on one thread: `cargo run --release -p shingle --example measure_engine -- N`.
+//! Measures the engine on one thread: `cargo run --release -p shingle --example measure_engine --
+//! N`.
 
 use base::random::Random;
 use shingle::{Compression, Options};

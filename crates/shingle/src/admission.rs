@@ -1,10 +1,10 @@
 //! Admission: the only place where a user's write waits.
 //!
-//! The state of the tree gives a [`Pressure`]; [`pace`] turns it into a decision by a pure function:
-//! go on, go slower, or wait for a named event. Slowing down is smooth: writes get time slots at a
-//! rate that falls as the pressure grows, and short waits are saved up, because a timer cannot wait
-//! for less than some tens of microseconds. Nobody sleeps or spins: a writer waits on an event with
-//! a deadline, and every wait is recorded with its reason.
+//! The state of the tree gives a [`Pressure`]; [`pace`] turns it into a decision by a pure
+//! function: go on, go slower, or wait for a named event. Slowing down is smooth: writes get time
+//! slots at a rate that falls as the pressure grows, and short waits are saved up, because a timer
+//! cannot wait for less than some tens of microseconds. Nobody sleeps or spins: a writer waits on
+//! an event with a deadline, and every wait is recorded with its reason.
 
 use base::env::{Event, Runtime};
 use base::{Error, ErrorKind, Result};

@@ -1,8 +1,8 @@
 //! Merge operators: read-modify-write without the read.
 //!
 //! A merge writes an *operand*; the operator combines operands with the value below them when the
-//! key is read or compacted. Operators are named, and the name is stored with the keyspace, so that a
-//! database never opens with another operator than it was written with.
+//! key is read or compacted. Operators are named, and the name is stored with the keyspace, so that
+//! a database never opens with another operator than it was written with.
 
 use base::Result;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Options: goals first. Each public option is defined once, in [`TABLE`]: its name, unit, bounds and
-//! help are there, and the command line, configuration files and documentation come from it.
+//! Options: goals first. Each public option is defined once, in [`TABLE`]: its name, unit, bounds
+//! and help are there, and the command line, configuration files and documentation come from it.
 //! Raw knobs are in [`Expert`].
 
 use crate::merge_operator::MergeOperator;

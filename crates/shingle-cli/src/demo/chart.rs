@@ -1,5 +1,5 @@
-//! Small charts as inline SVG. Colours are classes of the page's style sheet, so that light and dark
-//! need nothing here; every mark has a title for those who point at it.
+//! Small charts as inline SVG. Colours are classes of the page's style sheet, so that light and
+//! dark need nothing here; every mark has a title for those who point at it.
 
 use maud::{Markup, html};
 

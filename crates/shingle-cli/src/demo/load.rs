@@ -1,7 +1,7 @@
 //! Import, change, and the comparison of everything with its source.
 //!
-//! Keyspaces: `files` (path to content), `packages` (name to stanza), `words` (`word/file number` to
-//! how often the word is in the first part of the file). A file and its words are one batch.
+//! Keyspaces: `files` (path to content), `packages` (name to stanza), `words` (`word/file number`
+//! to how often the word is in the first part of the file). A file and its words are one batch.
 
 use super::account::{Account, Origin, Verification};
 use super::source::{Found, Packages, Root, State, Tracked};
@@ -154,8 +154,8 @@ fn import_files(
     Ok(origin)
 }
 
-/// Updates every seventh file and every fifth package, deletes every eleventh package, and removes a
-/// whole directory with one range deletion, its words in the same batch.
+/// Updates every seventh file and every fifth package, deletes every eleventh package, and removes
+/// a whole directory with one range deletion, its words in the same batch.
 pub fn change(db: &Db, data: &mut Data, account: &mut Account, space: &mut Sampler) -> Outcome {
     let spaces = Spaces::open(db)?;
     let mut loader = Loader::new(db);

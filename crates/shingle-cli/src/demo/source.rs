@@ -95,7 +95,8 @@ fn named_roots(from: &[PathBuf]) -> Vec<Root> {
     from.iter().map(root).collect()
 }
 
-/// The directories that are here, smallest appetite first, so that what one leaves goes to the next.
+/// The directories that are here, smallest appetite first, so that what one leaves goes to the
+/// next.
 fn usual_roots() -> Vec<Root> {
     let mut roots = vec![
         Root { name: "python".into(), path: "/usr/lib/python3".into() },

@@ -1,5 +1,5 @@
-//! What the README shows is what happens: its Rust example is compiled and run, its shell blocks are
-//! run with the built command.
+//! What the README shows is what happens: its Rust example is compiled and run, its shell blocks
+//! are run with the built command.
 
 mod example {
     #![allow(clippy::print_stdout)]

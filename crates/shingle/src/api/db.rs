@@ -49,8 +49,8 @@ impl Drop for Closer {
 }
 
 /// An open database. A cheap handle: clones are the same database. Reads and writes go to the
-/// keyspace `default`, see [`Keyspace`]. The database closes when [`Db::close`] is called or the last
-/// handle goes.
+/// keyspace `default`, see [`Keyspace`]. The database closes when [`Db::close`] is called or the
+/// last handle goes.
 #[derive(Clone)]
 pub struct Db {
     default: Keyspace,

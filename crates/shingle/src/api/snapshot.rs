@@ -12,8 +12,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 use table::Bytes;
 
-/// The state of all keyspaces at one moment. Owned, `Send`, cheap to clone. Reads go to the keyspace
-/// that it was taken from; [`Snapshot::of`] turns to another.
+/// The state of all keyspaces at one moment. Owned, `Send`, cheap to clone. Reads go to the
+/// keyspace that it was taken from; [`Snapshot::of`] turns to another.
 #[derive(Clone)]
 pub struct Snapshot {
     engine: Arc<Engine>,

@@ -33,7 +33,8 @@ struct Member {
     part: Option<Part>,
 }
 
-/// Takes the sealed memtables that are due, and marks them as being flushed. `None`: nothing is due.
+/// Takes the sealed memtables that are due, and marks them as being flushed. `None`: nothing is
+/// due.
 pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<FlushJob> {
     let mut state = engine.lock_commit();
     let due = due(engine, &state)?;

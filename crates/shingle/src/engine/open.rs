@@ -3,8 +3,8 @@
 //! 1. *Found*: the root says which manifest is the truth; its edits give the trees.
 //! 2. *Checked*: every invariant holds, and every file that is referred to is there.
 //! 3. *Replayed*: the logs give what was not flushed, as a prefix of the commit order.
-//! 4. *Ready*: what was replayed is in a synced run, a fresh manifest is the root, and only then the
-//!    leftovers of the last life go.
+//! 4. *Ready*: what was replayed is in a synced run, a fresh manifest is the root, and only then
+//!    the leftovers of the last life go.
 //!
 //! Nothing on disk changes before stage 4, and a crash in stage 4 leads to the same state again.
 

@@ -1,8 +1,8 @@
 //! Where a rewrite's entries go: runs in table files, cut where the move says.
 //!
-//! Invariants: cuts stand between user keys; output runs tile the rewritten key range, so that range
-//! tombstones are cut at the same places and none is lost; every file made here is listed until the
-//! edit that refers to it is durable, so that a failure removes it.
+//! Invariants: cuts stand between user keys; output runs tile the rewritten key range, so that
+//! range tombstones are cut at the same places and none is lost; every file made here is listed
+//! until the edit that refers to it is durable, so that a failure removes it.
 
 use crate::engine::Engine;
 use crate::reduce::Sink;

@@ -1,8 +1,8 @@
 //! Reading back what an earlier life left: the manifest and the logs. Changes nothing on disk.
 //!
 //! Invariants: the recovered state is a prefix of the commit order that holds everything synced;
-//! a batch is there whole or not at all; damage in what was durable is an error that names the place,
-//! a torn tail is cut in silence.
+//! a batch is there whole or not at all; damage in what was durable is an error that names the
+//! place, a torn tail is cut in silence.
 
 use crate::memtable::{Memtable, Writer};
 use base::key::{SequenceNumber, TRAILER_BYTES};

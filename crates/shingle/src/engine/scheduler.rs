@@ -1,8 +1,8 @@
 //! The scheduler: what the next background step is.
 //!
-//! Flushes go before moves, moves of the most urgent keyspace first; removals of dead files fill the
-//! gaps. At most as many moves run at a time as there are workers. A failure that leaves everything
-//! as it was (a full medium, a failed read) is tried again after a while; others poison.
+//! Flushes go before moves, moves of the most urgent keyspace first; removals of dead files fill
+//! the gaps. At most as many moves run at a time as there are workers. A failure that leaves
+//! everything as it was (a full medium, a failed read) is tried again after a while; others poison.
 
 use super::flush::FlushJob;
 use super::relocate::RelocationPart;

@@ -1,10 +1,10 @@
 //! The trees of all keyspaces and their log of edits: where an edit becomes the new truth.
 //!
 //! Invariants:
-//! - An edit is applied and checked, then made durable in the manifest, then published. What readers
-//!   see is never ahead of what a crash would recover.
-//! - Files are removed only after the edit that dropped their last slice is durable, and only when no
-//!   live version refers to them.
+//! - An edit is applied and checked, then made durable in the manifest, then published. What
+//!   readers see is never ahead of what a crash would recover.
+//! - Files are removed only after the edit that dropped their last slice is durable, and only when
+//!   no live version refers to them.
 //! - A manifest that could not be written leaves an unknown outcome: the database is poisoned.
 
 use crate::engine::Engine;
