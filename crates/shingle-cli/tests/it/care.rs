@@ -1,7 +1,6 @@
 //! stat, check, compact, checkpoint, salvage, options.
 
 use crate::Shell;
-use std::io::{Seek, SeekFrom, Write};
 
 fn filled() -> Shell {
     let shell = Shell::new();
@@ -39,23 +38,33 @@ fn largest_file(shell: &Shell) -> std::path::PathBuf {
     files.max_by_key(rank).expect("it has files").path()
 }
 
-#[test]
-fn a_flipped_byte_is_found_and_salvage_leaves_the_source_alone() {
-    let shell = filled();
+/// Flips one bit of a compacted database; gives the file and its bytes.
+fn damage(shell: &Shell, place: impl Fn(usize) -> usize) -> (std::path::PathBuf, Vec<u8>) {
     shell.run(&["compact"]).ok();
-    let path = largest_file(&shell);
-    let mut bytes = std::fs::read(&path).unwrap();
-    bytes[2] ^= 0x40;
-    let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.seek(SeekFrom::Start(0)).unwrap();
-    file.write_all(&bytes).unwrap();
-    drop(file);
-    let checked = shell.run(&["check"]);
-    let words = checked.fails(1);
+    let path = largest_file(shell);
+    let mut bytes = std::fs::read(&path).expect("it can be read");
+    let at = place(bytes.len());
+    bytes[at] ^= 0x40;
+    std::fs::write(&path, &bytes).expect("it can be written");
+    (path, bytes)
+}
+
+#[test]
+fn a_flipped_bit_is_found_and_salvage_leaves_the_source_alone() {
+    let shell = filled();
+    let (path, bytes) = damage(&shell, |length| length / 2);
+    let words = shell.run(&["check"]).fails(1);
     assert!(words.contains("shingle salvage"), "{words}");
     shell.run(&["salvage", "saved.db"]).ok();
-    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    assert_eq!(std::fs::read(&path).expect("it is still there"), bytes);
     shell.run(&["salvage", "saved.db"]).fails(1);
+}
+
+#[test]
+fn check_reads_the_header_of_a_file_too() {
+    let shell = filled();
+    damage(&shell, |_| 2);
+    shell.run(&["check"]).fails(1);
 }
 
 #[test]
