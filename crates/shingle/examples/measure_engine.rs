@@ -1,6 +1,8 @@
 //! Measures the engine on one thread: `cargo run --release -p shingle --example measure_engine --
 //! N`.
 
+#![allow(clippy::print_stdout)]
+
 use base::random::Random;
 use shingle::{Compression, Options};
 use std::time::Instant;

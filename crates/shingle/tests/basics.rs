@@ -1,5 +1,7 @@
 //! The first things that a user tries.
 
+#![allow(clippy::unwrap_used)]
+
 use shingle::{Options, WriteBatch, WriteOptions};
 use std::collections::BTreeMap;
 

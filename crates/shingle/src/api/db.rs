@@ -77,7 +77,7 @@ impl Options {
         let os = OsOptions {
             create: self.create && !self.read_only,
             read_only: self.read_only,
-            direct_background: self.expert.direct_io.unwrap_or(false),
+            direct_background: self.direct_io,
             ..OsOptions::default()
         };
         let store = OsStore::open(path.as_ref(), Arc::new(Ledger::default()), os)?;

@@ -7,8 +7,6 @@ use crate::stats::{CheckReport, Progress};
 use base::{KeyRange, Result};
 use std::path::Path;
 
-pub use crate::engine::salvage::{SalvageReport, salvage};
-
 impl Keyspace {
     /// Brings everything in the keyspace to the last level, and drops what nobody needs.
     pub fn compact(&self) -> Result<()> {

@@ -16,7 +16,6 @@ mod output;
 pub(crate) mod recover;
 mod relocate;
 mod rewrite;
-pub(crate) mod salvage;
 pub(crate) mod scheduler;
 pub(crate) mod sync;
 pub(crate) mod trees;

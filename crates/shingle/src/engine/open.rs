@@ -56,6 +56,8 @@ pub(crate) fn open(
         engine.events.mute();
     } else {
         make_ready(&engine)?;
+        // For people; never needed to open, and no reason not to.
+        let _ = engine.store.note("OPTIONS", options.to_ini().as_bytes(), false);
     }
     Ok(engine)
 }

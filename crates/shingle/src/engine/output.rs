@@ -114,21 +114,23 @@ impl OutputWriter {
                     self.finish_run(Some(key.into()))?;
                 }
             }
-            OutputRule::Children(children) => {
-                let passes = |child: &ChildTarget| !child.range.is_before_end(key);
-                while children.get(self.child).is_some_and(passes) {
-                    let end = children[self.child].range.end.clone();
-                    self.finish_run(end)?;
-                    return self.next_child(key);
-                }
-            }
+            OutputRule::Children(_) => self.pass_children(key)?,
         }
         Ok(())
     }
 
-    fn next_child(&mut self, key: &[u8]) -> Result<()> {
-        self.child += 1;
-        self.cut_before(key)
+    /// Moves on to the child whose range `key` lies in; those before get their ends.
+    fn pass_children(&mut self, key: &[u8]) -> Result<()> {
+        loop {
+            let OutputRule::Children(children) = &self.rule else { return Ok(()) };
+            let Some(child) = children.get(self.child) else { return Ok(()) };
+            if child.range.is_before_end(key) {
+                return Ok(());
+            }
+            let end = child.range.end.clone();
+            self.finish_run(end)?;
+            self.child += 1;
+        }
     }
 
     fn begin_run(&mut self) -> Result<()> {

@@ -244,8 +244,8 @@ impl Replay<'_> {
         let Some((first, batch)) = payload.split_first_chunk::<TRAILER_BYTES>() else {
             return Err(Error::new(ErrorKind::Corruption, "a log record without sequence number"));
         };
-        let mut sequence = u64::from_le_bytes(*first);
-        for operation in BatchView::parse(batch)?.iter() {
+        let sequences = u64::from_le_bytes(*first)..;
+        for (sequence, operation) in sequences.zip(BatchView::parse(batch)?.iter()) {
             let operation = operation?;
             // Keyspaces that were dropped later, and what is in runs already, are skipped.
             if let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace)
@@ -255,7 +255,6 @@ impl Replay<'_> {
                 writer.insert(operation.key, sequence, operation.kind, operation.value)?;
             }
             self.replayed.last_sequence = self.replayed.last_sequence.max(sequence);
-            sequence += 1;
         }
         Ok(())
     }

@@ -43,6 +43,8 @@ pub(crate) struct RelocationPart {
     index: usize,
     spec: Option<PartSpec>,
     part: Option<Part>,
+    /// Bytes worked through since somebody asked.
+    step_bytes: u64,
 }
 
 /// Begins `plan`, which was picked from the current version of `id`. Moves that are an edit alone
@@ -190,7 +192,13 @@ fn parts(
             rule: rule(&version, &shared.plan, read_bytes_upper + read_bytes_lower)?,
             range,
         };
-        parts.push(RelocationPart { shared: shared.clone(), index, spec: Some(spec), part: None });
+        parts.push(RelocationPart {
+            shared: shared.clone(),
+            index,
+            spec: Some(spec),
+            part: None,
+            step_bytes: 0,
+        });
     }
     Ok(parts)
 }
@@ -320,10 +328,16 @@ impl RelocationPart {
         if let Some(spec) = self.spec.take() {
             self.part = Some(Part::begin(engine, spec)?);
         }
-        match &mut self.part {
-            Some(part) => part.step(engine.settings.step_bytes),
-            None => Ok(Progress::Done),
-        }
+        let Some(part) = &mut self.part else { return Ok(Progress::Done) };
+        let before = part.counts().bytes_in;
+        let stepped = part.step(engine.settings.step_bytes);
+        self.step_bytes += part.counts().bytes_in - before;
+        stepped
+    }
+
+    /// Bytes that steps worked through since the last call.
+    pub(crate) fn take_step_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.step_bytes)
     }
 
     fn finish_part(&mut self) {

@@ -59,6 +59,7 @@ impl EntryIter for MemtableIter {
 }
 
 /// One sorted input of a merged read.
+#[allow(clippy::large_enum_variant)] // Few of them, and no pointer to chase for each entry.
 pub(crate) enum Source {
     Memtable(MemtableIter),
     Slice(SliceIter),
