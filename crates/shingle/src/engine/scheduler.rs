@@ -1,7 +1,7 @@
 //! The scheduler: what the next background step is.
 //!
-//! Flushes go before moves, moves of the most urgent keyspace first; removals of dead files fill
-//! the gaps. At most as many moves run at a time as there are workers. A failure that leaves
+//! Flushes go before moves, moves of the most urgent keyspace first; each step removes at most one
+//! dead file. At most as many moves run at a time as there are workers. A failure that leaves
 //! everything as it was (a full medium, a failed read) is tried again after a while; others poison.
 
 use super::flush::FlushJob;
@@ -130,6 +130,8 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     if engine.poisoned_by().is_some() || engine.read_only {
         return false;
     }
+    // At most one removal for a step: dead files do not pile up, and no burst holds up others.
+    let cleaned = clean::step(engine);
     // A new flush before an old move: user writes may wait for it.
     plan_flush(engine);
     if let Some(job) = engine.scheduler.take() {
@@ -141,11 +143,10 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         Ok(false) => {}
         Err(error) => failed(engine, error),
     }
-    if clean::step(engine) {
-        return true;
+    if !cleaned {
+        engine.progress.signal();
     }
-    engine.progress.signal();
-    false
+    cleaned
 }
 
 /// One step of a flush, and of nothing else. `false`: none is due.
