@@ -23,7 +23,9 @@ pub const COUNTERS: &str = "counters";
 #[derive(Default)]
 pub struct History {
     pub states: Vec<State>,
-    /// The commits from here on may be lost without a trace: nothing later proves their sync.
+    /// This state is in runs.
+    pub flushed: usize,
+    /// A record in a log proves that this state was synced.
     pub proven: usize,
 }
 
@@ -32,9 +34,9 @@ impl History {
         self.states.last().unwrap()
     }
 
-    /// Which of the states that may be found `state` is.
-    pub fn position(&self, state: &State) -> Option<usize> {
-        (self.proven..self.states.len()).rev().find(|&n| self.states[n] == *state)
+    /// Which of the states from `first` on `state` is.
+    pub fn position(&self, state: &State, first: usize) -> Option<usize> {
+        (first..self.states.len()).rev().find(|&n| self.states[n] == *state)
     }
 }
 
@@ -42,7 +44,7 @@ impl History {
 pub fn options() -> Options {
     Options::new().write_buffer_bytes(16 << 10).cache_bytes(256 << 10).expert(|expert| {
         expert.no_threads = true;
-        expert.memtable_bytes = Some(16 << 10);
+        expert.memtable_bytes = Some(4 << 10);
         expert.block_bytes = Some(256);
         expert.table_bytes = Some(2 << 10);
         expert.level_bytes_base = Some(3 << 10);
@@ -80,7 +82,7 @@ impl Writer {
             ("default".to_string(), Content::new()),
             (COUNTERS.to_string(), Content::new()),
         ]);
-        let history = History { states: vec![state.clone()], proven: 0 };
+        let history = History { states: vec![state.clone()], ..History::default() };
         Writer { db, random: Random::new(seed), state, history }
     }
 
@@ -132,7 +134,8 @@ impl Writer {
     /// All of it is in runs, and no older state can come back.
     pub fn flush(&mut self) {
         self.db.flush().unwrap();
-        self.history.proven = self.history.states.len() - 1;
+        self.history.flushed = self.history.states.len() - 1;
+        self.history.proven = self.history.flushed;
     }
 
     /// Three levels at least, runs in level 0, and two logs.
@@ -144,7 +147,7 @@ impl Writer {
         }
         self.commits(25);
         self.flush();
-        self.commits(12);
+        self.commits(70);
         self.commit(Durability::Synced);
         // The record of the next commit says that the one before was durable.
         self.history.proven = self.history.states.len() - 1;

@@ -12,6 +12,7 @@ mod doors;
 mod golden;
 mod image;
 mod memory;
+mod regressions;
 mod replay;
 mod salvage;
 mod sweep;

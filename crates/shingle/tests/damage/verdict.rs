@@ -24,8 +24,13 @@ pub fn judge_error(error: &Error) -> Result<(), String> {
     }
 }
 
-/// Reads everything in every way and compares; then lets the check decide.
-pub fn judge(opened: shingle::Result<Db>, history: &History) -> Result<Verdict, String> {
+/// Reads everything in every way and compares; then lets the check decide. A state before `first`
+/// must not come back.
+pub fn judge(
+    opened: shingle::Result<Db>,
+    history: &History,
+    first: usize,
+) -> Result<Verdict, String> {
     let db = match opened {
         Ok(db) => db,
         Err(error) => return judge_error(&error).map(|()| Verdict::Detected),
@@ -38,7 +43,7 @@ pub fn judge(opened: shingle::Result<Db>, history: &History) -> Result<Verdict, 
             false => Ok(Verdict::Detected),
         };
     };
-    let Some(position) = history.position(&state) else {
+    let Some(position) = history.position(&state, first) else {
         return Err(format!("wrong data: {}", difference(&state, history.last())));
     };
     if !report.is_clean() {
