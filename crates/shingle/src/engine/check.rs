@@ -79,7 +79,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The header of a table file, which no read needs.
+    /// Nothing reads a table's header, so damage there shows only here.
     fn check_header(&self, name: FileName) -> Result<()> {
         let file = self.store.open(name, true)?;
         let place = TablePlace { database: self.database, file: name.id };

@@ -182,10 +182,13 @@ pub(crate) fn replay(
         replay.replayed.last_sequence = replay.replayed.last_sequence.max(flushed);
     }
     let mut previous: Option<PreviousLog> = None;
-    for &log in &logs {
+    for (index, &log) in logs.iter().enumerate() {
         match replay.log(log, previous)? {
-            Some(next) => previous = Some(next),
-            None => break,
+            LogOutcome::Replayed(next) => previous = Some(next),
+            LogOutcome::HistoryEnded(why) => {
+                replay.expect_nothing_durable(&logs[index..], &why)?;
+                break;
+            }
         }
     }
     let mut replayed = replay.replayed;
@@ -204,29 +207,37 @@ struct Replay<'a> {
     replayed: Replayed,
 }
 
+/// What became of a log.
+enum LogOutcome {
+    /// All of its history is replayed; the next log must continue it.
+    Replayed(PreviousLog),
+    /// The history ended before it, for this reason.
+    HistoryEnded(String),
+}
+
 impl Replay<'_> {
-    /// Replays one log. `None`: the history ended before or in it.
-    fn log(&mut self, log: FileId, previous: Option<PreviousLog>) -> Result<Option<PreviousLog>> {
+    fn log(&mut self, log: FileId, previous: Option<PreviousLog>) -> Result<LogOutcome> {
         let name = FileName::wal(log);
         let file = self.store.open(name, false)?;
-        let identity = LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal };
-        let mut reader = LogReader::open(&*file, identity, 0, Cause::Recovery)?;
-        let Some(&header) = reader.header() else { return Ok(None) };
-        let proven_bytes = || durable_bytes(&*file, identity, Cause::Recovery);
-        let verdict = match previous {
-            Some(previous) => check_chain(&previous, &header, proven_bytes()?),
-            None => match header.previous {
-                // The log before should still be there: its name was lost, or the file.
-                Some(before) if before.file >= self.found.log_floor => match proven_bytes()? {
-                    0 => ChainVerdict::LostTail { bytes_missing: before.bytes },
-                    _ => ChainVerdict::Damage(format!("log {} before it is missing", before.file)),
-                },
-                _ => ChainVerdict::Matches,
-            },
+        let mut reader = LogReader::open(&*file, self.identity(log), 0, Cause::Recovery)?;
+        let Some(&header) = reader.header() else {
+            return Ok(LogOutcome::HistoryEnded("it has no header".into()));
+        };
+        // Whether something in it was durable is asked only if the answer matters: it takes a scan.
+        let verdict = match (previous, header.previous) {
+            (Some(previous), _) => check_chain(&previous, &header, 0),
+            (None, Some(before)) if before.file >= self.found.log_floor => {
+                ChainVerdict::LostTail { bytes_missing: before.bytes }
+            }
+            (None, _) => ChainVerdict::Matches,
         };
         match verdict {
             ChainVerdict::Matches => {}
-            ChainVerdict::LostTail { .. } => return Ok(None),
+            ChainVerdict::LostTail { bytes_missing } => {
+                let before = header.previous.map_or(FileId(0), |before| before.file);
+                let why = format!("{bytes_missing} bytes of log {before} before it are missing");
+                return Ok(LogOutcome::HistoryEnded(why));
+            }
             ChainVerdict::Damage(what) => return Err(Error::corruption(name.to_string(), 0, what)),
         }
         while let Some(record) = reader.next()? {
@@ -234,7 +245,26 @@ impl Replay<'_> {
             self.record(record.payload)
                 .map_err(|error| error.in_file(name.to_string()).at(offset))?;
         }
-        Ok(Some(reader.as_previous(log, self.replayed.last_sequence)))
+        Ok(LogOutcome::Replayed(reader.as_previous(log, self.replayed.last_sequence)))
+    }
+
+    /// A log's bytes are called durable only after every log before it is durable in full. So what
+    /// any of `logs` proves, it proves for all before it.
+    fn expect_nothing_durable(&self, logs: &[FileId], why: &str) -> Result<()> {
+        for &log in logs {
+            let file = self.store.open(FileName::wal(log), true)?;
+            let proven_bytes = durable_bytes(&*file, self.identity(log), Cause::Recovery)?;
+            if proven_bytes > 0 {
+                let message =
+                    format!("{why}, but log {log} proves that all before it was durable");
+                return Err(Error::corruption(FileName::wal(logs[0]).to_string(), 0, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn identity(&self, log: FileId) -> LogIdentity {
+        LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal }
     }
 
     fn record(&mut self, payload: &[u8]) -> Result<()> {

@@ -175,7 +175,10 @@ impl Engine {
             .store
             .sync_names()
             .and_then(|()| manifest.writer.append(&[&bytes]))
-            .and_then(|()| manifest.writer.sync());
+            .and_then(|()| manifest.writer.sync())
+            // What follows a record proves that it was durable: without this, damage of the last
+            // edit would pass for a torn tail, after the files that it made useless are gone.
+            .and_then(|()| manifest.writer.append(&[]));
         written.map_err(|error| self.poison(error))
     }
 
