@@ -327,7 +327,9 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
 
 /// Waits before the next try, so that a full medium or a bad sector does not make a busy loop.
 fn failed(engine: &Arc<Engine>, error: Error) {
-    if error.kind() == ErrorKind::Cancelled || engine.poisoned_by().is_some() {
+    // Closed: the keyspace was dropped while its move was under way.
+    let is_over = matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Closed);
+    if is_over || engine.poisoned_by().is_some() {
         return;
     }
     engine.events.error("background_error", &error);
