@@ -10,6 +10,8 @@ mod maintenance;
 mod property;
 mod report;
 mod snapshot;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 
 pub use batch::WriteBatch;
 pub use cursor::{Cursor, Iter, ReadOptions};

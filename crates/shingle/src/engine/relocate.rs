@@ -274,17 +274,15 @@ fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> 
     })
 }
 
-/// The file that a node's next segment goes to: that of its newest slice.
+/// The file that a node's next segment goes to: that of its newest slice. A file is appended to only
+/// by the one node that it belongs to; a link may show one run to several nodes.
 fn appendable_file(version: &Version, level: u8, node: NodeId) -> Option<(FileId, u64)> {
-    let slice = version.node(level, node)?.slices.first()?;
-    // A file is appended to only by the one node that it belongs to.
-    let is_shared =
-        version.slices().filter(|other| other.run.file.id == slice.run.file.id).any(|other| {
-            !version
-                .node(level, node)
-                .is_some_and(|n| n.slices.iter().any(|own| own.run.id == other.run.id))
-        });
-    (!is_shared).then(|| (slice.run.file.id, slice.run.file.bytes()))
+    let node = version.node(level, node)?;
+    let file = &node.slices.first()?.run.file;
+    let is_in_file = |slice: &&Slice| slice.run.file.id == file.id;
+    let own = node.slices.iter().filter(is_in_file).count();
+    let is_shared = version.slices().filter(is_in_file).count() > own;
+    (!is_shared).then(|| (file.id, file.bytes()))
 }
 
 /// The manifest's record of a run that was written.

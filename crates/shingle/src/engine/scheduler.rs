@@ -221,6 +221,28 @@ fn plan_move(engine: &Arc<Engine>) -> Result<bool> {
     Ok(true)
 }
 
+/// Begins `plan` as if a policy had picked it. `false`: it does not fit the tree of now.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Result<bool> {
+    engine.check_writable()?;
+    let mut trees = engine.lock_trees();
+    let tree = trees.tree(id)?;
+    let (inputs, to_level) = plan.action.inputs();
+    let is_balance = matches!(plan.action, tree::Move::Balance { .. });
+    let fits = is_balance || tree::moves::check_inputs(&tree.version, &inputs, to_level).is_ok();
+    if !fits || tree.busy.conflicts(&tree.version, &plan) {
+        return Ok(false);
+    }
+    let parts = match relocate::begin(engine, &mut trees, id, plan) {
+        Err(error) if error.kind() == ErrorKind::InvalidArgument => return Ok(false),
+        begun => begun?,
+    };
+    drop(trees);
+    engine.scheduler.lock().jobs.extend(parts.into_iter().map(Job::Part));
+    engine.runtime.wake();
+    Ok(true)
+}
+
 fn pick(engine: &Engine, trees: &mut crate::engine::trees::Trees) -> Option<(KeyspaceId, Plan)> {
     let oldest = engine.snapshots.oldest().map_or(engine.snapshots.visible(), |(s, _)| s);
     if let Some(found) = pick_manual(engine, trees, oldest) {
@@ -320,7 +342,9 @@ fn pace(engine: &Engine, bytes: u64) {
 
 /// Waits before the next try, so that a full medium or a bad sector does not make a busy loop.
 fn failed(engine: &Arc<Engine>, error: Error) {
-    if error.kind() == ErrorKind::Cancelled || engine.poisoned_by().is_some() {
+    // Closed: the keyspace was dropped while its move was under way.
+    let is_over = matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Closed);
+    if is_over || engine.poisoned_by().is_some() {
         return;
     }
     engine.events.error("background_error", &error);

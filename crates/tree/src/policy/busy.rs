@@ -30,7 +30,8 @@ struct Work {
     inputs: Vec<Input>,
     /// The levels that it writes to or passes.
     levels: RangeInclusive<u8>,
-    /// Covers what it takes, nodes whole.
+    /// Covers what it takes, nodes whole; of an append, the nodes that it writes to as well, since a
+    /// node's file takes one append at a time.
     range: KeyRange,
     /// It rewrites nodes where they are, and writes nothing outside their ranges.
     in_place: bool,
@@ -54,13 +55,18 @@ impl Work {
         let top = inputs.iter().map(|input| input.level).min().unwrap_or(to_level);
         let same_level = top == to_level;
         let rewrites = matches!(action, Move::Merge { .. } | Move::Divide { .. });
+        let is_append = matches!(action, Move::Append { .. });
+        if is_append {
+            let below = version.level(to_level).overlap(&range).iter();
+            range = below.fold(range.clone(), |range, node| range.union(&node.range));
+        }
         Work {
             inputs,
             levels: if same_level { to_level..=to_level } else { top + 1..=to_level },
             range,
             in_place: same_level && rewrites,
             is_push: matches!(action, Move::Push { .. }),
-            is_append: matches!(action, Move::Append { .. }),
+            is_append,
         }
     }
 

@@ -1,0 +1,212 @@
+//! Random histories: steps drawn from a seed alone, so that one history runs on any configuration.
+
+use crate::model::{Key, Op, Operator, SLOTS, Value};
+use base::random::Random;
+use std::sync::Arc;
+
+/// One step of a history. Numbers of snapshots and iterators are taken modulo how many are open.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Write { batch: Vec<(usize, Op)>, synced: bool, single: bool },
+    Get(usize, Key),
+    MultiGet(usize, Vec<Key>),
+    Scan { slot: usize, start: Key, end: Option<Key>, reverse: bool, limit: usize },
+    PrefixScan(usize, Key),
+    /// Moves a cursor: seek, seek for previous, next, previous, first, last.
+    Walk(usize, Vec<(u8, Key)>),
+    SnapshotTake,
+    SnapshotRead(usize, usize, Key),
+    SnapshotScan(usize, usize),
+    SnapshotDrop(usize),
+    IteratorOpen(usize, Key),
+    IteratorAdvance(usize, usize),
+    IteratorDrop(usize),
+    Flush,
+    CompactRange(Option<Key>, Option<Key>),
+    Sync,
+    /// Creates the keyspace of a slot, or drops it.
+    Turn(usize),
+    Reopen,
+    ReadOnly,
+    Checkpoint,
+    Check,
+    /// A random move of the tree.
+    Relocate(usize),
+    WaitIdle,
+}
+
+/// Which steps a history has, and how many.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    pub steps: usize,
+    pub keys: u64,
+    pub value_bytes_max: u64,
+    /// One step in so many is a move of the tree; 0: none.
+    pub relocate_odds: u64,
+    pub reopens: bool,
+    pub reads: bool,
+}
+
+pub struct Generator {
+    random: Random,
+    profile: Profile,
+    serial: u64,
+}
+
+impl Generator {
+    pub fn new(seed: u64, profile: Profile) -> Generator {
+        Generator { random: Random::new(seed), profile, serial: 0 }
+    }
+
+    pub fn steps(mut self) -> Vec<Step> {
+        (0..self.profile.steps).map(|_| self.step()).collect()
+    }
+
+    /// Keys cluster: shared prefixes of several lengths, the empty key, zero bytes, long keys.
+    pub fn key(&mut self) -> Key {
+        let n = self.random.below(self.profile.keys);
+        match n % 16 {
+            0 if n == 0 => Vec::new(),
+            0 => vec![0; (n / 16 % 12) as usize],
+            1 => vec![0xff; 1 + (n / 16 % 6) as usize],
+            2..=4 => format!("k{:03}", n / 4).into_bytes(),
+            5..=8 => format!("key/shared/prefix/{:04}", n).into_bytes(),
+            9 => [&b"key/shared/prefix/"[..], &[n as u8]].concat(),
+            10 => [&vec![b'l'; 90][..], &n.to_be_bytes()].concat(),
+            11 | 12 => n.to_be_bytes().to_vec(),
+            _ => format!("t{}/{:02}", n % 5, n / 8).into_bytes(),
+        }
+    }
+
+    fn value(&mut self) -> Value {
+        self.serial += 1;
+        let bytes = match self.random.below(20) {
+            0 => 0,
+            1 => self.random.below(self.profile.value_bytes_max),
+            2..=4 => self.random.below(600),
+            _ => self.random.below(60),
+        };
+        let mut value = format!("{:06}:", self.serial).into_bytes();
+        if bytes == 0 {
+            value.clear();
+        } else if bytes > 40 && self.random.one_in(2) {
+            let mut noise = vec![0; bytes as usize];
+            self.random.fill(&mut noise);
+            value.extend(noise);
+        } else {
+            value.resize(value.len() + bytes as usize, b'v');
+        }
+        value.into()
+    }
+
+    fn op(&mut self, slot: usize) -> Op {
+        let key = self.key();
+        let number = |random: &mut Random| -> Value { Arc::from(random.below(99).to_le_bytes()) };
+        match (self.random.below(20), SLOTS[slot].operator) {
+            (0..=3, _) => Op::Delete(key),
+            (4, _) => self.delete_range(),
+            (5..=12, Operator::Add) => Op::Merge(key, number(&mut self.random)),
+            (_, Operator::Add) => Op::Put(key, number(&mut self.random)),
+            (5..=10, Operator::Append) => {
+                self.serial += 1;
+                Op::Merge(key, format!("+{}", self.serial).into_bytes().into())
+            }
+            _ => Op::Put(key, self.value()),
+        }
+    }
+
+    fn delete_range(&mut self) -> Op {
+        let (a, b) = (self.key(), self.key());
+        let (a, mut b) = if a <= b { (a, b) } else { (b, a) };
+        if self.random.one_in(2) || a == b {
+            b = [&a[..], b"0"].concat();
+        }
+        Op::DeleteRange(a, b)
+    }
+
+    fn slot(&mut self) -> usize {
+        [0, 0, 0, 0, 0, 1, 2, 2, 3, 4, 5][self.random.below(11) as usize]
+    }
+
+    fn write(&mut self) -> Step {
+        let slot = self.slot();
+        let synced = self.random.one_in(12);
+        if self.random.one_in(5) {
+            let unlogged = SLOTS[slot].without_wal;
+            let count = 1 + self.random.below(12);
+            let mut batch = Vec::new();
+            while (batch.len() as u64) < count {
+                let slot = self.slot();
+                if SLOTS[slot].without_wal == unlogged {
+                    let op = self.op(slot);
+                    batch.push((slot, op));
+                }
+            }
+            return Step::Write { batch, synced, single: false };
+        }
+        let op = self.op(slot);
+        Step::Write { batch: vec![(slot, op)], synced, single: !synced }
+    }
+
+    fn read(&mut self) -> Step {
+        let slot = self.slot();
+        match self.random.below(12) {
+            0..=2 => Step::Get(slot, self.key()),
+            3 => Step::MultiGet(slot, (0..6).map(|_| self.key()).collect()),
+            4 | 5 => {
+                let (start, end) = (self.key(), self.key());
+                Step::Scan {
+                    slot,
+                    start,
+                    end: self.random.one_in(2).then_some(end),
+                    reverse: self.random.one_in(2),
+                    limit: self.random.below(60) as usize,
+                }
+            }
+            6 => {
+                let key = self.key();
+                let bytes = self.random.below(key.len() as u64 + 1) as usize;
+                Step::PrefixScan(slot, key[..bytes].to_vec())
+            }
+            7 => {
+                let moves = 3 + self.random.below(12);
+                let step = |g: &mut Generator| (g.random.below(10) as u8, g.key());
+                Step::Walk(slot, (0..moves).map(|_| step(self)).collect())
+            }
+            8 => Step::SnapshotRead(self.random.below(8) as usize, slot, self.key()),
+            9 => Step::SnapshotScan(self.random.below(8) as usize, slot),
+            10 => Step::IteratorOpen(slot, self.key()),
+            _ => {
+                let many = self.random.below(20) as usize;
+                Step::IteratorAdvance(self.random.below(8) as usize, many)
+            }
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        let odds = self.profile.relocate_odds;
+        if odds > 0 && self.random.one_in(odds) {
+            return Step::Relocate(self.slot());
+        }
+        match self.random.below(200) {
+            0..=2 => Step::Flush,
+            3 => {
+                let (a, b) = (self.key(), self.key());
+                let both = self.random.one_in(2);
+                Step::CompactRange(both.then(|| a.clone().min(b.clone())), both.then(|| a.max(b)))
+            }
+            4..=7 => Step::Sync,
+            8 | 9 => Step::Turn(5),
+            10..=14 => Step::SnapshotTake,
+            15..=18 => Step::SnapshotDrop(self.random.below(8) as usize),
+            19..=21 => Step::IteratorDrop(self.random.below(8) as usize),
+            22 if self.profile.reopens => Step::Reopen,
+            23 if self.profile.reopens && self.random.one_in(3) => Step::ReadOnly,
+            24 if self.profile.reopens && self.random.one_in(3) => Step::Checkpoint,
+            25 if self.random.one_in(3) => Step::Check,
+            26 => Step::WaitIdle,
+            27..=100 if self.profile.reads => self.read(),
+            _ => self.write(),
+        }
+    }
+}

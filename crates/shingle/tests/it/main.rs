@@ -1,0 +1,12 @@
+//! Tests of the whole engine against a model: equal answers on every configuration, recovery from
+//! every crash, correct behaviour on every fault.
+//!
+//! `SHINGLE_TEST_SCALE` multiplies the volume; `SHINGLE_TEST_SEED` runs one seed.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
+
+mod history;
+mod metamorphic;
+mod model;
+mod moves;
+mod run;

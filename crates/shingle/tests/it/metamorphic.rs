@@ -1,0 +1,123 @@
+//! One history, many configurations, the same answers: those of the model.
+
+use crate::history::{Generator, Step};
+use crate::model::Model;
+use crate::run::{Config, Failure, Outcome, Runner, hold, profile, replay, seeds, wrong};
+use base::Ledger;
+use media::FileStore;
+use media::mem::MemStore;
+use media::os::{OsOptions, OsStore};
+use std::sync::{Arc, Mutex};
+
+fn run(
+    config: &Config,
+    store: Arc<dyn FileStore>,
+    steps: &[Step],
+    seed: u64,
+) -> Result<Runner, Failure> {
+    let model = Arc::new(Mutex::new(Model::new()));
+    let mut runner = Runner::open(config, store, model, seed)?;
+    runner.run(steps)?;
+    runner.finish()?;
+    Ok(runner)
+}
+
+fn in_memory(config: &Config, steps: &[Step], seed: u64) -> Result<Runner, Failure> {
+    let store = MemStore::new(Arc::default());
+    let runner = run(config, Arc::new(store.clone()), steps, seed)?;
+    ledger_agrees(&store)?;
+    Ok(runner)
+}
+
+fn ledger_agrees(store: &MemStore) -> Outcome {
+    let host = store.ledger().snapshot().host();
+    let raw = store.raw();
+    if (host.write_bytes, host.read_bytes) != (raw.write_bytes, raw.read_bytes) {
+        return wrong(format!("the ledger has {host:?}, the store received {raw:?}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn one_history_gives_equal_answers_on_every_configuration() {
+    let mut relocations = [0; crate::moves::NAMES.len()];
+    let (mut configurations, mut steps_run) = (0, 0);
+    for seed in seeds(60) {
+        let steps = Generator::new(seed, profile(700)).steps();
+        for variant in 0..4 {
+            let config = Config::draw(seed * 16 + variant);
+            let runner = in_memory(&config, &steps, seed + variant).unwrap_or_else(|failure| {
+                panic!("{} variant {variant} {config:?}", replay("one_history", seed, &failure))
+            });
+            configurations += 1;
+            steps_run += steps.len();
+            for (sum, count) in relocations.iter_mut().zip(runner.relocations) {
+                *sum += count;
+            }
+        }
+    }
+    println!("{configurations} configurations, {steps_run} steps, moves {relocations:?}");
+    if std::env::var("SHINGLE_TEST_SEED").is_err() {
+        for (name, count) in crate::moves::NAMES.iter().zip(relocations) {
+            assert!(count > 0, "no {name} happened");
+        }
+    }
+}
+
+#[test]
+fn threads_give_the_same_answers_as_steps() {
+    for seed in seeds(24) {
+        let steps = Generator::new(seed, profile(700)).steps();
+        let config = Config { stepped: None, ..Config::draw(seed * 16) };
+        in_memory(&config, &steps, seed).unwrap_or_else(|failure| {
+            panic!("{} {config:?}", replay("threads_give", seed, &failure))
+        });
+    }
+}
+
+#[test]
+fn files_give_the_same_answers_as_memory() {
+    for seed in seeds(6) {
+        let steps = Generator::new(seed, profile(400)).steps();
+        let config = Config::draw(seed * 16);
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(Ledger::default());
+        let store = OsStore::open(dir.path(), ledger, OsOptions::default()).unwrap();
+        run(&config, Arc::new(store), &steps, seed).unwrap_or_else(|failure| {
+            panic!("{} {config:?}", replay("files_give", seed, &failure))
+        });
+    }
+}
+
+#[test]
+fn a_checkpoint_is_the_database_of_its_moment() {
+    for seed in seeds(5) {
+        let steps = Generator::new(seed, profile(300)).steps();
+        let config = Config::draw(seed * 16);
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(Ledger::default());
+        let source = dir.path().join("source");
+        let store = OsStore::open(&source, ledger, OsOptions::default()).unwrap();
+        let model = Arc::new(Mutex::new(Model::new()));
+        let outcome = (|| -> Outcome {
+            let mut runner = Runner::open(&config, Arc::new(store), model, seed)?;
+            for (at, piece) in steps.chunks(100).enumerate() {
+                runner.run(piece)?;
+                let target = dir.path().join(format!("copy{at}"));
+                runner.db.checkpoint(&target)?;
+                let before = hold(&runner.model).clone();
+                runner.run(&steps[..50])?;
+                let copy = OsStore::open(&target, Arc::default(), OsOptions::default())?;
+                let shared = Arc::new(Mutex::new(before));
+                let mut copy = Runner::open(&config, Arc::new(copy), shared, seed)?;
+                copy.compare_all()?;
+                copy.run(&steps[50..100])?;
+                copy.finish()?;
+            }
+            runner.finish()
+        })();
+        outcome.unwrap_or_else(|failure| {
+            panic!("{} {config:?}", replay("a_checkpoint", seed, &failure))
+        });
+    }
+}

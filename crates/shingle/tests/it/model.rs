@@ -1,0 +1,366 @@
+//! The model of the store: every version of every key by commit, so that the state after any prefix
+//! of the commit order can be asked for.
+//!
+//! A keyspace slot (see [`Slot`]) may be dropped and created again; each life is an *incarnation* of
+//! its own. The creation and the drop are steps of their own order, durable when they return.
+
+use base::checksum::{hash64, hash64_seeded};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub type Key = Vec<u8>;
+pub type Value = Arc<[u8]>;
+
+/// How a keyspace combines operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    None,
+    Add,
+    Append,
+}
+
+/// A place for a keyspace: its name and its fixed properties.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub name: &'static str,
+    pub operator: Operator,
+    pub without_wal: bool,
+    pub prefix: bool,
+    /// It is there from the beginning and is never dropped.
+    pub is_permanent: bool,
+}
+
+const fn slot(name: &'static str, operator: Operator) -> Slot {
+    Slot { name, operator, without_wal: false, prefix: false, is_permanent: true }
+}
+
+/// Every keyspace that a history may use. Slot 0 is the default keyspace.
+pub const SLOTS: [Slot; 6] = [
+    slot("default", Operator::None),
+    slot("sums", Operator::Add),
+    Slot { prefix: true, ..slot("texts", Operator::Append) },
+    Slot { without_wal: true, ..slot("unlogged-a", Operator::None) },
+    Slot { without_wal: true, ..slot("unlogged-b", Operator::Append) },
+    Slot { is_permanent: false, ..slot("passing", Operator::None) },
+];
+
+/// One operation of a batch.
+#[derive(Clone, Debug)]
+pub enum Op {
+    Put(Key, Value),
+    Delete(Key),
+    Merge(Key, Value),
+    DeleteRange(Key, Key),
+}
+
+/// How far a commit or a barrier is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefix {
+    /// Of the keyspaces with a log.
+    Logged,
+    /// Of those without.
+    Unlogged,
+}
+
+/// One life of a keyspace.
+#[derive(Clone, Default)]
+pub struct Incarnation {
+    pub slot: usize,
+    /// The versions of each key, by commit, ascending.
+    versions: BTreeMap<Key, Vec<(u64, Option<Value>)>>,
+    /// The fingerprint of the whole after a commit that changed it.
+    fingerprints: Vec<(u64, u64)>,
+}
+
+impl Incarnation {
+    /// The value of `key` after commit `at`.
+    pub fn get(&self, key: &[u8], at: u64) -> Option<Value> {
+        let versions = self.versions.get(key)?;
+        let count = versions.partition_point(|(commit, _)| *commit <= at);
+        versions[..count].last().and_then(|(_, value)| value.clone())
+    }
+
+    /// The pairs from `start` to `end` (exclusive) after commit `at`.
+    pub fn range(&self, start: &[u8], end: Option<&[u8]>, at: u64) -> Vec<(Key, Value)> {
+        let within = self.versions.range(start.to_vec()..);
+        within
+            .take_while(|(key, _)| end.is_none_or(|end| key.as_slice() < end))
+            .filter_map(|(key, _)| self.get(key, at).map(|value| (key.clone(), value)))
+            .collect()
+    }
+
+    /// Every key that ever had a version.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.versions.keys()
+    }
+
+    /// The fingerprint after commit `at`.
+    pub fn fingerprint(&self, at: u64) -> u64 {
+        let count = self.fingerprints.partition_point(|(commit, _)| *commit <= at);
+        self.fingerprints[..count].last().map_or(0, |(_, fingerprint)| *fingerprint)
+    }
+
+    fn set(&mut self, key: Key, at: u64, value: Option<Value>) {
+        let before = self.get(&key, at);
+        let mut sum = self.fingerprint(at);
+        sum = sum.wrapping_sub(before.as_deref().map_or(0, |value| pair_hash(&key, value)));
+        sum = sum.wrapping_add(value.as_deref().map_or(0, |value| pair_hash(&key, value)));
+        self.fingerprints.push((at, sum));
+        self.versions.entry(key).or_default().push((at, value));
+    }
+
+    fn apply(&mut self, op: &Op, at: u64) {
+        match op {
+            Op::Put(key, value) => self.set(key.clone(), at, Some(value.clone())),
+            Op::Delete(key) => self.set(key.clone(), at, None),
+            Op::Merge(key, operand) => {
+                let before = self.get(key, at);
+                let value = combine(SLOTS[self.slot].operator, before.as_deref(), operand);
+                self.set(key.clone(), at, Some(value));
+            }
+            Op::DeleteRange(start, end) => {
+                for (key, _) in self.range(start, Some(end), at) {
+                    self.set(key, at, None);
+                }
+            }
+        }
+    }
+
+    /// Undoes everything after commit `at`.
+    fn cut(&mut self, at: u64) {
+        self.fingerprints.retain(|(commit, _)| *commit <= at);
+        for versions in self.versions.values_mut() {
+            versions.retain(|(commit, _)| *commit <= at);
+        }
+    }
+}
+
+fn combine(operator: Operator, before: Option<&[u8]>, operand: &[u8]) -> Value {
+    match operator {
+        Operator::Append => [before.unwrap_or_default(), operand].concat().into(),
+        _ => {
+            let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+            let sum = before.map_or(0, number).wrapping_add(number(operand));
+            sum.to_le_bytes().to_vec().into()
+        }
+    }
+}
+
+/// The share of one pair in a fingerprint.
+pub fn pair_hash(key: &[u8], value: &[u8]) -> u64 {
+    hash64_seeded(value, hash64(key))
+}
+
+/// Everything that happened, as far as a crash must or may keep it.
+#[derive(Clone)]
+pub struct Model {
+    pub incarnations: Vec<Incarnation>,
+    /// The living incarnation of each slot, after every creation and drop so far; the last entry may
+    /// be that of a step that has not returned yet.
+    lives: Vec<[Option<usize>; SLOTS.len()]>,
+    /// Every life but those before this one is acknowledged.
+    lives_acknowledged: usize,
+    /// Commits so far; the last one may not have returned yet.
+    commits: u64,
+    logged_floor: u64,
+    unlogged_floor: u64,
+}
+
+/// What was found after a crash: which prefix of each order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    pub logged: u64,
+    pub unlogged: u64,
+    pub life: usize,
+}
+
+impl Model {
+    pub fn new() -> Model {
+        let mut first = [None; SLOTS.len()];
+        first[0] = Some(0);
+        Model {
+            incarnations: vec![Incarnation::default()],
+            lives: vec![first],
+            lives_acknowledged: 0,
+            commits: 0,
+            logged_floor: 0,
+            unlogged_floor: 0,
+        }
+    }
+
+    /// The newest commit.
+    pub fn now(&self) -> u64 {
+        self.commits
+    }
+
+    /// The living keyspace of a slot.
+    pub fn living(&self, slot: usize) -> Option<&Incarnation> {
+        self.lives.last().unwrap()[slot].map(|index| &self.incarnations[index])
+    }
+
+    /// The number of the incarnation that lives in a slot.
+    pub fn living_index(&self, slot: usize) -> Option<usize> {
+        self.lives.last().unwrap()[slot]
+    }
+
+    /// A batch is about to be committed. Gives its number.
+    pub fn commit(&mut self, batch: &[(usize, Op)]) -> u64 {
+        self.commits += 1;
+        for (slot, op) in batch {
+            let index = self.lives.last().unwrap()[*slot].unwrap();
+            self.incarnations[index].apply(op, self.commits);
+        }
+        self.commits
+    }
+
+    /// The commits up to `commit` are safe from power loss.
+    pub fn safe(&mut self, prefix: Prefix, commit: u64) {
+        match prefix {
+            Prefix::Logged => self.logged_floor = self.logged_floor.max(commit),
+            Prefix::Unlogged => self.unlogged_floor = self.unlogged_floor.max(commit),
+        }
+    }
+
+    /// A keyspace is about to be created in an empty slot, or dropped from a full one.
+    pub fn begin_life(&mut self, slot: usize) {
+        let mut next = *self.lives.last().unwrap();
+        next[slot] = match next[slot] {
+            Some(_) => None,
+            None => {
+                self.incarnations.push(Incarnation { slot, ..Incarnation::default() });
+                Some(self.incarnations.len() - 1)
+            }
+        };
+        self.lives.push(next);
+    }
+
+    /// The creation or drop returned.
+    pub fn end_life(&mut self) {
+        self.lives_acknowledged = self.lives.len() - 1;
+    }
+
+    /// The creation or drop failed and did nothing.
+    pub fn undo_life(&mut self) {
+        self.lives.pop();
+    }
+
+    /// The prefix that `found` (names and contents) is, or why it is none.
+    pub fn recover(&self, found: &Found) -> Result<Recovered, String> {
+        let mut problems = Vec::new();
+        for life in (self.lives_acknowledged..self.lives.len()).rev() {
+            match self.recover_life(found, life) {
+                Ok(recovered) => return Ok(recovered),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        Err(problems.join("; "))
+    }
+
+    fn recover_life(&self, found: &Found, life: usize) -> Result<Recovered, String> {
+        let lives = &self.lives[life];
+        for (slot, index) in lives.iter().enumerate() {
+            if index.is_some() != found.contains_key(&slot) {
+                let name = SLOTS[slot].name;
+                return Err(format!("keyspace {name} there: {}, not so", index.is_none()));
+            }
+        }
+        let search = |without_wal: bool, floor: u64| {
+            let mine: Vec<(usize, usize)> = (0..SLOTS.len())
+                .filter(|&slot| SLOTS[slot].without_wal == without_wal)
+                .filter_map(|slot| lives[slot].map(|index| (slot, index)))
+                .collect();
+            let fits = |at: &u64| {
+                mine.iter().all(|(slot, index)| {
+                    self.incarnations[*index].fingerprint(*at) == found[slot].fingerprint
+                })
+            };
+            let from_newest = (floor..=self.commits).rev().find(fits);
+            from_newest.ok_or_else(|| self.explain(found, &mine, floor))
+        };
+        Ok(Recovered {
+            logged: search(false, self.logged_floor)?,
+            unlogged: search(true, self.unlogged_floor)?,
+            life,
+        })
+    }
+
+    /// Says for each keyspace at which commits it would fit, and what differs from the newest.
+    fn explain(&self, found: &Found, mine: &[(usize, usize)], floor: u64) -> String {
+        let mut text = format!("no prefix in {floor}..={} fits:", self.commits);
+        for (slot, index) in mine {
+            let life = &self.incarnations[*index];
+            let fits: Vec<u64> = (0..=self.commits)
+                .filter(|&at| life.fingerprint(at) == found[slot].fingerprint)
+                .collect();
+            let span = match (fits.first(), fits.last()) {
+                (Some(a), Some(b)) => format!("at {a}..={b} ({} of them)", fits.len()),
+                _ => format!("nowhere ({})", differences(life, self.commits, &found[slot].pairs)),
+            };
+            text.push_str(&format!(" {} fits {span};", SLOTS[*slot].name));
+        }
+        text
+    }
+
+    /// History goes on from what a crash left.
+    pub fn go_on_from(&mut self, recovered: Recovered) {
+        self.lives.truncate(recovered.life + 1);
+        self.lives_acknowledged = recovered.life;
+        for life in &mut self.incarnations {
+            let unlogged = SLOTS[life.slot].without_wal;
+            life.cut(if unlogged { recovered.unlogged } else { recovered.logged });
+        }
+        // What was recovered is in synced runs.
+        self.logged_floor = self.commits;
+        self.unlogged_floor = self.commits;
+    }
+}
+
+/// The contents of a keyspace as read.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    pub pairs: Vec<(Key, Vec<u8>)>,
+    pub fingerprint: u64,
+}
+
+/// The contents of every keyspace, by slot.
+pub type Found = BTreeMap<usize, Contents>;
+
+fn differences(life: &Incarnation, at: u64, pairs: &[(Key, Vec<u8>)]) -> String {
+    let want = life.range(&[], None, at);
+    let got: BTreeMap<&[u8], &[u8]> = pairs.iter().map(|(k, v)| (&k[..], &v[..])).collect();
+    let mut lines = Vec::new();
+    for (key, value) in &want {
+        match got.get(&key[..]) {
+            None => lines.push(format!("{} missing", base::key::display_key(key))),
+            Some(found) if **found != **value => {
+                lines.push(format!("{} other value", base::key::display_key(key)));
+            }
+            _ => {}
+        }
+    }
+    let wanted: BTreeMap<&[u8], ()> = want.iter().map(|(k, _)| (&k[..], ())).collect();
+    let extra = got.keys().filter(|key| !wanted.contains_key(**key));
+    lines.extend(extra.map(|key| format!("{} too many", base::key::display_key(key))));
+    let count = lines.len();
+    lines.truncate(4);
+    format!("{count} differences from commit {at}: {}", lines.join(", "))
+}
+
+#[test]
+fn the_model_knows_every_prefix() {
+    let mut model = Model::new();
+    let value = |text: &str| -> Value { text.as_bytes().into() };
+    model.commit(&[(0, Op::Put(b"a".to_vec(), value("1")))]);
+    model.commit(&[(0, Op::Put(b"b".to_vec(), value("2")))]);
+    model.commit(&[(0, Op::DeleteRange(b"a".to_vec(), b"b".to_vec()))]);
+    let life = model.living(0).unwrap();
+    assert_eq!(life.get(b"a", 2).as_deref(), Some(&b"1"[..]));
+    assert_eq!(life.get(b"a", 3), None);
+    assert_eq!(life.range(b"", None, 2).len(), 2);
+    let mut found = Found::new();
+    let fingerprint = pair_hash(b"a", b"1");
+    found.insert(0, Contents { pairs: vec![(b"a".to_vec(), b"1".to_vec())], fingerprint });
+    assert_eq!(model.recover(&found).unwrap().logged, 1);
+    model.safe(Prefix::Logged, 2);
+    assert!(model.recover(&found).is_err());
+}

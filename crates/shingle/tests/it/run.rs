@@ -1,0 +1,677 @@
+//! Runs a history on a database and compares every answer with the model.
+
+use crate::history::{Profile, Step};
+use crate::model::{Contents, Found, Key, Model, Op, Operator, Prefix, SLOTS, Value, pair_hash};
+use crate::moves;
+use base::env::Runtime;
+use base::random::Random;
+use media::FileStore;
+use shingle::options::Expert;
+use shingle::{
+    Compression, Db, Durability, Error, ErrorKind, Iter, Keyspace, KeyspaceOptions, Options,
+    PrefixRule, Preset, ReadOptions, Snapshot, WriteBatch, WriteOptions, runtime,
+};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub scheme: &'static str,
+    pub preset: Preset,
+    pub compression: Compression,
+    pub filter_bits: u8,
+    pub expert: Expert,
+    /// Steps with this seed and odds; `None`: threads.
+    pub stepped: Option<(u64, u64)>,
+}
+
+impl Config {
+    /// A configuration with absurdly small limits.
+    pub fn draw(seed: u64) -> Config {
+        let mut random = Random::new(seed ^ 0xc0ff_ee00);
+        let schemes = tree::policy::registry();
+        let scheme = schemes[random.below(schemes.len() as u64) as usize].name;
+        let one = |random: &mut Random, from: &[u64]| from[random.below(from.len() as u64) as usize];
+        let compression = match random.below(3) {
+            0 => Compression::None,
+            1 => Compression::Lz4,
+            _ => Compression::Zstd(1),
+        };
+        let expert = Expert {
+            table_bytes: Some(one(&mut random, &[1024, 2048, 4096])),
+            block_bytes: Some(one(&mut random, &[64, 128, 512]) as u32),
+            memtable_bytes: Some(one(&mut random, &[2048, 4096, 8192])),
+            level_bytes_base: Some(8192),
+            fan_out: Some(one(&mut random, &[2, 3, 4]) as f64),
+            level0_runs_trigger: Some(one(&mut random, &[1, 2, 4]) as usize),
+            levels: Some(3 + random.below(5) as u8),
+            step_bytes: Some(one(&mut random, &[256, 1024, 1 << 20])),
+            readahead_bytes: Some(one(&mut random, &[0, 1024]) as u32),
+            ..Expert::default()
+        };
+        Config {
+            scheme,
+            preset: if scheme == "leveldb" { Preset::LevelDb } else { Preset::Modern },
+            compression,
+            filter_bits: one(&mut random, &[0, 10]) as u8,
+            expert,
+            stepped: Some((random.next_u64(), one(&mut random, &[1, 2, 5]))),
+        }
+    }
+
+    pub fn options(&self) -> Options {
+        let expert = self.expert.clone();
+        Options::new()
+            .preset(self.preset)
+            .scheme(self.scheme)
+            .compression(self.compression)
+            .filter_bits_per_key(self.filter_bits)
+            .write_buffer_bytes(16 << 10)
+            .cache_bytes(64 << 10)
+            .expert(|e| *e = expert)
+    }
+
+    pub fn runtime(&self) -> Arc<dyn Runtime> {
+        match self.stepped {
+            Some((seed, odds)) => Arc::new(runtime::Stepped::new(seed, odds)),
+            None => Arc::new(runtime::Threads::new()),
+        }
+    }
+
+    pub fn levels(&self) -> u8 {
+        self.expert.levels.unwrap_or(7)
+    }
+
+    pub fn open(&self, store: Arc<dyn FileStore>) -> shingle::Result<Db> {
+        self.options().open_in(store, self.runtime())
+    }
+}
+
+/// The options of a slot's keyspace.
+pub fn keyspace_options(slot: usize) -> KeyspaceOptions {
+    KeyspaceOptions {
+        without_wal: SLOTS[slot].without_wal,
+        merge_operator: match SLOTS[slot].operator {
+            Operator::None => None,
+            Operator::Add => Some("add-u64".into()),
+            Operator::Append => Some("append".into()),
+        },
+        prefix: if SLOTS[slot].prefix { PrefixRule::Fixed(3) } else { PrefixRule::None },
+    }
+}
+
+/// A model that crash points look at while the history runs.
+pub type SharedModel = Arc<Mutex<Model>>;
+
+pub fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An open iterator and the pairs that it still has to give, in reverse.
+struct OpenIterator {
+    iter: Iter,
+    expected: Vec<(Key, Value)>,
+}
+
+/// A database beside its model.
+pub struct Runner {
+    pub config: Config,
+    pub store: Arc<dyn FileStore>,
+    pub model: SharedModel,
+    pub db: Db,
+    keyspaces: [Option<Keyspace>; SLOTS.len()],
+    snapshots: Vec<(Snapshot, u64, [Option<usize>; SLOTS.len()])>,
+    iterators: Vec<OpenIterator>,
+    random: Random,
+    /// The newest commit of a keyspace with a log.
+    pub relocations: [u64; moves::NAMES.len()],
+}
+
+/// Why a history stopped.
+#[derive(Debug)]
+pub enum Failure {
+    /// The store gave an error, which a fault may explain.
+    Error(Error),
+    /// An answer was wrong.
+    Wrong(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Error(error)
+    }
+}
+
+pub type Outcome = Result<(), Failure>;
+
+pub fn wrong(message: impl Into<String>) -> Outcome {
+    Err(Failure::Wrong(message.into()))
+}
+
+fn show(value: Option<&[u8]>) -> String {
+    match value {
+        None => "nothing".into(),
+        Some(value) => {
+            let shown = base::key::display_key(&value[..value.len().min(24)]);
+            format!("{shown} ({} bytes)", value.len())
+        }
+    }
+}
+
+impl Runner {
+    /// Opens a database, and creates the keyspaces that are not there yet.
+    pub fn open(
+        config: &Config,
+        store: Arc<dyn FileStore>,
+        model: SharedModel,
+        seed: u64,
+    ) -> Result<Runner, Failure> {
+        let db = config.open(store.clone())?;
+        let mut runner = Runner {
+            config: config.clone(),
+            store,
+            model,
+            keyspaces: [const { None }; SLOTS.len()],
+            snapshots: Vec::new(),
+            iterators: Vec::new(),
+            random: Random::new(seed),
+            relocations: [0; moves::NAMES.len()],
+            db,
+        };
+        runner.find_keyspaces()?;
+        for slot in 1..SLOTS.len() {
+            if SLOTS[slot].is_permanent && runner.keyspaces[slot].is_none() {
+                runner.turn(slot)?;
+            }
+        }
+        Ok(runner)
+    }
+
+    fn find_keyspaces(&mut self) -> Outcome {
+        for slot in 0..SLOTS.len() {
+            let is_living = hold(&self.model).living(slot).is_some();
+            self.keyspaces[slot] = match self.db.keyspace(SLOTS[slot].name) {
+                Ok(keyspace) if is_living => Some(keyspace),
+                Err(error) if !is_living && error.kind() == ErrorKind::NotFound => None,
+                found => {
+                    return wrong(format!("keyspace {slot}: {:?}", found.map(|_| "too many")));
+                }
+            };
+        }
+        Ok(())
+    }
+
+    pub fn run(&mut self, steps: &[Step]) -> Outcome {
+        for (at, step) in steps.iter().enumerate() {
+            self.step(step).map_err(|failure| match failure {
+                Failure::Wrong(what) => Failure::Wrong(format!("step {at} {step:.300?}: {what}")),
+                error => error,
+            })?;
+        }
+        Ok(())
+    }
+
+    pub fn step(&mut self, step: &Step) -> Outcome {
+        match step {
+            Step::Write { batch, synced, single } => self.write(batch, *synced, *single),
+            Step::Get(slot, key) => self.get(*slot, key),
+            Step::MultiGet(slot, keys) => self.multi_get(*slot, keys),
+            Step::Scan { slot, start, end, reverse, limit } => {
+                self.scan(*slot, start, end.as_deref(), *reverse, *limit)
+            }
+            Step::PrefixScan(slot, prefix) => self.prefix_scan(*slot, prefix),
+            Step::Walk(slot, moves) => self.walk(*slot, moves),
+            Step::SnapshotTake => self.take_snapshot(),
+            Step::SnapshotRead(at, slot, key) => self.read_snapshot(*at, *slot, key),
+            Step::SnapshotScan(at, slot) => self.scan_snapshot(*at, *slot),
+            Step::SnapshotDrop(at) => {
+                if !self.snapshots.is_empty() {
+                    self.snapshots.swap_remove(at % self.snapshots.len());
+                }
+                Ok(())
+            }
+            Step::IteratorOpen(slot, start) => self.open_iterator(*slot, start),
+            Step::IteratorAdvance(at, many) => self.advance_iterator(*at, *many),
+            Step::IteratorDrop(at) => {
+                if !self.iterators.is_empty() {
+                    self.iterators.swap_remove(at % self.iterators.len());
+                }
+                Ok(())
+            }
+            Step::Flush => self.barrier(false),
+            Step::CompactRange(start, end) => {
+                let before = hold(&self.model).now();
+                self.db.compact_range(start.as_deref(), end.as_deref())?;
+                self.flushed(before);
+                Ok(())
+            }
+            Step::Sync => self.barrier(true),
+            Step::Turn(slot) => self.turn(*slot),
+            Step::Reopen => self.reopen(),
+            Step::ReadOnly => self.read_only(),
+            Step::Checkpoint => Ok(()),
+            Step::Check => self.check(),
+            Step::Relocate(slot) => self.relocate(*slot),
+            Step::WaitIdle => Ok(self.db.wait_idle()?),
+        }
+    }
+
+    fn flushed(&self, commit: u64) {
+        let mut model = hold(&self.model);
+        model.safe(Prefix::Logged, commit);
+        model.safe(Prefix::Unlogged, commit);
+    }
+
+    fn barrier(&mut self, sync_only: bool) -> Outcome {
+        let before = hold(&self.model).now();
+        if sync_only {
+            self.db.sync()?;
+            hold(&self.model).safe(Prefix::Logged, before);
+        } else {
+            self.db.flush()?;
+            self.flushed(before);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, batch: &[(usize, Op)], synced: bool, single: bool) -> Outcome {
+        let batch: Vec<(usize, Op)> =
+            batch.iter().filter(|(slot, _)| self.keyspaces[*slot].is_some()).cloned().collect();
+        let Some((slot, first)) = batch.first() else { return Ok(()) };
+        let commit = hold(&self.model).commit(&batch);
+        if single {
+            let keyspace = self.keyspaces[*slot].as_ref().unwrap();
+            match first {
+                Op::Put(key, value) => keyspace.put(key, value)?,
+                Op::Delete(key) => keyspace.delete(key)?,
+                Op::Merge(key, operand) => keyspace.merge(key, operand)?,
+                Op::DeleteRange(start, end) => keyspace.delete_range(start, end)?,
+            }
+            return Ok(());
+        }
+        let mut out = WriteBatch::new();
+        for (slot, op) in &batch {
+            let keyspace = self.keyspaces[*slot].as_ref().unwrap();
+            match op {
+                Op::Put(key, value) => out.put_in(keyspace, key, value)?,
+                Op::Delete(key) => out.delete_in(keyspace, key)?,
+                Op::Merge(key, operand) => out.merge_in(keyspace, key, operand)?,
+                Op::DeleteRange(start, end) => out.delete_range_in(keyspace, start, end)?,
+            }
+        }
+        let durability = synced.then_some(Durability::Synced);
+        self.db.write(out, &WriteOptions { durability, wait: true })?;
+        if synced && !SLOTS[*slot].without_wal {
+            hold(&self.model).safe(Prefix::Logged, commit);
+        }
+        Ok(())
+    }
+
+    fn expected(&self, slot: usize, key: &[u8]) -> Option<Value> {
+        let model = hold(&self.model);
+        model.living(slot).unwrap().get(key, model.now())
+    }
+
+    fn expected_range(&self, slot: usize, start: &[u8], end: Option<&[u8]>) -> Vec<(Key, Value)> {
+        let model = hold(&self.model);
+        model.living(slot).unwrap().range(start, end, model.now())
+    }
+
+    fn get(&self, slot: usize, key: &[u8]) -> Outcome {
+        let Some(keyspace) = &self.keyspaces[slot] else { return Ok(()) };
+        let (found, expected) = (keyspace.get(key)?, self.expected(slot, key));
+        if found.as_deref() != expected.as_deref() {
+            let (found, expected) = (show(found.as_deref()), show(expected.as_deref()));
+            return wrong(format!("got {found}, expected {expected}"));
+        }
+        Ok(())
+    }
+
+    fn multi_get(&self, slot: usize, keys: &[Key]) -> Outcome {
+        let Some(keyspace) = &self.keyspaces[slot] else { return Ok(()) };
+        for (key, found) in keys.iter().zip(keyspace.multi_get(keys)?) {
+            if found.as_deref() != self.expected(slot, key).as_deref() {
+                return wrong(format!("multi_get of {}", base::key::display_key(key)));
+            }
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        slot: usize,
+        start: &[u8],
+        end: Option<&[u8]>,
+        reverse: bool,
+        limit: usize,
+    ) -> Outcome {
+        let Some(keyspace) = &self.keyspaces[slot] else { return Ok(()) };
+        let bound = end.map_or(Bound::Unbounded, Bound::Excluded);
+        let iter = keyspace.range(Bound::Included(start), bound);
+        let mut expected = self.expected_range(slot, start, end);
+        if reverse {
+            expected.reverse();
+            return compare(iter.rev().take(limit), &expected, limit);
+        }
+        compare(iter.take(limit), &expected, limit)
+    }
+
+    fn prefix_scan(&self, slot: usize, prefix: &[u8]) -> Outcome {
+        let Some(keyspace) = &self.keyspaces[slot] else { return Ok(()) };
+        let end = base::key::prefix_end(prefix);
+        let expected = self.expected_range(slot, prefix, end.as_deref());
+        compare(keyspace.prefix(prefix), &expected, usize::MAX)?;
+        // From both ends, to the middle.
+        let mut iter = keyspace.prefix(prefix);
+        let mut found = std::collections::VecDeque::new();
+        let (mut front, mut turn) = (0, 0usize);
+        loop {
+            turn += 1;
+            let next = if turn % 3 == 0 { iter.next_back() } else { iter.next() };
+            let Some(pair) = next.transpose()? else { break };
+            let at = if turn % 3 == 0 { front } else { front += 1; front - 1 };
+            found.insert(at, Ok(pair));
+        }
+        compare(found.into_iter(), &expected, usize::MAX)
+    }
+
+    fn walk(&self, slot: usize, moves: &[(u8, Key)]) -> Outcome {
+        let Some(keyspace) = &self.keyspaces[slot] else { return Ok(()) };
+        let all = self.expected_range(slot, &[], None);
+        let mut cursor = keyspace.cursor(ReadOptions::default());
+        let mut at: Option<usize> = None;
+        for (kind, key) in moves {
+            match kind {
+                0 | 1 => {
+                    cursor.seek(key)?;
+                    at = Some(all.partition_point(|(k, _)| k < key));
+                }
+                2 | 3 => {
+                    cursor.seek_for_prev(key)?;
+                    at = all.partition_point(|(k, _)| k <= key).checked_sub(1);
+                }
+                4 => {
+                    cursor.seek_to_first()?;
+                    at = Some(0);
+                }
+                5 => {
+                    cursor.seek_to_last()?;
+                    at = all.len().checked_sub(1);
+                }
+                6 | 7 => {
+                    cursor.next()?;
+                    at = at.map(|at| at + 1);
+                }
+                _ => {
+                    cursor.prev()?;
+                    at = at.and_then(|at| at.checked_sub(1));
+                }
+            }
+            at = at.filter(|&at| at < all.len());
+            let found = cursor.valid().then(|| (cursor.key(), cursor.value()));
+            let expected = at.map(|at| (&all[at].0[..], &all[at].1[..]));
+            if found != expected {
+                let key = |pair: Option<(&[u8], &[u8])>| show(pair.map(|(key, _)| key));
+                return wrong(format!(
+                    "after move {kind} the cursor stands on {}, not on {}",
+                    key(found),
+                    key(expected)
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_snapshot(&mut self) -> Outcome {
+        let model = hold(&self.model);
+        let lives = std::array::from_fn(|slot| model.living_index(slot));
+        self.snapshots.push((self.db.snapshot(), model.now(), lives));
+        if self.snapshots.len() > 6 {
+            self.snapshots.remove(0);
+        }
+        Ok(())
+    }
+
+    /// A snapshot, turned to a keyspace that lived when it was taken and lives still.
+    fn snapshot(&self, at: usize, slot: usize) -> Option<(Snapshot, u64)> {
+        let (snapshot, commit, lives) = self.snapshots.get(at % self.snapshots.len().max(1))?;
+        let is_same = lives[slot].is_some() && lives[slot] == hold(&self.model).living_index(slot);
+        let keyspace = self.keyspaces[slot].as_ref().filter(|_| is_same)?;
+        Some((snapshot.of(keyspace), *commit))
+    }
+
+    fn read_snapshot(&self, at: usize, slot: usize, key: &[u8]) -> Outcome {
+        let Some((snapshot, commit)) = self.snapshot(at, slot) else { return Ok(()) };
+        let found = snapshot.get(key)?;
+        let expected = hold(&self.model).living(slot).unwrap().get(key, commit);
+        if found.as_deref() != expected.as_deref() {
+            let (found, expected) = (show(found.as_deref()), show(expected.as_deref()));
+            return wrong(format!("a snapshot of {commit} got {found}, expected {expected}"));
+        }
+        Ok(())
+    }
+
+    fn scan_snapshot(&self, at: usize, slot: usize) -> Outcome {
+        let Some((snapshot, commit)) = self.snapshot(at, slot) else { return Ok(()) };
+        let expected = hold(&self.model).living(slot).unwrap().range(&[], None, commit);
+        compare(snapshot.iter(), &expected, usize::MAX)
+    }
+
+    fn open_iterator(&mut self, slot: usize, start: &[u8]) -> Outcome {
+        let Some(keyspace) = &self.keyspaces[slot] else { return Ok(()) };
+        let mut expected = self.expected_range(slot, start, None);
+        expected.reverse();
+        let iter = keyspace.range(Bound::Included(start), Bound::Unbounded);
+        self.iterators.push(OpenIterator { iter, expected });
+        if self.iterators.len() > 5 {
+            self.iterators.remove(0);
+        }
+        Ok(())
+    }
+
+    fn advance_iterator(&mut self, at: usize, many: usize) -> Outcome {
+        let count = self.iterators.len().max(1);
+        let Some(open) = self.iterators.get_mut(at % count) else { return Ok(()) };
+        for _ in 0..many {
+            let found = open.iter.next().transpose()?;
+            let expected = open.expected.pop();
+            let found = found.as_ref().map(|(key, value)| (&key[..], &value[..]));
+            if found != expected.as_ref().map(|(key, value)| (&key[..], &value[..])) {
+                let (found, expected) = (found.map(|f| f.0), expected.map(|e| e.0));
+                return wrong(format!(
+                    "an old iterator gave {}, not {}",
+                    show(found),
+                    show(expected.as_deref())
+                ));
+            }
+            if found.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, slot: usize) -> Outcome {
+        let is_living = self.keyspaces[slot].is_some();
+        hold(&self.model).begin_life(slot);
+        if is_living {
+            self.db.drop_keyspace(SLOTS[slot].name)?;
+            let gone = self.keyspaces[slot].take().unwrap();
+            if gone.get("k").is_ok() {
+                return wrong("a dropped keyspace can be read");
+            }
+        } else {
+            let options = keyspace_options(slot);
+            self.keyspaces[slot] = Some(self.db.create_keyspace(SLOTS[slot].name, options)?);
+        }
+        hold(&self.model).end_life();
+        Ok(())
+    }
+
+    /// Closes the database; everything is safe then.
+    pub fn close(&mut self) -> Outcome {
+        let before = hold(&self.model).now();
+        self.snapshots.clear();
+        self.db.clone().close()?;
+        self.flushed(before);
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Outcome {
+        self.close()?;
+        self.keyspaces = [const { None }; SLOTS.len()];
+        self.iterators.clear();
+        self.db = self.config.open(self.store.clone())?;
+        self.find_keyspaces()?;
+        self.compare_all()
+    }
+
+    fn read_only(&mut self) -> Outcome {
+        self.close()?;
+        let options = self.config.options().read_only(true);
+        let db = options.open_in(self.store.clone(), self.config.runtime())?;
+        if db.put("a", "b").is_ok() {
+            return wrong("a read-only database took a write");
+        }
+        let found = read_all(&db)?;
+        let recovered = hold(&self.model).recover(&found);
+        if let Err(problem) = recovered {
+            return wrong(format!("read-only: {problem}"));
+        }
+        db.close()?;
+        self.reopen()
+    }
+
+    pub fn check(&self) -> Outcome {
+        let report = self.db.check(&mut |_| {})?;
+        if !report.is_clean() {
+            return wrong(format!("the check found {:?}", report.problems));
+        }
+        Ok(())
+    }
+
+    fn relocate(&mut self, slot: usize) -> Outcome {
+        let Some(keyspace) = &self.keyspaces[slot] else { return Ok(()) };
+        let levels = self.config.levels();
+        if let Some(name) = moves::begin_random(keyspace, &mut self.random, levels)? {
+            self.relocations[name] += 1;
+        }
+        Ok(())
+    }
+
+    /// Compares everything with the model.
+    pub fn compare_all(&self) -> Outcome {
+        let found = read_all(&self.db)?;
+        let model = hold(&self.model);
+        for (slot, contents) in &found {
+            let Some(life) = model.living(*slot) else { return wrong("a keyspace too many") };
+            if life.fingerprint(model.now()) != contents.fingerprint {
+                let problem = model.recover(&found);
+                return wrong(format!("{} differs: {problem:?}", SLOTS[*slot].name));
+            }
+            let keys: Vec<&Key> = life.keys().collect();
+            let keyspace = self.keyspaces[*slot].as_ref().unwrap();
+            for (key, value) in keys.iter().zip(keyspace.multi_get(&keys)?) {
+                if value.as_deref() != life.get(key, model.now()).as_deref() {
+                    let key = base::key::display_key(key);
+                    return wrong(format!("{}: get of {key}", SLOTS[*slot].name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a history: everything compared, checked and closed.
+    pub fn finish(&mut self) -> Outcome {
+        self.compare_all()?;
+        self.check()?;
+        self.iterators.clear();
+        self.close()
+    }
+}
+
+fn compare(
+    found: impl Iterator<Item = shingle::Result<(table::Bytes, table::Bytes)>>,
+    expected: &[(Key, Value)],
+    limit: usize,
+) -> Outcome {
+    let mut count = 0;
+    for (at, pair) in found.enumerate() {
+        let (key, value) = pair?;
+        match expected.get(at) {
+            Some((want, _)) if want[..] != key[..] => {
+                let (found, want) = (show(Some(&key)), show(Some(want)));
+                return wrong(format!("scan: pair {at} has key {found}, not {want}"));
+            }
+            Some((_, want)) if want[..] != value[..] => {
+                let (found, want) = (show(Some(&value)), show(Some(want)));
+                return wrong(format!("scan: {} has {found}, not {want}", show(Some(&key))));
+            }
+            Some(_) => {}
+            None => return wrong(format!("scan: {} is too many", show(Some(&key)))),
+        }
+        count += 1;
+    }
+    if count < expected.len().min(limit) {
+        let missing = show(Some(&expected[count].0));
+        return wrong(format!("scan: ended after {count} pairs, before {missing}"));
+    }
+    Ok(())
+}
+
+/// Reads every keyspace of a slot, forward.
+pub fn read_all(db: &Db) -> Result<Found, Failure> {
+    let mut found = Found::new();
+    for (slot, place) in SLOTS.iter().enumerate() {
+        let keyspace = match db.keyspace(place.name) {
+            Ok(keyspace) => keyspace,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let mut contents = Contents::default();
+        for pair in keyspace.iter() {
+            let (key, value) = pair?;
+            if contents.pairs.last().is_some_and(|(last, _)| **last >= *key) {
+                return Err(Failure::Wrong(format!("{} is out of order", show(Some(&key)))));
+            }
+            contents.fingerprint = contents.fingerprint.wrapping_add(pair_hash(&key, &value));
+            contents.pairs.push((key.to_vec(), value.to_vec()));
+        }
+        found.insert(slot, contents);
+    }
+    Ok(found)
+}
+
+/// The default shape of histories.
+pub fn profile(steps: usize) -> Profile {
+    Profile {
+        steps,
+        keys: 300,
+        value_bytes_max: 20_000,
+        relocate_odds: 8,
+        reopens: true,
+        reads: true,
+    }
+}
+
+/// How many times the default volume to run: `SHINGLE_TEST_SCALE`.
+pub fn scaled(count: u64) -> u64 {
+    let scale = std::env::var("SHINGLE_TEST_SCALE").ok().and_then(|text| text.parse().ok());
+    (count as f64 * scale.unwrap_or(1.0f64)).ceil() as u64
+}
+
+/// The seeds to run: the first `count`, or the one in `SHINGLE_TEST_SEED`.
+pub fn seeds(count: u64) -> Vec<u64> {
+    match std::env::var("SHINGLE_TEST_SEED").ok().and_then(|text| text.parse().ok()) {
+        Some(seed) => vec![seed],
+        None => (1..=scaled(count)).collect(),
+    }
+}
+
+/// One line that says how to see a failure again.
+pub fn replay(test: &str, seed: u64, what: &Failure) -> String {
+    format!(
+        "{what:?}; replay: SHINGLE_TEST_SEED={seed} cargo test -p shingle --release --test it {test}"
+    )
+}
