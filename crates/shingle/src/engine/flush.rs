@@ -128,7 +128,19 @@ impl FlushJob {
         }
     }
 
+    /// What is flushed becomes durable at once. When other keyspaces have older entries in the log
+    /// alone, the log must be durable first, or a crash would recover the newer without the older.
+    fn sync_older(&self, engine: &Engine) -> Result<()> {
+        let state = engine.lock_commit();
+        let logged = state.actives().filter(|active| !active.keyspace.options.without_wal);
+        let is_shared = logged.count() > 1;
+        let position = state.position();
+        drop(state);
+        if is_shared { engine.sync_log(position) } else { Ok(()) }
+    }
+
     fn install(&mut self, engine: &Arc<Engine>) -> Result<()> {
+        self.sync_older(engine)?;
         let mut trees = engine.lock_trees();
         let mut edit = DatabaseEdit::default();
         let mut flushed = Flushed::new();

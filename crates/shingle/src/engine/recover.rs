@@ -175,6 +175,7 @@ pub(crate) fn replay(
         memtable_bytes_max,
         writers: BTreeMap::new(),
         replayed: Replayed::default(),
+        headerless: None,
     };
     replay.replayed.last_sequence = found.last_sequence;
     for keyspace in found.keyspaces.values() {
@@ -185,6 +186,7 @@ pub(crate) fn replay(
     for (index, &log) in logs.iter().enumerate() {
         match replay.log(log, previous)? {
             LogOutcome::Replayed(next) => previous = Some(next),
+            LogOutcome::Headerless => {}
             LogOutcome::HistoryEnded(why) => {
                 replay.expect_nothing_durable(&logs[index..], &why)?;
                 break;
@@ -205,12 +207,17 @@ struct Replay<'a> {
     memtable_bytes_max: u64,
     writers: BTreeMap<KeyspaceId, Writer>,
     replayed: Replayed,
+    /// The last log that had no header.
+    headerless: Option<FileId>,
 }
 
 /// What became of a log.
 enum LogOutcome {
     /// All of its history is replayed; the next log must continue it.
     Replayed(PreviousLog),
+    /// Nothing of it reached the medium. It may have been given up when it could not be begun: then
+    /// the next log continues the one before.
+    Headerless,
     /// The history ended before it, for this reason.
     HistoryEnded(String),
 }
@@ -221,10 +228,14 @@ impl Replay<'_> {
         let file = self.store.open(name, false)?;
         let mut reader = LogReader::open(&*file, self.identity(log), 0, Cause::Recovery)?;
         let Some(&header) = reader.header() else {
-            return Ok(LogOutcome::HistoryEnded("it has no header".into()));
+            self.headerless = Some(log);
+            return Ok(LogOutcome::Headerless);
         };
         // Whether something in it was durable is asked only if the answer matters: it takes a scan.
         let verdict = match (previous, header.previous) {
+            (_, Some(before)) if Some(before.file) == self.headerless => {
+                ChainVerdict::LostTail { bytes_missing: before.bytes }
+            }
             (Some(previous), _) => check_chain(&previous, &header, 0),
             (None, Some(before)) if before.file >= self.found.log_floor => {
                 ChainVerdict::LostTail { bytes_missing: before.bytes }
@@ -255,8 +266,7 @@ impl Replay<'_> {
             let file = self.store.open(FileName::wal(log), true)?;
             let proven_bytes = durable_bytes(&*file, self.identity(log), Cause::Recovery)?;
             if proven_bytes > 0 {
-                let message =
-                    format!("{why}, but log {log} proves that all before it was durable");
+                let message = format!("{why}, but log {log} proves that all before it was durable");
                 return Err(Error::corruption(FileName::wal(logs[0]).to_string(), 0, message));
             }
         }

@@ -42,7 +42,6 @@ pub(crate) struct Part {
     inputs: MergingIter<Source>,
     reducer: Reducer,
     output: OutputWriter,
-    end: Option<base::Key>,
 }
 
 /// Whether a step left work.
@@ -94,7 +93,6 @@ impl Part {
                 &spec.range,
                 kept,
             ),
-            end: spec.range.end,
         })
     }
 
@@ -121,7 +119,6 @@ impl Part {
     }
 
     pub(crate) fn into_written(self) -> Written {
-        debug_assert!(self.end.is_none() || !self.inputs.valid());
         self.output.written
     }
 }

@@ -238,7 +238,7 @@ pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Re
         begun => begun?,
     };
     drop(trees);
-    engine.scheduler.lock().jobs.extend(parts.into_iter().map(Job::Part));
+    engine.scheduler.lock().jobs.extend(parts.into_iter().map(|part| Job::Part(Box::new(part))));
     engine.runtime.wake();
     Ok(true)
 }
