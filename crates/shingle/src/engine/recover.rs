@@ -92,8 +92,7 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
     let file = store.open(name, false).map_err(|error| missing(error, name))?;
     let identity =
         LogIdentity { database: root.database, file: root.manifest, kind: LogKind::Manifest };
-    let mut reader =
-        LogReader::open(&*file, identity, root.manifest_bytes_min, Cause::Recovery)?;
+    let mut reader = LogReader::open(&*file, identity, root.manifest_bytes_min, Cause::Recovery)?;
     let mut found = Found::empty(root.database, Arc::new(Graveyard::default()));
     while let Some(record) = reader.next()? {
         let edit = decode_edit(record.payload, name, record.offset)?;
@@ -210,8 +209,7 @@ impl Replay<'_> {
     fn log(&mut self, log: FileId, previous: Option<PreviousLog>) -> Result<Option<PreviousLog>> {
         let name = FileName::wal(log);
         let file = self.store.open(name, false)?;
-        let identity =
-            LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal };
+        let identity = LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal };
         let mut reader = LogReader::open(&*file, identity, 0, Cause::Recovery)?;
         let Some(&header) = reader.header() else { return Ok(None) };
         let proven_bytes = || durable_bytes(&*file, identity, Cause::Recovery);
@@ -231,17 +229,22 @@ impl Replay<'_> {
             ChainVerdict::LostTail { .. } => return Ok(None),
             ChainVerdict::Damage(what) => return Err(Error::corruption(name.to_string(), 0, what)),
         }
+        // What the next log's header says of this one: what the logs say alone, not the manifest.
+        let mut logged_sequence = header.previous.map_or(0, |previous| previous.last_sequence);
         while let Some(record) = reader.next()? {
             let offset = record.offset;
-            self.record(record.payload)
+            let last = self
+                .record(record.payload)
                 .map_err(|error| error.in_file(name.to_string()).at(offset))?;
+            logged_sequence = last.unwrap_or(logged_sequence);
         }
-        Ok(Some(reader.as_previous(log, self.replayed.last_sequence)))
+        Ok(Some(reader.as_previous(log, logged_sequence)))
     }
 
-    fn record(&mut self, payload: &[u8]) -> Result<()> {
+    /// Replays one batch; gives its last sequence number.
+    fn record(&mut self, payload: &[u8]) -> Result<Option<SequenceNumber>> {
         if payload.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let Some((first, batch)) = payload.split_first_chunk::<TRAILER_BYTES>() else {
             return Err(Error::new(ErrorKind::Corruption, "a log record without sequence number"));
@@ -256,10 +259,11 @@ impl Replay<'_> {
                 let writer = self.writer(operation.keyspace)?;
                 writer.insert(operation.key, sequence, operation.kind, operation.value)?;
             }
-            self.replayed.last_sequence = self.replayed.last_sequence.max(sequence);
             sequence += 1;
         }
-        Ok(())
+        let last = sequence.checked_sub(1);
+        self.replayed.last_sequence = self.replayed.last_sequence.max(last.unwrap_or(0));
+        Ok(last)
     }
 
     /// The memtable that takes the next entry of a keyspace.
