@@ -6,8 +6,8 @@ use super::events::Event;
 use super::output::{ChildTarget, OutputRule, Written, WrittenRun};
 use super::rewrite::{Part, PartSpec, Progress};
 use crate::engine::Engine;
-use crate::keyspace::KeyspaceState;
 use crate::engine::trees::{Flushed, Trees};
+use crate::keyspace::KeyspaceState;
 use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result};
 use media::{FileHint, FileName};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -43,6 +43,8 @@ pub(crate) struct RelocationPart {
     index: usize,
     spec: Option<PartSpec>,
     part: Option<Part>,
+    /// Its output is with the move, and `remaining` does not count it.
+    is_finished: bool,
 }
 
 /// Begins `plan`, which was picked from the current version of `id`. Moves that are an edit alone
@@ -105,7 +107,8 @@ fn install(
     plan: &Plan,
 ) -> Result<()> {
     let cursors = plan.cursors.iter();
-    changes.extend(cursors.map(|(level, key)| Change::SetCursor { level: *level, key: key.clone() }));
+    changes
+        .extend(cursors.map(|(level, key)| Change::SetCursor { level: *level, key: key.clone() }));
     let edit = DatabaseEdit {
         keyspaces: vec![KeyspaceEdit { keyspace: id, changes }],
         ..DatabaseEdit::default()
@@ -149,7 +152,7 @@ fn parts(
         .unwrap_or_else(KeyRange::all);
     let (read_bytes_upper, read_bytes_lower) = (bytes_of(false), bytes_of(true));
     let ranges = match &plan.action {
-        Move::Merge { parallel_max, one_file: false, cut, .. } => {
+        Move::Merge { parallel_max, one_file: false, cut, .. } if to_level > 0 => {
             let total = read_bytes_upper + read_bytes_lower;
             let worthwhile = (total / (2 * cut.table_bytes_max.max(1))).max(1);
             let count = u64::from(*parallel_max).min(worthwhile) as usize;
@@ -189,7 +192,13 @@ fn parts(
             rule: rule(&version, &shared.plan, read_bytes_upper + read_bytes_lower)?,
             range,
         };
-        parts.push(RelocationPart { shared: shared.clone(), index, spec: Some(spec), part: None });
+        parts.push(RelocationPart {
+            shared: shared.clone(),
+            index,
+            spec: Some(spec),
+            part: None,
+            is_finished: false,
+        });
     }
     Ok(parts)
 }
@@ -242,10 +251,14 @@ fn hint(plan: &Plan, to_level: u8, work: WorkId) -> FileHint {
 
 fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> {
     Ok(match &plan.action {
-        Move::Merge { cut, one_file, to_level, .. } => OutputRule::Cut {
-            cutter: Cutter::new(version, *to_level, *cut),
-            one_file: *one_file,
-        },
+        // Runs of level 0 are ordered by age: pieces of one age would not stay so.
+        Move::Merge { to_level: 0, .. } => {
+            let cut = Cut { table_bytes_max: u64::MAX, overlap_bytes_max: None };
+            OutputRule::Cut { cutter: Cutter::new(version, 0, cut), one_file: false }
+        }
+        Move::Merge { cut, one_file, to_level, .. } => {
+            OutputRule::Cut { cutter: Cutter::new(version, *to_level, *cut), one_file: *one_file }
+        }
         Move::Divide { input, parts } => {
             let table_bytes_max = total_bytes / u64::from((*parts).max(1)) + 1;
             let cut = Cut { table_bytes_max, overlap_bytes_max: None };
@@ -325,6 +338,7 @@ impl RelocationPart {
     }
 
     fn finish_part(&mut self) {
+        self.is_finished = true;
         let Some(part) = self.part.take() else { return };
         let counts = part.counts();
         self.shared.entries_in.fetch_add(counts.entries_in, Ordering::Relaxed);
@@ -337,15 +351,13 @@ impl RelocationPart {
     pub(crate) fn abandon(mut self, engine: &Arc<Engine>) {
         let shared = self.shared.clone();
         shared.failed.store(true, Ordering::Release);
-        let finished = self.part.is_none() && self.spec.is_none();
         if let Some(part) = self.part.take() {
             engine.remove_unused(&part.into_written().created);
         }
-        let last = finished || shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1;
+        let last = self.is_finished || shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
-            let outputs = std::mem::take(
-                &mut *shared.outputs.lock().unwrap_or_else(PoisonError::into_inner),
-            );
+            let outputs =
+                std::mem::take(&mut *shared.outputs.lock().unwrap_or_else(PoisonError::into_inner));
             for written in outputs {
                 engine.remove_unused(&written.created);
             }
@@ -363,8 +375,7 @@ impl Relocation {
 
     /// Makes the move's edit against the version of now.
     fn install(&self, engine: &Arc<Engine>) -> Result<()> {
-        let outputs =
-            self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let runs: Vec<&WrittenRun> = outputs.iter().flat_map(|written| &written.runs).collect();
         let files: Vec<(FileId, u64)> =
             outputs.iter().flat_map(|written| written.files.iter().copied()).collect();

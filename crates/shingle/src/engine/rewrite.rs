@@ -5,18 +5,18 @@
 //! When the last part is done, the move's edit is made against the version of that moment.
 
 use super::output::{OutputRule, OutputWriter, Written};
-use crate::reduce::{Counts, Reducer};
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::source::{MemtableIter, SliceIter, Source};
 use crate::read::view::{MemtableView, Runs};
+use crate::reduce::{Counts, Reducer};
 use base::key::SequenceNumber;
 use base::{Cause, KeyRange, Result};
 use media::FileHint;
 use std::sync::Arc;
-use table::{EntryIter, MergingIter};
 use table::range_delete::RangeDeletes;
+use table::{EntryIter, MergingIter};
 use table::{IterOptions, TableOptions};
 use tree::Slice;
 use tree::moves::OlderData;
@@ -42,7 +42,6 @@ pub(crate) struct Part {
     inputs: MergingIter<Source>,
     reducer: Reducer,
     output: OutputWriter,
-    end: Option<base::Key>,
 }
 
 /// Whether a step left work.
@@ -94,7 +93,6 @@ impl Part {
                 &spec.range,
                 kept,
             ),
-            end: spec.range.end,
         })
     }
 
@@ -121,7 +119,6 @@ impl Part {
     }
 
     pub(crate) fn into_written(self) -> Written {
-        debug_assert!(self.end.is_none() || !self.inputs.valid());
         self.output.written
     }
 }
