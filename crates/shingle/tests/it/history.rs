@@ -7,10 +7,20 @@ use std::sync::Arc;
 /// One step of a history. Numbers of snapshots and iterators are taken modulo how many are open.
 #[derive(Clone, Debug)]
 pub enum Step {
-    Write { batch: Vec<(usize, Op)>, synced: bool, single: bool },
+    Write {
+        batch: Vec<(usize, Op)>,
+        synced: bool,
+        single: bool,
+    },
     Get(usize, Key),
     MultiGet(usize, Vec<Key>),
-    Scan { slot: usize, start: Key, end: Option<Key>, reverse: bool, limit: usize },
+    Scan {
+        slot: usize,
+        start: Key,
+        end: Option<Key>,
+        reverse: bool,
+        limit: usize,
+    },
     PrefixScan(usize, Key),
     /// Moves a cursor: seek, seek for previous, next, previous, first, last.
     Walk(usize, Vec<(u8, Key)>),

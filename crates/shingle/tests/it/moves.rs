@@ -9,8 +9,7 @@ use tree::version::{Node, hull};
 use tree::{Cut, Input, Move, Plan, Reason, Version};
 
 /// What a plan is called in counts.
-pub const NAMES: [&str; 7] =
-    ["push", "merge", "merge alone", "set", "append", "divide", "balance"];
+pub const NAMES: [&str; 7] = ["push", "merge", "merge alone", "set", "append", "divide", "balance"];
 
 fn node(random: &mut Random, version: &Version, levels: u8) -> Option<(u8, Arc<Node>)> {
     let level = random.below(u64::from(levels)) as u8;
@@ -41,8 +40,7 @@ fn choose(random: &mut Random, version: &Version, levels: u8) -> Option<(usize, 
     };
     let one_file = random.one_in(2);
     let parallel_max = 1 + random.below(3) as u8;
-    let merge =
-        |inputs, to_level| Move::Merge { inputs, to_level, cut, one_file, parallel_max };
+    let merge = |inputs, to_level| Move::Merge { inputs, to_level, cut, one_file, parallel_max };
     let has_data = !input.runs.is_empty();
     Some(match random.below(8) {
         0 | 1 if deeper > level && has_data => (0, Move::Push { input, to_level: deeper }),
@@ -116,8 +114,8 @@ pub fn shape(db: &Db) -> shingle::Result<(usize, usize)> {
     let nodes = version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());
     let stacks = nodes.filter(|node| node.slices.len() > 1).count();
     let runs = version.runs();
-    let shared = runs.iter().filter(|run| {
-        runs.iter().any(|other| other.id != run.id && other.file.id == run.file.id)
-    });
+    let shared = runs
+        .iter()
+        .filter(|run| runs.iter().any(|other| other.id != run.id && other.file.id == run.file.id));
     Ok((stacks, shared.count()))
 }

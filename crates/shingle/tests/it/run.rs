@@ -32,7 +32,8 @@ impl Config {
         let mut random = Random::new(seed ^ 0xc0ff_ee00);
         let schemes = tree::policy::registry();
         let scheme = schemes[random.below(schemes.len() as u64) as usize].name;
-        let one = |random: &mut Random, from: &[u64]| from[random.below(from.len() as u64) as usize];
+        let one =
+            |random: &mut Random, from: &[u64]| from[random.below(from.len() as u64) as usize];
         let compression = match random.below(3) {
             0 => Compression::None,
             1 => Compression::Lz4,
@@ -370,7 +371,12 @@ impl Runner {
             turn += 1;
             let next = if turn % 3 == 0 { iter.next_back() } else { iter.next() };
             let Some(pair) = next.transpose()? else { break };
-            let at = if turn % 3 == 0 { front } else { front += 1; front - 1 };
+            let at = if turn % 3 == 0 {
+                front
+            } else {
+                front += 1;
+                front - 1
+            };
             found.insert(at, Ok(pair));
         }
         compare(found.into_iter(), &expected, usize::MAX)
