@@ -96,7 +96,8 @@ impl Cause {
         }
     }
 
-    /// Work that runs behind the user's back and may be paced, as against work that a user waits for.
+    /// Work that runs behind the user's back and may be paced, as against work that a user waits
+    /// for.
     pub fn is_background(self) -> bool {
         matches!(
             self,

@@ -1,9 +1,10 @@
 //! The world outside: time, waiting and background threads come in through [`Runtime`].
 //!
 //! In production the runtime is threads and the monotonic clock; in simulation it is one thread, a
-//! seed and a virtual clock. Engine code neither sleeps nor reads a clock by any other way. It waits
-//! on an [`Event`]: read [`Event::count`], look at the state, and [`Runtime::wait`] for the count to
-//! move on. A signal between the look and the wait is not lost, because the count has moved.
+//! seed and a virtual clock. Engine code neither sleeps nor reads a clock by any other way. It
+//! waits on an [`Event`]: read [`Event::count`], look at the state, and [`Runtime::wait`] for the
+//! count to move on. A signal between the look and the wait is not lost, because the count has
+//! moved.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};

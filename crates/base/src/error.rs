@@ -1,7 +1,7 @@
 //! Errors, sorted by what the user does about them.
 //!
-//! An [`Error`] says what happened, where (file, offset), and, through its [`ErrorKind`], what to do.
-//! It is cheap to clone, because a poisoned database repeats its cause to every later caller.
+//! An [`Error`] says what happened, where (file, offset), and, through its [`ErrorKind`], what to
+//! do. It is cheap to clone, because a poisoned database repeats its cause to every later caller.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! User keys, internal keys and key ranges.
 //!
-//! A *user key* is any byte string up to [`KEY_BYTES_MAX`], ordered as unsigned bytes; the empty key
-//! is an ordinary key, and the smallest. An *internal key* is the user key followed by an eight-byte
-//! little-endian *trailer* `sequence << 8 | kind`. Internal keys are ordered by user key ascending,
-//! then by trailer descending: newer before older.
+//! A *user key* is any byte string up to [`KEY_BYTES_MAX`], ordered as unsigned bytes; the empty
+//! key is an ordinary key, and the smallest. An *internal key* is the user key followed by an
+//! eight-byte little-endian *trailer* `sequence << 8 | kind`. Internal keys are ordered by user key
+//! ascending, then by trailer descending: newer before older.
 //!
 //! Ranges are half-open, start inclusive, end exclusive, so that versions of one user key are never
 //! cut apart.
@@ -126,7 +126,8 @@ pub fn successor(key: &[u8]) -> Key {
     next.into()
 }
 
-/// The smallest user key greater than every key that starts with `prefix`; `None` when there is none.
+/// The smallest user key greater than every key that starts with `prefix`; `None` when there is
+/// none.
 pub fn prefix_end(prefix: &[u8]) -> Option<Key> {
     let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut end = prefix[..=last].to_vec();

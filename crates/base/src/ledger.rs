@@ -16,7 +16,8 @@ struct Cell {
     sync_ops: AtomicU64,
 }
 
-/// Counters of one cause, or sums over several. Bytes are host bytes: what the store was asked to move.
+/// Counters of one cause, or sums over several. Bytes are host bytes: what the store was asked to
+/// move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes written, padding included.

@@ -3,8 +3,8 @@
 //! Invariants that every store keeps, and the conformance suite checks:
 //! - Bytes once appended never change; reads see every byte appended through this store.
 //! - Nothing is durable before its own sync: file bytes and length after [`AppendFile::sync`], the
-//!   existence of a name after [`FileStore::sync_names`]. Only [`FileStore::set_root`] is atomic and
-//!   durable by itself.
+//!   existence of a name after [`FileStore::sync_names`]. Only [`FileStore::set_root`] is atomic
+//!   and durable by itself.
 //! - Every request is written to the [`Ledger`] with its cause where it is issued, once.
 
 use base::{Cause, FileId, Ledger, Result};

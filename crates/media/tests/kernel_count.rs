@@ -4,8 +4,8 @@
 //!
 //! Two differences are the measurement's own. Reading `/proc/self/io` is itself a read, of as many
 //! bytes as the file has, and it counts when it is done: the first look is therefore part of the
-//! interval, and is taken off. And `wchar` counts calls of any kind of file: the test prints nothing
-//! in between.
+//! interval, and is taken off. And `wchar` counts calls of any kind of file: the test prints
+//! nothing in between.
 
 use base::{Cause, FileId, Ledger};
 use media::os::{OsOptions, OsStore};

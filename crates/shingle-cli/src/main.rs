@@ -1,1 +1,71 @@
-fn main() {}
+//! `shingle`, the command: a database from the shell, its tools, and a demonstration on real data.
+//!
+//! Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 error or damage,
+//! 2 wrong usage, 127 no such key.
+
+mod args;
+mod bench;
+mod commands;
+mod context;
+mod demo;
+mod dump;
+mod failure;
+mod ldb;
+mod progress;
+mod text;
+mod transfer;
+mod units;
+
+use args::{Cli, Command};
+use clap::Parser;
+use context::Context;
+use failure::{Failure, Outcome};
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let parsed = ldb::translate(std::env::args_os().collect())
+        .map_err(|failure| failure.report())
+        .and_then(|arguments| Cli::try_parse_from(arguments).map_err(|e| answer_usage(&e)));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let outcome = run(cli, &mut out);
+    let flushed = out.flush().map_err(Failure::from);
+    match outcome.and(flushed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Help and version go to stdout with code 0, a wrong command line to stderr with code 2.
+fn answer_usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(error.exit_code() as u8)
+}
+
+fn run(cli: Cli, out: &mut dyn Write) -> Outcome {
+    let mut context = Context::new(cli.global, out);
+    match cli.command {
+        Command::Put(args) => commands::data::put(&mut context, args),
+        Command::Get(args) => commands::data::get(&mut context, args),
+        Command::Delete(args) => commands::data::delete(&mut context, args),
+        Command::DeleteRange(args) => commands::data::delete_range(&mut context, args),
+        Command::Scan(args) => commands::scan::scan(&mut context, args),
+        Command::Import(args) => transfer::import(&mut context, args),
+        Command::Export(args) => transfer::export(&mut context, args),
+        Command::Stat(args) => commands::stat::stat(&mut context, args),
+        Command::Check => commands::care::check(&mut context),
+        Command::Compact(args) => commands::care::compact(&mut context, args),
+        Command::Checkpoint(args) => commands::care::checkpoint(&mut context, args),
+        Command::Salvage(args) => commands::care::salvage(&mut context, args),
+        Command::Keyspace(args) => commands::keyspace::keyspace(&mut context, args),
+        Command::Options => commands::options::options(&mut context),
+        Command::Dump(args) => dump::dump(&mut context, args),
+        Command::Bench(args) => bench::bench(&mut context, args),
+        Command::Demo(args) => demo::demo(&mut context, args),
+        Command::CrashWriter(args) => demo::crash::write_until_killed(&mut context, args),
+    }
+}

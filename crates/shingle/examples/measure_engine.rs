@@ -1,4 +1,7 @@
-//! Measures the engine on one thread: `cargo run --release -p shingle --example measure_engine -- N`.
+//! Measures the engine on one thread: `cargo run --release -p shingle --example measure_engine --
+//! N`.
+
+#![allow(clippy::print_stdout)]
 
 use base::random::Random;
 use shingle::{Compression, Options};
@@ -24,7 +27,11 @@ fn main() -> shingle::Result<()> {
         let begin = Instant::now();
         (0..ops).for_each(&mut *run);
         let seconds = begin.elapsed().as_secs_f64();
-        println!("{name:12}: {:8.0} ops/s, {:.3} micros/op", ops as f64 / seconds, seconds * 1e6 / ops as f64);
+        println!(
+            "{name:12}: {:8.0} ops/s, {:.3} micros/op",
+            ops as f64 / seconds,
+            seconds * 1e6 / ops as f64
+        );
     };
     measure("fillrandom", count, &mut |_| db.put(key(random.below(count)), value).expect("put"));
     let begin = Instant::now();

@@ -1,10 +1,10 @@
 //! Admission: the only place where a user's write waits.
 //!
-//! The state of the tree gives a [`Pressure`]; [`pace`] turns it into a decision by a pure function:
-//! go on, go slower, or wait for a named event. Slowing down is smooth: writes get time slots at a
-//! rate that falls as the pressure grows, and short waits are saved up, because a timer cannot wait
-//! for less than some tens of microseconds. Nobody sleeps or spins: a writer waits on an event with
-//! a deadline, and every wait is recorded with its reason.
+//! The state of the tree gives a [`Pressure`]; [`pace`] turns it into a decision by a pure
+//! function: go on, go slower, or wait for a named event. Slowing down is smooth: writes get time
+//! slots at a rate that falls as the pressure grows, and short waits are saved up, because a timer
+//! cannot wait for less than some tens of microseconds. Nobody sleeps or spins: a writer waits on
+//! an event with a deadline, and every wait is recorded with its reason.
 
 use base::env::{Event, Runtime};
 use base::{Error, ErrorKind, Result};
@@ -215,7 +215,8 @@ impl Admission {
             Pace::Free => None,
             Pace::Delay { reason, delay_ns } => Some(Wait { reason, estimate_ns: delay_ns }),
             Pace::Slow { reason, bytes_per_second } => {
-                let end = self.next_slot_ns.load(Relaxed).max(now_ns) + cost(bytes, bytes_per_second);
+                let end =
+                    self.next_slot_ns.load(Relaxed).max(now_ns) + cost(bytes, bytes_per_second);
                 let estimate_ns = end.saturating_sub(now_ns);
                 (estimate_ns >= WAIT_NS_MIN).then_some(Wait { reason, estimate_ns })
             }
@@ -380,7 +381,10 @@ mod tests {
                 Pace::Slow { bytes_per_second, .. } => bytes_per_second,
                 other => panic!("{other:?}"),
             };
-            assert!(rate <= last && rate as f64 > last as f64 * 0.9, "{debt_bytes}: {last} -> {rate}");
+            assert!(
+                rate <= last && rate as f64 > last as f64 * 0.9,
+                "{debt_bytes}: {last} -> {rate}"
+            );
             last = rate;
         }
         assert_eq!(last, limits().rate_min);

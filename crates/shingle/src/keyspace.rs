@@ -52,7 +52,8 @@ impl KeyspaceOptions {
         let mut options = KeyspaceOptions::default();
         for line in text.lines() {
             let unknown = || {
-                let message = format!("a keyspace has the property `{line}`, unknown to this version");
+                let message =
+                    format!("a keyspace has the property `{line}`, unknown to this version");
                 Error::new(ErrorKind::Incompatible, message)
             };
             let (key, value) = line.split_once(" = ").ok_or_else(unknown)?;

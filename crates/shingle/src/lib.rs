@@ -1,9 +1,9 @@
-//! Shingle: an embedded, ordered key-value store for write-heavy data on SSDs, hard disks and shingled
-//! disks.
+//! Shingle: an embedded, ordered key-value store for write-heavy data on SSDs, hard disks and
+//! shingled disks.
 //!
-//! [`Options`] opens a [`Db`]; a [`Db`] and its [`Keyspace`]s read and write; [`Snapshot`]s, [`Iter`]s
-//! and [`WriteBatch`]es are owned and `Send`. Every byte that the store writes has a cause in the
-//! ledger, see [`Db::stats`].
+//! [`Options`] opens a [`Db`]; a [`Db`] and its [`Keyspace`]s read and write; [`Snapshot`]s,
+//! [`Iter`]s and [`WriteBatch`]es are owned and `Send`. Every byte that the store writes has a
+//! cause in the ledger, see [`Db::stats`].
 //!
 //! ```
 //! # fn main() -> shingle::Result<()> {
@@ -25,18 +25,19 @@ mod keyspace;
 pub mod memtable;
 mod merge_operator;
 pub mod options;
+mod presets;
 mod read;
 mod reduce;
 mod resources;
 pub mod runtime;
+mod salvage;
 mod settings;
 mod snapshot_list;
 mod stats;
 
 pub use admission::{StallReason, Wait};
 pub use api::{
-    Cursor, Db, Iter, Keyspace, Pins, ReadOptions, SalvageReport, Snapshot, WriteBatch,
-    WriteOptions, check_closed, salvage,
+    Cursor, Db, Iter, Keyspace, Pins, ReadOptions, Snapshot, WriteBatch, WriteOptions, check_closed,
 };
 pub use base::{Cause, Error, ErrorKind, Ledger, LedgerSnapshot, Result};
 pub use histogram::Latency;
@@ -44,5 +45,6 @@ pub use keyspace::KeyspaceOptions;
 pub use merge_operator::MergeOperator;
 pub use options::{Durability, Expert, Options, Preset};
 pub use resources::Resources;
+pub use salvage::{SalvageReport, salvage};
 pub use stats::{CheckReport, FileInfo, LevelStats, Progress, Stats};
 pub use table::{Bytes, Compression, PrefixRule};

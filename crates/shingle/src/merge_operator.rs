@@ -1,8 +1,8 @@
 //! Merge operators: read-modify-write without the read.
 //!
 //! A merge writes an *operand*; the operator combines operands with the value below them when the
-//! key is read or compacted. Operators are named, and the name is stored with the keyspace, so that a
-//! database never opens with another operator than it was written with.
+//! key is read or compacted. Operators are named, and the name is stored with the keyspace, so that
+//! a database never opens with another operator than it was written with.
 
 use base::Result;
 use std::sync::Arc;
@@ -14,8 +14,12 @@ pub trait MergeOperator: Send + Sync {
 
     /// The value of `key` after `operands` (oldest first) on top of `existing`; `None` deletes the
     /// key. Must not depend on how operands are grouped over calls.
-    fn merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]])
-    -> Result<Option<Vec<u8>>>;
+    fn merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Option<Vec<u8>>>;
 }
 
 /// Joins operands to the value, in order.

@@ -1,5 +1,5 @@
-//! Options: goals first. Each public option is defined once, in [`TABLE`]: its name, unit, bounds and
-//! help are there, and the command line, configuration files and documentation come from it.
+//! Options: goals first. Each public option is defined once, in [`TABLE`]: its name, unit, bounds
+//! and help are there, and the command line, configuration files and documentation come from it.
 //! Raw knobs are in [`Expert`].
 
 use crate::merge_operator::MergeOperator;
@@ -47,8 +47,6 @@ pub struct Expert {
     pub step_bytes: Option<u64>,
     /// Bytes that compaction reads ahead for each input.
     pub readahead_bytes: Option<u32>,
-    /// Background work bypasses the page cache where the store can.
-    pub direct_io: Option<bool>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,
     /// Background threads are not started: the caller runs the steps (simulation).
@@ -71,6 +69,7 @@ pub struct Options {
     pub(crate) filter_bits_per_key: u8,
     pub(crate) background_threads: usize,
     pub(crate) background_bytes_per_second: u64,
+    pub(crate) direct_io: bool,
     pub(crate) expert: Expert,
     pub(crate) resources: Option<Resources>,
     pub(crate) operators: Vec<Arc<dyn MergeOperator>>,
@@ -92,6 +91,7 @@ impl Default for Options {
             filter_bits_per_key: 10,
             background_threads: 2,
             background_bytes_per_second: 0,
+            direct_io: false,
             expert: Expert::default(),
             resources: None,
             operators: Vec::new(),
@@ -120,9 +120,7 @@ impl Options {
     /// Which set of rules the tree follows.
     pub fn preset(mut self, preset: Preset) -> Self {
         self.preset = preset;
-        if preset == Preset::LevelDb {
-            self.scheme = "leveldb".into();
-        }
+        self.scheme = preset.numbers().scheme.into();
         self
     }
 
@@ -192,7 +190,14 @@ impl Options {
         self
     }
 
-    /// Shares cache and rate limit with other databases.
+    /// Flushes and compaction bypass the page cache where the file system can: for data that is
+    /// much larger than memory, or memory that others need.
+    pub fn direct_io(mut self, yes: bool) -> Self {
+        self.direct_io = yes;
+        self
+    }
+
+    /// Shares the cache with other databases.
     pub fn resources(mut self, shared: &Resources) -> Self {
         self.resources = Some(shared.clone());
         self
@@ -219,6 +224,16 @@ impl Options {
         (entry.set)(self, value).map_err(|error| {
             Error::invalid(format!("{name} = {value}: {}; {}", error.message(), entry.help))
         })
+    }
+
+    /// Every option as the text of a configuration file.
+    pub fn to_ini(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        let mut text = format!("[Version]\n  shingle_version={version}\n\n[DBOptions]\n");
+        for entry in TABLE {
+            text.push_str(&format!("  {}={}\n", entry.name, (entry.get)(self)));
+        }
+        text
     }
 
     /// The value of the option called `name`, in the form that [`Options::set`] takes.
@@ -349,6 +364,13 @@ pub static TABLE: &[OptionEntry] = &[
         help: "the most that background work writes per second; 0 means no limit",
         get: |o| o.background_bytes_per_second.to_string(),
         set: |o, v| Ok(o.background_bytes_per_second(bytes(v, 0)?)),
+    },
+    OptionEntry {
+        name: "direct_io",
+        unit: "yes or no",
+        help: "`true`: flushes and compaction bypass the page cache where the file system can",
+        get: |o| o.direct_io.to_string(),
+        set: |o, v| v.parse().map(|yes| o.direct_io(yes)).map_err(|_| Error::invalid("unknown")),
     },
 ];
 

@@ -12,8 +12,8 @@
 
 use crate::merge_operator::MergeOperator;
 use base::key::{
-    EntryKind, SEQUENCE_MAX, SequenceNumber, push_internal_key, split_internal_key,
-    trailer_kind, trailer_sequence,
+    EntryKind, SEQUENCE_MAX, SequenceNumber, push_internal_key, split_internal_key, trailer_kind,
+    trailer_sequence,
 };
 use base::{Error, Result};
 use std::sync::Arc;
@@ -193,11 +193,7 @@ impl Reducer {
         Ok(!more && stripe == 0 && !self.older.may_hold(&self.user_key))
     }
 
-    fn pass_operands(
-        &mut self,
-        sink: &mut impl Sink,
-        sequences: &[SequenceNumber],
-    ) -> Result<()> {
+    fn pass_operands(&mut self, sink: &mut impl Sink, sequences: &[SequenceNumber]) -> Result<()> {
         for (operand, &sequence) in self.operands.iter().zip(sequences) {
             self.scratch.clear();
             push_internal_key(&mut self.scratch, &self.user_key, sequence, EntryKind::Merge);

@@ -84,9 +84,8 @@ impl Runtime for Threads {
     fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.work.signal();
-        let threads = std::mem::take(
-            &mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner),
-        );
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let me = std::thread::current().id();
         for thread in threads {
             if thread.thread().id() != me {

@@ -1,16 +1,13 @@
 //! What options mean for the parts of the engine: every number that the engine works with.
 
+use crate::admission::AdmissionLimits;
 use crate::keyspace::KeyspaceState;
 use crate::merge_operator::{MergeOperator, built_in};
-use crate::options::{Durability, Options, Preset};
-use crate::admission::AdmissionLimits;
+use crate::options::{Durability, Options};
 use base::{Error, Result};
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};
 use tree::policy::{Descriptor, Limits};
-
-/// The largest memtable: inserts and lookups in a small one stay in the processor's caches.
-const MEMTABLE_BYTES_MAX: u64 = 16 << 20;
 
 /// The numbers that an open database works with.
 pub(crate) struct Settings {
@@ -26,7 +23,6 @@ pub(crate) struct Settings {
     pub background_bytes_per_second: u64,
     pub step_bytes: u64,
     pub readahead_bytes: u32,
-    pub direct_io: bool,
     pub admission: AdmissionLimits,
     pub scheme: &'static Descriptor,
     pub limits: Limits,
@@ -42,14 +38,11 @@ impl Settings {
         let scheme = tree::policy::by_name(&options.scheme)?;
         values::by_name(&options.values)?;
         let expert = &options.expert;
-        let leveldb = options.preset == Preset::LevelDb;
-        let default_buffer = if leveldb { 4 << 20 } else { (options.memory_bytes / 5).max(64 << 10) };
+        let preset = options.preset.numbers();
+        let default_buffer = (preset.write_buffer_bytes)(options.memory_bytes);
         let write_buffer = options.write_buffer_bytes.unwrap_or(default_buffer).max(16 << 10);
-        let memtable_bytes_max = match expert.memtable_bytes {
-            Some(bytes) => bytes,
-            None if leveldb => write_buffer,
-            None => write_buffer.min(MEMTABLE_BYTES_MAX.max(write_buffer / 8)),
-        };
+        let memtable_bytes_max =
+            expert.memtable_bytes.unwrap_or_else(|| (preset.memtable_bytes)(write_buffer));
         let flush_memtables = (write_buffer / memtable_bytes_max.max(1)).max(1) as usize;
         let mut limits = (scheme.limits)(write_buffer);
         limits.table_bytes_max = expert.table_bytes.unwrap_or(limits.table_bytes_max);
@@ -72,8 +65,7 @@ impl Settings {
             background_bytes_per_second: options.background_bytes_per_second,
             step_bytes: expert.step_bytes.unwrap_or(1 << 20),
             readahead_bytes: expert.readahead_bytes.unwrap_or(256 << 10),
-            direct_io: expert.direct_io.unwrap_or(false),
-            admission: admission(&limits, write_buffer, leveldb),
+            admission: (preset.admission)(&limits, write_buffer),
             scheme,
             limits,
             start_threads: !expert.no_threads,
@@ -119,24 +111,5 @@ impl Settings {
             prefix: keyspace.options.prefix,
             ..TableOptions::default()
         }
-    }
-}
-
-/// Where writes are slowed down, derived from the sizes of the tree.
-fn admission(limits: &Limits, write_buffer: u64, leveldb: bool) -> AdmissionLimits {
-    let trigger = limits.level0_runs_trigger as u64;
-    let base = limits.level_bytes_base.max(write_buffer * trigger);
-    AdmissionLimits {
-        // One buffer being flushed, and a second one full.
-        sealed_bytes_soft: if leveldb { u64::MAX / 2 } else { write_buffer * 3 / 2 },
-        sealed_bytes_hard: if leveldb { write_buffer * 3 / 2 } else { write_buffer * 5 / 2 },
-        level0_runs_soft: limits.level0_runs_slowdown.map_or(trigger * 4, |runs| runs as u64),
-        level0_runs_hard: limits.level0_runs_stop.map_or(trigger * 12, |runs| runs as u64),
-        level0_stop: limits.level0_runs_stop.is_some(),
-        debt_bytes_soft: if leveldb { u64::MAX / 2 } else { base * 16 },
-        debt_bytes_hard: if leveldb { u64::MAX } else { base * 64 },
-        rate_max: 256 << 20,
-        rate_min: 4 << 20,
-        fixed_delay_ns: leveldb.then_some(1_000_000),
     }
 }

@@ -138,11 +138,8 @@ impl Stats {
                 ("misses", int(*misses)),
             ])
         });
-        let latencies = [
-            ("wal_sync", self.wal_sync),
-            ("flush", self.flush),
-            ("compaction", self.compaction),
-        ];
+        let latencies =
+            [("wal_sync", self.wal_sync), ("flush", self.flush), ("compaction", self.compaction)];
         let error = self.background_error.as_deref().map_or("null".into(), json::string);
         json::object([
             ("user_write_bytes", int(self.ledger.user_write_bytes)),

@@ -1,5 +1,7 @@
 //! The first things that a user tries.
 
+#![allow(clippy::unwrap_used)]
+
 use shingle::{Options, WriteBatch, WriteOptions};
 use std::collections::BTreeMap;
 
@@ -39,8 +41,7 @@ fn what_was_written_is_read_and_survives_reopening() {
 fn check(db: &shingle::Db, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let got: Vec<(Vec<u8>, Vec<u8>)> =
         db.iter().map(|pair| pair.unwrap()).map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
-    let want: Vec<(Vec<u8>, Vec<u8>)> =
-        model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let want: Vec<(Vec<u8>, Vec<u8>)> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     assert!(got == want, "forward: {} != {}", got.len(), want.len());
     let back: Vec<Vec<u8>> = db.iter().rev().map(|pair| pair.unwrap().0.to_vec()).collect();
     assert!(back.iter().eq(model.keys().rev()), "backward");

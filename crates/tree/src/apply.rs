@@ -1,8 +1,8 @@
 //! Applying an edit: from one version to the next.
 //!
 //! Invariants: a version that comes out has nodes that are disjoint and in order, and slices inside
-//! their runs and nodes. What an edit says wrongly is a `Corruption` error that names the change; then
-//! neither the version nor the table has changed.
+//! their runs and nodes. What an edit says wrongly is a `Corruption` error that names the change;
+//! then neither the version nor the table has changed.
 //!
 //! Costs: one copy of the node pointers of each touched level; untouched levels are shared.
 

@@ -64,7 +64,8 @@ pub enum Change {
     NarrowSlice { level: u8, node: NodeId, run: RunId, to: Vec<SliceRecord> },
     /// A node answers for another range.
     SetRange { level: u8, node: NodeId, range: KeyRange },
-    /// Every entry up to this sequence number is in runs, or was not needed: replay of a log skips it.
+    /// Every entry up to this sequence number is in runs, or was not needed: replay of a log skips
+    /// it.
     SetFlushed { sequence: SequenceNumber },
     /// Where the policy goes on at a level.
     SetCursor { level: u8, key: Option<Key> },

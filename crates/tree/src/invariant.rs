@@ -7,17 +7,18 @@
 //! | `slice place` | a slice has keys, and lies in its run's range and in its node's range |
 //! | `run once` | slices of one run are disjoint, and have no more bytes than it |
 //! | `extents` | runs lie inside their file and do not overlap there |
-//! | `level 0 order` | of two overlapping runs in level 0, all of the upper is newer than the lower |
+//! | `level 0 order` | of two overlapping runs in level 0, all of the upper is newer than the lower
+//! |
 //! | `recency` | of two runs that both hold a key for certain, the upper can be newer there |
 //! | `shape` | what the policy demands: height of stacks, no empty nodes |
 //!
-//! How much of "newer above older" can be seen without the data? Sequence numbers of a run say nothing
-//! about single keys: below level 0 a run may hold only entries newer than all of an overlapping run
-//! above it, where their keys differ. What a run holds for certain is its first and its last key
-//! (without range tombstones its range is tight). Where two runs hold one such key, the upper one's
-//! largest sequence number must exceed the lower one's smallest. Level 0 is stronger: flushes do not
-//! interleave, so there whole runs compare. The rest of the promise is kept by
-//! [`crate::moves::check_inputs`], by ranges, on every move.
+//! How much of "newer above older" can be seen without the data? Sequence numbers of a run say
+//! nothing about single keys: below level 0 a run may hold only entries newer than all of an
+//! overlapping run above it, where their keys differ. What a run holds for certain is its first and
+//! its last key (without range tombstones its range is tight). Where two runs hold one such key,
+//! the upper one's largest sequence number must exceed the lower one's smallest. Level 0 is
+//! stronger: flushes do not interleave, so there whole runs compare. The rest of the promise is
+//! kept by [`crate::moves::check_inputs`], by ranges, on every move.
 
 use crate::edit::Change;
 use crate::version::{LEVEL0_NODE, Level, Node, NodeId, Run, Slice, Version};

@@ -1,9 +1,9 @@
 //! The runs and files that the newest version of each keyspace knows, by number: edits name runs,
 //! versions hold them.
 //!
-//! The table follows the line of versions of a database, edit by edit. It keeps nothing alive; a run
-//! that the newest version has no slice of is forgotten at once, even while a reader's older version
-//! holds it, so that an edit is accepted now exactly when its replay will be.
+//! The table follows the line of versions of a database, edit by edit. It keeps nothing alive; a
+//! run that the newest version has no slice of is forgotten at once, even while a reader's older
+//! version holds it, so that an edit is accepted now exactly when its replay will be.
 
 use crate::version::{FileRef, Graveyard, Run, Version};
 use base::{FileId, RunId};

@@ -14,8 +14,9 @@
 //!
 //! Changes: `run <id> <range> <bytes> @<min>-<max>` (in a file of its number), `node <level> <id>
 //! <range> : <slices>`, `push <level> <id> : <slices>`, `remove <level> <id> : <runs>`,
-//! `remove-node <level> <id>`, `range <level> <id> <range>`, `narrow <level> <id> <run> : <slices>`,
-//! `cursor <level> <key>`. A range is `a..c`, the end exclusive; a slice `<run>[a..c]=<bytes>`.
+//! `remove-node <level> <id>`, `range <level> <id> <range>`, `narrow <level> <id> <run> :
+//! <slices>`, `cursor <level> <key>`. A range is `a..c`, the end exclusive; a slice
+//! `<run>[a..c]=<bytes>`.
 
 use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::moves::{self, OlderData, Proportional};

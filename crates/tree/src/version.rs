@@ -1,8 +1,8 @@
 //! Versions: the tree at one moment, immutable, shared by readers.
 //!
-//! Invariants (checked by `invariant`): nodes of a level are disjoint and in key order; level 0 is one
-//! node over all keys whose stack is the flushed runs; in a stack newer slices stand before older
-//! ones; a slice lies in its run's range and in its node's range.
+//! Invariants (checked by `invariant`): nodes of a level are disjoint and in key order; level 0 is
+//! one node over all keys whose stack is the flushed runs; in a stack newer slices stand before
+//! older ones; a slice lies in its run's range and in its node's range.
 //!
 //! A table file lives as long as a slice in a live version points into it: a [`Run`] holds its
 //! [`FileRef`], and the last one to go reports the file to the [`Graveyard`]. Nothing counts
@@ -258,7 +258,8 @@ impl Level {
     }
 }
 
-/// The levels of a keyspace at one moment. Two versions are equal when they would be recorded alike.
+/// The levels of a keyspace at one moment. Two versions are equal when they would be recorded
+/// alike.
 #[derive(Clone, Debug)]
 pub struct Version {
     /// Level 0 first. Never empty; level 0 always has its one node.

@@ -1,7 +1,7 @@
 //! Value layouts: where values go. See DESIGN section 2.
 //!
-//! A layout decides for each value whether it stays in the runs or goes to a store of its own. Every
-//! layout is a line in [`registry`].
+//! A layout decides for each value whether it stays in the runs or goes to a store of its own.
+//! Every layout is a line in [`registry`].
 
 mod inline;
 

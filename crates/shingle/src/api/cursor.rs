@@ -175,6 +175,7 @@ impl Cursor {
     }
 
     /// To the next key. Does nothing when the cursor stands nowhere.
+    #[allow(clippy::should_implement_trait)] // A cursor is no iterator: it lends its key.
     pub fn next(&mut self) -> Result<()> {
         let cursor = self.inner()?;
         if cursor.valid() { cursor.next() } else { Ok(()) }

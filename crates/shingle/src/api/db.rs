@@ -49,8 +49,8 @@ impl Drop for Closer {
 }
 
 /// An open database. A cheap handle: clones are the same database. Reads and writes go to the
-/// keyspace `default`, see [`Keyspace`]. The database closes when [`Db::close`] is called or the last
-/// handle goes.
+/// keyspace `default`, see [`Keyspace`]. The database closes when [`Db::close`] is called or the
+/// last handle goes.
 #[derive(Clone)]
 pub struct Db {
     default: Keyspace,
@@ -77,7 +77,7 @@ impl Options {
         let os = OsOptions {
             create: self.create && !self.read_only,
             read_only: self.read_only,
-            direct_background: self.expert.direct_io.unwrap_or(false),
+            direct_background: self.direct_io,
             ..OsOptions::default()
         };
         let store = OsStore::open(path.as_ref(), Arc::new(Ledger::default()), os)?;

@@ -1,10 +1,10 @@
 //! Keyspaces: creating, finding and dropping them.
 
 use super::db::{Db, Keyspace};
-use crate::engine::open::{DEFAULT_KEYSPACE, keyspace_parts};
-use crate::engine::commit::Committed;
-use crate::engine::trees::Flushed;
 use crate::engine::Engine;
+use crate::engine::commit::Committed;
+use crate::engine::open::{DEFAULT_KEYSPACE, keyspace_parts};
+use crate::engine::trees::Flushed;
 use crate::keyspace::{KeyspaceOptions, KeyspaceState};
 use base::key::KEY_BYTES_MAX;
 use base::{Error, ErrorKind, KeyRange, KeyspaceId, Result};

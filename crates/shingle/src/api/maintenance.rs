@@ -1,21 +1,19 @@
 //! Care: compaction on request, checkpoints, checks, salvage.
 
-use super::db::Db;
+use super::db::{Db, Keyspace};
 use crate::engine::scheduler::Manual;
 use crate::options::Options;
 use crate::stats::{CheckReport, Progress};
 use base::{KeyRange, Result};
 use std::path::Path;
 
-pub use crate::engine::salvage::{SalvageReport, salvage};
-
-impl Db {
-    /// Brings everything in the default keyspace to the last level, and drops what nobody needs.
+impl Keyspace {
+    /// Brings everything in the keyspace to the last level, and drops what nobody needs.
     pub fn compact(&self) -> Result<()> {
         self.compact_range(None, None)
     }
 
-    /// [`Db::compact`] of the keys from `start` to `end` (exclusive).
+    /// [`Keyspace::compact`] of the keys from `start` to `end` (exclusive).
     pub fn compact_range(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
         let engine = self.engine();
         engine.check_writable()?;
@@ -25,7 +23,9 @@ impl Db {
         engine.runtime.wake();
         engine.wait_for(|| !engine.scheduler.has_manual())
     }
+}
 
+impl Db {
     /// A consistent copy in the new directory `target`, by hard links where the file system allows.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let engine = self.engine();
@@ -54,4 +54,3 @@ pub fn check_closed(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<C
         Err(error) => Err(error),
     }
 }
-

@@ -6,14 +6,14 @@ use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::read::get::get;
 use crate::read::view::ReadView;
-use base::key::SequenceNumber;
 use base::Result;
+use base::key::SequenceNumber;
 use std::ops::Bound;
 use std::sync::Arc;
 use table::Bytes;
 
-/// The state of all keyspaces at one moment. Owned, `Send`, cheap to clone. Reads go to the keyspace
-/// that it was taken from; [`Snapshot::of`] turns to another.
+/// The state of all keyspaces at one moment. Owned, `Send`, cheap to clone. Reads go to the
+/// keyspace that it was taken from; [`Snapshot::of`] turns to another.
 #[derive(Clone)]
 pub struct Snapshot {
     engine: Arc<Engine>,

@@ -5,6 +5,7 @@ use crate::stats::{CheckReport, Progress};
 use base::{Cause, Result};
 use media::{FileKind, FileName};
 use std::sync::Arc;
+use table::TablePlace;
 use table::log::{LogIdentity, LogKind, LogReader};
 use table::manifest::decode_edit;
 use tree::Version;
@@ -67,13 +68,22 @@ impl Engine {
                     "{name} has {} bytes, the manifest vouches for {}",
                     file.bytes, usage.total_bytes
                 )),
-                Some(_) => {}
+                Some(_) => {
+                    report.note(self.check_header(name));
+                }
             }
             if usage.live_bytes > usage.total_bytes {
                 report.problems.push(format!("{name} has more live bytes than bytes"));
             }
         }
         Ok(())
+    }
+
+    /// Nothing reads a table's header, so damage there shows only here.
+    fn check_header(&self, name: FileName) -> Result<()> {
+        let file = self.store.open(name, true)?;
+        let place = TablePlace { database: self.database, file: name.id };
+        table::format::check_header(&*file, place, Cause::Check)
     }
 
     fn check_run(&self, run: &tree::Run, report: &mut CheckReport) {

@@ -49,7 +49,10 @@ impl Engine {
     fn holds_several(&self, usage: &FileUsage) -> bool {
         let trees = self.lock_trees();
         let in_file = |run: &Arc<tree::Run>| run.file.id == usage.file.id;
-        trees.keyspaces.values().any(|tree| tree.version.runs().iter().filter(|r| in_file(r)).count() > 1)
+        trees
+            .keyspaces
+            .values()
+            .any(|tree| tree.version.runs().iter().filter(|r| in_file(r)).count() > 1)
     }
 
     fn write_checkpoint_root(&self, copy: &OsStore, edit: &DatabaseEdit) -> Result<()> {

@@ -7,7 +7,10 @@ use media::FileKind;
 
 /// Removes one dead file. `false`: there is none.
 pub(crate) fn step(engine: &Engine) -> bool {
-    let Some(name) = engine.lock_trees().dead_files.pop() else { return false };
+    let mut trees = engine.lock_trees();
+    engine.collect_dead_files(&mut trees);
+    let Some(name) = trees.dead_files.pop() else { return false };
+    drop(trees);
     match engine.store.remove(name) {
         Ok(()) if name.kind == FileKind::Table => engine.events.table_deleted(name.id),
         Ok(()) => {}

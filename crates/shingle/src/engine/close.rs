@@ -1,7 +1,7 @@
 //! Closing, and the barriers that users can ask for.
 
-use crate::engine::scheduler;
 use crate::engine::Engine;
+use crate::engine::scheduler;
 use crate::memtable::Memtable;
 use base::{Error, KeyspaceId, Result};
 use std::sync::{Arc, PoisonError};

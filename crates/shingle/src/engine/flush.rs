@@ -4,10 +4,10 @@ use super::events::Event;
 use super::output::{OutputRule, Written};
 use super::rewrite::{Part, PartSpec, Progress};
 use crate::engine::Engine;
+use crate::engine::commit::{CommitState, Sealed};
+use crate::engine::trees::{Flushed, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
-use crate::engine::trees::{Flushed, Trees};
-use crate::engine::commit::{CommitState, Sealed};
 use base::{Cause, FileId, KeyRange, KeyspaceId, Result, SequenceNumber};
 use media::FileHint;
 use std::collections::BTreeMap;
@@ -33,7 +33,8 @@ struct Member {
     part: Option<Part>,
 }
 
-/// Takes the sealed memtables that are due, and marks them as being flushed. `None`: nothing is due.
+/// Takes the sealed memtables that are due, and marks them as being flushed. `None`: nothing is
+/// due.
 pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<FlushJob> {
     let mut state = engine.lock_commit();
     let due = due(engine, &state)?;

@@ -3,20 +3,20 @@
 //! 1. *Found*: the root says which manifest is the truth; its edits give the trees.
 //! 2. *Checked*: every invariant holds, and every file that is referred to is there.
 //! 3. *Replayed*: the logs give what was not flushed, as a prefix of the commit order.
-//! 4. *Ready*: what was replayed is in a synced run, a fresh manifest is the root, and only then the
-//!    leftovers of the last life go.
+//! 4. *Ready*: what was replayed is in a synced run, a fresh manifest is the root, and only then
+//!    the leftovers of the last life go.
 //!
 //! Nothing on disk changes before stage 4, and a crash in stage 4 leads to the same state again.
 
+use crate::engine::commit::{CommitState, Sealed};
+use crate::engine::recover::{Found, Replayed, find, replay};
+use crate::engine::trees::{TreeState, Trees};
 use crate::engine::{Engine, Numbers, Parts};
 use crate::keyspace::{Active, KeyspaceOptions, KeyspaceState};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::read::view::{MemtableView, ReadView, Runs};
-use crate::engine::recover::{Found, Replayed, find, replay};
 use crate::settings::Settings;
-use crate::engine::trees::{TreeState, Trees};
-use crate::engine::commit::{CommitState, Sealed};
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileKind, FileName, FileStore};
@@ -56,6 +56,8 @@ pub(crate) fn open(
         engine.events.mute();
     } else {
         make_ready(&engine)?;
+        // For people; never needed to open, and no reason not to.
+        let _ = engine.store.note("OPTIONS", options.to_ini().as_bytes(), false);
     }
     Ok(engine)
 }
@@ -69,11 +71,8 @@ fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
         return Err(Error::new(ErrorKind::Corruption, message).in_file(file.name.to_string()));
     }
     let graveyard = Arc::new(Graveyard::default());
-    let default = KeyspaceRecord {
-        id: KeyspaceId(0),
-        name: DEFAULT_KEYSPACE.into(),
-        options: String::new(),
-    };
+    let default =
+        KeyspaceRecord { id: KeyspaceId(0), name: DEFAULT_KEYSPACE.into(), options: String::new() };
     let mut found = Found::empty(DatabaseId(runtime.random_u64()), graveyard);
     found.add_keyspace(default);
     found.next_keyspace = 1;
@@ -105,13 +104,8 @@ fn assemble(
     commit.logs = replayed.logs.clone();
     let mut states = BTreeMap::new();
     for (id, keyspace) in found.keyspaces {
-        let (state, tree, active) = keyspace_parts(
-            keyspace.record,
-            keyspace.version,
-            keyspace.runs,
-            &settings,
-            &runs,
-        )?;
+        let (state, tree, active) =
+            keyspace_parts(keyspace.record, keyspace.version, keyspace.runs, &settings, &runs)?;
         take_replayed(&mut commit, &state, &replayed)?;
         states.insert(id, state);
         trees.keyspaces.insert(id, tree);
@@ -149,11 +143,8 @@ pub(crate) fn keyspace_parts(
     let version = Arc::new(version);
     let view = Engine::first_view(&version, runs);
     let (memtable, writer) = Memtable::new(settings.memtable_bytes_max as usize)?;
-    let first = ReadView {
-        active: MemtableView::new(memtable),
-        sealed: Vec::new(),
-        tree: view.clone(),
-    };
+    let first =
+        ReadView { active: MemtableView::new(memtable), sealed: Vec::new(), tree: view.clone() };
     let policy = (settings.scheme.make)().into();
     let limits = settings.limits.clone();
     let state = Arc::new(KeyspaceState::new(

@@ -1,11 +1,11 @@
 //! Where a rewrite's entries go: runs in table files, cut where the move says.
 //!
-//! Invariants: cuts stand between user keys; output runs tile the rewritten key range, so that range
-//! tombstones are cut at the same places and none is lost; every file made here is listed until the
-//! edit that refers to it is durable, so that a failure removes it.
+//! Invariants: cuts stand between user keys; output runs tile the rewritten key range, so that
+//! range tombstones are cut at the same places and none is lost; every file made here is listed
+//! until the edit that refers to it is durable, so that a failure removes it.
 
-use crate::reduce::Sink;
 use crate::engine::Engine;
+use crate::reduce::Sink;
 use base::key::user_key;
 use base::{Cause, FileId, Key, KeyRange, Result};
 use media::{FileHint, FileName};
@@ -114,21 +114,23 @@ impl OutputWriter {
                     self.finish_run(Some(key.into()))?;
                 }
             }
-            OutputRule::Children(children) => {
-                let passes = |child: &ChildTarget| !child.range.is_before_end(key);
-                while children.get(self.child).is_some_and(passes) {
-                    let end = children[self.child].range.end.clone();
-                    self.finish_run(end)?;
-                    return self.next_child(key);
-                }
-            }
+            OutputRule::Children(_) => self.pass_children(key)?,
         }
         Ok(())
     }
 
-    fn next_child(&mut self, key: &[u8]) -> Result<()> {
-        self.child += 1;
-        self.cut_before(key)
+    /// Moves on to the child whose range `key` lies in; those before get their ends.
+    fn pass_children(&mut self, key: &[u8]) -> Result<()> {
+        loop {
+            let OutputRule::Children(children) = &self.rule else { return Ok(()) };
+            let Some(child) = children.get(self.child) else { return Ok(()) };
+            if child.range.is_before_end(key) {
+                return Ok(());
+            }
+            let end = child.range.end.clone();
+            self.finish_run(end)?;
+            self.child += 1;
+        }
     }
 
     fn begin_run(&mut self) -> Result<()> {

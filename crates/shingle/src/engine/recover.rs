@@ -1,8 +1,8 @@
 //! Reading back what an earlier life left: the manifest and the logs. Changes nothing on disk.
 //!
 //! Invariants: the recovered state is a prefix of the commit order that holds everything synced;
-//! a batch is there whole or not at all; damage in what was durable is an error that names the place,
-//! a torn tail is cut in silence.
+//! a batch is there whole or not at all; damage in what was durable is an error that names the
+//! place, a torn tail is cut in silence.
 
 use crate::memtable::{Memtable, Writer};
 use base::key::{SequenceNumber, TRAILER_BYTES};
@@ -182,10 +182,13 @@ pub(crate) fn replay(
         replay.replayed.last_sequence = replay.replayed.last_sequence.max(flushed);
     }
     let mut previous: Option<PreviousLog> = None;
-    for &log in &logs {
+    for (index, &log) in logs.iter().enumerate() {
         match replay.log(log, previous)? {
-            Some(next) => previous = Some(next),
-            None => break,
+            LogOutcome::Replayed(next) => previous = Some(next),
+            LogOutcome::HistoryEnded(why) => {
+                replay.expect_nothing_durable(&logs[index..], &why)?;
+                break;
+            }
         }
     }
     let mut replayed = replay.replayed;
@@ -204,29 +207,37 @@ struct Replay<'a> {
     replayed: Replayed,
 }
 
+/// What became of a log.
+enum LogOutcome {
+    /// All of its history is replayed; the next log must continue it.
+    Replayed(PreviousLog),
+    /// The history ended before it, for this reason.
+    HistoryEnded(String),
+}
+
 impl Replay<'_> {
-    /// Replays one log. `None`: the history ended before or in it.
-    fn log(&mut self, log: FileId, previous: Option<PreviousLog>) -> Result<Option<PreviousLog>> {
+    fn log(&mut self, log: FileId, previous: Option<PreviousLog>) -> Result<LogOutcome> {
         let name = FileName::wal(log);
         let file = self.store.open(name, false)?;
-        let identity = LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal };
-        let mut reader = LogReader::open(&*file, identity, 0, Cause::Recovery)?;
-        let Some(&header) = reader.header() else { return Ok(None) };
-        let proven_bytes = || durable_bytes(&*file, identity, Cause::Recovery);
-        let verdict = match previous {
-            Some(previous) => check_chain(&previous, &header, proven_bytes()?),
-            None => match header.previous {
-                // The log before should still be there: its name was lost, or the file.
-                Some(before) if before.file >= self.found.log_floor => match proven_bytes()? {
-                    0 => ChainVerdict::LostTail { bytes_missing: before.bytes },
-                    _ => ChainVerdict::Damage(format!("log {} before it is missing", before.file)),
-                },
-                _ => ChainVerdict::Matches,
-            },
+        let mut reader = LogReader::open(&*file, self.identity(log), 0, Cause::Recovery)?;
+        let Some(&header) = reader.header() else {
+            return Ok(LogOutcome::HistoryEnded("it has no header".into()));
+        };
+        // Whether something in it was durable is asked only if the answer matters: it takes a scan.
+        let verdict = match (previous, header.previous) {
+            (Some(previous), _) => check_chain(&previous, &header, 0),
+            (None, Some(before)) if before.file >= self.found.log_floor => {
+                ChainVerdict::LostTail { bytes_missing: before.bytes }
+            }
+            (None, _) => ChainVerdict::Matches,
         };
         match verdict {
             ChainVerdict::Matches => {}
-            ChainVerdict::LostTail { .. } => return Ok(None),
+            ChainVerdict::LostTail { bytes_missing } => {
+                let before = header.previous.map_or(FileId(0), |before| before.file);
+                let why = format!("{bytes_missing} bytes of log {before} before it are missing");
+                return Ok(LogOutcome::HistoryEnded(why));
+            }
             ChainVerdict::Damage(what) => return Err(Error::corruption(name.to_string(), 0, what)),
         }
         // What the next log's header says of this one: what the logs say alone, not the manifest.
@@ -238,7 +249,26 @@ impl Replay<'_> {
                 .map_err(|error| error.in_file(name.to_string()).at(offset))?;
             logged_sequence = last.unwrap_or(logged_sequence);
         }
-        Ok(Some(reader.as_previous(log, logged_sequence)))
+        Ok(LogOutcome::Replayed(reader.as_previous(log, logged_sequence)))
+    }
+
+    /// A log's bytes are called durable only after every log before it is durable in full. So what
+    /// any of `logs` proves, it proves for all before it.
+    fn expect_nothing_durable(&self, logs: &[FileId], why: &str) -> Result<()> {
+        for &log in logs {
+            let file = self.store.open(FileName::wal(log), true)?;
+            let proven_bytes = durable_bytes(&*file, self.identity(log), Cause::Recovery)?;
+            if proven_bytes > 0 {
+                let message =
+                    format!("{why}, but log {log} proves that all before it was durable");
+                return Err(Error::corruption(FileName::wal(logs[0]).to_string(), 0, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn identity(&self, log: FileId) -> LogIdentity {
+        LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal }
     }
 
     /// Replays one batch; gives its last sequence number.
@@ -249,8 +279,9 @@ impl Replay<'_> {
         let Some((first, batch)) = payload.split_first_chunk::<TRAILER_BYTES>() else {
             return Err(Error::new(ErrorKind::Corruption, "a log record without sequence number"));
         };
-        let mut sequence = u64::from_le_bytes(*first);
-        for operation in BatchView::parse(batch)?.iter() {
+        let sequences = u64::from_le_bytes(*first)..;
+        let mut last = None;
+        for (sequence, operation) in sequences.zip(BatchView::parse(batch)?.iter()) {
             let operation = operation?;
             // Keyspaces that were dropped later, and what is in runs already, are skipped.
             if let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace)
@@ -259,9 +290,8 @@ impl Replay<'_> {
                 let writer = self.writer(operation.keyspace)?;
                 writer.insert(operation.key, sequence, operation.kind, operation.value)?;
             }
-            sequence += 1;
+            last = Some(sequence);
         }
-        let last = sequence.checked_sub(1);
         self.replayed.last_sequence = self.replayed.last_sequence.max(last.unwrap_or(0));
         Ok(last)
     }

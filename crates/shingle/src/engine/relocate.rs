@@ -45,6 +45,8 @@ pub(crate) struct RelocationPart {
     part: Option<Part>,
     /// Its output is with the move, and `remaining` does not count it.
     is_finished: bool,
+    /// Bytes worked through since somebody asked.
+    step_bytes: u64,
 }
 
 /// Begins `plan`, which was picked from the current version of `id`. Moves that are an edit alone
@@ -198,6 +200,7 @@ fn parts(
             spec: Some(spec),
             part: None,
             is_finished: false,
+            step_bytes: 0,
         });
     }
     Ok(parts)
@@ -331,10 +334,16 @@ impl RelocationPart {
         if let Some(spec) = self.spec.take() {
             self.part = Some(Part::begin(engine, spec)?);
         }
-        match &mut self.part {
-            Some(part) => part.step(engine.settings.step_bytes),
-            None => Ok(Progress::Done),
-        }
+        let Some(part) = &mut self.part else { return Ok(Progress::Done) };
+        let before = part.counts().bytes_in;
+        let stepped = part.step(engine.settings.step_bytes);
+        self.step_bytes += part.counts().bytes_in - before;
+        stepped
+    }
+
+    /// Bytes that steps worked through since the last call.
+    pub(crate) fn take_step_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.step_bytes)
     }
 
     fn finish_part(&mut self) {

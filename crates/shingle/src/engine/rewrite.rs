@@ -140,7 +140,7 @@ fn needed_range_deletes(mut deletes: RangeDeletes, spec: &PartSpec) -> RangeDele
         let is_oldest = here.1 == 0;
         last = Some(here);
         let range = KeyRange { start: fragment.start.clone(), end: Some(fragment.end.clone()) };
-        !(is_oldest && !older.may_hold_any(&range))
+        !is_oldest || older.may_hold_any(&range)
     });
     deletes
 }

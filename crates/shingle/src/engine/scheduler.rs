@@ -1,8 +1,8 @@
 //! The scheduler: what the next background step is.
 //!
-//! Flushes go before moves, moves of the most urgent keyspace first; removals of dead files fill the
-//! gaps. At most as many moves run at a time as there are workers. A failure that leaves everything
-//! as it was (a full medium, a failed read) is tried again after a while; others poison.
+//! Flushes go before moves, moves of the most urgent keyspace first; each step removes at most one
+//! dead file. At most as many moves run at a time as there are workers. A failure that leaves
+//! everything as it was (a full medium, a failed read) is tried again after a while; others poison.
 
 use super::flush::FlushJob;
 use super::relocate::RelocationPart;
@@ -23,7 +23,7 @@ const RETRY_NS_MAX: u64 = 2_000_000_000;
 
 enum Job {
     Flush(FlushJob),
-    Part(RelocationPart),
+    Part(Box<RelocationPart>),
 }
 
 /// A key range that the user wants compacted.
@@ -39,7 +39,8 @@ struct Queue {
     /// Jobs that a worker has in hand.
     running: usize,
     manual: Vec<Manual>,
-    paused: bool,
+    /// When the next step of a move may write, on the runtime's clock.
+    next_slot_ns: u64,
     failures: u32,
     last_error: Option<Error>,
 }
@@ -80,11 +81,6 @@ impl Scheduler {
         self.lock().last_error.clone()
     }
 
-    /// Stops handing out steps; jobs under way stay as they are.
-    pub(crate) fn pause(&self, yes: bool) {
-        self.lock().paused = yes;
-    }
-
     /// Ends a wait for a retry.
     pub(crate) fn release(&self) {
         self.retry.signal();
@@ -92,9 +88,6 @@ impl Scheduler {
 
     fn take(&self) -> Option<Job> {
         let mut queue = self.lock();
-        if queue.paused {
-            return None;
-        }
         let flush = queue.jobs.iter().position(|job| matches!(job, Job::Flush(_)));
         let index = flush.unwrap_or(0);
         if index >= queue.jobs.len() {
@@ -106,7 +99,7 @@ impl Scheduler {
 
     fn has_room(&self) -> bool {
         let queue = self.lock();
-        !queue.paused && queue.jobs.len() + queue.running < self.jobs_max
+        queue.jobs.len() + queue.running < self.jobs_max
     }
 }
 
@@ -137,6 +130,8 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     if engine.poisoned_by().is_some() || engine.read_only {
         return false;
     }
+    // At most one removal for a step: dead files do not pile up, and no burst holds up others.
+    let cleaned = clean::step(engine);
     // A new flush before an old move: user writes may wait for it.
     plan_flush(engine);
     if let Some(job) = engine.scheduler.take() {
@@ -148,11 +143,10 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         Ok(false) => {}
         Err(error) => failed(engine, error),
     }
-    if clean::step(engine) {
-        return true;
+    if !cleaned {
+        engine.progress.signal();
     }
-    engine.progress.signal();
-    false
+    cleaned
 }
 
 /// One step of a flush, and of nothing else. `false`: none is due.
@@ -202,9 +196,6 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
 }
 
 fn plan_flush(engine: &Arc<Engine>) {
-    if engine.scheduler.lock().paused {
-        return;
-    }
     let trees = engine.lock_trees();
     if let Some(job) = flush::begin(engine, &trees) {
         engine.scheduler.lock().jobs.push(Job::Flush(job));
@@ -223,7 +214,7 @@ fn plan_move(engine: &Arc<Engine>) -> Result<bool> {
     let parts = relocate::begin(engine, &mut trees, id, plan)?;
     drop(trees);
     let count = parts.len();
-    engine.scheduler.lock().jobs.extend(parts.into_iter().map(Job::Part));
+    engine.scheduler.lock().jobs.extend(parts.into_iter().map(|part| Job::Part(Box::new(part))));
     if count != 1 {
         engine.runtime.wake();
     }
@@ -295,7 +286,11 @@ fn pick_manual(
 fn run(engine: &Arc<Engine>, mut job: Job) {
     let stepped = match &mut job {
         Job::Flush(flush) => flush.step(engine),
-        Job::Part(part) => part.step(engine),
+        Job::Part(part) => {
+            let stepped = part.step(engine);
+            pace(engine, part.take_step_bytes());
+            stepped
+        }
     };
     let mut queue = engine.scheduler.lock();
     queue.running -= 1;
@@ -323,6 +318,26 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
     engine.progress.signal();
     // What waited for this job's nodes may be due now.
     engine.runtime.wake();
+}
+
+/// Keeps moves to the rate that the user allows. Flushes are not held up: writers wait for them.
+fn pace(engine: &Engine, bytes: u64) {
+    let rate = engine.settings.background_bytes_per_second;
+    if rate == 0 {
+        return;
+    }
+    let cost_ns = (u128::from(bytes) * 1_000_000_000 / u128::from(rate)) as u64;
+    let now_ns = engine.runtime.now_ns();
+    let slot_ns = {
+        let mut queue = engine.scheduler.lock();
+        let slot_ns = queue.next_slot_ns.max(now_ns);
+        queue.next_slot_ns = slot_ns + cost_ns;
+        slot_ns
+    };
+    let seen = engine.scheduler.retry.count();
+    if slot_ns > now_ns && !engine.is_closing() {
+        engine.runtime.wait(&engine.scheduler.retry, seen, Some(slot_ns));
+    }
 }
 
 /// Waits before the next try, so that a full medium or a bad sector does not make a busy loop.

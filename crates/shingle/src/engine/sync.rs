@@ -3,8 +3,8 @@
 //! Whoever needs durability takes the sync lock. Who finds the log durable beyond the own position
 //! is done; else it syncs the log as far as it reaches by then, for all who wait behind.
 //!
-//! Invariants: logs become durable in order, so that a synced write makes every earlier one durable;
-//! a failed sync poisons the database and is never tried again.
+//! Invariants: logs become durable in order, so that a synced write makes every earlier one
+//! durable; a failed sync poisons the database and is never tried again.
 
 use super::commit::LogPosition;
 use crate::engine::Engine;

@@ -1,17 +1,17 @@
 //! The trees of all keyspaces and their log of edits: where an edit becomes the new truth.
 //!
 //! Invariants:
-//! - An edit is applied and checked, then made durable in the manifest, then published. What readers
-//!   see is never ahead of what a crash would recover.
-//! - Files are removed only after the edit that dropped their last slice is durable, and only when no
-//!   live version refers to them.
+//! - An edit is applied and checked, then made durable in the manifest, then published. What
+//!   readers see is never ahead of what a crash would recover.
+//! - Files are removed only after the edit that dropped their last slice is durable, and only when
+//!   no live version refers to them.
 //! - A manifest that could not be written leaves an unknown outcome: the database is poisoned.
 
 use crate::engine::Engine;
+use crate::engine::scheduler::NOTHING_OBSERVED;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
-use crate::read::view::{TreeView, Runs};
-use crate::engine::scheduler::NOTHING_OBSERVED;
+use crate::read::view::{Runs, TreeView};
 use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileHint, FileName};
 use std::collections::BTreeMap;
@@ -72,7 +72,11 @@ impl TreeState {
 
 impl TreeState {
     /// What the policy sees.
-    pub(crate) fn picker_view<'a>(&'a self, limits: &'a Limits, oldest: SequenceNumber) -> View<'a> {
+    pub(crate) fn picker_view<'a>(
+        &'a self,
+        limits: &'a Limits,
+        oldest: SequenceNumber,
+    ) -> View<'a> {
         View {
             version: &self.version,
             busy: &self.busy,
@@ -91,7 +95,11 @@ impl Trees {
     }
 
     /// One edit that makes an empty database into this one.
-    pub(crate) fn snapshot_edit(&self, engine_numbers: (u64, u64), last_sequence: u64) -> DatabaseEdit {
+    pub(crate) fn snapshot_edit(
+        &self,
+        engine_numbers: (u64, u64),
+        last_sequence: u64,
+    ) -> DatabaseEdit {
         let created = self.keyspaces.values().map(|tree| KeyspaceRecord {
             id: tree.keyspace.id,
             name: tree.keyspace.name.clone(),
@@ -167,7 +175,10 @@ impl Engine {
             .store
             .sync_names()
             .and_then(|()| manifest.writer.append(&[&bytes]))
-            .and_then(|()| manifest.writer.sync());
+            .and_then(|()| manifest.writer.sync())
+            // What follows a record proves that it was durable: without this, damage of the last
+            // edit would pass for a torn tail, after the files that it made useless are gone.
+            .and_then(|()| manifest.writer.append(&[]));
         written.map_err(|error| self.poison(error))
     }
 
@@ -253,4 +264,3 @@ impl Engine {
         Arc::new(TreeView::new(version.clone(), None, runs))
     }
 }
-

@@ -1,8 +1,8 @@
 //! The newest entries of a keyspace, in memory and in order, until they are flushed.
 //!
 //! A [`Memtable`] is read by any number of threads without locks while its one [`Writer`] inserts.
-//! Whoever commits holds the writer; there is no way to make a second one. Entries are never changed
-//! or taken out; the memory goes when the last reader lets go of it.
+//! Whoever commits holds the writer; there is no way to make a second one. Entries are never
+//! changed or taken out; the memory goes when the last reader lets go of it.
 //!
 //! Point entries are in a skip list in an arena (`skiplist`). Range deletions lie apart, because
 //! they must be found by keys that they only cover; a memtable without any pays one atomic load to

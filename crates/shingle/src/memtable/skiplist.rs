@@ -1,14 +1,14 @@
 //! An ordered list of entries in an arena: one writer, any number of readers without locks.
 //!
-//! A skip list (Pugh, 1990) whose links carry the first eight bytes of the key they lead to. A search
-//! passes a node by, or turns down a level, on that prefix alone; it touches a node only to walk on
-//! from it, and reads a key only where prefixes are equal.
+//! A skip list (Pugh, 1990) whose links carry the first eight bytes of the key they lead to. A
+//! search passes a node by, or turns down a level, on that prefix alone; it touches a node only to
+//! walk on from it, and reads a key only where prefixes are equal.
 //!
 //! A node is one allocation; its address is that of its lowest link:
 //!
 //! ```text
-//! link[height-1] .. link[1] link[0] | value bytes u32 | user key bytes u16 | user key | trailer | value
-//!                           ^ node
+//! link[height-1] .. link[1] link[0] | value bytes u32 | user key bytes u16 | user key | trailer |
+//!                           value ^ node
 //! ```
 //!
 //! Invariants:
@@ -226,7 +226,8 @@ impl SkipList {
         let mut before = self.head;
         loop {
             level -= 1;
-            // SAFETY: `before` is the head, or a node reached over a link of this or a higher level.
+            // SAFETY: `before` is the head, or a node reached over a link of this or a higher
+            // level.
             let place = unsafe { walk(Place::from(before), level, target) };
             if level == 0 {
                 return (place.before, place.at, place.at_prefix);
@@ -301,7 +302,8 @@ impl From<Node> for Place {
 #[inline(always)]
 unsafe fn walk(mut place: Place, level: usize, target: Target<'_>) -> Place {
     loop {
-        // SAFETY: the caller's promise for the first round; a node reached on a level has that level.
+        // SAFETY: the caller's promise for the first round; a node reached on a level has that
+        // level.
         let link = unsafe { place.before.link(level) };
         place.at_prefix = link.prefix.load(Acquire);
         place.at = link.next();

@@ -13,8 +13,8 @@ use base::key::{
 use base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use table::Bytes;
-use table::{EntryIter, MergingIter};
 use table::range_delete::RangeDeletes;
+use table::{EntryIter, MergingIter};
 
 /// How a cursor reads.
 #[derive(Clone, Copy, Debug)]
@@ -361,7 +361,11 @@ fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> 
                     sources.push(Source::Slice(SliceIter::open(slice, options.clone())?));
                 }
             }
-            _ => sources.push(Source::Level(LevelIter::new(view.tree.clone(), index, options.clone()))),
+            _ => sources.push(Source::Level(LevelIter::new(
+                view.tree.clone(),
+                index,
+                options.clone(),
+            ))),
         }
     }
     Ok(sources)

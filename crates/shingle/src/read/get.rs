@@ -65,9 +65,8 @@ impl Lookup<'_> {
             }
             if let Some(entry) = view.memtable.get(self.key, self.snapshot) {
                 // Short values are copied; the memtable may die before the caller is done.
-                return self.judge(entry.sequence, entry.kind, || {
-                    Bytes::from(entry.value.to_vec())
-                });
+                return self
+                    .judge(entry.sequence, entry.kind, || Bytes::from(entry.value.to_vec()));
             }
         }
         for level in &view.tree.levels {

@@ -5,8 +5,8 @@ use crate::memtable::{MemIter, Memtable};
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
 use base::{Cause, KeyRange, Result};
 use std::sync::Arc;
-use table::{EntryIter, MergingIter};
 use table::{Bytes, IterOptions, RunIter};
+use table::{EntryIter, MergingIter};
 
 /// A memtable's entries; its reads cannot fail.
 pub(crate) struct MemtableIter(MemIter);
@@ -59,6 +59,7 @@ impl EntryIter for MemtableIter {
 }
 
 /// One sorted input of a merged read.
+#[allow(clippy::large_enum_variant)] // Few of them, and no pointer to chase for each entry.
 pub(crate) enum Source {
     Memtable(MemtableIter),
     Slice(SliceIter),

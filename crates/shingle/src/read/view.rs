@@ -1,7 +1,7 @@
 //! What a reader holds: the memtables and a read form of the tree, at one moment.
 //!
-//! A [`ReadView`] never changes. Writers and background jobs publish a new one; readers that hold an
-//! old one keep its memtables and files alive. The tree's version is compiled into arrays that a
+//! A [`ReadView`] never changes. Writers and background jobs publish a new one; readers that hold
+//! an old one keep its memtables and files alive. The tree's version is compiled into arrays that a
 //! lookup walks without chasing pointers; runs are opened when they are first read.
 
 use crate::memtable::Memtable;

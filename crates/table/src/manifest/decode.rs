@@ -22,7 +22,8 @@ enum Fault {
 type Decoded<T> = std::result::Result<T, Fault>;
 
 /// Reads the edit that `bytes` are, all of them. `file` and `offset` say where they stand, for
-/// errors. `Incompatible`, naming it, for a version or a required tag of a newer program;
+/// errors. No bytes at all are an edit that changes nothing: such a record proves that the one before
+/// it was durable. `Incompatible`, naming it, for a version or a required tag of a newer program;
 /// `Corruption` for everything else that is no edit.
 pub fn decode_edit(bytes: &[u8], file: FileName, offset: u64) -> Result<DatabaseEdit> {
     edit(bytes).map_err(|fault| {
@@ -37,6 +38,9 @@ pub fn decode_edit(bytes: &[u8], file: FileName, offset: u64) -> Result<Database
 }
 
 fn edit(bytes: &[u8]) -> Decoded<DatabaseEdit> {
+    if bytes.is_empty() {
+        return Ok(DatabaseEdit::default());
+    }
     let mut fields = Reader::new(bytes);
     let version = need(fields.byte(), "no version")?;
     if version != VERSION {

@@ -30,8 +30,8 @@ pub fn children(version: &Version, input: &Input, to_level: u8) -> Result<Vec<Ch
 }
 
 /// The input's entries were appended to the files of the nodes below: each gets its new run on top.
-/// Runs without a child become nodes of their own. The emptied node stays, with its range, on a level
-/// below 0, so that its keys can be balanced.
+/// Runs without a child become nodes of their own. The emptied node stays, with its range, on a
+/// level below 0, so that its keys can be balanced.
 pub fn append(
     version: &Version,
     input: &Input,
@@ -116,8 +116,8 @@ pub fn drop_slices(version: &Version, inputs: &[Input]) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Nodes for runs in key order that together answer for all of `range`: each from its first key (the
-/// first from the start of the range) to the next one's.
+/// Nodes for runs in key order that together answer for all of `range`: each from its first key
+/// (the first from the start of the range) to the next one's.
 pub fn tile(range: &KeyRange, runs: Vec<RunRecord>) -> Vec<OutputNode> {
     let starts: Vec<Key> = runs.iter().skip(1).map(|run| run.range.start.clone()).collect();
     let mut from = range.start.clone();

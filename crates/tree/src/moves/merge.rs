@@ -75,9 +75,9 @@ pub fn flush(version: &Version, output: &Output, to_level: u8) -> Result<Vec<Cha
 
 /// The inputs go, and what was merged from them becomes nodes of `to_level`.
 ///
-/// Slices that the inputs leave on nodes of `to_level` arrived later and stay on top. When `to_level`
-/// is level 0, or an input leaves older slices behind on its own level, the output goes back into
-/// the stack instead, in the place of the oldest input.
+/// Slices that the inputs leave on nodes of `to_level` arrived later and stay on top. When
+/// `to_level` is level 0, or an input leaves older slices behind on its own level, the output goes
+/// back into the stack instead, in the place of the oldest input.
 pub fn merge(
     version: &Version,
     inputs: &[Input],

@@ -5,9 +5,10 @@
 //! `InvalidArgument` error, and the tree stays as it is; whoever keeps to [`crate::policy::Busy`]
 //! never sees one.
 //!
-//! Gaps. A key that goes down to a level goes to the node there that answers for it. Keys in a gap go
-//! to the nearest node on their left that the pushed keys overlap, else to the first one that they
-//! overlap; that node's range grows. Where the pushed keys overlap no node, a new node is made.
+//! Gaps. A key that goes down to a level goes to the node there that answers for it. Keys in a gap
+//! go to the nearest node on their left that the pushed keys overlap, else to the first one that
+//! they overlap; that node's range grows. Where the pushed keys overlap no node, a new node is
+//! made.
 //!
 //! Paper: the push is LDC's link (section 3 of that paper), the append LWC's (section 3 there).
 

@@ -6,8 +6,8 @@
 //! - in `to_level` itself, in slices that are no inputs and that the output comes to stand on;
 //! - in the inputs' own stacks, in slices that are no inputs and stand under one.
 //!
-//! Slices above the inputs, and runs that hold nothing as old as the inputs' newest entry, are newer.
-//! Snapshots and the garbage collection of values are the caller's to ask for.
+//! Slices above the inputs, and runs that hold nothing as old as the inputs' newest entry, are
+//! newer. Snapshots and the garbage collection of values are the caller's to ask for.
 
 use crate::plan::Input;
 use crate::version::{Slice, Version};

@@ -7,8 +7,8 @@ use crate::plan::Input;
 use crate::version::{Version, hull};
 use base::{KeyRange, Result, SequenceNumber};
 
-/// The input's slices go on top of the nodes of `to_level`, cut at their ranges. A node that is left
-/// with an empty stack goes.
+/// The input's slices go on top of the nodes of `to_level`, cut at their ranges. A node that is
+/// left with an empty stack goes.
 pub fn push(
     version: &Version,
     input: &Input,

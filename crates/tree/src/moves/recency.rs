@@ -4,8 +4,8 @@
 //! - In its own stack, a slice that is left behind under a taken slice that it overlaps would come
 //!   to stand above newer data: refused. If the output goes back into the same stack, it takes the
 //!   place of the oldest taken slice, and only slices above that place count.
-//! - On levels between, a slice that is not taken and overlaps a taken one would come to stand above
-//!   newer data too: refused.
+//! - On levels between, a slice that is not taken and overlaps a taken one would come to stand
+//!   above newer data too: refused.
 
 use crate::moves::{conflict, input_node};
 use crate::plan::Input;

@@ -1,4 +1,5 @@
-//! A part of a level being rearranged: nodes that stay, new nodes, and stacks that come down on them.
+//! A part of a level being rearranged: nodes that stay, new nodes, and stacks that come down on
+//! them.
 
 use crate::edit::{Change, SliceRecord};
 use crate::moves::SizeEstimate;

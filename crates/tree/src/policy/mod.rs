@@ -1,9 +1,9 @@
 //! Policies: each chooses the next move of the tree, as a pure function of what it is shown.
 //!
-//! A policy has no state, no clock and no handle. What it must remember (cursors) are changes in the
-//! tree that its plans carry. So a policy that is made anew before every pick chooses alike, and the
-//! same code runs in the engine, in tests over text and in simulation. The executor never asks which
-//! policy made a plan.
+//! A policy has no state, no clock and no handle. What it must remember (cursors) are changes in
+//! the tree that its plans carry. So a policy that is made anew before every pick chooses alike,
+//! and the same code runs in the engine, in tests over text and in simulation. The executor never
+//! asks which policy made a plan.
 //!
 //! A new scheme is a module beside [`leveled`] and a line in [`registry`].
 

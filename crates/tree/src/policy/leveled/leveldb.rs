@@ -139,7 +139,8 @@ fn finish_node(view: &View<'_>, level: u8, node: &Arc<Node>, why: Why) -> Plan {
     finish(view, level, candidate, range, why)
 }
 
-/// More of the upper level may join when that brings in no more of the lower level, and stays small.
+/// More of the upper level may join when that brings in no more of the lower level, and stays
+/// small.
 fn accepts(view: &View<'_>, narrow: &Candidate, wide: &Candidate, wide_uppers: usize) -> bool {
     let narrow_uppers = 1;
     narrow.inputs.len() - narrow_uppers == wide.inputs.len() - wide_uppers

@@ -4,15 +4,15 @@
 //!
 //! Two presets share the mechanics in `candidates`:
 //!
-//! - `leveldb` keeps LevelDB's rules to the letter, so that figures of papers that measured it can be
-//!   reproduced: one merge at a time, four runs trigger level 0, 10 MiB in level 1, round robin by
-//!   the last key merged, free growth of the upper inputs, outputs that overlap little of the level
-//!   two below, flushes that go down to level 2 where nothing is in the way, and, as a switch that is
-//!   off, compaction of nodes whose reads keep missing.
-//! - `leveled` writes less: the last level's bytes decide those of the levels above, so that no level
-//!   exists that does not pay; level 0 gathers runs, merges small ones among themselves and goes down
-//!   when that is cheap for each byte moved; the node that is cheapest for each byte goes first; and
-//!   moves that do not touch run side by side.
+//! - `leveldb` keeps LevelDB's rules to the letter, so that figures of papers that measured it can
+//!   be reproduced: one merge at a time, four runs trigger level 0, 10 MiB in level 1, round robin
+//!   by the last key merged, free growth of the upper inputs, outputs that overlap little of the
+//!   level two below, flushes that go down to level 2 where nothing is in the way, and, as a switch
+//!   that is off, compaction of nodes whose reads keep missing.
+//! - `leveled` writes less: the last level's bytes decide those of the levels above, so that no
+//!   level exists that does not pay; level 0 gathers runs, merges small ones among themselves and
+//!   goes down when that is cheap for each byte moved; the node that is cheapest for each byte goes
+//!   first; and moves that do not touch run side by side.
 //!
 //! Invariant of its trees: nodes below level 0 have exactly one slice.
 

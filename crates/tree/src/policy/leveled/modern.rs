@@ -4,14 +4,14 @@
 //!   `fan_out`-th of the one below, and exists only where that is `level_bytes_base` or more. The
 //!   first such level is the *base*. What lies above the base drains into it.
 //! - *Level 0 waits until going down is cheap.* Merging `B` bytes into a level of `D` bytes writes
-//!   `1 + D/B` bytes for each byte, so level 0 goes down when `B` is a third of `D`. Until then, when
-//!   it has too many runs, the adjacent ones that cost least for each run saved become one.
+//!   `1 + D/B` bytes for each byte, so level 0 goes down when `B` is a third of `D`. Until then,
+//!   when it has too many runs, the adjacent ones that cost least for each run saved become one.
 //! - *Big merges go through a stage.* A merge of all of the base would hold the space of its inputs
-//!   until it ends. Where it is over [`DIRECT_BYTES_MAX`], level 0 goes to the empty level above the
-//!   base instead, one write more for each byte, and drains from there in bounded steps.
-//! - *The cheapest goes first*: of a level's nodes, the one with the least bytes below for each byte
-//!   of its own, tombstones counting as a gain; equals in turn, by the cursor. Its right neighbours
-//!   join, as far as a step may go, so that nodes below at the seams are rewritten once.
+//!   until it ends. Where it is over [`DIRECT_BYTES_MAX`], level 0 goes to the empty level above
+//!   the base instead, one write more for each byte, and drains from there in bounded steps.
+//! - *The cheapest goes first*: of a level's nodes, the one with the least bytes below for each
+//!   byte of its own, tombstones counting as a gain; equals in turn, by the cursor. Its right
+//!   neighbours join, as far as a step may go, so that nodes below at the seams are rewritten once.
 
 use super::candidates::{Candidate, Why, cover, level0_input};
 use super::leveldb::{flush_level, last_level};

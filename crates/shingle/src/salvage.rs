@@ -1,8 +1,8 @@
 //! Salvage: what can still be read of a damaged database, into a new one. The source is only read.
 //!
 //! The tree is taken from the manifest, as far as its edits can be read. Its runs are read from the
-//! oldest to the newest, then the logs; each writes over what an older one had. A damaged block costs
-//! the entries of that block; what is lost is counted and named.
+//! oldest to the newest, then the logs; each writes over what an older one had. A damaged block
+//! costs the entries of that block; what is lost is counted and named.
 
 use crate::api::{Db, WriteBatch, WriteOptions};
 use crate::engine::recover::{Found, FoundKeyspace};
@@ -122,7 +122,8 @@ impl Job {
                 let what = FileName::table(slice.run.file.id).to_string();
                 progress(Progress { done_bytes, total_bytes, what: what.clone() });
                 if let Err(error) = self.slice(found, id, &slice) {
-                    if error.kind() != ErrorKind::Corruption && error.kind() != ErrorKind::NotFound {
+                    if error.kind() != ErrorKind::Corruption && error.kind() != ErrorKind::NotFound
+                    {
                         return Err(error);
                     }
                     self.report.losses.push(format!("a run in {what}: {error}"));

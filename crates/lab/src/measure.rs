@@ -1,0 +1,68 @@
+//! From the start of a benchmark to its [`Record`].
+
+use crate::clock::Clock;
+use crate::process;
+use crate::record::{LatencySummaries, Record, Tally};
+use crate::store::{Counters, Store};
+use base::Result;
+
+/// The state at the start of a benchmark.
+#[derive(Debug)]
+pub struct Meter {
+    counters: Counters,
+    peak_rss_is_fresh: bool,
+    start_ns: u64,
+}
+
+impl Meter {
+    /// Starts measuring; forgets the peak of resident memory where the system lets it.
+    pub fn start(store: &dyn Store, clock: &dyn Clock) -> Result<Meter> {
+        let counters = store.counters()?;
+        let peak_rss_is_fresh = process::reset_peak_rss();
+        Ok(Meter { counters, peak_rss_is_fresh, start_ns: clock.now_ns() })
+    }
+
+    /// When measuring started, on the clock it was started with.
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// The record of a benchmark that did `tally` and ended at `end_ns`.
+    pub fn finish(
+        &self,
+        benchmark: &str,
+        store: &dyn Store,
+        tally: &Tally,
+        end_ns: u64,
+    ) -> Result<Record> {
+        let delta = store.counters()?.since(&self.counters);
+        let seconds = end_ns.saturating_sub(self.start_ns) as f64 / 1e9;
+        let amplification = |bytes: Option<u64>| match (bytes, tally.write_bytes) {
+            (Some(bytes), user_bytes) if user_bytes > 0 => Some(bytes as f64 / user_bytes as f64),
+            _ => None,
+        };
+        let without_wal = match (delta.host_write_bytes, delta.wal_bytes) {
+            (Some(all), Some(wal)) => Some(all.saturating_sub(wal)),
+            _ => None,
+        };
+        Ok(Record {
+            benchmark: benchmark.to_string(),
+            ops: tally.ops,
+            seconds,
+            ops_per_second: if seconds > 0.0 { tally.ops as f64 / seconds } else { 0.0 },
+            user_bytes: tally.write_bytes,
+            host_write_bytes: delta.host_write_bytes,
+            host_read_bytes: delta.host_read_bytes,
+            media_write_bytes: delta.media_write_bytes,
+            wa: amplification(delta.host_write_bytes),
+            wa_without_wal: amplification(without_wal),
+            space_bytes: delta.space_bytes,
+            stall_seconds: delta.stall_ns.map(|ns| ns as f64 / 1e9),
+            peak_rss_bytes: self.peak_rss_is_fresh.then(process::peak_rss_bytes).flatten(),
+            latency_ns: LatencySummaries {
+                read: tally.read.summary(),
+                write: tally.write.summary(),
+            },
+        })
+    }
+}

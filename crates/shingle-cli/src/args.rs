@@ -1,0 +1,470 @@
+//! The command line: every command with a paragraph and examples.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Start here:
+  shingle demo                                  the whole engine on data of this machine
+  shingle --db my.db put apple red              a first database
+  shingle --db my.db import packages.tsv        one line a record: key TAB value
+
+Exit codes:
+  0    done
+  1    an error, or `check` found damage
+  2    wrong usage
+  127  `get` found no such key";
+
+/// An embedded, ordered key-value store for write-heavy data: its command.
+#[derive(Parser, Debug)]
+#[command(name = "shingle", version, about, after_help = AFTER_HELP, propagate_version = true)]
+#[command(disable_help_subcommand = false, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Flags of every command")]
+pub struct Global {
+    /// The directory of the database
+    #[arg(long, global = true, value_name = "DIR", env = "SHINGLE_DB")]
+    pub db: Option<PathBuf>,
+    /// The keyspace that the command works on
+    #[arg(long, global = true, value_name = "NAME", default_value = "default")]
+    pub keyspace: String,
+    /// An option of the database; `shingle options` lists them (repeatable)
+    #[arg(long, short = 'o', global = true, value_name = "KEY=VALUE")]
+    pub option: Vec<String>,
+    /// Keys and values in hex, on the command line and in the output
+    #[arg(long, global = true)]
+    pub hex: bool,
+    /// JSON on stdout
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// No remarks and no progress bars on stderr
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Store a value under a key
+    ///
+    /// Stores one value, replacing the one that is there. Creates the database and the keyspace
+    /// when they do not exist. The value comes from the command line, or with --value-file from a
+    /// file (`-` is stdin), byte for byte.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db put apple red
+  shingle --db my.db put logo --value-file logo.png
+  shingle --db my.db --hex put 0x00FF 0x2A")]
+    Put(PutArgs),
+    /// Print the value of a key
+    ///
+    /// Prints the value and a newline; with --raw the value alone, byte for byte. A key that is
+    /// not there gives exit code 127 and nothing on stdout.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db get apple
+  shingle --db my.db get logo --raw > logo.png
+  shingle --db my.db --json get apple")]
+    Get(GetArgs),
+    /// Delete keys
+    ///
+    /// Deletes each key; one that is not there is no error. Several keys are one atomic batch.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db delete apple
+  shingle --db my.db delete apple pear plum --sync")]
+    Delete(DeleteArgs),
+    /// Delete every key of a range
+    ///
+    /// Deletes all keys from FROM (inclusive) to TO (exclusive) with one small record, however
+    /// many there are.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db delete-range 2024-01 2024-07
+  shingle --db my.db delete-range logs/ logs0        everything below logs/")]
+    DeleteRange(DeleteRangeArgs),
+    /// List keys and values in order
+    ///
+    /// One line a record, `key : value`, in the order of the keys' bytes. Backslash, control
+    /// characters and bytes that are not UTF-8 are escaped (\\\\ \\t \\n \\r \\xHH), so that a
+    /// record is always one line; --hex prints hex, --json one object a line.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db scan --prefix lib --limit 10
+  shingle --db my.db scan --from 2024 --to 2025 --reverse --keys-only")]
+    Scan(ScanArgs),
+    /// Store the records of a file or directory
+    ///
+    /// Reads records as a stream, writes them in batches, and syncs once at the end. The format
+    /// follows from the name, or from --format: `tsv` (key TAB value, escaped as by scan), `csv`
+    /// (columns key, value and, where needed, encoding), `jsonl` (objects with key or key_base64
+    /// and value or value_base64), `dir` (a directory tree: relative path and content), `deb822`
+    /// (Debian control stanzas by --key-field). With --verify the source is read a second time
+    /// and every record compared.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db import words.tsv --verify
+  shingle --db my.db import /usr/include --keyspace headers
+  shingle --db my.db import events.jsonl --key-field id
+  apt-cache dumpavail | shingle --db my.db import - --format deb822 --keyspace packages")]
+    Import(TransferArgs),
+    /// Write all records to a file or directory
+    ///
+    /// The opposite of import, in the same formats; what one writes, the other reads back without
+    /// loss. `dir` and `deb822` refuse records that they could not give back.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db export all.jsonl --verify
+  shingle --db my.db export - --format tsv | sort | head")]
+    Export(TransferArgs),
+    /// Levels, bytes by cause, waiting
+    ///
+    /// Prints the table of levels and the ledger: every byte that this opening of the database
+    /// moved, with its cause. With --property one property, by its rocksdb.*, leveldb.* or
+    /// shingle.* name.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db stat
+  shingle --db my.db stat --json
+  shingle --db my.db stat --property rocksdb.estimate-num-keys")]
+    Stat(StatArgs),
+    /// Read every byte and compare checksums
+    ///
+    /// Opens read-only, reads all files, verifies checksums, order and the structure of the tree.
+    /// Says what is wrong and where. Exit code 1 when anything is damaged.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db check
+  shingle --db my.db --json check")]
+    Check,
+    /// Rewrite everything in its final order
+    ///
+    /// Merges the keyspace, or its keys from --from to --to, down to the deepest level; with --all
+    /// every keyspace. Deleted and replaced records give their room back.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db compact
+  shingle --db my.db compact --from a --to c
+  shingle --db my.db compact --all")]
+    Compact(CompactArgs),
+    /// Make a second database of the present state
+    ///
+    /// Writes the state of this moment to a new directory: table files as hard links where the
+    /// file system allows, copies otherwise. It is a complete database of its own.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db checkpoint backup.db")]
+    Checkpoint(TargetArgs),
+    /// Save what can be read from a damaged database
+    ///
+    /// Reads whatever is still readable into a new database and says what was lost. The damaged
+    /// files are neither changed nor deleted.
+    #[command(after_help = "\
+Examples:
+  shingle --db damaged.db salvage saved.db")]
+    Salvage(TargetArgs),
+    /// List, create or drop keyspaces
+    ///
+    /// A keyspace is an ordered map with a name of its own. Batches are atomic across keyspaces.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db keyspace list
+  shingle --db my.db keyspace create users
+  shingle --db my.db keyspace drop users")]
+    Keyspace(KeyspaceArgs),
+    /// The options of a database
+    ///
+    /// Lists every option with the value that it would have here, its unit and what it is for.
+    /// Each can be set with --option key=value.
+    #[command(after_help = "\
+Examples:
+  shingle options
+  shingle --db my.db --option memory_bytes=1073741824 compact")]
+    Options,
+    /// Look inside the files
+    ///
+    /// Prints what a file of the database says, for people who look for an error or are curious:
+    /// the runs of a table, the edits of a manifest, the batches of a log, the options; with
+    /// --entries every record. Only reads. A damaged file is shown up to the damage.
+    #[command(after_help = "\
+Examples:
+  shingle dump table my.db/000007.table
+  shingle --db my.db dump manifest
+  shingle dump wal my.db/000009.wal")]
+    Dump(DumpArgs),
+    /// Measure: db_bench and YCSB workloads
+    ///
+    /// Runs workloads under the names and with the flags that db_bench and YCSB use, and prints
+    /// the lines that scripts expect; write amplification, stalls and space stand on extra lines.
+    /// `db` takes db_bench's flags. `ycsb [load|run]` takes -P FILE (or workloada to workloadf),
+    /// -p name=value and -threads, -target; without `load` or `run` it does both. Flags of the
+    /// engine stand before the workload. Without --db the database is temporary.
+    #[command(after_help = "\
+Examples:
+  shingle bench db --benchmarks=fillrandom,readrandom --num=1000000
+  shingle --db bench.db bench --preset leveldb db --benchmarks=fillseq,stats
+  shingle bench --device memory ycsb -P workloada -p recordcount=100000")]
+    Bench(BenchArgs),
+    /// The whole engine on data of this machine
+    ///
+    /// Imports sources, documentation and the package index that this machine has, verifies every
+    /// value, updates and deletes, kills a writer with kill -9 and proves that nothing it
+    /// acknowledged was lost, measures reads, checks every byte, and shows where every byte went,
+    /// in the terminal and as an HTML page. Removes its database at the end unless --keep.
+    #[command(after_help = "\
+Examples:
+  shingle demo
+  shingle demo --mb 50 --html demo.html
+  shingle demo --dir /mnt/disk/demo --keep --json")]
+    Demo(DemoArgs),
+    /// The process that `demo` kills.
+    #[command(hide = true)]
+    CrashWriter(CrashWriterArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct PutArgs {
+    /// The key
+    pub key: OsString,
+    /// The value
+    #[arg(required_unless_present = "value_file", conflicts_with = "value_file")]
+    pub value: Option<OsString>,
+    /// Read the value from a file; `-` is stdin
+    #[arg(long, value_name = "FILE")]
+    pub value_file: Option<PathBuf>,
+    /// Return when the value would survive a power loss
+    #[arg(long)]
+    pub sync: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct GetArgs {
+    /// The key
+    pub key: OsString,
+    /// The value alone, without a newline
+    #[arg(long)]
+    pub raw: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct DeleteArgs {
+    /// The keys
+    #[arg(required = true)]
+    pub keys: Vec<OsString>,
+    /// Return when the deletion would survive a power loss
+    #[arg(long)]
+    pub sync: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct DeleteRangeArgs {
+    /// The first key to delete
+    pub from: OsString,
+    /// The first key to keep
+    pub to: OsString,
+    /// Return when the deletion would survive a power loss
+    #[arg(long)]
+    pub sync: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ScanArgs {
+    /// The first key
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<OsString>,
+    /// The first key after the range
+    #[arg(long, value_name = "KEY")]
+    pub to: Option<OsString>,
+    /// Only keys that start with this
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    pub prefix: Option<OsString>,
+    /// At most so many records
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// From the last key to the first
+    #[arg(long)]
+    pub reverse: bool,
+    /// Keys without values
+    #[arg(long)]
+    pub keys_only: bool,
+}
+
+/// The formats of import and export.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// key TAB value, escaped
+    Tsv,
+    /// Columns key, value, encoding
+    Csv,
+    /// One JSON object a line
+    Jsonl,
+    /// A directory tree: relative path and content
+    Dir,
+    /// Debian control stanzas
+    Deb822,
+}
+
+#[derive(Args, Debug)]
+pub struct TransferArgs {
+    /// A file or directory; `-` is stdin or stdout
+    pub path: PathBuf,
+    /// The format; guessed from the name when absent
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// The field that is the key (deb822: Package when absent; jsonl: the line is the value)
+    #[arg(long, value_name = "NAME")]
+    pub key_field: Option<String>,
+    /// Read the file again at the end and compare every record
+    #[arg(long)]
+    pub verify: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct StatArgs {
+    /// Print this property instead
+    #[arg(long, value_name = "NAME")]
+    pub property: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct CompactArgs {
+    /// The first key
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<OsString>,
+    /// The first key after the range
+    #[arg(long, value_name = "KEY")]
+    pub to: Option<OsString>,
+    /// Every keyspace, not only the one that --keyspace names
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    pub all: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct TargetArgs {
+    /// The directory of the new database; must not exist
+    pub target: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub struct KeyspaceArgs {
+    #[command(subcommand)]
+    pub action: KeyspaceAction,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum KeyspaceAction {
+    /// The names, one a line
+    List,
+    /// Make an empty keyspace
+    Create {
+        /// Its name
+        name: String,
+    },
+    /// Delete a keyspace with everything in it
+    Drop {
+        /// Its name
+        name: String,
+    },
+}
+
+/// What `dump` can look into.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DumpKind {
+    /// Runs and entries of a table file
+    Table,
+    /// Edits of a manifest
+    Manifest,
+    /// Records of a log
+    Wal,
+    /// The options of the last opening
+    Options,
+}
+
+#[derive(Args, Debug)]
+pub struct DumpArgs {
+    /// What to look into
+    pub kind: DumpKind,
+    /// The file; without it, every one of its kind in --db
+    pub file: Option<PathBuf>,
+    /// Entries too, not only the structure
+    #[arg(long)]
+    pub entries: bool,
+}
+
+/// Presets of options.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PresetName {
+    /// LevelDB's sizes
+    Leveldb,
+    /// Sizes for today's machines
+    Modern,
+}
+
+/// What a benchmark's database lies on.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// Files of the operating system
+    Files,
+    /// Memory
+    Memory,
+}
+
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// How data moves down the tree
+    #[arg(long, value_name = "NAME")]
+    pub scheme: Option<String>,
+    /// Sizes and limits
+    #[arg(long, value_enum, default_value = "modern")]
+    pub preset: PresetName,
+    /// Where values go
+    #[arg(long, value_name = "NAME")]
+    pub values: Option<String>,
+    /// What the database lies on
+    #[arg(long, value_enum, default_value = "files")]
+    pub device: Device,
+    /// `db` or `ycsb`, and its flags
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub workload: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct DemoArgs {
+    /// Where the database goes; a new temporary directory when absent
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// Take the data from this directory instead of looking for some (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub from: Vec<PathBuf>,
+    /// How much data to import at most, in megabytes
+    #[arg(long, env = "SHINGLE_DEMO_MB", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub mb: u64,
+    /// Where the HTML page goes
+    #[arg(long, value_name = "FILE", default_value = "shingle-demo.html")]
+    pub html: PathBuf,
+    /// Seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Keep the database
+    #[arg(long)]
+    pub keep: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct CrashWriterArgs {
+    /// Seed of the values
+    #[arg(long)]
+    pub seed: u64,
+    /// The first batch
+    #[arg(long)]
+    pub first: u64,
+}

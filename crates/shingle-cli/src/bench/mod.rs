@@ -1,0 +1,98 @@
+//! `bench`: the workloads of the lab on a database of the engine.
+
+mod store;
+mod watcher;
+mod ycsb;
+
+use crate::args::{BenchArgs, PresetName};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use lab::dbbench;
+use lab::{StoreFactory, WallClock};
+use shingle::Options;
+use std::path::{Path, PathBuf};
+use store::{Factory, Place};
+use watcher::Watcher;
+
+/// db_bench's flags about the engine, and our options of the same meaning.
+const ENGINE_FLAGS: [(&str, &str); 6] = [
+    ("bloom_bits", "filter_bits_per_key"),
+    ("cache_size", "cache_bytes"),
+    ("compression_type", "compression"),
+    ("max_background_jobs", "background_threads"),
+    ("rate_limiter_bytes_per_sec", "background_bytes_per_second"),
+    ("write_buffer_size", "write_buffer_bytes"),
+];
+
+/// `shingle bench`.
+pub fn bench(context: &mut Context, args: BenchArgs) -> Outcome {
+    let (name, flags) = args.workload.split_first().expect("the parser asks for a workload");
+    match name.as_str() {
+        "db" | "db_bench" => db(context, &args, flags),
+        "ycsb" => ycsb::run(context, &args, flags),
+        _ => Err(Failure::usage(
+            format!("bench: unknown workload {name}"),
+            "there are `db` (db_bench) and `ycsb`; flags of the engine stand before that name",
+        )),
+    }
+}
+
+/// Options as the flags before the workload ask for them.
+fn options(context: &Context, args: &BenchArgs) -> Outcome<Options> {
+    let preset = match args.preset {
+        PresetName::Leveldb => "leveldb",
+        PresetName::Modern => "modern",
+    };
+    let mut options = Options::new().set("preset", preset)?;
+    if let Some(scheme) = &args.scheme {
+        options = options.set("scheme", scheme)?;
+    }
+    if let Some(values) = &args.values {
+        options = options.set("values", values)?;
+    }
+    context.set_options(options)
+}
+
+fn db(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome {
+    let parsed = dbbench::parse(flags)?;
+    let mut config = parsed.config;
+    config.json |= context.global.json;
+    for warning in &parsed.warnings {
+        context.remark(warning);
+    }
+    let mut options = options(context, args)?;
+    for (flag, option) in ENGINE_FLAGS {
+        let given = config.engine.get(flag).filter(|value| !value.starts_with('-'));
+        if let Some(value) = given {
+            options = options.set(option, value)?;
+        }
+    }
+    let named = config.db.as_ref().map(PathBuf::from);
+    let place = Place::new(args.device, context.global.db.clone().or(named));
+    let factory = Factory::new(options, place, config.disable_wal);
+    let watcher = Watcher::new(context);
+    let outcome =
+        dbbench::run(&config, &factory, &WallClock::default(), &watcher, &mut *context.out);
+    end(&factory, outcome.map(|_| ()))
+}
+
+/// Removes a database that was only for this run.
+fn end(factory: &Factory, outcome: shingle::Result<()>) -> Outcome {
+    let removed = if factory.is_temporary() { factory.destroy() } else { Ok(()) };
+    // The results going nowhere is how a reader ends a run early.
+    match outcome {
+        Err(error) if is_broken_pipe(&error) => Err(Failure::OutputClosed),
+        outcome => Ok(outcome.and(removed)?),
+    }
+}
+
+fn is_broken_pipe(error: &shingle::Error) -> bool {
+    let source = std::error::Error::source(error);
+    let source = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+    source.is_some_and(|source| source.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// A directory of this process below the system's temporary one.
+fn temporary() -> PathBuf {
+    Path::new(&std::env::temp_dir()).join(format!("shingle-bench-{}", std::process::id()))
+}

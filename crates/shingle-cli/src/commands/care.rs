@@ -1,0 +1,108 @@
+//! `check`, `compact`, `checkpoint`, `salvage`.
+
+use crate::args::{CompactArgs, TargetArgs};
+use crate::commands::data::argument;
+use crate::context::{Access, Context};
+use crate::failure::{Failure, Outcome};
+use crate::units;
+use serde_json::json;
+
+/// `shingle check`.
+pub fn check(context: &mut Context) -> Outcome {
+    let path = context.path()?;
+    let bar = context.bar("check", 1);
+    let report = shingle::check_closed(&path, &mut |progress| bar.show(&progress));
+    drop(bar);
+    let report = report.map_err(|error| context.explain(&path, error))?;
+    let problems = &report.problems;
+    if context.global.json {
+        context.json(&json!({
+            "ok": report.is_clean(),
+            "files": report.files,
+            "bytes": report.bytes,
+            "entries": report.entries,
+            "problems": problems,
+        }))?;
+    } else {
+        let (files, bytes) = (units::count(report.files), units::bytes(report.bytes));
+        writeln!(context.out, "checked {files} files, {bytes}")?;
+        for problem in problems {
+            writeln!(context.out, "damage: {problem}")?;
+        }
+        if problems.is_empty() {
+            writeln!(context.out, "everything is as it was written")?;
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::said(
+        format!("{} is damaged, in {} places", path.display(), problems.len()),
+        "restore from a checkpoint, or keep the files and run `shingle salvage`",
+    ))
+}
+
+/// `shingle compact`.
+pub fn compact(context: &mut Context, args: CompactArgs) -> Outcome {
+    let from = args.from.as_deref().map(|key| argument(context, key)).transpose()?;
+    let to = args.to.as_deref().map(|key| argument(context, key)).transpose()?;
+    let db = context.open(Access::Change)?;
+    let before = db.stats().space_bytes;
+    if args.all {
+        for name in db.keyspaces() {
+            db.keyspace(&name)?.compact_range(None, None)?;
+        }
+    } else {
+        context.keyspace(&db, Access::Change)?.compact_range(from.as_deref(), to.as_deref())?;
+    }
+    db.wait_idle()?;
+    let after = db.stats().space_bytes;
+    db.close()?;
+    if context.global.json {
+        return context.json(&json!({ "space_bytes_before": before, "space_bytes_after": after }));
+    }
+    let (before, after) = (units::bytes(before), units::bytes(after));
+    writeln!(context.out, "compacted: {before} before, {after} now")?;
+    Ok(())
+}
+
+/// `shingle checkpoint`.
+pub fn checkpoint(context: &mut Context, args: TargetArgs) -> Outcome {
+    let db = context.open(Access::Change)?;
+    db.checkpoint(&args.target)?;
+    db.close()?;
+    if context.global.json {
+        return context.json(&json!({ "target": args.target.display().to_string() }));
+    }
+    writeln!(context.out, "checkpoint: {}", args.target.display())?;
+    Ok(())
+}
+
+/// `shingle salvage`.
+pub fn salvage(context: &mut Context, args: TargetArgs) -> Outcome {
+    let source = context.path()?;
+    if args.target.exists() {
+        return Err(Failure::said(
+            format!("{} exists", args.target.display()),
+            "salvage writes a new directory only",
+        ));
+    }
+    let bar = context.bar("salvage", 1);
+    let report = shingle::salvage(&source, &args.target, &mut |progress| bar.show(&progress));
+    drop(bar);
+    let report = report.map_err(|error| context.explain(&source, error))?;
+    if context.global.json {
+        return context.json(&json!({
+            "target": args.target.display().to_string(),
+            "entries": report.entries,
+            "runs": report.runs,
+            "losses": report.losses,
+        }));
+    }
+    for loss in &report.losses {
+        writeln!(context.out, "lost: {loss}")?;
+    }
+    let (entries, runs) = (units::count(report.entries), units::count(report.runs));
+    writeln!(context.out, "saved {entries} entries of {runs} runs to {}", args.target.display())?;
+    Ok(())
+}

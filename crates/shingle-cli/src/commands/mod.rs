@@ -1,0 +1,9 @@
+//! The commands on a database that are a few calls of the engine.
+
+pub mod care;
+pub mod data;
+pub mod keyspace;
+pub mod ledger;
+pub mod options;
+pub mod scan;
+pub mod stat;

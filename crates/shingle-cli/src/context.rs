@@ -1,0 +1,127 @@
+//! What every command shares: global flags, the way to open the database, the output.
+
+use crate::args::Global;
+use crate::failure::{Failure, Outcome};
+use crate::progress::Bar;
+use crate::text::Notation;
+use serde::Serialize;
+use shingle::{Db, Error, ErrorKind, Keyspace, KeyspaceOptions, Options};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What a command means to do with the database that it opens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Look only; the database must exist.
+    Read,
+    /// Change it; the database must exist.
+    Change,
+    /// Change it; a database that does not exist is created.
+    Create,
+}
+
+/// Global flags and the output.
+pub struct Context<'a> {
+    /// The flags before or after the command.
+    pub global: Global,
+    /// Buffered, locked stdout.
+    pub out: &'a mut dyn Write,
+}
+
+impl<'a> Context<'a> {
+    /// For one command.
+    pub fn new(global: Global, out: &'a mut dyn Write) -> Context<'a> {
+        Context { global, out }
+    }
+
+    /// The database's directory.
+    pub fn path(&self) -> Outcome<PathBuf> {
+        self.global.db.clone().ok_or_else(|| {
+            Failure::usage(
+                "which database? None was named",
+                "name its directory with --db DIR or the environment variable SHINGLE_DB",
+            )
+        })
+    }
+
+    /// Options as `--option` set them.
+    pub fn options(&self) -> Outcome<Options> {
+        self.set_options(Options::new())
+    }
+
+    /// `options` with what `--option` sets on top.
+    pub fn set_options(&self, mut options: Options) -> Outcome<Options> {
+        for pair in &self.global.option {
+            let (key, value) = pair.split_once('=').ok_or_else(|| {
+                Failure::usage(format!("--option {pair}: no `=` in it"), "write key=value")
+            })?;
+            options = options.set(key.trim(), value.trim())?;
+        }
+        Ok(options)
+    }
+
+    /// Opens the database that the flags name.
+    pub fn open(&self, access: Access) -> Outcome<Db> {
+        self.open_at(&self.path()?, access)
+    }
+
+    /// Opens the database in `path`.
+    pub fn open_at(&self, path: &Path, access: Access) -> Outcome<Db> {
+        let options =
+            self.options()?.create(access == Access::Create).read_only(access == Access::Read);
+        options.open(path).map_err(|error| self.explain(path, error))
+    }
+
+    /// What an error of opening `path` means to somebody at a shell.
+    pub fn explain(&self, path: &Path, error: Error) -> Failure {
+        match error.kind() {
+            ErrorKind::NotFound => Failure::said(
+                format!("there is no database in {}", path.display()),
+                "look at --db; `put`, `import` and `keyspace create` make a new one",
+            ),
+            _ => Failure::Engine(error),
+        }
+    }
+
+    /// The keyspace that `--keyspace` names. `Create` makes one that is not there yet.
+    pub fn keyspace(&self, db: &Db, access: Access) -> Outcome<Keyspace> {
+        match db.keyspace(&self.global.keyspace) {
+            Ok(keyspace) => Ok(keyspace),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if access == Access::Create {
+                    let options = KeyspaceOptions::default();
+                    return Ok(db.create_keyspace(&self.global.keyspace, options)?);
+                }
+                Err(Failure::said(
+                    format!("there is no keyspace {}", self.global.keyspace),
+                    "list them with `shingle keyspace list`",
+                ))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How bytes are spelled on the command line and in lines of output.
+    pub fn notation(&self) -> Notation {
+        if self.global.hex { Notation::Hex } else { Notation::Text }
+    }
+
+    /// One JSON value and a newline.
+    pub fn json(&mut self, value: &impl Serialize) -> Outcome {
+        serde_json::to_writer(&mut *self.out, value)?;
+        self.out.write_all(b"\n")?;
+        Ok(())
+    }
+
+    /// A remark for people, on stderr; silent under `--quiet` and `--json`.
+    pub fn remark(&self, text: &str) {
+        if !self.global.quiet && !self.global.json {
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        }
+    }
+
+    /// A progress bar over `total` bytes; invisible where nobody would see it.
+    pub fn bar(&self, what: &str, total_bytes: u64) -> Bar {
+        Bar::bytes(what, total_bytes, self.global.quiet || self.global.json)
+    }
+}

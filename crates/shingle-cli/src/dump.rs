@@ -1,0 +1,252 @@
+//! `dump`: what the files of a database say, read without the engine.
+
+use crate::args::{DumpArgs, DumpKind};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::text::{Notation, brief};
+use crate::units;
+use base::key::{split_internal_key, trailer_kind, trailer_sequence};
+use base::{Cause, DatabaseId, Ledger};
+use media::os::{OsOptions, OsStore};
+use media::{FileKind, FileName, FileStore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use table::batch::BatchView;
+use table::log::{End, LogIdentity, LogKind, LogReader};
+use table::manifest::{decode_edit, decode_root, render_edit};
+use table::{BlockCache, EntryIter, Extent, IterOptions, Run, RunSummary, TablePlace};
+
+const CACHE_BYTES: u64 = 8 << 20;
+const READAHEAD_BYTES: u32 = 256 << 10;
+/// Bytes of the first sequence number, which a record of the log begins with.
+const SEQUENCE_BYTES: usize = 8;
+
+/// A database's files, and where the text goes.
+struct Dump<'a, 'b> {
+    context: &'a mut Context<'b>,
+    store: OsStore,
+    database: DatabaseId,
+    entries: bool,
+    notation: Notation,
+}
+
+/// `shingle dump`.
+pub fn dump(context: &mut Context, args: DumpArgs) -> Outcome {
+    if context.global.json {
+        return Err(Failure::usage("dump writes text only", "leave --json out"));
+    }
+    let directory = directory(context, args.file.as_deref())?;
+    let options = OsOptions { create: false, read_only: true, ..OsOptions::default() };
+    let store = OsStore::open(&directory, Arc::new(Ledger::default()), options)?;
+    let root = store.root()?.ok_or_else(|| {
+        Failure::said(
+            format!("there is no database in {}", directory.display()),
+            "name the directory with --db, or a file in it",
+        )
+    })?;
+    let database = decode_root(&root)?.database;
+    let (notation, entries) = (context.notation(), args.entries);
+    let mut dump = Dump { context, store, database, entries, notation };
+    let kind = match args.kind {
+        DumpKind::Table => FileKind::Table,
+        DumpKind::Manifest => FileKind::Manifest,
+        DumpKind::Wal => FileKind::Wal,
+        DumpKind::Options => return dump.options(),
+    };
+    for name in dump.names(kind, args.file.as_deref())? {
+        match kind {
+            FileKind::Table => dump.table(name)?,
+            FileKind::Manifest => dump.manifest(name)?,
+            _ => dump.wal(name)?,
+        }
+    }
+    Ok(())
+}
+
+/// The database's directory: `--db`, or where the file lies.
+fn directory(context: &Context, file: Option<&Path>) -> Outcome<PathBuf> {
+    match (&context.global.db, file) {
+        (Some(db), _) => Ok(db.clone()),
+        (None, Some(file)) => match file.parent() {
+            Some(parent) if parent != Path::new("") => Ok(parent.to_path_buf()),
+            _ => Ok(PathBuf::from(".")),
+        },
+        (None, None) => context.path(),
+    }
+}
+
+impl Dump<'_, '_> {
+    /// The file that was named, or every one of its kind, in the order of numbers.
+    fn names(&self, kind: FileKind, file: Option<&Path>) -> Outcome<Vec<FileName>> {
+        if let Some(file) = file {
+            let text = file.file_name().unwrap_or_default().to_string_lossy();
+            let name = FileName::parse(&text).filter(|name| name.kind == kind);
+            return name.map(|name| vec![name]).ok_or_else(|| {
+                Failure::usage(format!("{text} is not such a file"), "see `shingle dump --help`")
+            });
+        }
+        let files = self.store.list()?.into_iter().map(|file| file.name);
+        let mut names: Vec<FileName> = files.filter(|name| name.kind == kind).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn line(&mut self, text: &str) -> Outcome {
+        Ok(writeln!(self.context.out, "{text}")?)
+    }
+
+    fn options(&mut self) -> Outcome {
+        let Some(text) = self.store.read_note("OPTIONS")? else {
+            return Err(Failure::said(
+                "the database keeps no options",
+                "`shingle options` lists the defaults",
+            ));
+        };
+        Ok(self.context.out.write_all(&text)?)
+    }
+
+    fn table(&mut self, name: FileName) -> Outcome {
+        let file = self.store.open(name, true)?;
+        let place = TablePlace { database: self.database, file: name.id };
+        let bytes = file.len()?;
+        self.line(&format!("{name}: {}", units::bytes(bytes)))?;
+        table::format::check_header(file.as_ref(), place, Cause::Check)?;
+        let (mut footers, end) =
+            table::format::footers_backwards(file.as_ref(), place, bytes, Cause::Check);
+        footers.reverse();
+        let cache = BlockCache::new(CACHE_BYTES);
+        for footer in footers {
+            let extent = Extent {
+                database: self.database,
+                file: name.id,
+                run: footer.run,
+                offset: footer.start,
+                bytes: footer.bytes,
+            };
+            let run = Run::open(file.clone(), extent, cache.clone(), Cause::Check)?;
+            self.run(&run)?;
+        }
+        end.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn run(&mut self, run: &Arc<Run>) -> Outcome {
+        for line in describe(run.summary()) {
+            self.line(&line)?;
+        }
+        if !self.entries {
+            return Ok(());
+        }
+        for fragment in run.range_deletes().fragments() {
+            self.line(&format!("  {fragment:?}"))?;
+        }
+        let mut entries = run.iter(IterOptions::streaming(Cause::Check, READAHEAD_BYTES));
+        entries.seek_to_first()?;
+        while entries.valid() {
+            let Some((key, trailer)) = split_internal_key(entries.key()) else { break };
+            let kind = trailer_kind(trailer).map_or("?".into(), |kind| format!("{kind:?}"));
+            let line = format!(
+                "  {} @ {} {kind} => {}",
+                self.notation.show(key),
+                trailer_sequence(trailer),
+                self.notation.show(entries.value())
+            );
+            self.line(&line)?;
+            entries.next()?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with offset and payload of every record, and says how the log ended.
+    fn records(
+        &mut self,
+        name: FileName,
+        kind: LogKind,
+        mut each: impl FnMut(&mut Self, u64, &[u8]) -> Outcome,
+    ) -> Outcome {
+        let file = self.store.open(name, true)?;
+        self.line(&format!("{name}: {}", units::bytes(file.len()?)))?;
+        let identity = LogIdentity { database: self.database, file: name.id, kind };
+        let mut reader = LogReader::open(file.as_ref(), identity, 0, Cause::Check)?;
+        while let Some(record) = reader.next()? {
+            each(self, record.offset, record.payload)?;
+        }
+        let records = units::count(reader.records());
+        match reader.end() {
+            Some(End::TornTail { at, bytes_dropped }) => self.line(&format!(
+                "{records} records; then {bytes_dropped} bytes at {at} that never became durable"
+            )),
+            _ => self.line(&format!("{records} records")),
+        }
+    }
+
+    fn manifest(&mut self, name: FileName) -> Outcome {
+        self.records(name, LogKind::Manifest, |dump, offset, payload| {
+            let edit = decode_edit(payload, name, offset)?;
+            dump.line(&format!("edit at byte {offset}"))?;
+            for line in render_edit(&edit).lines() {
+                dump.line(&format!("  {line}"))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn wal(&mut self, name: FileName) -> Outcome {
+        self.line("Sequence,Count,ByteSize,Physical Offset")?;
+        self.records(name, LogKind::Wal, |dump, offset, payload| {
+            let too_short = || {
+                let message = "the record is too short for a sequence number";
+                Failure::Engine(base::Error::corruption(name.to_string(), offset, message))
+            };
+            let (first, batch) =
+                payload.split_first_chunk::<SEQUENCE_BYTES>().ok_or_else(too_short)?;
+            let first = u64::from_le_bytes(*first);
+            let batch = BatchView::parse(batch)?;
+            dump.line(&format!("{first},{},{},{offset}", batch.len(), payload.len()))?;
+            for operation in batch.iter().filter(|_| dump.entries).collect::<Vec<_>>() {
+                let operation = operation?;
+                let line = format!(
+                    "  keyspace {} {:?} {} : {}",
+                    operation.keyspace,
+                    operation.kind,
+                    dump.notation.show(operation.key),
+                    dump.notation.show(operation.value)
+                );
+                dump.line(&line)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A run in a few lines.
+fn describe(run: &RunSummary) -> [String; 4] {
+    let (smallest, largest) = (brief(&run.smallest), brief(&run.largest));
+    let (raw_keys, raw_values) = (run.raw_key_bytes, run.raw_value_bytes);
+    [
+        format!("run {} at byte {}, {}", run.run, run.offset, units::bytes(run.bytes)),
+        format!(
+            "  keys {smallest} to {largest}, sequence {} to {}",
+            run.sequence_min, run.sequence_max
+        ),
+        format!(
+            "  {} entries: {} deletes, {} merges, {} pointers; {} range deletes",
+            units::count(run.entries),
+            units::count(run.deletes),
+            units::count(run.merges),
+            units::count(run.pointers),
+            units::count(run.range_deletes)
+        ),
+        format!(
+            "  {} data blocks of {}, filters {}, indexes {}; keys {} and values {} before compression",
+            units::count(run.data_blocks),
+            units::bytes(run.data_bytes),
+            units::bytes(run.filter_bytes),
+            units::bytes(run.index_bytes),
+            units::bytes(raw_keys),
+            units::bytes(raw_values)
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

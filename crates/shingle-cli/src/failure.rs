@@ -1,0 +1,93 @@
+//! How a command ends when it does not succeed: what is said, and the exit code.
+
+use shingle::{Error, ErrorKind};
+use std::io::{ErrorKind as IoKind, Write};
+use std::process::ExitCode;
+
+/// What every command returns.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub enum Failure {
+    /// The engine said no.
+    Engine(Error),
+    /// The command says no: what happened and what to do.
+    Said { message: String, help: String },
+    /// The command line asks for something that makes no sense.
+    Usage { message: String, help: String },
+    /// `get` found nothing.
+    NoSuchKey(String),
+    /// Whoever read our output went away; that is their right.
+    OutputClosed,
+}
+
+impl Failure {
+    /// A failure with its remedy.
+    pub fn said(message: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure::Said { message: message.into(), help: help.into() }
+    }
+
+    /// A wrong command line with its remedy.
+    pub fn usage(message: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure::Usage { message: message.into(), help: help.into() }
+    }
+
+    /// A failed read or write of `what`, which is not the database.
+    pub fn io(doing: impl std::fmt::Display, error: &std::io::Error) -> Failure {
+        Failure::said(format!("{doing}: {error}"), "look at the path and its permissions")
+    }
+
+    /// Tells the user on stderr, and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        let (message, help, code) = match self {
+            Failure::OutputClosed => return ExitCode::SUCCESS,
+            Failure::Engine(error) => (error.to_string(), remedy(error), 1),
+            Failure::Said { message, help } => (message.clone(), help.clone(), 1),
+            Failure::Usage { message, help } => (message.clone(), help.clone(), 2),
+            Failure::NoSuchKey(key) => {
+                let help = "list keys with `shingle scan --keys-only`".to_string();
+                (format!("no such key: {key}"), help, 127)
+            }
+        };
+        // Nothing can be done when stderr is gone as well.
+        let mut stderr = std::io::stderr().lock();
+        let _ = writeln!(stderr, "shingle: {message}");
+        if !help.is_empty() {
+            let _ = writeln!(stderr, "  help: {help}");
+        }
+        ExitCode::from(code)
+    }
+}
+
+fn remedy(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::InvalidArgument => "see `shingle help` and `shingle options`".into(),
+        kind => kind.remedy().into(),
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Engine(error)
+    }
+}
+
+/// For writes to stdout.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        match error.kind() {
+            IoKind::BrokenPipe => Failure::OutputClosed,
+            _ => Failure::io("write the output", &error),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Failure {
+        match error.io_error_kind() {
+            Some(IoKind::BrokenPipe) => Failure::OutputClosed,
+            _ => Failure::said(format!("write JSON: {error}"), ""),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Progress bars: on stderr, with rate and time left, only when stderr is a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+const TEMPLATE: &str =
+    "  {prefix:<24} {bar:28} {bytes:>10} of {total_bytes:<10} {bytes_per_sec:>12}  {eta} left";
+const TEMPLATE_OPEN: &str = "  {prefix:<24} {spinner} {bytes:>10} {bytes_per_sec:>12}  {elapsed}";
+
+/// A bar over bytes. Vanishes when dropped, so that figures stand in its place.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// `total_bytes` 0: the end is not known. `hidden`: draw nothing.
+    pub fn bytes(what: &str, total_bytes: u64, hidden: bool) -> Bar {
+        // A target of stderr draws nothing by itself when stderr is no terminal.
+        let target =
+            if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let open = total_bytes == 0;
+        let bar = ProgressBar::with_draw_target((!open).then_some(total_bytes), target);
+        let template = if open { TEMPLATE_OPEN } else { TEMPLATE };
+        let style = ProgressStyle::with_template(template).expect("the template is well-formed");
+        bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+        bar.set_prefix(what.to_string());
+        Bar(bar)
+    }
+
+    /// `bytes` more are done.
+    pub fn add(&self, bytes: u64) {
+        self.0.inc(bytes);
+    }
+
+    /// Progress as the engine reports it.
+    pub fn show(&self, progress: &shingle::Progress) {
+        if self.0.length() != Some(progress.total_bytes) {
+            self.0.set_length(progress.total_bytes);
+        }
+        self.0.set_position(progress.done_bytes);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

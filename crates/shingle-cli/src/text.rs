@@ -1,0 +1,268 @@
+//! Bytes as text and back, without loss.
+//!
+//! - **escaped**: text stays as it is; backslash, control characters and bytes that are not UTF-8
+//!   become `\\`, `\t`, `\n`, `\r` or `\xHH`. One record is always one line.
+//! - **hex**: two digits a byte, with or without `0x` in front.
+//! - **base64**: RFC 4648 with padding, where JSON or CSV must carry bytes that are not text.
+
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// How bytes are spelled on the command line and in lines of output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notation {
+    /// As they are going in, escaped coming out.
+    Text,
+    /// Hex digits, `0x` in front coming out.
+    Hex,
+}
+
+impl Notation {
+    /// Reads an argument of the command line.
+    pub fn read(self, argument: &std::ffi::OsStr) -> Result<Vec<u8>, String> {
+        let bytes = argument.as_encoded_bytes();
+        match self {
+            Notation::Text => Ok(bytes.to_vec()),
+            Notation::Hex => from_hex(bytes).ok_or_else(|| {
+                format!("`{}` is not hex: an even number of hex digits", argument.display())
+            }),
+        }
+    }
+
+    /// Spells `bytes` for a line of output.
+    pub fn show(self, bytes: &[u8]) -> String {
+        match self {
+            Notation::Text => escape(bytes),
+            Notation::Hex => hex(bytes),
+        }
+    }
+}
+
+/// `0x` and two digits a byte.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 + bytes.len() * 2);
+    text.push_str("0x");
+    for byte in bytes {
+        push_hex(&mut text, *byte);
+    }
+    text
+}
+
+fn push_hex(text: &mut String, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+    text.push(char::from(DIGITS[usize::from(byte & 15)]));
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|d| d as u8)
+}
+
+/// The bytes that hex digits spell.
+pub fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
+    let pairs = digits.chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return None;
+    }
+    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+}
+
+/// One line of text that [`unescape`] turns back into `bytes`.
+pub fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() + 8);
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => text.push_str("\\\\"),
+                '\t' => text.push_str("\\t"),
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                c if c.is_control() => {
+                    let mut utf8 = [0; 4];
+                    push_escaped(&mut text, c.encode_utf8(&mut utf8).as_bytes());
+                }
+                c => text.push(c),
+            }
+        }
+        push_escaped(&mut text, chunk.invalid());
+    }
+    text
+}
+
+fn push_escaped(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        text.push_str("\\x");
+        push_hex(text, *byte);
+    }
+}
+
+/// The bytes that an escaped text stands for; says what is wrong with it otherwise.
+pub fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&b| b == b'\\') {
+        bytes.extend_from_slice(&rest[..at]);
+        let (byte, length) = match &rest[at + 1..] {
+            [b'\\', ..] => (b'\\', 2),
+            [b't', ..] => (b'\t', 2),
+            [b'n', ..] => (b'\n', 2),
+            [b'r', ..] => (b'\r', 2),
+            [b'x', high, low, ..] => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, 4),
+                _ => return Err("`\\x` needs two hex digits".into()),
+            },
+            [b'x', ..] => return Err("`\\x` needs two hex digits".into()),
+            [other, ..] => {
+                return Err(format!("`\\{}` is no escape", char::from(*other).escape_default()));
+            }
+            [] => return Err("a backslash at the end".into()),
+        };
+        bytes.push(byte);
+        rest = &rest[at + length..];
+    }
+    bytes.extend_from_slice(rest);
+    Ok(bytes)
+}
+
+/// A record as a JSON object: `key` or, where it is not UTF-8, `key_base64`; the value likewise.
+pub fn record(key: &[u8], value: Option<&[u8]>) -> Map<String, Value> {
+    let mut object = Map::new();
+    let mut add = |name: &str, bytes: &[u8]| match std::str::from_utf8(bytes) {
+        Ok(text) => object.insert(name.into(), text.into()),
+        Err(_) => object.insert(format!("{name}_base64"), base64(bytes).into()),
+    };
+    add("key", key);
+    if let Some(value) = value {
+        add("value", value);
+    }
+    object
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// RFC 4648 base64 with padding.
+pub fn base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let word =
+            group.iter().fold(0u32, |word, b| word << 8 | u32::from(*b)) << (8 * (3 - group.len()));
+        for i in 0..4 {
+            let sextet = (word >> (18 - 6 * i)) as usize & 63;
+            text.push(if i <= group.len() { char::from(ALPHABET[sextet]) } else { '=' });
+        }
+    }
+    text
+}
+
+/// The bytes that base64 spells; `None` when it is not base64 or has bits that mean nothing.
+pub fn from_base64(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let digits = text.trim_end_matches('=');
+    if text.len() - digits.len() > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for group in digits.as_bytes().chunks(4) {
+        let mut word = 0u32;
+        for i in 0..4 {
+            let sextet = match group.get(i) {
+                Some(c) => u32::from(sextet_of(*c)?),
+                None => 0,
+            };
+            word = word << 6 | sextet;
+        }
+        let decoded = word.to_be_bytes();
+        let length = group.len() * 6 / 8;
+        if length == 0 || decoded[1 + length..].iter().any(|&b| b != 0) {
+            return None;
+        }
+        bytes.extend_from_slice(&decoded[1..1 + length]);
+    }
+    Some(bytes)
+}
+
+fn sextet_of(digit: u8) -> Option<u8> {
+    Some(match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    })
+}
+
+/// A key in a sentence: escaped, and cut where it is long.
+pub fn brief(key: &[u8]) -> Cow<'static, str> {
+    const CHARS_MAX: usize = 80;
+    if key.is_empty() {
+        return "(the empty key)".into();
+    }
+    let text = escape(key);
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((at, _)) => format!("{}...", &text[..at]).into(),
+        None => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn plain_text_is_left_alone() {
+        assert_eq!(escape("Grüße, Welt: 5 < 6".as_bytes()), "Grüße, Welt: 5 < 6");
+    }
+
+    #[test]
+    fn what_would_break_a_line_is_escaped() {
+        assert_eq!(escape(b"a\tb\nc\\d\x00\x1b\xff"), "a\\tb\\nc\\\\d\\x00\\x1B\\xFF");
+    }
+
+    #[test]
+    fn wrong_escapes_are_refused() {
+        for text in ["\\", "a\\q", "\\x", "\\x1", "\\xg0"] {
+            assert!(unescape(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn base64_of_the_standard() {
+        let pairs =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+        for (plain, coded) in pairs {
+            assert_eq!(base64(plain.as_bytes()), coded);
+            assert_eq!(from_base64(coded).as_deref(), Some(plain.as_bytes()));
+        }
+        for wrong in ["Z", "Zg=", "Zh==", "Z===", "====", "Zm 9"] {
+            assert_eq!(from_base64(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn long_keys_are_cut_between_characters() {
+        assert!(brief("ü".repeat(200).as_bytes()).ends_with("ü..."));
+    }
+
+    proptest! {
+        #[test]
+        fn every_notation_returns_the_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let line = escape(&bytes);
+            prop_assert!(!line.contains(['\n', '\t', '\r']));
+            prop_assert_eq!(unescape(line.as_bytes()), Ok(bytes.clone()));
+            prop_assert_eq!(from_hex(hex(&bytes).as_bytes()), Some(bytes.clone()));
+            prop_assert_eq!(from_base64(&base64(&bytes)), Some(bytes));
+        }
+
+        #[test]
+        fn hostile_text_never_panics(text in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = unescape(&text);
+            let _ = from_hex(&text);
+            let _ = from_base64(&String::from_utf8_lossy(&text));
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! `import` and `export`: records as a stream between a database and files of other programs.
+//!
+//! Memory is bounded by one batch and one record. What `export` writes, `import` reads back without
+//! loss; a format that cannot carry a record says so instead of changing it.
+
+mod csv;
+mod deb822;
+mod directory;
+mod jsonl;
+mod lines;
+#[cfg(test)]
+mod tests;
+mod tsv;
+
+pub use deb822::Stanzas;
+
+use crate::args::{Format, TransferArgs};
+use crate::context::{Access, Context};
+use crate::failure::{Failure, Outcome};
+use crate::progress::Bar;
+use crate::{text, units};
+use lines::Counting;
+use serde_json::json;
+use shingle::{Db, Keyspace, WriteBatch, WriteOptions};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A batch is written when it has this many bytes.
+pub const BATCH_BYTES: usize = 1 << 20;
+/// A batch is written when it has this many records.
+pub const BATCH_RECORDS: usize = 1000;
+/// How many differing keys a verification remembers and names.
+const DIFFERENT_MAX: usize = 100_000;
+
+/// Receives one record: key and value.
+pub type Each<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Outcome;
+
+/// Where records of one format are read from or written to.
+struct Place {
+    path: PathBuf,
+    format: Format,
+    key_field: Option<String>,
+}
+
+/// Receives the records of an export.
+trait Sink {
+    /// Writes one record, or refuses it.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome;
+    /// Writes what must stand after the last record.
+    fn finish(&mut self) -> Outcome;
+}
+
+impl Place {
+    fn new(args: &TransferArgs) -> Outcome<Place> {
+        let format = match args.format {
+            Some(format) => format,
+            None => guess(&args.path)?,
+        };
+        let place = Place { path: args.path.clone(), format, key_field: args.key_field.clone() };
+        if place.is_stream() && args.verify {
+            return Err(Failure::usage(
+                "--verify reads the source again, which a pipe does not allow",
+                "name a file",
+            ));
+        }
+        if place.is_stream() && format == Format::Dir {
+            return Err(Failure::usage("a pipe is no directory", "choose another --format"));
+        }
+        Ok(place)
+    }
+
+    fn is_stream(&self) -> bool {
+        self.path == Path::new("-")
+    }
+
+    fn bytes(&self) -> u64 {
+        match std::fs::metadata(&self.path) {
+            Ok(metadata) if metadata.is_file() => metadata.len(),
+            _ => 0,
+        }
+    }
+
+    fn read(&self, bar: &Bar, each: Each) -> Outcome {
+        if self.format == Format::Dir {
+            return directory::read(&self.path, bar, each);
+        }
+        let name = self.path.display().to_string();
+        let mut input: Box<dyn BufRead> = if self.is_stream() {
+            Box::new(BufReader::new(Counting::new(std::io::stdin().lock(), bar)))
+        } else {
+            let file = File::open(&self.path)
+                .map_err(|error| Failure::io(format!("open {name}"), &error))?;
+            Box::new(BufReader::with_capacity(1 << 18, Counting::new(file, bar)))
+        };
+        let field = self.key_field.as_deref();
+        match self.format {
+            Format::Tsv => tsv::read(&name, &mut input, each),
+            Format::Csv => csv::read(&name, &mut input, each),
+            Format::Jsonl => jsonl::read(&name, &mut input, field, each),
+            Format::Deb822 => deb822::read(&name, &mut input, field, each),
+            Format::Dir => unreachable!("directories were read above"),
+        }
+    }
+
+    fn sink<'a>(&self, out: &'a mut dyn Write) -> Outcome<Box<dyn Sink + 'a>> {
+        let field = self.key_field.clone();
+        Ok(match self.format {
+            Format::Tsv => Box::new(tsv::Writer::new(out)),
+            Format::Csv => Box::new(csv::Writer::new(out)?),
+            Format::Jsonl => Box::new(jsonl::Writer::new(out, field)),
+            Format::Deb822 => Box::new(deb822::Writer::new(out, field)),
+            Format::Dir => Box::new(directory::Writer::new(&self.path)?),
+        })
+    }
+}
+
+fn guess(path: &Path) -> Outcome<Format> {
+    if path.is_dir() {
+        return Ok(Format::Dir);
+    }
+    let text = path.to_string_lossy();
+    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    match extension.as_deref() {
+        Some("tsv" | "tab") => Ok(Format::Tsv),
+        Some("csv") => Ok(Format::Csv),
+        Some("jsonl" | "ndjson") => Ok(Format::Jsonl),
+        Some("deb822" | "sources" | "control") => Ok(Format::Deb822),
+        _ if text.ends_with("Packages") || text.ends_with("Sources") => Ok(Format::Deb822),
+        _ if text.ends_with('/') => Ok(Format::Dir),
+        _ => Err(Failure::usage(
+            format!("the name {text} does not tell the format"),
+            "say it with --format tsv, csv, jsonl, dir or deb822",
+        )),
+    }
+}
+
+/// Writes records in batches.
+pub struct Loader<'a> {
+    db: &'a Db,
+    batch: WriteBatch,
+    batch_bytes: usize,
+    /// Records so far.
+    pub records: u64,
+    /// Bytes of keys and values so far.
+    pub bytes: u64,
+}
+
+impl<'a> Loader<'a> {
+    /// For records of any keyspace of `db`.
+    pub fn new(db: &'a Db) -> Loader<'a> {
+        Loader { db, batch: WriteBatch::new(), batch_bytes: 0, records: 0, bytes: 0 }
+    }
+
+    /// One more record.
+    pub fn put(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) -> Outcome {
+        self.batch.put_in(keyspace, key, value)?;
+        let bytes = key.len() + value.len();
+        self.batch_bytes += bytes;
+        self.records += 1;
+        self.bytes += bytes as u64;
+        self.write_when_full()
+    }
+
+    /// One record less.
+    pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) -> Outcome {
+        self.batch.delete_in(keyspace, key)?;
+        self.write_when_full()
+    }
+
+    fn write_when_full(&mut self) -> Outcome {
+        if self.batch_bytes >= BATCH_BYTES || self.batch.len() >= BATCH_RECORDS {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left.
+    pub fn write(&mut self) -> Outcome {
+        if !self.batch.is_empty() {
+            let batch = std::mem::take(&mut self.batch);
+            self.db.write(batch, &WriteOptions { durability: None, wait: true })?;
+        }
+        self.batch_bytes = 0;
+        Ok(())
+    }
+}
+
+/// `shingle import`.
+pub fn import(context: &mut Context, args: TransferArgs) -> Outcome {
+    let place = Place::new(&args)?;
+    if !place.is_stream() && !place.path.exists() {
+        return Err(Failure::said(
+            format!("{} does not exist", place.path.display()),
+            "look at the path; `-` is stdin",
+        ));
+    }
+    let db = context.open(Access::Create)?;
+    let keyspace = context.keyspace(&db, Access::Create)?;
+    let start = Instant::now();
+    let mut loader = Loader::new(&db);
+    let bar = context.bar("import", place.bytes());
+    place.read(&bar, &mut |key, value| loader.put(&keyspace, key, value))?;
+    loader.write()?;
+    drop(bar);
+    let (records, bytes) = (loader.records, loader.bytes);
+    db.sync()?;
+    let ns = start.elapsed().as_nanos() as u64;
+    if args.verify {
+        verify(context, &place, &keyspace)?;
+    }
+    db.close()?;
+    report(context, "imported", records, bytes, ns, args.verify)
+}
+
+/// `shingle export`.
+pub fn export(context: &mut Context, args: TransferArgs) -> Outcome {
+    let place = Place::new(&args)?;
+    let db = context.open(Access::Read)?;
+    let keyspace = context.keyspace(&db, Access::Read)?;
+    let start = Instant::now();
+    if place.is_stream() {
+        write_records(&place, &keyspace, &mut *context.out, None)?;
+        return Ok(());
+    }
+    let bar = context.bar("export", 0);
+    let (records, bytes) = if place.format == Format::Dir {
+        write_records(&place, &keyspace, &mut std::io::sink(), Some(&bar))?
+    } else {
+        let doing = || format!("create {}", place.path.display());
+        let file = File::create_new(&place.path).map_err(|e| Failure::io(doing(), &e))?;
+        let mut file = BufWriter::with_capacity(1 << 18, file);
+        let written = write_records(&place, &keyspace, &mut file, Some(&bar))?;
+        file.flush().map_err(|error| Failure::io("write the export", &error))?;
+        written
+    };
+    drop(bar);
+    let ns = start.elapsed().as_nanos() as u64;
+    if args.verify {
+        let found = verify(context, &place, &keyspace)?;
+        if found != records {
+            return Err(Failure::said(
+                format!("{found} records in {}, {records} were written", place.path.display()),
+                "report this: an export must not lose records",
+            ));
+        }
+    }
+    report(context, "exported", records, bytes, ns, args.verify)
+}
+
+fn write_records(
+    place: &Place,
+    keyspace: &Keyspace,
+    out: &mut dyn Write,
+    bar: Option<&Bar>,
+) -> Outcome<(u64, u64)> {
+    let (mut records, mut bytes) = (0, 0);
+    let mut sink = place.sink(out)?;
+    for record in keyspace.iter() {
+        let (key, value) = record?;
+        sink.put(&key, &value)?;
+        records += 1;
+        bytes += (key.len() + value.len()) as u64;
+        if let Some(bar) = bar {
+            bar.add((key.len() + value.len()) as u64);
+        }
+    }
+    sink.finish()?;
+    Ok((records, bytes))
+}
+
+/// Reads the source again and compares every record. Where a key occurs several times in the
+/// source, its last record counts. Gives the number of records in the source.
+fn verify(context: &Context, place: &Place, keyspace: &Keyspace) -> Outcome<u64> {
+    let mut different: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut records = 0;
+    let bar = context.bar("verify", place.bytes());
+    place.read(&bar, &mut |key, value| {
+        records += 1;
+        if keyspace.get(key)?.as_deref() == Some(value) {
+            different.remove(key);
+        } else if different.len() < DIFFERENT_MAX {
+            different.insert(key.to_vec());
+        }
+        Ok(())
+    })?;
+    let Some(first) = different.first() else { return Ok(records) };
+    Err(Failure::said(
+        format!(
+            "{} records differ from {}; the first is {}",
+            units::count(different.len() as u64),
+            place.path.display(),
+            text::brief(first)
+        ),
+        "did the source change meanwhile? If not, run `shingle check`",
+    ))
+}
+
+fn report(
+    context: &mut Context,
+    done: &str,
+    records: u64,
+    bytes: u64,
+    ns: u64,
+    verified: bool,
+) -> Outcome {
+    if context.global.json {
+        return context.json(&json!({
+            "records": records, "bytes": bytes, "ns": ns, "verified": verified,
+        }));
+    }
+    let mut text = format!(
+        "{done} {} records, {} in {} ({}/s)",
+        units::count(records),
+        units::bytes(bytes),
+        units::time(ns),
+        units::bytes(units::per_second(bytes, ns)),
+    );
+    if verified {
+        text.push_str(", verified");
+    }
+    context.remark(&text);
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! What is written is read back, and hostile input is refused in words.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn place(format: Format) -> Place {
+    Place { path: "-".into(), format, key_field: None }
+}
+
+fn write(format: Format, records: &Records) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut sink = place(format).sink(&mut out).unwrap();
+    for (key, value) in records {
+        sink.put(key, value).unwrap();
+    }
+    sink.finish().unwrap();
+    drop(sink);
+    out
+}
+
+fn read(format: Format, text: &[u8]) -> Outcome<Records> {
+    let mut records = Records::new();
+    let mut input = text;
+    let mut each = |key: &[u8], value: &[u8]| {
+        records.insert(key.to_vec(), value.to_vec());
+        Ok(())
+    };
+    match format {
+        Format::Tsv => tsv::read("test", &mut input, &mut each)?,
+        Format::Csv => csv::read("test", &mut input, &mut each)?,
+        Format::Jsonl => jsonl::read("test", &mut input, None, &mut each)?,
+        Format::Deb822 => deb822::read("test", &mut input, None, &mut each)?,
+        Format::Dir => unreachable!("directories are tested through the command"),
+    }
+    Ok(records)
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..40),
+        proptest::collection::vec(
+            proptest::sample::select(b" \t\r\n\\\",;:x0\xff\x00k".to_vec()),
+            0..12
+        ),
+        ".{0,20}".prop_map(String::into_bytes),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn records_come_back(records in proptest::collection::btree_map(bytes(), bytes(), 0..8)) {
+        for format in [Format::Tsv, Format::Csv, Format::Jsonl] {
+            let text = write(format, &records);
+            prop_assert_eq!(&read(format, &text).unwrap(), &records);
+        }
+    }
+
+    #[test]
+    fn hostile_text_never_panics(text in bytes()) {
+        for format in [Format::Tsv, Format::Csv, Format::Jsonl, Format::Deb822] {
+            let _ = read(format, &text);
+        }
+    }
+
+    #[test]
+    fn a_stanza_comes_back_or_is_refused(key in bytes(), value in bytes()) {
+        let mut out = Vec::new();
+        let mut sink = deb822::Writer::new(&mut out, None);
+        let value = [b"Package: ", &key[..], b"\n", &value[..]].concat();
+        if sink.put(&key, &value).is_ok() {
+            let expected = Records::from([(key, value)]);
+            prop_assert_eq!(read(Format::Deb822, &out).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
+fn a_header_named_like_a_record_is_lost_to_nobody() {
+    let records = Records::from([(b"key".to_vec(), b"value".to_vec())]);
+    assert_eq!(read(Format::Csv, &write(Format::Csv, &records)).unwrap(), records);
+}
+
+#[test]
+fn a_wrong_line_is_named() {
+    let error = read(Format::Tsv, b"a\tb\nno tab\n").unwrap_err();
+    let Failure::Said { message, .. } = error else { panic!("{error:?}") };
+    assert_eq!(message, "test, line 2: no tab between key and value");
+}
+
+#[test]
+fn values_of_jsonl_that_are_no_strings_are_kept_as_json() {
+    let records = read(Format::Jsonl, br#"{"key":"a","value":{"n":[1,2]}}"#).unwrap();
+    assert_eq!(records[&b"a"[..]], br#"{"n":[1,2]}"#);
+}
+
+#[test]
+fn stanzas_are_cut_at_blank_lines() {
+    let text = b"Package: a\nDescription: x\n .\n y\n\n\npackage:b\r\nVersion: 1";
+    let records = read(Format::Deb822, text).unwrap();
+    assert_eq!(records[&b"a"[..]], b"Package: a\nDescription: x\n .\n y\n");
+    assert_eq!(records[&b"b"[..]], b"package:b\nVersion: 1\n");
+}
+
+#[test]
+fn formats_are_guessed_from_names() {
+    let guesses = ["a.tsv", "b.CSV", "c.ndjson", "x_Packages", "d/"];
+    let formats = guesses.map(|name| guess(Path::new(name)).ok());
+    let expected = [Format::Tsv, Format::Csv, Format::Jsonl, Format::Deb822, Format::Dir];
+    assert_eq!(formats, expected.map(Some));
+    assert!(matches!(guess(Path::new("what")), Err(Failure::Usage { .. })));
+}

@@ -1,0 +1,62 @@
+//! bench.
+
+use crate::{Ran, Shell, write};
+
+fn bench(shell: &Shell, arguments: &[&str]) -> Ran {
+    let all = [&["bench"], arguments].concat();
+    Ran(shell.command().args(all).output().expect("it runs"))
+}
+
+#[test]
+fn db_bench_prints_the_lines_that_scripts_look_for() {
+    let shell = Shell::new();
+    let arguments = ["db", "--benchmarks=fillrandom,readrandom,stats", "--num=2000", "-threads=2"];
+    for device in ["files", "memory"] {
+        let text = bench(&shell, &[&["--device", device], &arguments[..]].concat()).ok();
+        let line = text.lines().find(|line| line.starts_with("readrandom"));
+        let line = line.expect("there is a line of the benchmark");
+        assert!(line.contains(" micros/op ") && line.contains(" ops/sec "), "{line}");
+        assert!(text.contains("write amplification"), "{text}");
+    }
+    assert_eq!(std::fs::read_dir(shell.path("")).unwrap().count(), 0, "it cleans up");
+}
+
+#[test]
+fn engine_flags_of_both_kinds_are_taken() {
+    let shell = Shell::new();
+    let ours = ["--preset", "leveldb", "--option", "memory_bytes=67108864"];
+    let theirs = ["db", "--num=100", "--benchmarks=fillseq", "--write_buffer_size=1048576"];
+    bench(&shell, &[&ours[..], &theirs].concat()).ok();
+    bench(&shell, &["--scheme", "no-such-scheme", "db", "--num=10"]).fails(1);
+}
+
+#[test]
+fn ycsb_loads_and_runs() {
+    let shell = Shell::new();
+    let text = bench(&shell, &["ycsb", "-P", "workloada", "-p", "recordcount=500"]).ok();
+    assert_eq!(text.matches("[OVERALL], Throughput(ops/sec),").count(), 2, "{text}");
+    assert!(text.contains("[INSERT], Return=OK, 500"), "{text}");
+    let mut command = shell.command();
+    command.args(["--json", "bench", "ycsb", "load", "-P", "workloadc"]);
+    let records = Ran(command.output().expect("it runs")).json();
+    assert_eq!(records[0]["benchmark"], "workloadc-load");
+}
+
+#[test]
+fn a_directory_that_is_no_database_is_not_removed() {
+    let shell = Shell::new();
+    write(&shell.path("precious/file"), b"mine");
+    let mut command = shell.command();
+    command.args(["--db", "precious", "bench", "db", "--benchmarks=fillseq", "--num=10"]);
+    let words = Ran(command.output().expect("it runs")).fails(1);
+    assert!(words.contains("precious") && words.contains("not removed"), "{words}");
+    assert!(shell.path("precious/file").exists());
+}
+
+#[test]
+fn what_is_unknown_is_named() {
+    let shell = Shell::new();
+    assert!(bench(&shell, &["what"]).fails(2).contains("what"));
+    assert!(bench(&shell, &["db", "--benchmarks=what"]).fails(1).contains("what"));
+    bench(&shell, &["ycsb", "-P", "not-there"]).fails(1);
+}

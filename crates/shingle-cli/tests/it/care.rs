@@ -1,0 +1,100 @@
+//! stat, check, compact, checkpoint, salvage, options.
+
+use crate::Shell;
+
+fn filled() -> Shell {
+    let shell = Shell::new();
+    let lines: String = (0..2000).map(|i| format!("k{i:05}\tvalue {i}\n")).collect();
+    shell.feed(&["import", "-", "--format", "tsv"], lines.as_bytes()).ok();
+    shell
+}
+
+#[test]
+fn stat_is_a_table_or_json_or_a_property() {
+    let shell = filled();
+    let text = shell.run(&["stat"]).ok();
+    assert!(text.contains("Bytes by cause") && text.contains("all causes"), "{text}");
+    let stats = shell.run(&["stat", "--json"]).json();
+    assert!(stats[0].is_object());
+    shell.run(&["stat", "--property", "no.such.property"]).fails(1);
+}
+
+#[test]
+fn a_sound_database_is_found_sound() {
+    let shell = filled();
+    assert!(shell.run(&["check"]).ok().contains("everything is as it was written"));
+    let report = &shell.run(&["check", "--json"]).json()[0];
+    assert_eq!(report["ok"], true);
+    assert!(report["bytes"].as_u64().unwrap() > 0);
+}
+
+/// The largest table file; after a compaction it holds data.
+fn largest_file(shell: &Shell) -> std::path::PathBuf {
+    let files = std::fs::read_dir(shell.path("my.db")).expect("there is a database").flatten();
+    let rank = |file: &std::fs::DirEntry| {
+        let is_table = file.path().extension().is_some_and(|extension| extension == "table");
+        (is_table, file.metadata().map_or(0, |metadata| metadata.len()))
+    };
+    files.max_by_key(rank).expect("it has files").path()
+}
+
+/// Flips one bit of a compacted database; gives the file and its bytes.
+fn damage(shell: &Shell, place: impl Fn(usize) -> usize) -> (std::path::PathBuf, Vec<u8>) {
+    shell.run(&["compact"]).ok();
+    let path = largest_file(shell);
+    let mut bytes = std::fs::read(&path).expect("it can be read");
+    let at = place(bytes.len());
+    bytes[at] ^= 0x40;
+    std::fs::write(&path, &bytes).expect("it can be written");
+    (path, bytes)
+}
+
+#[test]
+fn a_flipped_bit_is_found_and_salvage_leaves_the_source_alone() {
+    let shell = filled();
+    let (path, bytes) = damage(&shell, |length| length / 2);
+    let words = shell.run(&["check"]).fails(1);
+    assert!(words.contains("shingle salvage"), "{words}");
+    shell.run(&["salvage", "saved.db"]).ok();
+    assert_eq!(std::fs::read(&path).expect("it is still there"), bytes);
+    shell.run(&["salvage", "saved.db"]).fails(1);
+}
+
+#[test]
+fn check_reads_the_header_of_a_file_too() {
+    let shell = filled();
+    damage(&shell, |_| 2);
+    shell.run(&["check"]).fails(1);
+}
+
+#[test]
+fn compaction_changes_no_record() {
+    let shell = filled();
+    let before = shell.run(&["scan"]).ok();
+    shell.run(&["compact"]).ok();
+    shell.run(&["compact", "--from", "k001", "--to", "k002"]).ok();
+    shell.run(&["compact", "--all"]).ok();
+    assert_eq!(shell.run(&["scan"]).ok(), before);
+    assert!(shell.run(&["compact", "--json"]).json()[0]["space_bytes_after"].is_u64());
+}
+
+#[test]
+fn a_checkpoint_is_a_database_of_its_own() {
+    let shell = filled();
+    shell.run(&["checkpoint", "backup.db"]).ok();
+    shell.run(&["put", "k00000", "changed afterwards"]).ok();
+    let backup = shell.command().args(["--db", "backup.db", "get", "k00000"]).output().unwrap();
+    assert_eq!(backup.stdout, b"value 0\n");
+    shell.run(&["checkpoint", "backup.db"]).fails(1);
+}
+
+#[test]
+fn options_are_listed_and_taken() {
+    let shell = filled();
+    let listed = shell.run(&["options"]).ok();
+    assert!(listed.contains("memory_bytes"), "{listed}");
+    assert!(!shell.run(&["options", "--json"]).json().is_empty());
+    shell.run(&["-o", "memory_bytes=67108864", "get", "k00000"]).ok();
+    shell.run(&["-o", "no_such_option=1", "get", "k00000"]).fails(1);
+    shell.run(&["-o", "no-equals-sign", "get", "k00000"]).fails(2);
+}

@@ -1,0 +1,37 @@
+//! dump, on files that the engine wrote.
+
+use crate::Shell;
+
+fn file(shell: &Shell, belongs: impl Fn(&str) -> bool) -> String {
+    let files = std::fs::read_dir(shell.path("my.db")).expect("there is a database").flatten();
+    let mut names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+    names.find(|name| belongs(name)).expect("there is such a file")
+}
+
+#[test]
+fn tables_manifests_and_logs_are_readable() {
+    let shell = Shell::new();
+    let lines: String = (0..500).map(|i| format!("key{i:05}\tvalue {i}\n")).collect();
+    shell.feed(&["import", "-", "--format", "tsv"], lines.as_bytes()).ok();
+    shell.run(&["compact"]).ok();
+    shell.run(&["put", "later", "in the log"]).ok();
+    let table = shell.run(&["dump", "table", "--entries"]).ok();
+    assert!(table.contains("key00007 @ ") && table.contains("Put => value 7"), "{table}");
+    let manifest = shell.run(&["dump", "manifest"]).ok();
+    assert!(manifest.contains("edit at byte") && manifest.contains("add run"), "{manifest}");
+    // An orderly end may have left no log.
+    shell.run(&["dump", "wal", "--entries"]).ok();
+    let name = file(&shell, |name| name.starts_with("MANIFEST-"));
+    let path = format!("my.db/{name}");
+    let named = shell.command().args(["dump", "manifest", &path]).output().expect("it runs");
+    assert!(named.status.success());
+}
+
+#[test]
+fn what_is_no_such_file_is_refused() {
+    let shell = Shell::new();
+    shell.run(&["dump", "table"]).fails(1);
+    shell.run(&["put", "a", "b"]).ok();
+    shell.run(&["dump", "table", "my.db/what"]).fails(2);
+    shell.run(&["dump", "manifest", "--json"]).fails(2);
+}

@@ -1,0 +1,143 @@
+//! import and export.
+
+use crate::{Shell, write};
+
+/// Records that break careless formats.
+fn nasty() -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut records: Vec<(Vec<u8>, Vec<u8>)> = [
+        (&b""[..], &b"the empty key"[..]),
+        (b"empty value", b""),
+        (b"key", b"value"),
+        (b"tab\there", b"line\nbreak\r\nand\\backslash"),
+        (b"\"quoted\"", b"a,b;\"c\""),
+        (b"\\x41", b"\\t is no tab"),
+        ("Grüße".as_bytes(), "日本\u{feff}\u{2028}".as_bytes()),
+        (b"\x00\x01\xfe\xff", b"\xff\x00\n\t"),
+        (b" spaces ", b" "),
+        (b"key_base64", b"AP8K"),
+    ]
+    .map(|(key, value)| (key.to_vec(), value.to_vec()))
+    .into();
+    records.push((b"big".to_vec(), (0..300_000u32).map(|i| i.wrapping_mul(i) as u8).collect()));
+    records
+}
+
+fn put_all(shell: &Shell, records: &[(Vec<u8>, Vec<u8>)]) {
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    for (key, value) in records {
+        let key = format!("0x{}", hex(key));
+        shell.feed(&["put", "--hex", &key, "--value-file", "-"], value).ok();
+    }
+}
+
+#[test]
+fn export_and_import_lose_nothing() {
+    let shell = Shell::new();
+    put_all(&shell, &nasty());
+    let before = shell.run(&["scan", "--hex"]).ok();
+    for format in ["tsv", "csv", "jsonl"] {
+        let file = format!("all.{format}");
+        shell.run(&["export", &file, "--verify"]).ok();
+        let copy = format!("copy-{format}.db");
+        shell.command().args(["--db", &copy, "import", &file, "--verify"]).status().unwrap();
+        let after = shell.command().args(["--db", &copy, "scan", "--hex"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&after.stdout), before, "{format}");
+        let piped = shell.run(&["export", "-", "--format", format]).0.stdout;
+        assert_eq!(piped, std::fs::read(shell.path(&file)).unwrap(), "{format}");
+        shell.run(&["export", &file]).fails(1);
+    }
+}
+
+#[test]
+fn a_directory_tree_comes_back() {
+    let shell = Shell::new();
+    let files =
+        [("a.txt", &b"text"[..]), ("empty", b""), ("sub/deep/b", b"\xff\x00"), ("sub/x y", b"1")];
+    for (name, content) in files {
+        write(&shell.path("tree").join(name), content);
+    }
+    shell.run(&["import", "tree", "--verify"]).ok();
+    assert_eq!(shell.run(&["scan", "--keys-only"]).ok(), "a.txt\nempty\nsub/deep/b\nsub/x y\n");
+    shell.run(&["export", "copy/", "--verify"]).ok();
+    for (name, content) in files {
+        assert_eq!(std::fs::read(shell.path("copy").join(name)).unwrap(), content);
+    }
+    assert!(shell.run(&["export", "copy/"]).fails(1).contains("not empty"));
+}
+
+#[test]
+fn a_key_never_leads_out_of_the_directory() {
+    let shell = Shell::new();
+    shell.run(&["put", "../escaped", "x"]).ok();
+    let words = shell.run(&["export", "inside/", "--format", "dir"]).fails(1);
+    assert!(words.contains("no relative path"), "{words}");
+    assert!(!shell.path("escaped").exists());
+}
+
+#[test]
+fn a_key_that_is_file_and_directory_is_refused() {
+    let shell = Shell::new();
+    shell.run(&["put", "a", "file"]).ok();
+    shell.run(&["put", "a/b", "below it"]).ok();
+    assert!(shell.run(&["export", "d/", "--format", "dir"]).fails(1).contains("cannot be a file"));
+}
+
+#[test]
+fn debian_stanzas_come_back() {
+    let shell = Shell::new();
+    let text = "Package: b\nVersion: 2\nDescription: two\n .\n lines\n\nPackage: a\nVersion: 1\n\n";
+    write(&shell.path("x_Packages"), text.as_bytes());
+    shell.run(&["import", "x_Packages", "--verify"]).ok();
+    assert_eq!(shell.run(&["get", "a", "--raw"]).ok(), "Package: a\nVersion: 1\n");
+    shell.run(&["export", "y_Packages", "--verify"]).ok();
+    let sorted =
+        "Package: a\nVersion: 1\n\nPackage: b\nVersion: 2\nDescription: two\n .\n lines\n\n";
+    assert_eq!(std::fs::read_to_string(shell.path("y_Packages")).unwrap(), sorted);
+    shell.run(&["put", "c", "no stanza"]).ok();
+    shell.run(&["export", "z_Packages"]).fails(1);
+    let by_version = ["--keyspace", "v", "import", "x_Packages", "--key-field", "version"];
+    shell.run(&by_version).ok();
+    assert_eq!(shell.run(&["--keyspace", "v", "scan", "--keys-only"]).ok(), "1\n2\n");
+}
+
+#[test]
+fn json_lines_may_bring_their_own_key() {
+    let shell = Shell::new();
+    let lines = "{\"id\":7,\"name\":\"seven\"}\n\n{\"id\":\"x\",\"more\":[1]}\n";
+    write(&shell.path("events.jsonl"), lines.as_bytes());
+    shell.run(&["import", "events.jsonl", "--key-field", "id", "--verify"]).ok();
+    assert_eq!(shell.run(&["get", "7"]).ok(), "{\"id\":7,\"name\":\"seven\"}\n");
+    let back = shell.run(&["export", "-", "--format", "jsonl", "--key-field", "id"]).ok();
+    assert_eq!(back, lines.replace("\n\n", "\n"));
+}
+
+#[test]
+fn the_last_record_of_a_key_counts() {
+    let shell = Shell::new();
+    write(&shell.path("twice.tsv"), b"a\t1\nb\t1\na\t2\n");
+    shell.run(&["import", "twice.tsv", "--verify"]).ok();
+    assert_eq!(shell.run(&["scan"]).ok(), "a : 2\nb : 1\n");
+}
+
+#[test]
+fn figures_are_json_where_asked() {
+    let shell = Shell::new();
+    write(&shell.path("two.csv"), b"key,value\na,1\nb,2\n");
+    let figures = &shell.run(&["import", "two.csv", "--verify", "--json"]).json()[0];
+    assert_eq!((&figures["records"], &figures["verified"]), (&2.into(), &true.into()));
+}
+
+#[test]
+fn wrong_sources_are_named() {
+    let shell = Shell::new();
+    write(&shell.path("bad.tsv"), b"fine\t1\nbad\n");
+    assert!(shell.run(&["import", "bad.tsv"]).fails(1).contains("bad.tsv, line 2"));
+    write(&shell.path("bad.jsonl"), b"{\"key\":1}\n");
+    assert!(shell.run(&["import", "bad.jsonl"]).fails(1).contains("neither `value`"));
+    write(&shell.path("bad.csv"), b"a,b,c,d\n");
+    assert!(shell.run(&["import", "bad.csv"]).fails(1).contains("4 columns"));
+    shell.run(&["import", "not-there.tsv"]).fails(1);
+    write(&shell.path("what"), b"");
+    shell.run(&["import", "what"]).fails(2);
+    shell.run(&["import", "-", "--format", "tsv", "--verify"]).fails(2);
+}

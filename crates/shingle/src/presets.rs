@@ -1,0 +1,76 @@
+//! Presets: where names of rule sets meet numbers. Nothing else in the engine knows them.
+
+use crate::admission::AdmissionLimits;
+use crate::options::Preset;
+use tree::policy::Limits;
+
+/// The largest memtable of the modern preset: inserts and lookups in a small one stay in the
+/// processor's caches. Several are flushed together.
+const MEMTABLE_BYTES_MAX: u64 = 16 << 20;
+
+/// What a preset decides beside the limits that its scheme brings.
+pub(crate) struct PresetNumbers {
+    /// The scheme, when none is named.
+    pub scheme: &'static str,
+    /// Memtable bytes that are flushed together, of this memory.
+    pub write_buffer_bytes: fn(memory_bytes: u64) -> u64,
+    /// Bytes of one memtable, of this write buffer.
+    pub memtable_bytes: fn(write_buffer_bytes: u64) -> u64,
+    /// Where writes are slowed down, derived from the sizes of the tree.
+    pub admission: fn(&Limits, write_buffer_bytes: u64) -> AdmissionLimits,
+}
+
+impl Preset {
+    pub(crate) fn numbers(self) -> PresetNumbers {
+        match self {
+            Preset::Modern => PresetNumbers {
+                scheme: "leveled",
+                write_buffer_bytes: |memory| (memory / 5).max(64 << 10),
+                memtable_bytes: |buffer| buffer.min(MEMTABLE_BYTES_MAX.max(buffer / 8)),
+                admission: modern_admission,
+            },
+            Preset::LevelDb => PresetNumbers {
+                scheme: "leveldb",
+                write_buffer_bytes: |_| 4 << 20,
+                memtable_bytes: |buffer| buffer,
+                admission: leveldb_admission,
+            },
+        }
+    }
+}
+
+/// Smooth: the rate falls with the pressure, and the memory budget alone stops a writer.
+fn modern_admission(limits: &Limits, write_buffer: u64) -> AdmissionLimits {
+    let trigger = limits.level0_runs_trigger as u64;
+    let base = limits.level_bytes_base.max(write_buffer * trigger);
+    AdmissionLimits {
+        // One buffer being flushed, and a second one filling.
+        sealed_bytes_soft: write_buffer * 3 / 2,
+        sealed_bytes_hard: write_buffer * 5 / 2,
+        level0_runs_soft: trigger * 4,
+        level0_runs_hard: trigger * 12,
+        level0_stop: false,
+        debt_bytes_soft: base * 16,
+        debt_bytes_hard: base * 64,
+        rate_max: 256 << 20,
+        rate_min: 4 << 20,
+        fixed_delay_ns: None,
+    }
+}
+
+/// LevelDB: a full memtable waits for the one before it; at 8 runs in level 0 each write waits a
+/// millisecond, at 12 it stops.
+fn leveldb_admission(limits: &Limits, write_buffer: u64) -> AdmissionLimits {
+    AdmissionLimits {
+        sealed_bytes_soft: u64::MAX / 2,
+        sealed_bytes_hard: write_buffer * 3 / 2,
+        level0_runs_soft: limits.level0_runs_slowdown.unwrap_or(8) as u64,
+        level0_runs_hard: limits.level0_runs_stop.unwrap_or(12) as u64,
+        level0_stop: true,
+        debt_bytes_soft: u64::MAX / 2,
+        debt_bytes_hard: u64::MAX,
+        rate_max: u64::MAX / 2,
+        rate_min: 1,
+        fixed_delay_ns: Some(1_000_000),
+    }
+}

@@ -1,0 +1,180 @@
+//! A small database with every kind of file, and the history of what was written into it.
+
+use crate::image::Image;
+use base::Ledger;
+use base::random::Random;
+use media::FileStore;
+use media::mem::MemStore;
+use shingle::runtime::Stepped;
+use shingle::{Db, Durability, KeyspaceOptions, Options, WriteBatch, WriteOptions};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The content of a keyspace.
+pub type Content = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The content of a database: by name of keyspace.
+pub type State = BTreeMap<String, Content>;
+
+/// The keyspace whose values are sums.
+pub const COUNTERS: &str = "counters";
+
+/// The state after each commit, in order.
+#[derive(Default)]
+pub struct History {
+    pub states: Vec<State>,
+    /// This state is in runs.
+    pub flushed: usize,
+    /// A record in a log proves that this state was synced.
+    pub proven: usize,
+}
+
+impl History {
+    pub fn last(&self) -> &State {
+        self.states.last().unwrap()
+    }
+
+    /// Which of the states from `first` on `state` is.
+    pub fn position(&self, state: &State, first: usize) -> Option<usize> {
+        (first..self.states.len()).rev().find(|&n| self.states[n] == *state)
+    }
+}
+
+/// Limits under which a few tens of kilobytes are a tree of several levels.
+pub fn options() -> Options {
+    Options::new().write_buffer_bytes(16 << 10).cache_bytes(256 << 10).expert(|expert| {
+        expert.no_threads = true;
+        expert.memtable_bytes = Some(4 << 10);
+        expert.block_bytes = Some(256);
+        expert.table_bytes = Some(2 << 10);
+        expert.level_bytes_base = Some(3 << 10);
+        expert.fan_out = Some(3.0);
+        expert.level0_runs_trigger = Some(2);
+        expert.levels = Some(5);
+        expert.direct_io = Some(false);
+    })
+}
+
+/// The same runtime for the same seed.
+pub fn runtime(seed: u64) -> Arc<Stepped> {
+    Arc::new(Stepped::new(seed, 4))
+}
+
+/// Opens what stands in `store`.
+pub fn open(store: Arc<dyn FileStore>, read_only: bool) -> shingle::Result<Db> {
+    options().read_only(read_only).open_in(store, runtime(5))
+}
+
+/// Writes a database and its model side by side.
+pub struct Writer {
+    pub db: Db,
+    pub random: Random,
+    pub state: State,
+    pub history: History,
+}
+
+impl Writer {
+    pub fn new(db: Db, seed: u64) -> Writer {
+        let counters =
+            KeyspaceOptions { merge_operator: Some("add-u64".into()), ..KeyspaceOptions::default() };
+        db.create_keyspace(COUNTERS, counters).unwrap();
+        let state = State::from([
+            ("default".to_string(), Content::new()),
+            (COUNTERS.to_string(), Content::new()),
+        ]);
+        let history = History { states: vec![state.clone()], ..History::default() };
+        Writer { db, random: Random::new(seed), state, history }
+    }
+
+    /// One commit of a few operations over both keyspaces.
+    pub fn commit(&mut self, durability: Durability) {
+        let mut batch = WriteBatch::new();
+        let counters = self.db.keyspace(COUNTERS).unwrap();
+        for _ in 0..1 + self.random.below(4) {
+            let key = format!("key{:04}", self.random.below(400)).into_bytes();
+            let content = self.state.get_mut("default").unwrap();
+            match self.random.below(40) {
+                0 => {
+                    let end = [&key[..6], b"~"].concat();
+                    batch.delete_range(&key, &end).unwrap();
+                    content.retain(|k, _| *k < key || *k >= end);
+                }
+                1..=6 => {
+                    batch.delete(&key).unwrap();
+                    content.remove(&key);
+                }
+                7..=12 => {
+                    let key = key[..5].to_vec();
+                    let one = self.random.below(9).to_le_bytes();
+                    batch.merge_in(&counters, &key, one).unwrap();
+                    let sum = self.state.get_mut(COUNTERS).unwrap().entry(key).or_insert(vec![0; 8]);
+                    let before = u64::from_le_bytes(sum[..].try_into().unwrap());
+                    *sum = (before + u64::from_le_bytes(one)).to_le_bytes().to_vec();
+                }
+                _ => {
+                    let digit = b'a' + self.random.below(26) as u8;
+                    let mut value = self.random.next_u64().to_le_bytes().to_vec();
+                    value.resize(8 + self.random.below(60) as usize, digit);
+                    batch.put(&key, &value).unwrap();
+                    content.insert(key, value);
+                }
+            }
+        }
+        let options = WriteOptions { durability: Some(durability), ..WriteOptions::default() };
+        self.db.write(batch, &options).unwrap();
+        self.history.states.push(self.state.clone());
+    }
+
+    pub fn commits(&mut self, count: usize) {
+        for _ in 0..count {
+            self.commit(Durability::Buffered);
+        }
+    }
+
+    /// All of it is in runs, and no older state can come back.
+    pub fn flush(&mut self) {
+        self.db.flush().unwrap();
+        self.history.flushed = self.history.states.len() - 1;
+        self.history.proven = self.history.flushed;
+    }
+
+    /// Three levels at least, runs in level 0, and two logs.
+    pub fn fill(&mut self) {
+        for _ in 0..7 {
+            self.commits(60);
+            self.flush();
+            self.db.wait_idle().unwrap();
+        }
+        self.commits(25);
+        self.flush();
+        self.commits(70);
+        self.commit(Durability::Synced);
+        // The record of the next commit says that the one before was durable.
+        self.history.proven = self.history.states.len() - 1;
+        self.commits(8);
+    }
+}
+
+/// The database of most tests: its files when the process died, and its history.
+pub fn database(seed: u64) -> (Image, History) {
+    let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
+    let db = options().open_in(store.clone(), runtime(seed)).unwrap();
+    let mut writer = Writer::new(db, seed);
+    writer.fill();
+    let image = Image::of(&*store);
+    (image, writer.history)
+}
+
+/// The content of a database, read forward.
+pub fn content(db: &Db) -> shingle::Result<State> {
+    let mut state = State::new();
+    for name in db.keyspaces() {
+        let mut content = Content::new();
+        for pair in db.keyspace(&name)?.iter() {
+            let (key, value) = pair?;
+            content.insert(key.to_vec(), value.to_vec());
+        }
+        state.insert(name, content);
+    }
+    Ok(state)
+}
