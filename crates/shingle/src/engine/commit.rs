@@ -26,6 +26,8 @@ pub(crate) struct CommitState {
     pub log: Option<OpenLog>,
     /// The next batch begins at this sequence number.
     pub next_sequence: SequenceNumber,
+    /// The last one in a log of this life: unlike `next_sequence`, what a reader of the logs finds.
+    logged_sequence: SequenceNumber,
     actives: HashMap<KeyspaceId, Active>,
     /// Sealed memtables that wait for their flush, oldest first.
     pub sealed: Vec<Sealed>,
@@ -78,6 +80,7 @@ impl CommitState {
         CommitState {
             log: None,
             next_sequence,
+            logged_sequence: 0,
             actives: HashMap::new(),
             sealed: Vec::new(),
             replaced: Vec::new(),
@@ -139,6 +142,9 @@ impl Engine {
         }
         let last = self.insert(&mut state, first, batch)?;
         state.next_sequence = last + 1;
+        if with_log {
+            state.logged_sequence = last;
+        }
         self.snapshots.publish(last);
         self.ledger().user_wrote(batch.user_bytes());
         let position = state.position();
@@ -264,7 +270,7 @@ impl Engine {
     fn begin_log(&self, state: &mut CommitState) -> Result<()> {
         let file = self.new_file();
         let previous: Option<PreviousLog> = match &state.log {
-            Some(log) => Some(log.writer.as_previous(state.next_sequence - 1)),
+            Some(log) => Some(log.writer.as_previous(state.logged_sequence)),
             None => None,
         };
         let salt = self.runtime.random_u64();

@@ -251,12 +251,16 @@ impl Replay<'_> {
             }
             ChainVerdict::Damage(what) => return Err(Error::corruption(name.to_string(), 0, what)),
         }
+        // What the next log's header says of this one: what the logs say alone, not the manifest.
+        let mut logged_sequence = header.previous.map_or(0, |previous| previous.last_sequence);
         while let Some(record) = reader.next()? {
             let offset = record.offset;
-            self.record(record.payload)
+            let last = self
+                .record(record.payload)
                 .map_err(|error| error.in_file(name.to_string()).at(offset))?;
+            logged_sequence = last.unwrap_or(logged_sequence);
         }
-        Ok(LogOutcome::Replayed(reader.as_previous(log, self.replayed.last_sequence)))
+        Ok(LogOutcome::Replayed(reader.as_previous(log, logged_sequence)))
     }
 
     /// A log's bytes are called durable only after every log before it is durable in full. So what
@@ -277,14 +281,16 @@ impl Replay<'_> {
         LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal }
     }
 
-    fn record(&mut self, payload: &[u8]) -> Result<()> {
+    /// Replays one batch; gives its last sequence number.
+    fn record(&mut self, payload: &[u8]) -> Result<Option<SequenceNumber>> {
         if payload.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let Some((first, batch)) = payload.split_first_chunk::<TRAILER_BYTES>() else {
             return Err(Error::new(ErrorKind::Corruption, "a log record without sequence number"));
         };
         let sequences = u64::from_le_bytes(*first)..;
+        let mut last = None;
         for (sequence, operation) in sequences.zip(BatchView::parse(batch)?.iter()) {
             let operation = operation?;
             // Keyspaces that were dropped later, and what is in runs already, are skipped.
@@ -294,9 +300,10 @@ impl Replay<'_> {
                 let writer = self.writer(operation.keyspace)?;
                 writer.insert(operation.key, sequence, operation.kind, operation.value)?;
             }
-            self.replayed.last_sequence = self.replayed.last_sequence.max(sequence);
+            last = Some(sequence);
         }
-        Ok(())
+        self.replayed.last_sequence = self.replayed.last_sequence.max(last.unwrap_or(0));
+        Ok(last)
     }
 
     /// The memtable that takes the next entry of a keyspace.

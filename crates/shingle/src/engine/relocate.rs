@@ -43,6 +43,8 @@ pub(crate) struct RelocationPart {
     index: usize,
     spec: Option<PartSpec>,
     part: Option<Part>,
+    /// Its output is with the move, and `remaining` does not count it.
+    is_finished: bool,
     /// Bytes worked through since somebody asked.
     step_bytes: u64,
 }
@@ -152,7 +154,7 @@ fn parts(
         .unwrap_or_else(KeyRange::all);
     let (read_bytes_upper, read_bytes_lower) = (bytes_of(false), bytes_of(true));
     let ranges = match &plan.action {
-        Move::Merge { parallel_max, one_file: false, cut, .. } => {
+        Move::Merge { parallel_max, one_file: false, cut, .. } if to_level > 0 => {
             let total = read_bytes_upper + read_bytes_lower;
             let worthwhile = (total / (2 * cut.table_bytes_max.max(1))).max(1);
             let count = u64::from(*parallel_max).min(worthwhile) as usize;
@@ -197,6 +199,7 @@ fn parts(
             index,
             spec: Some(spec),
             part: None,
+            is_finished: false,
             step_bytes: 0,
         });
     }
@@ -251,6 +254,11 @@ fn hint(plan: &Plan, to_level: u8, work: WorkId) -> FileHint {
 
 fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> {
     Ok(match &plan.action {
+        // Runs of level 0 are ordered by age: pieces of one age would not stay so.
+        Move::Merge { to_level: 0, .. } => {
+            let cut = Cut { table_bytes_max: u64::MAX, overlap_bytes_max: None };
+            OutputRule::Cut { cutter: Cutter::new(version, 0, cut), one_file: false }
+        }
         Move::Merge { cut, one_file, to_level, .. } => {
             OutputRule::Cut { cutter: Cutter::new(version, *to_level, *cut), one_file: *one_file }
         }
@@ -339,6 +347,7 @@ impl RelocationPart {
     }
 
     fn finish_part(&mut self) {
+        self.is_finished = true;
         let Some(part) = self.part.take() else { return };
         let counts = part.counts();
         self.shared.entries_in.fetch_add(counts.entries_in, Ordering::Relaxed);
@@ -351,11 +360,10 @@ impl RelocationPart {
     pub(crate) fn abandon(mut self, engine: &Arc<Engine>) {
         let shared = self.shared.clone();
         shared.failed.store(true, Ordering::Release);
-        let finished = self.part.is_none() && self.spec.is_none();
         if let Some(part) = self.part.take() {
             engine.remove_unused(&part.into_written().created);
         }
-        let last = finished || shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1;
+        let last = self.is_finished || shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
             let outputs =
                 std::mem::take(&mut *shared.outputs.lock().unwrap_or_else(PoisonError::into_inner));
