@@ -175,7 +175,6 @@ pub(crate) fn replay(
         memtable_bytes_max,
         writers: BTreeMap::new(),
         replayed: Replayed::default(),
-        headerless: None,
     };
     replay.replayed.last_sequence = found.last_sequence;
     for keyspace in found.keyspaces.values() {
@@ -207,8 +206,6 @@ struct Replay<'a> {
     memtable_bytes_max: u64,
     writers: BTreeMap<KeyspaceId, Writer>,
     replayed: Replayed,
-    /// The last log that had no header.
-    headerless: Option<FileId>,
 }
 
 /// What became of a log.
@@ -228,12 +225,12 @@ impl Replay<'_> {
         let file = self.store.open(name, false)?;
         let mut reader = LogReader::open(&*file, self.identity(log), 0, Cause::Recovery)?;
         let Some(&header) = reader.header() else {
-            self.headerless = Some(log);
             return Ok(LogOutcome::Headerless);
         };
         // Whether something in it was durable is asked only if the answer matters: it takes a scan.
         let verdict = match (previous, header.previous) {
-            (_, Some(before)) if Some(before.file) == self.headerless => {
+            // The log that it continues left no name, or no header.
+            (Some(previous), Some(before)) if before.file > previous.file => {
                 ChainVerdict::LostTail { bytes_missing: before.bytes }
             }
             (Some(previous), _) => check_chain(&previous, &header, 0),
