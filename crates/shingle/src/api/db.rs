@@ -126,11 +126,13 @@ impl Keyspace {
         &self,
         build: impl FnOnce(&mut table::batch::WriteBatch, KeyspaceId) -> Result<()>,
     ) -> Result<Committed> {
-        BATCH.with_borrow_mut(|batch| {
-            batch.clear();
-            build(batch, self.state.id)?;
-            self.engine().write(batch, &WriteOptions::default())
-        })
+        // Taken, not borrowed: the store below may be made of databases of its own.
+        let mut batch = BATCH.take();
+        batch.clear();
+        let written = build(&mut batch, self.state.id)
+            .and_then(|()| self.engine().write(&batch, &WriteOptions::default()));
+        BATCH.set(batch);
+        written
     }
 
     /// `key` has `value` from here on.
