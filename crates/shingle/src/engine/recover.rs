@@ -225,6 +225,10 @@ impl Replay<'_> {
         };
         // Whether something in it was durable is asked only if the answer matters: it takes a scan.
         let verdict = match (previous, header.previous) {
+            // Names become durable in any order: the log between may have lost its own.
+            (Some(previous), Some(before)) if before.file > previous.file => {
+                ChainVerdict::LostTail { bytes_missing: before.bytes }
+            }
             (Some(previous), _) => check_chain(&previous, &header, 0),
             (None, Some(before)) if before.file >= self.found.log_floor => {
                 ChainVerdict::LostTail { bytes_missing: before.bytes }
