@@ -111,6 +111,8 @@ pub struct Stepped {
     now_ns: AtomicU64,
     random: Mutex<Random>,
     worker: Mutex<Option<Arc<dyn Worker>>>,
+    /// A step is under way: when it waits, only time passes.
+    stepping: AtomicBool,
     /// One user operation in so many gives the background a step.
     odds: u64,
 }
@@ -122,6 +124,7 @@ impl Stepped {
             now_ns: AtomicU64::new(0),
             random: Mutex::new(Random::new(seed)),
             worker: Mutex::new(None),
+            stepping: AtomicBool::new(false),
             odds: odds.max(1),
         }
     }
@@ -132,7 +135,13 @@ impl Stepped {
 
     fn step(&self) -> bool {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        worker.is_some_and(|worker| worker.step())
+        let Some(worker) = worker else { return false };
+        if self.stepping.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        let did = worker.step();
+        self.stepping.store(false, Ordering::Release);
+        did
     }
 }
 

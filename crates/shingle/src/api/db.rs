@@ -126,7 +126,7 @@ impl Keyspace {
         &self,
         build: impl FnOnce(&mut table::batch::WriteBatch, KeyspaceId) -> Result<()>,
     ) -> Result<Committed> {
-        // Taken, not borrowed: a runtime without threads may run other work inside the write.
+        // Taken, not borrowed: the store below may be made of databases of its own.
         let mut batch = BATCH.take();
         batch.clear();
         let written = build(&mut batch, self.state.id)

@@ -81,11 +81,15 @@ fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
         .iter()
         .filter(|(_, sealed)| everything || sealed.len() >= engine.settings.flush_memtables)
         .max_by_key(|(_, sealed)| sealed.iter().map(|s| s.bytes).sum::<u64>())?;
-    if !by_keyspace[&id][0].keyspace.options.without_wal {
+    let is_unlogged = by_keyspace[&id][0].keyspace.options.without_wal;
+    if !is_unlogged && !state.flush_requested {
         return Some(vec![id]);
     }
-    let unlogged = by_keyspace.iter().filter(|(_, s)| s[0].keyspace.options.without_wal);
-    Some(unlogged.map(|(&id, _)| id).collect())
+    // Those without a log become durable at one point of the commit order. So do all when everything
+    // is flushed: what recovery replayed may not be durable in its log.
+    let together =
+        by_keyspace.iter().filter(|(_, s)| s[0].keyspace.options.without_wal == is_unlogged);
+    Some(together.map(|(&id, _)| id).collect())
 }
 
 fn flush_level(trees: &Trees, member: &Member) -> u8 {
@@ -131,19 +135,8 @@ impl FlushJob {
         }
     }
 
-    /// What is flushed becomes durable at once. When other keyspaces have older entries in the log
-    /// alone, the log must be durable first, or a crash would recover the newer without the older.
-    fn sync_older(&self, engine: &Engine) -> Result<()> {
-        let state = engine.lock_commit();
-        let logged = state.actives().filter(|active| !active.keyspace.options.without_wal);
-        let is_shared = logged.count() > 1;
-        let position = state.position();
-        drop(state);
-        if is_shared { engine.sync_log(position) } else { Ok(()) }
-    }
-
     fn install(&mut self, engine: &Arc<Engine>) -> Result<()> {
-        self.sync_older(engine)?;
+        self.sync_older_writes(engine)?;
         let mut trees = engine.lock_trees();
         let mut edit = DatabaseEdit::default();
         let mut flushed = Flushed::new();
@@ -170,6 +163,20 @@ impl FlushJob {
             self.report(engine, member);
         }
         Ok(())
+    }
+
+    /// The runs must not survive older writes of other keyspaces, which the log alone holds.
+    fn sync_older_writes(&self, engine: &Engine) -> Result<()> {
+        let state = engine.lock_commit();
+        let is_elsewhere = |id: KeyspaceId, first_log: Option<FileId>| {
+            first_log.is_some() && self.members.iter().all(|member| member.keyspace.id != id)
+        };
+        let is_needed = self.members.iter().any(|m| !m.keyspace.options.without_wal)
+            && (state.actives().any(|a| is_elsewhere(a.keyspace.id, a.first_log))
+                || state.sealed.iter().any(|s| is_elsewhere(s.keyspace.id, s.first_log)));
+        let position = state.position();
+        drop(state);
+        if is_needed { engine.sync_log(position) } else { Ok(()) }
     }
 
     fn report(&self, engine: &Engine, member: &Member) {

@@ -229,7 +229,7 @@ impl Replay<'_> {
         };
         // Whether something in it was durable is asked only if the answer matters: it takes a scan.
         let verdict = match (previous, header.previous) {
-            // The log that it continues left no name, or no header.
+            // Names become durable in any order: the log between may have lost its own.
             (Some(previous), Some(before)) if before.file > previous.file => {
                 ChainVerdict::LostTail { bytes_missing: before.bytes }
             }

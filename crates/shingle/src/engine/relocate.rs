@@ -461,8 +461,12 @@ impl Relocation {
 }
 
 impl Engine {
-    /// Removes files that no edit ever referred to.
+    /// Removes files that no edit ever referred to. The edit of a poisoned database may be on the
+    /// medium all the same: its files stay, for the next opening to decide.
     pub(crate) fn remove_unused(&self, files: &[FileId]) {
+        if self.poisoned_by().is_some() {
+            return;
+        }
         for &file in files {
             // What cannot be removed now goes at the next opening.
             let _ = self.store.remove(FileName::table(file));

@@ -238,7 +238,8 @@ pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Re
         begun => begun?,
     };
     drop(trees);
-    engine.scheduler.lock().jobs.extend(parts.into_iter().map(|part| Job::Part(Box::new(part))));
+    let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
+    engine.scheduler.lock().jobs.extend(jobs);
     engine.runtime.wake();
     Ok(true)
 }

@@ -230,7 +230,7 @@ impl Sweep {
     fn verify(self: &Arc<Self>, image: MemStore, mut model: Model, depth: usize) -> Outcome {
         let (goes_on, nests) = {
             let mut random = hold(&self.random);
-            (random.one_in(6), depth < 2 && random.one_in(if depth == 0 { 12 } else { 6 }))
+            (random.one_in(20), depth < 2 && random.one_in(40))
         };
         let untouched = image.crash_image(&mut Random::new(0), Personality::KeepAll);
         let store = self.recovery_store(image.clone(), &model, depth, nests);
@@ -372,7 +372,7 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
     for seed in seeds(24) {
         let config = Config::draw(seed);
         let steps = Generator::new(seed, short(120)).steps();
-        let counts = Sweep::new(&config, seed, 8).run(&steps, seed).unwrap_or_else(|what| {
+        let counts = Sweep::new(&config, seed, 4).run(&steps, seed).unwrap_or_else(|what| {
             let line = replay("power_lost_at_any", seed, &Failure::Wrong(what));
             panic!("{line} {config:?}")
         });

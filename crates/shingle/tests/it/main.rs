@@ -6,8 +6,11 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
 mod crash;
+mod fault;
 mod history;
+mod kill;
 mod metamorphic;
 mod model;
 mod moves;
 mod run;
+mod threads;

@@ -1,0 +1,221 @@
+//! Every operation of a store fails in its turn, once and for good, in every way: what is told to the
+//! caller is true, reads go on, and the next opening finds a prefix.
+
+use crate::history::{Generator, Profile, Step};
+use crate::model::{Found, Model, Op, Prefix};
+use crate::run::{Config, Failure, Outcome, Runner, hold, read_all, replay, scaled, seeds, wrong};
+use base::random::Random;
+use media::FileStore;
+use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
+use media::mem::{MemStore, Personality};
+use shingle::{Durability, ErrorKind, WriteOptions};
+use std::sync::{Arc, Mutex};
+
+fn faulty(store: &MemStore, plan: &Arc<FaultPlan>) -> Arc<dyn FileStore> {
+    let below = store.clone();
+    let store = FaultyStore::new(Arc::new(store.clone()), plan.clone());
+    Arc::new(store.on_failed_sync(Box::new(move |name| below.drop_pending(name))))
+}
+
+fn tiny() -> Profile {
+    Profile {
+        steps: 60,
+        keys: 40,
+        value_bytes_max: 3000,
+        relocate_odds: 9,
+        reopens: false,
+        reads: false,
+    }
+}
+
+/// What one run with one fault came to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    runs: u64,
+    struck: u64,
+    refused: u64,
+    poisoned: u64,
+}
+
+/// Runs the history over a store that fails as planned. Errors end it; wrong answers fail.
+fn run_with(
+    config: &Config,
+    steps: &[Step],
+    plan: &Arc<FaultPlan>,
+    seed: u64,
+    counts: &mut Counts,
+) -> Outcome {
+    let store = MemStore::new(Arc::default());
+    let model = Arc::new(Mutex::new(Model::new()));
+    counts.runs += 1;
+    let outcome = (|| -> Outcome {
+        let mut runner = Runner::open(config, faulty(&store, plan), model.clone(), seed)?;
+        let outcome = runner.run(steps);
+        if let Err(Failure::Error(error)) = &outcome {
+            if plan.failures() == 0 {
+                return wrong(format!("an error without a fault: {error}"));
+            }
+            plan.clear();
+            after_error(&runner, counts)?;
+        }
+        outcome?;
+        runner.close()
+    })();
+    counts.struck += u64::from(plan.failures() > 0);
+    match outcome {
+        Ok(()) => {}
+        Err(Failure::Error(_)) if plan.failures() > 0 => counts.refused += 1,
+        Err(Failure::Error(error)) => return wrong(format!("an error without a fault: {error}")),
+        Err(failure) => return Err(failure),
+    }
+    plan.clear();
+    let model = hold(&model).clone();
+    let mut random = Random::new(seed);
+    let all = [Personality::KeepAll, Personality::LoseUnsynced, Personality::Subset];
+    for personality in all {
+        let image = store.crash_image(&mut random, personality);
+        let found = match config.open(Arc::new(image.clone())) {
+            Ok(db) => read_all(&db)?,
+            Err(error) => return wrong(format!("{personality:?} does not open: {error}")),
+        };
+        if let Err(problem) = model.recover(&found) {
+            return wrong(format!("{personality:?}: {problem}"));
+        }
+        let again: Found = read_all(&config.open(Arc::new(image))?)?;
+        if found.iter().any(|(slot, one)| again[slot].fingerprint != one.fingerprint) {
+            return wrong("the second opening found another state");
+        }
+    }
+    Ok(())
+}
+
+/// After an error reads go on, and writes are taken or refused for good.
+fn after_error(runner: &Runner, counts: &mut Counts) -> Outcome {
+    let found = read_all(&runner.db)?;
+    let model = hold(&runner.model).clone();
+    let mut optional = model.clone();
+    optional.safe(Prefix::Logged, model.now().saturating_sub(1));
+    optional.safe(Prefix::Unlogged, model.now().saturating_sub(1));
+    if let Err(problem) = optional.recover(&found) {
+        return wrong(format!("reads after an error: {problem}"));
+    }
+    match runner.db.put("after", "the error") {
+        Ok(()) => {
+            let put = (0, Op::Put(b"after".to_vec(), b"the error".as_slice().into()));
+            hold(&runner.model).commit(&[put]);
+        }
+        Err(error) if error.kind() == ErrorKind::Poisoned => counts.poisoned += 1,
+        Err(error) => return wrong(format!("a write after the fault went: {error}")),
+    }
+    Ok(())
+}
+
+#[test]
+fn every_operation_fails_in_its_turn() {
+    let mut counts = Counts::default();
+    for seed in seeds(3) {
+        let config = Config::draw(seed);
+        let steps = Generator::new(seed, tiny()).steps();
+        let clean = Arc::new(FaultPlan::default());
+        run_with(&config, &steps, &clean, seed, &mut counts)
+            .unwrap_or_else(|failure| panic!("{}", replay("every_operation", seed, &failure)));
+        for (effect, is_sticky) in [
+            (Effect::Io, false),
+            (Effect::Io, true),
+            (Effect::NoSpace, false),
+            (Effect::NoSpace, true),
+            (Effect::IoHalfDone, false),
+            (Effect::IoDone, false),
+            (Effect::ShortRead, false),
+            (Effect::FlippedBit, false),
+        ] {
+            let filter = match effect {
+                Effect::ShortRead | Effect::FlippedBit => {
+                    Filter { operation: Some(Operation::Read), kind: None }
+                }
+                _ => Filter::default(),
+            };
+            let total = clean.count(filter);
+            let stride = (total / scaled(250).max(1)).max(1);
+            for after in (seed % stride..total).step_by(stride as usize) {
+                let plan = FaultPlan::with(Fault { filter, after, is_sticky, effect });
+                run_with(&config, &steps, &plan, seed, &mut counts).unwrap_or_else(|failure| {
+                    let fault = format!("{effect:?} sticky {is_sticky} after {after}");
+                    panic!("{fault}: {} {config:?}", replay("every_operation", seed, &failure))
+                });
+            }
+        }
+    }
+    println!("{counts:?}");
+    assert!(std::env::var("SHINGLE_TEST_SEED").is_ok() || counts.poisoned > 0);
+}
+
+#[test]
+fn a_full_medium_goes_on_when_room_returns() {
+    for seed in seeds(12) {
+        let config = Config::draw(seed);
+        let steps = Generator::new(seed, Profile { steps: 150, ..tiny() }).steps();
+        let store = MemStore::new(Arc::default());
+        let model = Arc::new(Mutex::new(Model::new()));
+        let outcome = (|| -> Outcome {
+            let mut runner = Runner::open(&config, Arc::new(store.clone()), model.clone(), seed)?;
+            runner.run(&steps[..100])?;
+            store.set_capacity_bytes(Some(store.raw_write_bytes() / 3 + 200));
+            let full = runner.run(&steps[100..]);
+            store.set_capacity_bytes(None);
+            match full {
+                Err(Failure::Error(error)) if error.kind() == ErrorKind::NoSpace => {}
+                Err(Failure::Error(error)) if error.kind() == ErrorKind::Poisoned => {}
+                other => other?,
+            }
+            match runner.db.put("room", "again") {
+                Ok(()) => {
+                    let put = (0, Op::Put(b"room".to_vec(), b"again".as_slice().into()));
+                    hold(&model).commit(&[put]);
+                    runner.db.flush()?;
+                }
+                Err(error) if error.kind() == ErrorKind::Poisoned => {}
+                Err(error) => return Err(error.into()),
+            }
+            let _ = runner.close();
+            let found = read_all(&config.open(Arc::new(store.clone()))?)?;
+            hold(&model).recover(&found).map(drop).map_err(Failure::Wrong)
+        })();
+        outcome.unwrap_or_else(|failure| {
+            panic!("{} {config:?}", replay("a_full_medium", seed, &failure))
+        });
+    }
+}
+
+#[test]
+fn a_failed_log_or_manifest_poisons_and_reads_go_on() {
+    use media::FileKind::{Manifest, Wal};
+    for (operation, kind) in [
+        (Operation::Append, Wal),
+        (Operation::Sync, Wal),
+        (Operation::Append, Manifest),
+        (Operation::Sync, Manifest),
+    ] {
+        let config = Config::draw(3);
+        let store = MemStore::new(Arc::default());
+        let plan = Arc::new(FaultPlan::default());
+        let db = config.open(faulty(&store, &plan)).unwrap();
+        db.put("safe", "1").unwrap();
+        db.flush().unwrap();
+        let filter = Filter { operation: Some(operation), kind: Some(kind) };
+        plan.add(Fault { filter, after: 0, is_sticky: false, effect: Effect::Io });
+        let synced = WriteOptions { durability: Some(Durability::Synced), wait: true };
+        let mut batch = shingle::WriteBatch::new();
+        batch.put("lost", "2").unwrap();
+        let written = db.write(batch, &synced).and_then(|()| db.flush());
+        assert!(written.is_err(), "{operation:?} of {kind:?} failed in silence");
+        assert_eq!(db.put("later", "3").unwrap_err().kind(), ErrorKind::Poisoned);
+        assert_eq!(db.sync().unwrap_err().kind(), ErrorKind::Poisoned);
+        assert_eq!(db.get("safe").unwrap().as_deref(), Some(&b"1"[..]));
+        assert_eq!(db.iter().filter(|pair| pair.is_err()).count(), 0);
+        drop(db);
+        let db = config.open(Arc::new(store)).unwrap();
+        assert_eq!(db.get("safe").unwrap().as_deref(), Some(&b"1"[..]));
+        db.put("later", "3").unwrap();
+    }
+}
