@@ -96,7 +96,7 @@ impl TableWriter {
     }
 
     /// Writes what is left and syncs; gives the bytes of the file. Refused while a run is open.
-    pub fn finish(mut self) -> Result<u64> {
+    pub fn finish(self) -> Result<u64> {
         self.sink.check()?;
         if self.run.is_some() {
             return Err(Error::invalid("finish the run before the file"));
