@@ -62,7 +62,7 @@ impl Engine {
 
     /// Flushes what recovery replayed, before the database is ready.
     pub(crate) fn flush_replayed(self: &Arc<Self>) -> Result<()> {
-        self.lock_commit().flush_together = true;
+        self.lock_commit().flush_requested = true;
         while !self.lock_commit().sealed.is_empty() {
             self.check_poisoned()?;
             if !scheduler::step_flush(self)? {

@@ -37,8 +37,6 @@ pub(crate) struct CommitState {
     pub logs: Vec<FileId>,
     /// Somebody waits for a flush of everything sealed.
     pub flush_requested: bool,
-    /// All keyspaces are flushed by one edit: what recovery replayed may not be durable in the log.
-    pub flush_together: bool,
 }
 
 /// The log that takes records.
@@ -88,7 +86,6 @@ impl CommitState {
             replaced: Vec::new(),
             logs: Vec::new(),
             flush_requested: false,
-            flush_together: false,
         }
     }
 

@@ -72,9 +72,6 @@ fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
     for sealed in state.sealed.iter().filter(|sealed| !is_flushing(sealed.keyspace.id)) {
         by_keyspace.entry(sealed.keyspace.id).or_default().push(sealed);
     }
-    if state.flush_together && !by_keyspace.is_empty() {
-        return Some(by_keyspace.into_keys().collect());
-    }
     let total: u64 = state.sealed_bytes();
     let everything = state.flush_requested || total >= engine.settings.flush_bytes;
     let (&id, _) = by_keyspace
@@ -85,8 +82,8 @@ fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
     if !is_unlogged && !state.flush_requested {
         return Some(vec![id]);
     }
-    // Those without a log become durable at one point of the commit order. So do all when everything
-    // is flushed: what recovery replayed may not be durable in its log.
+    // Those without a log become durable at one point of the commit order. So do all when
+    // everything is flushed: what recovery replayed may not be durable in its log.
     let together =
         by_keyspace.iter().filter(|(_, s)| s[0].keyspace.options.without_wal == is_unlogged);
     Some(together.map(|(&id, _)| id).collect())
@@ -271,7 +268,6 @@ impl Engine {
         state.sealed.retain(|sealed| !is_flushed(&sealed.memtable));
         if state.sealed.is_empty() {
             state.flush_requested = false;
-            state.flush_together = false;
         }
         let dead: Vec<FileId> = state.logs.iter().copied().filter(|&log| log < floor).collect();
         state.logs.retain(|&log| log >= floor);
