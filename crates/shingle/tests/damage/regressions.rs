@@ -28,7 +28,8 @@ fn damage_of_the_last_edit_does_not_pass_for_a_torn_tail_and_lose_a_flush() {
     let mut bytes = image.files[&name].to_vec();
     let at = bytes.len() - 40;
     bytes[at] ^= 1;
-    let verdict = judge(open(image.with(name, bytes).in_memory(), false), &history, history.flushed);
+    let verdict =
+        judge(open(image.with(name, bytes).in_memory(), false), &history, history.flushed);
     assert_eq!(verdict, Ok(Verdict::Detected));
 }
 
