@@ -1,13 +1,11 @@
 //! What there is to salvage: keyspaces, pieces of runs, and the entries of the logs.
 
-use crate::engine::recover::Found;
+use crate::engine::recover::{Found, log_record};
 use crate::memtable::{Memtable, Writer};
-use base::key::TRAILER_BYTES;
 use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyRange, KeyspaceId, Result, RunId};
 use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use table::batch::BatchView;
 use table::format::{self, FOOTER_BYTES, FOOTER_MAGIC, Footer};
 use table::log::{LogIdentity, LogKind, LogReader, Salvage};
 use table::manifest::{decode_edit, decode_root};
@@ -349,11 +347,8 @@ impl Finder<'_> {
     }
 
     fn record(&mut self, payload: &[u8], writers: &mut BTreeMap<KeyspaceId, Writer>) -> Result<()> {
-        let Some((first, batch)) = payload.split_first_chunk::<TRAILER_BYTES>() else {
-            return Ok(());
-        };
-        let mut sequence = u64::from_le_bytes(*first);
-        for operation in BatchView::parse(batch)?.iter() {
+        let Some((first, batch)) = log_record(payload)? else { return Ok(()) };
+        for (sequence, operation) in (first..).zip(batch.iter()) {
             let operation = operation?;
             let id = operation.keyspace;
             let is_dropped = self.knows_tree && !self.findings.keyspaces.contains_key(&id);
@@ -371,7 +366,6 @@ impl Finder<'_> {
                 };
                 writer.insert(operation.key, sequence, operation.kind, operation.value)?;
             }
-            sequence += 1;
         }
         Ok(())
     }
