@@ -5,7 +5,7 @@
 //! place, a torn tail is cut in silence.
 
 use crate::memtable::{Memtable, Writer};
-use base::key::{SequenceNumber, TRAILER_BYTES};
+use base::key::{SEQUENCE_MAX, SequenceNumber, TRAILER_BYTES};
 use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileKind, FileName, FileStore};
 use std::collections::BTreeMap;
@@ -280,15 +280,9 @@ impl Replay<'_> {
 
     /// Replays one batch; gives its last sequence number.
     fn record(&mut self, payload: &[u8]) -> Result<Option<SequenceNumber>> {
-        if payload.is_empty() {
-            return Ok(None);
-        }
-        let Some((first, batch)) = payload.split_first_chunk::<TRAILER_BYTES>() else {
-            return Err(Error::new(ErrorKind::Corruption, "a log record without sequence number"));
-        };
-        let sequences = u64::from_le_bytes(*first)..;
+        let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
         let mut last = None;
-        for (sequence, operation) in sequences.zip(BatchView::parse(batch)?.iter()) {
+        for (sequence, operation) in (first..).zip(batch.iter()) {
             let operation = operation?;
             // Keyspaces that were dropped later, and what is in runs already, are skipped.
             if let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace)
@@ -319,5 +313,23 @@ impl Replay<'_> {
                 Ok(entry.insert(writer))
             }
         }
+    }
+}
+
+/// What a record of the log holds: the sequence number of its first operation, and its batch.
+/// `None`: a record that only proves the one before it. Sequence numbers up to the last are in
+/// bounds.
+pub(crate) fn log_record(payload: &[u8]) -> Result<Option<(SequenceNumber, BatchView<'_>)>> {
+    if payload.is_empty() {
+        return Ok(None);
+    }
+    let damaged = |what: &str| Error::new(ErrorKind::Corruption, what);
+    let (first, batch) = payload
+        .split_first_chunk::<TRAILER_BYTES>()
+        .ok_or_else(|| damaged("a log record without sequence number"))?;
+    let (first, batch) = (u64::from_le_bytes(*first), BatchView::parse(batch)?);
+    match first.checked_add(batch.len() as u64) {
+        Some(behind) if behind <= SEQUENCE_MAX => Ok(Some((first, batch))),
+        _ => Err(damaged("a log record with sequence numbers out of bounds")),
     }
 }
