@@ -378,7 +378,6 @@ fn options() -> Options {
         expert.fan_out = Some(3.0);
         expert.level0_runs_trigger = Some(2);
         expert.levels = Some(4);
-        expert.direct_io = Some(false);
     })
 }
 
