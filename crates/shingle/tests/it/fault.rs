@@ -3,9 +3,7 @@
 
 use crate::history::{Generator, Profile, Step};
 use crate::model::{Found, Model, Op, Prefix};
-use crate::run::{
-    Config, Failure, Outcome, Runner, hold, read_all, replay, scaled, seeds, wrong,
-};
+use crate::run::{Config, Failure, Outcome, Runner, hold, read_all, replay, scaled, seeds, wrong};
 use base::random::Random;
 use media::FileStore;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
@@ -98,11 +96,16 @@ fn after_error(runner: &Runner, counts: &mut Counts) -> Outcome {
     let mut optional = model.clone();
     optional.safe(Prefix::Logged, model.now().saturating_sub(1));
     optional.safe(Prefix::Unlogged, model.now().saturating_sub(1));
-    if let Err(problem) = optional.recover(&found) {
-        return wrong(format!("reads after an error: {problem}"));
-    }
+    let is_applied = match optional.recover(&found) {
+        Ok(recovered) => recovered.logged.min(recovered.unlogged) == model.now(),
+        Err(problem) => return wrong(format!("reads after an error: {problem}")),
+    };
     match runner.db.put("after", "the error") {
         Ok(()) => {
+            // Neither poisoned nor visible: it was refused.
+            if !is_applied {
+                hold(&runner.model).undo_commit();
+            }
             let put = (0, Op::Put(b"after".to_vec(), b"the error".as_slice().into()));
             hold(&runner.model).commit(&[put]);
         }
@@ -160,8 +163,7 @@ fn a_full_medium_goes_on_when_room_returns() {
         let store = MemStore::new(Arc::default());
         let model = Arc::new(Mutex::new(Model::new()));
         let outcome = (|| -> Outcome {
-            let mut runner =
-                Runner::open(&config, Arc::new(store.clone()), model.clone(), seed)?;
+            let mut runner = Runner::open(&config, Arc::new(store.clone()), model.clone(), seed)?;
             runner.run(&steps[..100])?;
             store.set_capacity_bytes(Some(store.raw_write_bytes() / 3 + 200));
             let full = runner.run(&steps[100..]);
@@ -171,8 +173,13 @@ fn a_full_medium_goes_on_when_room_returns() {
                 Err(Failure::Error(error)) if error.kind() == ErrorKind::Poisoned => {}
                 other => other?,
             }
+            let found = read_all(&runner.db)?;
+            let recovered = hold(&model).recover(&found).map_err(Failure::Wrong)?;
             match runner.db.put("room", "again") {
                 Ok(()) => {
+                    if recovered.logged.min(recovered.unlogged) < hold(&model).now() {
+                        hold(&model).undo_commit();
+                    }
                     let put = (0, Op::Put(b"room".to_vec(), b"again".as_slice().into()));
                     hold(&model).commit(&[put]);
                     runner.db.flush()?;

@@ -106,8 +106,7 @@ fn threads_see_rising_numbers_and_whole_batches() {
         let config = Config { stepped: None, ..Config::draw(seed) };
         let db = config.open(Arc::new(MemStore::new(Arc::default()))).unwrap();
         db.create_keyspace("mirror", KeyspaceOptions::default()).unwrap();
-        let acknowledged: Vec<AtomicU64> =
-            (0..WRITERS * KEYS).map(|_| AtomicU64::new(0)).collect();
+        let acknowledged: Vec<AtomicU64> = (0..WRITERS * KEYS).map(|_| AtomicU64::new(0)).collect();
         let stop = AtomicBool::new(false);
         let reads = std::thread::scope(|scope| {
             let (db, acknowledged, stop) = (&db, &acknowledged[..], &stop);
