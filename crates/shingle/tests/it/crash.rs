@@ -373,7 +373,7 @@ fn short(steps: usize) -> Profile {
 #[test]
 fn power_lost_at_any_operation_leaves_a_prefix() {
     let mut sum = Counts::default();
-    for seed in seeds(32) {
+    for seed in seeds(20) {
         let config = Config::draw(seed);
         let steps = Generator::new(seed, short(150)).steps();
         let counts = Sweep::new(&config, seed, 4).run(&steps, seed).unwrap_or_else(|what| {
