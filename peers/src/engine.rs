@@ -19,6 +19,8 @@ pub struct EngineOptions {
     pub bloom_bits: u64,
     /// Background threads, where an engine lets one choose.
     pub background_threads: u64,
+    /// Writes will ask for no log, for engines that decide this when they open.
+    pub disable_wal: bool,
 }
 
 impl EngineOptions {
@@ -34,6 +36,7 @@ impl EngineOptions {
             cache_bytes: number("cache_size", 256 << 20)?,
             bloom_bits: number("bloom_bits", 10)?,
             background_threads: number("max_background_jobs", 2)?,
+            disable_wal: config.disable_wal,
         })
     }
 }
@@ -128,6 +131,7 @@ mod tests {
             cache_bytes: 1 << 20,
             bloom_bits: 10,
             background_threads: 2,
+            disable_wal: false,
         }
     }
 

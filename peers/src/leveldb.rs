@@ -407,6 +407,7 @@ mod tests {
             cache_bytes: 1 << 20,
             bloom_bits: 10,
             background_threads: 1,
+            disable_wal: false,
         }
     }
 

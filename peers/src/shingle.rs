@@ -1,16 +1,93 @@
-//! Shingle behind [`Store`]: to be connected when its public interface is there.
-//!
-//! What remains is the body of [`open`]: open the database in `dir` with the memory budget, cache
-//! and filter bits of `options`, without compression, and wrap it in the `Store` that the
-//! benchmarks of the command line use.
+//! Shingle behind [`Store`]: the adapter of the lab, with bytes as the kernel counts them.
 
 use crate::engine::EngineOptions;
-use base::{Error, ErrorKind, Result};
-use lab::store::Store;
-use std::path::Path;
+use crate::kernel;
+use ::shingle::{Compression, Options};
+use base::Result;
+use lab::shingle_store::ShingleStore;
+use lab::store::{Counters, Direction, Store, WriteOptions};
+use std::path::{Path, PathBuf};
 
-/// Opens Shingle in `dir`.
+struct Shingle {
+    store: Box<ShingleStore>,
+    dir: PathBuf,
+}
+
+/// Opens Shingle in `dir`. Without a log, it is a keyspace of its own.
 pub fn open(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
-    let message = format!("Shingle is not connected yet; asked for {options:?}");
-    Err(Error::new(ErrorKind::Unsupported, message).in_file(dir.display().to_string()))
+    let db = Options::new()
+        .compression(Compression::None)
+        .set("write_buffer_bytes", &options.write_buffer_bytes.to_string())?
+        .set("cache_bytes", &options.cache_bytes.to_string())?
+        .set("filter_bits_per_key", &options.bloom_bits.to_string())?
+        .set("background_threads", &options.background_threads.to_string())?
+        .open(dir)?;
+    let store = Box::new(ShingleStore::new(db, options.disable_wal)?);
+    Ok(Box::new(Shingle { store, dir: dir.to_path_buf() }))
+}
+
+impl Store for Shingle {
+    fn put(&self, key: &[u8], value: &[u8], options: WriteOptions) -> Result<()> {
+        self.store.put(key, value, options)
+    }
+
+    fn put_batch(&self, entries: &[(&[u8], &[u8])], options: WriteOptions) -> Result<()> {
+        self.store.put_batch(entries, options)
+    }
+
+    fn delete(&self, key: &[u8], options: WriteOptions) -> Result<()> {
+        self.store.delete(key, options)
+    }
+
+    fn delete_range(&self, begin: &[u8], end: &[u8], options: WriteOptions) -> Result<()> {
+        self.store.delete_range(begin, end, options)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.store.get(key, value)
+    }
+
+    fn scan(
+        &self,
+        start: Option<&[u8]>,
+        count: usize,
+        direction: Direction,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize> {
+        self.store.scan(start, count, direction, visit)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.store.flush()
+    }
+
+    fn compact_all(&self) -> Result<()> {
+        self.store.compact_all()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.store.sync()
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        self.store.wait_idle()?;
+        kernel::settle(&self.dir, || false)
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let own = self.store.counters()?;
+        Ok(Counters {
+            wal_bytes: own.wal_bytes,
+            stall_ns: own.stall_ns,
+            ..kernel::counters(&self.dir)
+        })
+    }
+
+    fn report(&self, name: &str) -> Option<String> {
+        self.store.report(name)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.store.close()
+    }
 }

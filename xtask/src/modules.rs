@@ -71,6 +71,11 @@ pub fn reach(sources: &Sources, root: &str) -> Vec<Module> {
         let module = found[next].clone();
         next += 1;
         let Some(source) = sources.get(&module.path) else { continue };
+        for path in inclusions(source) {
+            if sources.contains_key(&path) && found.iter().all(|other| other.path != path) {
+                found.push(Module { path, ..module.clone() });
+            }
+        }
         for (names, line) in declarations(source) {
             let candidates = files_of(&module, &names);
             let Some(path) = candidates.into_iter().find(|p| sources.contains_key(p)) else {
@@ -99,6 +104,28 @@ pub fn test_only(packages: &[Package], sources: &Sources) -> Vec<String> {
         }
     }
     test.difference(&production).cloned().collect()
+}
+
+/// The files that a file takes in with `include!("path")`, by their paths in the repository.
+pub fn inclusions(source: &Source) -> Vec<String> {
+    let folder = source.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let strings = |at: usize| source.tokens[..at].iter().filter(|t| t.text == "\"\"").count();
+    (0..source.tokens.len())
+        .filter(|&at| source.spells(at, &["include", "!", "(", "\"\""]))
+        .map(|at| joined(folder, &source.strings[strings(at)].text))
+        .collect()
+}
+
+/// `path` seen from `folder`, without `..`.
+fn joined(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 /// Names (through inline modules) and lines of all `mod name;` of a file.
@@ -170,5 +197,16 @@ mod tests {
             ["crates/a/src/checks.rs"]
         );
         assert!(repository.sources["crates/a/src/checks.rs"].is_test(1));
+    }
+
+    #[test]
+    fn an_included_file_belongs_to_the_module_that_includes_it() {
+        let repository = Repository::of(&[
+            ("crates/a/tests/page.rs", "const A: &str = \"x\";\ninclude!(\"../shown/one.rs\");"),
+            ("crates/a/shown/one.rs", "fn main() {}"),
+        ]);
+        let reached = reach(&repository.sources, "crates/a/tests/page.rs");
+        assert_eq!(reached[1].path, "crates/a/shown/one.rs");
+        assert!(reached[1].names.is_empty());
     }
 }

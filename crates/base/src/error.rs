@@ -49,7 +49,8 @@ impl ErrorKind {
             ErrorKind::NotFound => "check the name",
             ErrorKind::AlreadyExists => "choose another name",
             ErrorKind::Corruption => {
-                "run `shingle check`; restore from a checkpoint, or keep the files and run `shingle salvage`"
+                "run `shingle check`; restore from a checkpoint, or keep the files and run \
+                 `shingle salvage`"
             }
             ErrorKind::Io => "look at the system's message and at the medium",
             ErrorKind::NoSpace => "make room on the medium; the database goes on by itself",

@@ -17,6 +17,7 @@ pub mod pace;
 pub mod process;
 pub mod random;
 pub mod record;
+pub mod shingle_store;
 pub mod store;
 pub mod values;
 pub mod ycsb;

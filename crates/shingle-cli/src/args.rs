@@ -446,7 +446,8 @@ pub struct DemoArgs {
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
     /// How much data to import at most, in megabytes
-    #[arg(long, env = "SHINGLE_DEMO_MB", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, env = "SHINGLE_DEMO_MB", default_value_t = 200)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub mb: u64,
     /// Where the HTML page goes
     #[arg(long, value_name = "FILE", default_value = "shingle-demo.html")]

@@ -237,7 +237,8 @@ fn describe(run: &RunSummary) -> [String; 4] {
             units::count(run.range_deletes)
         ),
         format!(
-            "  {} data blocks of {}, filters {}, indexes {}; keys {} and values {} before compression",
+            "  {} data blocks of {}, filters {}, indexes {}; keys {} and values {} before \
+             compression",
             units::count(run.data_blocks),
             units::bytes(run.data_bytes),
             units::bytes(run.filter_bytes),

@@ -250,7 +250,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_notation_returns_the_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn every_notation_returns_the_bytes(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200)
+        ) {
             let line = escape(&bytes);
             prop_assert!(!line.contains(['\n', '\t', '\r']));
             prop_assert_eq!(unescape(line.as_bytes()), Ok(bytes.clone()));

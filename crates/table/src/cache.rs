@@ -7,53 +7,13 @@
 
 use crate::block::Block;
 use crate::filter::FilterBlock;
-use crate::format::piece;
 use crate::frame::RAW_BYTES_MAX;
+use crate::piece::BlockKind;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Kinds of blocks as readers and counters know them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BlockKind {
-    /// Entries.
-    Data,
-    /// Keys and places of data blocks.
-    Index,
-    /// A filter.
-    Filter,
-    /// What an open run keeps in memory: top index, range tombstones, summary. Never cached.
-    Top,
-}
-
-impl BlockKind {
-    /// The kind as checksums know it.
-    pub(crate) fn piece(self) -> u8 {
-        match self {
-            BlockKind::Data => piece::DATA,
-            BlockKind::Index => piece::INDEX,
-            BlockKind::Filter => piece::FILTER,
-            BlockKind::Top => piece::TOP,
-        }
-    }
-
-    /// Bytes after the stored bytes: compression and checksum.
-    pub(crate) fn trailer_bytes(self) -> usize {
-        if self == BlockKind::Data { 5 } else { 9 }
-    }
-
-    /// For errors and metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            BlockKind::Data => "data",
-            BlockKind::Index => "index",
-            BlockKind::Filter => "filter",
-            BlockKind::Top => "top",
-        }
-    }
-}
 
 /// How often blocks of a kind were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 //! Every piece carries a checksum with its place. Data blocks carry CRC-32C, everything else
 //! XXH3-64. See `docs/format/table.md`.
 
-use crate::cache::BlockKind;
-use crate::writer::TablePlace;
-use base::checksum::Place;
+use crate::piece::{self, BlockKind};
+use crate::place::TablePlace;
 use base::coding::Reader;
 use base::{Cause, Error, ErrorKind, Result, RunId};
 use media::ReadFile;
@@ -24,22 +23,6 @@ pub const HEADER_BYTES: u64 = 36;
 
 /// Bytes of the footer of a run.
 pub const FOOTER_BYTES: u64 = 128;
-
-/// The kinds of pieces as checksums know them. On disk: never reuse a number.
-pub mod piece {
-    /// The file header.
-    pub const HEADER: u8 = 1;
-    /// A block of entries.
-    pub const DATA: u8 = 2;
-    /// An index block.
-    pub const INDEX: u8 = 3;
-    /// A filter block.
-    pub const FILTER: u8 = 4;
-    /// What an open run keeps in memory: top index, range tombstones, summary.
-    pub const TOP: u8 = 5;
-    /// The footer.
-    pub const FOOTER: u8 = 6;
-}
 
 /// Where a block lies: its place in the file and its stored bytes without the trailer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -276,11 +259,4 @@ pub fn footers_backwards(
         }
     }
     (footers, None)
-}
-
-impl TablePlace {
-    /// The place of a piece in this file, for its checksum.
-    pub(crate) fn at(self, offset: u64, kind: u8) -> Place {
-        Place { database: self.database, file: self.file, offset, kind }
-    }
 }

@@ -5,9 +5,9 @@
 //! Raw lengths are believed only up to [`RAW_BYTES_MAX`] and a ratio, so that damage or malice can
 //! not make a reader allocate much.
 
-use crate::cache::BlockKind;
 use crate::options::Compression;
-use crate::writer::TablePlace;
+use crate::piece::BlockKind;
+use crate::place::TablePlace;
 use base::coding::{push_varint, varint};
 use base::{Error, Result};
 use std::cell::RefCell;

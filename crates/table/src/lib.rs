@@ -17,6 +17,8 @@ pub mod log;
 pub mod manifest;
 pub mod merging;
 pub mod options;
+pub mod piece;
+pub mod place;
 pub mod range_delete;
 pub mod run;
 pub mod summary;
@@ -25,16 +27,19 @@ pub mod writer;
 mod block_builder;
 mod cursor;
 mod run_builder;
+mod sink;
 
 #[cfg(test)]
 mod tests;
 
 pub use bytes::Bytes;
-pub use cache::{BlockCache, BlockKind, CacheCounters};
+pub use cache::{BlockCache, CacheCounters};
 pub use iter::EntryIter;
 pub use merging::MergingIter;
 pub use options::{Compression, Filter, PrefixRule, TableOptions};
+pub use piece::BlockKind;
+pub use place::TablePlace;
 pub use range_delete::{Fragment, RangeDeletes};
 pub use run::{Boundary, Entry, Extent, IterOptions, Run, RunIter};
 pub use summary::RunSummary;
-pub use writer::{TablePlace, TableWriter};
+pub use writer::TableWriter;

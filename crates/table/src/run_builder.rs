@@ -8,14 +8,14 @@
 
 use crate::block::common_prefix;
 use crate::block_builder::BlockBuilder;
-use crate::cache::BlockKind;
 use crate::filter::{self, key_hash, prefix_hash};
 use crate::format::{Footer, Handle};
 use crate::frame::Sealer;
 use crate::options::{Filter, TableOptions};
+use crate::piece::BlockKind;
 use crate::range_delete::RangeDeletes;
+use crate::sink::Sink;
 use crate::summary::RunSummary;
-use crate::writer::Sink;
 use base::key::{
     KEY_BYTES_MAX, SEQUENCE_MAX, TRAILER_BYTES, VALUE_BYTES_MAX, display_key, split_internal_key,
     user_key,

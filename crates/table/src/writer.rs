@@ -1,87 +1,13 @@
 //! Writes a table file: the header, then one run after another.
 
-use crate::cache::BlockKind;
-use crate::format::{self, HEADER_BYTES, Handle};
-use crate::frame::Sealer;
+use crate::format::{self, HEADER_BYTES};
 use crate::options::TableOptions;
+use crate::place::TablePlace;
 use crate::run_builder::RunBuilder;
+use crate::sink::Sink;
 use crate::summary::RunSummary;
-use base::{Cause, DatabaseId, Error, FileId, Result, RunId, SequenceNumber};
+use base::{Cause, Error, Result, RunId, SequenceNumber};
 use media::{AppendFile, FileName};
-
-/// Which file of which database; part of every checksum in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TablePlace {
-    /// The database.
-    pub database: DatabaseId,
-    /// The file.
-    pub file: FileId,
-}
-
-/// Bytes are given to the file in pieces of about this size.
-const APPEND_BYTES: usize = 256 << 10;
-
-/// Where blocks go: a buffer before the file. After a failed append it only repeats the failure.
-pub(crate) struct Sink {
-    file: Box<dyn AppendFile>,
-    place: TablePlace,
-    cause: Cause,
-    buffer: Vec<u8>,
-    failure: Option<Error>,
-}
-
-impl Sink {
-    /// Where the next byte will be in the file.
-    pub fn offset(&self) -> u64 {
-        self.file.len() + self.buffer.len() as u64
-    }
-
-    pub fn place(&self) -> TablePlace {
-        self.place
-    }
-
-    /// Writes a block; gives where it is.
-    pub fn write_block(
-        &mut self,
-        sealer: &mut Sealer,
-        kind: BlockKind,
-        raw: &[u8],
-    ) -> Result<Handle> {
-        let offset = self.offset();
-        let bytes = sealer.seal(kind, raw, self.place, offset, &mut self.buffer);
-        self.flush_beyond(APPEND_BYTES)?;
-        Ok(Handle { offset, bytes })
-    }
-
-    /// Writes bytes as they are.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.buffer.extend_from_slice(bytes);
-        self.flush_beyond(APPEND_BYTES)
-    }
-
-    /// Repeats the failure, if there was one.
-    #[inline]
-    fn check(&self) -> Result<()> {
-        match &self.failure {
-            Some(failure) => Err(failure.clone()),
-            None => Ok(()),
-        }
-    }
-
-    fn flush_beyond(&mut self, limit: usize) -> Result<()> {
-        self.check()?;
-        if self.buffer.len() > limit {
-            let appended = self.file.append(&self.buffer, self.cause);
-            self.buffer.clear();
-            self.failure = appended.err();
-        }
-        self.check()
-    }
-
-    fn fail(&mut self, error: Error) -> Error {
-        self.failure.get_or_insert(error).clone()
-    }
-}
 
 /// Writes one table file. After an error from the file every call gives that error again: abandon
 /// the file. A wrong call (an entry out of order, say) is refused and changes nothing.
@@ -120,8 +46,7 @@ impl TableWriter {
     }
 
     fn over(file: Box<dyn AppendFile>, place: TablePlace, cause: Cause) -> TableWriter {
-        let buffer = Vec::with_capacity(APPEND_BYTES + (16 << 10));
-        TableWriter { sink: Sink { file, place, cause, buffer, failure: None }, run: None }
+        TableWriter { sink: Sink::new(file, place, cause), run: None }
     }
 
     /// Begins a run at the end of the file.
@@ -171,14 +96,12 @@ impl TableWriter {
     }
 
     /// Writes what is left and syncs; gives the bytes of the file. Refused while a run is open.
-    pub fn finish(mut self) -> Result<u64> {
+    pub fn finish(self) -> Result<u64> {
         self.sink.check()?;
         if self.run.is_some() {
             return Err(Error::invalid("finish the run before the file"));
         }
-        self.sink.flush_beyond(0)?;
-        self.sink.file.sync(self.sink.cause)?;
-        Ok(self.sink.file.len())
+        self.sink.finish()
     }
 }
 

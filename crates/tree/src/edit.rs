@@ -4,31 +4,31 @@
 //! may go on top of a stack while a merge of its lower part is under way. The changes of an edit
 //! apply in order and show as one: ranges and stacks need to fit only when the last is done.
 
-use crate::version::NodeId;
+use crate::node_id::NodeId;
 use base::{FileId, Key, KeyRange, KeyspaceId, RunId, SequenceNumber};
 
-/// A run as the manifest records it. See [`crate::version::Run`] for the fields.
+/// A run as the manifest records it, see [`crate::version::Run`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRecord {
-    #[allow(missing_docs)]
+    /// Its number.
     pub id: RunId,
-    #[allow(missing_docs)]
+    /// The table file that it lies in.
     pub file: FileId,
-    #[allow(missing_docs)]
+    /// The byte of the file where its extent begins.
     pub offset: u64,
-    #[allow(missing_docs)]
+    /// Bytes of its extent.
     pub bytes: u64,
-    #[allow(missing_docs)]
+    /// A range that covers all its keys and range tombstones.
     pub range: KeyRange,
-    #[allow(missing_docs)]
+    /// Point entries, tombstones included.
     pub entries: u64,
-    #[allow(missing_docs)]
+    /// How many of the entries are point tombstones.
     pub deletes: u64,
-    #[allow(missing_docs)]
+    /// Range tombstones.
     pub range_deletes: u64,
-    #[allow(missing_docs)]
+    /// The smallest sequence number of what it holds.
     pub sequence_min: SequenceNumber,
-    #[allow(missing_docs)]
+    /// The largest sequence number of what it holds.
     pub sequence_max: SequenceNumber,
 }
 
@@ -45,30 +45,84 @@ pub struct SliceRecord {
 
 /// One step of an edit of a keyspace's tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the fields are explained with their variant
 pub enum Change {
-    /// A file exists with this many bytes, or grew to them. Every edit that adds a run names the
-    /// run's file so, before the run.
-    File { file: FileId, bytes: u64 },
+    /// A file exists, or grew. Every edit that adds a run names the run's file so, before the run.
+    File {
+        /// The file.
+        file: FileId,
+        /// Bytes that it has now.
+        bytes: u64,
+    },
     /// A run exists. It lives while slices refer to it.
     AddRun(RunRecord),
     /// A new node at its place in key order.
-    AddNode { level: u8, node: NodeId, range: KeyRange, slices: Vec<SliceRecord> },
+    AddNode {
+        /// The level that it joins.
+        level: u8,
+        /// Its number, which no node had before.
+        node: NodeId,
+        /// The keys that it answers for.
+        range: KeyRange,
+        /// Its stack, newest first.
+        slices: Vec<SliceRecord>,
+    },
     /// A node goes, with what is left of its stack. Level 0's node stays for ever.
-    RemoveNode { level: u8, node: NodeId },
-    /// Slices (newest first) go on top of a node's stack.
-    PushSlices { level: u8, node: NodeId, slices: Vec<SliceRecord> },
-    /// The slices of these runs leave a node's stack, where each has at least one.
-    RemoveSlices { level: u8, node: NodeId, runs: Vec<RunId> },
-    /// A slice is replaced by a narrower view of the same run (a range drop cuts it).
-    NarrowSlice { level: u8, node: NodeId, run: RunId, to: Vec<SliceRecord> },
+    RemoveNode {
+        /// The node's level.
+        level: u8,
+        /// The node.
+        node: NodeId,
+    },
+    /// Slices go on top of a node's stack.
+    PushSlices {
+        /// The node's level.
+        level: u8,
+        /// The node.
+        node: NodeId,
+        /// The slices, newest first.
+        slices: Vec<SliceRecord>,
+    },
+    /// The slices of some runs leave a node's stack.
+    RemoveSlices {
+        /// The node's level.
+        level: u8,
+        /// The node.
+        node: NodeId,
+        /// The runs; each has at least one slice in the stack.
+        runs: Vec<RunId>,
+    },
+    /// A slice is replaced by narrower views of the same run (a range drop cuts it).
+    NarrowSlice {
+        /// The node's level.
+        level: u8,
+        /// The node.
+        node: NodeId,
+        /// The run whose slice it is.
+        run: RunId,
+        /// What stands in its place; empty if nothing is left.
+        to: Vec<SliceRecord>,
+    },
     /// A node answers for another range.
-    SetRange { level: u8, node: NodeId, range: KeyRange },
-    /// Every entry up to this sequence number is in runs, or was not needed: replay of a log skips
-    /// it.
-    SetFlushed { sequence: SequenceNumber },
+    SetRange {
+        /// The node's level.
+        level: u8,
+        /// The node.
+        node: NodeId,
+        /// The keys that it answers for from now on.
+        range: KeyRange,
+    },
+    /// Every entry up to a sequence number is in runs, or was not needed: replay of a log skips it.
+    SetFlushed {
+        /// The last sequence number that is skipped.
+        sequence: SequenceNumber,
+    },
     /// Where the policy goes on at a level.
-    SetCursor { level: u8, key: Option<Key> },
+    SetCursor {
+        /// The level.
+        level: u8,
+        /// The key to go on from; `None` begins again with the first.
+        key: Option<Key>,
+    },
 }
 
 /// The changes of one keyspace in an edit.

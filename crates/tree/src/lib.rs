@@ -7,6 +7,7 @@ mod apply;
 pub mod edit;
 pub mod invariant;
 pub mod moves;
+mod node_id;
 pub mod plan;
 pub mod policy;
 pub mod run_table;
@@ -17,6 +18,7 @@ pub mod simulate;
 pub mod version;
 
 pub use edit::{Change, DatabaseEdit, KeyspaceEdit};
+pub use node_id::NodeId;
 pub use plan::{Cut, Input, Move, Plan, Reason};
 pub use run_table::RunTable;
-pub use version::{FileRef, FileUsage, Graveyard, Level, Node, NodeId, Run, Slice, Version};
+pub use version::{FileRef, FileUsage, Graveyard, Level, Node, Run, Slice, Version};

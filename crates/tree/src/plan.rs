@@ -1,7 +1,7 @@
 //! Plans: what a policy chooses. Plain values without handles, so that the same picker runs in the
 //! engine, in tests over text, and in what-if simulation.
 
-use crate::version::NodeId;
+use crate::node_id::NodeId;
 use base::{KeyRange, RunId};
 
 /// Slices of one node, as input of a move.
@@ -26,23 +26,59 @@ pub struct Cut {
 
 /// The moves of the tree (DESIGN section 1). A new one is a decision record, not a patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the fields are explained with their variant
 pub enum Move {
     /// The input's slices go onto the stacks of the nodes below, cut at their ranges. Keys that no
     /// node below answers for get a node of their own; without any overlap it is a trivial move.
-    Push { input: Input, to_level: u8 },
+    Push {
+        /// What goes down.
+        input: Input,
+        /// The level that takes it.
+        to_level: u8,
+    },
     /// The input's live entries are merged and appended to the files of the nodes below, cut at
     /// their ranges, as a new run of each.
-    Append { input: Input, to_level: u8 },
-    /// The inputs are rewritten as new nodes of `to_level`. `one_file`: all output runs lie in one
-    /// file, one after another (a set). At most `parallel_max` threads share the work.
-    Merge { inputs: Vec<Input>, to_level: u8, cut: Cut, one_file: bool, parallel_max: u8 },
-    /// A node becomes `parts` nodes of about equal bytes on its own level.
-    Divide { input: Input, parts: u32 },
-    /// The keys of `range` go from one node to its neighbour.
-    Balance { level: u8, from: NodeId, to: NodeId, range: KeyRange },
+    Append {
+        /// What goes down.
+        input: Input,
+        /// The level that takes it.
+        to_level: u8,
+    },
+    /// The inputs are rewritten as new nodes of one level.
+    Merge {
+        /// What is read; it is gone afterwards.
+        inputs: Vec<Input>,
+        /// The level of the new nodes.
+        to_level: u8,
+        /// Where one node ends and the next begins.
+        cut: Cut,
+        /// All output runs lie in one file, one after another (a set).
+        one_file: bool,
+        /// The most threads that share the work.
+        parallel_max: u8,
+    },
+    /// A node becomes several of about equal bytes on its own level.
+    Divide {
+        /// The node.
+        input: Input,
+        /// How many it becomes.
+        parts: u32,
+    },
+    /// Keys go from one node to its neighbour.
+    Balance {
+        /// The level of both.
+        level: u8,
+        /// The node that gives.
+        from: NodeId,
+        /// The neighbour that takes.
+        to: NodeId,
+        /// The keys that change their node.
+        range: KeyRange,
+    },
     /// Slices that nobody can see any more go.
-    Drop { inputs: Vec<Input> },
+    Drop {
+        /// What goes.
+        inputs: Vec<Input>,
+    },
 }
 
 impl Move {

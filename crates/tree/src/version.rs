@@ -8,6 +8,8 @@
 //! [`FileRef`], and the last one to go reports the file to the [`Graveyard`]. Nothing counts
 //! references but `Arc`, so the count is a function of the live versions and never stored.
 
+pub use crate::node_id::NodeId;
+
 use crate::edit::{Change, RunRecord, SliceRecord};
 use base::{FileId, Key, KeyRange, RunId, SequenceNumber};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -139,10 +141,6 @@ pub const LEVELS_MAX: u8 = 32;
 
 /// Level 0's only node.
 pub const LEVEL0_NODE: NodeId = NodeId(0);
-
-/// The number of a node; never given twice in the life of a keyspace. Level 0's node is number 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub u64);
 
 /// A key range of a level with a stack of slices, newest first.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use crate::repository::Repository;
 
 pub const NAME: &str = "readme-commands";
 const README: &str = "README.md";
-const RUNNER: &str = "crates/shingle-cli/tests/readme.rs";
+const RUNNER: &str = "crates/shingle-cli/tests/readme/main.rs";
 const PROGRAMS: [&str; 3] = ["cargo ", "shingle ", "git "];
 
 pub fn check(repository: &Repository) -> Vec<Violation> {
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn a_page_with_its_test_is_fine() {
         let page = "# S\n```sh\ncargo test\nshingle --help\n```\n";
-        let test = "const PAGE: &str = include_str!(\"../../../README.md\");";
+        let test = "const PAGE: &str = include_str!(\"../../../../README.md\");";
         assert_eq!(check(&Repository::of(&[(README, page), (RUNNER, test)])), []);
     }
 }

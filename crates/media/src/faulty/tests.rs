@@ -1,3 +1,6 @@
+//! The faulty store: each fault shows where its filter says and nowhere else, and without faults
+//! the store behaves like the one behind it.
+
 use super::*;
 use crate::conformance;
 use crate::mem::{MemStore, Personality};

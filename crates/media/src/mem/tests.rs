@@ -1,3 +1,6 @@
+//! The store in memory: what a simulated crash keeps is what was synced, and every personality of
+//! a disk behaves as its kind does.
+
 use super::*;
 use crate::conformance;
 use base::FileId;

@@ -28,9 +28,6 @@ impl Patience {
     /// Whether a call that failed with `errno` shall be tried again.
     fn again(&mut self, errno: Errno) -> bool {
         self.0 += 1;
-        if errno == Errno::AGAIN {
-            std::thread::yield_now();
-        }
         matches!(errno, Errno::INTR | Errno::AGAIN) && self.0 < ATTEMPTS_MAX
     }
 }

@@ -1,3 +1,5 @@
+//! The store in a directory: real files, real errors of the system, and nobody else's files.
+
 use super::*;
 use crate::conformance;
 use base::FileId;

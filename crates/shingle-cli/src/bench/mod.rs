@@ -1,17 +1,17 @@
 //! `bench`: the workloads of the lab on a database of the engine.
 
-mod store;
+mod factory;
 mod watcher;
 mod ycsb;
 
 use crate::args::{BenchArgs, PresetName};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use factory::{Factory, Place};
 use lab::dbbench;
 use lab::{StoreFactory, WallClock};
 use shingle::Options;
 use std::path::{Path, PathBuf};
-use store::{Factory, Place};
 use watcher::Watcher;
 
 /// db_bench's flags about the engine, and our options of the same meaning.

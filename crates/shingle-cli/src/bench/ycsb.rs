@@ -1,6 +1,6 @@
 //! `bench ycsb`: YCSB's command line, `[load|run] -P FILE -p name=value -threads N -target N`.
 
-use super::store::{Factory, Place};
+use super::factory::{Factory, Place};
 use super::{end, options};
 use crate::args::BenchArgs;
 use crate::bench::watcher::Watcher;

@@ -41,7 +41,9 @@ pub fn bars(title: &str, bars: &[Bar]) -> Markup {
                 @let top = i as f64 * ROW_HEIGHT + 4.0;
                 @let middle = top + BAR_HEIGHT / 2.0 + 4.5;
                 @let width = (x(bar.to) - x(bar.from)).max(1.0);
-                text class="label" x=(LABEL_WIDTH - 10.0) y=(middle) text-anchor="end" { (bar.label) }
+                text class="label" x=(LABEL_WIDTH - 10.0) y=(middle) text-anchor="end" {
+                    (bar.label)
+                }
                 rect class=(bar.class) x=(number(x(bar.from))) y=(top) width=(number(width))
                     height=(BAR_HEIGHT) rx="2" { title { (bar.label) ": " (bar.text) } }
                 text class="figure" x=(number(x(bar.to) + 8.0)) y=(middle) { (bar.text) }
@@ -78,6 +80,7 @@ pub fn lines(
     let x_max = points().map(|p| p.0).fold(f64::MIN_POSITIVE, f64::max);
     let y_max = points().map(|p| p.1).fold(f64::MIN_POSITIVE, f64::max);
     let plot_width = WIDTH - PLOT_LEFT - PLOT_RIGHT;
+    let plot_right = PLOT_LEFT + plot_width;
     let plot_height = PLOT_HEIGHT - PLOT_TOP - PLOT_BOTTOM;
     let x = |value: f64| PLOT_LEFT + value / x_max * plot_width;
     let y = |value: f64| PLOT_TOP + (1.0 - value / y_max) * plot_height;
@@ -91,13 +94,22 @@ pub fn lines(
         svg viewBox=(format!("0 0 {WIDTH} {PLOT_HEIGHT}")) role="img" aria-label=(title) {
             @for i in 0..=GRID_LINES {
                 @let (gx, gy) = (x(x_max * share(i)), y(y_max * share(i)));
-                line class="grid" x1=(PLOT_LEFT) x2=(number(PLOT_LEFT + plot_width)) y1=(number(gy)) y2=(number(gy)) {}
-                text class="axis" x=(PLOT_LEFT - 8.0) y=(number(gy + 4.0)) text-anchor="end" { (show_y(y_max * share(i))) }
-                text class="axis" x=(number(gx)) y=(PLOT_HEIGHT - 8.0) text-anchor="middle" { (show_x(x_max * share(i))) }
+                line class="grid" x1=(PLOT_LEFT) x2=(number(plot_right))
+                    y1=(number(gy)) y2=(number(gy)) {}
+                text class="axis" x=(PLOT_LEFT - 8.0) y=(number(gy + 4.0)) text-anchor="end" {
+                    (show_y(y_max * share(i)))
+                }
+                text class="axis" x=(number(gx)) y=(PLOT_HEIGHT - 8.0) text-anchor="middle" {
+                    (show_x(x_max * share(i)))
+                }
             }
-            @for (line, at) in lines.iter().zip(label_y).filter(|(line, _)| !line.points.is_empty()) {
-                path class=(format!("line {}", line.class)) d=(path(line)) { title { (line.label) } }
-                text class="label" x=(number(PLOT_LEFT + plot_width + 8.0)) y=(number(at + 4.0)) { (line.label) }
+            @for (line, at) in lines.iter().zip(label_y).filter(|(l, _)| !l.points.is_empty()) {
+                path class=(format!("line {}", line.class)) d=(path(line)) {
+                    title { (line.label) }
+                }
+                text class="label" x=(number(plot_right + 8.0)) y=(number(at + 4.0)) {
+                    (line.label)
+                }
             }
         }
     }

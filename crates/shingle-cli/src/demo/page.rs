@@ -21,7 +21,9 @@ pub fn render(a: &Account) -> String {
             }
             body {
                 h1 { "Shingle on the data of this machine" }
-                p.soft { "One run of " code { "shingle demo" } ", seed " (a.seed) ", " (time(a.ns)) "." }
+                p.soft {
+                    "One run of " code { "shingle demo" } ", seed " (a.seed) ", " (time(a.ns)) "."
+                }
                 (tiles(a))
                 (data(a))
                 (waterfall(a))
@@ -61,11 +63,14 @@ fn tiles(a: &Account) -> Markup {
 fn data(a: &Account) -> Markup {
     html! {
         h2 { "What was imported" }
-        p { (count(a.import_records)) " records, " (bytes(a.import_bytes)) " in " (time(a.import_ns))
-            " (" (bytes(per_second(a.import_bytes, a.import_ns))) "/s), an index of words included. Then "
-            (count(a.updated)) " values were updated, " (count(a.deleted)) " keys deleted one by one, and "
+        p {
+            (count(a.import_records)) " records, " (bytes(a.import_bytes)) " in "
+            (time(a.import_ns)) " (" (bytes(per_second(a.import_bytes, a.import_ns)))
+            "/s), an index of words included. Then " (count(a.updated))
+            " values were updated, " (count(a.deleted)) " keys deleted one by one, and "
             (count(a.range_deleted_keys)) " files below " code { (a.range_deleted) }
-            " removed by one range deletion." }
+            " removed by one range deletion."
+        }
         (bars("bytes by origin", &a.origins.iter().map(|origin| Bar::new(
             origin.name.clone(),
             origin.bytes as f64,
@@ -101,9 +106,11 @@ fn waterfall(a: &Account) -> Markup {
     steps.push(Bar::new("all", at, format!("{at:.2}"), "c0"));
     html! {
         h2 { "Write amplification, step by step" }
-        p.soft { "Bytes written per byte of the user. Compression makes steps smaller than the data; "
-            "merging adds steps. What the killed writers sent to the log is missing: their counters "
-            "died with them; what they stored is in, from the recovery on." }
+        p.soft {
+            "Bytes written per byte of the user. Compression makes steps smaller than the data; "
+            "merging adds steps. What the killed writers sent to the log is missing: their "
+            "counters died with them; what they stored is in, from the recovery on."
+        }
         (bars("write amplification", &steps))
     }
 }
@@ -133,9 +140,11 @@ fn causes(a: &Account) -> Markup {
 fn crashes(a: &Account) -> Markup {
     html! {
         h2 { "What a kill -9 took" }
-        p.soft { "A process of its own wrote batches, every eighth synced, and reported each answer of "
-            "the engine over a pipe. It was killed at a random moment; then the database was opened and "
-            "held against the answers, record by record." }
+        p.soft {
+            "A process of its own wrote batches, every eighth synced, and reported each answer of "
+            "the engine over a pipe. It was killed at a random moment; then the database was "
+            "opened and held against the answers, record by record."
+        }
         div.scroll { table {
             tr { th { "killed after" } th { "acknowledged" } th { "synced" } th { "lost" }
                 th { "written, not yet answered" } th { "state" } th { "opened in" } }
@@ -172,11 +181,12 @@ fn latencies(a: &Account) -> Markup {
         p.soft { "One thread, after the kills. Bars are logarithmic and begin at 100 ns." }
         (bars("latencies", &marks))
         div.scroll { table {
-            tr { th { "read" } th { "per second" } th { "found" } th { "p50" } th { "p99" } th { "p99.9" }
-                th { "max" } }
+            tr { th { "read" } th { "per second" } th { "found" } th { "p50" } th { "p99" }
+                th { "p99.9" } th { "max" } }
             @for l in &a.latencies {
                 tr {
-                    td { (l.what) } td { (count(per_second(l.ops, l.ns))) } td { (share(l.found, l.ops)) }
+                    td { (l.what) } td { (count(per_second(l.ops, l.ns))) }
+                    td { (share(l.found, l.ops)) }
                     td { (time(l.p50_ns)) } td { (time(l.p99_ns)) } td { (time(l.p999_ns)) }
                     td { (time(l.max_ns)) }
                 }
@@ -217,7 +227,10 @@ fn verifications(a: &Account) -> Markup {
     let row = |what: &str, v: &Verification| {
         html! {
             tr {
-                td { (what) } td { (count(v.values)) } td { (bytes(v.bytes)) } td { (count(v.absent)) }
+                td { (what) }
+                td { (count(v.values)) }
+                td { (bytes(v.bytes)) }
+                td { (count(v.absent)) }
                 td class=(if v.wrong == 0 { "good" } else { "bad" }) { (count(v.wrong)) }
                 td { (time(v.ns)) }
             }
@@ -226,13 +239,15 @@ fn verifications(a: &Account) -> Markup {
     html! {
         h2 { "Compared with the source" }
         div.scroll { table {
-            tr { th { "when" } th { "values" } th { "bytes" } th { "deleted, absent" } th { "wrong" }
-                th { "time" } }
+            tr { th { "when" } th { "values" } th { "bytes" } th { "deleted, absent" }
+                th { "wrong" } th { "time" } }
             (row("after the import", &a.verified_import))
             (row("at the end", &a.verified_end))
         } }
-        p { "Check of every byte on the medium: " (bytes(a.check_bytes)) " in " (time(a.check_ns)) ", "
-            (a.check_problems.len()) " problems." }
+        p {
+            "Check of every byte on the medium: " (bytes(a.check_bytes)) " in "
+            (time(a.check_ns)) ", " (a.check_problems.len()) " problems."
+        }
         @for problem in &a.check_problems { p.bad { (problem) } }
     }
 }

@@ -1,6 +1,7 @@
 //! The check: every byte of every live file, and every invariant.
 
 use crate::engine::Engine;
+use crate::engine::recover::log_record;
 use crate::stats::{CheckReport, Progress};
 use base::{Cause, Result};
 use media::{FileKind, FileName};
@@ -124,13 +125,18 @@ impl Engine {
         while let Some(record) = reader.next()? {
             if name.kind == FileKind::Manifest {
                 decode_edit(record.payload, name, record.offset)?;
-            } else if record.payload.len() > 8 {
-                table::batch::BatchView::parse(&record.payload[8..])
+            } else {
+                check_record(record.payload)
                     .map_err(|error| error.in_file(name.to_string()).at(record.offset))?;
             }
         }
         Ok(reader.bytes())
     }
+}
+
+fn check_record(payload: &[u8]) -> Result<()> {
+    let Some((_, batch)) = log_record(payload)? else { return Ok(()) };
+    batch.iter().try_for_each(|operation| operation.map(drop))
 }
 
 fn live_bytes(version: &Version) -> u64 {

@@ -44,6 +44,8 @@ pub(crate) struct OpenLog {
     pub file: FileId,
     pub writer: LogWriter,
     pub syncer: Arc<dyn SyncFile>,
+    /// An append found no room: the next record goes to a new log.
+    pub is_broken: bool,
 }
 
 /// A memtable that waits for its flush.
@@ -156,12 +158,19 @@ impl Engine {
         first: SequenceNumber,
         batch: &WriteBatch,
     ) -> Result<()> {
-        if state.log.is_none() {
+        if state.log.as_ref().is_none_or(|log| log.is_broken) {
             self.begin_log(state)?;
         }
         let Some(log) = &mut state.log else { return Err(self.closed()) };
         let appended = log.writer.append(&[&first.to_le_bytes(), batch.bytes()]);
-        appended.map_err(|error| self.poison(error))
+        appended.map_err(|error| match error.kind() {
+            // The record is there in part at most: a new log goes on from the last whole one.
+            ErrorKind::NoSpace => {
+                log.is_broken = true;
+                error
+            }
+            _ => self.poison(error),
+        })
     }
 
     /// Inserts the operations; gives the last sequence number used. The batch was validated, so a
@@ -228,7 +237,11 @@ impl Engine {
         }
         self.admission.update(|pressure| pressure.sealed_bytes = state.sealed_bytes());
         if state.log.is_some() && !self.is_closing() {
-            self.begin_log(state)?;
+            match self.begin_log(state) {
+                // Without room for a new log, the old one goes on.
+                Err(error) if error.kind() == ErrorKind::NoSpace => {}
+                begun => begun?,
+            }
         }
         self.runtime.wake();
         Ok(())
@@ -267,11 +280,11 @@ impl Engine {
             .store
             .create(FileName::wal(file), &FileHint::default())
             .and_then(|append| LogWriter::create(append, header, Cause::Wal));
-        let writer = opened.map_err(|error| self.log_refused(error, state.log.is_none()))?;
+        let writer = opened.map_err(|error| self.log_refused(error, file))?;
         let Some(syncer) = writer.syncer() else {
             return Err(Error::new(ErrorKind::Unsupported, "the store cannot sync a log"));
         };
-        let log = OpenLog { file, writer, syncer: Arc::from(syncer) };
+        let log = OpenLog { file, writer, syncer: Arc::from(syncer), is_broken: false };
         state.logs.push(file);
         if let Some(replaced) = state.log.replace(log) {
             state.replaced.push((replaced.file, replaced.syncer));
@@ -280,11 +293,12 @@ impl Engine {
     }
 
     /// A log that could not be begun: without room it can be tried again, else nothing is sure.
-    fn log_refused(&self, error: Error, is_first: bool) -> Error {
-        if is_first && error.kind() == ErrorKind::NoSpace {
-            return error;
-        }
-        self.poison(error)
+    fn log_refused(&self, error: Error, file: FileId) -> Error {
+        let is_gone = match self.store.remove(FileName::wal(file)) {
+            Ok(()) => true,
+            Err(removal) => removal.kind() == ErrorKind::NotFound,
+        };
+        if is_gone && error.kind() == ErrorKind::NoSpace { error } else { self.poison(error) }
     }
 }
 

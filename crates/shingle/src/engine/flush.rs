@@ -82,8 +82,8 @@ fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
     if !is_unlogged && !state.flush_requested {
         return Some(vec![id]);
     }
-    // Those without a log become durable at one point of the commit order. So do all when everything
-    // is flushed: what recovery replayed may not be durable in its log.
+    // Those without a log become durable at one point of the commit order. So do all when
+    // everything is flushed: what recovery replayed may not be durable in its log.
     let together =
         by_keyspace.iter().filter(|(_, s)| s[0].keyspace.options.without_wal == is_unlogged);
     Some(together.map(|(&id, _)| id).collect())

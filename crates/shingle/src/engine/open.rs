@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use table::BlockCache;
+use table::manifest::decode_root;
 use tree::edit::KeyspaceRecord;
 use tree::{Graveyard, RunTable, Version};
 
@@ -37,6 +38,10 @@ pub(crate) fn open(
     runtime: Arc<dyn Runtime>,
 ) -> Result<Arc<Engine>> {
     let settings = Settings::new(options)?;
+    // Before the lock, which writes: a foreign directory stays as it is.
+    if let Some(root) = store.root()? {
+        decode_root(&root).map_err(|error| error.in_file("CURRENT"))?;
+    }
     let lock = if options.read_only { None } else { Some(store.lock()?) };
     let found = match find(&*store)? {
         Some(found) => found,

@@ -5,7 +5,7 @@
 //! place, a torn tail is cut in silence.
 
 use crate::memtable::{Memtable, Writer};
-use base::key::{SequenceNumber, TRAILER_BYTES};
+use base::key::{SEQUENCE_MAX, SequenceNumber, TRAILER_BYTES};
 use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileKind, FileName, FileStore};
 use std::collections::BTreeMap;
@@ -185,6 +185,7 @@ pub(crate) fn replay(
     for (index, &log) in logs.iter().enumerate() {
         match replay.log(log, previous)? {
             LogOutcome::Replayed(next) => previous = Some(next),
+            LogOutcome::Headerless => {}
             LogOutcome::HistoryEnded(why) => {
                 replay.expect_nothing_durable(&logs[index..], &why)?;
                 break;
@@ -211,6 +212,9 @@ struct Replay<'a> {
 enum LogOutcome {
     /// All of its history is replayed; the next log must continue it.
     Replayed(PreviousLog),
+    /// Nothing of it reached the medium. It may have been given up when it could not be begun: then
+    /// the next log continues the one before.
+    Headerless,
     /// The history ended before it, for this reason.
     HistoryEnded(String),
 }
@@ -221,7 +225,7 @@ impl Replay<'_> {
         let file = self.store.open(name, false)?;
         let mut reader = LogReader::open(&*file, self.identity(log), 0, Cause::Recovery)?;
         let Some(&header) = reader.header() else {
-            return Ok(LogOutcome::HistoryEnded("it has no header".into()));
+            return Ok(LogOutcome::Headerless);
         };
         // Whether something in it was durable is asked only if the answer matters: it takes a scan.
         let verdict = match (previous, header.previous) {
@@ -263,8 +267,7 @@ impl Replay<'_> {
             let file = self.store.open(FileName::wal(log), true)?;
             let proven_bytes = durable_bytes(&*file, self.identity(log), Cause::Recovery)?;
             if proven_bytes > 0 {
-                let message =
-                    format!("{why}, but log {log} proves that all before it was durable");
+                let message = format!("{why}, but log {log} proves that all before it was durable");
                 return Err(Error::corruption(FileName::wal(logs[0]).to_string(), 0, message));
             }
         }
@@ -277,15 +280,9 @@ impl Replay<'_> {
 
     /// Replays one batch; gives its last sequence number.
     fn record(&mut self, payload: &[u8]) -> Result<Option<SequenceNumber>> {
-        if payload.is_empty() {
-            return Ok(None);
-        }
-        let Some((first, batch)) = payload.split_first_chunk::<TRAILER_BYTES>() else {
-            return Err(Error::new(ErrorKind::Corruption, "a log record without sequence number"));
-        };
-        let sequences = u64::from_le_bytes(*first)..;
+        let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
         let mut last = None;
-        for (sequence, operation) in sequences.zip(BatchView::parse(batch)?.iter()) {
+        for (sequence, operation) in (first..).zip(batch.iter()) {
             let operation = operation?;
             // Keyspaces that were dropped later, and what is in runs already, are skipped.
             if let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace)
@@ -316,5 +313,23 @@ impl Replay<'_> {
                 Ok(entry.insert(writer))
             }
         }
+    }
+}
+
+/// What a record of the log holds: the sequence number of its first operation, and its batch.
+/// `None`: a record that only proves the one before it. Sequence numbers up to the last are in
+/// bounds.
+pub(crate) fn log_record(payload: &[u8]) -> Result<Option<(SequenceNumber, BatchView<'_>)>> {
+    if payload.is_empty() {
+        return Ok(None);
+    }
+    let damaged = |what: &str| Error::new(ErrorKind::Corruption, what);
+    let (first, batch) = payload
+        .split_first_chunk::<TRAILER_BYTES>()
+        .ok_or_else(|| damaged("a log record without sequence number"))?;
+    let (first, batch) = (u64::from_le_bytes(*first), BatchView::parse(batch)?);
+    match first.checked_add(batch.len() as u64) {
+        Some(behind) if behind <= SEQUENCE_MAX => Ok(Some((first, batch))),
+        _ => Err(damaged("a log record with sequence numbers out of bounds")),
     }
 }

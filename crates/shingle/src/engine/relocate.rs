@@ -147,21 +147,8 @@ fn parts(
         let of_level = slices.iter().filter(|(level, _)| (*level == to_level) == lower);
         of_level.map(|(_, slice)| slice.bytes).sum::<u64>()
     };
-    let hull = slices
-        .iter()
-        .map(|(_, slice)| slice.range.clone())
-        .reduce(|a, b| a.union(&b))
-        .unwrap_or_else(KeyRange::all);
     let (read_bytes_upper, read_bytes_lower) = (bytes_of(false), bytes_of(true));
-    let ranges = match &plan.action {
-        Move::Merge { parallel_max, one_file: false, cut, .. } if to_level > 0 => {
-            let total = read_bytes_upper + read_bytes_lower;
-            let worthwhile = (total / (2 * cut.table_bytes_max.max(1))).max(1);
-            let count = u64::from(*parallel_max).min(worthwhile) as usize;
-            split_range(engine, &hull, &slices, count)?
-        }
-        _ => vec![hull],
-    };
+    let ranges = part_ranges(engine, &plan, &slices, read_bytes_upper + read_bytes_lower)?;
     let shared = Arc::new(Relocation {
         keyspace: keyspace.clone(),
         work,
@@ -208,6 +195,28 @@ fn parts(
 
 fn is_last_level(version: &Version, level: u8) -> bool {
     version.levels.iter().skip(usize::from(level) + 1).all(|level| level.nodes.is_empty())
+}
+
+/// The key ranges that the parts of a move work on.
+fn part_ranges(
+    engine: &Engine,
+    plan: &Plan,
+    slices: &[(u8, Slice)],
+    total_bytes: u64,
+) -> Result<Vec<KeyRange>> {
+    let hull = slices
+        .iter()
+        .map(|(_, slice)| slice.range.clone())
+        .reduce(|a, b| a.union(&b))
+        .unwrap_or_else(KeyRange::all);
+    match &plan.action {
+        Move::Merge { parallel_max, one_file: false, cut, to_level, .. } if *to_level > 0 => {
+            let worthwhile = (total_bytes / (2 * cut.table_bytes_max.max(1))).max(1);
+            let count = u64::from(*parallel_max).min(worthwhile) as usize;
+            split_range(engine, &hull, slices, count)
+        }
+        _ => Ok(vec![hull]),
+    }
 }
 
 /// Ranges of about equal work, cut at block boundaries of the inputs.
@@ -282,8 +291,8 @@ fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> 
     })
 }
 
-/// The file that a node's next segment goes to: that of its newest slice. A file is appended to only
-/// by the one node that it belongs to; a link may show one run to several nodes.
+/// The file that a node's next segment goes to: that of its newest slice. A file is appended to
+/// only by the one node that it belongs to; a link may show one run to several nodes.
 fn appendable_file(version: &Version, level: u8, node: NodeId) -> Option<(FileId, u64)> {
     let node = version.node(level, node)?;
     let file = &node.slices.first()?.run.file;

@@ -51,7 +51,6 @@ pub fn options() -> Options {
         expert.fan_out = Some(3.0);
         expert.level0_runs_trigger = Some(2);
         expert.levels = Some(5);
-        expert.direct_io = Some(false);
     })
 }
 
@@ -75,8 +74,10 @@ pub struct Writer {
 
 impl Writer {
     pub fn new(db: Db, seed: u64) -> Writer {
-        let counters =
-            KeyspaceOptions { merge_operator: Some("add-u64".into()), ..KeyspaceOptions::default() };
+        let counters = KeyspaceOptions {
+            merge_operator: Some("add-u64".into()),
+            ..KeyspaceOptions::default()
+        };
         db.create_keyspace(COUNTERS, counters).unwrap();
         let state = State::from([
             ("default".to_string(), Content::new()),
@@ -107,7 +108,8 @@ impl Writer {
                     let key = key[..5].to_vec();
                     let one = self.random.below(9).to_le_bytes();
                     batch.merge_in(&counters, &key, one).unwrap();
-                    let sum = self.state.get_mut(COUNTERS).unwrap().entry(key).or_insert(vec![0; 8]);
+                    let sum =
+                        self.state.get_mut(COUNTERS).unwrap().entry(key).or_insert(vec![0; 8]);
                     let before = u64::from_le_bytes(sum[..].try_into().unwrap());
                     *sum = (before + u64::from_le_bytes(one)).to_le_bytes().to_vec();
                 }

@@ -3,11 +3,13 @@
 use crate::build::{History, Writer, content, database, open, options, runtime};
 use crate::image::Image;
 use crate::verdict::{Verdict, judge};
-use base::{ErrorKind, Ledger};
-use media::FileKind;
+use base::key::SEQUENCE_MAX;
+use base::{Cause, ErrorKind, KeyspaceId, Ledger};
 use media::mem::MemStore;
+use media::{FileHint, FileKind, FileStore};
 use shingle::Durability;
 use std::sync::Arc;
+use table::log::{LogIdentity, LogKind, LogReader, LogWriter};
 
 /// A database whose last edit is a flush, whose old logs are gone, and which was written to since.
 fn flushed() -> (Image, History) {
@@ -28,7 +30,8 @@ fn damage_of_the_last_edit_does_not_pass_for_a_torn_tail_and_lose_a_flush() {
     let mut bytes = image.files[&name].to_vec();
     let at = bytes.len() - 40;
     bytes[at] ^= 1;
-    let verdict = judge(open(image.with(name, bytes).in_memory(), false), &history, history.flushed);
+    let verdict =
+        judge(open(image.with(name, bytes).in_memory(), false), &history, history.flushed);
     assert_eq!(verdict, Ok(Verdict::Detected));
 }
 
@@ -63,4 +66,28 @@ fn a_log_cut_short_is_damage_when_the_log_after_the_next_one_proves_it() {
     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
     let (image, _) = database(1);
     assert!(open(image.in_memory(), false).is_ok());
+}
+
+#[test]
+fn a_log_record_with_a_forged_sequence_number_is_corruption() {
+    let (image, _) = database(1);
+    let name = *image.files.keys().rfind(|name| name.kind == FileKind::Wal).unwrap();
+    let root = table::manifest::decode_root(image.root.as_ref().unwrap()).unwrap();
+    let identity = LogIdentity { database: root.database, file: name.id, kind: LogKind::Wal };
+    let file = image.in_memory().open(name, false).unwrap();
+    let header = *LogReader::open(&*file, identity, 0, Cause::Check).unwrap().header().unwrap();
+    for first in [SEQUENCE_MAX - 1, SEQUENCE_MAX + 1, u64::MAX - 1] {
+        let mut batch = table::batch::WriteBatch::new();
+        for key in [b"a", b"b", b"c"] {
+            batch.put(KeyspaceId(0), key, b"").unwrap();
+        }
+        let store = image.without(name).in_memory();
+        let file = store.create(name, &FileHint::default()).unwrap();
+        let mut writer = LogWriter::create(file, header, Cause::Check).unwrap();
+        writer.append(&[&first.to_le_bytes(), batch.bytes()]).unwrap();
+        drop(writer);
+        let error = open(store, true).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert_eq!(error.file(), Some(&*name.to_string()));
+    }
 }

@@ -1,1 +1,174 @@
-//! Not yet.
+//! Salvage after every class of damage: all that lies outside the damage, and the source untouched.
+
+use crate::build::{Content, History, State, Writer, content, database, options, runtime};
+use crate::image::{Image, everything_in, temporary};
+use crate::verdict::difference;
+use base::Ledger;
+use base::random::Random;
+use media::FileKind;
+use media::mem::MemStore;
+use shingle::{Options, SalvageReport};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Salvages a directory; gives what the target holds then.
+fn salvaged(source: &Path) -> (State, SalvageReport) {
+    let target = temporary();
+    let before = everything_in(source);
+    let report = shingle::salvage(source, target.path(), &mut |_| {}).unwrap();
+    assert!(everything_in(source) == before, "salvage changed the source");
+    let db = Options::new().create(false).open(target.path()).unwrap();
+    assert!(db.check(&mut |_| {}).unwrap().is_clean());
+    (content(&db).unwrap(), report)
+}
+
+/// One keyspace, no dead files: whatever is lost of the manifest, no old run brings back a key.
+fn settled(seed: u64) -> (Image, Content) {
+    let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
+    let db = options().open_in(store.clone(), runtime(seed)).unwrap();
+    let mut random = Random::new(seed);
+    let mut model = Content::new();
+    for round in 0..6 {
+        for _ in 0..80 {
+            let key = format!("key{:03}", random.below(300)).into_bytes();
+            match random.below(8) {
+                0 => {
+                    db.delete(&key).unwrap();
+                    model.remove(&key);
+                }
+                _ => {
+                    let value = random.next_u64().to_le_bytes().repeat(3);
+                    db.put(&key, &value).unwrap();
+                    model.insert(key, value);
+                }
+            }
+        }
+        if round < 5 {
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+        }
+        if round == 2 {
+            db.delete_range("key100", "key130").unwrap();
+            model.retain(|key, _| &key[..] < b"key100" || &key[..] >= b"key130");
+        }
+    }
+    (Image::of(&*store), model)
+}
+
+/// How many keys have another value, or none, or one too many.
+fn differing(found: &State, expected: &State) -> usize {
+    let empty = Content::new();
+    let of_keyspace = |(name, expected): (&String, &Content)| {
+        let found = found.get(name).unwrap_or(&empty);
+        let wrong = expected.iter().filter(|(key, value)| found.get(*key) != Some(value)).count();
+        wrong + found.keys().filter(|key| !expected.contains_key(*key)).count()
+    };
+    expected.iter().map(of_keyspace).sum()
+}
+
+#[test]
+fn an_intact_database_is_salvaged_whole() {
+    for seed in [1, 2, 3] {
+        let (image, history) = database(seed);
+        let (found, report) = salvaged(image.in_directory().path());
+        assert!(found == *history.last(), "{}", difference(&found, history.last()));
+        assert!(report.losses.is_empty(), "{:?}", report.losses);
+    }
+}
+
+#[test]
+fn damage_in_a_table_costs_no_more_than_its_block_or_run() {
+    let (image, history): (Image, History) = database(1);
+    let total: usize = history.last().values().map(Content::len).sum();
+    let mut small = 0;
+    for (&name, bytes) in image.files.iter().filter(|(name, _)| name.kind == FileKind::Table) {
+        for at in [60, bytes.len() / 3, bytes.len() - 150, bytes.len() - 60] {
+            let mut damaged = bytes.to_vec();
+            damaged[at] ^= 0x10;
+            let directory = image.with(name, damaged).in_directory();
+            let (found, report) = salvaged(directory.path());
+            let wrong = differing(&found, history.last());
+            assert!(wrong == 0 || !report.losses.is_empty(), "{name} at {at}: {wrong} in silence");
+            assert!(wrong < total / 2, "{name} at {at}: {wrong} of {total} keys");
+            // A data block here has at most a dozen entries.
+            small += usize::from(at == 60 && wrong <= 12);
+            assert!(
+                at != 60 || wrong <= 12,
+                "{name}: a block cost {wrong} keys: {:?}",
+                report.losses
+            );
+        }
+    }
+    assert!(small > 0);
+}
+
+#[test]
+fn damage_in_a_log_costs_one_record() {
+    let (image, history) = database(1);
+    for (&name, bytes) in image.files.iter().filter(|(name, _)| name.kind == FileKind::Wal) {
+        let mut damaged = bytes.to_vec();
+        damaged[bytes.len() / 2] ^= 1;
+        let (found, report) = salvaged(image.with(name, damaged).in_directory().path());
+        let wrong = differing(&found, history.last());
+        assert!(wrong <= 60, "{name}: {wrong} keys: {:?}", report.losses);
+        assert!(wrong == 0 || !report.losses.is_empty());
+    }
+}
+
+#[test]
+fn a_lost_or_damaged_root_costs_nothing() {
+    let (image, history) = database(1);
+    let directory = image.in_directory();
+    let root = directory.path().join("CURRENT");
+    for damage in [None, Some(&b"MANIFEST-000001\n"[..]), Some(b"")] {
+        match damage {
+            Some(bytes) => std::fs::write(&root, bytes).unwrap(),
+            None => std::fs::remove_file(&root).unwrap(),
+        }
+        let (found, report) = salvaged(directory.path());
+        assert!(found == *history.last(), "{}", difference(&found, history.last()));
+        assert!(report.losses[0].contains("root"), "{:?}", report.losses);
+    }
+}
+
+#[test]
+fn without_a_manifest_every_run_is_found_by_its_footer() {
+    for seed in 1..5 {
+        let (image, model) = settled(seed);
+        let expected = State::from([("default".to_string(), model)]);
+        let name = *image.files.keys().find(|name| name.kind == FileKind::Manifest).unwrap();
+        let mut damaged = image.files[&name].to_vec();
+        damaged[100] ^= 1;
+        let no_root = Image { root: None, ..image.without(name) };
+        for image in [image.without(name), image.with(name, damaged), no_root] {
+            let (found, report) = salvaged(image.in_directory().path());
+            assert!(found == expected, "{}", difference(&found, &expected));
+            assert!(!report.losses.is_empty());
+        }
+    }
+}
+
+#[test]
+fn runs_before_garbage_at_the_end_of_a_table_are_found() {
+    let (image, model) = settled(9);
+    let mut image = image.clone();
+    for (name, bytes) in image.files.clone() {
+        match name.kind {
+            FileKind::Manifest => image = image.without(name),
+            FileKind::Table => image = image.with(name, [&bytes[..], &[7; 999]].concat()),
+            _ => {}
+        }
+    }
+    let (found, report) = salvaged(image.in_directory().path());
+    let expected = State::from([("default".to_string(), model)]);
+    assert!(found == expected, "{}", difference(&found, &expected));
+    assert!(report.losses.iter().any(|loss| loss.contains(".table")));
+}
+
+#[test]
+fn salvage_does_not_write_into_a_database() {
+    let (image, _) = database(1);
+    let (source, target) = (image.in_directory(), image.in_directory());
+    let error = shingle::salvage(source.path(), target.path(), &mut |_| {}).unwrap_err();
+    assert_eq!(error.kind(), base::ErrorKind::AlreadyExists, "{error}");
+}

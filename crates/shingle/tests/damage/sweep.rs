@@ -71,8 +71,7 @@ impl Tally {
 
     /// Prints the table; fails when anything was wrong.
     pub fn finish(self) {
-        let rows: BTreeSet<&String> =
-            self.counts.keys().map(|(row, _)| row).collect();
+        let rows: BTreeSet<&String> = self.counts.keys().map(|(row, _)| row).collect();
         println!("{:<28} {:>9} {:>9} {:>9}", "", "detected", "harmless", "torn tail");
         for row in rows {
             let count = |verdict| self.counts.get(&(row.clone(), verdict)).copied().unwrap_or(0);
@@ -187,11 +186,14 @@ fn damage_of_any_byte_is_detected_or_harmless() {
     for (&name, bytes) in &image.files {
         let all = (0..bytes.len() * 3).map(|n| (n / 3, n % 3));
         for (at, how) in all.skip(random.below(stride as u64) as usize).step_by(stride) {
-            mutations.push((name, match how {
-                0 => Mutation::FlipBit(at, random.below(8) as u32),
-                1 => Mutation::Set(at, 0),
-                _ => Mutation::Set(at, 0xff),
-            }));
+            mutations.push((
+                name,
+                match how {
+                    0 => Mutation::FlipBit(at, random.below(8) as u32),
+                    1 => Mutation::Set(at, 0),
+                    _ => Mutation::Set(at, 0xff),
+                },
+            ));
         }
     }
     subject.try_all(&mutations).finish();

@@ -1,8 +1,10 @@
-//! Power lost at every mutating I/O of a history, and again in the recoveries: every image must open,
-//! be a prefix of the commit order that holds what was safe, open again to the same, and go on.
+//! Power lost at every mutating I/O of a history, and again in the recoveries: every image must
+//! open, be a prefix of the commit order that holds what was safe, open again to the same, and go
+//! on.
 //!
-//! [`CrashPoints`] wraps the memory store. Before each mutating operation it takes images of the store
-//! as it stands, so that one run of a history sees every crash point, with the model as it was.
+//! [`CrashPoints`] wraps the memory store. Before each mutating operation it takes images of the
+//! store as it stands, so that one run of a history sees every crash point, with the model as it
+//! was.
 
 use crate::history::{Generator, Profile, Step};
 use crate::model::{Found, Model, Op, Prefix};

@@ -1,5 +1,5 @@
-//! Every operation of a store fails in its turn, once and for good, in every way: what is told to the
-//! caller is true, reads go on, and the next opening finds a prefix.
+//! Every operation of a store fails in its turn, once and for good, in every way: what is told to
+//! the caller is true, reads go on, and the next opening finds a prefix.
 
 use crate::history::{Generator, Profile, Step};
 use crate::model::{Found, Model, Op, Prefix};

@@ -1,7 +1,7 @@
 //! A process is killed at any time: what it was told is written is there.
 //!
-//! The test runs itself as a child that writes numbered batches and reports each acknowledgement over
-//! a pipe; the parent kills it and opens what is left.
+//! The test runs itself as a child that writes numbered batches and reports each acknowledgement
+//! over a pipe; the parent kills it and opens what is left.
 
 use base::random::Random;
 use shingle::{Db, Durability, Options, WriteBatch, WriteOptions};
@@ -24,7 +24,8 @@ fn open(path: &Path) -> Db {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Batch `n` writes these pairs: a counter, a key of its own, and one that is written again and again.
+/// Batch `n` writes these pairs: a counter, a key of its own, and one that is written again and
+/// again.
 fn batch(n: u64) -> WriteBatch {
     let mut batch = WriteBatch::new();
     let mut random = Random::new(n);

@@ -1,8 +1,8 @@
 //! The model of the store: every version of every key by commit, so that the state after any prefix
 //! of the commit order can be asked for.
 //!
-//! A keyspace slot (see [`Slot`]) may be dropped and created again; each life is an *incarnation* of
-//! its own. The creation and the drop are steps of their own order, durable when they return.
+//! A keyspace slot (see [`Slot`]) may be dropped and created again; each life is an *incarnation*
+//! of its own. The creation and the drop are steps of their own order, durable when they return.
 
 use base::checksum::{hash64, hash64_seeded};
 use std::collections::BTreeMap;
@@ -155,8 +155,8 @@ pub fn pair_hash(key: &[u8], value: &[u8]) -> u64 {
 #[derive(Clone)]
 pub struct Model {
     pub incarnations: Vec<Incarnation>,
-    /// The living incarnation of each slot, after every creation and drop so far; the last entry may
-    /// be that of a step that has not returned yet.
+    /// The living incarnation of each slot, after every creation and drop so far; the last entry
+    /// may be that of a step that has not returned yet.
     lives: Vec<[Option<usize>; SLOTS.len()]>,
     /// Every life but those before this one is acknowledged.
     lives_acknowledged: usize,

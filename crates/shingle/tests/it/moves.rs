@@ -1,5 +1,5 @@
-//! Random plans of all moves for the tree of now, among them those that no policy here makes: links,
-//! appends to children, divides, balances, sets.
+//! Random plans of all moves for the tree of now, among them those that no policy here makes:
+//! links, appends to children, divides, balances, sets.
 
 use base::random::Random;
 use shingle::{Db, Keyspace};
@@ -108,7 +108,8 @@ pub fn begin_random(
     Ok(None)
 }
 
-/// The shape of the trees: how many nodes have more than one slice, and how many files several runs.
+/// The shape of the trees: how many nodes have more than one slice, and how many files several
+/// runs.
 pub fn shape(db: &Db) -> shingle::Result<(usize, usize)> {
     let version = db.tree_for_test()?;
     let nodes = version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());

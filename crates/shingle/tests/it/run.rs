@@ -677,7 +677,6 @@ pub fn seeds(count: u64) -> Vec<u64> {
 
 /// One line that says how to see a failure again.
 pub fn replay(test: &str, seed: u64, what: &Failure) -> String {
-    format!(
-        "{what:?}; replay: SHINGLE_TEST_SEED={seed} cargo test -p shingle --release --test it {test}"
-    )
+    let command = "cargo test -p shingle --release --test it";
+    format!("{what:?}; replay: SHINGLE_TEST_SEED={seed} {command} {test}")
 }

@@ -32,8 +32,8 @@ fn write(db: &Db, writer: u64, rounds: u64, acknowledged: &[AtomicU64]) {
     }
 }
 
-/// Reads at random: numbers never fall, never lag behind what was acknowledged, and both keyspaces of
-/// a snapshot agree.
+/// Reads at random: numbers never fall, never lag behind what was acknowledged, and both keyspaces
+/// of a snapshot agree.
 fn read(db: &Db, seed: u64, stop: &AtomicBool, acknowledged: &[AtomicU64]) -> u64 {
     let mirror = db.keyspace("mirror").unwrap();
     let mut random = Random::new(seed);

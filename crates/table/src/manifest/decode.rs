@@ -22,9 +22,9 @@ enum Fault {
 type Decoded<T> = std::result::Result<T, Fault>;
 
 /// Reads the edit that `bytes` are, all of them. `file` and `offset` say where they stand, for
-/// errors. No bytes at all are an edit that changes nothing: such a record proves that the one before
-/// it was durable. `Incompatible`, naming it, for a version or a required tag of a newer program;
-/// `Corruption` for everything else that is no edit.
+/// errors. No bytes at all are an edit that changes nothing: such a record proves that the one
+/// before it was durable. `Incompatible`, naming it, for a version or a required tag of a newer
+/// program; `Corruption` for everything else that is no edit.
 pub fn decode_edit(bytes: &[u8], file: FileName, offset: u64) -> Result<DatabaseEdit> {
     edit(bytes).map_err(|fault| {
         let (kind, message) = match fault {

@@ -13,13 +13,14 @@ pub use ranges::Boundary;
 
 use crate::block::{Block, Malformed};
 use crate::bytes::Bytes;
-use crate::cache::{BlockCache, BlockKind, Cached};
+use crate::cache::{BlockCache, Cached};
 use crate::filter::{FilterBlock, prefix_hash};
 use crate::format::{FOOTER_BYTES, Footer, Handle};
 use crate::frame;
+use crate::piece::BlockKind;
+use crate::place::TablePlace;
 use crate::range_delete::RangeDeletes;
 use crate::summary::RunSummary;
-use crate::writer::TablePlace;
 use base::coding::Reader;
 use base::key::{split_internal_key, trailer, trailer_kind, trailer_sequence};
 use base::{Cause, DatabaseId, EntryKind, Error, FileId, Result, RunId, SequenceNumber};

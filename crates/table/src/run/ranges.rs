@@ -2,9 +2,9 @@
 
 use super::Run;
 use super::iter::first_of;
-use crate::cache::BlockKind;
 use crate::cursor::Cursor;
 use crate::format::Handle;
+use crate::piece::BlockKind;
 use base::key::split_internal_key;
 use base::{Cause, Key, KeyRange, Result};
 use std::ops::Range;

@@ -4,10 +4,10 @@
 use super::Run;
 use super::window::{Ahead, Window};
 use crate::block::{Block, Malformed};
-use crate::cache::BlockKind;
 use crate::cursor::Cursor;
 use crate::filter::{FilterBlock, key_hash, prefix_hash};
 use crate::format::{FOOTER_BYTES, Footer, Handle};
+use crate::piece::BlockKind;
 use crate::summary::RunSummary;
 use base::key::{compare_internal, split_internal_key, user_key};
 use base::{Cause, Result};

@@ -1,9 +1,9 @@
 //! Data blocks read many at once, past the cache.
 
 use super::Run;
-use crate::cache::BlockKind;
 use crate::format::Handle;
 use crate::frame;
+use crate::piece::BlockKind;
 use base::{Cause, Result};
 use std::ops::Range;
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::IterOptions;
-use crate::cache::BlockKind;
-use crate::format::{FOOTER_BYTES, HEADER_BYTES, piece};
+use crate::format::{FOOTER_BYTES, HEADER_BYTES};
+use crate::piece::{self, BlockKind};
 use base::key::{internal_key, user_key};
 use base::random::Random;
 use base::{EntryKind, ErrorKind, KeyRange};

@@ -30,8 +30,8 @@ struct Work {
     inputs: Vec<Input>,
     /// The levels that it writes to or passes.
     levels: RangeInclusive<u8>,
-    /// Covers what it takes, nodes whole; of an append, the nodes that it writes to as well, since a
-    /// node's file takes one append at a time.
+    /// Covers what it takes, nodes whole; of an append, the nodes that it writes to as well, since
+    /// a node's file takes one append at a time.
     range: KeyRange,
     /// It rewrites nodes where they are, and writes nothing outside their ranges.
     in_place: bool,

@@ -61,8 +61,8 @@ pub const LEVELDB: Descriptor = Descriptor {
 pub const MODERN: Descriptor = Descriptor {
     name: "leveled",
     summary: "leveled compaction that writes little: sizes follow the data, cheapest merges first",
-    help: "The last level holds nearly all data, and decides the sizes of the levels above, so that \
-           space stays within a fraction of what is kept. Level 0 gathers runs up to \
+    help: "The last level holds nearly all data, and decides the sizes of the levels above, so \
+           that space stays within a fraction of what is kept. Level 0 gathers runs up to \
            `level0_runs_trigger` and merges its small ones among themselves until going down is \
            cheap. Choose it when reads and scans matter as much as writes.",
     paper: "RocksDB's dynamic level sizes; Lim, Andersen, Kaminsky (FAST 2016) for the costs",

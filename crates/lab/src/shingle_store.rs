@@ -1,0 +1,209 @@
+//! Shingle behind [`Store`]: the one place of the lab that knows an engine.
+//!
+//! Whether there is a log is a property of a keyspace, not of a write. So a run without a log has a
+//! keyspace of its own, and every write must ask for what the keyspace is.
+
+use crate::store::{Counters, Direction, Store, WriteOptions};
+use base::{Cause, Error, ErrorKind, Result};
+use shingle::{Db, Durability, Keyspace, KeyspaceOptions, WriteBatch};
+use std::ops::Bound;
+
+/// The keyspace of runs with a log: the one that every database has.
+const KEYSPACE: &str = "default";
+
+/// The keyspace of runs without a log.
+const KEYSPACE_WITHOUT_LOG: &str = "without-log";
+
+/// A database, and the keyspace of it that a workload runs on.
+pub struct ShingleStore {
+    db: Db,
+    keyspace: Keyspace,
+    disable_wal: bool,
+}
+
+impl ShingleStore {
+    /// An open database for writes with a log or, if `disable_wal` is set, without. A keyspace that
+    /// is missing is created.
+    pub fn new(db: Db, disable_wal: bool) -> Result<ShingleStore> {
+        let name = if disable_wal { KEYSPACE_WITHOUT_LOG } else { KEYSPACE };
+        let keyspace = match db.keyspace(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let options =
+                    KeyspaceOptions { without_wal: disable_wal, ..KeyspaceOptions::default() };
+                db.create_keyspace(name, options)?
+            }
+            found => found?,
+        };
+        Ok(ShingleStore { db, keyspace, disable_wal })
+    }
+
+    fn write(&self, batch: WriteBatch, options: WriteOptions) -> Result<()> {
+        if options.disable_wal != self.disable_wal {
+            let message = "a write asks for a log where the store was opened without one, or the \
+                           other way round; open the store for the writes that it gets";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        let durability = if options.sync { Durability::Synced } else { Durability::Buffered };
+        let options = shingle::WriteOptions { durability: Some(durability), wait: true };
+        self.db.write(batch, &options)
+    }
+}
+
+impl Store for ShingleStore {
+    fn put(&self, key: &[u8], value: &[u8], options: WriteOptions) -> Result<()> {
+        self.put_batch(&[(key, value)], options)
+    }
+
+    fn put_batch(&self, entries: &[(&[u8], &[u8])], options: WriteOptions) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        for (key, value) in entries {
+            batch.put_in(&self.keyspace, key, value)?;
+        }
+        self.write(batch, options)
+    }
+
+    fn delete(&self, key: &[u8], options: WriteOptions) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_in(&self.keyspace, key)?;
+        self.write(batch, options)
+    }
+
+    fn delete_range(&self, begin: &[u8], end: &[u8], options: WriteOptions) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_range_in(&self.keyspace, begin, end)?;
+        self.write(batch, options)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let Some(found) = self.keyspace.get(key)? else { return Ok(false) };
+        value.clear();
+        value.extend_from_slice(&found);
+        Ok(true)
+    }
+
+    fn scan(
+        &self,
+        start: Option<&[u8]>,
+        count: usize,
+        direction: Direction,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize> {
+        let bound = start.map_or(Bound::Unbounded, Bound::Included);
+        let mut entries = match direction {
+            Direction::Forward => self.keyspace.range(bound, Bound::Unbounded),
+            Direction::Reverse => self.keyspace.range(Bound::Unbounded, bound),
+        };
+        for visited in 0..count {
+            let entry = match direction {
+                Direction::Forward => entries.next(),
+                Direction::Reverse => entries.next_back(),
+            };
+            let Some((key, value)) = entry.transpose()? else { return Ok(visited) };
+            visit(&key, &value);
+        }
+        Ok(count)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.db.flush()
+    }
+
+    fn compact_all(&self) -> Result<()> {
+        self.db.compact()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.db.sync()
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        self.db.wait_idle()
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let stats = self.db.stats();
+        let (ledger, host) = (&stats.ledger, stats.ledger.host());
+        Ok(Counters {
+            user_write_bytes: Some(ledger.user_write_bytes),
+            host_write_bytes: Some(host.write_bytes),
+            host_read_bytes: Some(host.read_bytes),
+            media_write_bytes: Some(ledger.media_write_bytes).filter(|bytes| *bytes > 0),
+            wal_bytes: Some(ledger.cause(Cause::Wal).write_bytes),
+            stall_ns: Some(stats.stall_ns()),
+            space_bytes: Some(stats.space_bytes),
+        })
+    }
+
+    fn report(&self, name: &str) -> Option<String> {
+        match name {
+            "stats" => Some(self.db.stats().to_string()),
+            _ => self.db.property(&format!("rocksdb.{name}")),
+        }
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        let ShingleStore { db, keyspace, .. } = *self;
+        drop(keyspace);
+        db.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use media::mem::MemStore;
+    use shingle::Options;
+    use std::sync::Arc;
+
+    fn open(disk: &Arc<MemStore>, disable_wal: bool) -> Box<ShingleStore> {
+        let db = Options::new().open_store(disk.clone()).unwrap();
+        Box::new(ShingleStore::new(db, disable_wal).unwrap())
+    }
+
+    fn scan(store: &ShingleStore, start: &str, count: usize, direction: Direction) -> String {
+        let mut keys = Vec::new();
+        let visited = store
+            .scan(Some(start.as_bytes()), count, direction, &mut |key, _| {
+                keys.push(String::from_utf8(key.to_vec()).unwrap());
+            })
+            .unwrap();
+        assert_eq!(visited, keys.len());
+        keys.join(" ")
+    }
+
+    #[test]
+    fn what_is_written_is_read_in_both_directions_and_after_reopening() {
+        for disable_wal in [false, true] {
+            let disk = Arc::new(MemStore::new(Arc::default()));
+            let options = WriteOptions { sync: false, disable_wal };
+            let store = open(&disk, disable_wal);
+            store.put_batch(&[(b"a", b"1"), (b"b", b"2"), (b"c", b"3")], options).unwrap();
+            store.put(b"d", b"4", options).unwrap();
+            store.delete(b"b", options).unwrap();
+            store.delete_range(b"d", b"e", options).unwrap();
+            assert!(store.counters().unwrap().user_write_bytes > Some(0));
+            store.close().unwrap();
+            let store = open(&disk, disable_wal);
+            let mut value = b"old".to_vec();
+            assert!(store.get(b"c", &mut value).unwrap() && value == b"3");
+            assert!(!store.get(b"d", &mut value).unwrap());
+            assert_eq!(scan(&store, "a", 9, Direction::Forward), "a c");
+            assert_eq!(scan(&store, "b", 9, Direction::Forward), "c");
+            assert_eq!(scan(&store, "b", 9, Direction::Reverse), "a");
+            assert_eq!(scan(&store, "c", 1, Direction::Reverse), "c");
+            store.close().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_write_that_does_not_fit_the_keyspace_is_refused() {
+        let disk = Arc::new(MemStore::new(Arc::default()));
+        for disable_wal in [false, true] {
+            let store = open(&disk, disable_wal);
+            let options = WriteOptions { sync: false, disable_wal: !disable_wal };
+            let error = store.put(b"k", b"v", options).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            store.close().unwrap();
+        }
+    }
+}

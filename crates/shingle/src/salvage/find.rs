@@ -1,0 +1,400 @@
+//! What there is to salvage: keyspaces, pieces of runs, and the entries of the logs.
+
+use crate::engine::recover::{Found, log_record};
+use crate::memtable::{Memtable, Writer};
+use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyRange, KeyspaceId, Result, RunId};
+use media::{FileKind, FileName, FileStore, ReadFile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use table::format::{self, FOOTER_BYTES, FOOTER_MAGIC, Footer};
+use table::log::{LogIdentity, LogKind, LogReader, Salvage};
+use table::manifest::{decode_edit, decode_root};
+use table::{BlockCache, Extent, Run, TablePlace};
+use tree::edit::KeyspaceRecord;
+use tree::{Change, Graveyard};
+
+/// Bytes of entries that a memtable for salvage takes.
+const MEMTABLE_BYTES: usize = 16 << 20;
+
+/// The keyspace of runs of which nobody knows whose they are.
+const UNKNOWN: KeyspaceId = KeyspaceId(u32::MAX);
+
+/// A run, and the part of it that counts.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    pub extent: Extent,
+    pub range: KeyRange,
+}
+
+/// A keyspace to be written.
+pub(super) struct FoundKeyspace {
+    pub name: String,
+    pub options: String,
+    pub pieces: Vec<Piece>,
+    /// Entries of logs up to this sequence number are in the pieces.
+    pub flushed: u64,
+}
+
+/// All that was found.
+pub(super) struct Findings {
+    pub keyspaces: BTreeMap<KeyspaceId, FoundKeyspace>,
+    pub memtables: BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>,
+}
+
+/// Looks through every file of `store`. Damage goes to `losses`.
+pub(super) fn find(store: &dyn FileStore, losses: &mut Vec<String>) -> Result<Findings> {
+    let names: Vec<FileName> = store.list()?.into_iter().map(|file| file.name).collect();
+    let (database, manifest) = begin(store, &names, losses)?;
+    let edits = Edits::read(store, database, manifest, losses)?;
+    let mut finder = Finder {
+        store,
+        database,
+        losses,
+        findings: Findings { keyspaces: BTreeMap::new(), memtables: BTreeMap::new() },
+        // Without the tree nothing says that an entry of a log is not needed.
+        knows_tree: edits.tree.is_some(),
+    };
+    let log_floor = edits.tree.as_ref().map_or(FileId(0), |tree| tree.log_floor);
+    for record in edits.records.into_values() {
+        finder.keyspace(record);
+    }
+    if let Some(tree) = &edits.tree {
+        finder.tree(tree);
+    }
+    let is_log = |name: &&FileName| name.kind == FileKind::Wal && name.id >= log_floor;
+    for &name in names.iter().filter(is_log) {
+        finder.log(name)?;
+    }
+    if edits.tree.is_none() {
+        // After the logs, which tell of keyspaces too.
+        finder.tables(&names, &edits.owners)?;
+    }
+    Ok(finder.findings)
+}
+
+/// The database and its manifest: from the root, or else from the files themselves.
+fn begin(
+    store: &dyn FileStore,
+    names: &[FileName],
+    losses: &mut Vec<String>,
+) -> Result<(DatabaseId, Option<FileId>)> {
+    let no_root = || Error::new(ErrorKind::Corruption, "there is no root").in_file("CURRENT");
+    let root = store.root().and_then(|root| decode_root(&root.ok_or_else(no_root)?));
+    let error = match root {
+        Ok(root) => return Ok((root.database, Some(root.manifest))),
+        Err(error) => error,
+    };
+    losses.push(format!("the root, so the newest manifest is taken: {error}"));
+    // The newest manifest with a sound header, or else any file that says whose it is.
+    for &name in names.iter().rev().filter(|name| name.kind == FileKind::Manifest) {
+        let Some(database) = database_of(store, name)? else { continue };
+        let file = store.open(name, true)?;
+        let identity = LogIdentity { database, file: name.id, kind: LogKind::Manifest };
+        if LogReader::open(&*file, identity, 0, Cause::Recovery).is_ok_and(|r| r.header().is_some())
+        {
+            return Ok((database, Some(name.id)));
+        }
+    }
+    for &name in names {
+        if let Some(database) = database_of(store, name)? {
+            return Ok((database, None));
+        }
+    }
+    Err(Error::new(ErrorKind::NotFound, "no file says which database it belongs to"))
+}
+
+/// The database that a file's header names; the readers of the file compare it with its checksums.
+fn database_of(store: &dyn FileStore, name: FileName) -> Result<Option<DatabaseId>> {
+    let mut head = [0; 24];
+    let file = store.open(name, true)?;
+    if file.len()? < head.len() as u64 {
+        return Ok(None);
+    }
+    file.read_at(0, &mut head, Cause::Recovery)?;
+    let at = match name.kind {
+        FileKind::Table if head.starts_with(&format::HEADER_MAGIC) => 12,
+        FileKind::Wal | FileKind::Manifest if head.starts_with(b"SHINGLOG") => 16,
+        _ => return Ok(None),
+    };
+    let id = head[at..at + 8].try_into().map(u64::from_le_bytes);
+    Ok(id.ok().map(DatabaseId))
+}
+
+/// What the readable edits say.
+#[derive(Default)]
+struct Edits {
+    /// The trees, if every edit was read and every table is there.
+    tree: Option<Found>,
+    records: BTreeMap<KeyspaceId, KeyspaceRecord>,
+    owners: BTreeMap<RunId, KeyspaceId>,
+}
+
+impl Edits {
+    fn read(
+        store: &dyn FileStore,
+        database: DatabaseId,
+        manifest: Option<FileId>,
+        losses: &mut Vec<String>,
+    ) -> Result<Edits> {
+        let mut edits = Edits::default();
+        let Some(manifest) = manifest else { return Ok(edits) };
+        let name = FileName::manifest(manifest);
+        let file = match store.open(name, true) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                losses.push(format!("the tree, so every run in every table is read: {error}"));
+                return Ok(edits);
+            }
+            Err(error) => return Err(error),
+        };
+        let identity = LogIdentity { database, file: manifest, kind: LogKind::Manifest };
+        match read_tree(&*file, identity).and_then(|tree| check_files(store, tree)) {
+            Ok(tree) => edits.tree = Some(tree),
+            Err(error) => losses.push(format!(
+                "the tree, so every run in every table is read, and what was deleted may be back: \
+                 {error}"
+            )),
+        }
+        edits.read_records(&*file, identity)?;
+        if let Some(tree) = &edits.tree {
+            // Only these live still.
+            edits.records = tree.keyspaces.iter().map(|(&id, k)| (id, k.record.clone())).collect();
+        }
+        Ok(edits)
+    }
+
+    /// Every edit that can be read by itself.
+    fn read_records(&mut self, file: &dyn ReadFile, identity: LogIdentity) -> Result<()> {
+        let mut records = Salvage::open(file, identity, Cause::Recovery)?;
+        while let Ok(Some(record)) = records.next() {
+            let Ok(edit) = decode_edit(record.payload, file.name(), record.offset) else {
+                continue;
+            };
+            self.records.extend(edit.created.into_iter().map(|record| (record.id, record)));
+            for part in edit.keyspaces {
+                let runs = part.changes.iter().filter_map(|change| match change {
+                    Change::AddRun(run) => Some(run.id),
+                    _ => None,
+                });
+                self.owners.extend(runs.map(|run| (run, part.keyspace)));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_tree(file: &dyn ReadFile, identity: LogIdentity) -> Result<Found> {
+    let mut found = Found::empty(identity.database, Arc::new(Graveyard::default()));
+    let mut reader = LogReader::open(file, identity, 0, Cause::Recovery)?;
+    if reader.header().is_none() {
+        let what = "the manifest has no header";
+        return Err(Error::corruption(file.name().to_string(), 0, what));
+    }
+    while let Some(record) = reader.next()? {
+        let edit = decode_edit(record.payload, file.name(), record.offset)?;
+        found.apply(edit)?;
+    }
+    Ok(found)
+}
+
+/// A tree whose tables are not there is an old one: newer runs are elsewhere.
+fn check_files(store: &dyn FileStore, tree: Found) -> Result<Found> {
+    let names: BTreeSet<FileName> = store.list()?.into_iter().map(|file| file.name).collect();
+    let files = tree.keyspaces.values().flat_map(|keyspace| keyspace.version.files());
+    match files.map(|usage| FileName::table(usage.file.id)).find(|name| !names.contains(name)) {
+        None => Ok(tree),
+        Some(name) => {
+            let what = "a table that the manifest refers to is missing";
+            Err(Error::new(ErrorKind::Corruption, what).in_file(name.to_string()))
+        }
+    }
+}
+
+struct Finder<'a> {
+    store: &'a dyn FileStore,
+    database: DatabaseId,
+    losses: &'a mut Vec<String>,
+    findings: Findings,
+    knows_tree: bool,
+}
+
+impl Finder<'_> {
+    fn keyspace(&mut self, record: KeyspaceRecord) {
+        let KeyspaceRecord { id, name, options } = record;
+        let found = FoundKeyspace { name, options, pieces: Vec::new(), flushed: 0 };
+        self.findings.keyspaces.insert(id, found);
+    }
+
+    /// The keyspace, under a name made up for it if nothing tells its own.
+    fn keyspace_or_new(&mut self, id: KeyspaceId) -> &mut FoundKeyspace {
+        self.findings.keyspaces.entry(id).or_insert_with(|| FoundKeyspace {
+            name: match id {
+                KeyspaceId(0) => crate::engine::open::DEFAULT_KEYSPACE.into(),
+                UNKNOWN => "salvaged".into(),
+                KeyspaceId(number) => format!("keyspace-{number}"),
+            },
+            options: String::new(),
+            pieces: Vec::new(),
+            flushed: 0,
+        })
+    }
+
+    /// The slices of the tree.
+    fn tree(&mut self, tree: &Found) {
+        for (&id, keyspace) in &tree.keyspaces {
+            let nodes = keyspace.version.levels.iter().flat_map(|level| level.nodes.iter());
+            let slices = nodes.flat_map(|node| node.slices.iter());
+            let pieces = slices.map(|slice| Piece {
+                extent: Extent {
+                    database: self.database,
+                    file: slice.run.file.id,
+                    run: slice.run.id,
+                    offset: slice.run.offset,
+                    bytes: slice.run.bytes,
+                },
+                range: slice.range.clone(),
+            });
+            let pieces = pieces.collect();
+            let found = self.keyspace_or_new(id);
+            found.pieces = pieces;
+            found.flushed = keyspace.version.flushed_sequence;
+        }
+    }
+
+    /// Every run of every table, by the footers.
+    fn tables(&mut self, names: &[FileName], owners: &BTreeMap<RunId, KeyspaceId>) -> Result<()> {
+        let is_alone = self.findings.keyspaces.keys().all(|&id| id == KeyspaceId(0));
+        for &name in names.iter().filter(|name| name.kind == FileKind::Table) {
+            let file = self.store.open(name, true)?;
+            for footer in self.footers(name, &*file)? {
+                let extent = Extent {
+                    database: self.database,
+                    file: name.id,
+                    run: footer.run,
+                    offset: footer.start,
+                    bytes: footer.bytes,
+                };
+                let opened = Run::open(file.clone(), extent, BlockCache::new(0), Cause::Recovery);
+                let range = match opened {
+                    Ok(run) => run.summary().range.clone(),
+                    Err(error) => {
+                        self.losses.push(format!("run {} in {name}: {error}", footer.run));
+                        continue;
+                    }
+                };
+                let other = if is_alone { KeyspaceId(0) } else { UNKNOWN };
+                let id = owners.get(&footer.run).copied().unwrap_or(other);
+                if id == UNKNOWN {
+                    let what = format!(
+                        "the keyspace of run {} in {name}: it goes to `salvaged`",
+                        footer.run
+                    );
+                    self.losses.push(what);
+                }
+                self.keyspace_or_new(id).pieces.push(Piece { extent, range });
+            }
+        }
+        Ok(())
+    }
+
+    /// The footers of a table from its end on, over what is no run.
+    fn footers(&mut self, name: FileName, file: &dyn ReadFile) -> Result<Vec<Footer>> {
+        let place = TablePlace { database: self.database, file: name.id };
+        let mut footers = Vec::new();
+        let mut end = file.len()?;
+        loop {
+            let (found, stopped) = format::footers_backwards(file, place, end, Cause::Recovery);
+            end = found.last().map_or(end, |footer| footer.start);
+            footers.extend(found);
+            let Some(error) = stopped else { return Ok(footers) };
+            self.losses.push(format!("bytes of {name} before byte {end}: {error}"));
+            match footer_before(file, place, end)? {
+                Some(before) => end = before,
+                None => return Ok(footers),
+            }
+        }
+    }
+
+    /// The entries of a log that no run has.
+    fn log(&mut self, name: FileName) -> Result<()> {
+        let file = self.store.open(name, true)?;
+        let identity = LogIdentity { database: self.database, file: name.id, kind: LogKind::Wal };
+        let mut records = Salvage::open(&*file, identity, Cause::Recovery)?;
+        let mut writers = BTreeMap::new();
+        let mut at_start = true;
+        while let Some(record) = records.next()? {
+            // The header is no record; anything more is damage.
+            let expected = if at_start { table::log::HEADER_BYTES as u64 } else { 0 };
+            if record.skipped_bytes > expected {
+                self.losses.push(format!("{} bytes of {name}", record.skipped_bytes - expected));
+            }
+            at_start = false;
+            if let Err(error) = self.record(record.payload, &mut writers) {
+                self.losses.push(format!("a record of {name}: {error}"));
+            }
+        }
+        if records.rest_bytes() > table::log::HEADER_BYTES as u64 {
+            self.losses.push(format!("{} bytes at the end of {name}", records.rest_bytes()));
+        }
+        for (id, writer) in writers {
+            self.keep(id, &writer);
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, id: KeyspaceId, writer: &Writer) {
+        self.findings.memtables.entry(id).or_default().push(writer.memtable().clone());
+    }
+
+    fn record(&mut self, payload: &[u8], writers: &mut BTreeMap<KeyspaceId, Writer>) -> Result<()> {
+        let Some((first, batch)) = log_record(payload)? else { return Ok(()) };
+        for (sequence, operation) in (first..).zip(batch.iter()) {
+            let operation = operation?;
+            let id = operation.keyspace;
+            let is_dropped = self.knows_tree && !self.findings.keyspaces.contains_key(&id);
+            if !is_dropped && sequence > self.keyspace_or_new(id).flushed {
+                if writers.get(&id).is_some_and(|w| w.memtable().bytes() >= MEMTABLE_BYTES as u64)
+                    && let Some(full) = writers.remove(&id)
+                {
+                    self.keep(id, &full);
+                }
+                let writer = match writers.entry(id) {
+                    std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+                    std::collections::btree_map::Entry::Vacant(entry) => {
+                        entry.insert(Memtable::new(MEMTABLE_BYTES)?.1)
+                    }
+                };
+                writer.insert(operation.key, sequence, operation.kind, operation.value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The end of the last sound footer that ends before byte `end`.
+fn footer_before(file: &dyn ReadFile, place: TablePlace, end: u64) -> Result<Option<u64>> {
+    const PIECE_BYTES: u64 = 64 << 10;
+    let magic = FOOTER_MAGIC.len() as u64;
+    let mut high = end.saturating_sub(1);
+    while high >= FOOTER_BYTES {
+        let low = high.saturating_sub(PIECE_BYTES);
+        let mut bytes = vec![0; (high - low) as usize];
+        file.read_at(low, &mut bytes, Cause::Recovery)?;
+        for at in (0..(bytes.len() + 1).saturating_sub(magic as usize)).rev() {
+            let to = low + at as u64 + magic;
+            if bytes[at..].starts_with(&FOOTER_MAGIC) && to >= FOOTER_BYTES {
+                let mut footer = [0; FOOTER_BYTES as usize];
+                file.read_at(to - FOOTER_BYTES, &mut footer, Cause::Recovery)?;
+                if Footer::decode(&footer, to, place).is_ok() {
+                    return Ok(Some(to));
+                }
+            }
+        }
+        if low == 0 {
+            break;
+        }
+        // A magic may lie across two pieces.
+        high = low + magic - 1;
+    }
+    Ok(None)
+}

@@ -1,0 +1,279 @@
+//! The merge of everything found of one keyspace. Sources are opened when the merge reaches their
+//! range and closed behind it. A block that cannot be read is skipped and named.
+//!
+//! Invariant: a source is open before the merge gives a key of its range, so every range tombstone
+//! that can cover the key is known by then.
+
+use super::find::Piece;
+use crate::memtable::Memtable;
+use crate::read::source::MemtableIter;
+use base::key::{EntryKind, SEQUENCE_MAX, internal_key, split_internal_key, trailer_kind};
+use base::key::{compare_internal, successor, trailer_sequence, user_key};
+use base::{Cause, Error, ErrorKind, Key, KeyRange, Result};
+use media::{FileName, FileStore};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+use table::{BlockCache, EntryIter, IterOptions, RangeDeletes, Run, RunIter};
+
+/// What a key comes to.
+#[derive(Default)]
+pub(super) struct Resolved {
+    pub value: Option<Vec<u8>>,
+    /// Merge operands on top of the value, newest first.
+    pub operands: Vec<Vec<u8>>,
+    /// The newest value is outside the runs, where salvage does not reach.
+    pub has_pointer: bool,
+}
+
+/// Merges pieces of runs and memtables; see the module.
+pub(super) struct Merge {
+    store: Arc<dyn FileStore>,
+    cache: Arc<BlockCache>,
+    heap: BinaryHeap<Source>,
+    deletes: RangeDeletes,
+    losses: Vec<String>,
+    runs: u64,
+    done_bytes: u64,
+}
+
+/// A source at its next key; least keys are greatest, for the heap.
+struct Source {
+    key: Vec<u8>,
+    state: State,
+}
+
+enum State {
+    Waiting(Piece),
+    Memtable(MemtableIter),
+    Piece(Box<OpenPiece>),
+}
+
+struct OpenPiece {
+    name: FileName,
+    run: Arc<Run>,
+    iter: RunIter,
+    range: KeyRange,
+    /// Where the data blocks end that are not read yet, the one being read included.
+    ends: VecDeque<Key>,
+}
+
+impl Merge {
+    pub(super) fn new(
+        store: Arc<dyn FileStore>,
+        pieces: &[Piece],
+        memtables: &[Arc<Memtable>],
+    ) -> Merge {
+        let mut merge = Merge {
+            store,
+            cache: BlockCache::new(1 << 20),
+            heap: BinaryHeap::new(),
+            deletes: RangeDeletes::new(),
+            losses: Vec::new(),
+            runs: 0,
+            done_bytes: 0,
+        };
+        for piece in pieces {
+            let key = internal_key(&piece.range.start, SEQUENCE_MAX, EntryKind::SEARCH);
+            merge.heap.push(Source { key, state: State::Waiting(piece.clone()) });
+        }
+        for memtable in memtables {
+            for delete in memtable.range_deletes().iter().flat_map(|deletes| deletes.iter()) {
+                merge.deletes.insert(&delete.start, &delete.end, delete.sequence);
+            }
+            let mut iter = MemtableIter::new(memtable);
+            if iter.seek_to_first().is_ok() && iter.valid() {
+                merge.heap.push(Source { key: iter.key().to_vec(), state: State::Memtable(iter) });
+            }
+        }
+        merge
+    }
+
+    /// The next key that has a value or operands.
+    pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, Resolved)>> {
+        loop {
+            let Some(first) = self.entry()? else { return Ok(None) };
+            let key = user_key(&first.0).to_vec();
+            let mut versions = vec![first];
+            while self.heap.peek().is_some_and(|source| user_key(&source.key) <= &key[..]) {
+                let Some(version) = self.entry_of(&key)? else { break };
+                versions.push(version);
+            }
+            let resolved = self.resolve(&key, versions);
+            if resolved.value.is_some() || resolved.has_pointer || !resolved.operands.is_empty() {
+                return Ok(Some((key, resolved)));
+            }
+        }
+    }
+
+    /// The next entry of any key.
+    fn entry(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        while let Some(source) = self.heap.pop() {
+            if let Some(entry) = self.advance(source)? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next entry, if it is of `key`.
+    fn entry_of(&mut self, key: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        while self.heap.peek().is_some_and(|source| user_key(&source.key) <= key) {
+            let Some(source) = self.heap.pop() else { break };
+            if let Some(entry) = self.advance(source)? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the entry that a source stands at, and moves the source on. A waiting one is opened
+    /// and gives none yet.
+    fn advance(&mut self, source: Source) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        match source.state {
+            State::Waiting(piece) => {
+                self.open(&piece)?;
+                Ok(None)
+            }
+            State::Memtable(mut iter) => {
+                let value = iter.value().to_vec();
+                iter.next()?;
+                if iter.valid() {
+                    let key = iter.key().to_vec();
+                    self.heap.push(Source { key, state: State::Memtable(iter) });
+                }
+                Ok(Some((source.key, value)))
+            }
+            State::Piece(mut piece) => {
+                let value = piece.iter.value().to_vec();
+                let moved = piece.iter.next();
+                let read = user_key(&source.key);
+                // What is left are the ends of the block behind this entry and of later ones.
+                while piece.ends.front().is_some_and(|end| **end <= *read) {
+                    piece.ends.pop_front();
+                }
+                self.settle(piece, read.to_vec(), moved)?;
+                Ok(Some((source.key, value)))
+            }
+        }
+    }
+
+    fn open(&mut self, piece: &Piece) -> Result<()> {
+        self.done_bytes += piece.extent.bytes;
+        let name = FileName::table(piece.extent.file);
+        let opened = self
+            .store
+            .open(name, true)
+            .and_then(|file| Run::open(file, piece.extent, self.cache.clone(), Cause::Recovery));
+        let run = match opened {
+            Ok(run) => run,
+            Err(error) => {
+                let what = format!("run {} in {name}, with what it deleted", piece.extent.run);
+                return self.lose(&what, error);
+            }
+        };
+        self.runs += 1;
+        let deletes = run.range_deletes().clip(&piece.range);
+        self.deletes = RangeDeletes::merge([&self.deletes, &deletes]);
+        // Without them, the first damaged block ends the run.
+        let ends = run.boundaries(&piece.range, Cause::Recovery).unwrap_or_default();
+        let ends = ends.into_iter().map(|boundary| boundary.key).collect();
+        let mut iter = run.iter(IterOptions::cached(Cause::Recovery));
+        let start = &piece.range.start;
+        let moved = iter.seek(&internal_key(start, SEQUENCE_MAX, EntryKind::SEARCH));
+        let range = piece.range.clone();
+        let open = Box::new(OpenPiece { name, run, iter, range, ends });
+        self.settle(open, start.to_vec(), moved)
+    }
+
+    /// Puts a source back that was moved from `at`, behind the blocks that cannot be read.
+    fn settle(&mut self, mut piece: Box<OpenPiece>, at: Vec<u8>, moved: Result<()>) -> Result<()> {
+        let (mut at, mut moved) = (at, moved);
+        while let Err(error) = moved {
+            let from = base::key::display_key(&at);
+            self.lose(&format!("entries of {} from key {from} on", piece.name), error)?;
+            let Some(end) = piece.ends.pop_front() else { return Ok(()) };
+            at = end.to_vec();
+            piece.iter = piece.run.iter(IterOptions::cached(Cause::Recovery));
+            let behind = internal_key(&successor(&at), SEQUENCE_MAX, EntryKind::SEARCH);
+            moved = piece.iter.seek(&behind);
+        }
+        if piece.iter.valid() && piece.range.is_before_end(user_key(piece.iter.key())) {
+            let key = piece.iter.key().to_vec();
+            self.heap.push(Source { key, state: State::Piece(piece) });
+        }
+        Ok(())
+    }
+
+    /// Notes damage; every other error ends the salvage.
+    fn lose(&mut self, what: &str, error: Error) -> Result<()> {
+        match error.kind() {
+            ErrorKind::Corruption | ErrorKind::NotFound | ErrorKind::Incompatible => {
+                self.losses.push(format!("{what}: {error}"));
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// What the versions of a key, newest first, come to.
+    fn resolve(&self, key: &[u8], mut versions: Vec<(Vec<u8>, Vec<u8>)>) -> Resolved {
+        // A run and a log may both have an entry; it is one.
+        versions.sort_by(|a, b| compare_internal(&a.0, &b.0));
+        versions.dedup_by(|a, b| a.0 == b.0);
+        let deleted = self.deletes.covering(key, SEQUENCE_MAX).unwrap_or(0);
+        let mut resolved = Resolved::default();
+        for (internal, value) in versions {
+            let trailer = split_internal_key(&internal).map_or(0, |(_, trailer)| trailer);
+            if trailer_sequence(trailer) < deleted {
+                break;
+            }
+            match trailer_kind(trailer) {
+                Some(EntryKind::Merge) => resolved.operands.push(value),
+                Some(EntryKind::Put) => {
+                    resolved.value = Some(value);
+                    break;
+                }
+                Some(EntryKind::Pointer) => {
+                    resolved.has_pointer = true;
+                    break;
+                }
+                _ => break,
+            }
+        }
+        resolved
+    }
+
+    pub(super) fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Bytes of the runs that were opened.
+    pub(super) fn done_bytes(&self) -> u64 {
+        self.done_bytes
+    }
+
+    pub(super) fn into_losses(self) -> Vec<String> {
+        self.losses
+    }
+}
+
+impl Ord for Source {
+    fn cmp(&self, other: &Source) -> Ordering {
+        compare_internal(&other.key, &self.key)
+    }
+}
+
+impl PartialOrd for Source {
+    fn partial_cmp(&self, other: &Source) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Source) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Source {}

@@ -1,0 +1,23 @@
+//! Where the pieces of a table file are, as their checksums know it.
+//!
+//! A checksum covers database, file, offset and kind of its piece, so that bytes of another place
+//! never pass for the ones that were asked for.
+
+use base::checksum::Place;
+use base::{DatabaseId, FileId};
+
+/// Which file of which database; part of every checksum in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TablePlace {
+    /// The database.
+    pub database: DatabaseId,
+    /// The file.
+    pub file: FileId,
+}
+
+impl TablePlace {
+    /// The place of a piece in this file, for its checksum.
+    pub(crate) fn at(self, offset: u64, kind: u8) -> Place {
+        Place { database: self.database, file: self.file, offset, kind }
+    }
+}
