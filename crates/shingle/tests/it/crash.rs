@@ -232,7 +232,11 @@ impl Sweep {
     fn verify(self: &Arc<Self>, image: MemStore, mut model: Model, depth: usize) -> Outcome {
         let (goes_on, nests) = {
             let mut random = hold(&self.random);
-            (random.one_in(20), depth < 2 && random.one_in(40))
+            if depth == 0 {
+                (random.one_in(20), random.one_in(40))
+            } else {
+                (random.one_in(200), depth < 2 && random.one_in(300))
+            }
         };
         let untouched = image.crash_image(&mut Random::new(0), Personality::KeepAll);
         let store = self.recovery_store(image.clone(), &model, depth, nests);
@@ -371,9 +375,9 @@ fn short(steps: usize) -> Profile {
 #[test]
 fn power_lost_at_any_operation_leaves_a_prefix() {
     let mut sum = Counts::default();
-    for seed in seeds(24) {
+    for seed in seeds(20) {
         let config = Config::draw(seed);
-        let steps = Generator::new(seed, short(120)).steps();
+        let steps = Generator::new(seed, short(150)).steps();
         let counts = Sweep::new(&config, seed, 4).run(&steps, seed).unwrap_or_else(|what| {
             let line = replay("power_lost_at_any", seed, &Failure::Wrong(what));
             panic!("{line} {config:?}")

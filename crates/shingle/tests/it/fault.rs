@@ -96,11 +96,16 @@ fn after_error(runner: &Runner, counts: &mut Counts) -> Outcome {
     let mut optional = model.clone();
     optional.safe(Prefix::Logged, model.now().saturating_sub(1));
     optional.safe(Prefix::Unlogged, model.now().saturating_sub(1));
-    if let Err(problem) = optional.recover(&found) {
-        return wrong(format!("reads after an error: {problem}"));
-    }
+    let is_applied = match optional.recover(&found) {
+        Ok(recovered) => recovered.logged.min(recovered.unlogged) == model.now(),
+        Err(problem) => return wrong(format!("reads after an error: {problem}")),
+    };
     match runner.db.put("after", "the error") {
         Ok(()) => {
+            // Neither poisoned nor visible: it was refused.
+            if !is_applied {
+                hold(&runner.model).undo_commit();
+            }
             let put = (0, Op::Put(b"after".to_vec(), b"the error".as_slice().into()));
             hold(&runner.model).commit(&[put]);
         }
@@ -168,8 +173,13 @@ fn a_full_medium_goes_on_when_room_returns() {
                 Err(Failure::Error(error)) if error.kind() == ErrorKind::Poisoned => {}
                 other => other?,
             }
+            let found = read_all(&runner.db)?;
+            let recovered = hold(&model).recover(&found).map_err(Failure::Wrong)?;
             match runner.db.put("room", "again") {
                 Ok(()) => {
+                    if recovered.logged.min(recovered.unlogged) < hold(&model).now() {
+                        hold(&model).undo_commit();
+                    }
                     let put = (0, Op::Put(b"room".to_vec(), b"again".as_slice().into()));
                     hold(&model).commit(&[put]);
                     runner.db.flush()?;

@@ -12,5 +12,6 @@ mod kill;
 mod metamorphic;
 mod model;
 mod moves;
+mod regressions;
 mod run;
 mod threads;

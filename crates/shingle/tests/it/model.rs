@@ -213,6 +213,12 @@ impl Model {
         self.commits
     }
 
+    /// The newest commit was refused and left nothing.
+    pub fn undo_commit(&mut self) {
+        let before = self.commits - 1;
+        self.incarnations.iter_mut().for_each(|life| life.cut(before));
+    }
+
     /// The commits up to `commit` are safe from power loss.
     pub fn safe(&mut self, prefix: Prefix, commit: u64) {
         match prefix {

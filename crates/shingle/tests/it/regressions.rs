@@ -1,0 +1,109 @@
+//! Bugs that the sweeps found, each in its smallest form and named for what it broke.
+
+use base::random::Random;
+use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
+use media::mem::{MemStore, Personality};
+use media::{FileKind, FileStore};
+use shingle::{Db, KeyspaceOptions, Options, runtime::Stepped};
+use std::sync::Arc;
+
+/// Steps run only while somebody waits, so that tests choose when.
+fn open(store: Arc<dyn FileStore>) -> shingle::Result<Db> {
+    Options::new()
+        .write_buffer_bytes(16 << 10)
+        .expert(|e| {
+            e.memtable_bytes = Some(4096);
+            e.table_bytes = Some(2048);
+            e.level_bytes_base = Some(8192);
+        })
+        .open_in(store, Arc::new(Stepped::new(1, u64::MAX)))
+}
+
+fn after_power_loss(store: &MemStore, personality: Personality) -> Db {
+    let image = store.crash_image(&mut Random::new(0), personality);
+    open(Arc::new(image)).unwrap_or_else(|error| panic!("{personality:?}: {error}"))
+}
+
+/// Writes until a new log has begun.
+fn fill(db: &Db, round: u64) {
+    for n in 0..45u64 {
+        db.put([round.to_be_bytes(), n.to_be_bytes()].concat(), [1; 100]).unwrap();
+    }
+}
+
+#[test]
+fn writes_without_a_log_leave_the_chain_of_logs_whole() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store.clone())).unwrap();
+    let options = KeyspaceOptions { without_wal: true, ..KeyspaceOptions::default() };
+    let unlogged = db.create_keyspace("unlogged", options).unwrap();
+    let held = db.create_keyspace("held", KeyspaceOptions::default()).unwrap();
+    held.put("keeps", "the first log").unwrap();
+    for round in 0..4 {
+        unlogged.put("a", "b").unwrap();
+        fill(&db, round);
+    }
+    let found = after_power_loss(&store, Personality::KeepAll);
+    assert_eq!(found.iter().count(), 4 * 45);
+}
+
+#[test]
+fn a_flush_of_one_keyspace_keeps_older_writes_of_another() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store.clone())).unwrap();
+    let other = db.create_keyspace("other", KeyspaceOptions::default()).unwrap();
+    other.put("older", "1").unwrap();
+    for round in 0..5 {
+        fill(&db, round);
+    }
+    db.wait_idle().unwrap();
+    let found = after_power_loss(&store, Personality::LoseUnsynced);
+    assert!(found.iter().next().is_some(), "nothing was flushed");
+    assert!(found.keyspace("other").unwrap().get("older").unwrap().is_some());
+}
+
+#[test]
+fn a_log_in_the_middle_that_lost_its_name_is_a_lost_tail() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store.clone())).unwrap();
+    db.put("first", "1").unwrap();
+    db.sync().unwrap();
+    (0..3).for_each(|round| fill(&db, round));
+    for seed in 0..60 {
+        let image = store.crash_image(&mut Random::new(seed), Personality::DirectoryLag);
+        let found = open(Arc::new(image)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert!(found.get("first").unwrap().is_some());
+    }
+}
+
+#[test]
+fn a_manifest_that_cannot_be_rewritten_costs_nothing() {
+    let store = MemStore::new(Arc::default());
+    let plan = Arc::new(FaultPlan::default());
+    let faulty = FaultyStore::new(Arc::new(store.clone()), plan.clone());
+    let db = open(Arc::new(faulty)).unwrap();
+    let filter = Filter { operation: Some(Operation::Create), kind: Some(FileKind::Manifest) };
+    plan.add(Fault { filter, after: 0, is_sticky: true, effect: Effect::NoSpace });
+    for round in 0..60 {
+        fill(&db, round);
+        db.flush().unwrap();
+    }
+    assert!(plan.failures() > 0, "no manifest was rewritten");
+    assert_eq!(db.iter().map(Result::unwrap).count(), 60 * 45);
+    plan.clear();
+    assert_eq!(after_power_loss(&store, Personality::LoseUnsynced).iter().count(), 60 * 45);
+}
+
+#[test]
+fn a_keyspace_dropped_during_its_flush_fails_nobody() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store)).unwrap();
+    let passing = db.create_keyspace("passing", KeyspaceOptions::default()).unwrap();
+    for n in 0..900u64 {
+        passing.put((n % 300).to_be_bytes(), [n as u8; 60]).unwrap();
+    }
+    db.drop_keyspace("passing").unwrap();
+    db.put("a", "b").unwrap();
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+}
