@@ -222,14 +222,16 @@ impl Admission {
             }
             Pace::Stop { reason } => {
                 // Until a flush of the sealed memory has freed some of it, at the paced rate.
-                let step = self.limits.sealed_bytes_hard - self.limits.sealed_bytes_soft;
+                let (hard, soft) = (self.limits.sealed_bytes_hard, self.limits.sealed_bytes_soft);
+                let step = hard.saturating_sub(soft).max(hard / 4);
                 Some(Wait { reason, estimate_ns: cost(step, self.limits.rate_max) })
             }
         }
     }
 
     /// Lets a write of `bytes` through, after the wait that the pressure asks for. `go_on` says
-    /// whether waiting still makes sense (an error ends the wait). With `wait` false, `WouldWait`
+    /// whether waiting still makes sense (an error ends the wait); it is told whether writes are
+    /// stopped. With `wait` false, `WouldWait`
     /// instead of waiting.
     #[inline]
     pub(crate) fn admit(
@@ -237,7 +239,7 @@ impl Admission {
         bytes: u64,
         wait: bool,
         runtime: &dyn Runtime,
-        go_on: impl Fn() -> Result<()>,
+        go_on: impl Fn(bool) -> Result<()>,
     ) -> Result<()> {
         if !self.constrained.load(Relaxed) {
             return Ok(());
@@ -251,7 +253,7 @@ impl Admission {
         bytes: u64,
         wait: bool,
         runtime: &dyn Runtime,
-        go_on: impl Fn() -> Result<()>,
+        go_on: impl Fn(bool) -> Result<()>,
     ) -> Result<()> {
         if !wait && let Some(forecast) = self.forecast(bytes, runtime.now_ns()) {
             let ms = forecast.estimate_ns as f64 / 1e6;
@@ -261,10 +263,11 @@ impl Admission {
         let begin_ns = runtime.now_ns();
         let mut delayed = false;
         loop {
-            go_on()?;
             let seen = self.relieved.count();
             let now_ns = runtime.now_ns();
-            let (reason, deadline_ns) = match self.current() {
+            let pace = self.current();
+            go_on(matches!(pace, Pace::Stop { .. }))?;
+            let (reason, deadline_ns) = match pace {
                 Pace::Free => return Ok(()),
                 Pace::Stop { reason } => (reason, None),
                 Pace::Delay { .. } if delayed => return Ok(()),
@@ -278,7 +281,10 @@ impl Admission {
                         return Ok(());
                     }
                     self.wait_for_slot(runtime, slot_ns, &go_on)?;
-                    self.record(reason, runtime.now_ns() - begin_ns);
+                    self.record(reason, runtime.now_ns() - now_ns);
+                    if matches!(self.current(), Pace::Stop { .. }) {
+                        continue;
+                    }
                     return Ok(());
                 }
             };
@@ -308,10 +314,10 @@ impl Admission {
         &self,
         runtime: &dyn Runtime,
         slot_ns: u64,
-        go_on: &impl Fn() -> Result<()>,
+        go_on: &impl Fn(bool) -> Result<()>,
     ) -> Result<()> {
         while runtime.now_ns() < slot_ns {
-            go_on()?;
+            go_on(false)?;
             let seen = self.relieved.count();
             if self.current() == Pace::Free {
                 self.next_slot_ns.store(0, Relaxed);
@@ -417,7 +423,7 @@ mod tests {
         let admission = Admission::new(limits());
         admission.update(|p| p.sealed_bytes = 500);
         let runtime = Threads::new();
-        let error = admission.admit(1, false, &runtime, || Ok(())).unwrap_err();
+        let error = admission.admit(1, false, &runtime, |_| Ok(())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldWait);
         assert!(error.message().contains("memory-full"), "{error}");
     }
@@ -428,7 +434,7 @@ mod tests {
         admission.update(|p| p.sealed_bytes = 500);
         let writer = {
             let admission = admission.clone();
-            std::thread::spawn(move || admission.admit(1, true, &Threads::new(), || Ok(())))
+            std::thread::spawn(move || admission.admit(1, true, &Threads::new(), |_| Ok(())))
         };
         while admission.stalls()[0].1 == 0 && !writer.is_finished() {
             admission.update(|p| p.sealed_bytes = 0);
@@ -441,7 +447,7 @@ mod tests {
     fn a_stopped_writer_sees_a_poisoned_database() {
         let admission = Admission::new(limits());
         admission.update(|p| p.sealed_bytes = 500);
-        let refuse = || Err(Error::new(ErrorKind::Closed, "closed"));
+        let refuse = |_: bool| Err(Error::new(ErrorKind::Closed, "closed"));
         let error = admission.admit(1, true, &Threads::new(), refuse).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Closed);
     }

@@ -143,7 +143,7 @@ impl Reducer {
     ) -> Result<()> {
         self.operands.clear();
         let mut sequences = vec![];
-        let mut base_value = None;
+        let mut base = Base::Nothing;
         let base_found = loop {
             let (_, trailer) = split(input.key())?;
             let (sequence, kind) = (trailer_sequence(trailer), kind_of(trailer)?);
@@ -158,10 +158,13 @@ impl Reducer {
                     false
                 }
                 EntryKind::Put => {
-                    base_value = Some(input.value().to_vec());
+                    base = Base::Value(sequence, input.value().to_vec());
                     true
                 }
-                EntryKind::Delete => true,
+                EntryKind::Delete => {
+                    base = Base::Deleted(sequence);
+                    true
+                }
                 EntryKind::Pointer | EntryKind::DeleteRange => {
                     return Err(unexpected("an operand above a value pointer or range tombstone"));
                 }
@@ -176,7 +179,7 @@ impl Reducer {
         if !history_ends {
             return self.pass_operands(sink, &sequences);
         }
-        self.emit_combined(sink, newest, stripe, base_value.as_deref())
+        self.emit_combined(sink, &sequences, stripe, &base)
     }
 
     fn is_same_stripe(&self, input: &impl EntryIter, stripe: usize) -> Result<bool> {
@@ -206,21 +209,59 @@ impl Reducer {
     fn emit_combined(
         &mut self,
         sink: &mut impl Sink,
-        sequence: SequenceNumber,
+        sequences: &[SequenceNumber],
         stripe: usize,
-        base_value: Option<&[u8]>,
+        base: &Base,
     ) -> Result<()> {
         let Some(operator) = &self.operator else { return Ok(()) };
         let oldest_first: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
-        let value = operator.merge(&self.user_key, base_value, &oldest_first)?;
+        let merged = operator.merge(&self.user_key, base.value(), &oldest_first);
+        // An operator that refuses must not stop the background work: reads will tell of it.
+        let Ok(value) = merged else { return self.pass_all(sink, sequences, base) };
         let kind = if value.is_some() { EntryKind::Put } else { EntryKind::Delete };
         if value.is_none() && stripe == 0 && !self.older.may_hold(&self.user_key) {
             return Ok(());
         }
         self.scratch.clear();
-        push_internal_key(&mut self.scratch, &self.user_key, sequence, kind);
+        push_internal_key(&mut self.scratch, &self.user_key, sequences[0], kind);
         self.counts.entries_out += 1;
         sink.entry(&self.scratch, value.as_deref().unwrap_or_default())
+    }
+
+    /// Keeps the operands and what they stand on as they are.
+    fn pass_all(
+        &mut self,
+        sink: &mut impl Sink,
+        sequences: &[SequenceNumber],
+        base: &Base,
+    ) -> Result<()> {
+        self.pass_operands(sink, sequences)?;
+        let (sequence, kind, value) = match base {
+            Base::Nothing => return Ok(()),
+            Base::Value(sequence, value) => (*sequence, EntryKind::Put, value.as_slice()),
+            Base::Deleted(sequence) => (*sequence, EntryKind::Delete, &[][..]),
+        };
+        self.scratch.clear();
+        push_internal_key(&mut self.scratch, &self.user_key, sequence, kind);
+        self.counts.entries_out += 1;
+        sink.entry(&self.scratch, value)
+    }
+}
+
+/// What operands stand on, as far as it was found.
+enum Base {
+    /// Nothing, or what a range tombstone hides.
+    Nothing,
+    Value(SequenceNumber, Vec<u8>),
+    Deleted(SequenceNumber),
+}
+
+impl Base {
+    fn value(&self) -> Option<&[u8]> {
+        match self {
+            Base::Value(_, value) => Some(value),
+            Base::Nothing | Base::Deleted(_) => None,
+        }
     }
 }
 

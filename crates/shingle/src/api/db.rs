@@ -273,7 +273,8 @@ impl Engine {
         options: &WriteOptions,
     ) -> Result<Committed> {
         let bytes = batch.bytes().len() as u64;
-        self.admission.admit(bytes, options.wait, &*self.runtime, || self.check_writable())?;
+        let go_on = |is_stopped| self.check_waiting(is_stopped);
+        self.admission.admit(bytes, options.wait, &*self.runtime, go_on)?;
         let committed = self.commit(batch)?;
         let durability = options.durability.unwrap_or(self.settings.durability);
         if durability == Durability::Synced {

@@ -38,7 +38,8 @@ impl Db {
         self.engine().keyspaces().iter().map(|state| state.name.clone()).collect()
     }
 
-    /// Drops a keyspace with everything in it. Iterators and snapshots over it stay readable.
+    /// Drops a keyspace with everything in it. Iterators over it stay readable; new reads do not
+    /// begin.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         if name == DEFAULT_KEYSPACE {
             return Err(Error::invalid("the keyspace `default` cannot be dropped"));
@@ -59,6 +60,10 @@ impl Engine {
     fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceState>> {
         if name.is_empty() || name.len() > KEY_BYTES_MAX {
             return Err(Error::invalid("a keyspace needs a name of 1 to 65535 bytes"));
+        }
+        let is_plain = |name: &String| !name.chars().any(char::is_control);
+        if !options.merge_operator.as_ref().is_none_or(is_plain) {
+            return Err(Error::invalid("the name of a merge operator has control characters"));
         }
         self.check_writable()?;
         self.settings.operator(options.merge_operator.as_deref())?;

@@ -27,6 +27,7 @@ impl Keyspace {
 
 impl Db {
     /// A consistent copy in the new directory `target`, by hard links where the file system allows.
+    /// Keyspaces without a log are in it as they were last flushed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let engine = self.engine();
         if !engine.read_only {

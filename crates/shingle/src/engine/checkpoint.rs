@@ -4,14 +4,14 @@
 //! may still grow are copied up to what the manifest vouches for, never linked.
 
 use crate::engine::Engine;
-use base::{Cause, Error, ErrorKind, FileId, Ledger, Result};
+use crate::engine::trees::Trees;
+use base::{Cause, Error, ErrorKind, Ledger, Result};
 use media::os::{OsOptions, OsStore};
 use media::{FileHint, FileName, FileStore};
 use std::path::Path;
 use std::sync::Arc;
 use table::log::{LogHeader, LogKind, LogWriter};
 use table::manifest::{Root, encode_edit, encode_root};
-use tree::FileUsage;
 use tree::edit::DatabaseEdit;
 
 impl Engine {
@@ -22,37 +22,39 @@ impl Engine {
             let message = format!("{} holds a database already", copy.describe());
             return Err(Error::new(ErrorKind::AlreadyExists, message));
         }
-        // The versions are held, so that no file of theirs goes before it is shared.
-        let (edit, files, _versions) = self.checkpoint_plan();
-        for usage in &files {
-            let grows = usage.live_bytes < usage.total_bytes || self.holds_several(usage);
-            let bytes = grows.then_some(usage.total_bytes);
-            self.store.share(FileName::table(usage.file.id), target, bytes)?;
-        }
+        // No edit is installed meanwhile: tables and logs belong together, and none of them goes.
+        let trees = self.lock_trees();
+        self.share_tables(&trees, target)?;
+        self.share_logs(&trees, target)?;
+        let edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
+        drop(trees);
         self.write_checkpoint_root(&copy, &edit)
     }
 
-    #[allow(clippy::type_complexity)] // Read once, right above.
-    fn checkpoint_plan(&self) -> (DatabaseEdit, Vec<FileUsage>, Vec<Arc<tree::Version>>) {
-        let mut trees = self.lock_trees();
-        let floor = trees.log_floor;
-        // The checkpoint has no logs: it begins where this flush ended.
-        trees.log_floor = FileId(self.next_numbers().0);
-        let edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
-        trees.log_floor = floor;
-        let versions: Vec<Arc<tree::Version>> =
-            trees.keyspaces.values().map(|tree| tree.version.clone()).collect();
-        let files = versions.iter().flat_map(|version| version.files()).collect();
-        (edit, files, versions)
+    fn share_tables(&self, trees: &Trees, target: &Path) -> Result<()> {
+        for tree in trees.keyspaces.values() {
+            let runs = tree.version.runs();
+            for usage in tree.version.files() {
+                let in_file = runs.iter().filter(|run| run.file.id == usage.file.id).count();
+                let grows = usage.live_bytes < usage.total_bytes || in_file > 1;
+                let bytes = grows.then_some(usage.total_bytes);
+                self.store.share(FileName::table(usage.file.id), target, bytes)?;
+            }
+        }
+        Ok(())
     }
 
-    fn holds_several(&self, usage: &FileUsage) -> bool {
-        let trees = self.lock_trees();
-        let in_file = |run: &Arc<tree::Run>| run.file.id == usage.file.id;
-        trees
-            .keyspaces
-            .values()
-            .any(|tree| tree.version.runs().iter().filter(|r| in_file(r)).count() > 1)
+    /// The logs hold what was written since the flush, up to one point of the commit order.
+    fn share_logs(&self, trees: &Trees, target: &Path) -> Result<()> {
+        let (logs, position) = {
+            let state = self.lock_commit();
+            (state.logs.clone(), state.position())
+        };
+        for log in logs.into_iter().filter(|&log| log >= trees.log_floor) {
+            let bytes = (log == position.file).then_some(position.bytes);
+            self.store.share(FileName::wal(log), target, bytes)?;
+        }
+        Ok(())
     }
 
     fn write_checkpoint_root(&self, copy: &OsStore, edit: &DatabaseEdit) -> Result<()> {

@@ -1,4 +1,5 @@
-//! Removal of dead files, paced: a file at a time, so that a burst of removals does not hold up
+//! Housekeeping between steps: a fresh manifest when the old one is mostly history, and the removal
+//! of dead files, paced: a file at a time, so that a burst of removals does not hold up
 //! reads and writes behind it.
 
 use crate::engine::Engine;
@@ -8,6 +9,7 @@ use media::FileKind;
 /// Removes one dead file. `false`: there is none.
 pub(crate) fn step(engine: &Engine) -> bool {
     let mut trees = engine.lock_trees();
+    engine.rewrite_large_manifest(&mut trees);
     engine.collect_dead_files(&mut trees);
     let Some(name) = trees.dead_files.pop() else { return false };
     drop(trees);

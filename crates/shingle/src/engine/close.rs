@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::scheduler;
 use crate::memtable::Memtable;
-use base::{Error, KeyspaceId, Result};
+use base::{Error, ErrorKind, KeyspaceId, Result};
 use std::sync::{Arc, PoisonError};
 
 /// A waiter looks again at least this often.
@@ -48,7 +48,7 @@ impl Engine {
         if state.actives().any(|active| !active.writer.memtable().is_empty()) {
             self.seal(&mut state, &ids)?;
         }
-        state.flush_requested = true;
+        state.flush_through = self.snapshots.visible();
         Ok(state.sealed.iter().map(|sealed| sealed.memtable.clone()).collect())
     }
 
@@ -62,7 +62,7 @@ impl Engine {
 
     /// Flushes what recovery replayed, before the database is ready.
     pub(crate) fn flush_replayed(self: &Arc<Self>) -> Result<()> {
-        self.lock_commit().flush_requested = true;
+        self.lock_commit().flush_through = self.snapshots.visible();
         while !self.lock_commit().sealed.is_empty() {
             self.check_poisoned()?;
             if !scheduler::step_flush(self)? {
@@ -79,9 +79,12 @@ impl Engine {
 
     /// Ends everything: what was acknowledged is durable afterwards.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
-        if !self.begin_closing() {
-            return Ok(());
+        // Whoever closes too waits here for the same answer.
+        let mut result = self.closed_result.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(closed) = &*result {
+            return closed.clone();
         }
+        self.begin_closing();
         self.admission.release();
         self.scheduler.release();
         self.runtime.stop();
@@ -89,6 +92,7 @@ impl Engine {
         self.events.flush();
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.progress.signal();
+        *result = Some(closed.clone());
         closed
     }
 
@@ -100,12 +104,21 @@ impl Engine {
         let waiting = self.seal_all()?;
         // Everything will be in runs: no log is needed any more.
         self.lock_commit().log = None;
-        if waiting.is_empty() {
-            return Ok(());
+        if !waiting.is_empty() {
+            self.flush_replayed()?;
         }
-        self.flush_replayed()?;
         while crate::engine::clean::step(self) {}
         Ok(())
+    }
+
+    /// A write may go on waiting. One that is stopped would wait for ever while nothing can be
+    /// flushed for want of room.
+    pub(crate) fn check_waiting(&self, is_stopped: bool) -> Result<()> {
+        self.check_writable()?;
+        match self.scheduler.last_error() {
+            Some(error) if is_stopped && error.kind() == ErrorKind::NoSpace => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// The reason why background work stands still, if it does.

@@ -35,8 +35,8 @@ pub(crate) struct CommitState {
     pub replaced: Vec<(FileId, Arc<dyn SyncFile>)>,
     /// Every log that still exists.
     pub logs: Vec<FileId>,
-    /// Somebody waits for a flush of everything sealed.
-    pub flush_requested: bool,
+    /// Somebody waits for a flush of everything up to this sequence number.
+    pub flush_through: SequenceNumber,
 }
 
 /// The log that takes records.
@@ -85,7 +85,7 @@ impl CommitState {
             sealed: Vec::new(),
             replaced: Vec::new(),
             logs: Vec::new(),
-            flush_requested: false,
+            flush_through: 0,
         }
     }
 

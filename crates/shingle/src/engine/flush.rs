@@ -68,18 +68,28 @@ fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
     let is_flushing = |id: KeyspaceId| {
         state.sealed.iter().any(|sealed| sealed.keyspace.id == id && sealed.is_flushing)
     };
+    // Keyspaces without a log are flushed together or not at all.
+    let without_wal = |sealed: &Sealed| sealed.keyspace.options.without_wal;
+    let is_unlogged_flushing = state.sealed.iter().any(|s| without_wal(s) && s.is_flushing);
+    let waits = |sealed: &Sealed| {
+        is_flushing(sealed.keyspace.id) || (without_wal(sealed) && is_unlogged_flushing)
+    };
     let mut by_keyspace: BTreeMap<KeyspaceId, Vec<&Sealed>> = BTreeMap::new();
-    for sealed in state.sealed.iter().filter(|sealed| !is_flushing(sealed.keyspace.id)) {
+    for sealed in state.sealed.iter().filter(|sealed| !waits(sealed)) {
         by_keyspace.entry(sealed.keyspace.id).or_default().push(sealed);
     }
     let total: u64 = state.sealed_bytes();
-    let everything = state.flush_requested || total >= engine.settings.flush_bytes;
+    let is_requested = |sealed: &Sealed| {
+        sealed.memtable.sequence_min().is_some_and(|first| first <= state.flush_through)
+    };
+    let flush_requested = state.sealed.iter().any(is_requested);
+    let everything = flush_requested || total >= engine.settings.flush_bytes;
     let (&id, _) = by_keyspace
         .iter()
         .filter(|(_, sealed)| everything || sealed.len() >= engine.settings.flush_memtables)
         .max_by_key(|(_, sealed)| sealed.iter().map(|s| s.bytes).sum::<u64>())?;
     let is_unlogged = by_keyspace[&id][0].keyspace.options.without_wal;
-    if !is_unlogged && !state.flush_requested {
+    if !is_unlogged && !flush_requested {
         return Some(vec![id]);
     }
     // Those without a log become durable at one point of the commit order. So do all when
@@ -138,18 +148,23 @@ impl FlushJob {
         let mut edit = DatabaseEdit::default();
         let mut flushed = Flushed::new();
         for member in &self.members {
-            // A keyspace that was dropped meanwhile takes its flush with it.
-            let Some(tree) = trees.keyspaces.get(&member.keyspace.id) else { continue };
             let Some(part) = &member.part else { continue };
+            let Some(tree) = trees.keyspaces.get(&member.keyspace.id) else {
+                // A keyspace that was dropped meanwhile takes its flush with it.
+                engine.remove_unused(&part.written().created);
+                continue;
+            };
             let changes = member.changes(&tree.version, part.written())?;
             edit.keyspaces.push(KeyspaceEdit { keyspace: member.keyspace.id, changes });
             flushed.insert(member.keyspace.id, member.memtables.clone());
         }
         let all: Vec<Arc<Memtable>> = flushed.values().flatten().cloned().collect();
-        let floor = engine.lock_commit().log_floor(&all);
         let old_floor = trees.log_floor;
-        // Without any log that is needed, every later one will have a larger number.
-        let floor = floor.unwrap_or(FileId(engine.next_numbers().0));
+        let state = engine.lock_commit();
+        // Without any log that is needed, every later one will have a larger number: they are
+        // begun under this lock.
+        let floor = state.log_floor(&all).unwrap_or(FileId(engine.next_numbers().0));
+        drop(state);
         edit.log_floor = Some(floor).filter(|&floor| floor > old_floor);
         edit.last_sequence = Some(engine.snapshots.visible());
         engine.install(&mut trees, edit, &flushed)?;
@@ -266,9 +281,6 @@ impl Engine {
         let mut state = self.lock_commit();
         let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
         state.sealed.retain(|sealed| !is_flushed(&sealed.memtable));
-        if state.sealed.is_empty() {
-            state.flush_requested = false;
-        }
         let dead: Vec<FileId> = state.logs.iter().copied().filter(|&log| log < floor).collect();
         state.logs.retain(|&log| log >= floor);
         state.replaced.retain(|(file, _)| *file >= floor);

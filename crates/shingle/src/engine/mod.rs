@@ -64,6 +64,8 @@ pub(crate) struct Engine {
     numbers: Numbers,
     poison: OnceLock<Error>,
     closing: AtomicBool,
+    /// How closing ended.
+    pub closed_result: Mutex<Option<Result<()>>>,
     pub opened_ns: u64,
     pub read_only: bool,
     /// Keeps other openers out.
@@ -118,6 +120,7 @@ impl Engine {
             numbers: parts.numbers,
             poison: OnceLock::new(),
             closing: AtomicBool::new(false),
+            closed_result: Mutex::new(None),
             read_only: parts.read_only,
             lock: Mutex::new(parts.lock),
         }
@@ -208,8 +211,8 @@ impl Engine {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// No write and no background step begins after this. `false` if it was so before.
-    pub(crate) fn begin_closing(&self) -> bool {
-        !self.closing.swap(true, Ordering::AcqRel)
+    /// No write and no background step begins after this.
+    pub(crate) fn begin_closing(&self) {
+        self.closing.store(true, Ordering::Release);
     }
 }

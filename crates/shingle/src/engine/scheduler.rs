@@ -351,6 +351,8 @@ fn failed(engine: &Arc<Engine>, error: Error) {
     engine.events.error("background_error", &error);
     let mut queue = engine.scheduler.lock();
     queue.last_error = Some(error);
+    // Who waits for room learns why there is none.
+    engine.admission.release();
     queue.failures = queue.failures.saturating_add(1);
     let wait_ns = (RETRY_NS_MIN << queue.failures.min(10)).min(RETRY_NS_MAX);
     let seen = engine.scheduler.retry.count();

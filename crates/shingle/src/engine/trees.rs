@@ -160,10 +160,6 @@ impl Engine {
         }
         self.runs.sweep();
         self.collect_dead_files(trees);
-        // The edit stands, whatever becomes of this: the old manifest goes on.
-        if let Err(error) = self.rewrite_large_manifest(trees) {
-            self.events.error("manifest_rewrite_failed", &error);
-        }
         self.update_pressure(trees);
         Ok(())
     }
@@ -186,16 +182,20 @@ impl Engine {
         written.map_err(|error| self.poison(error))
     }
 
-    fn rewrite_large_manifest(&self, trees: &mut Trees) -> Result<()> {
-        let Some(manifest) = &trees.manifest else { return Ok(()) };
+    /// Begins a new manifest when the old one is mostly history. A background step: no edit is half
+    /// made. When it fails, the old one goes on, and grows as much again before the next try.
+    pub(crate) fn rewrite_large_manifest(&self, trees: &mut Trees) {
+        let Some(manifest) = &mut trees.manifest else { return };
         let bytes = manifest.writer.bytes();
         if bytes < MANIFEST_BYTES_MIN || bytes < manifest.first_bytes * MANIFEST_GROWTH_MAX {
-            return Ok(());
+            return;
         }
         let old = manifest.file;
-        self.write_manifest(trees, self.snapshots.visible())?;
-        trees.dead_files.push(FileName::manifest(old));
-        Ok(())
+        manifest.first_bytes = bytes;
+        match self.write_manifest(trees, self.snapshots.visible()) {
+            Ok(()) => trees.dead_files.push(FileName::manifest(old)),
+            Err(error) => self.events.error("manifest_rewrite_failed", &error),
+        }
     }
 
     /// Writes a fresh manifest with everything in its first record, and makes it the root.

@@ -1,6 +1,6 @@
 //! Salvage after every class of damage: all that lies outside the damage, and the source untouched.
 
-use crate::build::{Content, History, State, Writer, content, database, options, runtime};
+use crate::build::{Content, History, State, content, database, options, runtime};
 use crate::image::{Image, everything_in, temporary};
 use crate::verdict::difference;
 use base::Ledger;

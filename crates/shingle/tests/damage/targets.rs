@@ -16,9 +16,10 @@ use shingle::{Db, Options};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use table::batch::BatchView;
-use table::format::{FOOTER_BYTES, Footer, HEADER_BYTES, piece};
+use table::format::{FOOTER_BYTES, Footer, HEADER_BYTES};
 use table::log::{LogHeader, LogIdentity, LogKind, LogReader, LogWriter, Salvage, durable_bytes};
 use table::manifest::{decode_edit, decode_root, encode_edit, encode_root};
+use table::piece;
 use table::{
     BlockCache, Compression, EntryIter, Extent, Filter, IterOptions, PrefixRule, RangeDeletes, Run,
     TableOptions, TablePlace, TableWriter,
