@@ -100,12 +100,11 @@ impl Engine {
         let waiting = self.seal_all()?;
         // Everything will be in runs: no log is needed any more.
         self.lock_commit().log = None;
-        if waiting.is_empty() {
-            return Ok(());
+        if !waiting.is_empty() {
+            self.flush_replayed()?;
+            while crate::engine::clean::step(self) {}
         }
-        self.flush_replayed()?;
-        while crate::engine::clean::step(self) {}
-        Ok(())
+        self.vouch_for_manifest()
     }
 
     /// The reason why background work stands still, if it does.

@@ -91,3 +91,23 @@ fn a_log_record_with_a_forged_sequence_number_is_corruption() {
         assert_eq!(error.file(), Some(&*name.to_string()));
     }
 }
+
+#[test]
+fn a_manifest_cut_behind_an_edit_does_not_take_a_closed_database_back() {
+    let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
+    let mut writer = Writer::new(options().open_in(store.clone(), runtime(1)).unwrap(), 1);
+    writer.fill();
+    let expected = writer.state.clone();
+    writer.db.close().unwrap();
+    let image = Image::of(&*store);
+    assert!(image.files.keys().all(|name| name.kind != FileKind::Wal));
+    let name = *image.files.keys().find(|name| name.kind == FileKind::Manifest).unwrap();
+    let bytes = &image.files[&name];
+    for length in 0..bytes.len() {
+        match open(image.with(name, bytes[..length].to_vec()).in_memory(), true) {
+            // Only the record that proves the last edit.
+            Ok(db) => assert!(bytes.len() - length < 20 && content(&db).unwrap() == expected),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Corruption, "{length}: {error}"),
+        }
+    }
+}
