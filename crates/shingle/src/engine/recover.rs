@@ -175,6 +175,7 @@ pub(crate) fn replay(
         found,
         memtable_bytes_max,
         writers: BTreeMap::new(),
+        next_sequence_min: 0,
         replayed: Replayed::default(),
     };
     replay.replayed.last_sequence = found.last_sequence;
@@ -205,6 +206,8 @@ struct Replay<'a> {
     found: &'a Found,
     memtable_bytes_max: u64,
     writers: BTreeMap<KeyspaceId, Writer>,
+    /// Behind the last record; the next must not begin before it.
+    next_sequence_min: SequenceNumber,
     replayed: Replayed,
 }
 
@@ -270,6 +273,14 @@ impl Replay<'_> {
 
     fn record(&mut self, payload: &[u8]) -> Result<()> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(()) };
+        if first < self.next_sequence_min {
+            let message = format!(
+                "a log record begins at sequence number {first}; the one before ends at {}",
+                self.next_sequence_min
+            );
+            return Err(Error::new(ErrorKind::Corruption, message));
+        }
+        self.next_sequence_min = first + batch.len() as u64;
         for (sequence, operation) in (first..).zip(batch.iter()) {
             let operation = operation?;
             // Keyspaces that were dropped later, and what is in runs already, are skipped.
@@ -303,8 +314,9 @@ impl Replay<'_> {
     }
 }
 
-/// What a record of the log holds: the sequence number of its first operation, and its batch. `None`:
-/// a record that only proves the one before it. Sequence numbers up to the last are in bounds.
+/// What a record of the log holds: the sequence number of its first operation, and its batch.
+/// `None`: a record that only proves the one before it. Sequence numbers up to the last are in
+/// bounds.
 pub(crate) fn log_record(payload: &[u8]) -> Result<Option<(SequenceNumber, BatchView<'_>)>> {
     if payload.is_empty() {
         return Ok(None);
