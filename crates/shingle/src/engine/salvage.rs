@@ -1,10 +1,10 @@
 //! Salvage: what can still be read of a damaged database, into a new one. The source is only read.
 //!
-//! Everything that can be found is merged by sequence number, so nothing depends on what stood above
-//! what: runs as the manifest has them, or, where it cannot be read, every run whose footer is found
-//! in a table file; and the records of the logs. A damaged block costs the entries of that block. What
-//! is lost is named. Where the manifest is lost, what it said is lost with it: dead runs may bring back
-//! what was deleted long ago, and the report says so.
+//! Everything that can be found is merged by sequence number, so nothing depends on what stood
+//! above what: runs as the manifest has them, or, where it cannot be read, every run whose footer
+//! is found in a table file; and the records of the logs. A damaged block costs the entries of that
+//! block. What is lost is named. Where the manifest is lost, what it said is lost with it: dead
+//! runs may bring back what was deleted long ago, and the report says so.
 
 mod find;
 mod merge;

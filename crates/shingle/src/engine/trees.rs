@@ -186,8 +186,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes into the root how long the manifest is by now: without logs behind it, nothing else tells
-    /// a manifest that lost edits from an older one, whose newer tables would pass for leftovers.
+    /// Writes into the root how long the manifest is by now: without logs behind it, nothing else
+    /// tells a manifest that lost edits from an older one, whose newer tables would pass for
+    /// leftovers.
     pub(crate) fn vouch_for_manifest(&self) -> Result<()> {
         let trees = self.lock_trees();
         let grown = trees.manifest.as_ref().filter(|m| m.writer.bytes() > m.first_bytes);

@@ -1,5 +1,5 @@
-//! Golden databases: what a version of the format wrote stays readable. And the same seed writes the
-//! same bytes.
+//! Golden databases: what a version of the format wrote stays readable. And the same seed writes
+//! the same bytes.
 
 use crate::build::{State, content, database, options};
 use crate::image::{Image, everything_in, temporary};

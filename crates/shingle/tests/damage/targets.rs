@@ -1,8 +1,10 @@
-//! What the fuzzers run, and what `replay` runs again over the corpus: each target takes any bytes and
-//! panics only when the store is wrong. Stands alone, so that the fuzzing workspace can include it.
+//! What the fuzzers run, and what `replay` runs again over the corpus: each target takes any bytes
+//! and panics only when the store is wrong. Stands alone, so that the fuzzing workspace can include
+//! it.
 //!
-//! Bytes with random changes stop at the first checksum. So most targets take their input as a list of
-//! changes to a sound file, and then put the checksums right: what lies behind them is what is tested.
+//! Bytes with random changes stop at the first checksum. So most targets take their input as a list
+//! of changes to a sound file, and then put the checksums right: what lies behind them is what is
+//! tested.
 
 use base::checksum::Place;
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key};
@@ -451,7 +453,8 @@ fn forge(name: FileName, bytes: &[u8], database: DatabaseId, changes: &[u8]) -> 
     read(&*store, name)
 }
 
-/// As [`acceptable`]; forged kinds of entries may need an operator or a value layout that is not there.
+/// As [`acceptable`]; forged kinds of entries may need an operator or a value layout that is not
+/// there.
 fn acceptable_read<T>(result: Result<T, Error>) {
     let lacks = |error: &Error| match error.kind() {
         ErrorKind::InvalidArgument => error.message().contains("merge operator"),
