@@ -108,7 +108,7 @@ impl Engine {
             self.flush_replayed()?;
         }
         while crate::engine::clean::step(self) {}
-        Ok(())
+        self.vouch_for_manifest()
     }
 
     /// A write may go on waiting. One that is stopped would wait for ever while nothing can be

@@ -174,6 +174,7 @@ pub(crate) fn replay(
         found,
         memtable_bytes_max,
         writers: BTreeMap::new(),
+        next_sequence_min: 0,
         replayed: Replayed::default(),
     };
     replay.replayed.last_sequence = found.last_sequence;
@@ -205,6 +206,8 @@ struct Replay<'a> {
     found: &'a Found,
     memtable_bytes_max: u64,
     writers: BTreeMap<KeyspaceId, Writer>,
+    /// Behind the last record; the next must not begin before it.
+    next_sequence_min: SequenceNumber,
     replayed: Replayed,
 }
 
@@ -281,6 +284,14 @@ impl Replay<'_> {
     /// Replays one batch; gives its last sequence number.
     fn record(&mut self, payload: &[u8]) -> Result<Option<SequenceNumber>> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
+        if first < self.next_sequence_min {
+            let message = format!(
+                "a log record begins at sequence number {first}; the one before ends at {}",
+                self.next_sequence_min
+            );
+            return Err(Error::new(ErrorKind::Corruption, message));
+        }
+        self.next_sequence_min = first + batch.len() as u64;
         let mut last = None;
         for (sequence, operation) in (first..).zip(batch.iter()) {
             let operation = operation?;

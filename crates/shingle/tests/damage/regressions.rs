@@ -69,14 +69,14 @@ fn a_log_cut_short_is_damage_when_the_log_after_the_next_one_proves_it() {
 }
 
 #[test]
-fn a_log_record_with_a_forged_sequence_number_is_corruption() {
+fn log_records_with_forged_sequence_numbers_are_corruption() {
     let (image, _) = database(1);
     let name = *image.files.keys().rfind(|name| name.kind == FileKind::Wal).unwrap();
     let root = table::manifest::decode_root(image.root.as_ref().unwrap()).unwrap();
     let identity = LogIdentity { database: root.database, file: name.id, kind: LogKind::Wal };
     let file = image.in_memory().open(name, false).unwrap();
     let header = *LogReader::open(&*file, identity, 0, Cause::Check).unwrap().header().unwrap();
-    for first in [SEQUENCE_MAX - 1, SEQUENCE_MAX + 1, u64::MAX - 1] {
+    for first in [SEQUENCE_MAX - 1, SEQUENCE_MAX + 1, u64::MAX - 1, 1 << 40] {
         let mut batch = table::batch::WriteBatch::new();
         for key in [b"a", b"b", b"c"] {
             batch.put(KeyspaceId(0), key, b"").unwrap();
@@ -84,10 +84,32 @@ fn a_log_record_with_a_forged_sequence_number_is_corruption() {
         let store = image.without(name).in_memory();
         let file = store.create(name, &FileHint::default()).unwrap();
         let mut writer = LogWriter::create(file, header, Cause::Check).unwrap();
+        // The last of them would be sound, once.
+        writer.append(&[&first.to_le_bytes(), batch.bytes()]).unwrap();
         writer.append(&[&first.to_le_bytes(), batch.bytes()]).unwrap();
         drop(writer);
         let error = open(store, true).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
         assert_eq!(error.file(), Some(&*name.to_string()));
+    }
+}
+
+#[test]
+fn a_manifest_cut_behind_an_edit_does_not_take_a_closed_database_back() {
+    let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
+    let mut writer = Writer::new(options().open_in(store.clone(), runtime(1)).unwrap(), 1);
+    writer.fill();
+    let expected = writer.state.clone();
+    writer.db.close().unwrap();
+    let image = Image::of(&*store);
+    assert!(image.files.keys().all(|name| name.kind != FileKind::Wal));
+    let name = *image.files.keys().find(|name| name.kind == FileKind::Manifest).unwrap();
+    let bytes = &image.files[&name];
+    for length in 0..bytes.len() {
+        match open(image.with(name, bytes[..length].to_vec()).in_memory(), true) {
+            // Only the record that proves the last edit.
+            Ok(db) => assert!(bytes.len() - length < 20 && content(&db).unwrap() == expected),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Corruption, "{length}: {error}"),
+        }
     }
 }

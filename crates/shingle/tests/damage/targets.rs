@@ -453,6 +453,19 @@ fn forge(name: FileName, bytes: &[u8], database: DatabaseId, changes: &[u8]) -> 
     read(&*store, name)
 }
 
+/// As [`acceptable`]; forged kinds of entries may need an operator or a value layout that is not
+/// there.
+fn acceptable_read<T>(result: Result<T, Error>) {
+    let lacks = |error: &Error| match error.kind() {
+        ErrorKind::InvalidArgument => error.message().contains("merge operator"),
+        ErrorKind::Unsupported => error.message().contains("Pointer"),
+        _ => false,
+    };
+    if !result.as_ref().is_err_and(lacks) {
+        acceptable(result);
+    }
+}
+
 /// A whole database with changes in one file: opened, read, checked, opened for writing.
 pub fn image(data: &[u8]) {
     let [mode, choice, changes @ ..] = data else { return };
@@ -476,16 +489,15 @@ pub fn image(data: &[u8]) {
     for read_only in [true, false] {
         let Some(db) = acceptable(open(mutated(), read_only)) else { continue };
         for pair in db.iter() {
-            acceptable(pair);
+            acceptable_read(pair);
         }
         for pair in db.iter().rev() {
-            acceptable(pair);
+            acceptable_read(pair);
         }
-        acceptable(db.get("key010"));
-        acceptable(db.get("last"));
-        let report = db.check(&mut |_| {}).unwrap();
-        // What is forged may contradict itself; what is only changed must not go unseen in a run.
-        drop(report);
+        acceptable_read(db.get("key010"));
+        acceptable_read(db.get("last"));
+        // What is forged may contradict itself, which is for the report to say.
+        db.check(&mut |_| {}).unwrap();
         if !read_only {
             let _ = db.put("new", "value").and_then(|()| db.compact());
         }
