@@ -161,7 +161,9 @@ impl Engine {
         self.runs.sweep();
         self.collect_dead_files(trees);
         // The edit stands, whatever becomes of this: the old manifest goes on.
-        if let Err(error) = self.rewrite_large_manifest(trees) {
+        // Keyspaces that this edit creates or drops come and go when it has returned.
+        let is_of_trees = edit.created.is_empty() && edit.dropped.is_empty();
+        if is_of_trees && let Err(error) = self.rewrite_large_manifest(trees) {
             self.events.error("manifest_rewrite_failed", &error);
         }
         self.update_pressure(trees);
