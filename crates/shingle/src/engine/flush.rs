@@ -78,11 +78,15 @@ fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
         .iter()
         .filter(|(_, sealed)| everything || sealed.len() >= engine.settings.flush_memtables)
         .max_by_key(|(_, sealed)| sealed.iter().map(|s| s.bytes).sum::<u64>())?;
-    if !by_keyspace[&id][0].keyspace.options.without_wal {
+    let is_unlogged = by_keyspace[&id][0].keyspace.options.without_wal;
+    if !is_unlogged && !state.flush_requested {
         return Some(vec![id]);
     }
-    let unlogged = by_keyspace.iter().filter(|(_, s)| s[0].keyspace.options.without_wal);
-    Some(unlogged.map(|(&id, _)| id).collect())
+    // Those without a log become durable at one point of the commit order. So do all when
+    // everything is flushed: what recovery replayed may not be durable in its log.
+    let together =
+        by_keyspace.iter().filter(|(_, s)| s[0].keyspace.options.without_wal == is_unlogged);
+    Some(together.map(|(&id, _)| id).collect())
 }
 
 fn flush_level(trees: &Trees, member: &Member) -> u8 {
