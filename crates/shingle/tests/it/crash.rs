@@ -7,7 +7,7 @@
 //! was.
 
 use crate::history::{Generator, Profile, Step};
-use crate::model::{Found, Model, Op, Prefix};
+use crate::model::{Found, Model};
 use crate::run::{
     Config, Failure, Outcome, Runner, SharedModel, hold, read_all, replay, seeds, wrong,
 };
@@ -454,5 +454,4 @@ fn a_synced_write_holds_everything_before_it() {
     assert!(db.keyspace("sums").unwrap().get("b").unwrap().is_some());
     assert!(db.get("c").unwrap().is_some());
     assert!(db.get("d").unwrap().is_none());
-    let _ = (Op::Delete(Vec::new()), Prefix::Logged);
 }

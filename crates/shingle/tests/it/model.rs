@@ -245,11 +245,6 @@ impl Model {
         self.lives_acknowledged = self.lives.len() - 1;
     }
 
-    /// The creation or drop failed and did nothing.
-    pub fn undo_life(&mut self) {
-        self.lives.pop();
-    }
-
     /// The prefix that `found` (names and contents) is, or why it is none.
     pub fn recover(&self, found: &Found) -> Result<Recovered, String> {
         let mut problems = Vec::new();

@@ -2,7 +2,7 @@
 //! links, appends to children, divides, balances, sets.
 
 use base::random::Random;
-use shingle::{Db, Keyspace};
+use shingle::Keyspace;
 use std::sync::Arc;
 use tree::moves;
 use tree::version::{Node, hull};
@@ -106,17 +106,4 @@ pub fn begin_random(
         }
     }
     Ok(None)
-}
-
-/// The shape of the trees: how many nodes have more than one slice, and how many files several
-/// runs.
-pub fn shape(db: &Db) -> shingle::Result<(usize, usize)> {
-    let version = db.tree_for_test()?;
-    let nodes = version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());
-    let stacks = nodes.filter(|node| node.slices.len() > 1).count();
-    let runs = version.runs();
-    let shared = runs
-        .iter()
-        .filter(|run| runs.iter().any(|other| other.id != run.id && other.file.id == run.file.id));
-    Ok((stacks, shared.count()))
 }

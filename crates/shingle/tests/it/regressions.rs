@@ -107,3 +107,17 @@ fn a_keyspace_dropped_during_its_flush_fails_nobody() {
     db.flush().unwrap();
     db.wait_idle().unwrap();
 }
+
+#[test]
+fn a_manifest_rewritten_by_a_drop_forgets_the_keyspace_and_no_other() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store.clone())).unwrap();
+    for round in 0..300 {
+        db.create_keyspace("passing", KeyspaceOptions::default()).unwrap();
+        let found = after_power_loss(&store, Personality::LoseUnsynced);
+        assert_eq!(found.keyspaces(), ["default", "passing"], "round {round}");
+        db.drop_keyspace("passing").unwrap();
+        let found = after_power_loss(&store, Personality::LoseUnsynced);
+        assert_eq!(found.keyspaces(), ["default"], "round {round}");
+    }
+}

@@ -125,7 +125,7 @@ pub struct Runner {
     snapshots: Vec<(Snapshot, u64, [Option<usize>; SLOTS.len()])>,
     iterators: Vec<OpenIterator>,
     random: Random,
-    /// The newest commit of a keyspace with a log.
+    /// Moves begun, by the names in `moves`.
     pub relocations: [u64; moves::NAMES.len()],
 }
 
@@ -181,8 +181,8 @@ impl Runner {
             db,
         };
         runner.find_keyspaces()?;
-        for slot in 1..SLOTS.len() {
-            if SLOTS[slot].is_permanent && runner.keyspaces[slot].is_none() {
+        for (slot, place) in SLOTS.iter().enumerate() {
+            if place.is_permanent && runner.keyspaces[slot].is_none() {
                 runner.turn(slot)?;
             }
         }
@@ -190,9 +190,9 @@ impl Runner {
     }
 
     fn find_keyspaces(&mut self) -> Outcome {
-        for slot in 0..SLOTS.len() {
+        for (slot, place) in SLOTS.iter().enumerate() {
             let is_living = hold(&self.model).living(slot).is_some();
-            self.keyspaces[slot] = match self.db.keyspace(SLOTS[slot].name) {
+            self.keyspaces[slot] = match self.db.keyspace(place.name) {
                 Ok(keyspace) if is_living => Some(keyspace),
                 Err(error) if !is_living && error.kind() == ErrorKind::NotFound => None,
                 found => {
@@ -251,6 +251,7 @@ impl Runner {
             Step::Turn(slot) => self.turn(*slot),
             Step::Reopen => self.reopen(),
             Step::ReadOnly => self.read_only(),
+            // Only files can be shared: a test of its own takes checkpoints.
             Step::Checkpoint => Ok(()),
             Step::Check => self.check(),
             Step::Relocate(slot) => self.relocate(*slot),

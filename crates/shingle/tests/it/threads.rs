@@ -167,6 +167,7 @@ fn opening_and_closing_a_thousand_times_keeps_nothing() {
     let now = (count("/proc/self/fd"), count("/proc/self/task"));
     assert_eq!(before, Some(now), "descriptors or threads stayed");
     let db = shingle::Options::new().open(dir.path()).unwrap();
+    db.compact().unwrap();
     db.wait_idle().unwrap();
     db.close().unwrap();
     let files = count(dir.path().to_str().unwrap());
