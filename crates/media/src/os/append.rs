@@ -109,7 +109,13 @@ impl BackgroundFile {
             let message = "the file is being written: drop the first writer before the second";
             return Err(Error::invalid(message).in_file(handle.name.to_string()));
         }
-        let writer = PageWriter { handle: handle.clone(), direct, now: Path::Cache, dropped: len };
+        let writer = PageWriter {
+            handle: handle.clone(),
+            direct,
+            forgets: direct,
+            now: Path::Cache,
+            dropped: len,
+        };
         Ok(BackgroundFile { handle, tail, writer, len })
     }
 
@@ -193,6 +199,8 @@ struct PageWriter {
     handle: Handle,
     /// Direct writes are wanted and were not refused yet.
     direct: bool,
+    /// The caller wants the bytes out of the page cache, even where they cannot go past it.
+    forgets: bool,
     now: Path,
     /// The page cache was asked to forget the bytes below.
     dropped: u64,
@@ -246,7 +254,7 @@ impl PageWriter {
     /// This bounds the dirty pages that a sync has to wait for.
     fn forget(&mut self, end: u64) {
         let window = 2 << 20;
-        if end < self.dropped + window / 2 {
+        if !self.forgets || end < self.dropped + window / 2 {
             return;
         }
         let from = self.dropped.saturating_sub(window);

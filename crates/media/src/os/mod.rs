@@ -48,7 +48,8 @@ pub struct OsOptions {
     pub create: bool,
     /// Write nothing at all, and lock only against writers.
     pub read_only: bool,
-    /// Write background files past the page cache where the file system can.
+    /// Keep background files out of the page cache: write them past it where the file system can,
+    /// and ask it to forget them where not. Without, they stay there, warm for readers.
     pub direct_background: bool,
     /// Bytes that a background file gathers before it writes; rounded up to whole pages.
     pub background_buffer_bytes: usize,
