@@ -55,6 +55,8 @@ pub struct Engine {
 pub const ENGINES: &[Engine] = &[
     #[cfg(feature = "shingle")]
     Engine { name: "shingle", open: crate::shingle::open },
+    #[cfg(feature = "shingle")]
+    Engine { name: "shingle-leveldb-rules", open: crate::shingle::open_with_leveldb_rules },
     #[cfg(feature = "rocksdb")]
     Engine { name: "rocksdb", open: crate::rocks::open },
     #[cfg(feature = "leveldb")]

@@ -15,7 +15,17 @@ struct Shingle {
 
 /// Opens Shingle in `dir`. Without a log, it is a keyspace of its own.
 pub fn open(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_preset(dir, options, "modern")
+}
+
+/// Opens Shingle with LevelDB's rules, to be compared with LevelDB itself.
+pub fn open_with_leveldb_rules(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_preset(dir, options, "leveldb")
+}
+
+fn open_preset(dir: &Path, options: &EngineOptions, preset: &str) -> Result<Box<dyn Store>> {
     let db = Options::new()
+        .set("preset", preset)?
         .compression(Compression::None)
         .set("write_buffer_bytes", &options.write_buffer_bytes.to_string())?
         .set("cache_bytes", &options.cache_bytes.to_string())?
