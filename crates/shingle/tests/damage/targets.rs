@@ -25,8 +25,11 @@ use table::{
     TableOptions, TablePlace, TableWriter,
 };
 
+/// A name, and what is done with the bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
 /// Every target by name.
-pub const TARGETS: [(&str, fn(&[u8])); 11] = [
+pub const TARGETS: [Target; 11] = [
     ("log", log),
     ("edit", edit),
     ("batch", batch),
