@@ -69,3 +69,22 @@ fn a_snapshot_keeps_its_moment() {
     assert_eq!(db.get("a").unwrap(), None);
     assert_eq!(db.iter().count(), 0);
 }
+
+#[test]
+fn a_deleted_range_without_keys_does_not_keep_a_database_from_opening() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Options::new().expert(|e| e.no_threads = true).open(dir.path()).unwrap();
+    let db = open();
+    db.delete_range("a", "a").unwrap();
+    // As a killed process leaves it: the log holds the operation, and nothing was flushed.
+    let copy = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(dir.path()).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let killed = Options::new().open(copy.path()).unwrap();
+    killed.put("a", "1").unwrap();
+    killed.close().unwrap();
+    db.close().unwrap();
+    assert_eq!(open().iter().count(), 0);
+}

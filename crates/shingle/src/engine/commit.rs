@@ -190,7 +190,8 @@ impl Engine {
                 .writer
                 .insert(operation.key, sequence, operation.kind, operation.value)
                 .map_err(|error| self.poison(error))?;
-            if active.first_log.is_none() && !active.keyspace.options.without_wal {
+            let holds_entries = !active.writer.memtable().is_empty();
+            if holds_entries && active.first_log.is_none() && !active.keyspace.options.without_wal {
                 active.first_log = log;
             }
             sequence += 1;

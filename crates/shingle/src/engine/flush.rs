@@ -80,7 +80,7 @@ fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
     }
     let total: u64 = state.sealed_bytes();
     let is_requested = |sealed: &Sealed| {
-        sealed.memtable.sequence_min().is_some_and(|first| first <= state.flush_through)
+        sealed.memtable.sequence_min().is_none_or(|first| first <= state.flush_through)
     };
     let flush_requested = state.sealed.iter().any(is_requested);
     let everything = flush_requested || total >= engine.settings.flush_bytes;

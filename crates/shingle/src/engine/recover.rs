@@ -195,7 +195,9 @@ pub(crate) fn replay(
     }
     let mut replayed = replay.replayed;
     replayed.logs = logs;
-    for (id, writer) in replay.writers {
+    // An operation without effect leaves a memtable without entries.
+    let writers = replay.writers.into_iter().filter(|(_, writer)| !writer.memtable().is_empty());
+    for (id, writer) in writers {
         replayed.memtables.entry(id).or_default().push(writer.memtable().clone());
     }
     Ok(replayed)
