@@ -8,6 +8,7 @@ pub mod hdd;
 #[cfg(test)]
 mod laws;
 pub mod parameter;
+pub mod smr_banded;
 
 use crate::model::{Access, Model, Request};
 use base::{Error, ErrorKind, Result};
@@ -33,7 +34,7 @@ pub struct Descriptor {
 
 /// Every model there is.
 pub fn registry() -> &'static [Descriptor] {
-    &[hdd::DESCRIPTOR]
+    &[hdd::DESCRIPTOR, smr_banded::DESCRIPTOR]
 }
 
 /// The descriptor of this name; an error that lists the names otherwise.
