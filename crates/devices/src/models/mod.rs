@@ -8,7 +8,10 @@ pub mod hdd;
 #[cfg(test)]
 mod laws;
 pub mod parameter;
+pub mod raid;
 pub mod smr_banded;
+pub mod smr_raw;
+pub mod zoned;
 
 use crate::model::{Access, Model, Request};
 use base::{Error, ErrorKind, Result};
@@ -34,7 +37,13 @@ pub struct Descriptor {
 
 /// Every model there is.
 pub fn registry() -> &'static [Descriptor] {
-    &[hdd::DESCRIPTOR, smr_banded::DESCRIPTOR]
+    &[
+        hdd::DESCRIPTOR,
+        smr_banded::DESCRIPTOR,
+        smr_raw::DESCRIPTOR,
+        zoned::DESCRIPTOR,
+        raid::DESCRIPTOR,
+    ]
 }
 
 /// The descriptor of this name; an error that lists the names otherwise.
