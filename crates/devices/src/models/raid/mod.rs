@@ -21,6 +21,23 @@ use base::{Error, Result};
 use media::block::{Geometry, Moved, Overwrite};
 use std::ops::Range;
 
+const OWN: &[Parameter] = &[
+    Parameter {
+        name: "level",
+        kind: Kind::Choice(&["0", "5", "6"]),
+        default: "5",
+        help: "RAID level: no, one or two chunks of parity in a stripe",
+    },
+    Parameter { name: "members", kind: Kind::Count("2", "64"), default: "6", help: "devices" },
+    Parameter {
+        name: "chunk",
+        kind: Kind::Bytes("4KiB", "64MiB"),
+        default: "64KiB",
+        help: "bytes on one member before the next, rounded up to sectors",
+    },
+    Parameter { name: "member", kind: Kind::Model, default: "hdd", help: "each member" },
+];
+
 /// The model in the registry.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "raid",
@@ -29,22 +46,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
            writes read the old data and parity first. `member` is any model that takes writes in \
            place, with its parameters, and stands last: \
            `raid:level=5,members=6,member=hdd:capacity=1GiB`.",
-    parameters: &[
-        Parameter {
-            name: "level",
-            kind: Kind::Choice(&["0", "5", "6"]),
-            default: "5",
-            help: "RAID level: no, one or two chunks of parity in a stripe",
-        },
-        Parameter { name: "members", kind: Kind::Count("2", "64"), default: "6", help: "devices" },
-        Parameter {
-            name: "chunk",
-            kind: Kind::Bytes("4KiB", "64MiB"),
-            default: "64KiB",
-            help: "bytes on one member before the next, rounded up to sectors",
-        },
-        Parameter { name: "member", kind: Kind::Model, default: "hdd", help: "each member" },
-    ],
+    parameters: OWN,
     make: |settings| Ok(Box::new(Raid::new(settings)?)),
 };
 

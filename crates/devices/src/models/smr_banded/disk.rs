@@ -3,7 +3,7 @@
 //! The cache lies at the outer edge, the bands follow. A band takes writes in order at or after
 //! its written end; anything before that end makes the drive rewrite the band. Writes to the band
 //! that is being rewritten gather in memory until another band is written, a flush comes, or no
-//! write for a while.
+//! write for a while. One band is rewritten while the next gathers.
 //!
 //! Invariant: `written` of a band is the end of what was ever written in it, in sectors.
 
@@ -99,14 +99,16 @@ impl Disk {
             open.since_ns = at_ns;
             return sent_ns;
         }
-        let closed_ns = self.close(at_ns);
+        // Memory has room for the open band and for one that is being rewritten.
+        let rewritten_ns = if self.open.is_some() { self.hdd.free_ns() } else { at_ns };
+        self.close(at_ns);
         if range.start >= self.written_end(band) {
             self.write_to(band, range.end);
             let place = self.cache_bytes + range.start;
-            return self.hdd.write(place, bytes, at_ns, &mut self.moved).max(closed_ns);
+            return self.hdd.write(place, bytes, at_ns, &mut self.moved).max(rewritten_ns);
         }
         self.open = Some(Open { band, hull: range, is_whole: true, since_ns: at_ns });
-        sent_ns.max(closed_ns)
+        sent_ns.max(rewritten_ns)
     }
 
     /// Rewrites the open band; answers when that is done.

@@ -71,7 +71,7 @@ const OWN: &[Parameter] = &[
     Parameter {
         name: "map",
         kind: Kind::Count("1", "100000000"),
-        default: "323000",
+        default: "345000",
         help: "ranges that the map of the log has room for",
     },
     Parameter {
