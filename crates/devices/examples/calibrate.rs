@@ -32,7 +32,7 @@ fn main() -> Result<()> {
         "device", "seq. read", "seq. write", "random read", "random write"
     );
     show("hdd", HDD, WARM_UP)?;
-    show("smr-banded:used=yes", SMR, 0)?;
+    show("smr-banded", SMR, 0)?;
     show("smr-banded:used=yes", SMR, LOG_FILLED)?;
     show("smr-banded:used=yes,media-cache=set-associative", SMR, WARM_UP)?;
     show("smr-banded:used=yes,media-cache=none", SMR, WARM_UP)?;

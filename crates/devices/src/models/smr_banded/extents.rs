@@ -13,6 +13,8 @@ struct Extent {
 #[derive(Clone, Debug, Default)]
 pub struct Extents {
     map: BTreeMap<u64, Extent>,
+    /// The longest range that there ever was: how far before a byte its range can begin.
+    longest: u64,
 }
 
 impl Extents {
@@ -24,15 +26,13 @@ impl Extents {
     /// The bytes are at `place` now, and nowhere else.
     pub fn insert(&mut self, range: Range<u64>, place: u64) {
         self.remove(range.clone());
+        self.longest = self.longest.max(range.end - range.start);
         self.map.insert(range.start, Extent { end: range.end, place });
     }
 
     /// The bytes are not here any more.
     pub fn remove(&mut self, range: Range<u64>) {
-        while let Some((start, extent)) = self.last_before(range.end) {
-            if extent.end <= range.start {
-                break;
-            }
+        while let Some((start, extent)) = self.last(&range) {
             self.map.remove(&start);
             if range.end < extent.end {
                 let place = extent.place + (range.end - start);
@@ -48,15 +48,23 @@ impl Extents {
     /// What of `range` is here, each part with its place, from the last to the first.
     pub fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, u64)> {
         let (from, to) = (range.start, range.end);
-        let before = self.map.range(..to).rev();
-        before.take_while(move |(_, extent)| extent.end > from).map(move |(&start, extent)| {
+        self.touching(&range).map(move |(start, extent)| {
             let begin = start.max(from);
             (begin..extent.end.min(to), extent.place + (begin - start))
         })
     }
 
-    fn last_before(&self, end: u64) -> Option<(u64, Extent)> {
-        self.map.range(..end).next_back().map(|(&start, &extent)| (start, extent))
+    fn last(&self, range: &Range<u64>) -> Option<(u64, Extent)> {
+        self.touching(range).next()
+    }
+
+    /// The extents that overlap `range`, from the last to the first.
+    fn touching(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, Extent)> + use<'_> {
+        let from = range.start;
+        // One lower bound near the upper one: both are found on one way down the map.
+        let near = self.map.range(from.saturating_sub(self.longest)..range.end).rev();
+        near.take_while(move |(_, extent)| extent.end > from)
+            .map(|(&start, &extent)| (start, extent))
     }
 }
 
