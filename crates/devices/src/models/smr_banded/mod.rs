@@ -6,7 +6,7 @@
 //!
 //! A write at or after the end of what its band holds goes through. An overwrite makes the drive
 //! rewrite the band: it reads what is written of the band and writes it, all of it. Overwrites of
-//! one band gather in memory ([`disk`]). With a media cache, small writes go there, and streams
+//! one band gather in memory (`disk`). With a media cache, small writes go there, and streams
 //! (sequential writes of `stream` bytes and more, without a flush between) past it.
 //!
 //! What moved is counted when it moves or, for writes that go through, when they are taken; what
