@@ -117,7 +117,7 @@ pub struct Hdd {
 }
 
 impl Hdd {
-    /// A drive with [`parameters`].
+    /// A drive with the parameters of [`DESCRIPTOR`].
     pub fn new(settings: &Settings) -> Result<Hdd> {
         Hdd::with_capacity(settings, settings.number("capacity"))
     }
