@@ -59,8 +59,12 @@ pub(crate) fn open(
         engine.events.mute();
     } else {
         make_ready(&engine)?;
-        // For people; never needed to open, and no reason not to.
-        let _ = engine.store.note("OPTIONS", options.to_ini().as_bytes(), false);
+        // For people; never needed to open, and no reason not to. Replacing it costs a sync.
+        let text = options.to_ini();
+        let old = engine.store.read_note("OPTIONS").ok().flatten();
+        if old.as_deref() != Some(text.as_bytes()) {
+            let _ = engine.store.note("OPTIONS", text.as_bytes(), false);
+        }
     }
     Ok(engine)
 }
