@@ -1,0 +1,3 @@
+//! The models of drives.
+
+pub mod ssd;
