@@ -1,8 +1,9 @@
 //! The translation layer: where each logical page lies, and how room is won back.
 //!
-//! Physical pages are numbered through superblocks of equal size: the main ones first, then those
-//! of the SLC cache. A logical page is current where both maps agree, so a page that was
-//! overwritten needs no mark.
+//! Physical pages are numbered through superblocks of equal size: from 1 on the main ones, then
+//! those of the SLC cache. There is no superblock 0, so that 0 in a map is no place, and a fresh
+//! drive takes no memory. A logical page is current where both maps agree, so a page that was
+//! overwritten, or erased, needs no mark.
 //!
 //! Invariants:
 //! - `valid` of a superblock is the number of its pages on which both maps agree.
@@ -11,8 +12,11 @@
 //!   (three with a stream of its own), so that a victim with a dead page exists when one is needed.
 
 use super::SsdOptions;
-use super::victim::{Candidates, NONE, Superblocks};
+use super::victim::{Candidates, Superblocks};
 use std::collections::VecDeque;
+
+/// No place.
+const NOWHERE: u32 = 0;
 
 /// What was done since the drive was made, or since [`Flash::forget`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,16 +93,16 @@ impl Flash {
         let pages = options.pages_per_superblock();
         let main = options.main_superblocks();
         let slc = options.slc_superblocks();
-        let all = (main + slc) as usize;
+        let all = 1 + (main + slc) as usize;
         Flash {
-            place_of: vec![NONE; options.logical_pages() as usize],
-            page_at: vec![NONE; all * pages as usize],
+            place_of: vec![NOWHERE; options.logical_pages() as usize],
+            page_at: vec![0; all * pages as usize],
             superblocks: Superblocks { pages, valid: vec![0; all], closed_at: vec![0; all] },
             erases: vec![0; all],
             candidates: Candidates::new(options.victim, options.seed, all, pages),
             main_superblocks: main,
-            free: (0..main).collect(),
-            slc_free: (main..main + slc).collect(),
+            free: (1..=main).collect(),
+            slc_free: (main + 1..=main + slc).collect(),
             slc_closed: VecDeque::new(),
             open: [None; 3],
             moved_stream: if options.gc_stream { Stream::Moved } else { Stream::Main },
@@ -119,8 +123,8 @@ impl Flash {
 
     /// The page has no content any more.
     pub(super) fn unmap(&mut self, page: u32) {
-        let place = std::mem::replace(&mut self.place_of[page as usize], NONE);
-        if place != NONE {
+        let place = std::mem::replace(&mut self.place_of[page as usize], NOWHERE);
+        if place != NOWHERE {
             let superblock = place / self.superblocks.pages;
             let valid = &mut self.superblocks.valid[superblock as usize];
             *valid -= 1;
@@ -129,7 +133,7 @@ impl Flash {
     }
 
     pub(super) fn is_mapped(&self, page: u32) -> bool {
-        self.place_of[page as usize] != NONE
+        self.place_of[page as usize] != NOWHERE
     }
 
     /// Host pages that can be written before room has to be won.
@@ -165,12 +169,12 @@ impl Flash {
 
     /// How often main superblocks were erased: each.
     pub(super) fn main_erases(&self) -> &[u32] {
-        &self.erases[..self.main_superblocks as usize]
+        &self.erases[1..=self.main_superblocks as usize]
     }
 
     /// How often superblocks of the SLC cache were erased: each.
     pub(super) fn slc_erases(&self) -> &[u32] {
-        &self.erases[self.main_superblocks as usize..]
+        &self.erases[self.main_superblocks as usize + 1..]
     }
 
     /// Pages with content.
@@ -231,13 +235,13 @@ impl Flash {
     fn empty(&mut self, superblock: u32, stream: Stream) {
         let first = superblock * self.superblocks.pages;
         // Emptying the SLC cache may have to collect, as a write of the host may.
-        let is_fold = superblock >= self.main_superblocks;
+        let is_fold = superblock > self.main_superblocks;
         for place in first..first + self.superblocks.pages {
             if self.superblocks.valid[superblock as usize] == 0 {
                 break;
             }
             let page = self.page_at[place as usize];
-            if page == NONE || self.place_of[page as usize] != place {
+            if self.place_of[page as usize] != place {
                 continue;
             }
             if is_fold {
@@ -249,7 +253,6 @@ impl Flash {
             self.counts.moved_pages += 1;
             self.program(page, stream);
         }
-        self.page_at[first as usize..(first + self.superblocks.pages) as usize].fill(NONE);
         self.erases[superblock as usize] += 1;
         self.counts.erases += 1;
     }
@@ -293,7 +296,7 @@ impl Flash {
         let mut valid = vec![0; self.superblocks.valid.len()];
         for (page, &is_mapped) in mapped.iter().enumerate() {
             let place = self.place_of[page];
-            assert_eq!(place != NONE, is_mapped, "page {page}");
+            assert_eq!(place != NOWHERE, is_mapped, "page {page}");
             if is_mapped {
                 assert_eq!(self.page_at[place as usize], page as u32);
                 valid[(place / self.superblocks.pages) as usize] += 1;

@@ -5,27 +5,33 @@
 //! of the cascaded write amplification paper (sections 2.2 and 7).
 //!
 //! Invariants:
-//! - The unit is the page, which is also the sector: no request writes part of one.
+//! - The unit is the page, which is the sector: no request writes part of one.
 //! - Bytes moved are counted in the request that caused them, whole; their time is spread over the
 //!   writes that follow (see [`timing`]).
 //! - Time has no influence on what lies where, but for the SLC cache, which is emptied in idle
 //!   time.
 
 mod flash;
+mod parameters;
 #[cfg(test)]
 mod tests;
 pub mod timing;
 mod victim;
 
+pub use parameters::DESCRIPTOR;
 pub use timing::{Figures, Timing};
 pub use victim::Victim;
 
+use super::{SECTOR_BYTES, check, without_zones};
 use crate::model::{Access, Model, Request, Served};
 use base::random::Random;
 use base::{Error, Result};
 use flash::{Counts, Flash};
 use media::block::{Geometry, Moved, Overwrite};
 use timing::{Clock, Work};
+
+/// The unit of mapping.
+const PAGE_BYTES: u64 = SECTOR_BYTES as u64;
 
 /// What was done to a drive before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +49,6 @@ pub enum Wear {
 pub struct SsdOptions {
     /// Bytes that the host sees.
     pub capacity_bytes: u64,
-    /// The unit of mapping, and of requests: a power of two.
-    pub page_bytes: u32,
     /// The unit of erasure: blocks of all dies together.
     pub superblock_bytes: u64,
     /// Flash beyond the capacity, as a share of the capacity. Raised to what the drive needs to
@@ -76,7 +80,6 @@ impl SsdOptions {
     pub fn new(capacity_bytes: u64) -> SsdOptions {
         SsdOptions {
             capacity_bytes,
-            page_bytes: 4096,
             superblock_bytes: 64 << 20,
             over_provisioning: 0.07,
             victim: Victim::Greedy,
@@ -92,12 +95,12 @@ impl SsdOptions {
     }
 
     pub(crate) fn logical_pages(&self) -> u32 {
-        (self.capacity_bytes / u64::from(self.page_bytes)) as u32
+        (self.capacity_bytes / PAGE_BYTES) as u32
     }
 
     /// Pages that fit into a superblock, compressed.
     pub(crate) fn pages_per_superblock(&self) -> u32 {
-        let pages = self.superblock_bytes as f64 / (f64::from(self.page_bytes) * self.compression);
+        let pages = self.superblock_bytes as f64 / (PAGE_BYTES as f64 * self.compression);
         pages as u32
     }
 
@@ -116,11 +119,7 @@ impl SsdOptions {
 
     fn check(&self) -> Result<()> {
         let refuse = |what: &str| Err(Error::invalid(format!("solid-state drive: {what}")));
-        let page_bytes = u64::from(self.page_bytes);
-        if !self.page_bytes.is_power_of_two() || self.page_bytes < 512 {
-            return refuse("the page must be a power of two of at least 512 bytes");
-        }
-        if self.capacity_bytes == 0 || !self.capacity_bytes.is_multiple_of(page_bytes) {
+        if self.capacity_bytes == 0 || !self.capacity_bytes.is_multiple_of(PAGE_BYTES) {
             return refuse("the capacity must be a multiple of the page, and not 0");
         }
         if !(0.0..=100.0).contains(&self.over_provisioning) {
@@ -129,14 +128,14 @@ impl SsdOptions {
         if !(0.01..=1.0).contains(&self.compression) {
             return refuse("compression must lie between 0.01 and 1");
         }
-        if self.superblock_bytes < 2 * page_bytes || self.superblock_bytes > 1 << 40 {
+        if self.superblock_bytes < 2 * PAGE_BYTES || self.superblock_bytes > 1 << 40 {
             return refuse("a superblock must hold at least two pages, and at most 1 TiB");
         }
         let bytes = self.capacity_bytes as f64 * (1.0 + self.over_provisioning)
             + self.slc_bytes as f64
             + 5.0 * self.superblock_bytes as f64;
-        if bytes / (page_bytes as f64 * self.compression) >= f64::from(u32::MAX) {
-            return refuse("more than 2^32 pages; choose larger pages");
+        if bytes / (PAGE_BYTES as f64 * self.compression) >= f64::from(u32::MAX) {
+            return refuse("more than 2^32 pages");
         }
         let Figures { sequential_read_mbps, sequential_write_mbps, .. } = self.timing.figures;
         let Figures { random_read_iops, random_write_iops, .. } = self.timing.figures;
@@ -197,7 +196,7 @@ impl Ssd {
     }
 
     fn medium_bytes(&self, pages: u64) -> u64 {
-        let bytes = pages * u64::from(self.options.page_bytes);
+        let bytes = pages * PAGE_BYTES;
         // Exact without compression.
         if self.options.compression == 1.0 {
             return bytes;
@@ -205,21 +204,9 @@ impl Ssd {
         (bytes as f64 * self.options.compression) as u64
     }
 
-    fn pages(&self, request: &Request) -> Result<std::ops::Range<u32>> {
-        let page_bytes = u64::from(self.options.page_bytes);
-        let end = request.offset.checked_add(request.bytes);
-        let fits = end.is_some_and(|end| end <= self.options.capacity_bytes);
-        let is_aligned = (request.offset | request.bytes).is_multiple_of(page_bytes);
-        if !fits || !is_aligned {
-            let message = format!(
-                "solid-state drive: a request of {} bytes at byte {}; the drive has {} bytes in \
-                 pages of {page_bytes}",
-                request.bytes, request.offset, self.options.capacity_bytes
-            );
-            return Err(Error::invalid(message));
-        }
-        let first = (request.offset / page_bytes) as u32;
-        Ok(first..first + (request.bytes / page_bytes) as u32)
+    fn pages(request: &Request) -> std::ops::Range<u32> {
+        let first = (request.offset / PAGE_BYTES) as u32;
+        first..first + (request.bytes / PAGE_BYTES) as u32
     }
 
     fn medium_ns(&self, counts: &Counts) -> u64 {
@@ -273,7 +260,7 @@ impl Model for Ssd {
 
     fn geometry(&self) -> Geometry {
         Geometry {
-            sector_bytes: self.options.page_bytes,
+            sector_bytes: SECTOR_BYTES,
             capacity_bytes: self.options.capacity_bytes,
             overwrite: Overwrite::InPlace,
             band_bytes: 0,
@@ -282,13 +269,11 @@ impl Model for Ssd {
     }
 
     fn serve(&mut self, request: &Request) -> Result<Served> {
-        let pages = self.pages(request)?;
+        check(request, &self.geometry())?;
         if matches!(request.access, Access::ResetZone | Access::FinishZone) {
-            return Err(Error::new(
-                base::ErrorKind::Unsupported,
-                "a solid-state drive without zones was asked to reset or finish one",
-            ));
+            return Err(without_zones());
         }
+        let pages = Self::pages(request);
         let before = self.flash.counts;
         let at_ns = request.at_ns;
         self.clock.advance(at_ns);
@@ -320,7 +305,6 @@ impl Model for Ssd {
 
     fn facts(&self) -> Vec<(&'static str, f64)> {
         let counts = &self.flash.counts;
-        let page_bytes = f64::from(self.options.page_bytes);
         let erases = self.flash.main_erases();
         let sum: u64 = erases.iter().copied().map(u64::from).sum();
         let mean = sum as f64 / erases.len() as f64;
@@ -331,24 +315,24 @@ impl Model for Ssd {
         let main_pages = counts.main_pages.max(1) as f64 * self.options.compression;
         let lifetime = endured * counts.host_pages as f64 / main_pages;
         vec![
-            ("host_write_bytes", counts.host_pages as f64 * page_bytes),
-            ("medium_write_bytes", self.medium_bytes(counts.programmed_pages()) as f64),
-            ("write_amplification", self.write_amplification()),
-            ("collected_bytes", self.medium_bytes(counts.moved_pages - counts.folded_pages) as f64),
-            ("folded_bytes", self.medium_bytes(counts.folded_pages) as f64),
+            ("host write bytes", (counts.host_pages * PAGE_BYTES) as f64),
+            ("medium write bytes", self.medium_bytes(counts.programmed_pages()) as f64),
+            ("write amplification", self.write_amplification()),
+            ("collected bytes", self.medium_bytes(counts.moved_pages - counts.folded_pages) as f64),
+            ("folded bytes", self.medium_bytes(counts.folded_pages) as f64),
             (
-                "valid_share",
+                "valid share",
                 self.flash.valid_pages() as f64 / f64::from(self.options.logical_pages()),
             ),
-            ("free_superblocks", self.flash.free_superblocks() as f64),
-            ("erases_mean", mean),
-            ("erases_max", f64::from(erases.iter().copied().max().unwrap_or(0))),
+            ("free superblocks", self.flash.free_superblocks() as f64),
+            ("erases mean", mean),
+            ("erases max", f64::from(erases.iter().copied().max().unwrap_or(0))),
             (
-                "slc_erases_max",
+                "slc erases max",
                 f64::from(self.flash.slc_erases().iter().copied().max().unwrap_or(0)),
             ),
-            ("life_used", mean / f64::from(self.options.endurance)),
-            ("lifetime_host_bytes", lifetime),
+            ("life used", mean / f64::from(self.options.endurance)),
+            ("lifetime host bytes", lifetime),
         ]
     }
 }

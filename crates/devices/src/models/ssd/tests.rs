@@ -214,14 +214,14 @@ fn a_steady_drive_amplifies_from_the_first_write() {
     assert_near(ssd.write_amplification(), 2.40, 0.03, "steady");
     let facts = ssd.facts();
     let fact = |name: &str| facts.iter().find(|fact| fact.0 == name).unwrap().1;
-    assert_eq!(fact("valid_share"), 1.0);
+    assert_eq!(fact("valid share"), 1.0);
     // What it endures is what its superblocks endure, divided by the amplification.
     let raw = f64::from(options.main_superblocks()) * 64.0 * 4096.0 * 3000.0;
-    assert_near(fact("lifetime_host_bytes"), raw / fact("write_amplification"), 1e-9, "life");
-    let programmed = 0.25 * fact("write_amplification") * f64::from(LOGICAL_SUPERBLOCKS);
+    assert_near(fact("lifetime host bytes"), raw / fact("write amplification"), 1e-9, "life");
+    let programmed = 0.25 * fact("write amplification") * f64::from(LOGICAL_SUPERBLOCKS);
     let expected = programmed / f64::from(options.main_superblocks());
-    assert_near(fact("erases_mean"), expected, 0.01, "erases");
-    assert!(fact("erases_max") >= fact("erases_mean"));
+    assert_near(fact("erases mean"), expected, 0.01, "erases");
+    assert!(fact("erases max") >= fact("erases mean"));
 }
 
 /// Bytes in a second, one request at a time.
@@ -302,7 +302,7 @@ fn requests_that_break_the_rules_change_nothing() {
     }
     assert_eq!(ssd.flash.counts, Counts::default());
     for options in [
-        SsdOptions { page_bytes: 1000, ..SsdOptions::new(1 << 20) },
+        SsdOptions { superblock_bytes: 4096, ..SsdOptions::new(1 << 20) },
         SsdOptions { over_provisioning: -0.1, ..SsdOptions::new(1 << 20) },
         SsdOptions { compression: f64::NAN, ..SsdOptions::new(1 << 20) },
         SsdOptions::new(1 << 50),

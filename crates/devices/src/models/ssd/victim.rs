@@ -6,8 +6,8 @@
 use base::random::Random;
 use std::collections::VecDeque;
 
-/// No superblock, no page.
-pub(super) const NONE: u32 = u32::MAX;
+/// No superblock, no bucket.
+const NONE: u32 = u32::MAX;
 
 /// How garbage collection chooses its victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
