@@ -6,5 +6,7 @@
 pub mod calibration;
 pub mod model;
 pub mod models;
+pub mod simulation;
 
 pub use model::{Access, Model, Request, Served};
+pub use simulation::{SimulatedDevice, Simulation, SimulationOptions};

@@ -76,9 +76,10 @@ pub trait Model: Send {
         None
     }
 
-    /// What it costs to reach byte `to` after a request that ended at byte `from`: a part of what
-    /// [`Model::serve`] charges. The simulation asks where requests are served in another order in
-    /// time than they were executed in. 0 where no head has to move.
+    /// What it costs a read to reach byte `to` after a read that ended at byte `from`, on average:
+    /// a part of what [`Model::serve`] charges. The simulation asks when reads of several actors
+    /// meet and are served in another order in time than they were executed in. 0 where nothing
+    /// has to move.
     fn positioning_ns(&self, from: u64, to: u64) -> u64 {
         let _ = (from, to);
         0
