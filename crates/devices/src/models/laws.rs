@@ -4,11 +4,30 @@ use super::*;
 use crate::model::Served;
 use proptest::prelude::*;
 
-/// Each model, small enough that random requests meet.
-fn small(descriptor: &Descriptor) -> String {
-    let is_sized = descriptor.parameters.iter().any(|parameter| parameter.name == "capacity");
-    let of = if is_sized { "" } else { "member=hdd:" };
-    format!("{}:{of}capacity=256MiB", descriptor.name)
+/// Sizes in which random requests meet, fill caches and cross borders.
+const SIZES: [(&str, &str); 5] =
+    [("capacity", "256MiB"), ("zone", "4MiB"), ("band", "8MiB"), ("map", "20"), ("track", "64KiB")];
+
+/// Every model in these sizes, and every word that one of its parameters can be.
+fn small() -> Vec<String> {
+    let mut texts = Vec::new();
+    for descriptor in registry() {
+        let mut of = Vec::new();
+        for (name, size) in SIZES {
+            let is_known = descriptor.parameters.iter().any(|parameter| parameter.name == name);
+            of.extend(is_known.then(|| format!("{name}={size}")));
+        }
+        let mut choices = vec![String::new()];
+        for parameter in descriptor.parameters {
+            if let Kind::Choice(words) = parameter.kind {
+                choices.extend(words.iter().map(|word| format!("{}={word},", parameter.name)));
+            }
+        }
+        let is_array = of.is_empty();
+        let rest = if is_array { "member=hdd:capacity=256MiB".into() } else { of.join(",") };
+        texts.extend(choices.iter().map(|choice| format!("{}:{choice}{rest}", descriptor.name)));
+    }
+    texts
 }
 
 /// Access, where in the device (256 MiB and a little more), sectors, and the host's thinking time.
@@ -51,23 +70,23 @@ proptest! {
     fn time_never_runs_backwards_and_the_same_requests_get_the_same_answers(
         steps in prop::collection::vec(step(), 1..60),
     ) {
-        for descriptor in registry() {
-            let answers = run(&mut *make(&small(descriptor)).unwrap(), &steps);
+        for text in small() {
+            let answers = run(&mut *make(&text).unwrap(), &steps);
             for (request, served) in &answers {
                 let Some(served) = served else { continue };
-                prop_assert!(served.done_ns >= request.at_ns, "{}", descriptor.name);
-                prop_assert!(served.free_ns >= request.at_ns, "{}", descriptor.name);
+                prop_assert!(served.done_ns >= request.at_ns, "{text}");
+                prop_assert!(served.free_ns >= request.at_ns, "{text}");
             }
-            let again = run(&mut *make(&small(descriptor)).unwrap(), &steps);
+            let again = run(&mut *make(&text).unwrap(), &steps);
             prop_assert_eq!(&again, &answers);
         }
     }
 
     #[test]
     fn a_refused_request_changes_nothing(steps in prop::collection::vec(step(), 1..60)) {
-        for descriptor in registry() {
-            let answers = run(&mut *make(&small(descriptor)).unwrap(), &steps);
-            let mut model = make(&small(descriptor)).unwrap();
+        for text in small() {
+            let answers = run(&mut *make(&text).unwrap(), &steps);
+            let mut model = make(&text).unwrap();
             for (request, served) in answers.iter().filter(|(_, served)| served.is_some()) {
                 prop_assert_eq!(&model.serve(request).ok(), served);
             }

@@ -8,7 +8,11 @@ pub mod hdd;
 #[cfg(test)]
 mod laws;
 pub mod parameter;
+pub mod raid;
+pub mod smr_banded;
+pub mod smr_raw;
 pub mod ssd;
+pub mod zoned;
 
 use crate::model::{Access, Model, Request};
 use base::{Error, ErrorKind, Result};
@@ -34,7 +38,14 @@ pub struct Descriptor {
 
 /// Every model there is.
 pub fn registry() -> &'static [Descriptor] {
-    &[hdd::DESCRIPTOR, ssd::DESCRIPTOR]
+    &[
+        hdd::DESCRIPTOR,
+        smr_banded::DESCRIPTOR,
+        smr_raw::DESCRIPTOR,
+        zoned::DESCRIPTOR,
+        raid::DESCRIPTOR,
+        ssd::DESCRIPTOR,
+    ]
 }
 
 /// The descriptor of this name; an error that lists the names otherwise.

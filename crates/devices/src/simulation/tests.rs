@@ -42,7 +42,7 @@ impl Model for Fixed {
             done_ns: request.at_ns + reach_ns + 100,
             free_ns: request.at_ns + reach_ns + 60,
             moved: Moved { write_bytes: 2 * request.bytes, read_bytes: 0 },
-            destroyed: if is_seventh { vec![end..end + 2 * SECTOR] } else { Vec::new() },
+            destroyed: is_seventh.then_some(end..end + 2 * SECTOR).into_iter().collect(),
         })
     }
 

@@ -159,6 +159,12 @@ impl Mechanics {
         self.busy(pass, offset, bytes, begin_layout, reach_ns)
     }
 
+    /// Writes at a place that passes the head `wait_ns` after the seek to it.
+    pub fn record(&mut self, offset: u64, bytes: u64, wait_ns: u64, at_ns: u64) -> u64 {
+        let begin_ns = self.free_ns.max(at_ns) + self.seek_ns(self.head, offset) + wait_ns;
+        self.busy(Pass::Write, offset, bytes, self.layout_ns(offset), begin_ns)
+    }
+
     /// Reads what follows the last read: it was read ahead while the host was thinking, as far as
     /// the drive does that. `None` if the arm was elsewhere meanwhile.
     pub fn read_on(&mut self, offset: u64, bytes: u64, at_ns: u64) -> Option<u64> {

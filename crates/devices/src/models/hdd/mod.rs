@@ -119,8 +119,13 @@ pub struct Hdd {
 impl Hdd {
     /// A drive with [`parameters`].
     pub fn new(settings: &Settings) -> Result<Hdd> {
+        Hdd::with_capacity(settings, settings.number("capacity"))
+    }
+
+    /// The same with other bytes on the platter than the host is told of.
+    pub(super) fn with_capacity(settings: &Settings, capacity_bytes: u64) -> Result<Hdd> {
         let sector = u64::from(SECTOR_BYTES);
-        let capacity_bytes = settings.number("capacity") / sector * sector;
+        let capacity_bytes = capacity_bytes / sector * sector;
         let mechanics = Mechanics::new(&Shape {
             capacity_bytes,
             turn_ns: 60_000_000_000 / settings.number("rpm"),
@@ -191,6 +196,13 @@ impl Hdd {
     /// Work of the drive's own, past the cache: answers when the arm is free again.
     pub fn transfer(&mut self, pass: Pass, offset: u64, bytes: u64, at_ns: u64) -> u64 {
         self.mechanics.transfer(pass, offset, bytes, at_ns)
+    }
+
+    /// Writes a record where the head will be `wait_ns` after it has come near; answers when it is
+    /// on the platter.
+    pub fn record(&mut self, offset: u64, bytes: u64, wait_ns: u64, at_ns: u64) -> u64 {
+        let written_ns = self.mechanics.record(offset, bytes, wait_ns, at_ns);
+        written_ns.max(at_ns + interface_ns(bytes))
     }
 
     /// Destages from when the arm became free until `until_ns`.
