@@ -23,6 +23,7 @@ const LOG_FILLED: u64 = 1_200_000;
 /// Table 2 of LWC-tree, Table II of SEALDB: sequential read and write, random read and write.
 const HDD: [&str; 4] = ["169", "155", "64", "143"];
 const SMR: [&str; 4] = ["165", "148", "70", "5-140"];
+const SSD: [&str; 4] = ["1200", "901", "8647", "19712"];
 const NONE: [&str; 4] = ["-"; 4];
 
 fn main() -> Result<()> {
@@ -40,7 +41,9 @@ fn main() -> Result<()> {
     show("raid:level=0", NONE, WARM_UP)?;
     show("raid:level=5", NONE, WARM_UP)?;
     show("raid:level=6", NONE, WARM_UP)?;
-    show_streams("zoned", SMR)
+    show_streams("zoned", SMR)?;
+    show("ssd", SSD, 0)?;
+    show("ssd:wear=filled", SSD, 0)
 }
 
 /// The four figures; random writes are measured after `warm_up` of them.

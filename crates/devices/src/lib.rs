@@ -1,4 +1,3 @@
-//! Models of devices that count the medium's bytes and keep time, and the simulation in virtual
 //! time in which the engine itself runs on them.
 //!
 //! A [`Model`] is a state machine without content: what a request costs, and what the medium moves
@@ -7,5 +6,7 @@
 pub mod calibration;
 pub mod model;
 pub mod models;
+pub mod simulation;
 
 pub use model::{Access, Model, Request, Served};
+pub use simulation::{SimulatedDevice, Simulation, SimulationOptions};

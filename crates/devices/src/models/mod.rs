@@ -11,6 +11,7 @@ pub mod parameter;
 pub mod raid;
 pub mod smr_banded;
 pub mod smr_raw;
+pub mod ssd;
 pub mod zoned;
 
 use crate::model::{Access, Model, Request};
@@ -43,6 +44,7 @@ pub fn registry() -> &'static [Descriptor] {
         smr_raw::DESCRIPTOR,
         zoned::DESCRIPTOR,
         raid::DESCRIPTOR,
+        ssd::DESCRIPTOR,
     ]
 }
 

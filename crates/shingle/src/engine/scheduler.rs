@@ -34,9 +34,17 @@ pub(crate) struct Manual {
     pub range: KeyRange,
 }
 
+/// A job that waits for a worker.
+struct Waiting {
+    job: Job,
+    /// When its last step ended. In virtual time a worker may be behind that, and must not go on
+    /// with the job yet; with threads it has always passed.
+    from_ns: u64,
+}
+
 #[derive(Default)]
 struct Queue {
-    jobs: Vec<Job>,
+    jobs: Vec<Waiting>,
     /// Jobs that a worker has in hand.
     running: usize,
     manual: Vec<Manual>,
@@ -87,15 +95,24 @@ impl Scheduler {
         self.retry.signal();
     }
 
-    fn take(&self) -> Option<Job> {
+    fn take(&self, now_ns: u64) -> Option<Job> {
         let mut queue = self.lock();
-        let flush = queue.jobs.iter().position(|job| matches!(job, Job::Flush(_)));
-        let index = flush.unwrap_or(0);
-        if index >= queue.jobs.len() {
-            return None;
-        }
+        let is_ready = |waiting: &Waiting| waiting.from_ns <= now_ns;
+        let is_flush = |waiting: &Waiting| matches!(waiting.job, Job::Flush(_));
+        let flush = queue.jobs.iter().position(|waiting| is_ready(waiting) && is_flush(waiting));
+        let index = flush.or_else(|| queue.jobs.iter().position(is_ready))?;
         queue.running += 1;
-        Some(queue.jobs.remove(index))
+        Some(queue.jobs.remove(index).job)
+    }
+
+    /// Puts jobs, new or between two steps, where workers find them.
+    fn put(&self, jobs: impl IntoIterator<Item = Job>, from_ns: u64) {
+        self.lock().jobs.extend(jobs.into_iter().map(|job| Waiting { job, from_ns }));
+    }
+
+    /// When the next job can be taken.
+    fn next_ns(&self) -> Option<u64> {
+        self.lock().jobs.iter().map(|waiting| waiting.from_ns).min()
     }
 
     fn has_room(&self) -> bool {
@@ -141,7 +158,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     let cleaned = clean::step(engine);
     // A new flush before an old move: user writes may wait for it.
     plan_flush(engine);
-    if let Some(job) = engine.scheduler.take() {
+    if let Some(job) = engine.scheduler.take(engine.runtime.now_ns()) {
         run(engine, job);
         return true;
     }
@@ -153,24 +170,30 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         }
         Err(error) => failed(engine, error),
     }
-    if !cleaned {
-        engine.progress.signal();
+    if cleaned {
+        return true;
     }
-    cleaned
+    let seen = engine.scheduler.retry.count();
+    if let Some(from_ns) = engine.scheduler.next_ns() {
+        engine.runtime.wait(&engine.scheduler.retry, seen, Some(from_ns));
+        return true;
+    }
+    engine.progress.signal();
+    false
 }
 
 /// One step of a flush, and of nothing else. `false`: none is due.
 pub(crate) fn step_flush(engine: &Arc<Engine>) -> Result<bool> {
     plan_flush(engine);
     let mut queue = engine.scheduler.lock();
-    let Some(index) = queue.jobs.iter().position(|job| matches!(job, Job::Flush(_))) else {
+    let Some(index) = queue.jobs.iter().position(|w| matches!(w.job, Job::Flush(_))) else {
         return Ok(false);
     };
-    let mut job = queue.jobs.remove(index);
+    let mut job = queue.jobs.remove(index).job;
     drop(queue);
     let Job::Flush(flush) = &mut job else { return Ok(false) };
     match flush.step(engine) {
-        Ok(Progress::More) => engine.scheduler.lock().jobs.push(job),
+        Ok(Progress::More) => engine.scheduler.put([job], engine.runtime.now_ns()),
         Ok(Progress::Done) => {}
         Err(error) => {
             if let Job::Flush(flush) = job {
@@ -185,13 +208,13 @@ pub(crate) fn step_flush(engine: &Arc<Engine>) -> Result<bool> {
 /// Gives up every move under way. Nobody else runs steps any more.
 pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
     let jobs = std::mem::take(&mut engine.scheduler.lock().jobs);
-    for job in jobs {
+    for Waiting { job, from_ns } in jobs {
         match job {
             Job::Part(part) => {
                 let error = Error::new(ErrorKind::Cancelled, "the database is being closed");
                 part.abandon(engine, &error);
             }
-            Job::Flush(_) => engine.scheduler.lock().jobs.push(job),
+            Job::Flush(_) => engine.scheduler.put([job], from_ns),
         }
     }
 }
@@ -212,7 +235,7 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
 fn plan_flush(engine: &Arc<Engine>) {
     let trees = engine.lock_trees();
     if let Some(job) = flush::begin(engine, &trees) {
-        engine.scheduler.lock().jobs.push(Job::Flush(job));
+        engine.scheduler.put([Job::Flush(job)], engine.runtime.now_ns());
         // Another worker may go on with what was next.
         engine.runtime.wake();
     }
@@ -229,7 +252,8 @@ fn plan_move(engine: &Arc<Engine>) -> Result<bool> {
     let parts = relocate::begin(engine, &mut trees, id, plan)?;
     drop(trees);
     let count = parts.len();
-    engine.scheduler.lock().jobs.extend(parts.into_iter().map(|part| Job::Part(Box::new(part))));
+    let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
+    engine.scheduler.put(jobs, engine.runtime.now_ns());
     if count != 1 {
         engine.runtime.wake();
     }
@@ -254,7 +278,7 @@ pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Re
     };
     drop(trees);
     let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
-    engine.scheduler.lock().jobs.extend(jobs);
+    engine.scheduler.put(jobs, engine.runtime.now_ns());
     engine.runtime.wake();
     Ok(true)
 }
@@ -313,11 +337,12 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             stepped
         }
     };
+    let from_ns = engine.runtime.now_ns();
     let mut queue = engine.scheduler.lock();
     queue.running -= 1;
     match stepped {
         Ok(Progress::More) => {
-            queue.jobs.push(job);
+            queue.jobs.push(Waiting { job, from_ns });
             return;
         }
         Ok(Progress::Done) => {

@@ -129,8 +129,13 @@ impl Mechanics {
         self.layout_ns(offset) % self.turn_ns
     }
 
-    fn seek_ns(&self, offset: u64) -> u64 {
-        let distance = self.head.abs_diff(offset);
+    /// How long the arm takes between two bytes, with the mean wait for the angle; 0 on a stream.
+    pub fn reach_ns(&self, from: u64, to: u64) -> u64 {
+        if from == to { 0 } else { self.seek_ns(from, to) + self.turn_ns / 2 }
+    }
+
+    fn seek_ns(&self, from: u64, to: u64) -> u64 {
+        let distance = from.abs_diff(to);
         if distance <= self.track_bytes {
             return 0;
         }
@@ -140,7 +145,7 @@ impl Mechanics {
 
     /// How long the arm takes from `start_ns` until the byte, which lies at `angle`, is below it.
     pub fn position_ns(&self, offset: u64, angle: u64, start_ns: u64) -> u64 {
-        let seek_ns = self.seek_ns(offset);
+        let seek_ns = self.seek_ns(self.head, offset);
         let platter = (start_ns + seek_ns + self.angle_at_zero) % self.turn_ns;
         let wait = if angle >= platter { angle - platter } else { angle + self.turn_ns - platter };
         seek_ns + wait
@@ -156,7 +161,7 @@ impl Mechanics {
 
     /// Writes at a place that passes the head `wait_ns` after the seek to it.
     pub fn record(&mut self, offset: u64, bytes: u64, wait_ns: u64, at_ns: u64) -> u64 {
-        let begin_ns = self.free_ns.max(at_ns) + self.seek_ns(offset) + wait_ns;
+        let begin_ns = self.free_ns.max(at_ns) + self.seek_ns(self.head, offset) + wait_ns;
         self.busy(Pass::Write, offset, bytes, self.layout_ns(offset), begin_ns)
     }
 

@@ -251,6 +251,10 @@ impl Model for Hdd {
         Ok(Served { done_ns, free_ns: done_ns, moved, destroyed: Vec::new() })
     }
 
+    fn positioning_ns(&self, from: u64, to: u64) -> u64 {
+        self.mechanics.reach_ns(from, to)
+    }
+
     fn facts(&self) -> Vec<(&'static str, f64)> {
         let (entries, bytes) = self.cache.size();
         vec![("cached writes", entries as f64), ("cached bytes", bytes as f64)]

@@ -286,6 +286,12 @@ impl Model for Raid {
         Ok(Served { done_ns, free_ns: free_ns.max(at_ns), moved, destroyed: Vec::new() })
     }
 
+    fn positioning_ns(&self, from: u64, to: u64) -> u64 {
+        let data = self.layout.data();
+        let first = self.members.first().filter(|_| from != to);
+        first.map_or(0, |member| member.model.positioning_ns(from / data, to / data))
+    }
+
     fn facts(&self) -> Vec<(&'static str, f64)> {
         vec![
             ("members", self.members.len() as f64),

@@ -269,6 +269,10 @@ impl Model for SmrBanded {
         Ok(Served { done_ns, free_ns: done_ns, moved, destroyed: Vec::new() })
     }
 
+    fn positioning_ns(&self, from: u64, to: u64) -> u64 {
+        self.disk.hdd.positioning_ns(from, to)
+    }
+
     fn facts(&self) -> Vec<(&'static str, f64)> {
         let mut facts = self.disk.hdd.facts();
         facts.push(("bands rewritten", self.disk.bands_rewritten() as f64));

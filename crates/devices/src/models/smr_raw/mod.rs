@@ -166,6 +166,10 @@ impl Model for SmrRaw {
         Ok(Served { done_ns, free_ns: done_ns, moved, destroyed })
     }
 
+    fn positioning_ns(&self, from: u64, to: u64) -> u64 {
+        self.hdd.positioning_ns(from, to)
+    }
+
     fn facts(&self) -> Vec<(&'static str, f64)> {
         let mut facts = self.hdd.facts();
         facts.push(("violations", self.violations as f64));

@@ -281,6 +281,10 @@ impl Model for Zoned {
         })
     }
 
+    fn positioning_ns(&self, from: u64, to: u64) -> u64 {
+        self.hdd.positioning_ns(from, to)
+    }
+
     fn facts(&self) -> Vec<(&'static str, f64)> {
         let mut facts = self.hdd.facts();
         facts.push(("open zones", self.open.len() as f64));
