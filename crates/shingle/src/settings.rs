@@ -2,6 +2,7 @@
 
 use crate::admission::AdmissionLimits;
 use crate::keyspace::KeyspaceState;
+use crate::memtable::Memtable;
 use crate::merge_operator::{MergeOperator, built_in};
 use crate::options::{Durability, Options};
 use base::{Error, Result};
@@ -14,8 +15,11 @@ pub(crate) struct Settings {
     pub durability: Durability,
     /// A memtable is sealed at this size.
     pub memtable_bytes_max: u64,
+    entry_bytes_free: u64,
     /// So many sealed memtables of a keyspace are flushed together.
     pub flush_memtables: usize,
+    /// At most so many become one run.
+    pub flush_memtables_max: usize,
     /// Everything sealed is flushed at this size.
     pub flush_bytes: u64,
     pub cache_bytes: u64,
@@ -58,10 +62,12 @@ impl Settings {
         Ok(Settings {
             durability: options.durability,
             memtable_bytes_max,
+            entry_bytes_free: preset.entry_bytes_free,
             flush_memtables,
+            flush_memtables_max: preset.flush_memtables_max,
             flush_bytes: write_buffer,
             cache_bytes,
-            background_threads: options.background_threads.max(1),
+            background_threads: options.background_threads.clamp(1, preset.background_threads_max),
             background_bytes_per_second: options.background_bytes_per_second,
             step_bytes: expert.step_bytes.unwrap_or(1 << 20),
             readahead_bytes: expert.readahead_bytes.unwrap_or(256 << 10),
@@ -74,6 +80,12 @@ impl Settings {
             filter_bits_per_key: options.filter_bits_per_key,
             operators: options.operators.clone(),
         })
+    }
+
+    /// Whether `memtable` is to be sealed.
+    pub(crate) fn is_full(&self, memtable: &Memtable) -> bool {
+        let free = memtable.entries() * self.entry_bytes_free;
+        memtable.bytes().saturating_sub(free) >= self.memtable_bytes_max
     }
 
     /// The operator called `name`; `None` stays none.
@@ -110,6 +122,33 @@ impl Settings {
             filter,
             prefix: keyspace.options.prefix,
             ..TableOptions::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Preset;
+    use base::EntryKind;
+
+    #[test]
+    fn leveldbs_preset_seals_a_memtable_at_as_many_entries_as_leveldb() {
+        let settings = Settings::new(&Options::new().preset(Preset::LevelDb)).unwrap();
+        assert_eq!((settings.background_threads, settings.flush_memtables_max), (1, 1));
+        // LevelDB 1.23, memtables of 4 MiB: 10 M puts of 100 bytes filled 354 of them, and 2 M puts
+        // of 1 KiB filled 513.
+        for (value_bytes, entries) in [(100, 10_000_000 / 354), (1024, 2_000_000 / 513)] {
+            let (memtable, mut writer) = Memtable::new(4 << 20).unwrap();
+            while !settings.is_full(&memtable) {
+                let n = memtable.entries();
+                let key = format!("{:016}", n * 7919 % 2_500_000);
+                writer
+                    .insert(key.as_bytes(), n + 1, EntryKind::Put, &vec![0; value_bytes])
+                    .unwrap();
+            }
+            let difference = memtable.entries().abs_diff(entries);
+            assert!(difference * 50 < entries, "{} for {entries}", memtable.entries());
         }
     }
 }
