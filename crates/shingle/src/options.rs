@@ -49,7 +49,7 @@ pub struct Expert {
     /// Bytes of input that a background step works through.
     pub step_bytes: Option<u64>,
     /// Filter bits for each key that a level has more than the next one below it with data, up to
-    /// 16 in all; default 2. A false answer costs a read whatever the level, and upper levels have
+    /// 16 in all; default 2, and 0 in the LevelDB preset. A false answer costs a read whatever the level, and upper levels have
     /// few keys: their bits are the cheap ones. 0: the same everywhere.
     pub filter_bits_step: Option<u8>,
     /// Filter bits for each key of the last level, where most keys are; default

@@ -2,6 +2,7 @@
 
 use crate::admission::AdmissionLimits;
 use crate::keyspace::KeyspaceState;
+use crate::memtable::Memtable;
 use crate::merge_operator::{MergeOperator, built_in};
 use crate::options::{Durability, Expert, Options};
 use base::{Error, Result};
@@ -20,8 +21,11 @@ pub(crate) struct Settings {
     pub durability: Durability,
     /// A memtable is sealed at this size.
     pub memtable_bytes_max: u64,
+    entry_bytes_free: u64,
     /// So many sealed memtables of a keyspace are flushed together.
     pub flush_memtables: usize,
+    /// At most so many become one run.
+    pub flush_memtables_max: usize,
     /// Everything sealed is flushed at this size.
     pub flush_bytes: u64,
     /// Everything that the account of `engine::memory` holds is to stay within this.
@@ -69,12 +73,14 @@ impl Settings {
         Ok(Settings {
             durability: options.durability,
             memtable_bytes_max,
+            entry_bytes_free: preset.entry_bytes_free,
             flush_memtables,
+            flush_memtables_max: preset.flush_memtables_max,
             flush_bytes: write_buffer,
             memory_bytes: options.memory_bytes,
             cache_bytes: options.cache_bytes,
             log_bytes_max: expert.log_bytes.unwrap_or(LOG_BUFFERS_MAX * write_buffer),
-            background_threads: options.background_threads.max(1),
+            background_threads: options.background_threads.clamp(1, preset.background_threads_max),
             background_bytes_per_second: options.background_bytes_per_second,
             step_bytes: expert.step_bytes.unwrap_or(1 << 20),
             readahead_bytes: expert.readahead_bytes.unwrap_or(256 << 10),
@@ -85,9 +91,15 @@ impl Settings {
             start_threads: !expert.no_threads,
             block_bytes: expert.block_bytes.unwrap_or(4096),
             compression: options.compression,
-            filters: Filters::new(options.filter_bits_per_key, expert),
+            filters: Filters::new(options.filter_bits_per_key, preset.filter_bits_step, expert),
             operators: options.operators.clone(),
         })
+    }
+
+    /// Whether `memtable` is to be sealed.
+    pub(crate) fn is_full(&self, memtable: &Memtable) -> bool {
+        let free = memtable.entries() * self.entry_bytes_free;
+        memtable.bytes().saturating_sub(free) >= self.memtable_bytes_max
     }
 
     /// The operator called `name`; `None` stays none.
@@ -141,10 +153,10 @@ struct Filters {
 }
 
 impl Filters {
-    fn new(bits_per_key: u8, expert: &Expert) -> Filters {
+    fn new(bits_per_key: u8, bits_step: u8, expert: &Expert) -> Filters {
         Filters {
             bits_per_key,
-            bits_step: expert.filter_bits_step.unwrap_or(2),
+            bits_step: expert.filter_bits_step.unwrap_or(bits_step),
             bits_last: expert.filter_bits_last.unwrap_or(bits_per_key),
             ribbon_level: expert.filter_ribbon_level,
         }
@@ -174,11 +186,13 @@ impl Filters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Preset;
+    use base::EntryKind;
 
     fn filters(change: impl FnOnce(&mut Expert)) -> Filters {
         let mut expert = Expert::default();
         change(&mut expert);
-        Filters::new(10, &expert)
+        Filters::new(10, 2, &expert)
     }
 
     fn bloom(bits_per_key: u8) -> Filter {
@@ -190,13 +204,13 @@ mod tests {
         let filters = filters(|_| {});
         let all: Vec<Filter> = (0..6).map(|below| filters.of(5 - below, below.into())).collect();
         assert_eq!(all, [10, 12, 14, 16, 16, 16].map(bloom));
-        let even = Filters::new(20, &Expert::default());
+        let even = Filters::new(20, 2, &Expert::default());
         assert_eq!([even.of(0, 3), even.of(3, 0)], [bloom(20), bloom(20)]);
     }
 
     #[test]
     fn no_filters_are_none_anywhere() {
-        let filters = Filters::new(0, &Expert::default());
+        let filters = Filters::new(0, 2, &Expert::default());
         assert!((0..5).all(|below| filters.of(1, below) == Filter::None));
     }
 
@@ -211,5 +225,25 @@ mod tests {
         let filters = filters(|e| e.filter_ribbon_level = Some(3));
         assert_eq!(filters.of(2, 1), bloom(12));
         assert_eq!(filters.of(3, 0), Filter::Ribbon { bits_per_key: 7 });
+    }
+
+    #[test]
+    fn leveldbs_preset_seals_a_memtable_at_as_many_entries_as_leveldb() {
+        let settings = Settings::new(&Options::new().preset(Preset::LevelDb)).unwrap();
+        assert_eq!((settings.background_threads, settings.flush_memtables_max), (1, 1));
+        // LevelDB 1.23, memtables of 4 MiB: 10 M puts of 100 bytes filled 354 of them, and 2 M puts
+        // of 1 KiB filled 513.
+        for (value_bytes, entries) in [(100, 10_000_000 / 354), (1024, 2_000_000 / 513)] {
+            let (memtable, mut writer) = Memtable::new(4 << 20).unwrap();
+            while !settings.is_full(&memtable) {
+                let n = memtable.entries();
+                let key = format!("{:016}", n * 7919 % 2_500_000);
+                writer
+                    .insert(key.as_bytes(), n + 1, EntryKind::Put, &vec![0; value_bytes])
+                    .unwrap();
+            }
+            let difference = memtable.entries().abs_diff(entries);
+            assert!(difference * 50 < entries, "{} for {entries}", memtable.entries());
+        }
     }
 }

@@ -260,8 +260,7 @@ impl Engine {
     }
 
     fn seal_full_memtables(&self, state: &mut CommitState, batch: &WriteBatch) -> Result<()> {
-        let limit = self.settings.memtable_bytes_max;
-        let is_full = |active: &Active| active.writer.memtable().bytes() >= limit;
+        let is_full = |active: &Active| self.settings.is_full(active.writer.memtable());
         let full: Vec<KeyspaceId> = match batch.only_keyspace() {
             Some(id) => state.actives.get(&id).filter(|a| is_full(a)).map(|a| a.keyspace.id),
             None => None,

@@ -44,9 +44,13 @@ struct Member {
 /// due.
 pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<FlushJob> {
     let mut state = engine.lock_commit();
-    let due = due(engine, &state)?;
+    let (due, memtables_max) = due(engine, &state)?;
     let mut members: BTreeMap<KeyspaceId, Member> = BTreeMap::new();
     for sealed in state.sealed.iter_mut().filter(|sealed| due.contains(&sealed.keyspace.id)) {
+        let taken = members.get(&sealed.keyspace.id).map_or(0, |member| member.memtables.len());
+        if taken == memtables_max {
+            continue;
+        }
         sealed.is_flushing = true;
         let member = members.entry(sealed.keyspace.id).or_insert_with(|| Member {
             keyspace: sealed.keyspace.clone(),
@@ -75,8 +79,8 @@ pub(crate) fn is_due(engine: &Engine) -> bool {
     due(engine, &engine.lock_commit()).is_some()
 }
 
-/// The keyspaces whose sealed memtables should be flushed now.
-fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
+/// The keyspaces whose sealed memtables should be flushed now, and how many of each at most.
+fn due(engine: &Engine, state: &CommitState) -> Option<(Vec<KeyspaceId>, usize)> {
     let is_flushing = |id: KeyspaceId| {
         state.sealed.iter().any(|sealed| sealed.keyspace.id == id && sealed.is_flushing)
     };
@@ -105,13 +109,13 @@ fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
         .max_by_key(|(_, sealed)| sealed.iter().map(|s| s.bytes).sum::<u64>())?;
     let is_unlogged = by_keyspace[&id][0].keyspace.options.without_wal;
     if !is_unlogged && !flush_requested {
-        return Some(vec![id]);
+        return Some((vec![id], engine.settings.flush_memtables_max));
     }
     // Those without a log become durable at one point of the commit order. So do all when
     // everything is flushed: what recovery replayed may not be durable in its log.
     let together =
         by_keyspace.iter().filter(|(_, s)| s[0].keyspace.options.without_wal == is_unlogged);
-    Some(together.map(|(&id, _)| id).collect())
+    Some((together.map(|(&id, _)| id).collect(), usize::MAX))
 }
 
 /// It needs a log that is to go.
