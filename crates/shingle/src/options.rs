@@ -43,6 +43,10 @@ pub struct Expert {
     pub level0_runs_trigger: Option<usize>,
     /// Levels of the tree.
     pub levels: Option<u8>,
+    /// Slices that a node may have, where the scheme has stacks.
+    pub stack_max: Option<usize>,
+    /// Nodes that a full node is divided into, where the scheme divides.
+    pub division_parts: Option<u32>,
     /// Bytes of input that a background step works through.
     pub step_bytes: Option<u64>,
     /// Bytes that compaction reads ahead for each input.
