@@ -46,11 +46,15 @@ pub struct Expert {
     /// Bytes of all logs together at which idle keyspaces are flushed, so that their logs can go;
     /// default four write buffers.
     pub log_bytes: Option<u64>,
+    /// Slices that a node may have, where the scheme has stacks.
+    pub stack_max: Option<usize>,
+    /// Nodes that a full node is divided into, where the scheme divides.
+    pub division_parts: Option<u32>,
     /// Bytes of input that a background step works through.
     pub step_bytes: Option<u64>,
     /// Filter bits for each key that a level has more than the next one below it with data, up to
-    /// 16 in all; default 2, and 0 in the LevelDB preset. A false answer costs a read whatever the level, and upper levels have
-    /// few keys: their bits are the cheap ones. 0: the same everywhere.
+    /// 16 in all; default 2, and 0 in the LevelDB preset. A false answer costs a read whatever the
+    /// level, and upper levels have few keys: their bits are the cheap ones. 0: the same everywhere.
     pub filter_bits_step: Option<u8>,
     /// Filter bits for each key of the last level, where most keys are; default
     /// [`Options::filter_bits_per_key`]. 0: no filters there, which saves nine tenths of their

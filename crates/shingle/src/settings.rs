@@ -69,6 +69,8 @@ impl Settings {
         limits.level0_runs_trigger =
             expert.level0_runs_trigger.unwrap_or(limits.level0_runs_trigger);
         limits.levels = expert.levels.unwrap_or(limits.levels);
+        limits.stack_max = expert.stack_max.unwrap_or(limits.stack_max);
+        limits.division_parts = expert.division_parts.unwrap_or(limits.division_parts);
         limits.seek_compaction = expert.seek_compaction.unwrap_or(limits.seek_compaction);
         Ok(Settings {
             durability: options.durability,

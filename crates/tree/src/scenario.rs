@@ -150,8 +150,12 @@ impl Scene {
         let (inputs, to) = plan.action.inputs();
         let name = match plan.action {
             Move::Push { .. } => "push",
+            Move::Merge { one_file: true, to_level: 1.., .. } => "set",
             Move::Merge { .. } => "merge",
-            _ => "other",
+            Move::Append { .. } => "append",
+            Move::Divide { .. } => "divide",
+            Move::Balance { .. } => "balance",
+            Move::Drop { .. } => "drop",
         };
         let mut out = format!("{name} to {to}: {:?} {:.2}", plan.reason, plan.score);
         let _ = writeln!(out, " writes {}", plan.write_bytes);

@@ -3,7 +3,7 @@
 //! Nothing here knows which policy made the plan.
 
 use super::events::Event;
-use super::output::{ChildTarget, OutputRule, Written, WrittenRun};
+use super::output::{ChildTarget, OutputRule, RUN_END_BYTES, Written, WrittenRun};
 use super::parked;
 use super::rewrite::{Part, PartSpec, Progress};
 use crate::engine::Engine;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
-use tree::moves::{Cutter, OlderData, Output, OutputNode, Proportional};
+use tree::moves::{Child, Cutter, OlderData, Output, OutputNode, Proportional};
 use tree::policy::WorkId;
 use tree::{Cut, Input, Move, NodeId, Plan, Slice, Version};
 
@@ -303,13 +303,11 @@ fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> 
             let cut = Cut { table_bytes_max, overlap_bytes_max: None };
             OutputRule::Cut { cutter: Cutter::new(version, input.level, cut), one_file: false }
         }
-        Move::Append { input, to_level } => {
+        Move::Append { input, to_level, file_bytes_max, parts } => {
+            let part_bytes = total_bytes / u64::from((*parts).max(1)) + 1;
             let children = tree::moves::children(version, input, *to_level)?;
-            let targets = children.into_iter().map(|child| ChildTarget {
-                file: child.node.and_then(|node| appendable_file(version, *to_level, node)),
-                node: child.node,
-                range: child.range,
-            });
+            let targets =
+                children.into_iter().map(|child| target(child, *file_bytes_max, part_bytes));
             OutputRule::Children(targets.collect())
         }
         Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => {
@@ -318,15 +316,23 @@ fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> 
     })
 }
 
-/// The file that a node's next segment goes to: that of its newest slice. A file is appended to
-/// only by the one node that it belongs to; a link may show one run to several nodes.
-fn appendable_file(version: &Version, level: u8, node: NodeId) -> Option<(FileId, u64)> {
-    let node = version.node(level, node)?;
-    let file = &node.slices.first()?.run.file;
-    let is_in_file = |slice: &&Slice| slice.run.file.id == file.id;
-    let own = node.slices.iter().filter(is_in_file).count();
-    let is_shared = version.slices().filter(is_in_file).count() > own;
-    (!is_shared).then(|| (file.id, file.bytes()))
+/// Where a child's part of an append goes.
+fn target(child: Child, file_bytes_max: u64, part_bytes: u64) -> ChildTarget {
+    let new_file = file_bytes_max.saturating_sub(table::format::HEADER_BYTES);
+    let new_run_bytes_max = match child.node {
+        Some(_) => new_file,
+        None => new_file.min(part_bytes + RUN_END_BYTES),
+    };
+    ChildTarget {
+        run_bytes_max: match child.file {
+            Some((_, bytes)) => file_bytes_max.saturating_sub(bytes),
+            None => new_run_bytes_max,
+        },
+        new_run_bytes_max,
+        node: child.node,
+        range: child.range,
+        file: child.file,
+    }
 }
 
 /// The manifest's record of a run that was written.
@@ -453,7 +459,7 @@ impl Relocation {
                 let nodes = tree::moves::tile(&range, records().collect());
                 tree::moves::divide(version, input, &output(nodes), &Proportional)
             }
-            Move::Append { input, to_level } => {
+            Move::Append { input, to_level, .. } => {
                 let runs: Vec<(Option<NodeId>, RunRecord)> =
                     runs.iter().map(|run| (run.child, record(run))).collect();
                 tree::moves::append(version, input, *to_level, files, &runs)

@@ -10,6 +10,9 @@
 mod busy;
 pub mod leveled;
 mod limits;
+pub mod lwc;
+pub mod sets;
+pub mod smrdb;
 #[cfg(test)]
 mod tests;
 
@@ -107,7 +110,7 @@ pub struct Descriptor {
 
 /// Every policy there is.
 pub fn registry() -> &'static [Descriptor] {
-    &[leveled::MODERN, leveled::LEVELDB]
+    &[leveled::MODERN, leveled::LEVELDB, lwc::LWC, sets::SETS, smrdb::SMRDB]
 }
 
 /// The policy of this name; an error that lists the names otherwise.

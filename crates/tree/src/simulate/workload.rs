@@ -53,6 +53,12 @@ pub struct Report {
     pub moves: u64,
     /// The most runs that level 0 had.
     pub level0_runs_max: usize,
+    /// The most slices that a node below level 0 had at rest.
+    pub stack_max: usize,
+    /// The largest file.
+    pub file_bytes_max: u64,
+    /// Merges whose output was a set, and the tables of those sets.
+    pub sets: (u64, u64),
     /// The largest ratio of the tree's bytes to those of the different keys written so far.
     pub space_amplification_max: f64,
 }
@@ -82,9 +88,13 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "; moves {}, level 0 at most {} runs, space at most {:.2}; MiB",
-            self.moves, self.level0_runs_max, self.space_amplification_max
+            "; moves {}, level 0 at most {} runs, stacks {}, space at most {:.2}",
+            self.moves, self.level0_runs_max, self.stack_max, self.space_amplification_max
         )?;
+        if self.sets.0 > 0 {
+            write!(f, ", {:.2} tables in a set", self.sets.1 as f64 / self.sets.0 as f64)?;
+        }
+        write!(f, ", files at most {} MiB; levels MiB", self.file_bytes_max >> 20)?;
         for bytes in &self.level_bytes {
             write!(f, " {}", bytes >> 20)?;
         }
@@ -106,6 +116,7 @@ impl Workload {
         let mut distinct = 0u64;
         let mut space_max = 0.0f64;
         let mut sequence = 0;
+        let mut stack_max = 0;
         while sequence < writes {
             let count = memtable_entries.min(writes - sequence);
             let mut memtable = Vec::with_capacity(count as usize);
@@ -119,6 +130,8 @@ impl Workload {
             memtable.dedup_by_key(|entry| entry.key);
             store.flush(&memtable)?;
             self.settle(&mut store)?;
+            let below = store.version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());
+            stack_max = below.map(|node| node.slices.len()).fold(stack_max, usize::max);
             let live = (distinct * entry_bytes).max(1);
             space_max = space_max.max(store.version.bytes() as f64 / live as f64);
         }
@@ -130,6 +143,9 @@ impl Workload {
             level_bytes: store.version.levels.iter().map(|level| level.bytes()).collect(),
             moves: store.moves,
             level0_runs_max: store.level0_runs_max,
+            stack_max,
+            file_bytes_max: store.file_bytes_max,
+            sets: store.sets,
             space_amplification_max: space_max,
         })
     }

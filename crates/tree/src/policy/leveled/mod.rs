@@ -26,7 +26,10 @@ mod tests;
 use crate::invariant::Shape;
 use crate::policy::{Descriptor, Limits};
 
+pub(super) use candidates::Why;
 pub use leveldb::LevelDb;
+pub(super) use leveldb::{finish_node, flush_level, last_level, next_node};
+pub(super) use manual::pick as manual;
 pub use modern::Modern;
 
 const SHAPE: Shape = Shape { stack_max: Some(1), empty_nodes: false };
@@ -81,7 +84,7 @@ pub const MODERN: Descriptor = Descriptor {
 
 const MIB: u64 = 1 << 20;
 
-fn leveldb_limits(memtable_bytes: u64) -> Limits {
+pub(super) fn leveldb_limits(memtable_bytes: u64) -> Limits {
     let table_bytes_max = 2 * MIB;
     Limits {
         levels: 7,
@@ -98,6 +101,8 @@ fn leveldb_limits(memtable_bytes: u64) -> Limits {
         flush_level_max: 2,
         parallel_max: 1,
         seek_compaction: false,
+        stack_max: 1,
+        division_parts: 1,
     }
 }
 
@@ -119,5 +124,7 @@ fn modern_limits(memtable_bytes: u64) -> Limits {
         flush_level_max: 6,
         parallel_max: 4,
         seek_compaction: false,
+        stack_max: 1,
+        division_parts: 1,
     }
 }
