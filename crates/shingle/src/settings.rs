@@ -52,6 +52,8 @@ impl Settings {
             expert.level0_runs_trigger.unwrap_or(limits.level0_runs_trigger);
         limits.levels = expert.levels.unwrap_or(limits.levels);
         limits.seek_compaction = expert.seek_compaction.unwrap_or(limits.seek_compaction);
+        limits.stack_max = expert.stack_max.unwrap_or(limits.stack_max);
+        limits.links_max = expert.links_max.or(limits.links_max);
         let cache_bytes = options.cache_bytes.unwrap_or_else(|| {
             options.memory_bytes.saturating_sub(2 * write_buffer).max(options.memory_bytes / 4)
         });

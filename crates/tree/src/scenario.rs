@@ -129,7 +129,10 @@ impl Scene {
         let name = match plan.action {
             Move::Push { .. } => "push",
             Move::Merge { .. } => "merge",
-            _ => "other",
+            Move::Append { .. } => "append",
+            Move::Divide { .. } => "divide",
+            Move::Balance { .. } => "balance",
+            Move::Drop { .. } => "drop",
         };
         let mut out = format!("{name} to {to}: {:?} {:.2}", plan.reason, plan.score);
         let _ = writeln!(out, " writes {}", plan.write_bytes);

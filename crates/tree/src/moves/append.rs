@@ -103,12 +103,12 @@ pub fn balance(
     Ok(changes)
 }
 
-/// The slices of the inputs go; a node that is left with an empty stack goes too.
+/// The slices of the inputs go; a node that is left with an empty stack, or had one, goes too.
 pub fn drop_slices(version: &Version, inputs: &[Input]) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for input in inputs {
         let (taken, left) = split(input_node(version, input)?, input);
-        if taken.is_empty() {
+        if taken.is_empty() && !left.is_empty() {
             return Err(conflict(format!("node {} has none of the runs", input.node.0)));
         }
         changes.push(leave(input, left.is_empty()));

@@ -32,4 +32,8 @@ pub struct Limits {
     pub parallel_max: usize,
     /// Nodes whose reads kept missing are merged down.
     pub seek_compaction: bool,
+    /// Slices that a node may have.
+    pub stack_max: usize,
+    /// Slices linked to a node at which it is merged. None: by the share of reads.
+    pub links_max: Option<usize>,
 }

@@ -292,6 +292,18 @@ impl Store {
         entries.chunks(size).map(|chunk| (None, chunk.to_vec())).collect()
     }
 
+    /// Bytes of all files, those that no slice shows included: what the tree takes on a medium.
+    pub fn file_bytes(&self) -> u64 {
+        self.version.files().iter().map(|usage| usage.total_bytes).sum()
+    }
+
+    /// How many slices hold the range of `key`: what a read of an absent key asks.
+    pub fn slices_of(&self, key: u32) -> usize {
+        let bytes = key_bytes(key);
+        let slices = self.version.path(&bytes).flat_map(|node| &node.slices);
+        slices.filter(|slice| slice.range.contains(&bytes)).count()
+    }
+
     /// What a read of `key` finds: level by level the one node, its stack newest first.
     pub fn get(&self, key: u32) -> Option<Entry> {
         let bytes = key_bytes(key);

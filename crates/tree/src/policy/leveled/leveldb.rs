@@ -85,7 +85,7 @@ fn level_limit(limits: &Limits, level: u8) -> f64 {
 }
 
 /// The deepest level: that of the limits, or that of a deeper tree that another policy left.
-pub(super) fn last_level(version: &Version, limits: &Limits) -> u8 {
+pub(in crate::policy) fn last_level(version: &Version, limits: &Limits) -> u8 {
     let deepest = version.levels.iter().rposition(|level| level.bytes() > 0).unwrap_or(0) as u8;
     deepest.max(limits.levels.max(2) - 1)
 }
@@ -182,7 +182,7 @@ fn seeks_allowed(bytes: u64) -> u64 {
 }
 
 /// The deepest level that a flush may go to without passing keys of its range.
-pub(super) fn flush_level(view: &View<'_>, range: &KeyRange) -> u8 {
+pub(in crate::policy) fn flush_level(view: &View<'_>, range: &KeyRange) -> u8 {
     let clear = |level: u8| {
         let nodes = view.version.level(level).overlap(range).iter();
         !view.busy.range(level, range)
