@@ -67,6 +67,10 @@ pub struct Expert {
     pub readahead_bytes: Option<u32>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,
+    /// Runs that a node may have (`tiered`, `fragmented`).
+    pub stack_max: Option<usize>,
+    /// Slices linked to a node at which it is merged (`ldc`); not set: by the share of reads.
+    pub links_max: Option<usize>,
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,
 }

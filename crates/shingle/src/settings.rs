@@ -72,6 +72,7 @@ impl Settings {
         limits.stack_max = expert.stack_max.unwrap_or(limits.stack_max);
         limits.division_parts = expert.division_parts.unwrap_or(limits.division_parts);
         limits.seek_compaction = expert.seek_compaction.unwrap_or(limits.seek_compaction);
+        limits.links_max = expert.links_max.or(limits.links_max);
         Ok(Settings {
             durability: options.durability,
             memtable_bytes_max,

@@ -83,6 +83,8 @@ impl Config {
             levels: Some(3 + random.below(5) as u8),
             step_bytes: Some(one(&mut random, &[256, 1024, 1 << 20])),
             readahead_bytes: Some(one(&mut random, &[0, 1024]) as u32),
+            stack_max: Some(one(&mut random, &[2, 3, 5]) as usize),
+            links_max: [None, Some(1), Some(3)][random.below(3) as usize],
             ..Expert::default()
         };
         Config {

@@ -102,6 +102,8 @@ pub struct Store {
     pub level0_runs_max: usize,
     /// The largest number of bytes that a file had.
     pub file_bytes_max: u64,
+    /// The most slices that a node below level 0 had at rest.
+    pub stack_max: usize,
     /// Merges whose output was one file of several runs, and those runs: sets, and their tables.
     pub sets: (u64, u64),
     /// Bytes that an entry counts as.
@@ -127,6 +129,7 @@ impl Store {
             moves: 0,
             level0_runs_max: 0,
             file_bytes_max: 0,
+            stack_max: 0,
             sets: (0, 0),
             entry_bytes,
             check_all: false,
@@ -355,6 +358,18 @@ impl Store {
         let entries = self.live(std::slice::from_ref(input), input.level);
         let size = entries.len().div_ceil(parts.max(1) as usize).max(1);
         entries.chunks(size).map(|chunk| Written::new(chunk.to_vec())).collect()
+    }
+
+    /// Bytes of all files, those that no slice shows included: what the tree takes on a medium.
+    pub fn file_bytes(&self) -> u64 {
+        self.version.files().iter().map(|usage| usage.total_bytes).sum()
+    }
+
+    /// How many slices hold the range of `key`: what a read of an absent key asks.
+    pub fn slices_of(&self, key: u32) -> usize {
+        let bytes = key_bytes(key);
+        let slices = self.version.path(&bytes).flat_map(|node| &node.slices);
+        slices.filter(|slice| slice.range.contains(&bytes)).count()
     }
 
     /// What a read of `key` finds: level by level the one node, its stack newest first.

@@ -24,7 +24,9 @@ mod modern;
 mod tests;
 
 use crate::invariant::Shape;
-use crate::policy::{Descriptor, Limits};
+use crate::plan::{Plan, Reason};
+use crate::policy::{Descriptor, Limits, View};
+use crate::version::Slice;
 
 pub(super) use candidates::Why;
 pub use leveldb::LevelDb;
@@ -82,6 +84,14 @@ pub const MODERN: Descriptor = Descriptor {
     make: || Box::new(Modern),
 };
 
+/// Adjacent runs of level 0 that cost the least for each run saved become one in their place, where
+/// nothing under way is in conflict with it.
+pub(super) fn merge_level0(view: &View<'_>, reason: Reason, score: f64) -> Option<Plan> {
+    let stack: Vec<&Slice> = view.version.level0().iter().collect();
+    let plan = modern::intra_level0(view, &stack, Why { reason, score });
+    plan.filter(|plan| !view.busy.conflicts(view.version, plan))
+}
+
 const MIB: u64 = 1 << 20;
 
 pub(super) fn leveldb_limits(memtable_bytes: u64) -> Limits {
@@ -103,6 +113,7 @@ pub(super) fn leveldb_limits(memtable_bytes: u64) -> Limits {
         seek_compaction: false,
         stack_max: 1,
         division_parts: 1,
+        links_max: None,
     }
 }
 
@@ -126,5 +137,6 @@ fn modern_limits(memtable_bytes: u64) -> Limits {
         seek_compaction: false,
         stack_max: 1,
         division_parts: 1,
+        links_max: None,
     }
 }

@@ -93,6 +93,7 @@ fn limits(memtable_bytes: u64) -> Limits {
         seek_compaction: false,
         stack_max: 128,
         division_parts: 12,
+        links_max: None,
     }
 }
 

@@ -12,6 +12,7 @@ fn picks_segments_divisions_and_cold_starts() {
 
 /// The paper's shape with 4 KiB values, 40 MiB bands and memtables of 4 MiB; a tenth of its data.
 const PAPER: Workload = Workload {
+    reads_share: 0.0,
     keys: Keys::Uniform,
     writes: 1_000_000,
     keys_count: 1_000_000,

@@ -11,6 +11,7 @@ fn picks_victims_by_dead_tables() {
 }
 
 const PAPER: Workload = Workload {
+    reads_share: 0.0,
     keys: Keys::Uniform,
     writes: 1_000_000,
     keys_count: 1_000_000,

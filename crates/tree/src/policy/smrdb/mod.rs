@@ -74,6 +74,7 @@ fn limits(memtable_bytes: u64) -> Limits {
         seek_compaction: false,
         stack_max: 80,
         division_parts: 1,
+        links_max: None,
     }
 }
 

@@ -11,6 +11,7 @@ fn picks_what_overlaps_most() {
 }
 
 const PAPER: Workload = Workload {
+    reads_share: 0.0,
     keys: Keys::Uniform,
     writes: 1_000_000,
     keys_count: 1_000_000,
