@@ -55,8 +55,14 @@ impl Event {
 /// How a background worker takes its turn.
 pub trait Worker: Send + Sync {
     /// Does one bounded step of background work. `false`: there is nothing to do until
-    /// [`Runtime::wake`] is called.
+    /// [`Runtime::wake`] is called, or for as long as [`Worker::rest_ns`] says.
     fn step(&self) -> bool;
+
+    /// After a step that found nothing: in so many nanoseconds there may be something to do even
+    /// if nobody wakes the worker. `None`: only then.
+    fn rest_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Time, waiting and background work.

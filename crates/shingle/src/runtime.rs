@@ -100,7 +100,7 @@ fn work_until_stopped(worker: &dyn Worker, work: &Event, stopping: &AtomicBool) 
     while !stopping.load(Ordering::Acquire) {
         let seen = work.count();
         if !worker.step() && !stopping.load(Ordering::Acquire) {
-            work.block(seen, None);
+            work.block(seen, worker.rest_ns());
         }
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod open;
 mod output;
 pub(crate) mod recover;
 mod relocate;
+mod rest;
 mod rewrite;
 pub(crate) mod scheduler;
 pub(crate) mod sync;
