@@ -47,6 +47,11 @@ pub struct Expert {
     pub step_bytes: Option<u64>,
     /// Bytes that compaction reads ahead for each input.
     pub readahead_bytes: Option<u32>,
+    /// Blocks of tables without compression are used where the system keeps them, mapped into
+    /// memory, instead of read into the block cache: no call and no copy, but a device that fails
+    /// later, or somebody who cuts a table, ends the process. Default: unless `direct_io` is set.
+    /// At most half of the machine's memory is mapped, and nothing where addresses have 32 bits.
+    pub map_tables: Option<bool>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,
     /// Background threads are not started: the caller runs the steps (simulation).
