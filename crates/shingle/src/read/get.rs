@@ -5,7 +5,7 @@ use super::view::{LevelView, ReadView, SliceView};
 use crate::merge_operator::MergeOperator;
 use base::checksum::hash64;
 use base::key::SequenceNumber;
-use base::{Cause, EntryKind, Error, ErrorKind, Result};
+use base::{Cause, EntryKind, Error, ErrorKind, KeyRange, Result};
 use std::sync::Arc;
 use table::Bytes;
 
@@ -44,7 +44,9 @@ fn combine(
     operator: Option<&Arc<dyn MergeOperator>>,
 ) -> Result<Option<Bytes>> {
     let options = CursorOptions { fill_cache: true, readahead_bytes: 0 };
-    let mut cursor = InternalCursor::new(view.clone(), snapshot, operator.cloned(), options)?;
+    let operator = operator.cloned();
+    let mut cursor =
+        InternalCursor::new(view.clone(), snapshot, operator, options, KeyRange::all())?;
     cursor.seek_exact(key)
 }
 
@@ -65,8 +67,7 @@ impl Lookup<'_> {
             }
             if let Some(entry) = view.memtable.get(self.key, self.snapshot) {
                 // Short values are copied; the memtable may die before the caller is done.
-                return self
-                    .judge(entry.sequence, entry.kind, || Bytes::from(entry.value.to_vec()));
+                return self.judge(entry.sequence, entry.kind, || Bytes::from(entry.value));
             }
         }
         for level in &view.tree.levels {
@@ -90,7 +91,7 @@ impl Lookup<'_> {
     }
 
     fn find_in_slice(&mut self, slice: &SliceView) -> Result<Found> {
-        if !slice.range.contains(self.key) {
+        if !slice.covers_node && !slice.range.contains(self.key) {
             return Ok(Found::Nothing);
         }
         let run = slice.run.run()?;
