@@ -109,13 +109,31 @@ pub fn user_key(internal: &[u8]) -> &[u8] {
 }
 
 /// Orders two whole internal keys: user key ascending, then newer first.
+#[inline]
 pub fn compare_internal(a: &[u8], b: &[u8]) -> Ordering {
     let (a_user, a_trailer) = a.split_at(a.len() - TRAILER_BYTES);
     let (b_user, b_trailer) = b.split_at(b.len() - TRAILER_BYTES);
-    a_user.cmp(b_user).then_with(|| {
+    compare_user(a_user, b_user).then_with(|| {
         let word = |t: &[u8]| t.try_into().map_or(0, u64::from_le_bytes);
         word(b_trailer).cmp(&word(a_trailer))
     })
+}
+
+/// Orders two user keys, eight bytes at a time: for keys of some words, faster than a call.
+#[inline]
+pub fn compare_user(a: &[u8], b: &[u8]) -> Ordering {
+    let (a_words, a_rest) = a.as_chunks::<8>();
+    let (b_words, b_rest) = b.as_chunks::<8>();
+    for (x, y) in a_words.iter().zip(b_words) {
+        if x != y {
+            return u64::from_be_bytes(*x).cmp(&u64::from_be_bytes(*y));
+        }
+    }
+    match a_words.len().cmp(&b_words.len()) {
+        Ordering::Equal => a_rest.cmp(b_rest),
+        Ordering::Less => a_rest.cmp(&b[8 * a_words.len()..]),
+        Ordering::Greater => a[8 * b_words.len()..].cmp(b_rest),
+    }
 }
 
 /// The smallest user key greater than `key`.
@@ -263,6 +281,19 @@ mod tests {
         let other = internal_key(b"a\0", 100, EntryKind::Put);
         assert_eq!(compare_internal(&newer, &older), Ordering::Less);
         assert_eq!(compare_internal(&older, &other), Ordering::Less);
+    }
+
+    #[test]
+    fn user_keys_are_ordered_as_bytes() {
+        let mut random = crate::random::Random::new(5);
+        for _ in 0..20_000 {
+            let mut key = |length: u64| -> Vec<u8> {
+                (0..random.below(length)).map(|_| random.below(3) as u8 * 127).collect()
+            };
+            let (head, a, b) = (key(20), key(12), key(12));
+            let (a, b) = ([&head[..], &a].concat(), [&head[..], &b].concat());
+            assert_eq!(compare_user(&a, &b), a.cmp(&b), "{a:?} {b:?}");
+        }
     }
 
     #[test]

@@ -5,8 +5,7 @@
 
 use crate::store::{Counters, Direction, Store, WriteOptions};
 use base::{Cause, Error, ErrorKind, Result};
-use shingle::{Db, Durability, Keyspace, KeyspaceOptions, WriteBatch};
-use std::ops::Bound;
+use shingle::{Db, Durability, Keyspace, KeyspaceOptions, ReadOptions, WriteBatch};
 
 /// The keyspace of runs with a log: the one that every database has.
 const KEYSPACE: &str = "default";
@@ -88,18 +87,20 @@ impl Store for ShingleStore {
         direction: Direction,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize> {
-        let bound = start.map_or(Bound::Unbounded, Bound::Included);
-        let mut entries = match direction {
-            Direction::Forward => self.keyspace.range(bound, Bound::Unbounded),
-            Direction::Reverse => self.keyspace.range(Bound::Unbounded, bound),
-        };
+        let mut cursor = self.keyspace.cursor(ReadOptions::default());
         for visited in 0..count {
-            let entry = match direction {
-                Direction::Forward => entries.next(),
-                Direction::Reverse => entries.next_back(),
-            };
-            let Some((key, value)) = entry.transpose()? else { return Ok(visited) };
-            visit(&key, &value);
+            match (visited, start, direction) {
+                (0, None, Direction::Forward) => cursor.seek_to_first()?,
+                (0, None, Direction::Reverse) => cursor.seek_to_last()?,
+                (0, Some(key), Direction::Forward) => cursor.seek(key)?,
+                (0, Some(key), Direction::Reverse) => cursor.seek_for_prev(key)?,
+                (_, _, Direction::Forward) => cursor.next()?,
+                (_, _, Direction::Reverse) => cursor.prev()?,
+            }
+            if !cursor.valid() {
+                return Ok(visited);
+            }
+            visit(cursor.key(), cursor.value());
         }
         Ok(count)
     }

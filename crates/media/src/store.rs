@@ -7,6 +7,7 @@
 //!   and durable by itself.
 //! - Every request is written to the [`Ledger`] with its cause where it is issued, once.
 
+use crate::os::Mapping;
 use base::{Cause, FileId, Ledger, Result};
 use std::any::Any;
 use std::fmt;
@@ -133,6 +134,12 @@ pub trait ReadFile: Send + Sync {
 
     /// Tells the store that `bytes` from `offset` will be read soon. May do nothing.
     fn prefetch(&self, offset: u64, bytes: u64);
+
+    /// The whole file as memory, where the store can and its options allow it. The file must not
+    /// grow any more.
+    fn map(&self) -> Option<Arc<Mapping>> {
+        None
+    }
 
     /// The name, for errors.
     fn name(&self) -> FileName;

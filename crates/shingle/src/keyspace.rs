@@ -4,7 +4,7 @@ use crate::memtable::{Memtable, Writer};
 use crate::merge_operator::MergeOperator;
 use crate::read::view::{MemtableView, ReadView, Runs, TreeView};
 use base::{Error, ErrorKind, FileId, KeyspaceId, Result};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use table::PrefixRule;
 use tree::Version;
@@ -88,6 +88,8 @@ pub(crate) struct KeyspaceState {
     pub policy: Arc<dyn Policy>,
     pub limits: Limits,
     view: RwLock<Arc<ReadView>>,
+    /// Beside the lock, which every read touches anyway.
+    reads: AtomicU64,
     dropped: AtomicBool,
 }
 
@@ -109,6 +111,7 @@ impl KeyspaceState {
             policy,
             limits,
             view: RwLock::new(Arc::new(view)),
+            reads: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
         }
     }
@@ -117,7 +120,13 @@ impl KeyspaceState {
     /// misses is then newer than the read, and what the sequence number shows is in the view.
     #[inline]
     pub(crate) fn view(&self) -> Arc<ReadView> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How often somebody took a view: point reads, and cursors made.
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
     }
 
     fn change_view(&self, change: impl FnOnce(&mut ReadView)) {

@@ -65,10 +65,13 @@ pub struct Expert {
     pub filter_ribbon_level: Option<u8>,
     /// Bytes that compaction reads ahead for each input, at most.
     pub readahead_bytes: Option<u32>,
+    /// Blocks of tables without compression are used where the system keeps them, mapped into
+    /// memory, instead of read into the block cache: no call and no copy, but a device that fails
+    /// later, or somebody who cuts a table, ends the process. Default: unless `direct_io` is set.
+    /// At most half of the machine's memory is mapped, and nothing where addresses have 32 bits.
+    pub map_tables: Option<bool>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,
-    /// Runs that a node may have (`tiered`, `fragmented`).
-    pub stack_max: Option<usize>,
     /// Slices linked to a node at which it is merged (`ldc`); not set: by the share of reads.
     pub links_max: Option<usize>,
     /// Background threads are not started: the caller runs the steps (simulation).

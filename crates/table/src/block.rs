@@ -15,8 +15,9 @@
 
 use base::coding::varint;
 use base::key::TRAILER_BYTES;
+use media::os::MappedBytes;
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 /// Bucket value: keys of several restarts share it.
 pub(crate) const BUCKET_SHARED: u8 = 254;
@@ -32,10 +33,31 @@ const BUCKETS_FLAG: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
+/// Where the bytes of a block that somebody keeps are.
+#[derive(Debug)]
+pub enum Content {
+    /// In memory of its own.
+    Owned(Vec<u8>),
+    /// In a mapped file.
+    Mapped(MappedBytes),
+}
+
+impl Deref for Content {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Content::Owned(bytes) => bytes,
+            Content::Mapped(bytes) => bytes,
+        }
+    }
+}
+
 /// A block of entries.
 #[derive(Debug)]
-pub struct Block {
-    bytes: Vec<u8>,
+pub struct Block<B = Content> {
+    bytes: B,
     entries_end: usize,
     restarts: usize,
     buckets: Range<usize>,
@@ -78,8 +100,36 @@ pub(crate) struct EntryHead {
 }
 
 impl Block {
-    /// Takes the bytes of a block. Checks the restart array, so that searches need not.
+    /// Takes the bytes of a block, and checks its restart array.
     pub fn new(bytes: Vec<u8>) -> Result<Block, Malformed> {
+        let block = Block::parse(Content::Owned(bytes))?;
+        block.check_restarts()?;
+        Ok(block)
+    }
+
+    /// A block without entries.
+    pub fn empty() -> Block {
+        let bytes = Content::Owned(vec![0; COUNT_BYTES]);
+        Block { bytes, entries_end: 0, restarts: 0, buckets: 0..0 }
+    }
+
+    /// Its bytes are in a mapped file.
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.bytes, Content::Mapped(_))
+    }
+
+    /// Bytes that it takes in memory, those of a mapped file not counted.
+    pub fn memory_bytes(&self) -> usize {
+        let bytes = if let Content::Owned(bytes) = &self.bytes { bytes.capacity() } else { 0 };
+        bytes + size_of::<Block>()
+    }
+}
+
+impl<B: Deref<Target = [u8]>> Block<B> {
+    /// Takes the bytes of a block whose restarts were checked before, or need not be: searches in
+    /// any bytes end, with an error where these make no sense.
+    #[inline]
+    pub fn parse(bytes: B) -> Result<Block<B>, Malformed> {
         let too_short = Malformed("a block too short for its arrays");
         let (rest, count) = bytes.split_last_chunk::<COUNT_BYTES>().ok_or(too_short)?;
         let count = u32::from_le_bytes(*count);
@@ -95,12 +145,11 @@ impl Block {
         }
         let array_bytes = restarts.checked_mul(4).ok_or(too_short)?;
         let entries_end = arrays_end.checked_sub(array_bytes).ok_or(too_short)?;
-        let block = Block { bytes, entries_end, restarts, buckets };
-        block.check_restarts()?;
-        Ok(block)
+        Ok(Block { bytes, entries_end, restarts, buckets })
     }
 
-    fn check_restarts(&self) -> Result<(), Malformed> {
+    /// Restarts ascend from the first entry and lie inside.
+    pub fn check_restarts(&self) -> Result<(), Malformed> {
         if (self.restarts == 0) != (self.entries_end == 0) {
             return Err(Malformed("a block with entries but no restarts, or the reverse"));
         }
@@ -116,19 +165,9 @@ impl Block {
         Ok(())
     }
 
-    /// A block without entries.
-    pub fn empty() -> Block {
-        Block { bytes: vec![0; COUNT_BYTES], entries_end: 0, restarts: 0, buckets: 0..0 }
-    }
-
     /// All bytes of the block; the ranges of values are ranges of these.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
-    }
-
-    /// Bytes that it takes in memory.
-    pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + size_of::<Block>()
     }
 
     /// How many restarts it has; at least one if it has entries.
@@ -152,15 +191,13 @@ impl Block {
     /// The lengths of the entry at `at`, all inside the entries.
     #[inline]
     pub(crate) fn head(&self, at: usize) -> Result<EntryHead, Malformed> {
-        let bytes = &self.bytes[..self.entries_end];
-        let (shared, unshared, value_bytes, key_start) = lengths(bytes, at)?;
-        let trailer_start = key_start.saturating_add(unshared);
-        let value_start = trailer_start.saturating_add(TRAILER_BYTES);
-        let end = value_start.saturating_add(value_bytes);
-        if end > bytes.len() {
-            return Err(Malformed("an entry reaches over the end of its block"));
-        }
-        Ok(EntryHead { shared, key_start, trailer_start, value_start, end })
+        head(self.entries(), at)
+    }
+
+    /// The bytes of the entries.
+    #[inline]
+    pub(crate) fn entries(&self) -> &[u8] {
+        &self.bytes[..self.entries_end]
     }
 
     /// The trailer of an entry.
@@ -271,6 +308,19 @@ fn compare(a: &[u8], b: &[u8]) -> (Ordering, usize) {
     let common = common_prefix(a, b);
     // Where one ends, `None` is less than any byte.
     (a.get(common).cmp(&b.get(common)), common)
+}
+
+/// The lengths of the entry at `at` of `entries`, all inside.
+#[inline]
+pub(crate) fn head(entries: &[u8], at: usize) -> Result<EntryHead, Malformed> {
+    let (shared, unshared, value_bytes, key_start) = lengths(entries, at)?;
+    let trailer_start = key_start.saturating_add(unshared);
+    let value_start = trailer_start.saturating_add(TRAILER_BYTES);
+    let end = value_start.saturating_add(value_bytes);
+    if end > entries.len() {
+        return Err(Malformed("an entry reaches over the end of its block"));
+    }
+    Ok(EntryHead { shared, key_start, trailer_start, value_start, end })
 }
 
 /// The lengths of the entry at `at`: shared, unshared, value bytes, and where its key begins.

@@ -6,9 +6,13 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+/// So many bytes fit where a vector's place, length and capacity would stand.
+const INLINE_BYTES_MAX: usize = 30;
+
 /// Bytes of a value. Those of a block keep the block in memory for as long as they live.
 ///
-/// Cloning shared bytes costs a reference count; cloning owned bytes copies them.
+/// Cloning shared bytes costs a reference count; cloning owned bytes copies them. A few bytes need
+/// no memory of their own.
 #[derive(Clone)]
 pub struct Bytes(Held);
 
@@ -16,6 +20,7 @@ pub struct Bytes(Held);
 enum Held {
     Shared { block: Arc<Block>, start: u32, end: u32 },
     Owned(Vec<u8>),
+    Inline { length: u8, bytes: [u8; INLINE_BYTES_MAX] },
 }
 
 impl Bytes {
@@ -29,7 +34,7 @@ impl Bytes {
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
             Held::Owned(bytes) => bytes,
-            Held::Shared { .. } => self.to_vec(),
+            Held::Shared { .. } | Held::Inline { .. } => self.to_vec(),
         }
     }
 
@@ -47,6 +52,7 @@ impl Deref for Bytes {
         match &self.0 {
             Held::Shared { block, start, end } => &block.bytes()[*start as usize..*end as usize],
             Held::Owned(bytes) => bytes,
+            Held::Inline { length, bytes } => &bytes[..usize::from(*length)],
         }
     }
 }
@@ -71,7 +77,12 @@ impl From<Vec<u8>> for Bytes {
 
 impl From<&[u8]> for Bytes {
     fn from(bytes: &[u8]) -> Bytes {
-        Bytes(Held::Owned(bytes.to_vec()))
+        if bytes.len() > INLINE_BYTES_MAX {
+            return Bytes(Held::Owned(bytes.to_vec()));
+        }
+        let mut inline = [0; INLINE_BYTES_MAX];
+        inline[..bytes.len()].copy_from_slice(bytes);
+        Bytes(Held::Inline { length: bytes.len() as u8, bytes: inline })
     }
 }
 
@@ -104,5 +115,21 @@ impl Ord for Bytes {
 impl PartialEq<[u8]> for Bytes {
     fn eq(&self, other: &[u8]) -> bool {
         **self == *other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_the_same_wherever_they_are_kept() {
+        assert_eq!(size_of::<Bytes>(), 32);
+        for length in [0, 1, INLINE_BYTES_MAX, INLINE_BYTES_MAX + 1, 1000] {
+            let bytes: Vec<u8> = (0..length).map(|n| n as u8).collect();
+            let (copied, owned) = (Bytes::from(&bytes[..]), Bytes::from(bytes.clone()));
+            assert_eq!(copied, owned);
+            assert_eq!(copied.clone().into_vec(), bytes);
+        }
     }
 }

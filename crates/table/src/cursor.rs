@@ -1,10 +1,13 @@
 //! A position in a block: walks its entries both ways, with the key of the current one rebuilt.
 
-use crate::block::{Block, Malformed};
+use crate::block::{Block, Malformed, head};
 use crate::bytes::Bytes;
 use base::key::{TRAILER_BYTES, split_internal_key};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Room for keys that are longer than the first one, so that few of them move it.
+const KEY_ROOM: usize = 24;
 
 type Step = Result<(), Malformed>;
 
@@ -49,6 +52,10 @@ impl Cursor {
     }
 
     pub fn value_bytes(&self) -> Bytes {
+        if self.block.is_mapped() {
+            // A value that somebody keeps must not keep a file on the device.
+            return Bytes::from(self.value());
+        }
         Bytes::shared(self.block.clone(), self.value.clone())
     }
 
@@ -81,6 +88,7 @@ impl Cursor {
         let Some(found) = self.block.search(user_key, trailer)? else { return Ok(()) };
         let head = found.head;
         self.key.clear();
+        self.key.reserve(head.shared + (head.value_start - head.key_start) + KEY_ROOM);
         self.key.extend_from_slice(&user_key[..head.shared]);
         self.key.extend_from_slice(&self.block.bytes()[head.key_start..head.value_start]);
         self.value = found.value();
@@ -93,11 +101,12 @@ impl Cursor {
     /// Goes to the next entry.
     #[inline]
     pub fn next(&mut self) -> Step {
-        if self.next >= self.block.entries_end() {
+        let entries = self.block.entries();
+        if self.next >= entries.len() {
             self.valid = false;
             return Ok(());
         }
-        let head = match self.block.head(self.next) {
+        let head = match head(entries, self.next) {
             Ok(head) => head,
             Err(malformed) => {
                 self.valid = false;
@@ -109,7 +118,7 @@ impl Cursor {
             return Err(Malformed("an entry shares more bytes than there are"));
         }
         self.key.truncate(head.shared);
-        self.key.extend_from_slice(&self.block.bytes()[head.key_start..head.value_start]);
+        self.key.extend_from_slice(&entries[head.key_start..head.value_start]);
         self.value = head.value_start..head.end;
         self.at = self.next;
         self.next = head.end;

@@ -137,8 +137,16 @@ pub(crate) fn open_slice(
     if method == RAW { Ok(stored.to_vec()) } else { decompress(method, stored.to_vec()) }
 }
 
+/// The bytes in a frame that was verified, if they are stored raw.
+#[inline]
+pub(crate) fn raw(kind: BlockKind, frame: &[u8]) -> Option<&[u8]> {
+    let (stored, trailer) =
+        frame.split_at_checked(frame.len().checked_sub(kind.trailer_bytes())?)?;
+    (*trailer.first()? == RAW).then_some(stored)
+}
+
 /// The checksum is right; gives the method of compression.
-fn verify(
+pub(crate) fn verify(
     kind: BlockKind,
     frame: &[u8],
     place: TablePlace,

@@ -1,8 +1,8 @@
 //! Merges sorted iterators into one.
 //!
 //! Children that stand at an entry are kept sorted by their keys in the direction of travel, so
-//! that the first is the current one. Their keys are copied where they can be compared without a
-//! call; while the same child stays first, a step costs one comparison with the second.
+//! that the first is the current one. Keys are compared where the children keep them; while the
+//! same child stays first, a step costs one comparison with the second.
 
 use crate::bytes::Bytes;
 use crate::iter::EntryIter;
@@ -13,8 +13,6 @@ use std::cmp::Ordering;
 /// A k-way merge in the order of internal keys. No two children may hold the same internal key.
 pub struct MergingIter<I: EntryIter> {
     children: Vec<I>,
-    /// The key of each child that stands at an entry.
-    keys: Vec<Vec<u8>>,
     /// The children that stand at an entry, nearest key first.
     order: Vec<u32>,
     forward: bool,
@@ -24,8 +22,8 @@ pub struct MergingIter<I: EntryIter> {
 impl<I: EntryIter> MergingIter<I> {
     /// Merges `children`; stands nowhere.
     pub fn new(children: Vec<I>) -> MergingIter<I> {
-        let keys = children.iter().map(|_| Vec::new()).collect();
-        MergingIter { children, keys, order: Vec::new(), forward: true, error: None }
+        let order = Vec::with_capacity(children.len());
+        MergingIter { children, order, forward: true, error: None }
     }
 
     /// The child that the current entry comes from, by its index.
@@ -53,7 +51,8 @@ impl<I: EntryIter> MergingIter<I> {
 
     #[inline]
     fn compare(&self, a: u32, b: u32) -> Ordering {
-        let order = compare_internal(&self.keys[a as usize], &self.keys[b as usize]);
+        let key = |child: u32| self.children[child as usize].key();
+        let order = compare_internal(key(a), key(b));
         if self.forward { order } else { order.reverse() }
     }
 
@@ -69,8 +68,6 @@ impl<I: EntryIter> MergingIter<I> {
         for (index, child) in self.children.iter_mut().enumerate() {
             place(index, child)?;
             if child.valid() {
-                self.keys[index].clear();
-                self.keys[index].extend_from_slice(child.key());
                 order.push(index as u32);
             }
         }
@@ -93,9 +90,6 @@ impl<I: EntryIter> MergingIter<I> {
             self.order.remove(0);
             return Ok(());
         }
-        let key = &mut self.keys[first as usize];
-        key.clear();
-        key.extend_from_slice(child.key());
         match self.order.get(1) {
             Some(&second) if self.compare(first, second).is_gt() => self.sink_first(first),
             _ => {}
@@ -121,7 +115,7 @@ impl<I: EntryIter> MergingIter<I> {
     /// Turns round: every other child goes to the far side of the current key.
     fn turn(&mut self, forward: bool) -> Result<()> {
         let Some(current) = self.current() else { return Ok(()) };
-        let key = self.keys[current].clone();
+        let key = self.children[current].key().to_vec();
         self.place_all(forward, |index, child| match (index == current, forward) {
             (true, _) => Ok(()),
             (false, true) => child.seek(&key),
@@ -174,7 +168,7 @@ impl<I: EntryIter> EntryIter for MergingIter<I> {
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.current().map_or(&[], |child| &self.keys[child])
+        self.current().map_or(&[], |child| self.children[child].key())
     }
 
     #[inline]

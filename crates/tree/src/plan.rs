@@ -125,6 +125,8 @@ pub enum Reason {
     RangeDelete,
     /// Tombstones or overwritten entries are worth purging.
     Garbage,
+    /// Readers look into many runs, and nobody writes or enough read.
+    Reads,
     /// The user asked for it.
     Manual,
 }

@@ -8,7 +8,7 @@
 //! | `tree <levels>` | nothing; begins anew |
 //! | `edit` + lines of changes | the tree, or the error |
 //! | `pushdown <level> <node> <runs> to <level>` | the changes, then the tree |
-//! | `pick <scheme>` | the plan |
+//! | `pick <scheme> [at rest] [after <n> reads]` | the plan |
 //! | `covered <range> below <sequence>` | the inputs |
 //! | `older <level> <node> <runs> to <level> : <keys>` | the keys that may have older versions |
 //!
@@ -95,7 +95,7 @@ impl Scene {
                     Err(error) => format!("{error}\n"),
                 }
             }
-            ["pick", scheme] => self.pick(scheme),
+            ["pick", scheme, ref when @ ..] => self.pick(scheme, &observed(when)),
             ["covered", keys, "below", sequence] => {
                 let found = moves::covered(&self.version, &range(keys), sequence.parse().unwrap());
                 found.iter().map(|input| format!("{}\n", show_input(input))).collect()
@@ -129,7 +129,7 @@ impl Scene {
         }
     }
 
-    fn pick(&self, scheme: &str) -> String {
+    fn pick(&self, scheme: &str, observed: &Observed) -> String {
         let scheme = by_name(scheme).unwrap();
         let limits = Limits {
             level_bytes_base: 1000,
@@ -143,7 +143,7 @@ impl Scene {
             version: &self.version,
             busy: &Busy::default(),
             limits: &limits,
-            observed: &Observed::default(),
+            observed,
             oldest_snapshot: base::key::SEQUENCE_MAX,
         };
         let Some(plan) = (scheme.make)().pick(&view) else { return "none\n".to_string() };
@@ -166,6 +166,11 @@ impl Scene {
         }
         out
     }
+}
+
+fn observed(when: &[&str]) -> Observed {
+    let reads = when.iter().find_map(|word| word.parse().ok());
+    Observed { reads: reads.unwrap_or(0), is_idle: when.contains(&"rest"), ..Observed::default() }
 }
 
 fn range(text: &str) -> KeyRange {

@@ -13,6 +13,7 @@ mod append;
 mod calls;
 mod directory;
 mod lock;
+mod map;
 mod priority;
 mod read;
 mod root;
@@ -20,6 +21,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use map::{MappedBytes, Mapping, mappable_bytes};
 pub use priority::lower_thread_priority;
 
 use crate::{
@@ -29,6 +31,7 @@ use crate::{
 use append::{BackgroundFile, ForegroundFile, Handle};
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use directory::Directory;
+use map::Budget;
 use read::OsReadFile;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -53,6 +56,9 @@ pub struct OsOptions {
     pub direct_background: bool,
     /// Bytes that a background file gathers before it writes; rounded up to whole pages.
     pub background_buffer_bytes: usize,
+    /// Bytes of files that may be mapped into memory at a time; 0: none is. See
+    /// [`mappable_bytes`].
+    pub map_bytes_max: u64,
 }
 
 impl Default for OsOptions {
@@ -62,6 +68,7 @@ impl Default for OsOptions {
             read_only: false,
             direct_background: true,
             background_buffer_bytes: 512 << 10,
+            map_bytes_max: 0,
         }
     }
 }
@@ -72,6 +79,7 @@ pub struct OsStore {
     ledger: Arc<Ledger>,
     options: OsOptions,
     tails: Tails,
+    maps: Arc<Budget>,
     /// One root or note is replaced at a time: they share names of temporary files.
     replacing: Mutex<()>,
 }
@@ -85,7 +93,8 @@ impl OsStore {
         }
         let directory = Directory::open(path, ledger.clone())?;
         let (tails, replacing) = (Tails::default(), Mutex::new(()));
-        Ok(OsStore { directory, ledger, options, tails, replacing })
+        let maps = Arc::new(Budget::new(options.map_bytes_max));
+        Ok(OsStore { directory, ledger, options, tails, maps, replacing })
     }
 
     /// Something in the directory that is no file of ours; `None` if there is nothing else.
@@ -175,7 +184,9 @@ impl FileStore for OsStore {
 
     fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
         let handle = self.handle(name, OFlags::RDONLY)?;
-        Ok(Arc::new(OsReadFile::new(handle, self.tails.of(name), background)))
+        // Background work reads once, in large pieces: it has nothing from a mapping.
+        let maps = (!background).then(|| self.maps.clone());
+        Ok(Arc::new(OsReadFile::new(handle, self.tails.of(name), maps)))
     }
 
     fn remove(&self, name: FileName) -> Result<()> {

@@ -2,30 +2,37 @@
 
 use super::append::Handle;
 use super::calls;
+use super::map::{Budget, Mapping};
 use super::tail::Tail;
 use crate::{FileName, ReadFile, past_end};
 use base::{Cause, Result};
 use rustix::fd::AsFd;
 use rustix::fs::Advice;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 /// One descriptor, and the tail that the file's writer may still hold.
 pub(super) struct OsReadFile {
     handle: Handle,
     tail: Arc<Tail>,
     uncached: AtomicBool,
+    /// `None`: never mapped.
+    maps: Option<Arc<Budget>>,
+    mapping: OnceLock<Option<Arc<Mapping>>>,
 }
 
 impl OsReadFile {
-    /// With `background`, reads leave no pages in the cache that were not there before.
-    pub(super) fn new(handle: Handle, tail: Arc<Tail>, background: bool) -> OsReadFile {
+    /// Without a budget for mappings it is read in the background: reads leave no pages in the
+    /// cache that were not there before.
+    pub(super) fn new(handle: Handle, tail: Arc<Tail>, maps: Option<Arc<Budget>>) -> OsReadFile {
+        let background = maps.is_none();
         if background {
             // Advice only: nothing depends on it.
             let _ = rustix::fs::fadvise(&handle.file, 0, None, Advice::Sequential);
         }
-        OsReadFile { handle, tail, uncached: AtomicBool::new(background) }
+        let (uncached, mapping) = (AtomicBool::new(background), OnceLock::new());
+        OsReadFile { handle, tail, uncached, maps, mapping }
     }
 
     /// Fills `into` as far as the file goes; returns the bytes filled.
@@ -90,6 +97,19 @@ impl ReadFile for OsReadFile {
             // Advice only: nothing depends on it.
             let _ = rustix::fs::fadvise(&self.handle.file, offset, Some(len), Advice::WillNeed);
         }
+    }
+
+    fn map(&self) -> Option<Arc<Mapping>> {
+        let budget = self.maps.as_ref()?;
+        // A file that is being written has bytes that no mapping shows.
+        if self.mapping.get().is_none() && self.tail.file_len().is_some() {
+            return None;
+        }
+        let map = || {
+            let bytes = self.len().ok()?;
+            Mapping::new(self.handle.clone(), bytes, budget).map(Arc::new)
+        };
+        self.mapping.get_or_init(map).clone()
     }
 
     fn name(&self) -> FileName {

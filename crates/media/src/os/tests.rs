@@ -277,3 +277,70 @@ fn foreign_files_are_neither_listed_nor_touched() {
     assert_eq!(store.list().unwrap(), []);
     assert_eq!(store.root().unwrap_err().kind(), ErrorKind::Corruption);
 }
+
+fn mapping_store(map_bytes_max: u64) -> (TempDir, OsStore) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir, OsOptions { map_bytes_max, ..OsOptions::default() }).unwrap();
+    (dir, store)
+}
+
+fn write_table(store: &OsStore, id: u64, bytes: &[u8]) {
+    let mut file = store.create(table(id), &BACKGROUND).unwrap();
+    file.append(bytes, Cause::Flush).unwrap();
+    file.sync(Cause::Flush).unwrap();
+}
+
+#[test]
+#[cfg_attr(miri, ignore)] // Maps files.
+fn a_mapping_shows_the_file_and_outlives_its_name() {
+    let (_dir, store) = mapping_store(1 << 20);
+    let bytes: Vec<u8> = (0..10_000u32).map(|n| n as u8).collect();
+    write_table(&store, 1, &bytes);
+    let file = store.open(table(1), false).unwrap();
+    let mapping = file.map().unwrap();
+    store.remove(table(1)).unwrap();
+    drop(file);
+    let before = store.ledger().snapshot().cause(Cause::Get).read_bytes;
+    mapping.fetch(4000..9000, Cause::Get).unwrap();
+    assert_eq!(store.ledger().snapshot().cause(Cause::Get).read_bytes - before, 5000);
+    assert_eq!(mapping.bytes(), bytes);
+    assert!(store.open(table(1), true).is_err());
+}
+
+#[test]
+#[cfg_attr(miri, ignore)] // Maps files.
+fn what_a_mapping_cannot_read_is_an_error_of_fetch() {
+    let (dir, store) = mapping_store(1 << 20);
+    write_table(&store, 1, &[7; 100_000]);
+    let mapping = store.open(table(1), false).unwrap().map().unwrap();
+    for range in [99_999..100_001, 200_000..200_001, u64::MAX - 1..u64::MAX] {
+        let error = mapping.fetch(range, Cause::Get).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    }
+    let path = dir.path().join(table(1).to_string());
+    fs::File::options().write(true).open(path).unwrap().set_len(10).unwrap();
+    let error = mapping.fetch(50_000..60_000, Cause::Get).unwrap_err();
+    assert!(error.to_string().contains("10 bytes"), "{error}");
+}
+
+#[test]
+#[cfg_attr(miri, ignore)] // Maps files.
+fn nothing_is_mapped_over_the_budget_or_while_it_is_written() {
+    let (_dir, store) = mapping_store(15_000);
+    for id in 1..=2 {
+        write_table(&store, id, &[7; 10_000]);
+    }
+    let mapped = |id| store.open(table(id), false).unwrap().map();
+    let first = mapped(1).unwrap();
+    assert!(mapped(2).is_none());
+    drop(first);
+    assert!(mapped(2).is_some());
+    assert!(store.open(table(2), true).unwrap().map().is_none());
+    let mut growing = store.create(table(3), &BACKGROUND).unwrap();
+    growing.append(b"more to come", Cause::Flush).unwrap();
+    let reader = store.open(table(3), false).unwrap();
+    assert!(reader.map().is_none());
+    growing.sync(Cause::Flush).unwrap();
+    drop(growing);
+    assert_eq!(reader.map().unwrap().bytes(), b"more to come");
+}

@@ -128,13 +128,11 @@ impl Cursor {
                 self.snapshot,
                 self.keyspace.operator.clone(),
                 self.options,
+                self.range.clone(),
             )
         });
         match made {
-            Ok(mut cursor) => {
-                cursor.set_bounds(self.range.clone());
-                State::Ready(Box::new(cursor))
-            }
+            Ok(cursor) => State::Ready(Box::new(cursor)),
             Err(error) => State::Failed(error),
         }
     }
@@ -245,7 +243,7 @@ impl Cursor {
         }
     }
 
-    /// The value, to keep. Values in tables are not copied.
+    /// The value, to keep. A value in the block cache is not copied.
     pub fn value_bytes(&self) -> Bytes {
         match &self.state {
             State::Ready(cursor) if cursor.valid() => cursor.value_bytes(),
@@ -317,7 +315,7 @@ impl Iter {
 }
 
 fn pair(cursor: &Cursor) -> Pair {
-    (Bytes::from(cursor.key().to_vec()), cursor.value_bytes())
+    (Bytes::from(cursor.key()), cursor.value_bytes())
 }
 
 impl Iterator for Iter {

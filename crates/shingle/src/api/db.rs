@@ -15,7 +15,7 @@ use crate::runtime::Threads;
 use base::env::Runtime;
 use base::{KeyspaceId, Ledger, Result};
 use media::FileStore;
-use media::os::{OsOptions, OsStore};
+use media::os::{OsOptions, OsStore, mappable_bytes};
 use std::cell::RefCell;
 use std::ops::{Bound, Deref};
 use std::path::Path;
@@ -80,10 +80,16 @@ impl Options {
             create: self.create && !self.read_only,
             read_only: self.read_only,
             direct_background: self.direct_io,
+            map_bytes_max: self.map_bytes_max(),
             ..OsOptions::default()
         };
         let store = OsStore::open(path.as_ref(), Arc::new(Ledger::default()), os)?;
         self.open_store(Arc::new(store))
+    }
+
+    fn map_bytes_max(&self) -> u64 {
+        // Who keeps background work out of the page cache has more data than memory.
+        if self.expert.map_tables.unwrap_or(!self.direct_io) { mappable_bytes() } else { 0 }
     }
 
     /// Opens the database in `store`.
@@ -164,7 +170,7 @@ impl Keyspace {
         self.engine().drop_covered(&self.state, start, end, committed)
     }
 
-    /// The value of `key`. Values in tables are not copied: [`Bytes`] keeps their block.
+    /// The value of `key`. A value in the block cache is not copied: [`Bytes`] keeps its block.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         self.state.check_open()?;
         let view = self.state.view();
@@ -238,7 +244,7 @@ impl Db {
         self.engine().flush_all()
     }
 
-    /// Waits until no background work is due.
+    /// Waits until no background work is due. Not for what the database does when it is at rest.
     pub fn wait_idle(&self) -> Result<()> {
         self.engine().wait_idle()
     }

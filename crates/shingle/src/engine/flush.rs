@@ -41,10 +41,10 @@ struct Member {
 }
 
 /// Takes the sealed memtables that are due, and marks them as being flushed. `None`: nothing is
-/// due.
-pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<FlushJob> {
+/// due. At rest they do not wait for company.
+pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees, at_rest: bool) -> Option<FlushJob> {
     let mut state = engine.lock_commit();
-    let (due, memtables_max) = due(engine, &state)?;
+    let (due, memtables_max) = due(engine, &state, at_rest)?;
     let mut members: BTreeMap<KeyspaceId, Member> = BTreeMap::new();
     for sealed in state.sealed.iter_mut().filter(|sealed| due.contains(&sealed.keyspace.id)) {
         let taken = members.get(&sealed.keyspace.id).map_or(0, |member| member.memtables.len());
@@ -76,11 +76,11 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<FlushJob> {
 
 /// Some sealed memtable should be flushed now.
 pub(crate) fn is_due(engine: &Engine) -> bool {
-    due(engine, &engine.lock_commit()).is_some()
+    due(engine, &engine.lock_commit(), false).is_some()
 }
 
 /// The keyspaces whose sealed memtables should be flushed now, and how many of each at most.
-fn due(engine: &Engine, state: &CommitState) -> Option<(Vec<KeyspaceId>, usize)> {
+fn due(engine: &Engine, state: &CommitState, at_rest: bool) -> Option<(Vec<KeyspaceId>, usize)> {
     let is_flushing = |id: KeyspaceId| {
         state.sealed.iter().any(|sealed| sealed.keyspace.id == id && sealed.is_flushing)
     };
@@ -99,7 +99,7 @@ fn due(engine: &Engine, state: &CommitState) -> Option<(Vec<KeyspaceId>, usize)>
         sealed.memtable.sequence_min().is_none_or(|first| first <= state.flush_through)
     };
     let flush_requested = state.sealed.iter().any(is_requested);
-    let everything = flush_requested || total >= engine.settings.flush_bytes;
+    let everything = flush_requested || at_rest || total >= engine.settings.flush_bytes;
     let (&id, _) = by_keyspace
         .iter()
         .filter(|(_, sealed)| {

@@ -17,6 +17,7 @@ mod output;
 mod parked;
 pub(crate) mod recover;
 mod relocate;
+mod rest;
 mod rewrite;
 pub(crate) mod scheduler;
 pub(crate) mod sync;

@@ -7,6 +7,7 @@
 
 use super::flush::FlushJob;
 use super::relocate::RelocationPart;
+use super::rest::Rest;
 use super::rewrite::Progress;
 use super::{clean, flush, parked, relocate};
 use crate::engine::Engine;
@@ -15,7 +16,6 @@ use base::{Error, ErrorKind, KeyRange, KeyspaceId, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tree::Plan;
-use tree::policy::Observed;
 
 /// After a failure, background work waits this long, doubled each time in a row...
 const RETRY_NS_MIN: u64 = 10_000_000;
@@ -59,11 +59,17 @@ pub(crate) struct Scheduler {
     queue: Mutex<Queue>,
     jobs_max: usize,
     retry: Event,
+    rest: Rest,
 }
 
 impl Scheduler {
     pub(crate) fn new(workers: usize) -> Scheduler {
-        Scheduler { queue: Mutex::default(), jobs_max: workers.max(1) + 1, retry: Event::default() }
+        Scheduler {
+            queue: Mutex::default(),
+            jobs_max: workers.max(1) + 1,
+            retry: Event::default(),
+            rest: Rest::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -127,8 +133,9 @@ pub(crate) struct EngineWorker(pub Weak<Engine>);
 impl Worker for EngineWorker {
     fn next_ns(&self) -> Option<u64> {
         let engine = self.0.upgrade()?;
-        let retry_ns = engine.next_retry_ns()?;
-        Some(retry_ns.saturating_sub(engine.runtime.now_ns()))
+        let now_ns = engine.runtime.now_ns();
+        let retry_ns = engine.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
+        retry_ns.into_iter().chain(rest_ns(&engine)).min()
     }
 
     fn step(&self) -> bool {
@@ -149,6 +156,16 @@ impl Worker for EngineWorker {
     }
 }
 
+/// How long to wait for rest, after a step that found nothing to do.
+fn rest_ns(engine: &Engine) -> Option<u64> {
+    let is_over = engine.poisoned_by().is_some() || engine.read_only || engine.is_closing();
+    // Who is at work wakes the others when it is done.
+    if is_over || !engine.scheduler.is_idle() {
+        return None;
+    }
+    engine.scheduler.rest.begins_in_ns(engine)
+}
+
 /// One step of background work. `false`: there is nothing to do.
 pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     if engine.poisoned_by().is_some() || engine.read_only {
@@ -156,13 +173,14 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     }
     // At most one removal for a step: dead files do not pile up, and no burst holds up others.
     let cleaned = clean::step(engine);
+    let at_rest = engine.scheduler.rest.is_now(engine);
     // A new flush before an old move: user writes may wait for it.
-    plan_flush(engine);
+    plan_flush(engine, at_rest);
     if let Some(job) = engine.scheduler.take(engine.runtime.now_ns()) {
         run(engine, job);
         return true;
     }
-    match plan_move(engine) {
+    match plan_move(engine, at_rest) {
         Ok(true) => return true,
         Ok(false) => {}
         Err(error) if parked::is_own_failure(&error) => {
@@ -184,7 +202,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
 
 /// One step of a flush, and of nothing else. `false`: none is due.
 pub(crate) fn step_flush(engine: &Arc<Engine>) -> Result<bool> {
-    plan_flush(engine);
+    plan_flush(engine, false);
     let mut queue = engine.scheduler.lock();
     let Some(index) = queue.jobs.iter().position(|w| matches!(w.job, Job::Flush(_))) else {
         return Ok(false);
@@ -219,22 +237,22 @@ pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
     }
 }
 
-/// Nothing is under way, and nothing is due.
+/// Nothing is under way, and nothing is due but what a rest would allow.
 pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
     if !engine.scheduler.is_idle() {
         return false;
     }
     let mut trees = engine.lock_trees();
     trees.unpark(engine.runtime.now_ns());
-    pick(engine, &mut trees).is_none()
+    pick(engine, &mut trees, false).is_none()
         && !flush::is_due(engine)
         && engine.scheduler.is_idle()
         && trees.dead_files.is_empty()
 }
 
-fn plan_flush(engine: &Arc<Engine>) {
+fn plan_flush(engine: &Arc<Engine>, at_rest: bool) {
     let trees = engine.lock_trees();
-    if let Some(job) = flush::begin(engine, &trees) {
+    if let Some(job) = flush::begin(engine, &trees, at_rest) {
         engine.scheduler.put([Job::Flush(job)], engine.runtime.now_ns());
         // Another worker may go on with what was next.
         engine.runtime.wake();
@@ -242,13 +260,19 @@ fn plan_flush(engine: &Arc<Engine>) {
 }
 
 /// Begins the most urgent move. `false`: none is due.
-fn plan_move(engine: &Arc<Engine>) -> Result<bool> {
+fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
     if engine.is_closing() || !engine.scheduler.has_room() {
         return Ok(false);
     }
     let mut trees = engine.lock_trees();
     trees.unpark(engine.runtime.now_ns());
-    let Some((id, plan)) = pick(engine, &mut trees) else { return Ok(false) };
+    let Some((id, plan)) = pick(engine, &mut trees, at_rest) else {
+        drop(trees);
+        if at_rest && engine.scheduler.is_idle() {
+            engine.scheduler.rest.done(engine);
+        }
+        return Ok(false);
+    };
     let parts = relocate::begin(engine, &mut trees, id, plan)?;
     drop(trees);
     let count = parts.len();
@@ -283,12 +307,19 @@ pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Re
     Ok(true)
 }
 
-fn pick(engine: &Engine, trees: &mut crate::engine::trees::Trees) -> Option<(KeyspaceId, Plan)> {
+fn pick(
+    engine: &Engine,
+    trees: &mut crate::engine::trees::Trees,
+    at_rest: bool,
+) -> Option<(KeyspaceId, Plan)> {
     let oldest = engine.snapshots.oldest().map_or(engine.snapshots.visible(), |(s, _)| s);
     if let Some(found) = pick_manual(engine, trees, oldest) {
         return Some(found);
     }
     let mut best: Option<(KeyspaceId, Plan)> = None;
+    for tree in trees.keyspaces.values_mut() {
+        tree.observe(engine.snapshots.visible(), at_rest);
+    }
     for (&id, tree) in &trees.keyspaces {
         let view = tree.picker_view(&tree.keyspace.limits, oldest);
         let Some(plan) = tree.keyspace.policy.pick(&view) else { continue };
@@ -418,7 +449,3 @@ fn failed(engine: &Arc<Engine>, error: Error) {
         engine.runtime.wait(&engine.scheduler.retry, seen, Some(deadline_ns));
     }
 }
-
-/// Nothing observed: the workload counters of a keyspace that counts nothing.
-pub(crate) static NOTHING_OBSERVED: std::sync::LazyLock<Observed> =
-    std::sync::LazyLock::new(Observed::default);

@@ -9,11 +9,10 @@
 
 use crate::engine::Engine;
 use crate::engine::parked::Parked;
-use crate::engine::scheduler::NOTHING_OBSERVED;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::view::{Runs, TreeView};
-use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
+use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, RunId, SequenceNumber};
 use media::{FileHint, FileName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use table::log::{LogHeader, LogKind, LogWriter};
 use table::manifest::{Root, encode_edit, encode_root};
 use tree::edit::{DatabaseEdit, KeyspaceEdit, KeyspaceRecord};
 use tree::invariant::Shape;
-use tree::policy::{Busy, Limits, View};
+use tree::policy::{Busy, Limits, Observed, View};
 use tree::{Graveyard, RunTable, Version};
 
 /// A manifest is rewritten when it has grown to this many times its first record...
@@ -53,6 +52,10 @@ pub(crate) struct TreeState {
     pub busy: Busy,
     /// The read form of `version`.
     pub view: Arc<TreeView>,
+    /// What the policy is shown of the workload.
+    observed: Observed,
+    /// Reads, and the newest sequence number, when level 0 took its present shape.
+    level0_since: (u64, SequenceNumber),
 }
 
 /// The open log of edits.
@@ -70,11 +73,37 @@ impl TreeState {
         runs: RunTable,
         view: Arc<TreeView>,
     ) -> TreeState {
-        TreeState { keyspace, version, runs, busy: Busy::default(), view }
+        TreeState {
+            keyspace,
+            version,
+            runs,
+            busy: Busy::default(),
+            view,
+            observed: Observed::default(),
+            level0_since: (0, 0),
+        }
     }
-}
 
-impl TreeState {
+    /// Takes note of the workload, for the next pick.
+    pub(crate) fn observe(&mut self, sequence: SequenceNumber, is_idle: bool) {
+        let (reads, first) = self.level0_since;
+        self.observed.reads = self.keyspace.reads().saturating_sub(reads);
+        self.observed.writes = sequence.saturating_sub(first);
+        self.observed.is_idle = is_idle;
+    }
+
+    /// Makes `version` the tree.
+    fn replace(&mut self, version: Arc<Version>, runs: &Arc<Runs>, sequence: SequenceNumber) {
+        let runs_of = |version: &Version| -> Vec<RunId> {
+            version.level0().iter().map(|slice| slice.run.id).collect()
+        };
+        if runs_of(&self.version) != runs_of(&version) {
+            self.level0_since = (self.keyspace.reads(), sequence);
+        }
+        self.view = Arc::new(TreeView::new(version.clone(), Some(&self.view), runs));
+        self.version = version;
+    }
+
     /// What the policy sees.
     pub(crate) fn picker_view<'a>(
         &'a self,
@@ -85,7 +114,7 @@ impl TreeState {
             version: &self.version,
             busy: &self.busy,
             limits,
-            observed: &NOTHING_OBSERVED,
+            observed: &self.observed,
             oldest_snapshot: oldest,
         }
     }
@@ -156,8 +185,7 @@ impl Engine {
         }
         for (id, version) in next {
             let tree = trees.tree(id)?;
-            tree.version = version.clone();
-            tree.view = Arc::new(TreeView::new(version, Some(&tree.view), &self.runs));
+            tree.replace(version, &self.runs, self.snapshots.visible());
             let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
             tree.keyspace.install(tree.view.clone(), memtables);
         }

@@ -4,11 +4,11 @@
 //! hidden by tombstones do not appear; after an error it stays invalid and repeats the error.
 
 use super::source::{LevelIter, MemtableIter, SliceIter, Source, scan_options};
-use super::view::ReadView;
+use super::view::{LevelView, ReadView};
 use crate::merge_operator::MergeOperator;
 use base::key::{
-    EntryKind, Key, KeyRange, SequenceNumber, internal_key, split_internal_key, trailer_kind,
-    trailer_sequence,
+    EntryKind, Key, KeyRange, SequenceNumber, internal_key, push_internal_key, split_internal_key,
+    trailer_kind, trailer_sequence,
 };
 use base::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub(crate) struct InternalCursor {
     bounds: KeyRange,
     direction: Direction,
     key: Vec<u8>,
+    /// What is sought; kept for its memory.
+    target: Vec<u8>,
     /// The value when the inputs do not stand on it: backward, or combined.
     value: Option<Bytes>,
     valid: bool,
@@ -52,25 +54,21 @@ impl InternalCursor {
         snapshot: SequenceNumber,
         operator: Option<Arc<dyn MergeOperator>>,
         options: CursorOptions,
+        bounds: KeyRange,
     ) -> Result<InternalCursor> {
         Ok(InternalCursor {
             inputs: MergingIter::new(sources(&view, options)?),
             range_deletes: collect_range_deletes(&view)?,
             snapshot,
             operator,
-            bounds: KeyRange::all(),
+            bounds,
             direction: Direction::Forward,
             key: Vec::new(),
+            target: Vec::new(),
             value: None,
             valid: false,
             error: None,
         })
-    }
-
-    /// Shows only keys in `bounds` from the next positioning on.
-    pub(crate) fn set_bounds(&mut self, bounds: KeyRange) {
-        self.bounds = bounds;
-        self.valid = false;
     }
 
     pub(crate) fn valid(&self) -> bool {
@@ -102,10 +100,12 @@ impl InternalCursor {
 
     /// To the first key at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
-        let key = if *key < *self.bounds.start { self.bounds.start.to_vec() } else { key.to_vec() };
         self.moving(|cursor| {
             cursor.direction = Direction::Forward;
-            cursor.inputs.seek(&internal_key(&key, cursor.snapshot, EntryKind::SEARCH))?;
+            let from = if *key < *cursor.bounds.start { &cursor.bounds.start } else { key };
+            cursor.target.clear();
+            push_internal_key(&mut cursor.target, from, cursor.snapshot, EntryKind::SEARCH);
+            cursor.inputs.seek(&cursor.target)?;
             cursor.settle_forward(false)
         })
     }
@@ -348,11 +348,18 @@ fn unexpected_kind() -> Error {
 
 fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> {
     let options = scan_options(options.fill_cache, options.readahead_bytes);
-    let mut sources = Vec::new();
-    for memtable in view.memtables() {
+    let levels = &view.tree.levels;
+    let count = |level: &LevelView| match &level.nodes[..] {
+        [node] => node.slices.len(),
+        nodes => nodes.len().min(1),
+    };
+    let slices: usize = levels.iter().map(count).sum();
+    let mut sources = Vec::with_capacity(1 + view.sealed.len() + slices);
+    // What comes into an empty memtable later is newer than the cursor.
+    for memtable in view.memtables().filter(|view| view.memtable.entries() > 0) {
         sources.push(Source::Memtable(MemtableIter::new(&memtable.memtable)));
     }
-    for (index, level) in view.tree.levels.iter().enumerate() {
+    for (index, level) in levels.iter().enumerate() {
         match level.nodes.as_slice() {
             [] => {}
             // A single node's stack needs no merge of its own.
@@ -379,7 +386,8 @@ fn collect_range_deletes(view: &ReadView) -> Result<RangeDeletes> {
             all.push(deletes.as_ref().clone());
         }
     }
-    for slice in view.tree.levels.iter().flat_map(|l| &l.nodes).flat_map(|n| &n.slices) {
+    let levels = if view.tree.has_range_deletes { &view.tree.levels[..] } else { &[] };
+    for slice in levels.iter().flat_map(|l| &l.nodes).flat_map(|n| &n.slices) {
         if slice.has_range_deletes {
             all.push(slice.run.run()?.range_deletes().clip(&slice.range));
         }

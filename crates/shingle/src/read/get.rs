@@ -5,7 +5,7 @@ use super::view::{LevelView, ReadView, SliceView};
 use crate::merge_operator::MergeOperator;
 use base::checksum::hash64;
 use base::key::SequenceNumber;
-use base::{Cause, EntryKind, Error, ErrorKind, Result};
+use base::{Cause, EntryKind, Error, ErrorKind, KeyRange, Result};
 use std::sync::Arc;
 use table::Bytes;
 use table::range_delete::RangeDeletes;
@@ -45,7 +45,9 @@ pub(super) fn combine(
     operator: Option<&Arc<dyn MergeOperator>>,
 ) -> Result<Option<Bytes>> {
     let options = CursorOptions { fill_cache: true, readahead_bytes: 0 };
-    let mut cursor = InternalCursor::new(view.clone(), snapshot, operator.cloned(), options)?;
+    let operator = operator.cloned();
+    let mut cursor =
+        InternalCursor::new(view.clone(), snapshot, operator, options, KeyRange::all())?;
     cursor.seek_exact(key)
 }
 
@@ -121,7 +123,7 @@ impl<'a> Lookup<'a> {
     }
 
     fn find_in_slice(&mut self, slice: &SliceView) -> Result<Found> {
-        if !slice.range.contains(self.key) {
+        if !slice.covers_node && !slice.range.contains(self.key) {
             return Ok(Found::Nothing);
         }
         let run = slice.run.run()?;

@@ -54,7 +54,7 @@ impl EntryIter for MemtableIter {
         self.0.value()
     }
     fn value_bytes(&self) -> Bytes {
-        Bytes::from(self.0.value().to_vec())
+        Bytes::from(self.0.value())
     }
 }
 
@@ -67,53 +67,57 @@ pub(crate) enum Source {
     Chain(ChainIter),
 }
 
-macro_rules! each {
-    ($self:ident, $source:ident => $call:expr) => {
-        match $self {
-            Source::Memtable($source) => $call,
-            Source::Slice($source) => $call,
-            Source::Level($source) => $call,
-            Source::Chain($source) => $call,
+/// The slices of a node: nearly always one, which needs no merge.
+#[allow(clippy::large_enum_variant)] // One for each level.
+enum Stack {
+    One(SliceIter),
+    Many(MergingIter<SliceIter>),
+}
+
+/// An enum of iterators is an iterator.
+macro_rules! entry_iter_of {
+    ($name:ident: $($variant:ident),+) => {
+        impl EntryIter for $name {
+            fn seek_to_first(&mut self) -> Result<()> {
+                match self { $($name::$variant(inner) => inner.seek_to_first(),)+ }
+            }
+            fn seek_to_last(&mut self) -> Result<()> {
+                match self { $($name::$variant(inner) => inner.seek_to_last(),)+ }
+            }
+            fn seek(&mut self, target: &[u8]) -> Result<()> {
+                match self { $($name::$variant(inner) => inner.seek(target),)+ }
+            }
+            fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+                match self { $($name::$variant(inner) => inner.seek_for_prev(target),)+ }
+            }
+            #[inline]
+            fn next(&mut self) -> Result<()> {
+                match self { $($name::$variant(inner) => inner.next(),)+ }
+            }
+            fn prev(&mut self) -> Result<()> {
+                match self { $($name::$variant(inner) => inner.prev(),)+ }
+            }
+            #[inline]
+            fn valid(&self) -> bool {
+                match self { $($name::$variant(inner) => inner.valid(),)+ }
+            }
+            #[inline]
+            fn key(&self) -> &[u8] {
+                match self { $($name::$variant(inner) => inner.key(),)+ }
+            }
+            #[inline]
+            fn value(&self) -> &[u8] {
+                match self { $($name::$variant(inner) => inner.value(),)+ }
+            }
+            fn value_bytes(&self) -> Bytes {
+                match self { $($name::$variant(inner) => inner.value_bytes(),)+ }
+            }
         }
     };
 }
 
-impl EntryIter for Source {
-    fn seek_to_first(&mut self) -> Result<()> {
-        each!(self, source => source.seek_to_first())
-    }
-    fn seek_to_last(&mut self) -> Result<()> {
-        each!(self, source => source.seek_to_last())
-    }
-    fn seek(&mut self, target: &[u8]) -> Result<()> {
-        each!(self, source => source.seek(target))
-    }
-    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        each!(self, source => source.seek_for_prev(target))
-    }
-    #[inline]
-    fn next(&mut self) -> Result<()> {
-        each!(self, source => source.next())
-    }
-    fn prev(&mut self) -> Result<()> {
-        each!(self, source => source.prev())
-    }
-    #[inline]
-    fn valid(&self) -> bool {
-        each!(self, source => source.valid())
-    }
-    #[inline]
-    fn key(&self) -> &[u8] {
-        each!(self, source => source.key())
-    }
-    #[inline]
-    fn value(&self) -> &[u8] {
-        each!(self, source => source.value())
-    }
-    fn value_bytes(&self) -> Bytes {
-        each!(self, source => source.value_bytes())
-    }
-}
+entry_iter_of!(Source: Memtable, Slice, Level, Chain);
+entry_iter_of!(Stack: One, Many);
 
 /// A run's entries inside a slice's range.
 pub(crate) struct SliceIter {
@@ -216,7 +220,7 @@ pub(crate) struct LevelIter {
     options: IterOptions,
     /// The node that `stack` iterates.
     index: usize,
-    stack: Option<MergingIter<SliceIter>>,
+    stack: Option<Stack>,
 }
 
 impl LevelIter {
@@ -236,9 +240,13 @@ impl LevelIter {
         self.stack = None;
         self.index = index;
         let Some(node) = self.nodes().get(index) else { return Ok(()) };
-        let slices: Result<Vec<SliceIter>> =
-            node.slices.iter().map(|slice| SliceIter::open(slice, self.options.clone())).collect();
-        self.stack = Some(MergingIter::new(slices?));
+        let open = |slice| SliceIter::open(slice, self.options.clone());
+        self.stack = Some(match &node.slices[..] {
+            [slice] => Stack::One(open(slice)?),
+            slices => {
+                Stack::Many(MergingIter::new(slices.iter().map(open).collect::<Result<_>>()?))
+            }
+        });
         Ok(())
     }
 

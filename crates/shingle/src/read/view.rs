@@ -148,6 +148,8 @@ pub(crate) struct SliceView {
     pub range: KeyRange,
     /// The slice shows its run entirely: no clipping.
     pub is_whole: bool,
+    /// Its range covers its node's: a key of the node is a key of the slice.
+    pub covers_node: bool,
     pub has_range_deletes: bool,
 }
 
@@ -166,7 +168,9 @@ impl NodeView {
 /// A level ready to read.
 #[derive(Default)]
 pub(crate) struct LevelView {
-    /// The first eight bytes of each node's start, big-endian: most comparisons end here.
+    /// What the starts of all nodes begin with.
+    shared: Vec<u8>,
+    /// The eight bytes behind that of each node's start, big-endian: most comparisons end here.
     prefixes: Vec<u64>,
     pub nodes: Vec<Arc<NodeView>>,
 }
@@ -182,15 +186,25 @@ impl LevelView {
 
     /// How many nodes start at or before `key`.
     pub(crate) fn first_after(&self, key: &[u8]) -> usize {
-        let prefix = key_prefix(key);
-        let mut index = self.prefixes.partition_point(|&p| p < prefix);
-        while index < self.nodes.len()
-            && self.prefixes[index] == prefix
-            && *self.nodes[index].range().start <= *key
-        {
-            index += 1;
-        }
-        index
+        let Some(rest) = key.strip_prefix(&self.shared[..]) else {
+            return if *key < self.shared[..] { 0 } else { self.nodes.len() };
+        };
+        let prefix = key_prefix(rest);
+        let before = self.prefixes.partition_point(|&p| p < prefix);
+        let equal = self.prefixes[before..].partition_point(|&p| p == prefix);
+        let equal = &self.nodes[before..before + equal];
+        before + equal.partition_point(|node| *node.range().start <= *key)
+    }
+
+    /// Fills in what searches use, from the nodes.
+    fn index(&mut self) {
+        // In key order, what the first and the last have in common all have.
+        let (Some(first), Some(last)) = (self.nodes.first(), self.nodes.last()) else { return };
+        let (first, last) = (&first.range().start, &last.range().start);
+        let shared = first.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
+        self.shared = first[..shared].to_vec();
+        let prefix = |node: &Arc<NodeView>| key_prefix(&node.range().start[shared..]);
+        self.prefixes = self.nodes.iter().map(prefix).collect();
     }
 }
 
@@ -206,6 +220,8 @@ fn key_prefix(key: &[u8]) -> u64 {
 /// A version ready to read.
 pub(crate) struct TreeView {
     pub levels: Vec<LevelView>,
+    /// Some slice has range tombstones.
+    pub has_range_deletes: bool,
 }
 
 impl TreeView {
@@ -215,7 +231,7 @@ impl TreeView {
         previous: Option<&TreeView>,
         runs: &Arc<Runs>,
     ) -> TreeView {
-        let levels = version
+        let levels: Vec<LevelView> = version
             .levels
             .iter()
             .enumerate()
@@ -224,7 +240,9 @@ impl TreeView {
                 level_view(level.nodes.iter(), before, runs)
             })
             .collect();
-        TreeView { levels }
+        let mut nodes = levels.iter().flat_map(|level| &level.nodes);
+        let has_range_deletes = nodes.any(|node| node.slices.iter().any(|s| s.has_range_deletes));
+        TreeView { levels, has_range_deletes }
     }
 }
 
@@ -242,12 +260,12 @@ fn level_view<'a>(
             cursor += 1;
         }
         let same = old.get(cursor).filter(|view| Arc::ptr_eq(&view.node, node));
-        view.prefixes.push(key_prefix(&node.range.start));
         view.nodes.push(match same {
             Some(same) => same.clone(),
             None => Arc::new(node_view(node, runs)),
         });
     }
+    view.index();
     view
 }
 
@@ -259,6 +277,7 @@ fn node_view(node: &Arc<Node>, runs: &Arc<Runs>) -> NodeView {
             run: runs.handle(&slice.run),
             range: slice.range.clone(),
             is_whole: slice.is_whole(),
+            covers_node: slice.range.covers(&node.range),
             has_range_deletes: slice.run.range_deletes > 0,
         })
         .collect();
@@ -307,5 +326,45 @@ impl ReadView {
     /// Every memtable, newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<MemtableView>> {
         std::iter::once(&self.active).chain(&self.sealed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tree::NodeId;
+
+    fn level(starts: &[&[u8]]) -> LevelView {
+        let node = |(id, start): (usize, &&[u8])| {
+            let range = KeyRange::new(*start, None);
+            let node = Node { id: NodeId(id as u64), range, slices: Default::default() };
+            Arc::new(NodeView { node: Arc::new(node), slices: Vec::new() })
+        };
+        let nodes = starts.iter().enumerate().map(node).collect();
+        let mut level = LevelView { nodes, ..LevelView::default() };
+        level.index();
+        level
+    }
+
+    #[test]
+    fn nodes_are_found_whatever_their_starts_share() {
+        let levels: [&[&[u8]]; 5] = [
+            &[],
+            &[b"m"],
+            &[b"", b"a", b"a\0", b"a\0\0", b"b"],
+            &[b"0000000012", b"0000000013", b"00000000130", b"000000001300000001", b"00000000131"],
+            &[b"samebytes-1", b"samebytes-1234567a", b"samebytes-1234567b", b"samebytes-2"],
+        ];
+        for starts in levels {
+            let level = level(starts);
+            let around = starts.iter().flat_map(|start| {
+                let shorter = start[..start.len().saturating_sub(1)].to_vec();
+                [shorter, start.to_vec(), [*start, b"\0"].concat(), [*start, b"z"].concat()]
+            });
+            for key in around.chain([b"".to_vec(), b"\xff".to_vec()]) {
+                let expected = starts.iter().filter(|start| **start <= &key[..]).count();
+                assert_eq!(level.first_after(&key), expected, "{key:?} in {starts:?}");
+            }
+        }
     }
 }

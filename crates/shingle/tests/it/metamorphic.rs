@@ -115,7 +115,8 @@ fn files_give_the_same_answers_as_memory() {
         let config = Config::draw(seed);
         let dir = tempfile::tempdir().unwrap();
         let ledger = Arc::new(Ledger::default());
-        let store = OsStore::open(dir.path(), ledger, OsOptions::default()).unwrap();
+        let options = OsOptions { map_bytes_max: u64::MAX, ..OsOptions::default() };
+        let store = OsStore::open(dir.path(), ledger, options).unwrap();
         run(&config, Arc::new(store), &steps, seed).unwrap_or_else(|failure| {
             panic!("{} {config:?}", replay("files_give", seed, &failure))
         });

@@ -9,6 +9,7 @@ mod ribbon;
 
 use crate::options::Filter;
 use base::checksum::{hash64, hash64_seeded};
+use std::ops::Deref;
 
 const BLOOM: u8 = 1;
 const RIBBON: u8 = 2;
@@ -45,16 +46,17 @@ pub fn build(filter: Filter, hashes: &[u64], out: &mut Vec<u8>) {
 
 /// A filter block read back.
 #[derive(Debug)]
-pub struct FilterBlock {
-    bytes: Vec<u8>,
+pub struct FilterBlock<B = Vec<u8>> {
+    bytes: B,
     body_bytes: usize,
     parameter: u8,
     kind: u8,
 }
 
-impl FilterBlock {
+impl<B: Deref<Target = [u8]>> FilterBlock<B> {
     /// Takes the bytes of a filter block; `None` when no filter has this shape.
-    pub fn new(bytes: Vec<u8>) -> Option<FilterBlock> {
+    #[inline]
+    pub fn new(bytes: B) -> Option<FilterBlock<B>> {
         let (body, &[parameter, kind]) = bytes.split_last_chunk::<2>()?;
         let fits = match kind {
             BLOOM => bloom::fits(body, parameter),
@@ -74,7 +76,9 @@ impl FilterBlock {
             _ => ribbon::may_contain(body, self.parameter, hash),
         }
     }
+}
 
+impl FilterBlock {
     /// Bytes that it takes in memory.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + size_of::<FilterBlock>()

@@ -1,6 +1,7 @@
 //! Walks the entries of a run.
 
 use super::Run;
+use super::mapped::Walk;
 use super::window::{Ahead, Window};
 use crate::block::{Block, Malformed};
 use crate::bytes::Bytes;
@@ -10,7 +11,7 @@ use crate::iter::EntryIter;
 use crate::piece::BlockKind;
 use base::key::{SEQUENCE_MAX, internal_key};
 use base::{Cause, EntryKind, Error, KeyRange, Result};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// How a run is walked.
 #[derive(Clone, Debug)]
@@ -50,6 +51,7 @@ pub struct RunIter {
     data: Cursor,
     data_handle: Option<Handle>,
     window: Window,
+    walk: Walk,
     /// The part of the file that may be read ahead.
     ahead: std::ops::Range<u64>,
     error: Option<Error>,
@@ -62,10 +64,13 @@ enum End {
     Last,
 }
 
+/// What an iterator stands in before it stands anywhere.
+static EMPTY: LazyLock<Arc<Block>> = LazyLock::new(|| Arc::new(Block::empty()));
+
 impl Run {
     /// An iterator over the entries.
     pub fn iter(self: &Arc<Run>, options: IterOptions) -> RunIter {
-        let empty = Arc::new(Block::empty());
+        let empty = EMPTY.clone();
         RunIter {
             top: Cursor::new(self.top.clone()),
             index: Cursor::new(empty.clone()),
@@ -73,6 +78,7 @@ impl Run {
             data: Cursor::new(empty),
             data_handle: None,
             window: Window::default(),
+            walk: Walk::default(),
             ahead: self.footer.start..self.footer.data_end,
             error: None,
             run: self.clone(),
@@ -164,6 +170,7 @@ impl RunIter {
     fn data_block(&mut self, handle: Handle) -> Result<Arc<Block>> {
         if self.options.readahead_bytes == 0 {
             let fill = self.options.fill_cache;
+            self.walk.enter(&self.run, handle, self.ahead.end, self.options.cause)?;
             return self.run.block(BlockKind::Data, handle, fill, self.options.cause);
         }
         let ahead = Ahead { bytes: self.options.readahead_bytes, within: self.ahead.clone() };

@@ -1,7 +1,8 @@
 //! Looks up many keys of a run at once: filters first, each block once.
 
-use super::{Entry, Run};
+use super::{Entry, Run, Sought};
 use crate::block::Block;
+use crate::bytes::Bytes;
 use crate::cache::Cached;
 use crate::filter::FilterBlock;
 use crate::format::Handle;
@@ -28,6 +29,11 @@ impl Run {
     /// [`Run::get`] of each probe, which are in key order. A block is read once whatever the cache;
     /// when several data blocks must be read, the store is told of all before the first.
     pub fn get_many(&self, probes: &[Probe<'_>], cause: Cause) -> Result<Vec<Option<Entry>>> {
+        if self.mapped.is_some() {
+            // Nothing is read that could be shared.
+            let get = |p: &Probe<'_>| self.get(p.key, p.hash, p.snapshot, cause);
+            return probes.iter().map(get).collect();
+        }
         let mut found = vec![None; probes.len()];
         let places = self.places(probes, cause)?;
         let mut blocks: Vec<(Handle, Option<Arc<Block>>)> = Vec::new();
@@ -109,9 +115,7 @@ impl Run {
         probe: &Probe<'_>,
     ) -> Result<Option<Entry>> {
         let search = trailer(probe.snapshot, EntryKind::SEARCH);
-        let found = block
-            .search_point(probe.key, search, probe.hash)
-            .map_err(|m| self.malformed(handle, m))?;
-        self.entry(block.clone(), handle, found)
+        let sought = Sought { user_key: probe.key, search, hash: probe.hash };
+        self.entry(block, handle, &sought, |value| Bytes::shared(block.clone(), value))
     }
 }

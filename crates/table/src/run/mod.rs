@@ -5,6 +5,7 @@
 
 mod iter;
 mod many;
+mod mapped;
 mod ranges;
 mod verify;
 mod window;
@@ -13,12 +14,13 @@ pub use iter::{IterOptions, RunIter};
 pub use many::Probe;
 pub use ranges::Boundary;
 
-use crate::block::{Block, Malformed};
+use crate::block::{Block, Content, Malformed};
 use crate::bytes::Bytes;
 use crate::cache::{BlockCache, Cached};
 use crate::filter::{FilterBlock, prefix_hash};
 use crate::format::{FOOTER_BYTES, Footer, Handle};
 use crate::frame;
+use crate::options::Compression;
 use crate::piece::BlockKind;
 use crate::place::TablePlace;
 use crate::range_delete::RangeDeletes;
@@ -26,7 +28,9 @@ use crate::summary::RunSummary;
 use base::coding::Reader;
 use base::key::{split_internal_key, trailer, trailer_kind, trailer_sequence};
 use base::{Cause, DatabaseId, EntryKind, Error, FileId, Result, RunId, SequenceNumber};
+use mapped::Mapped;
 use media::ReadFile;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// Where a run lies.
@@ -86,6 +90,7 @@ pub struct Run {
     top: Arc<Block>,
     tombstones: RangeDeletes,
     summary: RunSummary,
+    mapped: Option<Mapped>,
 }
 
 impl Run {
@@ -143,9 +148,11 @@ impl Run {
             RunSummary::decode(&summary, extent.run, extent.offset, extent.bytes, &tombstones)
                 .filter(|summary| summary.entries == footer.entries)
                 .ok_or_else(|| malformed(footer.summary, "a malformed summary"))?;
+        let is_raw = summary.options.compression == Compression::None;
+        let mapped = if is_raw { Mapped::new(&*file, extent.offset..end) } else { None };
         let owner = cache.new_owner();
         let top = Arc::new(top);
-        Ok(Arc::new(Run { file, extent, cache, owner, footer, top, tombstones, summary }))
+        Ok(Arc::new(Run { file, extent, cache, owner, footer, top, tombstones, summary, mapped }))
     }
 
     /// What is known of the run as a whole.
@@ -167,8 +174,9 @@ impl Run {
     /// Bytes that it takes in memory while it is open, cached blocks not counted.
     pub fn memory_bytes(&self) -> u64 {
         let keys = self.summary.smallest.len() + self.summary.largest.len();
-        (size_of::<Run>() + self.top.memory_bytes() + self.tombstones.memory_bytes() + 2 * keys)
-            as u64
+        let slots = self.mapped.as_ref().map_or(0, Mapped::memory_bytes);
+        let pinned = self.top.memory_bytes() + self.tombstones.memory_bytes();
+        (size_of::<Run>() + pinned + 2 * keys + slots) as u64
     }
 
     /// The newest version of `user_key` at or before `snapshot`; point entries alone, range
@@ -184,42 +192,89 @@ impl Run {
         let search = trailer(snapshot, EntryKind::SEARCH);
         let Some(partition) = self.partition(user_key, search)? else { return Ok(None) };
         if let Some(filter) = partition.filter
-            && !self.filter(filter, cause)?.may_contain(hash)
+            && !self.admits(filter, hash, cause)?
         {
             return Ok(None);
         }
         let data = match partition.index {
             None => partition.data,
-            Some(handle) => {
-                let index = self.block(BlockKind::Index, handle, true, cause)?;
-                match index.search(user_key, search).map_err(|m| self.malformed(handle, m))? {
-                    None => return Ok(None),
-                    Some(found) => {
-                        self.handle(&index.bytes()[found.value()], handle, BlockKind::Data)?.0
-                    }
-                }
-            }
+            Some(handle) => match self.data_handle(handle, user_key, search, cause)? {
+                None => return Ok(None),
+                Some(data) => data,
+            },
         };
+        let sought = Sought { user_key, search, hash };
+        if let Some(raw) = self.in_place(BlockKind::Data, data, cause)? {
+            let block = Block::parse(raw).map_err(|m| self.malformed(data, m))?;
+            return self.entry(&block, data, &sought, |value| Bytes::from(&raw[value]));
+        }
         let block = self.block(BlockKind::Data, data, true, cause)?;
-        let found =
-            block.search_point(user_key, search, hash).map_err(|m| self.malformed(data, m))?;
-        self.entry(block, data, found)
+        self.entry(&block, data, &sought, |value| Bytes::shared(block.clone(), value))
     }
 
-    /// What a search in the data block at `handle` found.
+    /// The data block that a search key falls into, by the index block at `handle`.
     #[inline]
-    fn entry(
+    fn data_handle(
         &self,
-        block: Arc<Block>,
         handle: Handle,
-        found: Option<crate::block::Found>,
+        user_key: &[u8],
+        search: u64,
+        cause: Cause,
+    ) -> Result<Option<Handle>> {
+        if let Some(raw) = self.in_place(BlockKind::Index, handle, cause)? {
+            let index = Block::parse(raw).map_err(|m| self.malformed(handle, m))?;
+            return self.indexed(&index, handle, user_key, search);
+        }
+        let index = self.block(BlockKind::Index, handle, true, cause)?;
+        self.indexed(&index, handle, user_key, search)
+    }
+
+    fn indexed<B: Deref<Target = [u8]>>(
+        &self,
+        index: &Block<B>,
+        from: Handle,
+        user_key: &[u8],
+        search: u64,
+    ) -> Result<Option<Handle>> {
+        let found = index.search(user_key, search).map_err(|m| self.malformed(from, m))?;
+        let Some(found) = found else { return Ok(None) };
+        let (data, _) = self.handle(&index.bytes()[found.value()], from, BlockKind::Data)?;
+        Ok(Some(data))
+    }
+
+    /// The entry that is sought, in the data block at `from`; `value` makes its value of a range of
+    /// the block.
+    fn entry<B: Deref<Target = [u8]>>(
+        &self,
+        block: &Block<B>,
+        from: Handle,
+        sought: &Sought<'_>,
+        value: impl FnOnce(Range<usize>) -> Bytes,
     ) -> Result<Option<Entry>> {
+        let &Sought { user_key, search, hash } = sought;
+        let found =
+            block.search_point(user_key, search, hash).map_err(|m| self.malformed(from, m))?;
         let Some(found) = found.filter(|found| found.same_key) else { return Ok(None) };
         let Some(kind) = trailer_kind(found.trailer) else {
-            return Err(self.malformed(handle, Malformed("an entry of an unknown kind")));
+            return Err(self.malformed(from, Malformed("an entry of an unknown kind")));
         };
-        let value = Bytes::shared(block, found.value());
+        let value = value(found.value());
         Ok(Some(Entry { sequence: trailer_sequence(found.trailer), kind, value }))
+    }
+
+    /// The filter at `handle` admits `hash`.
+    #[inline]
+    fn admits(&self, handle: Handle, hash: u64, cause: Cause) -> Result<bool> {
+        if let Some(raw) = self.in_place(BlockKind::Filter, handle, cause)? {
+            let filter = FilterBlock::new(raw).ok_or_else(|| self.unknown_filter(handle))?;
+            return Ok(filter.may_contain(hash));
+        }
+        Ok(self.filter(handle, cause)?.may_contain(hash))
+    }
+
+    #[cold]
+    fn unknown_filter(&self, handle: Handle) -> Error {
+        self.malformed(handle, Malformed("a filter of an unknown shape"))
     }
 
     /// False: no point entry has a key that starts with `prefix`. True without a filter, or when
@@ -237,7 +292,7 @@ impl Run {
                 _ => self.handle(cursor.value(), self.footer.top, BlockKind::Index)?.1,
             };
             let Some(filter) = filter else { return Ok(true) };
-            if self.filter(filter, cause)?.may_contain(hash) {
+            if self.admits(filter, hash, cause)? {
                 return Ok(true);
             }
             // Keys with the prefix may go on in the next partition only if this one ends inside.
@@ -293,7 +348,7 @@ impl Run {
         }
     }
 
-    /// A block from the cache, or read and, if `fill`, cached.
+    /// A block in its place, from the cache, or read and, if `fill`, cached.
     #[inline]
     fn block(
         &self,
@@ -302,6 +357,10 @@ impl Run {
         fill: bool,
         cause: Cause,
     ) -> Result<Arc<Block>> {
+        if let Some(bytes) = self.in_place_to_keep(kind, handle, cause)? {
+            let block = Block::parse(Content::Mapped(bytes));
+            return block.map(Arc::new).map_err(|malformed| self.malformed(handle, malformed));
+        }
         if let Some(Cached::Block(block)) = self.cache.get(self.owner, handle.offset, kind) {
             return Ok(block);
         }
@@ -324,7 +383,7 @@ impl Run {
         }
         let filter = FilterBlock::new(self.read(kind, handle, cause)?)
             .map(Arc::new)
-            .ok_or_else(|| self.malformed(handle, Malformed("a filter of an unknown shape")))?;
+            .ok_or_else(|| self.unknown_filter(handle))?;
         self.cache.insert(self.owner, handle.offset, Cached::Filter(filter.clone()));
         Ok(filter)
     }
@@ -348,6 +407,13 @@ impl Run {
     fn malformed(&self, handle: Handle, Malformed(what): Malformed) -> Error {
         self.damage(handle.offset, what.into())
     }
+}
+
+/// A search key, and the hash of its user key.
+struct Sought<'a> {
+    user_key: &'a [u8],
+    search: u64,
+    hash: u64,
 }
 
 /// The part of the index that a search key falls into.

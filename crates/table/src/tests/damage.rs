@@ -9,7 +9,7 @@ use base::random::Random;
 use base::{EntryKind, ErrorKind, KeyRange};
 
 /// A small file with every kind of block: two levels of index, filters, tombstones.
-fn small(compression: Compression, filter: Filter) -> (MemoryFile, RunSummary, Entries) {
+pub(super) fn small(compression: Compression, filter: Filter) -> (MemoryFile, RunSummary, Entries) {
     let options = TableOptions {
         block_bytes: 120,
         restart_interval: 3,
@@ -30,7 +30,7 @@ fn small(compression: Compression, filter: Filter) -> (MemoryFile, RunSummary, E
     (file, summary, entries)
 }
 
-fn acceptable<T>(result: Result<T>) -> Option<T> {
+pub(super) fn acceptable<T>(result: Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(error) => {
@@ -42,7 +42,7 @@ fn acceptable<T>(result: Result<T>) -> Option<T> {
 }
 
 /// Walks every read path. With `model`, whatever is read without error must be right.
-fn read_everything(run: &Arc<Run>, entries: &Entries, exact: bool) {
+pub(super) fn read_everything(run: &Arc<Run>, entries: &Entries, exact: bool) {
     for (key, value) in entries {
         let user = user_key(key);
         let sequence = base::key::split_internal_key(key).unwrap().1 >> 8;

@@ -2,6 +2,7 @@
 
 mod damage;
 mod golden;
+mod mapped;
 mod merge;
 mod model;
 mod writing;

@@ -29,15 +29,19 @@ use crate::version::{NodeId, Version};
 use base::{KeyRange, Result, SequenceNumber};
 use std::collections::HashMap;
 
-/// What the engine observed of the workload since the tree took its present shape.
+/// What the engine observed of the workload.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// Reads that looked into a node and found nothing there, of those that went on below it.
+    /// Reads that looked into a node and found nothing there, of those that went on below it, since
+    /// the tree took its present shape.
     pub seeks: HashMap<(u8, NodeId), u64>,
-    /// Point reads and scans.
+    /// Point reads, and cursors made, since level 0 took its present shape.
     pub reads: u64,
-    /// Writes.
+    /// Writes since then, of all keyspaces.
     pub writes: u64,
+    /// The database is at rest: no write has come for a while. Not part of what is urgent: a policy
+    /// may use the time, with work that ends.
+    pub is_idle: bool,
 }
 
 /// All that a policy sees.

@@ -86,6 +86,32 @@ fn policies_come_to_rest_and_are_never_idle_over_a_limit() {
 }
 
 #[test]
+fn work_at_rest_ends_and_writes_each_byte_at_most_once_more() {
+    for scheme in registry() {
+        let mut random = Random::new(23);
+        let mut sequence = 0;
+        let mut store = store(scheme);
+        for _ in 0..100 {
+            for _ in 0..random.below(6) {
+                flush(&mut store, &mut random, &mut sequence);
+                while store.step().unwrap() {}
+            }
+            let bytes: u64 = store.version.levels.iter().map(|level| level.bytes()).sum();
+            let before: u64 = store.written_bytes.iter().sum();
+            store.observed.is_idle = true;
+            let mut steps = 0;
+            while store.step().unwrap() {
+                steps += 1;
+                assert!(steps < 100, "{} does not come to rest", scheme.name);
+            }
+            store.observed.is_idle = false;
+            let written = store.written_bytes.iter().sum::<u64>() - before;
+            assert!(written <= bytes, "{}: {written} of {bytes}", scheme.name);
+        }
+    }
+}
+
+#[test]
 fn any_policy_goes_on_from_the_tree_of_any_other() {
     let mut random = Random::new(13);
     let mut sequence = 0;

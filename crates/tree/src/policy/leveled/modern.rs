@@ -9,13 +9,14 @@
 //! - *Big merges go through a stage.* A merge of all of the base would hold the space of its inputs
 //!   until it ends. Where it is over [`DIRECT_BYTES_MAX`], level 0 goes to the empty level above
 //!   the base instead, one write more for each byte, and drains from there in bounded steps.
+//! - *Readers count*: level 0 does not wait while nobody writes, or many read ([`reads`]).
 //! - *The cheapest goes first*: of a level's nodes, the one with the least bytes below for each
 //!   byte of its own, tombstones counting as a gain; equals in turn, by the cursor. Its right
 //!   neighbours join, as far as a step may go, so that nodes below at the seams are rewritten once.
 
 use super::candidates::{Candidate, Why, cover, level0_input};
 use super::leveldb::{flush_level, last_level};
-use super::{SHAPE, manual};
+use super::{SHAPE, manual, reads};
 use crate::invariant::Shape;
 use crate::plan::{Cut, Move, Plan, Reason};
 use crate::policy::{Debt, Policy, View};
@@ -34,11 +35,11 @@ const DIRECT_BYTES_MAX: u64 = 1 << 30;
 pub struct Modern;
 
 /// How many bytes the levels may have.
-struct Targets {
+pub(super) struct Targets {
     /// The deepest level in use.
     bottom: u8,
     /// The first level below 0 that is to keep data.
-    base: u8,
+    pub(super) base: u8,
     /// For each level; 0 above the base.
     bytes: Vec<f64>,
 }
@@ -104,10 +105,11 @@ impl Policy for Modern {
         let mut due: Vec<(u8, f64)> =
             (0u8..).zip(scores(view, &targets)).filter(|&(_, score)| score >= 1.0).collect();
         due.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        due.into_iter().find_map(|(level, score)| match level {
+        let urgent = due.into_iter().find_map(|(level, score)| match level {
             0 => pick_level0(view, &targets, score),
             _ => pick_level(view, level, Why { reason: Reason::LevelBytes, score }),
-        })
+        });
+        urgent.or_else(|| reads::pick(view, &targets))
     }
 
     fn scores(&self, view: &View<'_>) -> Vec<f64> {
@@ -165,7 +167,8 @@ fn pick_level0(view: &View<'_>, targets: &Targets, score: f64) -> Option<Plan> {
     }
 }
 
-fn level0_down(view: &View<'_>, targets: &Targets, stack: &[&Slice], why: Why) -> Plan {
+/// All of level 0 goes down, through a stage where the merge would be too big.
+pub(super) fn level0_down(view: &View<'_>, targets: &Targets, stack: &[&Slice], why: Why) -> Plan {
     let range = hull(stack.iter().copied());
     let held = |level: &u8| !view.version.level(*level).overlap(&range).is_empty();
     let direct_max = DIRECT_BYTES_MAX.max(32 * view.limits.memtable_bytes);
@@ -196,7 +199,11 @@ pub(super) fn intra_level0(view: &View<'_>, stack: &[&Slice], why: Why) -> Optio
             }
         }
     }
-    let (_, runs) = best?;
+    best.map(|(_, runs)| merge_level0(runs, why))
+}
+
+/// Adjacent runs of level 0 become one.
+pub(super) fn merge_level0(runs: &[&Slice], why: Why) -> Plan {
     let bytes = runs.iter().map(|slice| slice.bytes).sum();
     let action = Move::Merge {
         inputs: vec![level0_input(runs)],
@@ -205,14 +212,14 @@ pub(super) fn intra_level0(view: &View<'_>, stack: &[&Slice], why: Why) -> Optio
         one_file: true,
         parallel_max: 1,
     };
-    Some(Plan {
+    Plan {
         action,
         reason: why.reason,
         score: why.score,
         read_bytes: bytes,
         write_bytes: bytes,
         cursors: Vec::new(),
-    })
+    }
 }
 
 /// The cheapest nodes of a level, for each byte, that nothing under way is in conflict with.

@@ -11,3 +11,8 @@ fn picks_by_leveldb_rules() {
 fn picks_that_write_little() {
     run_file("src/policy/leveled/testdata/modern.txt");
 }
+
+#[test]
+fn readers_are_worth_a_merge() {
+    run_file("src/policy/leveled/testdata/reads.txt");
+}

@@ -1,0 +1,202 @@
+//! Files mapped into memory: bytes are read where the system keeps them, without call or copy.
+//!
+//! What a mapping costs in safety, and what is done about it (ADR 0020):
+//! - A page that the device does not give any more, or that lies behind the end of a file that
+//!   somebody cut, is not an error but a signal that ends the process. [`Mapping::fetch`] asks the
+//!   system for pages in a way that gives an error instead; readers fetch what they use first.
+//!   What remains is a page that was fetched, dropped by the system under pressure, and then lost.
+//! - The compiler believes that the bytes do not change. A file is mapped only after its writer is
+//!   done with it, is never written again, is private to its owner, and its directory is locked. A
+//!   program that writes into it all the same breaks this, as it breaks the database.
+//!
+//! The memory is the system's page cache: it counts in the resident size of the process while it is
+//! mapped, and the system takes it back when it needs it. Address space is bounded by
+//! [`Budget`]. Miri cannot run this module; the sanitizers can.
+
+#![allow(unsafe_code)] // The system's calls give and take raw memory.
+
+use super::append::Handle;
+use super::calls;
+use crate::past_end;
+use base::{Cause, Result};
+use rustix::fd::AsFd;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::ffi::c_void;
+use std::ops::{Deref, Range};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Pages are multiples of this, wherever we run.
+const PAGE_BYTES: usize = 4096;
+
+/// A process may have about 65,000 mappings, and it is not only ours.
+const FILES_MAX: u64 = 8192;
+
+/// Bytes that are sensibly mapped on this machine: half of its memory, so that what is mapped stays
+/// there. 0 where addresses have 32 bits.
+pub fn mappable_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    let memory = (info.totalram as u64).saturating_mul(u64::from(info.mem_unit));
+    if cfg!(target_pointer_width = "64") { memory / 2 } else { 0 }
+}
+
+/// What may be mapped at a time, in all files of a store.
+#[derive(Debug)]
+pub(super) struct Budget {
+    bytes_max: u64,
+    bytes: AtomicU64,
+    files: AtomicU64,
+}
+
+impl Budget {
+    pub(super) fn new(bytes_max: u64) -> Budget {
+        Budget { bytes_max, bytes: AtomicU64::new(0), files: AtomicU64::new(0) }
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let files = self.files.fetch_add(1, Relaxed);
+        let used = self.bytes.fetch_add(bytes, Relaxed);
+        let fits = files < FILES_MAX && used.saturating_add(bytes) <= self.bytes_max;
+        if !fits {
+            self.give(bytes);
+        }
+        fits
+    }
+
+    fn give(&self, bytes: u64) {
+        self.files.fetch_sub(1, Relaxed);
+        self.bytes.fetch_sub(bytes, Relaxed);
+    }
+}
+
+/// A whole file as memory, for as long as it lives.
+pub struct Mapping {
+    start: NonNull<c_void>,
+    bytes: usize,
+    handle: Handle,
+    budget: Arc<Budget>,
+    /// The system knows how to populate pages.
+    populates: AtomicBool,
+}
+
+// SAFETY: the memory is only ever read, and unmapped once, by the only owner; both may happen on
+// any thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as above: shared references only read.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `bytes` bytes of a file; `None` where that does not fit the budget, or the
+    /// system refuses.
+    pub(super) fn new(handle: Handle, bytes: u64, budget: &Arc<Budget>) -> Option<Mapping> {
+        let length = usize::try_from(bytes).ok().filter(|&length| length > 0)?;
+        if !budget.take(bytes) {
+            return None;
+        }
+        let (read, shared) = (ProtFlags::READ, MapFlags::SHARED);
+        // SAFETY: the system chooses the place, so that no memory in use is replaced.
+        let mapped = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), length, read, shared, handle.file.as_fd(), 0)
+        };
+        match mapped.ok().and_then(NonNull::new) {
+            None => {
+                budget.give(bytes);
+                None
+            }
+            Some(start) => Some(Mapping {
+                start,
+                bytes: length,
+                handle,
+                budget: budget.clone(),
+                populates: AtomicBool::new(true),
+            }),
+        }
+    }
+
+    /// The bytes of the file. Fetch what was not used before.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `start` is the start of `bytes` mapped, readable bytes until `self` is dropped;
+        // nobody writes to the file any more (see the module).
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast::<u8>(), self.bytes) }
+    }
+
+    /// Brings `range` of the file into memory; what cannot be read is an error here, and a signal
+    /// later. Counted as a read.
+    pub fn fetch(&self, range: Range<u64>, cause: Cause) -> Result<()> {
+        let whole = range.start <= range.end && range.end <= self.bytes as u64;
+        let name = self.handle.name;
+        let (from, bytes) =
+            (range.start as usize, (range.end.saturating_sub(range.start)) as usize);
+        if !whole {
+            return Err(past_end(name, range.start, bytes, self.bytes as u64));
+        }
+        if self.populates.load(Relaxed) {
+            let lead = from % PAGE_BYTES;
+            // SAFETY: the pages from the one with `from` on are inside the mapping, and reading
+            // them ahead changes nothing that anybody sees.
+            let populated = unsafe {
+                let start = self.start.as_ptr().cast::<u8>().add(from - lead).cast();
+                rustix::mm::madvise(start, lead + bytes, Advice::LinuxPopulateRead)
+            };
+            if populated.is_ok() {
+                self.handle.ledger.read(cause, bytes as u64);
+                return Ok(());
+            }
+        }
+        // An old system, or an error: an ordinary read says which.
+        let mut sink = vec![0; bytes];
+        let given = |count| self.handle.ledger.read(cause, count as u64);
+        let uncached = AtomicBool::new(false);
+        let file = self.handle.file.as_fd();
+        let filled = calls::read_at(file, &mut sink, range.start, &uncached, given)
+            .map_err(|errno| self.handle.error("read", errno).at(range.start))?;
+        if filled < bytes {
+            let length = rustix::fs::fstat(&self.handle.file).map(|stat| stat.st_size as u64);
+            let length = length.unwrap_or(range.start + filled as u64);
+            return Err(past_end(name, range.start, bytes, length));
+        }
+        self.populates.store(false, Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: these are the bounds of a mapping that this is the only owner of; no reference
+        // into it outlives `self`. An error would leave it mapped, which nobody can mend.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr(), self.bytes) };
+        self.budget.give(self.bytes as u64);
+    }
+}
+
+/// A part of a mapped file, which it keeps mapped.
+#[derive(Clone)]
+pub struct MappedBytes {
+    mapping: Arc<Mapping>,
+    range: Range<usize>,
+}
+
+impl MappedBytes {
+    /// The bytes of `range`, if the file has them.
+    pub fn new(mapping: Arc<Mapping>, range: Range<usize>) -> Option<MappedBytes> {
+        mapping.bytes().get(range.clone())?;
+        Some(MappedBytes { mapping, range })
+    }
+}
+
+impl Deref for MappedBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.mapping.bytes()[self.range.start..self.range.end]
+    }
+}
+
+impl std::fmt::Debug for MappedBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "bytes {:?} of {}", self.range, self.mapping.handle.name)
+    }
+}
