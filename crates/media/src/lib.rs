@@ -1,9 +1,11 @@
-//! File stores: where the engine's bytes go. See [`store`] for the contract.
+//! File stores: where the engine's bytes go. See [`store`] for the contract, and [`block`] for the
+//! contract of the devices that a store may place its files on.
 //!
 //! - [`os`]: files of the operating system.
 //! - [`mem`]: memory that can lose power, for crash tests.
 //! - [`faulty`]: any store, with planned failures.
 
+pub mod block;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 pub mod faulty;
@@ -11,6 +13,7 @@ pub mod mem;
 pub mod os;
 pub mod store;
 
+pub use block::{BlockDevice, Geometry, Moved};
 pub use store::{
     AppendFile, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock,
     SyncFile,

@@ -12,6 +12,9 @@ pub mod fragmented;
 pub mod ldc;
 pub mod leveled;
 mod limits;
+pub mod lwc;
+pub mod sets;
+pub mod smrdb;
 mod stack;
 #[cfg(test)]
 mod tests;
@@ -111,7 +114,16 @@ pub struct Descriptor {
 
 /// Every policy there is.
 pub fn registry() -> &'static [Descriptor] {
-    &[leveled::MODERN, leveled::LEVELDB, ldc::LDC, tiered::TIERED, fragmented::FRAGMENTED]
+    &[
+        leveled::MODERN,
+        leveled::LEVELDB,
+        ldc::LDC,
+        lwc::LWC,
+        sets::SETS,
+        smrdb::SMRDB,
+        tiered::TIERED,
+        fragmented::FRAGMENTED,
+    ]
 }
 
 /// The policy of this name; an error that lists the names otherwise.

@@ -59,7 +59,7 @@ pub(super) fn down(view: &View<'_>, level: u8, node: &Node, why: Why) -> Plan {
     let (to_level, input) = (level + 1, whole(level, node));
     let range = keys(node);
     if !view.version.level(to_level).overlap(&range).is_empty() {
-        why.plan(Move::Append { input, to_level }, node.bytes())
+        why.plan(Move::Append { input, to_level, file_bytes_max: u64::MAX, parts: 1 }, node.bytes())
     } else if node.slices.len() == 1 {
         why.plan(Move::Push { input, to_level }, 0)
     } else {

@@ -55,6 +55,12 @@ pub struct Report {
     pub moves: u64,
     /// The most runs that level 0 had.
     pub level0_runs_max: usize,
+    /// The most slices that a node below level 0 had at rest.
+    pub stack_max: usize,
+    /// The largest file.
+    pub file_bytes_max: u64,
+    /// Merges whose output was a set, and the tables of those sets.
+    pub sets: (u64, u64),
     /// The largest ratio of the bytes of all files to those of the different keys so far.
     pub space_amplification_max: f64,
     /// The same ratio at the end.
@@ -90,15 +96,20 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "; moves {}, level 0 at most {} runs, space at most {:.2}, at the end {:.2}, slices for a get {:.2}, \
-             after reads alone {:.2}; MiB",
+            "; moves {}, level 0 at most {} runs, stacks {}, space at most {:.2}, at the end {:.2}, \
+             slices for a get {:.2}, after reads alone {:.2}",
             self.moves,
             self.level0_runs_max,
+            self.stack_max,
             self.space_amplification_max,
             self.space_amplification,
             self.slices_per_get,
             self.slices_per_get_read_only,
         )?;
+        if self.sets.0 > 0 {
+            write!(f, ", {:.2} tables in a set", self.sets.1 as f64 / self.sets.0 as f64)?;
+        }
+        write!(f, ", files at most {} MiB; levels MiB", self.file_bytes_max >> 20)?;
         for bytes in &self.level_bytes {
             write!(f, " {}", bytes >> 20)?;
         }
@@ -139,6 +150,8 @@ impl Workload {
             memtable.dedup_by_key(|entry| entry.key);
             store.flush(&memtable)?;
             self.settle(&mut store)?;
+            let below = store.version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());
+            store.stack_max = below.map(|node| node.slices.len()).fold(store.stack_max, usize::max);
             let live = (distinct * entry_bytes).max(1);
             space_max = space_max.max(store.file_bytes() as f64 / live as f64);
         }
@@ -166,6 +179,9 @@ impl Workload {
             level_bytes: store.version.levels.iter().map(|level| level.bytes()).collect(),
             moves: store.moves,
             level0_runs_max: store.level0_runs_max,
+            stack_max: store.stack_max,
+            file_bytes_max: store.file_bytes_max,
+            sets: store.sets,
             space_amplification_max: space_max,
             space_amplification,
             slices_per_get: self.slices_per_get(store),

@@ -71,6 +71,7 @@ fn limits(memtable_bytes: u64) -> Limits {
         parallel_max: 4,
         seek_compaction: false,
         stack_max: 4,
+        division_parts: 1,
         links_max: None,
     }
 }

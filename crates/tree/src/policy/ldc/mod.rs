@@ -92,6 +92,7 @@ fn limits(memtable_bytes: u64) -> Limits {
         parallel_max: 4,
         seek_compaction: false,
         stack_max: 20,
+        division_parts: 1,
         links_max: None,
     }
 }

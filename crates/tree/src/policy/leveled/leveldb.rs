@@ -91,7 +91,10 @@ pub(in crate::policy) fn last_level(version: &Version, limits: &Limits) -> u8 {
 }
 
 /// The node to go on with: the first that has keys at or after the cursor, else the first of all.
-fn next_node<'a>(nodes: &'a [Arc<Node>], cursor: Option<&Key>) -> Option<&'a Arc<Node>> {
+pub(in crate::policy) fn next_node<'a>(
+    nodes: &'a [Arc<Node>],
+    cursor: Option<&Key>,
+) -> Option<&'a Arc<Node>> {
     let at = cursor.map_or(0, |key| nodes.partition_point(|n| !n.range.is_before_end(key)));
     nodes.get(at).or(nodes.first())
 }
@@ -124,7 +127,12 @@ fn finish_level0(view: &View<'_>, seed: &KeyRange, why: Why) -> Plan {
     finish(view, 0, candidate, upper, why)
 }
 
-fn finish_node(view: &View<'_>, level: u8, node: &Arc<Node>, why: Why) -> Plan {
+pub(in crate::policy) fn finish_node(
+    view: &View<'_>,
+    level: u8,
+    node: &Arc<Node>,
+    why: Why,
+) -> Plan {
     let upper = std::slice::from_ref(node);
     let mut candidate = Candidate::nodes(view.version, level, upper);
     let mut range = node.range.clone();

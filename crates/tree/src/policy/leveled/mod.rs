@@ -28,8 +28,9 @@ use crate::plan::{Plan, Reason};
 use crate::policy::{Descriptor, Limits, View};
 use crate::version::Slice;
 
+pub(super) use candidates::Why;
 pub use leveldb::LevelDb;
-pub(super) use leveldb::{flush_level, last_level};
+pub(super) use leveldb::{finish_node, flush_level, last_level, next_node};
 pub(super) use manual::pick as manual;
 pub use modern::Modern;
 
@@ -87,13 +88,13 @@ pub const MODERN: Descriptor = Descriptor {
 /// nothing under way is in conflict with it.
 pub(super) fn merge_level0(view: &View<'_>, reason: Reason, score: f64) -> Option<Plan> {
     let stack: Vec<&Slice> = view.version.level0().iter().collect();
-    let plan = modern::intra_level0(view, &stack, candidates::Why { reason, score });
+    let plan = modern::intra_level0(view, &stack, Why { reason, score });
     plan.filter(|plan| !view.busy.conflicts(view.version, plan))
 }
 
 const MIB: u64 = 1 << 20;
 
-fn leveldb_limits(memtable_bytes: u64) -> Limits {
+pub(super) fn leveldb_limits(memtable_bytes: u64) -> Limits {
     let table_bytes_max = 2 * MIB;
     Limits {
         levels: 7,
@@ -111,6 +112,7 @@ fn leveldb_limits(memtable_bytes: u64) -> Limits {
         parallel_max: 1,
         seek_compaction: false,
         stack_max: 1,
+        division_parts: 1,
         links_max: None,
     }
 }
@@ -134,6 +136,7 @@ fn modern_limits(memtable_bytes: u64) -> Limits {
         parallel_max: 4,
         seek_compaction: false,
         stack_max: 1,
+        division_parts: 1,
         links_max: None,
     }
 }

@@ -62,6 +62,7 @@ fn limits(memtable_bytes: u64) -> Limits {
         parallel_max: 2,
         seek_compaction: false,
         stack_max: 4,
+        division_parts: 1,
         links_max: None,
     }
 }

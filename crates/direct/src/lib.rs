@@ -1,0 +1,2 @@
+//! Files placed directly on a block device, without a file system: superblock, journaled
+//! allocation, placements.
