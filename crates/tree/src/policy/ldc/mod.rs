@@ -4,7 +4,8 @@
 //! The node's run is cut at the ranges of the nodes below, and each gets its slice on top of its
 //! stack: a [`Move::Push`], an edit without a byte of I/O. The run is *frozen*: no level has it,
 //! its slices live in the nodes below, and reads look into them before those nodes' own runs. A
-//! node that has gathered about as much as it has itself is *merged*: its own run and its slices, alone.
+//! node that has gathered about as much as it has itself is *merged*: its own run and its slices,
+//! alone.
 //! So a byte that goes down takes about one other byte with it, not `fan_out`; and a merge is a few
 //! tables, not dozens.
 //!
