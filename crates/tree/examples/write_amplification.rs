@@ -1,7 +1,7 @@
 //! Prints what each scheme writes under a few workloads, by simulation.
 //!
-//! `cargo run --release -p shingle-tree --features simulate --example write_amplification`; with the
-//! argument `ldc`, the workloads, thresholds and fan-outs of that paper.
+//! `cargo run --release -p shingle-tree --features simulate --example write_amplification`
+//! With the argument `ldc`: the workloads, thresholds and fan-outs of that paper.
 #![allow(clippy::print_stdout)]
 
 use tree::policy::{Limits, by_name, registry};

@@ -96,8 +96,8 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "; moves {}, level 0 at most {} runs, stacks {}, space at most {:.2}, at the end {:.2}, \
-             slices for a get {:.2}, after reads alone {:.2}",
+            "; moves {}, level 0 at most {} runs, stacks {}, space at most {:.2}, at the end \
+             {:.2}, slices for a get {:.2}, after reads alone {:.2}",
             self.moves,
             self.level0_runs_max,
             self.stack_max,

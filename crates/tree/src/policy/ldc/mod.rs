@@ -2,9 +2,10 @@
 //!
 //! A level over its limit does not merge a node with the ten that it overlaps below: it *links* it.
 //! The node's run is cut at the ranges of the nodes below, and each gets its slice on top of its
-//! stack: a [`Move::Push`], an edit without a byte of I/O. The run is *frozen*: no level has it, its
-//! slices live in the nodes below, and reads look into them before those nodes' own runs. A node
-//! that has gathered about as much as it has itself is *merged*: its own run and its slices, alone.
+//! stack: a [`Move::Push`], an edit without a byte of I/O. The run is *frozen*: no level has it,
+//! its slices live in the nodes below, and reads look into them before those nodes' own runs. A
+//! node that has gathered about as much as it has itself is *merged*: its own run and its slices,
+//! alone.
 //! So a byte that goes down takes about one other byte with it, not `fan_out`; and a merge is a few
 //! tables, not dozens.
 //!
@@ -51,8 +52,9 @@ pub const LDC: Descriptor = Descriptor {
            byte and level where leveled compaction by LevelDB's rules writes five to ten, in \
            merges of a few tables. Costs reads: up to twice `fan_out` slices of a node, each \
            behind its filter, come before its own run; and space: up to a tenth for runs that \
-           are merged in part, and what linked slices have overwritten. Choose it for write-heavy data that is also read, and where \
-           long merges hurt. The threshold follows the share of reads: twice `fan_out` slices \
+           are merged in part, and what linked slices have overwritten. Choose it for write-heavy \
+           data that is also read, and where long merges hurt. The threshold \
+           follows the share of reads: twice `fan_out` slices \
            without reads, one with hardly any writes; `links_max` (slices of a node) fixes it. \
            `fan_out` may be larger than for other schemes, up to 25.",
     paper: "LDC: A Lower-Level Driven Compaction Method (ICDE 2019)",
