@@ -8,6 +8,7 @@ use super::output::{OutputRule, OutputWriter, Written};
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
+use crate::read::chain::ChainIter;
 use crate::read::source::{MemtableIter, SliceIter, Source};
 use crate::read::view::{MemtableView, Runs};
 use crate::reduce::{Counts, Reducer};
@@ -20,6 +21,9 @@ use table::{EntryIter, MergingIter};
 use table::{IterOptions, TableOptions};
 use tree::Slice;
 use tree::moves::OlderData;
+
+/// Of runs that lie together, so many bytes are read at a time.
+const TOGETHER_BYTES_MAX: u64 = 4 << 20;
 
 /// What a part of a rewrite reads and writes.
 pub(crate) struct PartSpec {
@@ -53,12 +57,6 @@ pub(crate) enum Progress {
 
 impl Part {
     pub(crate) fn begin(engine: &Arc<Engine>, spec: PartSpec) -> Result<Part> {
-        let read = IterOptions {
-            cause: spec.cause,
-            fill_cache: false,
-            readahead_bytes: engine.settings.readahead_bytes,
-            range: Some(spec.range.clone()),
-        };
         let mut sources = Vec::new();
         let mut range_deletes = Vec::new();
         for memtable in &spec.memtables {
@@ -66,15 +64,10 @@ impl Part {
             let deletes = MemtableView::new(memtable.clone()).range_deletes();
             range_deletes.extend(deletes.map(|deletes| deletes.as_ref().clone()));
         }
-        for slice in &spec.slices {
-            let range = slice.range.intersect(&spec.range);
-            if range.is_empty() {
-                continue;
-            }
-            let run = open_run(&engine.runs, slice, spec.cause)?;
-            range_deletes.push(run.range_deletes().clip(&range));
-            let clip = (!range.covers(&slice.run.range)).then_some(range);
-            sources.push(Source::Slice(SliceIter::new(run.iter(read.clone()), clip)));
+        let slices: Vec<&Slice> =
+            spec.slices.iter().filter(|slice| slice.range.overlaps(&spec.range)).collect();
+        for together in slices.chunk_by(|before, next| follows(before, next)) {
+            sources.extend(chain(engine, &spec, together, &mut range_deletes)?);
         }
         let deletes = RangeDeletes::merge(&range_deletes);
         let kept = needed_range_deletes(deletes.clone(), &spec);
@@ -121,6 +114,47 @@ impl Part {
     pub(crate) fn into_written(self) -> Written {
         self.output.written
     }
+}
+
+/// `next` lies behind `before` in the same file, by bytes and by keys.
+fn follows(before: &Slice, next: &Slice) -> bool {
+    let ends = before.range.end.as_ref().is_some_and(|end| *end <= next.range.start);
+    let (a, b) = (&before.run, &next.run);
+    ends && a.file.id == b.file.id && a.offset < b.offset
+}
+
+/// The source of slices that follow each other in one file. Several are read from front to back,
+/// with as much at a time as one of them may have, up to [`TOGETHER_BYTES_MAX`].
+fn chain(
+    engine: &Engine,
+    spec: &PartSpec,
+    slices: &[&Slice],
+    range_deletes: &mut Vec<RangeDeletes>,
+) -> Result<Option<Source>> {
+    let bytes: u64 = slices.iter().map(|slice| slice.bytes).sum();
+    let ahead = engine.settings.readahead_bytes;
+    let together = if slices.len() > 1 { bytes.min(TOGETHER_BYTES_MAX) as u32 } else { 0 };
+    let read = IterOptions {
+        cause: spec.cause,
+        fill_cache: false,
+        readahead_bytes: if ahead > 0 { ahead.max(together) } else { 0 },
+        range: Some(spec.range.clone()),
+    };
+    let mut parts = Vec::with_capacity(slices.len());
+    for slice in slices {
+        let range = slice.range.intersect(&spec.range);
+        let run = open_run(&engine.runs, slice, spec.cause)?;
+        range_deletes.push(run.range_deletes().clip(&range));
+        let clip = (!range.covers(&slice.run.range)).then_some(range);
+        parts.push(SliceIter::new(run.iter(read.clone()), clip));
+    }
+    let mut parts = parts.into_iter();
+    let Some(first) = parts.next() else { return Ok(None) };
+    let rest: Vec<SliceIter> = parts.collect();
+    Ok(Some(match rest.is_empty() {
+        true => Source::Slice(first),
+        false => Source::Chain(ChainIter::new(first, rest)),
+    }))
 }
 
 fn open_run(runs: &Arc<Runs>, slice: &Slice, cause: Cause) -> Result<Arc<table::Run>> {

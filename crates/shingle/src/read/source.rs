@@ -1,5 +1,6 @@
 //! The iterators that a merged read is made of: memtables, slices, and whole levels.
 
+use super::chain::ChainIter;
 use super::view::{NodeView, SliceView, TreeView};
 use crate::memtable::{MemIter, Memtable};
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
@@ -64,6 +65,7 @@ pub(crate) enum Source {
     Memtable(MemtableIter),
     Slice(SliceIter),
     Level(LevelIter),
+    Chain(ChainIter),
 }
 
 macro_rules! each {
@@ -72,6 +74,7 @@ macro_rules! each {
             Source::Memtable($source) => $call,
             Source::Slice($source) => $call,
             Source::Level($source) => $call,
+            Source::Chain($source) => $call,
         }
     };
 }
