@@ -23,7 +23,9 @@ use tree::Slice;
 use tree::moves::OlderData;
 
 /// The least that is read at once for an input.
-const READAHEAD_BYTES_MIN: u32 = 16 << 10;
+const READAHEAD_BYTES_MIN: u64 = 16 << 10;
+/// Of runs that lie together, at most so many bytes are read at a time.
+const TOGETHER_BYTES_MAX: u64 = 4 << 20;
 
 /// What a part of a rewrite reads and writes.
 pub(crate) struct PartSpec {
@@ -74,20 +76,22 @@ impl Part {
         }
         let chains = chains(&spec);
         let chain_bytes_max = engine.settings.job_bytes_max / (chains.len() as u64).max(1);
-        let readahead_bytes = u64::from(engine.settings.readahead_bytes).min(chain_bytes_max);
-        let readahead_bytes = (readahead_bytes as u32).max(READAHEAD_BYTES_MIN);
-        let read_buffer_bytes = chains.len() as u64 * u64::from(readahead_bytes);
-        let read = IterOptions {
-            cause: spec.cause,
-            fill_cache: false,
-            readahead_bytes,
-            range: Some(spec.range.clone()),
+        let one_bytes = match u64::from(engine.settings.readahead_bytes) {
+            0 => 0,
+            bytes => bytes.min(chain_bytes_max).max(READAHEAD_BYTES_MIN),
         };
-        sources.extend(
-            chains.into_iter().map(|chain| {
-                Source::Chain(ChainIter::new(engine.runs.clone(), chain, read.clone()))
-            }),
-        );
+        let mut read_buffer_bytes = 0;
+        for chain in chains {
+            let readahead_bytes = readahead(&chain, one_bytes, chain_bytes_max);
+            read_buffer_bytes += u64::from(readahead_bytes);
+            let read = IterOptions {
+                cause: spec.cause,
+                fill_cache: false,
+                readahead_bytes,
+                range: Some(spec.range.clone()),
+            };
+            sources.push(Source::Chain(ChainIter::new(engine.runs.clone(), chain, read)));
+        }
         let deletes = RangeDeletes::merge(&range_deletes);
         let kept = needed_range_deletes(deletes.clone(), &spec);
         let operator = spec.keyspace.operator.clone();
@@ -159,6 +163,21 @@ fn chains(spec: &PartSpec) -> Vec<Vec<(Slice, KeyRange)>> {
         }
     }
     chains
+}
+
+/// Bytes that are read at a time for a chain: more where its slices lie one behind the other in one
+/// file, as the tables of a set do.
+fn readahead(chain: &[(Slice, KeyRange)], bytes: u64, bytes_max: u64) -> u32 {
+    let follows = |pair: &[(Slice, KeyRange)]| {
+        let (before, next) = (&pair[0].0.run, &pair[1].0.run);
+        before.file.id == next.file.id && before.offset < next.offset
+    };
+    let lies_together = chain.len() > 1 && chain.windows(2).all(follows);
+    if bytes == 0 || !lies_together {
+        return bytes as u32;
+    }
+    let all: u64 = chain.iter().map(|(slice, _)| slice.bytes).sum();
+    all.min(TOGETHER_BYTES_MAX).min(bytes_max).max(bytes) as u32
 }
 
 /// Of each stripe of snapshots, the newest tombstone over a key; none where nothing older can be.

@@ -1,20 +1,21 @@
-//! Appends to tables: what they read, and how large the tables become.
+//! Appends to tables and sets: what they read, and how large the tables become.
 
 use base::{Cause, FileId, Ledger, Result};
 use media::mem::MemStore;
 use media::store::{FileSummary, Space, StoreLock};
 use media::{AppendFile, FileHint, FileKind, FileName, FileStore, ReadFile};
 use shingle::runtime::Stepped;
-use shingle::{Db, Options};
+use shingle::{Compression, Db, Options};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tree::version::LEVEL0_NODE;
-use tree::{Input, Move, Plan, Reason};
+use tree::{Cut, Input, Move, Plan, Reason};
 
-type Reads = Arc<Mutex<BTreeSet<(FileId, Cause)>>>;
+/// File, place and length of every read of a table, in order.
+type Reads = Arc<Mutex<Vec<(FileId, u64, usize)>>>;
 
-/// A store that notes which tables are read, and why.
+/// A store that notes what is read of tables.
 struct Watched {
     inner: MemStore,
     reads: Reads,
@@ -28,7 +29,8 @@ struct WatchedFile {
 impl ReadFile for WatchedFile {
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
         if self.inner.name().kind == FileKind::Table {
-            self.reads.lock().unwrap().insert((self.inner.name().id, cause));
+            let read = (self.inner.name().id, offset, into.len());
+            self.reads.lock().unwrap().push(read);
         }
         self.inner.read_at(offset, into, cause)
     }
@@ -98,10 +100,12 @@ fn open(reads: Reads, table_bytes: u64, level0_runs_trigger: usize) -> Db {
     Options::new()
         .scheme("lwc")
         .write_buffer_bytes(64 << 10)
+        .compression(Compression::None)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
             e.table_bytes = Some(table_bytes);
             e.level0_runs_trigger = Some(level0_runs_trigger);
+            e.readahead_bytes = Some(1024);
         })
         .open_in(Arc::new(Watched { inner, reads }), Arc::new(Stepped::new(1, u64::MAX)))
         .unwrap()
@@ -122,11 +126,14 @@ fn append(db: &Db, file_bytes_max: u64) {
     let version = keyspace.tree_for_test().unwrap();
     let runs = version.level0().iter().map(|slice| slice.run.id).collect();
     let input = Input { level: 0, node: LEVEL0_NODE, runs };
-    let action = Move::Append { input, to_level: 3, file_bytes_max, parts: 4 };
+    begin(db, Move::Append { input, to_level: 3, file_bytes_max, parts: 4 });
+}
+
+fn begin(db: &Db, action: Move) {
     let reason = Reason::Manual;
     let (read_bytes, write_bytes, cursors) = (0, 0, Vec::new());
     let plan = Plan { action, reason, score: 1.0, read_bytes, write_bytes, cursors };
-    assert!(keyspace.begin_plan_for_test(plan).unwrap());
+    assert!(db.keyspace("default").unwrap().begin_plan_for_test(plan).unwrap());
     db.wait_idle().unwrap();
 }
 
@@ -145,7 +152,7 @@ fn an_append_reads_its_own_table_and_nothing_of_the_tables_below() {
         }
         reads.lock().unwrap().clear();
         append(&db, 1 << 30);
-        let read: BTreeSet<FileId> = reads.lock().unwrap().iter().map(|(file, _)| *file).collect();
+        let read: BTreeSet<FileId> = reads.lock().unwrap().iter().map(|read| read.0).collect();
         assert_eq!(read, own, "round {round}");
         let after = keyspace.tree_for_test().unwrap();
         nodes.insert(after.level(3).nodes.len());
@@ -202,4 +209,36 @@ fn no_table_of_the_scheme_outgrows_its_band() {
     }
     assert!(segments > 1 && tables.len() > 20, "{segments} segments, {} tables", tables.len());
     assert_eq!(db.iter().count(), 200 * 60);
+}
+
+#[test]
+fn a_set_is_read_from_front_to_back_a_table_at_a_time() {
+    let reads = Reads::default();
+    let db = open(reads.clone(), 1 << 30, 1000);
+    for round in 0..8 {
+        flush_run(&db, round);
+    }
+    let keyspace = db.keyspace("default").unwrap();
+    let inputs = |level: u8| -> Vec<Input> {
+        let version = keyspace.tree_for_test().unwrap();
+        let whole = |node: &Arc<tree::Node>| Input { level, node: node.id, runs: node.runs() };
+        version.level(level).nodes.iter().map(whole).collect()
+    };
+    let merge = |inputs, to_level| {
+        let cut = Cut { table_bytes_max: 8 << 10, overlap_bytes_max: None };
+        begin(&db, Move::Merge { inputs, to_level, cut, one_file: true, parallel_max: 1 });
+        keyspace.tree_for_test().unwrap()
+    };
+    let set = merge(inputs(0), 2);
+    let runs: Vec<_> = set.level(2).nodes.iter().map(|node| node.slices[0].run.clone()).collect();
+    let file = runs[0].file.id;
+    assert!(runs.len() > 4 && runs.iter().all(|run| run.file.id == file), "{runs:?}");
+    reads.lock().unwrap().clear();
+    merge(inputs(2), 3);
+    let read: Vec<(FileId, u64, usize)> = reads.lock().unwrap().clone();
+    // First the tables are opened, then each is read in one go.
+    let data = &read[read.len() - runs.len()..];
+    assert!(data.is_sorted_by_key(|read| read.1), "{read:?}");
+    assert!(data.iter().all(|read| read.0 == file && read.2 > 4096), "{read:?}");
+    assert_eq!(db.iter().count(), 8 * 60);
 }

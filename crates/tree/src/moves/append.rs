@@ -48,21 +48,20 @@ fn appendable_files(
     shares: &[Share],
 ) -> HashMap<NodeId, (FileId, u64)> {
     let nodes = shares.iter().filter_map(|share| version.node(level, share.node?));
-    let mut files = HashMap::new();
-    let mut slices_elsewhere: HashMap<FileId, isize> = HashMap::new();
+    let mut files: HashMap<FileId, (NodeId, u64, isize)> = HashMap::new();
     for node in nodes {
         let Some(file) = node.slices.first().map(|slice| &slice.run.file) else { continue };
         let own = node.slices.iter().filter(|slice| slice.run.file.id == file.id).count();
-        *slices_elsewhere.entry(file.id).or_default() -= own as isize;
-        files.insert(node.id, (file.id, file.bytes()));
+        // The second node that shows a file finds more slices of it than it has, as the first does.
+        files.entry(file.id).or_insert((node.id, file.bytes(), own as isize));
     }
     for slice in version.slices() {
-        if let Some(count) = slices_elsewhere.get_mut(&slice.run.file.id) {
-            *count += 1;
+        if let Some((_, _, elsewhere)) = files.get_mut(&slice.run.file.id) {
+            *elsewhere -= 1;
         }
     }
-    files.retain(|_, (file, _)| slices_elsewhere.get(file) == Some(&0));
-    files
+    let own = files.into_iter().filter(|(_, (_, _, elsewhere))| *elsewhere == 0);
+    own.map(|(file, (node, bytes, _))| (node, (file, bytes))).collect()
 }
 
 /// The input's entries were appended to the files of the nodes below: each gets its new run on top.

@@ -57,7 +57,8 @@ pub const LWC: Descriptor = Descriptor {
            space: overwritten records stay until their table is emptied or divided. With `fan_out` \
            (a ratio, 10) larger there are fewer levels and smaller segments. Level 0 goes down \
            at `level0_runs_trigger` (a count) runs, about one table.",
-    paper: "Yao et al., Building Efficient Key-Value Stores via a Lightweight Compaction Tree, 2017",
+    paper: "Yao et al., Building Efficient Key-Value Stores via a Lightweight Compaction Tree, \
+            2017",
     options: &[
         "levels",
         "level0_runs_trigger",

@@ -13,7 +13,7 @@
 //!   many bands that are that much narrower, in the same place of the stacks. Narrow ones are
 //!   merged node by node, and what comes out are new nodes, so that there are more of them the more
 //!   data there is.
-//! - *No more than `stack_max`* slices in a node: then all of them are merged, whatever their width.
+//! - *No more than `stack_max`* slices of a key: then a node's are merged, whatever their width.
 //!
 //! The lower level is the deepest that holds data, and what another scheme left on levels between
 //! goes down to it by edits.
