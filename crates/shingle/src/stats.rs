@@ -121,6 +121,8 @@ impl Stats {
                     ("read_bytes", int(t.read_bytes)),
                     ("read_ops", int(t.read_ops)),
                     ("sync_ops", int(t.sync_ops)),
+                    ("media_write_bytes", int(t.media_write_bytes)),
+                    ("media_read_bytes", int(t.media_read_bytes)),
                 ])
             })
         });
@@ -146,7 +148,7 @@ impl Stats {
             ("user_read_bytes", int(self.ledger.user_read_bytes)),
             ("host_write_bytes", int(self.ledger.host().write_bytes)),
             ("host_read_bytes", int(self.ledger.host().read_bytes)),
-            ("media_write_bytes", int(self.ledger.media_write_bytes)),
+            ("media_write_bytes", int(self.ledger.host().media_write_bytes)),
             ("wa", json::number(self.ledger.write_amplification())),
             ("wa_without_wal", json::number(self.ledger.write_amplification_without_wal())),
             ("space_bytes", int(self.space_bytes)),
