@@ -1,7 +1,4 @@
 //! The engines by name, and the options that all of them get alike.
-//!
-//! LMDB is missing: its Rust interface opens a database only through an unsafe function, and unsafe
-//! code stands in `leveldb.rs` alone.
 
 use base::{Error, ErrorKind, Result};
 use lab::dbbench::Config;
@@ -63,6 +60,8 @@ pub const ENGINES: &[Engine] = &[
     Engine { name: "leveldb", open: crate::leveldb::open },
     #[cfg(feature = "fjall")]
     Engine { name: "fjall", open: crate::fjall::open },
+    #[cfg(feature = "lmdb")]
+    Engine { name: "lmdb", open: crate::lmdb::open },
 ];
 
 impl Engine {

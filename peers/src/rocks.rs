@@ -27,6 +27,9 @@ pub fn open(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
     all.create_if_missing(true);
     all.set_block_based_table_factory(&blocks);
     all.set_write_buffer_size(options.write_buffer_bytes as usize);
+    // RocksDB's defaults, 64 MiB and 256 MiB, belong to a write buffer of 64 MiB.
+    all.set_target_file_size_base(options.write_buffer_bytes);
+    all.set_max_bytes_for_level_base(4 * options.write_buffer_bytes);
     all.set_compression_type(DBCompressionType::None);
     all.set_max_background_jobs(options.background_threads as i32);
     all.enable_statistics();

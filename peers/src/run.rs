@@ -1,9 +1,11 @@
-//! One engine, one list of benchmarks, in this process: what it did, what it cost, what it left.
+//! One engine, one piece of work, in this process: what it did, what it cost, what it left.
 
 use crate::engine::{Engine, EngineOptions, Place};
+use crate::work::{Step, Work};
+use crate::ycsb;
 use base::checksum::hash64_seeded;
 use base::{Error, Result};
-use lab::dbbench::{self, Config};
+use lab::dbbench;
 use lab::process::{self, Io};
 use lab::store::{Direction, Store, StoreFactory};
 use lab::{Record, Silent, WallClock};
@@ -18,6 +20,9 @@ const SETTLE: &str = "waitforcompaction";
 /// One benchmark with the work that it left behind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Phase {
+    /// The name of the step that it belongs to; nothing in the first.
+    #[serde(default)]
+    pub step: String,
     /// The benchmark itself, up to its last operation.
     pub record: Record,
     /// Seconds until no background work was left and everything was durable.
@@ -52,29 +57,40 @@ pub struct Run {
     pub cpu_seconds: Option<f64>,
 }
 
-/// Runs the benchmarks of `config` on `engine` in `dir`, which is emptied first.
-pub fn run(engine: Engine, dir: &Path, config: &Config) -> Result<Run> {
-    let mut config = config.clone();
-    config.benchmarks =
-        config.benchmarks.into_iter().flat_map(|name| [name, SETTLE.to_string()]).collect();
-    let place = Place::new(engine, dir, EngineOptions::new(&config)?);
-    if !config.use_existing_db {
+/// Does `work` on `engine` in `dir`, which is emptied first.
+pub fn run(engine: Engine, dir: &Path, work: &Work) -> Result<Run> {
+    let mut place = Place::new(engine, dir, EngineOptions::new(&work.first.config)?);
+    if !work.first.config.use_existing_db {
         place.destroy()?;
     }
-    let clock = WallClock::default();
-    config.json = true;
-    let mut marks = Marks::default();
-    let start_bytes = Io::now().map(|io| io.net_write_bytes());
-    let records = dbbench::run(&config, &place, &clock, &Silent, &mut marks)?;
+    let mut phases = Vec::new();
+    for step in work.steps() {
+        place = Place::new(engine, dir, EngineOptions::new(&step.config)?);
+        let done = if ycsb::is_asked(&step.config) {
+            ycsb::step(&place, &step.config)?
+        } else {
+            db_bench(&place, step)?
+        };
+        phases.extend(done.into_iter().map(|phase| Phase { step: step.name.clone(), ..phase }));
+    }
     let store = place.open()?;
     let content = content(store.as_ref())?;
     store.close()?;
-    Ok(Run {
-        engine: engine.name.to_string(),
-        phases: phases(records, start_bytes, &marks.0)?,
-        content,
-        cpu_seconds: process::cpu_seconds(),
-    })
+    let cpu_seconds = process::cpu_seconds();
+    Ok(Run { engine: engine.name.to_string(), phases, content, cpu_seconds })
+}
+
+/// Runs the benchmarks of a step, each until the store is at rest.
+fn db_bench(place: &Place, step: &Step) -> Result<Vec<Phase>> {
+    let mut config = step.config.clone();
+    config.benchmarks =
+        config.benchmarks.into_iter().flat_map(|name| [name, SETTLE.to_string()]).collect();
+    config.json = true;
+    let clock = WallClock::default();
+    let mut marks = Marks::default();
+    let start_bytes = Io::now().map(|io| io.net_write_bytes());
+    let records = dbbench::run(&config, place, &clock, &Silent, &mut marks)?;
+    phases(records, start_bytes, &marks.0)
 }
 
 /// Takes the place of an output of JSON lines, and notes at each what the process had written.
@@ -109,11 +125,17 @@ fn phases(
     let mut phase_start_bytes = start_bytes;
     for (record, &mark) in records.into_iter().zip(marks) {
         if record.benchmark != SETTLE {
-            phases.push(Phase::new(record));
+            phases.push(Phase::settled(record, 0.0, None, None));
             continue;
         }
-        if let Some(phase) = phases.last_mut() {
-            phase.settle(&record, phase_start_bytes, mark);
+        if let Some(phase) = phases.pop() {
+            let added = mark.zip(phase_start_bytes).map(|(end, start)| end.saturating_sub(start));
+            phases.push(Phase::settled(
+                phase.record,
+                phase.settle_seconds + record.seconds,
+                added.map(|added| added + phase.write_bytes.unwrap_or(0)),
+                record.space_bytes,
+            ));
         }
         phase_start_bytes = mark;
     }
@@ -121,22 +143,22 @@ fn phases(
 }
 
 impl Phase {
-    fn new(record: Record) -> Phase {
-        Phase { record, settle_seconds: 0.0, write_bytes: None, wa: None, space_bytes: None }
+    /// What `record` measured, with `write_bytes` written until the store was at rest.
+    pub fn settled(
+        record: Record,
+        settle_seconds: f64,
+        write_bytes: Option<u64>,
+        space_bytes: Option<u64>,
+    ) -> Phase {
+        let user_bytes = record.user_bytes;
+        let wa = write_bytes.filter(|_| user_bytes > 0);
+        let wa = wa.map(|bytes| bytes as f64 / user_bytes as f64);
+        Phase { step: String::new(), record, settle_seconds, write_bytes, wa, space_bytes }
     }
 
-    /// Adds a settling that ended at `end_bytes`; what was written since `start_bytes` is this
-    /// phase's.
-    fn settle(&mut self, settling: &Record, start_bytes: Option<u64>, end_bytes: Option<u64>) {
-        let added = end_bytes.zip(start_bytes).map(|(end, start)| end.saturating_sub(start));
-        self.settle_seconds += settling.seconds;
-        self.space_bytes = settling.space_bytes;
-        self.write_bytes = added.map(|added| added + self.write_bytes.unwrap_or(0));
-        let user_bytes = self.record.user_bytes;
-        self.wa = self
-            .write_bytes
-            .filter(|_| user_bytes > 0)
-            .map(|bytes| bytes as f64 / user_bytes as f64);
+    /// The benchmark, and the step where it has a name.
+    pub fn title(&self) -> String {
+        format!("{} {}", self.record.benchmark, self.step).trim_end().to_string()
     }
 }
 
@@ -159,8 +181,8 @@ mod tests {
 
     fn run_small(engine: Engine, flags: &[&str]) -> Run {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let config = dbbench::parse(flags).unwrap().config;
-        run(engine, &dir.path().join("db"), &config).unwrap()
+        let flags: Vec<String> = flags.iter().map(|flag| flag.to_string()).collect();
+        run(engine, &dir.path().join("db"), &Work::parse(&flags).unwrap()).unwrap()
     }
 
     #[test]
@@ -181,6 +203,30 @@ mod tests {
             // A log alone writes every byte once.
             assert!(run.phases[0].wa.unwrap() > 0.9, "{}: {:?}", run.engine, run.phases[0]);
             assert_eq!(run.phases[3].wa, None);
+        }
+    }
+
+    #[test]
+    fn ycsb_and_later_steps_leave_the_same_content_in_all_engines() {
+        let flags = [
+            "--benchmarks=ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-f,ycsb-d,ycsb-e",
+            "--num=500",
+            "--reads=300",
+            "then:again",
+            "--benchmarks=readseq",
+            "--threads=2",
+        ];
+        let runs: Vec<Run> = ENGINES.iter().map(|&engine| run_small(engine, &flags)).collect();
+        for run in &runs {
+            assert_eq!(run.content, runs[0].content, "{} {}", run.engine, runs[0].engine);
+            assert!(run.content.entries > 500, "D and E insert");
+            let titles: Vec<String> = run.phases.iter().map(Phase::title).collect();
+            assert_eq!(titles[0], "ycsb-load");
+            assert_eq!(titles[7], "readseq again");
+            assert_eq!(run.phases[0].record.ops, 500);
+            assert_eq!(run.phases[1].record.ops, 300);
+            assert!(run.phases[0].wa.unwrap() > 0.9, "{}: {:?}", run.engine, run.phases[0]);
+            assert_eq!(run.phases[3].wa, None, "workload C only reads");
         }
     }
 

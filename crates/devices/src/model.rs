@@ -76,6 +76,15 @@ pub trait Model: Send {
         None
     }
 
+    /// What it costs a read to reach byte `to` after a read that ended at byte `from`, on average:
+    /// a part of what [`Model::serve`] charges. The simulation asks when reads of several actors
+    /// meet and are served in another order in time than they were executed in. 0 where nothing
+    /// has to move.
+    fn positioning_ns(&self, from: u64, to: u64) -> u64 {
+        let _ = (from, to);
+        0
+    }
+
     /// What there is to say about the device's state, for people and reports: name and value.
     fn facts(&self) -> Vec<(&'static str, f64)> {
         Vec::new()

@@ -4,9 +4,14 @@ use crate::admission::AdmissionLimits;
 use crate::options::Preset;
 use tree::policy::Limits;
 
-/// The largest memtable of the modern preset: inserts and lookups in a small one stay in the
-/// processor's caches. Several are flushed together.
+/// The largest memtable of the modern preset, where the write buffer is not huge: inserts and
+/// lookups in a small one stay in the processor's caches. Four or more are flushed together, so
+/// that what is active beside the sealed ones takes little.
 const MEMTABLE_BYTES_MAX: u64 = 16 << 20;
+
+/// LevelDB's memtable has as many links, 4/3 for an entry, without the eight bytes of key in each.
+/// Its memtable of the same size has the more entries, and with them fewer and larger runs.
+const LEVELDB_ENTRY_BYTES_FREE: u64 = 8 * 4 / 3;
 
 /// What a preset decides beside the limits that its scheme brings.
 pub(crate) struct PresetNumbers {
@@ -16,6 +21,14 @@ pub(crate) struct PresetNumbers {
     pub write_buffer_bytes: fn(memory_bytes: u64) -> u64,
     /// Bytes of one memtable, of this write buffer.
     pub memtable_bytes: fn(write_buffer_bytes: u64) -> u64,
+    /// Filter bits for a key that a level has more than the next one below it.
+    pub filter_bits_step: u8,
+    /// Bytes of each entry that do not count towards a full memtable.
+    pub entry_bytes_free: u64,
+    /// At most so many memtables become one run.
+    pub flush_memtables_max: usize,
+    /// At most so many threads, whatever is asked for.
+    pub background_threads_max: usize,
     /// Where writes are slowed down, derived from the sizes of the tree.
     pub admission: fn(&Limits, write_buffer_bytes: u64) -> AdmissionLimits,
 }
@@ -26,13 +39,21 @@ impl Preset {
             Preset::Modern => PresetNumbers {
                 scheme: "leveled",
                 write_buffer_bytes: |memory| (memory / 5).max(64 << 10),
-                memtable_bytes: |buffer| buffer.min(MEMTABLE_BYTES_MAX.max(buffer / 8)),
+                memtable_bytes: |buffer| (buffer / 4).min(MEMTABLE_BYTES_MAX.max(buffer / 8)),
+                filter_bits_step: 2,
+                entry_bytes_free: 0,
+                flush_memtables_max: usize::MAX,
+                background_threads_max: usize::MAX,
                 admission: modern_admission,
             },
             Preset::LevelDb => PresetNumbers {
                 scheme: "leveldb",
                 write_buffer_bytes: |_| 4 << 20,
                 memtable_bytes: |buffer| buffer,
+                filter_bits_step: 0,
+                entry_bytes_free: LEVELDB_ENTRY_BYTES_FREE,
+                flush_memtables_max: 1,
+                background_threads_max: 1,
                 admission: leveldb_admission,
             },
         }
@@ -46,7 +67,7 @@ fn modern_admission(limits: &Limits, write_buffer: u64) -> AdmissionLimits {
     AdmissionLimits {
         // One buffer being flushed, and a second one filling.
         sealed_bytes_soft: write_buffer * 3 / 2,
-        sealed_bytes_hard: write_buffer * 5 / 2,
+        sealed_bytes_hard: write_buffer * 2,
         level0_runs_soft: trigger * 4,
         level0_runs_hard: trigger * 12,
         level0_stop: false,

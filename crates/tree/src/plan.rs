@@ -42,6 +42,11 @@ pub enum Move {
         input: Input,
         /// The level that takes it.
         to_level: u8,
+        /// A file gets no more than this many bytes; what is left of a run goes on in another.
+        file_bytes_max: u64,
+        /// How many nodes of about equal bytes the keys become where no node below answers for any
+        /// of them.
+        parts: u32,
     },
     /// The inputs are rewritten as new nodes of one level.
     Merge {
@@ -86,7 +91,7 @@ impl Move {
     pub fn inputs(&self) -> (Vec<Input>, u8) {
         let of = |level, node| Input { level, node, runs: Vec::new() };
         match self {
-            Move::Push { input, to_level } | Move::Append { input, to_level } => {
+            Move::Push { input, to_level } | Move::Append { input, to_level, .. } => {
                 (vec![input.clone()], *to_level)
             }
             Move::Merge { inputs, to_level, .. } => (inputs.clone(), *to_level),

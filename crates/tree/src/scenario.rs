@@ -19,8 +19,8 @@
 //! `<run>[a..c]=<bytes>`.
 
 use crate::edit::{Change, RunRecord, SliceRecord};
-use crate::moves::{self, OlderData, Proportional};
-use crate::plan::{Input, Move};
+use crate::moves::{self, Cutter, OlderData, Proportional};
+use crate::plan::{Cut, Input, Move};
 use crate::policy::{Busy, Limits, Observed, View, by_name};
 use crate::run_table::RunTable;
 use crate::version::{Graveyard, NodeId, Version};
@@ -50,6 +50,21 @@ pub(crate) fn run_file(path: &str) {
         std::fs::write(&path, &out).unwrap();
     }
     assert_eq!(text, out, "{} (REWRITE=1 rewrites it)", path.display());
+}
+
+/// Keys whose entries have 100 bytes each, with a bar where a run ends.
+fn cuts(mut cutter: Cutter, keys: &[&str]) -> String {
+    let mut text = String::new();
+    let mut run_bytes = 0;
+    for key in keys {
+        if cutter.ends_before(key.as_bytes(), run_bytes) {
+            text.push_str("| ");
+            run_bytes = 0;
+        }
+        run_bytes += 100;
+        let _ = write!(text, "{key} ");
+    }
+    format!("{}\n", text.trim_end())
 }
 
 struct Scene {
@@ -91,6 +106,13 @@ impl Scene {
                 let held = keys.iter().filter(|key| older.may_hold(key.as_bytes()));
                 format!("held: {}\n", held.copied().collect::<Vec<_>>().join(" "))
             }
+            ["cut", "to", to, "table", table, "overlap", overlap, ":", ref keys @ ..] => {
+                let cut = Cut {
+                    table_bytes_max: table.parse().unwrap(),
+                    overlap_bytes_max: Some(overlap.parse().unwrap()),
+                };
+                cuts(Cutter::new(&self.version, to.parse().unwrap(), cut), keys)
+            }
             _ => panic!("no such command: {line}"),
         }
     }
@@ -128,8 +150,12 @@ impl Scene {
         let (inputs, to) = plan.action.inputs();
         let name = match plan.action {
             Move::Push { .. } => "push",
+            Move::Merge { one_file: true, to_level: 1.., .. } => "set",
             Move::Merge { .. } => "merge",
-            _ => "other",
+            Move::Append { .. } => "append",
+            Move::Divide { .. } => "divide",
+            Move::Balance { .. } => "balance",
+            Move::Drop { .. } => "drop",
         };
         let mut out = format!("{name} to {to}: {:?} {:.2}", plan.reason, plan.score);
         let _ = writeln!(out, " writes {}", plan.write_bytes);

@@ -1,4 +1,4 @@
-//! Value layouts: where values go. See DESIGN section 2.
+//! Value layouts: where values go. See ARCHITECTURE.md, `crates/values`.
 //!
 //! A layout decides for each value whether it stays in the runs or goes to a store of its own.
 //! Every layout is a line in [`registry`].

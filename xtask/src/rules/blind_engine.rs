@@ -9,14 +9,13 @@ use std::collections::BTreeSet;
 pub const NAME: &str = "blind-engine";
 
 /// Where names are registered: `name: "..."` in a `Descriptor`. Absent files are skipped.
-const REGISTRIES: [&str; 7] = [
+const REGISTRIES: [&str; 6] = [
     "crates/tree/src/policy.rs",
     "crates/tree/src/policy/",
     "crates/values/src/registry.rs",
     "crates/values/src/registry/",
     "crates/values/src/lib.rs",
-    "crates/devices/src/registry.rs",
-    "crates/devices/src/registry/",
+    "crates/devices/src/models/",
 ];
 
 /// The engine, and its files that turn the user's choice into a policy or layout.

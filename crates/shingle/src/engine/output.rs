@@ -30,7 +30,13 @@ pub(crate) struct ChildTarget {
     pub range: KeyRange,
     /// Its file and the bytes in it that the manifest vouches for; `None`: a new file.
     pub file: Option<(FileId, u64)>,
+    /// Bytes that a run may have in that file, and in a new one.
+    pub run_bytes_max: u64,
+    pub new_run_bytes_max: u64,
 }
+
+/// What ends a block and a run beside the bytes that the writer counts, at the most.
+pub(crate) const RUN_END_BYTES: u64 = 512;
 
 /// A run that was written, and the node below that it is for.
 #[derive(Clone, Debug)]
@@ -102,8 +108,13 @@ impl OutputWriter {
         }
     }
 
-    /// Ends the current run before `key` if the rule says so.
-    fn cut_before(&mut self, key: &[u8]) -> Result<()> {
+    /// Memory that the file being written holds until its run ends, about, in bytes.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, |(_, writer)| writer.memory_bytes())
+    }
+
+    /// Ends the current run before `key`, with an entry of `entry_bytes`, if the rule says so.
+    fn cut_before(&mut self, key: &[u8], entry_bytes: u64) -> Result<()> {
         match &mut self.rule {
             OutputRule::Cut { cutter, .. } => {
                 let run_bytes = match &self.file {
@@ -114,7 +125,10 @@ impl OutputWriter {
                     self.finish_run(Some(key.into()))?;
                 }
             }
-            OutputRule::Children(_) => self.pass_children(key)?,
+            OutputRule::Children(_) => {
+                self.pass_children(key)?;
+                self.bound_run(key, entry_bytes)?;
+            }
         }
         Ok(())
     }
@@ -131,6 +145,23 @@ impl OutputWriter {
             self.finish_run(end)?;
             self.child += 1;
         }
+    }
+
+    /// A file that has no room for the entry is left: a new one goes on.
+    fn bound_run(&mut self, key: &[u8], entry_bytes: u64) -> Result<()> {
+        let run_bytes = match &self.file {
+            Some((_, writer)) if self.in_run => writer.run_bytes(),
+            _ => 0,
+        };
+        let OutputRule::Children(children) = &mut self.rule else { return Ok(()) };
+        let Some(child) = children.get_mut(self.child) else { return Ok(()) };
+        let bytes = run_bytes.saturating_add(entry_bytes).saturating_add(RUN_END_BYTES);
+        if bytes <= child.run_bytes_max {
+            return Ok(());
+        }
+        child.file = None;
+        child.run_bytes_max = child.new_run_bytes_max;
+        if run_bytes > 0 { self.finish_run(Some(key.into())) } else { Ok(()) }
     }
 
     fn begin_run(&mut self) -> Result<()> {
@@ -218,7 +249,7 @@ impl Sink for OutputWriter {
     fn entry(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         let key = user_key(internal_key);
         if self.last_key != key {
-            self.cut_before(key)?;
+            self.cut_before(key, (internal_key.len() + value.len()) as u64)?;
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
         }

@@ -2,12 +2,13 @@
 //!
 //! Flushes go before moves, moves of the most urgent keyspace first; each step removes at most one
 //! dead file. At most as many moves run at a time as there are workers. A failure that leaves
-//! everything as it was (a full medium, a failed read) is tried again after a while; others poison.
+//! everything as it was is tried again: a move that fails for a reason of its own is parked
+//! (`parked`), a full medium or a failed flush makes work wait; others poison.
 
 use super::flush::FlushJob;
 use super::relocate::RelocationPart;
 use super::rewrite::Progress;
-use super::{clean, flush, relocate};
+use super::{clean, flush, parked, relocate};
 use crate::engine::Engine;
 use base::env::{Event, Worker};
 use base::{Error, ErrorKind, KeyRange, KeyspaceId, Result};
@@ -33,9 +34,17 @@ pub(crate) struct Manual {
     pub range: KeyRange,
 }
 
+/// A job that waits for a worker.
+struct Waiting {
+    job: Job,
+    /// When its last step ended. In virtual time a worker may be behind that, and must not go on
+    /// with the job yet; with threads it has always passed.
+    from_ns: u64,
+}
+
 #[derive(Default)]
 struct Queue {
-    jobs: Vec<Job>,
+    jobs: Vec<Waiting>,
     /// Jobs that a worker has in hand.
     running: usize,
     manual: Vec<Manual>,
@@ -86,15 +95,24 @@ impl Scheduler {
         self.retry.signal();
     }
 
-    fn take(&self) -> Option<Job> {
+    fn take(&self, now_ns: u64) -> Option<Job> {
         let mut queue = self.lock();
-        let flush = queue.jobs.iter().position(|job| matches!(job, Job::Flush(_)));
-        let index = flush.unwrap_or(0);
-        if index >= queue.jobs.len() {
-            return None;
-        }
+        let is_ready = |waiting: &Waiting| waiting.from_ns <= now_ns;
+        let is_flush = |waiting: &Waiting| matches!(waiting.job, Job::Flush(_));
+        let flush = queue.jobs.iter().position(|waiting| is_ready(waiting) && is_flush(waiting));
+        let index = flush.or_else(|| queue.jobs.iter().position(is_ready))?;
         queue.running += 1;
-        Some(queue.jobs.remove(index))
+        Some(queue.jobs.remove(index).job)
+    }
+
+    /// Puts jobs, new or between two steps, where workers find them.
+    fn put(&self, jobs: impl IntoIterator<Item = Job>, from_ns: u64) {
+        self.lock().jobs.extend(jobs.into_iter().map(|job| Waiting { job, from_ns }));
+    }
+
+    /// When the next job can be taken.
+    fn next_ns(&self) -> Option<u64> {
+        self.lock().jobs.iter().map(|waiting| waiting.from_ns).min()
     }
 
     fn has_room(&self) -> bool {
@@ -107,6 +125,12 @@ impl Scheduler {
 pub(crate) struct EngineWorker(pub Weak<Engine>);
 
 impl Worker for EngineWorker {
+    fn next_ns(&self) -> Option<u64> {
+        let engine = self.0.upgrade()?;
+        let retry_ns = engine.next_retry_ns()?;
+        Some(retry_ns.saturating_sub(engine.runtime.now_ns()))
+    }
+
     fn step(&self) -> bool {
         let Some(engine) = self.0.upgrade() else { return false };
         match catch_unwind(AssertUnwindSafe(|| step(&engine))) {
@@ -134,33 +158,42 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     let cleaned = clean::step(engine);
     // A new flush before an old move: user writes may wait for it.
     plan_flush(engine);
-    if let Some(job) = engine.scheduler.take() {
+    if let Some(job) = engine.scheduler.take(engine.runtime.now_ns()) {
         run(engine, job);
         return true;
     }
     match plan_move(engine) {
         Ok(true) => return true,
         Ok(false) => {}
+        Err(error) if parked::is_own_failure(&error) => {
+            engine.events.error("compaction_parked", &error);
+        }
         Err(error) => failed(engine, error),
     }
-    if !cleaned {
-        engine.progress.signal();
+    if cleaned {
+        return true;
     }
-    cleaned
+    let seen = engine.scheduler.retry.count();
+    if let Some(from_ns) = engine.scheduler.next_ns() {
+        engine.runtime.wait(&engine.scheduler.retry, seen, Some(from_ns));
+        return true;
+    }
+    engine.progress.signal();
+    false
 }
 
 /// One step of a flush, and of nothing else. `false`: none is due.
 pub(crate) fn step_flush(engine: &Arc<Engine>) -> Result<bool> {
     plan_flush(engine);
     let mut queue = engine.scheduler.lock();
-    let Some(index) = queue.jobs.iter().position(|job| matches!(job, Job::Flush(_))) else {
+    let Some(index) = queue.jobs.iter().position(|w| matches!(w.job, Job::Flush(_))) else {
         return Ok(false);
     };
-    let mut job = queue.jobs.remove(index);
+    let mut job = queue.jobs.remove(index).job;
     drop(queue);
     let Job::Flush(flush) = &mut job else { return Ok(false) };
     match flush.step(engine) {
-        Ok(Progress::More) => engine.scheduler.lock().jobs.push(job),
+        Ok(Progress::More) => engine.scheduler.put([job], engine.runtime.now_ns()),
         Ok(Progress::Done) => {}
         Err(error) => {
             if let Job::Flush(flush) = job {
@@ -175,10 +208,13 @@ pub(crate) fn step_flush(engine: &Arc<Engine>) -> Result<bool> {
 /// Gives up every move under way. Nobody else runs steps any more.
 pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
     let jobs = std::mem::take(&mut engine.scheduler.lock().jobs);
-    for job in jobs {
+    for Waiting { job, from_ns } in jobs {
         match job {
-            Job::Part(part) => part.abandon(engine),
-            Job::Flush(_) => engine.scheduler.lock().jobs.push(job),
+            Job::Part(part) => {
+                let error = Error::new(ErrorKind::Cancelled, "the database is being closed");
+                part.abandon(engine, &error);
+            }
+            Job::Flush(_) => engine.scheduler.put([job], from_ns),
         }
     }
 }
@@ -189,6 +225,7 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
         return false;
     }
     let mut trees = engine.lock_trees();
+    trees.unpark(engine.runtime.now_ns());
     pick(engine, &mut trees).is_none()
         && !flush::is_due(engine)
         && engine.scheduler.is_idle()
@@ -198,7 +235,7 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
 fn plan_flush(engine: &Arc<Engine>) {
     let trees = engine.lock_trees();
     if let Some(job) = flush::begin(engine, &trees) {
-        engine.scheduler.lock().jobs.push(Job::Flush(job));
+        engine.scheduler.put([Job::Flush(job)], engine.runtime.now_ns());
         // Another worker may go on with what was next.
         engine.runtime.wake();
     }
@@ -210,11 +247,13 @@ fn plan_move(engine: &Arc<Engine>) -> Result<bool> {
         return Ok(false);
     }
     let mut trees = engine.lock_trees();
+    trees.unpark(engine.runtime.now_ns());
     let Some((id, plan)) = pick(engine, &mut trees) else { return Ok(false) };
     let parts = relocate::begin(engine, &mut trees, id, plan)?;
     drop(trees);
     let count = parts.len();
-    engine.scheduler.lock().jobs.extend(parts.into_iter().map(|part| Job::Part(Box::new(part))));
+    let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
+    engine.scheduler.put(jobs, engine.runtime.now_ns());
     if count != 1 {
         engine.runtime.wake();
     }
@@ -239,7 +278,7 @@ pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Re
     };
     drop(trees);
     let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
-    engine.scheduler.lock().jobs.extend(jobs);
+    engine.scheduler.put(jobs, engine.runtime.now_ns());
     engine.runtime.wake();
     Ok(true)
 }
@@ -253,6 +292,10 @@ fn pick(engine: &Engine, trees: &mut crate::engine::trees::Trees) -> Option<(Key
     for (&id, tree) in &trees.keyspaces {
         let view = tree.picker_view(&tree.keyspace.limits, oldest);
         let Some(plan) = tree.keyspace.policy.pick(&view) else { continue };
+        // A policy that does one thing at a time does not look at what is parked.
+        if trees.has_parked(tree) && tree.busy.conflicts(&tree.version, &plan) {
+            continue;
+        }
         if best.as_ref().is_none_or(|(_, other)| plan.score > other.score) {
             best = Some((id, plan));
         }
@@ -269,7 +312,8 @@ fn pick_manual(
     for (index, manual) in wanted.iter().enumerate() {
         let plan = trees.keyspaces.get(&manual.keyspace).and_then(|tree| {
             let view = tree.picker_view(&tree.keyspace.limits, oldest);
-            tree.keyspace.policy.pick_manual(&view, &manual.range, None)
+            let plan = tree.keyspace.policy.pick_manual(&view, &manual.range, None)?;
+            (!tree.busy.conflicts(&tree.version, &plan)).then_some(plan)
         });
         if let Some(plan) = plan {
             return Some((manual.keyspace, plan));
@@ -293,11 +337,12 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             stepped
         }
     };
+    let from_ns = engine.runtime.now_ns();
     let mut queue = engine.scheduler.lock();
     queue.running -= 1;
     match stepped {
         Ok(Progress::More) => {
-            queue.jobs.push(job);
+            queue.jobs.push(Waiting { job, from_ns });
             return;
         }
         Ok(Progress::Done) => {
@@ -308,12 +353,22 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
         Err(error) => {
             queue.running += 1;
             drop(queue);
-            match job {
-                Job::Flush(flush) => flush.abandon(engine),
-                Job::Part(part) => part.abandon(engine),
-            }
+            let is_parked = match job {
+                Job::Flush(flush) => {
+                    flush.abandon(engine);
+                    false
+                }
+                Job::Part(part) => {
+                    part.abandon(engine, &error);
+                    parked::is_own_failure(&error)
+                }
+            };
             engine.scheduler.lock().running -= 1;
-            failed(engine, error);
+            if is_parked {
+                engine.events.error("compaction_parked", &error);
+            } else {
+                failed(engine, error);
+            }
         }
     }
     engine.progress.signal();

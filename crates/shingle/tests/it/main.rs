@@ -5,6 +5,8 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
+mod bands;
+mod care;
 mod crash;
 mod fault;
 mod history;

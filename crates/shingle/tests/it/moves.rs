@@ -54,7 +54,11 @@ fn choose(random: &mut Random, version: &Version, levels: u8) -> Option<(usize, 
             (if one_file { 3 } else { 1 }, merge(inputs, deeper))
         }
         3 if has_data => (if one_file { 3 } else { 2 }, merge(vec![input], level)),
-        4 | 5 if deeper > level && has_data => (4, Move::Append { input, to_level: deeper }),
+        4 | 5 if deeper > level && has_data => {
+            let file_bytes_max = 2000 + random.below(20_000);
+            let parts = 1 + random.below(4) as u32;
+            (4, Move::Append { input, to_level: deeper, file_bytes_max, parts })
+        }
         6 if level > 0 && has_data => {
             (5, Move::Divide { input, parts: 2 + random.below(3) as u32 })
         }

@@ -4,7 +4,7 @@ use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore};
-use shingle::{Db, KeyspaceOptions, Options, runtime::Stepped};
+use shingle::{Db, KeyspaceOptions, Options, Preset, runtime::Stepped};
 use std::sync::Arc;
 
 /// Steps run only while somebody waits, so that tests choose when.
@@ -120,4 +120,19 @@ fn a_manifest_rewritten_by_a_drop_forgets_the_keyspace_and_no_other() {
         let found = after_power_loss(&store, Personality::LoseUnsynced);
         assert_eq!(found.keyspaces(), ["default"], "round {round}");
     }
+}
+
+#[test]
+fn leveldbs_preset_makes_one_run_of_each_memtable_even_when_flushes_are_late() {
+    let options = Options::new().preset(Preset::LevelDb).write_buffer_bytes(16 << 10);
+    let runtime = Arc::new(Stepped::new(1, u64::MAX));
+    let db = options.open_in(Arc::new(MemStore::new(Arc::default())), runtime).unwrap();
+    // A writer with two full memtables waits for a flush; the fourth run would begin a compaction.
+    for n in 0..400u64 {
+        db.put((n * 7919 % 1000).to_be_bytes(), [1; 100]).unwrap();
+    }
+    let tree = db.tree_for_test().unwrap();
+    let entries: Vec<u64> = tree.slices().map(|slice| slice.run.entries).collect();
+    assert!(entries.len() >= 2, "{entries:?}");
+    assert!(entries.iter().all(|&entries| entries < 150), "two memtables in a run: {entries:?}");
 }

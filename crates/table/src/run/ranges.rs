@@ -57,7 +57,8 @@ impl Run {
         cursor.seek(&target).map_err(|m| self.malformed(from, m))?;
         if cursor.valid() && self.footer.index_levels == 2 {
             let (handle, _) = self.handle(cursor.value(), from, BlockKind::Index)?;
-            cursor.set_block(self.block(BlockKind::Index, handle, true, cause)?);
+            // Background work alone asks, on runs of its own: not for the cache.
+            cursor.set_block(self.block(BlockKind::Index, handle, false, cause)?);
             from = handle;
             cursor.seek(&target).map_err(|m| self.malformed(from, m))?;
         }
@@ -85,7 +86,7 @@ impl Run {
         }
         while top.valid() {
             let (handle, _) = self.handle(top.value(), top_handle, BlockKind::Index)?;
-            let mut index = Cursor::new(self.block(BlockKind::Index, handle, true, cause)?);
+            let mut index = Cursor::new(self.block(BlockKind::Index, handle, false, cause)?);
             index.seek(&target).map_err(|m| self.malformed(handle, m))?;
             if !self.collect(&mut index, handle, range, &mut boundaries)? {
                 break;

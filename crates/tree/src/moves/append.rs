@@ -5,11 +5,12 @@
 use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::moves::merge::whole;
 use crate::moves::push::leave;
-use crate::moves::stage::Stage;
+use crate::moves::stage::{Share, Stage};
 use crate::moves::{OutputNode, check_inputs, conflict, input_node, split};
 use crate::plan::Input;
 use crate::version::{NodeId, Version, hull};
 use base::{FileId, Key, KeyRange, Result};
+use std::collections::HashMap;
 
 /// Who gets which keys of an appended node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,9 @@ pub struct Child {
     pub node: Option<NodeId>,
     /// The keys that it gets.
     pub range: KeyRange,
+    /// The file that its next run goes to, and the bytes in it that the version vouches for. None:
+    /// a new file.
+    pub file: Option<(FileId, u64)>,
 }
 
 /// How the input's keys are to be cut for the nodes of `to_level`: in key order, without gaps.
@@ -25,8 +29,40 @@ pub fn children(version: &Version, input: &Input, to_level: u8) -> Result<Vec<Ch
     let (taken, _) = split(input_node(version, input)?, input);
     let range = hull(&taken);
     let stage = Stage::new(version.level(to_level), &range, &[], version.next_node);
-    let shares = stage.shares(&range).into_iter();
-    Ok(shares.map(|share| Child { node: share.node, range: share.range }).collect())
+    let shares = stage.shares(&range);
+    let mut files = appendable_files(version, to_level, &shares);
+    let child = |share: Share| Child {
+        file: share.node.and_then(|node| files.remove(&node)),
+        node: share.node,
+        range: share.range,
+    };
+    Ok(shares.into_iter().map(child).collect())
+}
+
+/// For each node of the shares, the file of its newest slice and its bytes, if all slices in that
+/// file are the node's: a file is appended to by one node alone, and a link may show one run to
+/// several.
+fn appendable_files(
+    version: &Version,
+    level: u8,
+    shares: &[Share],
+) -> HashMap<NodeId, (FileId, u64)> {
+    let nodes = shares.iter().filter_map(|share| version.node(level, share.node?));
+    let mut files = HashMap::new();
+    let mut slices_elsewhere: HashMap<FileId, isize> = HashMap::new();
+    for node in nodes {
+        let Some(file) = node.slices.first().map(|slice| &slice.run.file) else { continue };
+        let own = node.slices.iter().filter(|slice| slice.run.file.id == file.id).count();
+        *slices_elsewhere.entry(file.id).or_default() -= own as isize;
+        files.insert(node.id, (file.id, file.bytes()));
+    }
+    for slice in version.slices() {
+        if let Some(count) = slices_elsewhere.get_mut(&slice.run.file.id) {
+            *count += 1;
+        }
+    }
+    files.retain(|_, (file, _)| slices_elsewhere.get(file) == Some(&0));
+    files
 }
 
 /// The input's entries were appended to the files of the nodes below: each gets its new run on top.
@@ -57,7 +93,9 @@ pub fn append(
         let child = version
             .node(to_level, id)
             .ok_or_else(|| conflict(format!("the child {} at level {to_level} is gone", id.0)))?;
-        let range = child.range.union(&run.range);
+        // A node may get several runs, of several files.
+        let theirs = runs.iter().filter(|(to, _)| *to == Some(id)).map(|(_, run)| &run.range);
+        let range = theirs.fold(child.range.clone(), |range, more| range.union(more));
         if range != child.range {
             changes.push(Change::SetRange { level: to_level, node: id, range });
         }
@@ -103,12 +141,12 @@ pub fn balance(
     Ok(changes)
 }
 
-/// The slices of the inputs go; a node that is left with an empty stack goes too.
+/// The slices of the inputs go; a node that is left with an empty stack, or had one, goes too.
 pub fn drop_slices(version: &Version, inputs: &[Input]) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for input in inputs {
         let (taken, left) = split(input_node(version, input)?, input);
-        if taken.is_empty() {
+        if taken.is_empty() && !left.is_empty() {
             return Err(conflict(format!("node {} has none of the runs", input.node.0)));
         }
         changes.push(leave(input, left.is_empty()));

@@ -12,7 +12,7 @@ pub struct Cutter {
     below: Arc<[Arc<Node>]>,
     /// The first node below that does not end before the current key.
     at: usize,
-    /// Bytes of nodes below that the current run has passed.
+    /// Bytes of nodes below that the output has passed since it was last cut for their sake.
     passed_bytes: u64,
 }
 
@@ -38,7 +38,7 @@ impl Cutter {
         let is_full = run_bytes >= self.cut.table_bytes_max;
         let overlaps = self.cut.overlap_bytes_max.is_some_and(|max| self.passed_bytes > max);
         let ends = run_bytes > 0 && (is_full || overlaps);
-        if ends {
+        if overlaps {
             self.passed_bytes = 0;
         }
         ends

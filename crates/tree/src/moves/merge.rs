@@ -5,8 +5,9 @@ use crate::moves::push::leave;
 use crate::moves::stage::Stage;
 use crate::moves::{SizeEstimate, check_inputs, conflict, input_node, split};
 use crate::plan::Input;
-use crate::version::{LEVEL0_NODE, NodeId, Slice, Version};
+use crate::version::{LEVEL0_NODE, Node, NodeId, Slice, Version};
 use base::{FileId, KeyRange, Result};
+use std::sync::Arc;
 
 /// What a rewriting move wrote: files with their lengths, and runs that become nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,7 +78,8 @@ pub fn flush(version: &Version, output: &Output, to_level: u8) -> Result<Vec<Cha
 ///
 /// Slices that the inputs leave on nodes of `to_level` arrived later and stay on top. When
 /// `to_level` is level 0, or an input leaves older slices behind on its own level, the output goes
-/// back into the stack instead, in the place of the oldest input.
+/// back into the stacks instead, in the place of the oldest input of each, cut at their nodes'
+/// ranges; then all inputs are of that level.
 pub fn merge(
     version: &Version,
     inputs: &[Input],
@@ -87,11 +89,8 @@ pub fn merge(
 ) -> Result<Vec<Change>> {
     check_inputs(version, inputs, to_level)?;
     let mut changes = output.changes();
-    if let [input] = inputs
-        && input.level == to_level
-        && (to_level == 0 || leaves_older(version, input)?)
-    {
-        changes.extend(restack(version, input, output)?);
+    if goes_back(version, inputs, to_level)? {
+        changes.extend(restack(version, inputs, output)?);
         return Ok(changes);
     }
     let mut gone = Vec::new();
@@ -126,29 +125,89 @@ pub fn divide(
     merge(version, std::slice::from_ref(input), input.level, output, sizes)
 }
 
+/// The output goes back into the stacks that the inputs are from.
+fn goes_back(version: &Version, inputs: &[Input], to_level: u8) -> Result<bool> {
+    if inputs.is_empty() || inputs.iter().any(|input| input.level != to_level) {
+        return Ok(false);
+    }
+    let mut goes_back = to_level == 0;
+    for input in inputs {
+        goes_back |= leaves_older(version, input)?;
+    }
+    Ok(goes_back)
+}
+
 fn leaves_older(version: &Version, input: &Input) -> Result<bool> {
     let node = input_node(version, input)?;
     let taken = |slice: &Slice| input.runs.contains(&slice.run.id);
     Ok(node.slices.iter().skip_while(|s| !taken(s)).any(|slice| !taken(slice)))
 }
 
-fn restack(version: &Version, input: &Input, output: &Output) -> Result<Vec<Change>> {
+fn restack(version: &Version, inputs: &[Input], output: &Output) -> Result<Vec<Change>> {
+    let mut nodes = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        nodes.push((input, input_node(version, input)?));
+    }
+    nodes.sort_by(|a, b| a.1.range.start.cmp(&b.1.range.start));
+    let taken = |input: &Input, node: &Node| -> u64 {
+        let taken = node.slices.iter().filter(|slice| input.runs.contains(&slice.run.id));
+        taken.map(|slice| slice.bytes).sum()
+    };
+    let weights: Vec<u64> = nodes.iter().map(|(input, node)| taken(input, node).max(1)).collect();
+    let mut parts: Vec<Vec<SliceRecord>> = nodes.iter().map(|_| Vec::new()).collect();
+    for new in &output.nodes {
+        spread(&new.run, &nodes, &weights, &mut parts)?;
+    }
+    let mut changes = Vec::new();
+    for ((input, node), parts) in nodes.into_iter().zip(parts) {
+        changes.extend(put_back(input, node, parts));
+    }
+    Ok(changes)
+}
+
+/// Cuts a run at the nodes' ranges. Each part counts the bytes that its node's share of the inputs
+/// lets expect.
+fn spread(
+    run: &RunRecord,
+    nodes: &[(&Input, &Arc<Node>)],
+    weights: &[u64],
+    parts: &mut [Vec<SliceRecord>],
+) -> Result<()> {
+    let hit: Vec<usize> =
+        (0..nodes.len()).filter(|&at| nodes[at].1.range.overlaps(&run.range)).collect();
+    let (Some(first), Some(last)) = (hit.first(), hit.last()) else {
+        return Err(conflict(format!("run {} lies outside the nodes of the inputs", run.id)));
+    };
+    let total: u64 = weights[*first..=*last].iter().sum();
+    let mut left = run.bytes;
+    for &at in &hit {
+        let range = run.range.intersect(&nodes[at].1.range);
+        let share = u128::from(run.bytes) * u128::from(weights[at]) / u128::from(total.max(1));
+        let bytes = if at == *last { left } else { (share as u64).min(left) };
+        left -= bytes;
+        parts[at].push(SliceRecord { run: run.id, range, bytes });
+    }
+    Ok(())
+}
+
+/// A node's stack with `parts` in the place of the oldest slice that was taken.
+fn put_back(input: &Input, node: &Node, mut parts: Vec<SliceRecord>) -> Vec<Change> {
     let Input { level, node: id, ref runs } = *input;
-    let node = input_node(version, input)?;
     let oldest = node.slices.iter().rposition(|slice| runs.contains(&slice.run.id));
     let mut slices = Vec::new();
     for (at, slice) in node.slices.iter().enumerate() {
         if Some(at) == oldest {
-            slices.extend(output.slices());
+            slices.append(&mut parts);
         } else if !runs.contains(&slice.run.id) {
             slices.push(slice.record());
         }
     }
-    let remove = Change::RemoveSlices { level, node: id, runs: node.runs() };
+    let all = Input { level, node: id, runs: node.runs() };
     if slices.is_empty() {
-        return Ok(vec![leave(&Input { level, node: id, runs: node.runs() }, true)]);
+        return vec![leave(&all, true)];
     }
-    Ok(vec![remove, Change::PushSlices { level, node: id, slices }])
+    let remove = Change::RemoveSlices { level, node: id, runs: all.runs };
+    vec![remove, Change::PushSlices { level, node: id, slices }]
 }
 
 fn place(

@@ -142,7 +142,10 @@ impl Chaos {
                 ("merge", merge(inputs, deeper))
             }
             3 if has_data => ("merge alone", merge(vec![input], level)),
-            4 if deeper > level && has_data => ("append", Move::Append { input, to_level: deeper }),
+            4 if deeper > level && has_data => {
+                let (file_bytes_max, parts) = (20 + self.random.below(200), 3);
+                ("append", Move::Append { input, to_level: deeper, file_bytes_max, parts })
+            }
             5 if level > 0 && has_data => ("divide", Move::Divide { input, parts: 3 }),
             _ if level > 0 => self.balance(level, &node)?,
             _ => return None,

@@ -32,4 +32,10 @@ pub struct Limits {
     pub parallel_max: usize,
     /// Nodes whose reads kept missing are merged down.
     pub seek_compaction: bool,
+    /// Slices that a node may have.
+    pub stack_max: usize,
+    /// Nodes that a full node is divided into.
+    pub division_parts: u32,
+    /// Slices linked to a node at which it is merged. None: by the share of reads.
+    pub links_max: Option<usize>,
 }

@@ -8,10 +8,17 @@
 //! A new scheme is a module beside [`leveled`] and a line in [`registry`].
 
 mod busy;
+pub mod fragmented;
+pub mod ldc;
 pub mod leveled;
 mod limits;
+pub mod lwc;
+pub mod sets;
+pub mod smrdb;
+mod stack;
 #[cfg(test)]
 mod tests;
+pub mod tiered;
 
 pub use busy::{Busy, WorkId};
 pub use limits::Limits;
@@ -107,7 +114,16 @@ pub struct Descriptor {
 
 /// Every policy there is.
 pub fn registry() -> &'static [Descriptor] {
-    &[leveled::MODERN, leveled::LEVELDB]
+    &[
+        leveled::MODERN,
+        leveled::LEVELDB,
+        ldc::LDC,
+        lwc::LWC,
+        sets::SETS,
+        smrdb::SMRDB,
+        tiered::TIERED,
+        fragmented::FRAGMENTED,
+    ]
 }
 
 /// The policy of this name; an error that lists the names otherwise.

@@ -6,6 +6,7 @@ use crate::policy::{Descriptor, by_name, registry};
 use crate::simulate::{Entry, Store};
 use base::KeyRange;
 use base::random::Random;
+use std::collections::BTreeMap;
 
 const KIB: u64 = 1 << 10;
 
@@ -119,6 +120,35 @@ fn manual_compaction_ends_with_everything_on_one_level() {
         }
         let used = store.version.levels.iter().filter(|level| level.bytes() > 0).count();
         assert_eq!(used, 1, "{}", scheme.name);
+    }
+}
+
+#[test]
+fn reads_find_the_newest_entry_under_every_policy() {
+    for scheme in registry() {
+        let mut random = Random::new(23);
+        let mut store = store(scheme);
+        let mut newest = BTreeMap::new();
+        let mut sequence = 0;
+        for _ in 0..200 {
+            let mut keys: Vec<u32> = (0..40).map(|_| random.below(2_000) as u32 * 9).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            let mut entries = Vec::new();
+            for key in keys {
+                sequence += 1;
+                let entry = Entry { key, sequence, is_delete: random.one_in(4) };
+                newest.insert(key, entry);
+                entries.push(entry);
+            }
+            store.flush(&entries).unwrap();
+            while store.step().unwrap() {}
+        }
+        for (key, entry) in newest {
+            let found = store.get(key).filter(|found| !found.is_delete);
+            let expected = Some(entry).filter(|entry| !entry.is_delete);
+            assert_eq!(found, expected, "{}: key {key}", scheme.name);
+        }
     }
 }
 

@@ -54,7 +54,32 @@ fn within<'a>(entries: &'a [Entry], range: &KeyRange) -> &'a [Entry] {
 pub struct Work {
     id: WorkId,
     plan: Plan,
-    outputs: Vec<(Option<NodeId>, Vec<Entry>)>,
+    outputs: Vec<Written>,
+}
+
+/// Entries that become a run.
+#[derive(Debug)]
+struct Written {
+    /// The node below that it is for, in an append.
+    child: Option<NodeId>,
+    file: Target,
+    entries: Vec<Entry>,
+}
+
+/// The file of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    New,
+    /// The one that the run before it went to.
+    Same,
+    /// This one, which has so many bytes.
+    Extend(FileId, u64),
+}
+
+impl Written {
+    fn new(entries: Vec<Entry>) -> Written {
+        Written { child: None, file: Target::New, entries }
+    }
 }
 
 /// A tree, a policy, and the sets that the runs are.
@@ -75,6 +100,12 @@ pub struct Store {
     pub moves: u64,
     /// The largest number of runs in level 0 so far.
     pub level0_runs_max: usize,
+    /// The largest number of bytes that a file had.
+    pub file_bytes_max: u64,
+    /// The most slices that a node below level 0 had at rest.
+    pub stack_max: usize,
+    /// Merges whose output was one file of several runs, and those runs: sets, and their tables.
+    pub sets: (u64, u64),
     /// Bytes that an entry counts as.
     pub entry_bytes: u64,
     /// Checks the whole tree after every edit, not only what the edit touched.
@@ -97,6 +128,9 @@ impl Store {
             written_bytes: vec![0; usize::from(crate::version::LEVELS_MAX)],
             moves: 0,
             level0_runs_max: 0,
+            file_bytes_max: 0,
+            stack_max: 0,
+            sets: (0, 0),
             entry_bytes,
             check_all: false,
             policy,
@@ -129,7 +163,7 @@ impl Store {
 
     /// A memtable's entries, sorted by key, one for each, become a run.
     pub fn flush(&mut self, entries: &[Entry]) -> Result<()> {
-        let output = self.write(vec![(None, entries.to_vec())]);
+        let output = self.write(vec![Written::new(entries.to_vec())]);
         let Some(node) = output.nodes.first() else { return Ok(()) };
         let level = self.policy.flush_level(&self.view(), &node.range);
         self.flushed_bytes += node.run.bytes;
@@ -149,8 +183,15 @@ impl Store {
     pub fn begin(&mut self, plan: Plan) -> Work {
         let id = self.busy.begin(&self.version, &plan);
         let outputs = match &plan.action {
-            Move::Merge { inputs, to_level, cut, .. } => self.merge(inputs, *to_level, *cut),
-            Move::Append { input, to_level } => self.append(input, *to_level),
+            Move::Merge { inputs, to_level, cut, one_file, .. } => {
+                let mut outputs = self.merge(inputs, *to_level, *cut);
+                let rest = outputs.iter_mut().skip(1).filter(|_| *one_file);
+                rest.for_each(|output| output.file = Target::Same);
+                outputs
+            }
+            Move::Append { input, to_level, file_bytes_max, parts } => {
+                self.append(input, *to_level, *file_bytes_max, *parts)
+            }
             Move::Divide { input, parts } => self.divide(input, *parts),
             Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => Vec::new(),
         };
@@ -160,12 +201,16 @@ impl Store {
     /// Ends a move: its edit, on the tree as it is now.
     pub fn finish(&mut self, work: Work) -> Result<()> {
         self.busy.end(work.id);
-        let children: Vec<Option<NodeId>> = work.outputs.iter().map(|(child, _)| *child).collect();
+        let children: Vec<Option<NodeId>> = work.outputs.iter().map(|run| run.child).collect();
         let output = self.write(work.outputs);
         let (_, to_level) = work.plan.action.inputs();
         let bytes: u64 = output.nodes.iter().map(|node| node.run.bytes).sum();
         self.written_bytes[usize::from(to_level)] += bytes;
         self.moves += 1;
+        if matches!(work.plan.action, Move::Merge { one_file: true, to_level: 1.., .. }) {
+            self.sets.0 += 1;
+            self.sets.1 += output.nodes.len() as u64;
+        }
         let mut changes = self.changes(&work.plan.action, output, &children)?;
         let cursors = work.plan.cursors.into_iter();
         changes.extend(cursors.map(|(level, key)| Change::SetCursor { level, key }));
@@ -185,7 +230,7 @@ impl Store {
             Move::Merge { inputs, to_level, .. } => {
                 moves::merge(version, inputs, *to_level, &output, &sizes)
             }
-            Move::Append { input, to_level } => {
+            Move::Append { input, to_level, .. } => {
                 let runs = output.nodes.into_iter().map(|node| node.run);
                 let runs: Vec<_> = children.iter().copied().zip(runs).collect();
                 moves::append(version, input, *to_level, &output.files, &runs)
@@ -215,28 +260,36 @@ impl Store {
         Ok(())
     }
 
-    /// Runs of these sets, a file for each. Empty sets become nothing.
-    fn write(&mut self, sets: Vec<(Option<NodeId>, Vec<Entry>)>) -> Output {
+    /// Runs of these sets. Empty sets become nothing.
+    fn write(&mut self, sets: Vec<Written>) -> Output {
         let mut output = Output::default();
-        for (_, entries) in sets {
-            let (Some(first), Some(last)) = (entries.first(), entries.last()) else { continue };
+        let mut last = (FileId(0), 0);
+        for Written { file, entries, .. } in sets {
+            let (Some(first), Some(end)) = (entries.first(), entries.last()) else { continue };
             let number = self.next_number;
             self.next_number += 1;
             let bytes = entries.len() as u64 * self.entry_bytes;
+            let (file, offset) = match file {
+                Target::Extend(file, bytes) => (file, bytes),
+                Target::Same if last.1 > 0 => last,
+                _ => (FileId(number), 0),
+            };
+            last = (file, offset + bytes);
             let sequences = entries.iter().map(|entry| entry.sequence);
             let run = RunRecord {
                 id: RunId(number),
-                file: FileId(number),
-                offset: 0,
+                file,
+                offset,
                 bytes,
-                range: KeyRange::closed(&key_bytes(first.key), &key_bytes(last.key)),
+                range: KeyRange::closed(&key_bytes(first.key), &key_bytes(end.key)),
                 entries: entries.len() as u64,
                 deletes: entries.iter().filter(|entry| entry.is_delete).count() as u64,
                 range_deletes: 0,
                 sequence_min: sequences.clone().min().unwrap_or_default(),
                 sequence_max: sequences.max().unwrap_or_default(),
             };
-            output.files.push((run.file, bytes));
+            self.file_bytes_max = self.file_bytes_max.max(last.1);
+            output.files.push(last);
             output.nodes.push(OutputNode::tight(run));
             self.contents.insert(RunId(number), entries.into());
         }
@@ -261,35 +314,62 @@ impl Store {
         entries
     }
 
-    fn merge(&self, inputs: &[Input], to_level: u8, cut: Cut) -> Vec<(Option<NodeId>, Vec<Entry>)> {
+    fn merge(&self, inputs: &[Input], to_level: u8, cut: Cut) -> Vec<Written> {
         let entries = self.live(inputs, to_level);
         if to_level == 0 {
-            return vec![(None, entries)];
+            return vec![Written::new(entries)];
         }
         let mut cutter = Cutter::new(&self.version, to_level, cut);
-        let mut outputs: Vec<(Option<NodeId>, Vec<Entry>)> = Vec::new();
+        let mut outputs: Vec<Written> = Vec::new();
         for entry in entries {
-            let bytes = outputs.last().map_or(0, |(_, run)| run.len() as u64 * self.entry_bytes);
-            let ends = cutter.ends_before(&key_bytes(entry.key), bytes);
+            let run = outputs.last().map_or(0, |output| output.entries.len() as u64);
+            let ends = cutter.ends_before(&key_bytes(entry.key), run * self.entry_bytes);
             match outputs.last_mut() {
-                Some((_, run)) if !ends => run.push(entry),
-                _ => outputs.push((None, vec![entry])),
+                Some(output) if !ends => output.entries.push(entry),
+                _ => outputs.push(Written::new(vec![entry])),
             }
         }
         outputs
     }
 
-    fn append(&self, input: &Input, to_level: u8) -> Vec<(Option<NodeId>, Vec<Entry>)> {
+    fn append(&self, input: &Input, to_level: u8, file_bytes_max: u64, parts: u32) -> Vec<Written> {
         let entries = self.live(std::slice::from_ref(input), to_level);
         let children = moves::children(&self.version, input, to_level).unwrap_or_default();
-        let part = |Child { node, range }: Child| (node, within(&entries, &range).to_vec());
-        children.into_iter().map(part).filter(|(_, entries)| !entries.is_empty()).collect()
+        let part_bytes = entries.len().div_ceil(parts.max(1) as usize) as u64 * self.entry_bytes;
+        let mut outputs = Vec::new();
+        for Child { node, range, file } in children {
+            let new_bytes_max = if node.is_some() { u64::MAX } else { part_bytes };
+            let new_room = file_bytes_max.min(new_bytes_max);
+            let room = file.map_or(new_room, |(_, bytes)| file_bytes_max.saturating_sub(bytes));
+            let count = |room: u64| (room / self.entry_bytes.max(1)) as usize;
+            let mine = within(&entries, &range);
+            let (first, rest) = mine.split_at(count(room).min(mine.len()));
+            let target = file.map_or(Target::New, |(file, bytes)| Target::Extend(file, bytes));
+            let rest = rest.chunks(count(new_room).max(1)).map(|chunk| (Target::New, chunk));
+            for (file, entries) in std::iter::once((target, first)).chain(rest) {
+                outputs.push(Written { child: node, file, entries: entries.to_vec() });
+            }
+        }
+        outputs.retain(|output| !output.entries.is_empty());
+        outputs
     }
 
-    fn divide(&self, input: &Input, parts: u32) -> Vec<(Option<NodeId>, Vec<Entry>)> {
+    fn divide(&self, input: &Input, parts: u32) -> Vec<Written> {
         let entries = self.live(std::slice::from_ref(input), input.level);
         let size = entries.len().div_ceil(parts.max(1) as usize).max(1);
-        entries.chunks(size).map(|chunk| (None, chunk.to_vec())).collect()
+        entries.chunks(size).map(|chunk| Written::new(chunk.to_vec())).collect()
+    }
+
+    /// Bytes of all files, those that no slice shows included: what the tree takes on a medium.
+    pub fn file_bytes(&self) -> u64 {
+        self.version.files().iter().map(|usage| usage.total_bytes).sum()
+    }
+
+    /// How many slices hold the range of `key`: what a read of an absent key asks.
+    pub fn slices_of(&self, key: u32) -> usize {
+        let bytes = key_bytes(key);
+        let slices = self.version.path(&bytes).flat_map(|node| &node.slices);
+        slices.filter(|slice| slice.range.contains(&bytes)).count()
     }
 
     /// What a read of `key` finds: level by level the one node, its stack newest first.

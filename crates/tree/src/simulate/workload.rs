@@ -1,6 +1,6 @@
 //! Workloads for the simulated store, and what they cost.
 
-use crate::policy::Descriptor;
+use crate::policy::{Descriptor, Limits};
 use crate::simulate::{Entry, Store};
 use base::random::Random;
 use base::{Error, Result};
@@ -34,6 +34,8 @@ pub struct Workload {
     pub scale: u64,
     /// Moves that are done for each flush; none: all that are due.
     pub moves_per_flush: Option<usize>,
+    /// Of all operations, how many are reads that the policy is told of.
+    pub reads_share: f64,
 }
 
 /// What a workload cost.
@@ -53,8 +55,20 @@ pub struct Report {
     pub moves: u64,
     /// The most runs that level 0 had.
     pub level0_runs_max: usize,
-    /// The largest ratio of the tree's bytes to those of the different keys written so far.
+    /// The most slices that a node below level 0 had at rest.
+    pub stack_max: usize,
+    /// The largest file.
+    pub file_bytes_max: u64,
+    /// Merges whose output was a set, and the tables of those sets.
+    pub sets: (u64, u64),
+    /// The largest ratio of the bytes of all files to those of the different keys so far.
     pub space_amplification_max: f64,
+    /// The same ratio at the end.
+    pub space_amplification: f64,
+    /// Slices that a read of a key asks at the end, on average, filters aside.
+    pub slices_per_get: f64,
+    /// The same after a phase of reads alone.
+    pub slices_per_get_read_only: f64,
 }
 
 impl Report {
@@ -82,9 +96,20 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "; moves {}, level 0 at most {} runs, space at most {:.2}; MiB",
-            self.moves, self.level0_runs_max, self.space_amplification_max
+            "; moves {}, level 0 at most {} runs, stacks {}, space at most {:.2}, at the end {:.2}, \
+             slices for a get {:.2}, after reads alone {:.2}",
+            self.moves,
+            self.level0_runs_max,
+            self.stack_max,
+            self.space_amplification_max,
+            self.space_amplification,
+            self.slices_per_get,
+            self.slices_per_get_read_only,
         )?;
+        if self.sets.0 > 0 {
+            write!(f, ", {:.2} tables in a set", self.sets.1 as f64 / self.sets.0 as f64)?;
+        }
+        write!(f, ", files at most {} MiB; levels MiB", self.file_bytes_max >> 20)?;
         for bytes in &self.level_bytes {
             write!(f, " {}", bytes >> 20)?;
         }
@@ -95,9 +120,15 @@ impl fmt::Display for Report {
 impl Workload {
     /// Runs the workload under a scheme.
     pub fn run(&self, scheme: &Descriptor) -> Result<Report> {
-        let limits = (scheme.limits)(self.memtable_bytes);
+        self.run_under(scheme, (scheme.limits)(self.memtable_bytes))
+    }
+
+    /// Runs the workload under a scheme with other limits than its own.
+    pub fn run_under(&self, scheme: &Descriptor, limits: Limits) -> Result<Report> {
         let entry_bytes = self.entry_bytes * self.scale;
         let mut store = Store::new((scheme.make)(), limits, entry_bytes);
+        store.observed.reads = (1e6 * self.reads_share) as u64;
+        store.observed.writes = 1_000_000 - store.observed.reads;
         let writes = self.writes / self.scale;
         let keys_count = (self.keys_count / self.scale).max(1);
         let memtable_entries = (self.memtable_bytes / entry_bytes).max(1);
@@ -119,19 +150,51 @@ impl Workload {
             memtable.dedup_by_key(|entry| entry.key);
             store.flush(&memtable)?;
             self.settle(&mut store)?;
+            let below = store.version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());
+            store.stack_max = below.map(|node| node.slices.len()).fold(store.stack_max, usize::max);
             let live = (distinct * entry_bytes).max(1);
-            space_max = space_max.max(store.version.bytes() as f64 / live as f64);
+            space_max = space_max.max(store.file_bytes() as f64 / live as f64);
         }
-        Ok(Report {
+        let space = store.file_bytes() as f64 / (distinct * entry_bytes).max(1) as f64;
+        let mut report = self.report(scheme, &store, (space_max, space));
+        store.observed.reads = 1_000_000;
+        store.observed.writes = 0;
+        self.settle(&mut store)?;
+        report.slices_per_get_read_only = self.slices_per_get(&store);
+        Ok(report)
+    }
+
+    fn report(
+        &self,
+        scheme: &Descriptor,
+        store: &Store,
+        (space_max, space_amplification): (f64, f64),
+    ) -> Report {
+        let entry_bytes = self.entry_bytes * self.scale;
+        Report {
             name: scheme.name,
-            user_bytes: writes * entry_bytes,
+            user_bytes: self.writes / self.scale * entry_bytes,
             flushed_bytes: store.flushed_bytes,
             written_bytes: store.written_bytes.clone(),
             level_bytes: store.version.levels.iter().map(|level| level.bytes()).collect(),
             moves: store.moves,
             level0_runs_max: store.level0_runs_max,
+            stack_max: store.stack_max,
+            file_bytes_max: store.file_bytes_max,
+            sets: store.sets,
             space_amplification_max: space_max,
-        })
+            space_amplification,
+            slices_per_get: self.slices_per_get(store),
+            slices_per_get_read_only: 0.0,
+        }
+    }
+
+    fn slices_per_get(&self, store: &Store) -> f64 {
+        let keys_count = (self.keys_count / self.scale).max(1);
+        let mut random = Random::new(3);
+        let count = 20_000;
+        let of = |_| store.slices_of(spread(random.below(keys_count) as u32, keys_count));
+        (0..count).map(of).sum::<usize>() as f64 / f64::from(count)
     }
 
     fn settle(&self, store: &mut Store) -> Result<()> {

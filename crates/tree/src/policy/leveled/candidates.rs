@@ -35,6 +35,8 @@ pub(super) fn level0_closure<'a>(version: &'a Version, seed: &KeyRange) -> Vec<&
 /// Nodes to merge: `upper` of one level with all of `lower`, the nodes that they overlap.
 pub(super) struct Candidate {
     pub(super) inputs: Vec<Input>,
+    /// So many of the inputs are of the upper level; they stand first.
+    uppers: usize,
     /// Bytes that go down.
     pub(super) upper_bytes: u64,
     /// Bytes that are rewritten where they are.
@@ -52,6 +54,7 @@ impl Candidate {
         inputs.extend(lower.iter().map(|node| whole(to_level, node)));
         Candidate {
             inputs,
+            uppers: 1,
             upper_bytes: slices.iter().map(|slice| slice.bytes).sum(),
             lower_bytes: lower.iter().map(|node| node.bytes()).sum(),
             range: lower.iter().fold(range, |range, node| range.union(&node.range)),
@@ -64,6 +67,7 @@ impl Candidate {
         let lower = version.level(level + 1).overlap(&range);
         let uppers = upper.iter().map(|node| whole(level, node));
         Candidate {
+            uppers: upper.len(),
             inputs: uppers.chain(lower.iter().map(|node| whole(level + 1, node))).collect(),
             upper_bytes: upper.iter().map(|node| node.bytes()).sum(),
             lower_bytes: lower.iter().map(|node| node.bytes()).sum(),
@@ -78,6 +82,9 @@ impl Candidate {
 
     /// The plan that merges it, or moves it by an edit alone where `may_move`.
     pub(super) fn plan(self, view: &View<'_>, to_level: u8, may_move: bool, why: Why) -> Plan {
+        if self.upper_bytes == 0 {
+            return self.drop_empty(why);
+        }
         let trivial = may_move && self.is_trivial();
         let bytes = if trivial { 0 } else { self.upper_bytes + self.lower_bytes };
         let mut inputs = self.inputs;
@@ -95,13 +102,21 @@ impl Candidate {
             cursors: Vec::new(),
         }
     }
+
+    /// The upper nodes are empty, as other schemes leave them: they go, and nothing is rewritten.
+    fn drop_empty(self, why: Why) -> Plan {
+        let inputs = self.inputs.into_iter().take(self.uppers).collect();
+        let action = Move::Drop { inputs };
+        let Why { reason, score } = why;
+        Plan { action, reason, score, read_bytes: 0, write_bytes: 0, cursors: Vec::new() }
+    }
 }
 
 /// Reason and urgency of a plan.
 #[derive(Clone, Copy)]
-pub(super) struct Why {
-    pub(super) reason: Reason,
-    pub(super) score: f64,
+pub(in crate::policy) struct Why {
+    pub(in crate::policy) reason: Reason,
+    pub(in crate::policy) score: f64,
 }
 
 /// A merge under the view's limits.

@@ -85,13 +85,16 @@ fn level_limit(limits: &Limits, level: u8) -> f64 {
 }
 
 /// The deepest level: that of the limits, or that of a deeper tree that another policy left.
-pub(super) fn last_level(version: &Version, limits: &Limits) -> u8 {
+pub(in crate::policy) fn last_level(version: &Version, limits: &Limits) -> u8 {
     let deepest = version.levels.iter().rposition(|level| level.bytes() > 0).unwrap_or(0) as u8;
     deepest.max(limits.levels.max(2) - 1)
 }
 
 /// The node to go on with: the first that has keys at or after the cursor, else the first of all.
-fn next_node<'a>(nodes: &'a [Arc<Node>], cursor: Option<&Key>) -> Option<&'a Arc<Node>> {
+pub(in crate::policy) fn next_node<'a>(
+    nodes: &'a [Arc<Node>],
+    cursor: Option<&Key>,
+) -> Option<&'a Arc<Node>> {
     let at = cursor.map_or(0, |key| nodes.partition_point(|n| !n.range.is_before_end(key)));
     nodes.get(at).or(nodes.first())
 }
@@ -124,7 +127,12 @@ fn finish_level0(view: &View<'_>, seed: &KeyRange, why: Why) -> Plan {
     finish(view, 0, candidate, upper, why)
 }
 
-fn finish_node(view: &View<'_>, level: u8, node: &Arc<Node>, why: Why) -> Plan {
+pub(in crate::policy) fn finish_node(
+    view: &View<'_>,
+    level: u8,
+    node: &Arc<Node>,
+    why: Why,
+) -> Plan {
     let upper = std::slice::from_ref(node);
     let mut candidate = Candidate::nodes(view.version, level, upper);
     let mut range = node.range.clone();
@@ -182,7 +190,7 @@ fn seeks_allowed(bytes: u64) -> u64 {
 }
 
 /// The deepest level that a flush may go to without passing keys of its range.
-pub(super) fn flush_level(view: &View<'_>, range: &KeyRange) -> u8 {
+pub(in crate::policy) fn flush_level(view: &View<'_>, range: &KeyRange) -> u8 {
     let clear = |level: u8| {
         let nodes = view.version.level(level).overlap(range).iter();
         !view.busy.range(level, range)

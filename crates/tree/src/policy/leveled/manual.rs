@@ -7,7 +7,11 @@ use crate::policy::View;
 use base::KeyRange;
 
 /// The next step that brings `range` down to `to_level` (none: the deepest level that has data).
-pub(super) fn pick(view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
+pub(in crate::policy) fn pick(
+    view: &View<'_>,
+    range: &KeyRange,
+    to_level: Option<u8>,
+) -> Option<Plan> {
     let version = view.version;
     let deepest = version.levels.iter().rposition(|level| level.bytes() > 0)? as u8;
     let bottom = to_level.unwrap_or(deepest.max(1)).min(last_level(version, view.limits));

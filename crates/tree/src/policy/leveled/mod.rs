@@ -24,9 +24,14 @@ mod modern;
 mod tests;
 
 use crate::invariant::Shape;
-use crate::policy::{Descriptor, Limits};
+use crate::plan::{Plan, Reason};
+use crate::policy::{Descriptor, Limits, View};
+use crate::version::Slice;
 
+pub(super) use candidates::Why;
 pub use leveldb::LevelDb;
+pub(super) use leveldb::{finish_node, flush_level, last_level, next_node};
+pub(super) use manual::pick as manual;
 pub use modern::Modern;
 
 const SHAPE: Shape = Shape { stack_max: Some(1), empty_nodes: false };
@@ -79,9 +84,17 @@ pub const MODERN: Descriptor = Descriptor {
     make: || Box::new(Modern),
 };
 
+/// Adjacent runs of level 0 that cost the least for each run saved become one in their place, where
+/// nothing under way is in conflict with it.
+pub(super) fn merge_level0(view: &View<'_>, reason: Reason, score: f64) -> Option<Plan> {
+    let stack: Vec<&Slice> = view.version.level0().iter().collect();
+    let plan = modern::intra_level0(view, &stack, Why { reason, score });
+    plan.filter(|plan| !view.busy.conflicts(view.version, plan))
+}
+
 const MIB: u64 = 1 << 20;
 
-fn leveldb_limits(memtable_bytes: u64) -> Limits {
+pub(super) fn leveldb_limits(memtable_bytes: u64) -> Limits {
     let table_bytes_max = 2 * MIB;
     Limits {
         levels: 7,
@@ -98,6 +111,9 @@ fn leveldb_limits(memtable_bytes: u64) -> Limits {
         flush_level_max: 2,
         parallel_max: 1,
         seek_compaction: false,
+        stack_max: 1,
+        division_parts: 1,
+        links_max: None,
     }
 }
 
@@ -119,5 +135,8 @@ fn modern_limits(memtable_bytes: u64) -> Limits {
         flush_level_max: 6,
         parallel_max: 4,
         seek_compaction: false,
+        stack_max: 1,
+        division_parts: 1,
+        links_max: None,
     }
 }

@@ -180,7 +180,7 @@ fn level0_down(view: &View<'_>, targets: &Targets, stack: &[&Slice], why: Why) -
 }
 
 /// Adjacent runs that cost the least bytes for each run saved become one, and stay in their place.
-fn intra_level0(view: &View<'_>, stack: &[&Slice], why: Why) -> Option<Plan> {
+pub(super) fn intra_level0(view: &View<'_>, stack: &[&Slice], why: Why) -> Option<Plan> {
     let mut best: Option<(u64, &[&Slice])> = None;
     for from in 0..stack.len() {
         let mut bytes = 0;

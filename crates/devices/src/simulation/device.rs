@@ -1,0 +1,200 @@
+//! A device of a simulation: a model, the bytes that lie on it, and the ranges that it destroyed.
+//!
+//! Invariant: bytes, errors and what the medium moved follow the order of calls; time alone is
+//! decided by the timeline.
+
+use super::Shared;
+use super::content::Content;
+use super::poison::Poison;
+use crate::model::{Access, Model};
+use base::{Cause, Error, ErrorKind, Result};
+use media::block::{BlockDevice, DeviceLock, Geometry, Moved, Zone};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a device was asked for, and what its medium moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Discards, and resets and finishes of zones.
+    pub hints: u64,
+    /// Bytes that reads took out.
+    pub read_bytes: u64,
+    /// Bytes that writes passed in.
+    pub write_bytes: u64,
+    /// What the medium moved.
+    pub moved: Moved,
+}
+
+struct Stored {
+    content: Content,
+    poison: Poison,
+    counts: Counts,
+}
+
+/// A model with content, in the time of a simulation.
+pub struct SimulatedDevice {
+    shared: Arc<Shared>,
+    index: usize,
+    name: &'static str,
+    geometry: Geometry,
+    stored: Mutex<Stored>,
+    locked: Arc<AtomicBool>,
+}
+
+/// Lets the next opener in when it goes.
+struct Lock(Arc<AtomicBool>);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl SimulatedDevice {
+    pub(super) fn new(shared: Arc<Shared>, model: Box<dyn Model>) -> SimulatedDevice {
+        let (name, geometry) = (model.name(), model.geometry());
+        let index = shared.lock().timeline.add_device(model);
+        let stored = Stored {
+            content: Content::new(),
+            poison: Poison::default(),
+            counts: Counts::default(),
+        };
+        let locked = Arc::default();
+        SimulatedDevice { shared, index, name, geometry, stored: Mutex::new(stored), locked }
+    }
+
+    /// What it was asked for so far.
+    pub fn counts(&self) -> Counts {
+        self.stored().counts
+    }
+
+    /// What the model says about its state.
+    pub fn facts(&self) -> Vec<(&'static str, f64)> {
+        self.shared.lock().timeline.model(self.index).facts()
+    }
+
+    /// Bytes of memory that the content takes, compressed.
+    pub fn memory_bytes(&self) -> u64 {
+        self.stored().content.stored_bytes()
+    }
+
+    fn stored(&self) -> MutexGuard<'_, Stored> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a request, and takes note of what it moved and destroyed.
+    fn send(&self, stored: &mut Stored, access: Access, offset: u64, bytes: u64) -> Result<Moved> {
+        let mut state = self.shared.lock();
+        let served = state.timeline.send(self.index, access, offset, bytes)?;
+        let worker = state.timeline.current();
+        if worker != super::FOREGROUND && matches!(access, Access::Read | Access::Write) {
+            let ns = bytes as f64 * self.shared.options.background_ns_per_byte;
+            state.timeline.spend(worker, ns as u64);
+        }
+        drop(state);
+        if access != Access::Read {
+            stored.poison.remove(&(offset..offset + bytes));
+        }
+        for range in served.destroyed {
+            stored.poison.add(range);
+        }
+        let moved = &mut stored.counts.moved;
+        moved.write_bytes += served.moved.write_bytes;
+        moved.read_bytes += served.moved.read_bytes;
+        Ok(served.moved)
+    }
+
+    fn reset(&self, access: Access, start: u64) -> Result<Moved> {
+        let Some(zones) = self.geometry.zones else {
+            let message = format!("{} has no zones", self.describe());
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        };
+        let mut guard = self.stored();
+        let stored = &mut *guard;
+        let moved = self.send(stored, access, start, 0)?;
+        stored.counts.hints += 1;
+        if access == Access::ResetZone {
+            stored.content.forget(start, zones.zone_bytes);
+            stored.poison.remove(&(start..start + zones.zone_bytes));
+        }
+        Ok(moved)
+    }
+}
+
+impl BlockDevice for SimulatedDevice {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8], _cause: Cause) -> Result<Moved> {
+        let mut guard = self.stored();
+        let stored = &mut *guard;
+        let bytes = into.len() as u64;
+        let moved = self.send(stored, Access::Read, offset, bytes)?;
+        stored.counts.reads += 1;
+        stored.counts.read_bytes += bytes;
+        if let Some(lost) = stored.poison.first_in(&(offset..offset + bytes)) {
+            let message = "bytes that a later write nearby destroyed";
+            return Err(Error::corruption(self.describe(), lost, message));
+        }
+        stored.content.read(offset, into)?;
+        Ok(moved)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], _cause: Cause) -> Result<Moved> {
+        let mut guard = self.stored();
+        let stored = &mut *guard;
+        let moved = self.send(stored, Access::Write, offset, bytes.len() as u64)?;
+        stored.counts.writes += 1;
+        stored.counts.write_bytes += bytes.len() as u64;
+        stored.content.write(offset, bytes)?;
+        Ok(moved)
+    }
+
+    fn flush(&self, _cause: Cause) -> Result<Moved> {
+        let mut guard = self.stored();
+        let stored = &mut *guard;
+        let moved = self.send(stored, Access::Flush, 0, 0)?;
+        stored.counts.flushes += 1;
+        Ok(moved)
+    }
+
+    fn discard(&self, offset: u64, bytes: u64) -> Result<Moved> {
+        let mut guard = self.stored();
+        let stored = &mut *guard;
+        let moved = self.send(stored, Access::Discard, offset, bytes)?;
+        stored.counts.hints += 1;
+        stored.content.forget(offset, bytes);
+        Ok(moved)
+    }
+
+    fn reset_zone(&self, start: u64) -> Result<Moved> {
+        self.reset(Access::ResetZone, start)
+    }
+
+    fn finish_zone(&self, start: u64) -> Result<()> {
+        self.reset(Access::FinishZone, start).map(drop)
+    }
+
+    fn zone(&self, offset: u64) -> Result<Option<Zone>> {
+        Ok(self.shared.lock().timeline.model(self.index).zone(offset))
+    }
+
+    fn lock(&self) -> Result<DeviceLock> {
+        if self.locked.swap(true, Ordering::AcqRel) {
+            let message = format!("{} is in use", self.describe());
+            return Err(Error::new(ErrorKind::Locked, message));
+        }
+        Ok(Box::new(Lock(self.locked.clone())))
+    }
+
+    fn describe(&self) -> String {
+        format!("simulated {} of {} bytes", self.name, self.geometry.capacity_bytes)
+    }
+}

@@ -1,0 +1,133 @@
+//! The engine in the simulation: the same seed gives the same history, to the nanosecond.
+
+#![allow(clippy::unwrap_used)]
+
+mod store;
+
+use base::Ledger;
+use base::env::Runtime;
+use base::random::Random;
+use devices::simulation::Counts;
+use devices::{SimulatedDevice, Simulation, SimulationOptions, models};
+use shingle::{Db, Options};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::DeviceStore;
+
+/// What a run was like.
+#[derive(Clone, Debug, PartialEq)]
+struct History {
+    trace_hash: u64,
+    requests: u64,
+    counts: Counts,
+    end_ns: u64,
+    /// Of each operation, in their order.
+    latencies_ns: Vec<u64>,
+    stall_ns: u64,
+}
+
+fn options() -> Options {
+    Options::new().memory_bytes(8 << 20).write_buffer_bytes(1 << 20).expert(|expert| {
+        expert.table_bytes = Some(256 << 10);
+        expert.memtable_bytes = Some(128 << 10);
+        expert.level_bytes_base = Some(1 << 20);
+        expert.fan_out = Some(4.0);
+    })
+}
+
+fn open(model: &str, seed: u64) -> (Simulation, Arc<SimulatedDevice>, Db) {
+    let simulation = Simulation::new(SimulationOptions { seed, ..SimulationOptions::default() });
+    let device = Arc::new(simulation.device(models::make(model).unwrap()));
+    let store = Arc::new(DeviceStore::new(device.clone(), Arc::new(Ledger::default())));
+    let db = options().open_in(store, Arc::new(simulation.clone())).unwrap();
+    (simulation, device, db)
+}
+
+/// What is asked of the engine: each so many operations apart.
+#[derive(Clone, Copy)]
+struct Load {
+    operations: u64,
+    read: u64,
+    sync: u64,
+}
+
+/// Writes with reads between them, which find what was written.
+fn run(model: &str, seed: u64, load: Load) -> History {
+    let (simulation, device, db) = open(model, seed);
+    let mut random = Random::new(1);
+    let mut latencies_ns = Vec::new();
+    let mut expected = BTreeMap::new();
+    for round in 0..load.operations {
+        let begin_ns = simulation.now_ns();
+        let key = random.below(20_000).to_be_bytes();
+        if round % load.read == 0 {
+            let found = db.get(key).unwrap();
+            assert_eq!(found.as_deref(), expected.get(&key).map(|value: &[u8; 200]| &value[..]));
+            simulation.turn();
+        } else {
+            let mut value = [0; 200];
+            random.fill(&mut value[..100]);
+            db.put(key, value).unwrap();
+            expected.insert(key, value);
+            if round % load.sync == 1 {
+                db.sync().unwrap();
+            }
+        }
+        latencies_ns.push(simulation.now_ns() - begin_ns);
+    }
+    let stall_ns = db.stats().stall_ns();
+    db.close().unwrap();
+    History {
+        trace_hash: simulation.trace_hash(),
+        requests: simulation.requests(),
+        counts: device.counts(),
+        end_ns: simulation.now_ns(),
+        latencies_ns,
+        stall_ns,
+    }
+}
+
+const MIXED: Load = Load { operations: 60_000, read: 4, sync: 100 };
+const WRITES: Load = Load { operations: 60_000, read: 10_000, sync: 20_000 };
+
+const SSD: &str = "ssd:capacity=64MiB,superblock=1MiB,op=15%,wear=steady";
+
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    let first = run(SSD, 1, MIXED);
+    let again = run(SSD, 1, MIXED);
+    assert!(first == again, "{first:?}\n{again:?}");
+    let other = run(SSD, 2, MIXED);
+    assert_ne!(first.trace_hash, other.trace_hash);
+    println!("trace {:#x}, {} ns", first.trace_hash, first.end_ns);
+}
+
+/// In order: faster drives end earlier, with the same bytes from the engine, more or less.
+#[test]
+fn drives_differ_in_time_and_in_what_they_move() {
+    let mib = 1.0 / f64::from(1 << 20);
+    let ssd = run(SSD, 1, WRITES);
+    let hdd = run("hdd:capacity=256MiB", 1, WRITES);
+    for (name, history) in [("ssd", &ssd), ("hdd", &hdd)] {
+        let Counts { write_bytes, moved, .. } = history.counts;
+        println!(
+            "{name}: {:.1} ms, {:.1} MiB written, {:.1} MiB moved, stalled {:.1} ms",
+            history.end_ns as f64 / 1e6,
+            write_bytes as f64 * mib,
+            moved.write_bytes as f64 * mib,
+            history.stall_ns as f64 / 1e6,
+        );
+    }
+    for history in [&ssd, &hdd] {
+        // Writes come faster than they are compacted: writers wait, and their latencies show it.
+        let latencies_ns: u64 = history.latencies_ns.iter().sum();
+        assert!(history.stall_ns > 0 && latencies_ns > history.stall_ns);
+        assert!(latencies_ns <= history.end_ns);
+    }
+    assert!(ssd.end_ns * 3 < hdd.end_ns, "{} {}", ssd.end_ns, hdd.end_ns);
+    assert!(ssd.counts.moved.write_bytes > ssd.counts.write_bytes, "a steady drive amplifies");
+    // What is overwritten while a disk's cache holds it reaches the platter once.
+    assert!(hdd.counts.moved.write_bytes <= hdd.counts.write_bytes);
+    let share = ssd.counts.write_bytes as f64 / hdd.counts.write_bytes as f64;
+    assert!((0.5..2.0).contains(&share), "{share}");
+}

@@ -1,0 +1,205 @@
+//! Appends to tables: what they read, and how large the tables become.
+
+use base::{Cause, FileId, Ledger, Result};
+use media::mem::MemStore;
+use media::store::{FileSummary, Space, StoreLock};
+use media::{AppendFile, FileHint, FileKind, FileName, FileStore, ReadFile};
+use shingle::runtime::Stepped;
+use shingle::{Db, Options};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tree::version::LEVEL0_NODE;
+use tree::{Input, Move, Plan, Reason};
+
+type Reads = Arc<Mutex<BTreeSet<(FileId, Cause)>>>;
+
+/// A store that notes which tables are read, and why.
+struct Watched {
+    inner: MemStore,
+    reads: Reads,
+}
+
+struct WatchedFile {
+    inner: Arc<dyn ReadFile>,
+    reads: Reads,
+}
+
+impl ReadFile for WatchedFile {
+    fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
+        if self.inner.name().kind == FileKind::Table {
+            self.reads.lock().unwrap().insert((self.inner.name().id, cause));
+        }
+        self.inner.read_at(offset, into, cause)
+    }
+    fn len(&self) -> Result<u64> {
+        self.inner.len()
+    }
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        self.inner.prefetch(offset, bytes);
+    }
+    fn name(&self) -> FileName {
+        self.inner.name()
+    }
+}
+
+impl FileStore for Watched {
+    fn ledger(&self) -> &Arc<Ledger> {
+        self.inner.ledger()
+    }
+    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        self.inner.create(name, hint)
+    }
+    fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        self.inner.extend(name, at, hint)
+    }
+    fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
+        let inner = self.inner.open(name, background)?;
+        Ok(Arc::new(WatchedFile { inner, reads: self.reads.clone() }))
+    }
+    fn remove(&self, name: FileName) -> Result<()> {
+        self.inner.remove(name)
+    }
+    fn list(&self) -> Result<Vec<FileSummary>> {
+        self.inner.list()
+    }
+    fn sync_names(&self) -> Result<()> {
+        self.inner.sync_names()
+    }
+    fn root(&self) -> Result<Option<Vec<u8>>> {
+        self.inner.root()
+    }
+    fn set_root(&self, root: &[u8]) -> Result<()> {
+        self.inner.set_root(root)
+    }
+    fn lock(&self) -> Result<StoreLock> {
+        self.inner.lock()
+    }
+    fn space(&self) -> Option<Space> {
+        self.inner.space()
+    }
+    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+        self.inner.note(name, bytes, append)
+    }
+    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.inner.read_note(name)
+    }
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
+        self.inner.share(name, target, bytes)
+    }
+}
+
+/// Steps run only while somebody waits; with a table bound of `table_bytes`.
+fn open(reads: Reads, table_bytes: u64, level0_runs_trigger: usize) -> Db {
+    let inner = MemStore::new(Arc::default());
+    Options::new()
+        .scheme("lwc")
+        .write_buffer_bytes(64 << 10)
+        .expert(|e| {
+            e.memtable_bytes = Some(8 << 10);
+            e.table_bytes = Some(table_bytes);
+            e.level0_runs_trigger = Some(level0_runs_trigger);
+        })
+        .open_in(Arc::new(Watched { inner, reads }), Arc::new(Stepped::new(1, u64::MAX)))
+        .unwrap()
+}
+
+/// A run of level 0 over all keys.
+fn flush_run(db: &Db, round: u64) {
+    for n in 0..60u64 {
+        let key = (n * 1000 + round % 1000).to_be_bytes();
+        db.put(key, [round as u8; 100]).unwrap();
+    }
+    db.flush().unwrap();
+}
+
+/// Everything in level 0 goes to the nodes of level 3.
+fn append(db: &Db, file_bytes_max: u64) {
+    let keyspace = db.keyspace("default").unwrap();
+    let version = keyspace.tree_for_test().unwrap();
+    let runs = version.level0().iter().map(|slice| slice.run.id).collect();
+    let input = Input { level: 0, node: LEVEL0_NODE, runs };
+    let action = Move::Append { input, to_level: 3, file_bytes_max, parts: 4 };
+    let reason = Reason::Manual;
+    let (read_bytes, write_bytes, cursors) = (0, 0, Vec::new());
+    let plan = Plan { action, reason, score: 1.0, read_bytes, write_bytes, cursors };
+    assert!(keyspace.begin_plan_for_test(plan).unwrap());
+    db.wait_idle().unwrap();
+}
+
+#[test]
+fn an_append_reads_its_own_table_and_nothing_of_the_tables_below() {
+    let reads = Reads::default();
+    let db = open(reads.clone(), 1 << 30, 1000);
+    let mut nodes = BTreeSet::new();
+    for round in 0..12 {
+        flush_run(&db, round);
+        let keyspace = db.keyspace("default").unwrap();
+        let before = keyspace.tree_for_test().unwrap();
+        let own: BTreeSet<FileId> = before.level0().iter().map(|s| s.run.file.id).collect();
+        if own.is_empty() {
+            continue;
+        }
+        reads.lock().unwrap().clear();
+        append(&db, 1 << 30);
+        let read: BTreeSet<FileId> = reads.lock().unwrap().iter().map(|(file, _)| *file).collect();
+        assert_eq!(read, own, "round {round}");
+        let after = keyspace.tree_for_test().unwrap();
+        nodes.insert(after.level(3).nodes.len());
+    }
+    assert!(nodes.len() == 1 && nodes.first() > Some(&2), "{nodes:?}");
+    let version = db.keyspace("default").unwrap().tree_for_test().unwrap();
+    for node in version.level(3).nodes.iter() {
+        let files: BTreeSet<FileId> = node.slices.iter().map(|s| s.run.file.id).collect();
+        assert_eq!((node.slices.len() > 5, files.len()), (true, 1), "{node:?}");
+    }
+}
+
+#[test]
+fn an_append_leaves_a_file_that_has_no_room_and_goes_on_in_another() {
+    let db = open(Reads::default(), 1 << 30, 1000);
+    let band = 4 << 10;
+    for round in 0..16 {
+        flush_run(&db, round);
+        if !db.keyspace("default").unwrap().tree_for_test().unwrap().level0().is_empty() {
+            append(&db, band);
+        }
+    }
+    let version = db.keyspace("default").unwrap().tree_for_test().unwrap();
+    let appended: BTreeSet<FileId> = version
+        .level(3)
+        .nodes
+        .iter()
+        .flat_map(|node| &node.slices)
+        .map(|slice| slice.run.file.id)
+        .collect();
+    let files = version.files();
+    let files: Vec<_> = files.iter().filter(|file| appended.contains(&file.file.id)).collect();
+    assert!(files.len() > 8, "{files:?}");
+    assert!(files.iter().all(|file| file.total_bytes <= band), "{files:?}");
+    assert!(files.iter().any(|file| file.total_bytes > band / 2), "{files:?}");
+    assert_eq!(db.iter().count(), 16 * 60);
+}
+
+#[test]
+fn no_table_of_the_scheme_outgrows_its_band() {
+    let band = 16 << 10;
+    let db = open(Reads::default(), band, 2);
+    for round in 0..200 {
+        flush_run(&db, round);
+        db.wait_idle().unwrap();
+    }
+    let version = db.keyspace("default").unwrap().tree_for_test().unwrap();
+    let below = version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());
+    let segments = below.clone().map(|node| node.slices.len()).max().unwrap_or(0);
+    let tables: BTreeSet<FileId> =
+        below.flat_map(|node| &node.slices).map(|slice| slice.run.file.id).collect();
+    for usage in version.files().iter().filter(|usage| tables.contains(&usage.file.id)) {
+        assert!(usage.total_bytes <= band, "{usage:?}");
+    }
+    assert!(segments > 1 && tables.len() > 20, "{segments} segments, {} tables", tables.len());
+    assert_eq!(db.iter().count(), 200 * 60);
+}

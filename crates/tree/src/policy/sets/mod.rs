@@ -1,0 +1,146 @@
+//! Sets: leveled compaction whose output lies together.
+//!
+//! Source: SEALDB (Yao et al., IPDPS 2018), section III-A.
+//!
+//! - *A set* is the output of one merge: one file, in one contiguous extent of the store. What it
+//!   holds was read together, and will be read together again, since its tables have the keys of
+//!   one table above them. So a merge reads and writes in large sequential requests.
+//! - *Levels 0 and 1 have no sets*: their tables are read together anyway, or alone.
+//! - *Tables die one by one.* The key range of the next victim seldom ends where a set ends. So
+//!   what is alive is known by table, the version's slices, and the file of a set goes with its
+//!   last table. Of a level over its limit the table goes down whose set has the most dead tables,
+//!   so that sets end and their extents become free without a copy; in turn among equals.
+//!
+//! All else is as LevelDB has it, whose sizes the paper uses, with tables of 4 MiB. Fragments
+//! between sets are the store's matter: it learns the size of a set before the first byte.
+//!
+//! Invariant of its trees: nodes below level 0 have exactly one slice.
+
+#[cfg(test)]
+mod tests;
+
+use crate::invariant::Shape;
+use crate::plan::{Move, Plan, Reason};
+use crate::policy::leveled::{self, LevelDb, Why};
+use crate::policy::{Debt, Descriptor, Limits, Policy, View};
+use crate::version::{Node, Version};
+use base::{FileId, KeyRange};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Leveled compaction with sets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sets;
+
+/// The scheme `sets`.
+pub const SETS: Descriptor = Descriptor {
+    name: "sets",
+    summary: "leveled compaction that writes each output as one contiguous set, as SEALDB does",
+    help: "The rules of `leveldb`, but all tables that a merge writes below level 1 lie in one \
+           file, one after another, so that disks read and write them in one go. Of a level over \
+           its limit the table goes first whose file has the most dead tables. Choose it for \
+           shingled and other disks where a seek costs more than the bytes, with a store that \
+           keeps files contiguous. It writes what `leveldb` writes. It costs space: a set's file \
+           goes when its last table is dead. `table_bytes_max` (bytes, 4 MiB) is the size of a \
+           table, `fan_out` (a ratio, 10) about the tables of a set.",
+    paper: "Yao et al., SEALDB: a Set-aware Key-Value Store on Shingled Magnetic Recording Drives, \
+            2018",
+    options: &[
+        "levels",
+        "level0_runs_trigger",
+        "level0_runs_slowdown",
+        "level0_runs_stop",
+        "level_bytes_base",
+        "fan_out",
+        "table_bytes_max",
+        "overlap_bytes_max",
+        "expansion_bytes_max",
+        "flush_level_max",
+    ],
+    limits,
+    make: || Box::new(Sets),
+};
+
+fn limits(memtable_bytes: u64) -> Limits {
+    let table_bytes_max = 4 << 20;
+    Limits {
+        table_bytes_max,
+        overlap_bytes_max: Some(10 * table_bytes_max),
+        expansion_bytes_max: 25 * table_bytes_max,
+        ..leveled::leveldb_limits(memtable_bytes)
+    }
+}
+
+/// The first level that has sets.
+const SET_LEVEL_MIN: u8 = 2;
+
+impl Policy for Sets {
+    fn name(&self) -> &'static str {
+        SETS.name
+    }
+
+    fn shape(&self) -> Shape {
+        LevelDb.shape()
+    }
+
+    fn pick(&self, view: &View<'_>) -> Option<Plan> {
+        let plan = LevelDb.pick(view)?;
+        let level = plan.action.inputs().0.first().map_or(0, |input| input.level);
+        if level == 0 || plan.reason != Reason::LevelBytes {
+            return Some(as_set(plan));
+        }
+        let why = Why { reason: plan.reason, score: plan.score };
+        let node = victim(view, level)?;
+        Some(as_set(leveled::finish_node(view, level, node, why)))
+    }
+
+    fn scores(&self, view: &View<'_>) -> Vec<f64> {
+        LevelDb.scores(view)
+    }
+
+    fn debt(&self, view: &View<'_>) -> Debt {
+        LevelDb.debt(view)
+    }
+
+    fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {
+        LevelDb.flush_level(view, range)
+    }
+
+    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
+        LevelDb.pick_manual(view, range, to_level).map(as_set)
+    }
+}
+
+/// What the plan writes becomes one set, where sets are.
+fn as_set(mut plan: Plan) -> Plan {
+    if let Move::Merge { to_level: SET_LEVEL_MIN.., one_file, .. } = &mut plan.action {
+        *one_file = true;
+    }
+    plan
+}
+
+/// The node of a level whose file has the most dead tables; the first from the cursor on among
+/// equals.
+fn victim<'a>(view: &View<'a>, level: u8) -> Option<&'a Arc<Node>> {
+    let nodes = &view.version.level(level).nodes;
+    let cursor = view.version.cursors.get(usize::from(level)).and_then(Option::as_ref);
+    let first = leveled::next_node(nodes, cursor)?;
+    let at = nodes.iter().position(|node| node.id == first.id).unwrap_or(0);
+    let dead = dead_bytes(view.version);
+    let tables = |node: &Node| {
+        let files = node.slices.iter().map(|slice| slice.run.file.id);
+        let bytes = files.filter_map(|file| dead.get(&file)).max().copied().unwrap_or(0);
+        // What is less than half a table is the file's header.
+        (bytes + view.limits.table_bytes_max / 2) / view.limits.table_bytes_max.max(1)
+    };
+    let turn = nodes[at..].iter().chain(&nodes[..at]);
+    turn.rev().max_by_key(|node| tables(node))
+}
+
+/// The bytes of each file that nothing shows any more.
+fn dead_bytes(version: &Version) -> HashMap<FileId, u64> {
+    let dead = |usage: crate::version::FileUsage| {
+        (usage.file.id, usage.total_bytes.saturating_sub(usage.live_bytes))
+    };
+    version.files().into_iter().map(dead).collect()
+}

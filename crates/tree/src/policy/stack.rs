@@ -1,0 +1,151 @@
+//! What schemes whose nodes have stacks of several slices share.
+
+use super::leveled;
+use crate::plan::{Cut, Input, Move, Plan, Reason};
+use crate::policy::View;
+use crate::version::{Node, hull};
+use base::KeyRange;
+use std::sync::Arc;
+
+/// The whole stack of a node, as input.
+pub(super) fn whole(level: u8, node: &Node) -> Input {
+    Input { level, node: node.id, runs: node.runs() }
+}
+
+/// Reason and urgency of a plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Why {
+    pub(super) reason: Reason,
+    pub(super) score: f64,
+}
+
+impl Why {
+    /// A plan that rewrites `bytes`.
+    pub(super) fn plan(self, action: Move, bytes: u64) -> Plan {
+        Plan {
+            action,
+            reason: self.reason,
+            score: self.score,
+            read_bytes: bytes,
+            write_bytes: bytes,
+            cursors: Vec::new(),
+        }
+    }
+}
+
+/// The stack of a node becomes nodes of `to_level`, its own or one where nothing is in its way.
+/// They get about `table_bytes_max` bytes each, all alike.
+pub(super) fn merge(view: &View<'_>, level: u8, node: &Node, to_level: u8, why: Why) -> Plan {
+    let bytes = node.bytes();
+    let table_bytes_max = equal_parts(bytes, view.limits.table_bytes_max);
+    let cut = Cut { table_bytes_max, overlap_bytes_max: None };
+    let inputs = vec![whole(level, node)];
+    let action = Move::Merge { inputs, to_level, cut, one_file: false, parallel_max: 1 };
+    why.plan(action, bytes)
+}
+
+/// The size of equal parts of `bytes` that come closest to `part_bytes`. A little more, so that an
+/// estimate that is too low does not make one part more.
+fn equal_parts(bytes: u64, part_bytes: u64) -> u64 {
+    let part_bytes = part_bytes.max(1);
+    let parts = (bytes.saturating_add(part_bytes / 2) / part_bytes).max(1);
+    let equal = bytes.div_ceil(parts);
+    equal + equal / 16
+}
+
+/// A node's stack goes to the next level: appended to the nodes there, or as nodes of its own where
+/// there are none, without being rewritten if it is one slice.
+pub(super) fn down(view: &View<'_>, level: u8, node: &Node, why: Why) -> Plan {
+    let (to_level, input) = (level + 1, whole(level, node));
+    let range = keys(node);
+    if !view.version.level(to_level).overlap(&range).is_empty() {
+        why.plan(Move::Append { input, to_level, file_bytes_max: u64::MAX, parts: 1 }, node.bytes())
+    } else if node.slices.len() == 1 {
+        why.plan(Move::Push { input, to_level }, 0)
+    } else {
+        merge(view, level, node, to_level, why)
+    }
+}
+
+/// The removal of a node that has no slices, with no data under its range: nothing will come to it
+/// that its neighbours cannot take.
+pub(super) fn drop_empty(view: &View<'_>) -> Option<Plan> {
+    let version = view.version;
+    let why = Why { reason: Reason::Balance, score: 1.0 };
+    (1u8..).zip(version.levels.iter().skip(1)).find_map(|(level, nodes)| {
+        let mut empty = nodes.nodes.iter().filter(|node| node.slices.is_empty());
+        let is_idle = |node: &&Arc<Node>| {
+            let mut below = version.levels.iter().skip(usize::from(level) + 1);
+            below.all(|nodes| nodes.overlap_bytes(&node.range) == 0)
+        };
+        let drop = |node| why.plan(Move::Drop { inputs: vec![whole(level, node)] }, 0);
+        let is_free = |plan: &Plan| !view.busy.conflicts(version, plan);
+        empty.by_ref().filter(is_idle).map(|node| drop(node)).find(is_free)
+    })
+}
+
+/// Nodes whose stacks are due, and how urgent: height for `stack_max`, level 0 for its trigger. The
+/// most urgent first.
+pub(super) fn due<'a>(view: &View<'a>) -> Vec<(f64, u8, &'a Arc<Node>)> {
+    let levels = (0u8..).zip(&view.version.levels);
+    let nodes = levels.flat_map(|(level, nodes)| nodes.nodes.iter().map(move |n| (level, n)));
+    let scored = nodes.map(|(level, node)| (height_score(view, level, node), level, node));
+    let mut due: Vec<_> = scored.filter(|(score, ..)| *score >= 1.0).collect();
+    due.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    due
+}
+
+/// How high a stack is; 1.0 is due.
+pub(super) fn height_score(view: &View<'_>, level: u8, node: &Node) -> f64 {
+    let most = match level {
+        0 => view.limits.level0_runs_trigger.max(1),
+        _ => view.limits.stack_max.max(2),
+    };
+    node.slices.len() as f64 / most as f64
+}
+
+/// The highest stack of a level.
+pub(super) fn height_score_of_level(view: &View<'_>, level: u8) -> f64 {
+    let nodes = view.version.level(level).nodes.iter();
+    nodes.map(|node| height_score(view, level, node)).fold(0.0, f64::max)
+}
+
+/// Nodes of a level in turn: first those with keys at or after the level's cursor.
+pub(super) fn in_turn<'a>(view: &View<'a>, level: u8) -> impl Iterator<Item = &'a Arc<Node>> {
+    let version = view.version;
+    let nodes: &'a [Arc<Node>] = &version.level(level).nodes;
+    let cursor = version.cursors.get(usize::from(level)).and_then(Option::as_ref);
+    let at = cursor.map_or(0, |key| nodes.partition_point(|n| !n.range.is_before_end(key)));
+    let (before, from) = nodes.split_at(at);
+    from.iter().chain(before)
+}
+
+/// A step of a manual compaction: brings `range` down to one level, removes nodes there that have
+/// no slices, and merges what is left of stacks.
+pub(super) fn manual(view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
+    let version = view.version;
+    let why = Why { reason: Reason::Manual, score: 1.0 };
+    let is_free = |plan: &Plan| !view.busy.conflicts(version, plan);
+    let deepest = version.levels.iter().rposition(|level| level.bytes() > 0)? as u8;
+    let bottom = to_level.unwrap_or(deepest.max(1)).min(leveled::last_level(version, view.limits));
+    let nodes = || {
+        let of = |level| version.level(level).overlap(range).iter().map(move |node| (level, node));
+        (1..=bottom).flat_map(of)
+    };
+    let mut empty = nodes().filter(|(_, node)| node.slices.is_empty());
+    if let Some((level, node)) = empty.next() {
+        let plan = why.plan(Move::Drop { inputs: vec![whole(level, node)] }, 0);
+        return Some(plan).filter(is_free);
+    }
+    let down = leveled::manual(view, range, to_level);
+    let is_high = |(level, node): &(u8, &Arc<Node>)| *level == bottom && node.slices.len() > 1;
+    down.or_else(|| {
+        let due = nodes().filter(is_high);
+        due.map(|(level, node)| merge(view, level, node, level, why)).find(is_free)
+    })
+}
+
+/// The keys of a node's slices.
+pub(super) fn keys(node: &Node) -> KeyRange {
+    hull(&node.slices)
+}

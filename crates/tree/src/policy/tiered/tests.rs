@@ -1,0 +1,8 @@
+//! Picks, as text.
+
+use crate::scenario::run_file;
+
+#[test]
+fn picks() {
+    run_file("src/policy/tiered/testdata/picks.txt");
+}

@@ -1,0 +1,152 @@
+//! The cases that belong to a comparison as a whole, by name.
+//!
+//! Two sizes of entries: 16 + 100 bytes and 16 bytes + 1 KiB. The write buffer is small beside the
+//! data, so that every engine has a tree of several levels; so is the block cache, but where a
+//! step is called `cached`. All data fits into memory: what the block cache does not have comes
+//! from the page cache.
+
+use base::{Error, Result};
+use serde::Serialize;
+
+/// Work that every engine does in a process of its own.
+#[derive(Clone, Debug, Serialize)]
+pub struct Case {
+    /// For people.
+    pub name: String,
+    /// Flags of `peers run`.
+    pub flags: Vec<String>,
+}
+
+/// The names of suites.
+pub const NAMES: [&str; 5] = ["writes", "reads", "ycsb", "threads", "all"];
+
+/// Entries of one size: how many there are, and how many operations read them.
+struct Size {
+    name: &'static str,
+    value_bytes: u64,
+    num: u64,
+    reads: u64,
+}
+
+const SIZES: [Size; 2] = [
+    Size { name: "16+100 B", value_bytes: 100, num: 1_000_000, reads: 300_000 },
+    Size { name: "16 B+1 KiB", value_bytes: 1024, num: 250_000, reads: 100_000 },
+];
+
+/// Bytes of a memtable.
+const WRITE_BUFFER_BYTES: u64 = 4 << 20;
+/// Block cache where it is to be small beside the data.
+const SMALL_CACHE_BYTES: u64 = 8 << 20;
+/// Block cache where it is to hold all data.
+const LARGE_CACHE_BYTES: u64 = 1 << 30;
+
+/// The cases of the suite called `name`, with `scale` times the usual numbers of entries and
+/// operations. `flags` stand behind those of each first step.
+pub fn cases(name: &str, scale: f64, flags: &[String]) -> Result<Vec<Case>> {
+    if !NAMES.contains(&name) {
+        let names = NAMES.join(", ");
+        return Err(Error::invalid(format!("no suite '{name}'; there are {names}")));
+    }
+    if scale.is_nan() || scale <= 0.0 {
+        return Err(Error::invalid("--scale must be above 0"));
+    }
+    let is_wanted = |suite: &str| name == "all" || name == suite;
+    let mut cases = Vec::new();
+    for size in &SIZES {
+        let all = [("writes", writes()), ("reads", reads(size, scale))];
+        let more = [("ycsb", vec![ycsb()]), ("threads", vec![threads(size, scale)])];
+        for (_, made) in all.into_iter().chain(more).filter(|(suite, _)| is_wanted(suite)) {
+            cases.extend(made.into_iter().map(|(title, work)| Case {
+                name: format!("{title}, {}", size.name),
+                flags: with_sizes(&work, size, scale, flags),
+            }));
+        }
+    }
+    Ok(cases)
+}
+
+/// What a case is called, and its flags.
+type Made = (&'static str, String);
+
+fn writes() -> Vec<Made> {
+    vec![
+        ("random writes", "--benchmarks=fillrandom,overwrite".into()),
+        ("sequential, then Zipf writes", "--benchmarks=fillseq,overwrite --zipf=0.99".into()),
+    ]
+}
+
+/// The first benchmark with a large cache only fills it.
+fn reads(size: &Size, scale: f64) -> Vec<Made> {
+    let seeks = scaled(size.reads / 10, scale);
+    let large = LARGE_CACHE_BYTES;
+    let work = format!(
+        "--benchmarks=fillrandom then:uncached --benchmarks=readrandom,readmissing,readseq \
+         then:cached --benchmarks=readrandom,readrandom,readmissing,readseq --cache_size={large} \
+         then:10-nexts --benchmarks=seekrandom --seek_nexts=10 --reads={seeks} \
+         then:100-nexts --benchmarks=seekrandom --seek_nexts=100 --reads={seeks}"
+    );
+    vec![("reads", work)]
+}
+
+fn ycsb() -> Made {
+    ("YCSB", "--benchmarks=ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-f,ycsb-d,ycsb-e".into())
+}
+
+/// Four readers, and four with a writer beside them; the first benchmark fills the cache.
+fn threads(size: &Size, scale: f64) -> Made {
+    let reads = scaled(size.reads / 4, scale);
+    let large = LARGE_CACHE_BYTES;
+    let work = format!(
+        "--benchmarks=fillrandom then:4-threads \
+         --benchmarks=readrandom,readrandom,readwhilewriting --threads=4 --reads={reads} \
+         --cache_size={large}"
+    );
+    ("threads", work)
+}
+
+fn scaled(count: u64, scale: f64) -> u64 {
+    ((count as f64 * scale) as u64).max(1)
+}
+
+/// `work` with the sizes, and then `flags`, behind the flags of the first step.
+fn with_sizes(work: &str, size: &Size, scale: f64, flags: &[String]) -> Vec<String> {
+    let sizes = [
+        format!("--num={}", scaled(size.num, scale)),
+        format!("--reads={}", scaled(size.reads, scale)),
+        format!("--value_size={}", size.value_bytes),
+        format!("--write_buffer_size={WRITE_BUFFER_BYTES}"),
+        format!("--cache_size={SMALL_CACHE_BYTES}"),
+    ];
+    let mut words: Vec<String> = work.split_whitespace().map(str::to_string).collect();
+    let end = words.iter().position(|word| word.starts_with("then:")).unwrap_or(words.len());
+    words.splice(end..end, sizes.into_iter().chain(flags.iter().cloned()));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::Work;
+
+    #[test]
+    fn every_case_of_every_suite_is_work() {
+        let flags = ["--seed=5".to_string()];
+        for suite in NAMES {
+            for case in cases(suite, 0.01, &flags).unwrap() {
+                let work = Work::parse(&case.flags).unwrap();
+                assert!(work.warnings.is_empty(), "{:?}", work.warnings);
+                assert!(work.steps().all(|step| step.config.seed == 5), "{}", case.name);
+                assert_eq!(
+                    work.is_deterministic(),
+                    !case.name.contains("threads"),
+                    "{}",
+                    case.name
+                );
+            }
+        }
+        let count = |suite| cases(suite, 1.0, &[]).unwrap().len();
+        assert_eq!(NAMES[..4].iter().map(|suite| count(suite)).sum::<usize>(), count("all"));
+        assert!(cases("most", 1.0, &[]).is_err());
+        assert!(cases("all", 0.0, &[]).is_err());
+    }
+}
