@@ -32,11 +32,15 @@ pub enum Cause {
     Check,
     /// Copies made for a checkpoint.
     Checkpoint,
+    /// Superblock, journal and snapshots of a store that has no file system below it.
+    StoreMetadata,
+    /// Live bytes that such a store moves to empty the zone in which they lie.
+    Reclaim,
 }
 
 impl Cause {
     /// How many distinct causes there are; [`Cause::index`] is below this.
-    pub const COUNT: usize = 12 + LEVELS_MAX;
+    pub const COUNT: usize = 14 + LEVELS_MAX;
 
     /// A dense number for tables indexed by cause.
     pub fn index(self) -> usize {
@@ -53,7 +57,9 @@ impl Cause {
             Cause::Recovery => 9,
             Cause::Check => 10,
             Cause::Checkpoint => 11,
-            Cause::Compaction(level) => 12 + (level as usize).min(LEVELS_MAX - 1),
+            Cause::StoreMetadata => 12,
+            Cause::Reclaim => 13,
+            Cause::Compaction(level) => 14 + (level as usize).min(LEVELS_MAX - 1),
         }
     }
 
@@ -73,6 +79,8 @@ impl Cause {
             Recovery,
             Check,
             Checkpoint,
+            StoreMetadata,
+            Reclaim,
         ];
         fixed.into_iter().chain((0..LEVELS_MAX as u8).map(Compaction))
     }
@@ -93,6 +101,8 @@ impl Cause {
             Cause::Recovery => "recovery".into(),
             Cause::Check => "check".into(),
             Cause::Checkpoint => "checkpoint".into(),
+            Cause::StoreMetadata => "store-metadata".into(),
+            Cause::Reclaim => "reclaim".into(),
         }
     }
 
@@ -101,7 +111,12 @@ impl Cause {
     pub fn is_background(self) -> bool {
         matches!(
             self,
-            Cause::Flush | Cause::Compaction(_) | Cause::ValueGc | Cause::Check | Cause::Checkpoint
+            Cause::Flush
+                | Cause::Compaction(_)
+                | Cause::ValueGc
+                | Cause::Check
+                | Cause::Checkpoint
+                | Cause::Reclaim
         )
     }
 }

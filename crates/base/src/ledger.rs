@@ -1,7 +1,8 @@
 //! The ledger: every byte with its cause, always on.
 //!
 //! A file store writes here at the one place where it issues a request, so that the sum over causes
-//! equals what the store below received, to the byte. The engine adds what users wrote and read.
+//! equals what the store below received, to the byte; and beside it, by the same cause, what the
+//! medium moved where the store knows. The engine adds what users wrote and read.
 //! Counters only grow; an interval is the difference of two [`LedgerSnapshot`]s.
 
 use crate::cause::Cause;
@@ -45,10 +46,12 @@ struct Cell {
     read_bytes: AtomicU64,
     read_ops: AtomicU64,
     sync_ops: AtomicU64,
+    media_write_bytes: AtomicU64,
+    media_read_bytes: AtomicU64,
 }
 
-/// Counters of one cause, or sums over several. Bytes are host bytes: what the store was asked to
-/// move.
+/// Counters of one cause, or sums over several. Bytes are host bytes, what the store was asked to
+/// move, where the name does not say media.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes written, padding included.
@@ -61,6 +64,10 @@ pub struct Traffic {
     pub read_ops: u64,
     /// Requests to make earlier writes durable.
     pub sync_ops: u64,
+    /// Bytes that the device wrote to its medium; 0 where it does not say.
+    pub media_write_bytes: u64,
+    /// Bytes that the device read from its medium; 0 where it does not say.
+    pub media_read_bytes: u64,
 }
 
 impl Traffic {
@@ -71,6 +78,8 @@ impl Traffic {
             read_bytes: f(self.read_bytes, other.read_bytes),
             read_ops: f(self.read_ops, other.read_ops),
             sync_ops: f(self.sync_ops, other.sync_ops),
+            media_write_bytes: f(self.media_write_bytes, other.media_write_bytes),
+            media_read_bytes: f(self.media_read_bytes, other.media_read_bytes),
         }
     }
 }
@@ -81,8 +90,6 @@ pub struct Ledger {
     host: [Cell; Cause::COUNT],
     user_write_bytes: AtomicU64,
     user_read_bytes: Striped,
-    media_write_bytes: AtomicU64,
-    media_read_bytes: AtomicU64,
 }
 
 impl Ledger {
@@ -117,13 +124,13 @@ impl Ledger {
     }
 
     /// The device under the store wrote `bytes` to its medium.
-    pub fn media_wrote(&self, bytes: u64) {
-        self.media_write_bytes.fetch_add(bytes, Relaxed);
+    pub fn media_wrote(&self, cause: Cause, bytes: u64) {
+        self.host[cause.index()].media_write_bytes.fetch_add(bytes, Relaxed);
     }
 
     /// The device under the store read `bytes` from its medium.
-    pub fn media_read(&self, bytes: u64) {
-        self.media_read_bytes.fetch_add(bytes, Relaxed);
+    pub fn media_read(&self, cause: Cause, bytes: u64) {
+        self.host[cause.index()].media_read_bytes.fetch_add(bytes, Relaxed);
     }
 
     /// The counters as they stand.
@@ -136,14 +143,14 @@ impl Ledger {
                 read_bytes: cell.read_bytes.load(Relaxed),
                 read_ops: cell.read_ops.load(Relaxed),
                 sync_ops: cell.sync_ops.load(Relaxed),
+                media_write_bytes: cell.media_write_bytes.load(Relaxed),
+                media_read_bytes: cell.media_read_bytes.load(Relaxed),
             };
         }
         LedgerSnapshot {
             host,
             user_write_bytes: self.user_write_bytes.load(Relaxed),
             user_read_bytes: self.user_read_bytes.sum(),
-            media_write_bytes: self.media_write_bytes.load(Relaxed),
-            media_read_bytes: self.media_read_bytes.load(Relaxed),
         }
     }
 }
@@ -156,10 +163,6 @@ pub struct LedgerSnapshot {
     pub user_write_bytes: u64,
     /// Bytes of keys and values that the user received.
     pub user_read_bytes: u64,
-    /// Bytes that the device wrote to its medium; 0 where it does not say.
-    pub media_write_bytes: u64,
-    /// Bytes that the device read from its medium; 0 where it does not say.
-    pub media_read_bytes: u64,
 }
 
 impl LedgerSnapshot {
@@ -183,8 +186,6 @@ impl LedgerSnapshot {
             host,
             user_write_bytes: self.user_write_bytes - earlier.user_write_bytes,
             user_read_bytes: self.user_read_bytes - earlier.user_read_bytes,
-            media_write_bytes: self.media_write_bytes - earlier.media_write_bytes,
-            media_read_bytes: self.media_read_bytes - earlier.media_read_bytes,
         }
     }
 
@@ -227,6 +228,9 @@ mod tests {
         ledger.wrote(Cause::Compaction(3), 400);
         ledger.read(Cause::Compaction(3), 380);
         ledger.synced(Cause::Wal);
+        ledger.media_wrote(Cause::Flush, 360);
+        ledger.media_wrote(Cause::Wal, 110);
+        ledger.media_read(Cause::Compaction(3), 380);
         let end = ledger.snapshot();
         assert_eq!(end.host().write_bytes, 600);
         assert_eq!(end.since(&middle).host().write_bytes, 490);
@@ -234,6 +238,9 @@ mod tests {
         assert_eq!(end.write_amplification(), Some(6.0));
         assert_eq!(end.write_amplification_without_wal(), Some(4.9));
         assert_eq!(end.host().sync_ops, 1);
+        assert_eq!(end.cause(Cause::Flush).media_write_bytes, 360);
+        assert_eq!(end.since(&middle).host().media_write_bytes, 470);
+        assert_eq!(end.host().media_read_bytes, 380);
     }
 
     #[test]

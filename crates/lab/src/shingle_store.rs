@@ -128,7 +128,7 @@ impl Store for ShingleStore {
             user_write_bytes: Some(ledger.user_write_bytes),
             host_write_bytes: Some(host.write_bytes),
             host_read_bytes: Some(host.read_bytes),
-            media_write_bytes: Some(ledger.media_write_bytes).filter(|bytes| *bytes > 0),
+            media_write_bytes: Some(ledger.host().media_write_bytes).filter(|bytes| *bytes > 0),
             wal_bytes: Some(ledger.cause(Cause::Wal).write_bytes),
             stall_ns: Some(stats.stall_ns()),
             space_bytes: Some(stats.space_bytes),

@@ -32,8 +32,8 @@ fn past_end(name: FileName, offset: u64, wanted: usize, bytes: u64) -> base::Err
     base::Error::corruption(name.to_string(), offset, message)
 }
 
-/// Refuses a note's name that is no plain file name, or that is the store's own.
-fn check_note_name(name: &str) -> base::Result<()> {
+/// Refuses a note's name that is no plain file name, or that is the store's own: `InvalidArgument`.
+pub fn check_note_name(name: &str) -> base::Result<()> {
     let plain = !name.is_empty()
         && name.len() <= 200
         && !name.starts_with('.')

@@ -138,6 +138,8 @@ impl Stats {
                     ("read_bytes", int(t.read_bytes)),
                     ("read_ops", int(t.read_ops)),
                     ("sync_ops", int(t.sync_ops)),
+                    ("media_write_bytes", int(t.media_write_bytes)),
+                    ("media_read_bytes", int(t.media_read_bytes)),
                 ])
             })
         });
@@ -163,7 +165,7 @@ impl Stats {
             ("user_read_bytes", int(self.ledger.user_read_bytes)),
             ("host_write_bytes", int(self.ledger.host().write_bytes)),
             ("host_read_bytes", int(self.ledger.host().read_bytes)),
-            ("media_write_bytes", int(self.ledger.media_write_bytes)),
+            ("media_write_bytes", int(self.ledger.host().media_write_bytes)),
             ("wa", json::number(self.ledger.write_amplification())),
             ("ra", json::number(self.ledger.read_amplification())),
             ("wa_without_wal", json::number(self.ledger.write_amplification_without_wal())),

@@ -1,4 +1,5 @@
-//! A store in memory that loses power on demand: the disk of every crash test.
+//! A store in memory that loses power on demand: the disk of every crash test. [`MemDevice`] is the
+//! same for block devices, with a fault model of its own.
 //!
 //! # Fault model
 //!
@@ -29,6 +30,7 @@
 
 mod content;
 mod crash;
+mod device;
 mod disk;
 #[cfg(test)]
 mod strength;
@@ -36,6 +38,7 @@ mod strength;
 mod tests;
 
 pub use crash::{CrashImages, Personality};
+pub use device::{MemDevice, PowerLoss};
 pub use disk::RawTraffic;
 
 use crate::{

@@ -21,7 +21,7 @@ pub(super) const LOCK_NAME: &str = "LOCK";
 /// So much of the system's list of locks is looked at.
 const LOCK_LIST_BYTES_MAX: usize = 256 << 10;
 
-/// A directory, whatever path leads to it: device and inode.
+/// A directory or device, whatever path leads to it: device and inode.
 type DirectoryId = (u64, u64);
 
 /// How many shared holders a locked directory has in this process; `None` is one exclusive holder.
@@ -68,11 +68,38 @@ pub(super) fn shared(directory: &OwnedFd, path: &str) -> Result<Lock> {
     Ok(Lock { _file: file, _entry: entry })
 }
 
+/// A lock on a file itself, which has no LOCK beside it: a block device.
+pub(super) struct FileLock {
+    file: OwnedFd,
+    _entry: Entry,
+}
+
+/// Locks `file` for a writer.
+pub(super) fn of_file(file: &OwnedFd, path: &str) -> Result<FileLock> {
+    let entry = Entry::new(file, path, false)?;
+    let file =
+        rustix::io::fcntl_dupfd_cloexec(file, 0).map_err(|e| calls::error("lock", path, e))?;
+    match calls::patiently_blocked(|| {
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+    }) {
+        Ok(()) => Ok(FileLock { file, _entry: entry }),
+        Err(Errno::WOULDBLOCK) => Err(locked_by("another process", path)),
+        Err(errno) => Err(calls::error("lock", path, errno)),
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // The device's own descriptor shares the lock and may live on.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 fn flock(file: &OwnedFd, operation: FlockOperation, path: &str) -> Result<()> {
     match calls::patiently_blocked(|| rustix::fs::flock(file, operation)) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => {
-            Err(locked_by(&readers(file).unwrap_or_else(|| owner(file)), path))
+            Err(locked_by(&readers(file).unwrap_or_else(|| owner(file)), path).in_file(LOCK_NAME))
         }
         Err(errno) => Err(calls::error("lock", LOCK_NAME, errno)),
     }
@@ -115,7 +142,7 @@ fn owner(file: &OwnedFd) -> String {
 }
 
 fn locked_by(owner: &str, path: &str) -> Error {
-    Error::new(ErrorKind::Locked, format!("{path} is opened by {owner}")).in_file(LOCK_NAME)
+    Error::new(ErrorKind::Locked, format!("{path} is opened by {owner}"))
 }
 
 /// A place in the registry.

@@ -1,4 +1,5 @@
 //! Files of the operating system, in one directory. The only place that touches the file system.
+//! [`FileDevice`] is one file, or a disk, as a block device.
 //!
 //! - Files are opened relative to a descriptor of the directory, are private to their owner (0600),
 //!   and a symbolic link in place of one of them is an error.
@@ -11,6 +12,7 @@
 
 mod append;
 mod calls;
+mod device;
 mod directory;
 mod lock;
 mod map;
@@ -21,6 +23,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use device::{FileDevice, FileDeviceOptions};
 pub use map::{MappedBytes, Mapping, mappable_bytes};
 pub use priority::lower_thread_priority;
 

@@ -1,0 +1,279 @@
+//! The metadata journal: two areas used in turn, each a snapshot and the records since.
+//!
+//! An area begins with a copy of the superblock. Blocks follow, each of whole sectors, each with a
+//! checksum that covers its place and the checksum of the block before. When an area is full, and
+//! at the first change after opening, a snapshot goes to the other area under the next epoch; it is
+//! flushed before anything relies on it. The newest area with a complete snapshot is the truth.
+//!
+//! A block also says how many blocks before it were durable when it was written. So an unreadable
+//! block that a later one calls durable is damage, and the last block of a crash is not.
+
+use crate::extent::Extent;
+use crate::port::Port;
+use crate::record::{Catalogue, Record};
+use crate::superblock::{Places, Superblock};
+use base::checksum::hash64_seeded;
+use base::coding::Reader;
+use base::{Cause, Error, ErrorKind, Result};
+
+const MAGIC: u32 = 0x4c4e_524a;
+
+/// Magic, length, store, epoch, sequence, durable, hash before, hash.
+const HEAD_BYTES: usize = 56;
+
+/// Where the checksum stands in the head.
+const HASH_AT: usize = 48;
+
+/// Bytes of records in a block, one larger record aside.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// Writes metadata.
+pub struct Journal {
+    superblock: Superblock,
+    areas: [Extent; 2],
+    active: usize,
+    epoch: u64,
+    /// Where the next block goes; `None` before the first snapshot of this opening.
+    position: Option<u64>,
+    sequence: u64,
+    previous: u64,
+    durable: u64,
+}
+
+/// What the areas hold.
+pub struct Found {
+    pub catalogue: Catalogue,
+    pub journal: Journal,
+}
+
+struct Block {
+    sequence: u64,
+    durable: u64,
+    previous: u64,
+    hash: u64,
+    /// Bytes of the block on the device.
+    bytes: u64,
+    records: Vec<Record>,
+}
+
+/// An area as it was read.
+struct Replay {
+    epoch: u64,
+    catalogue: Catalogue,
+    is_complete: bool,
+}
+
+impl Journal {
+    /// The journal of a device that is being formatted.
+    pub fn new(superblock: Superblock, places: &Places) -> Journal {
+        Journal {
+            superblock,
+            areas: places.areas,
+            active: 1,
+            epoch: 0,
+            position: None,
+            sequence: 0,
+            previous: 0,
+            durable: 0,
+        }
+    }
+
+    /// Reads the newest metadata.
+    pub fn open(port: &Port, superblock: Superblock, places: &Places) -> Result<Found> {
+        let first = replay(port, &superblock, places.areas[0])?;
+        let second = replay(port, &superblock, places.areas[1])?;
+        let epoch = first.epoch.max(second.epoch);
+        let newest = match (first.is_complete, second.is_complete) {
+            (true, true) if second.epoch > first.epoch => 1,
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => {
+                let message = "neither metadata area holds a complete snapshot";
+                let place = places.areas[0].start;
+                return Err(Error::corruption(port.describe(), place, message));
+            }
+        };
+        let catalogue = if newest == 0 { first.catalogue } else { second.catalogue };
+        let mut journal = Journal::new(superblock, places);
+        (journal.active, journal.epoch) = (newest, epoch);
+        Ok(Found { catalogue, journal })
+    }
+
+    /// Something was written since the store was opened.
+    pub fn is_begun(&self) -> bool {
+        self.position.is_some()
+    }
+
+    /// Bytes of one area.
+    pub fn area_bytes(&self) -> u64 {
+        self.areas[0].bytes.min(self.areas[1].bytes)
+    }
+
+    /// Writes `records`, which `catalogue` holds already. Durable after the next flush.
+    pub fn write(&mut self, port: &Port, catalogue: &Catalogue, records: &[Record]) -> Result<()> {
+        port.check_trusted()?;
+        if records.is_empty() && self.position.is_some() {
+            return Ok(());
+        }
+        if let Some(position) = self.position {
+            let before = (self.sequence, self.previous);
+            let blocks = self.blocks(records, position);
+            let bytes: u64 = blocks.iter().map(|block| block.len() as u64).sum();
+            if position + bytes <= self.areas[self.active].end() {
+                return self.put(port, position, &blocks);
+            }
+            (self.sequence, self.previous) = before;
+        }
+        self.snapshot(port, catalogue)
+    }
+
+    /// All blocks written so far are durable: a flush returned.
+    pub fn flushed(&mut self) {
+        self.durable = self.sequence;
+    }
+
+    /// Puts the whole catalogue into the other area and makes it durable.
+    fn snapshot(&mut self, port: &Port, catalogue: &Catalogue) -> Result<()> {
+        let next = 1 - self.active;
+        let area = self.areas[next];
+        let sector_bytes = port.sector_bytes();
+        let is_sequential = port.zone(area.start)?.is_some_and(|zone| {
+            zone.state != media::block::ZoneState::Conventional && zone.start == area.start
+        });
+        let before = (self.epoch, self.sequence, self.previous, self.durable);
+        (self.epoch, self.sequence, self.previous, self.durable) = (self.epoch + 1, 0, 0, 0);
+        let start = area.start + sector_bytes;
+        let blocks = self.blocks(&catalogue.snapshot(), start);
+        let bytes: u64 = blocks.iter().map(|block| block.len() as u64).sum();
+        // A quarter of the area has to remain for the journal, or every change would be a snapshot.
+        if start + bytes > area.end() - area.bytes / 4 {
+            (self.epoch, self.sequence, self.previous, self.durable) = before;
+            let message = "the metadata area is full: there are too many files or parts of files";
+            return Err(Error::new(ErrorKind::NoSpace, message).in_file(port.describe()));
+        }
+        if is_sequential {
+            port.reset_zone(area.start)?;
+        }
+        port.write(area.start, &self.superblock.encode(), Cause::StoreMetadata)
+            .map_err(|error| port.distrust(error))?;
+        self.put(port, start, &blocks)?;
+        if let (false, Some(position)) = (is_sequential, self.position) {
+            // What stood here may continue an older snapshot of the same epoch.
+            port.write(position, &vec![0; sector_bytes as usize], Cause::StoreMetadata)
+                .map_err(|error| port.distrust(error))?;
+        }
+        port.flush(Cause::StoreMetadata)?;
+        self.active = next;
+        self.flushed();
+        Ok(())
+    }
+
+    fn put(&mut self, port: &Port, position: u64, blocks: &[Vec<u8>]) -> Result<()> {
+        let all = blocks.concat();
+        port.write(position, &all, Cause::StoreMetadata).map_err(|error| port.distrust(error))?;
+        self.position = Some(position + all.len() as u64);
+        Ok(())
+    }
+
+    /// The blocks that hold `records`, the first of them at `position`.
+    fn blocks(&mut self, records: &[Record], position: u64) -> Vec<Vec<u8>> {
+        let mut blocks = Vec::new();
+        let (mut payload, mut at) = (Vec::new(), position);
+        for (index, record) in records.iter().enumerate() {
+            record.encode(&mut payload);
+            if payload.len() >= BLOCK_BYTES || index + 1 == records.len() {
+                let block = self.block(&payload, at);
+                at += block.len() as u64;
+                blocks.push(block);
+                payload.clear();
+            }
+        }
+        blocks
+    }
+
+    fn block(&mut self, payload: &[u8], position: u64) -> Vec<u8> {
+        let mut block = MAGIC.to_le_bytes().to_vec();
+        block.extend((payload.len() as u32).to_le_bytes());
+        for number in
+            [self.superblock.store, self.epoch, self.sequence, self.durable, self.previous, 0]
+        {
+            block.extend(number.to_le_bytes());
+        }
+        block.extend(payload);
+        let sector_bytes = self.superblock.sector_bytes as usize;
+        block.resize(block.len().next_multiple_of(sector_bytes), 0);
+        let hash = hash64_seeded(&block, position);
+        block[HASH_AT..HEAD_BYTES].copy_from_slice(&hash.to_le_bytes());
+        (self.sequence, self.previous) = (self.sequence + 1, hash);
+        block
+    }
+}
+
+/// The block at the start of `bytes`, which lie at `position`; `None` if there is none of `epoch`.
+fn decode(bytes: &[u8], position: u64, superblock: &Superblock) -> Option<(u64, Block)> {
+    let mut head = Reader::new(bytes);
+    if head.u32()? != MAGIC {
+        return None;
+    }
+    let payload_bytes = head.u32()? as usize;
+    let store = head.u64()?;
+    let (epoch, sequence, durable) = (head.u64()?, head.u64()?, head.u64()?);
+    let (previous, hash) = (head.u64()?, head.u64()?);
+    let sector_bytes = superblock.sector_bytes as usize;
+    let block_bytes = HEAD_BYTES.checked_add(payload_bytes)?.next_multiple_of(sector_bytes);
+    let block = bytes.get(..block_bytes)?;
+    if store != superblock.store {
+        return None;
+    }
+    let mut unsigned = block.to_vec();
+    unsigned[HASH_AT..HEAD_BYTES].fill(0);
+    if hash64_seeded(&unsigned, position) != hash {
+        return None;
+    }
+    let mut reader = Reader::new(block.get(HEAD_BYTES..HEAD_BYTES + payload_bytes)?);
+    let mut records = Vec::new();
+    while !reader.is_empty() {
+        records.push(Record::decode(&mut reader)?);
+    }
+    let bytes = block_bytes as u64;
+    Some((epoch, Block { sequence, durable, previous, hash, bytes, records }))
+}
+
+/// Reads an area: the snapshot, and the blocks after it as far as they chain.
+fn replay(port: &Port, superblock: &Superblock, area: Extent) -> Result<Replay> {
+    let sector_bytes = port.sector_bytes();
+    let mut bytes = vec![0; area.bytes as usize];
+    for (index, piece) in bytes.chunks_mut(1 << 20).enumerate() {
+        port.salvage(area.start + (index << 20) as u64, piece, Cause::Recovery)?;
+    }
+    let at = |offset: u64| bytes.get(offset as usize..).unwrap_or_default();
+    let mut replay = Replay { epoch: 0, catalogue: Catalogue::default(), is_complete: false };
+    let (mut offset, mut sequence, mut previous) = (sector_bytes, 0, 0);
+    while let Some((epoch, block)) = decode(at(offset), area.start + offset, superblock) {
+        let continues = if sequence == 0 { block.sequence == 0 } else { epoch == replay.epoch };
+        if !continues || block.sequence != sequence || block.previous != previous {
+            break;
+        }
+        replay.epoch = epoch;
+        for record in &block.records {
+            replay.catalogue.apply(record);
+            replay.is_complete |= matches!(record, Record::Complete(_));
+        }
+        (sequence, previous) = (sequence + 1, block.hash);
+        offset += block.bytes;
+    }
+    // Whether a block behind the first unreadable one knows that one as durable.
+    let broken = offset;
+    while offset + sector_bytes <= area.bytes {
+        if let Some((epoch, block)) = decode(at(offset), area.start + offset, superblock)
+            && (sequence == 0 || epoch == replay.epoch)
+            && block.sequence > sequence
+            && block.durable > sequence
+        {
+            let message = format!("a durable metadata block, number {sequence}, cannot be read");
+            return Err(Error::corruption(port.describe(), area.start + broken, message));
+        }
+        offset += sector_bytes;
+    }
+    Ok(replay)
+}

@@ -1,0 +1,115 @@
+//! `band-per-table`: each file in bands of its own, as SMRDB places its tables.
+//!
+//! A band is written from its start on by one file and comes back whole when nothing of that file
+//! is in it any more; so a drive-managed shingled disk never rewrites a band. The end of a band
+//! that its file does not fill is lost until then: tables should be nearly as large as bands.
+
+use super::{Descriptor, Ground, Placement, Request};
+use crate::extent::Extent;
+use media::Geometry;
+use media::block::Overwrite;
+
+/// Bytes of a band where the medium does not say: what the papers assume.
+const BAND_BYTES: u64 = 40 << 20;
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    name: "band-per-table",
+    summary: "each file in bands of its own, as SMRDB places tables",
+    help: "Gives each file whole bands and takes them back whole, so that no band is ever written \
+           in part while it holds live bytes. Room at the end of a band that its file leaves is \
+           lost; choose tables of nearly a band. Not for zoned media.",
+    refuses,
+    make: |ground| Box::new(BandPerTable::new(ground)),
+};
+
+fn refuses(geometry: &Geometry) -> Option<&'static str> {
+    (geometry.overwrite == Overwrite::AtWritePointer)
+        .then_some("its bands are not aligned to zones; use the placement `zones`")
+}
+
+struct BandPerTable {
+    first_band: u64,
+    band_bytes: u64,
+    /// Bytes at the end of a band that stay unwritten, for the sake of the next band.
+    guard_bytes: u64,
+    /// Bytes in use in each band, and whether its extent is open.
+    bands: Vec<(u64, bool)>,
+}
+
+impl BandPerTable {
+    fn new(ground: &Ground) -> BandPerTable {
+        let guard_bytes = ground.guard_bytes();
+        let native = ground.geometry.band_bytes;
+        let band_bytes = if native > 0 {
+            native
+        } else {
+            ground.unit(BAND_BYTES).max(guard_bytes + ground.sector_bytes())
+        };
+        let first_band = ground.data.start.next_multiple_of(band_bytes);
+        let count = ground.data.end().saturating_sub(first_band) / band_bytes;
+        BandPerTable {
+            first_band,
+            band_bytes,
+            guard_bytes,
+            bands: vec![(0, false); count as usize],
+        }
+    }
+
+    fn usable(&self, band: usize) -> Extent {
+        let start = self.first_band + band as u64 * self.band_bytes;
+        Extent { start, bytes: self.band_bytes - self.guard_bytes }
+    }
+
+    fn band_of(&self, at: u64) -> Option<usize> {
+        let band = at.checked_sub(self.first_band)? / self.band_bytes;
+        usize::try_from(band).ok().filter(|band| *band < self.bands.len())
+    }
+}
+
+impl Placement for BandPerTable {
+    fn name(&self) -> &'static str {
+        DESCRIPTOR.name
+    }
+
+    fn allocate(&mut self, request: &Request) -> Option<Extent> {
+        // Behind the file's last band if that is free, so that a large file stays in one piece.
+        let next =
+            request.goal.and_then(|goal| self.band_of(goal.saturating_sub(1))).map_or(0, |b| b + 1);
+        let is_free = |band: &usize| self.bands[*band] == (0, false);
+        let band = (next..self.bands.len()).find(is_free).or_else(|| (0..next).find(is_free))?;
+        let extent = self.usable(band);
+        self.bands[band] = (extent.bytes, true);
+        Some(extent)
+    }
+
+    fn close(&mut self, extent: Extent, used_bytes: u64) {
+        if let Some(band) = self.band_of(extent.start) {
+            self.bands[band] = (used_bytes, false);
+        }
+    }
+
+    fn free(&mut self, extent: Extent) {
+        if let Some(band) = self.band_of(extent.start) {
+            self.bands[band].0 = self.bands[band].0.saturating_sub(extent.bytes);
+        }
+    }
+
+    fn adopt(&mut self, extent: Extent) -> bool {
+        let Some(band) = self.band_of(extent.start) else { return false };
+        let fits = self.usable(band).contains(extent)
+            && self.bands[band].0 + extent.bytes <= self.usable(band).bytes;
+        if fits {
+            self.bands[band].0 += extent.bytes;
+        }
+        fits
+    }
+
+    fn free_extents(&self) -> Vec<Extent> {
+        let free = (0..self.bands.len()).filter(|band| self.bands[*band] == (0, false));
+        free.map(|band| self.usable(band)).collect()
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.free_extents().iter().map(|extent| extent.bytes).sum()
+    }
+}

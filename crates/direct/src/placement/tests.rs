@@ -1,0 +1,200 @@
+//! Placements against a plain list of extents: nothing overlaps, guards are kept, nothing leaks.
+
+use super::*;
+use crate::extent::FreeMap;
+use base::random::Random;
+use media::block::ZoneGeometry;
+
+const SECTOR: u64 = 512;
+const ZONE: u64 = 64 << 10;
+const GUARD: u64 = 4 << 10;
+
+fn ground(name: &str) -> Ground {
+    let (overwrite, zones) = match name {
+        "zones" => {
+            let zones = ZoneGeometry { zone_bytes: ZONE, conventional_zones: 1, open_zones_max: 6 };
+            (Overwrite::AtWritePointer, Some(zones))
+        }
+        "ext4-like" => (Overwrite::InPlace, None),
+        _ => (Overwrite::DestroysDownstream { damage_bytes: GUARD }, None),
+    };
+    let capacity_bytes = 33 * ZONE;
+    let geometry = Geometry { sector_bytes: 512, capacity_bytes, overwrite, band_bytes: 0, zones };
+    let data = Extent::between(ZONE, capacity_bytes);
+    Ground { geometry, data, unit_bytes: ZONE }
+}
+
+/// What a placement promised, kept in the plainest way.
+struct Oracle {
+    ground: Ground,
+    /// Extents in use, and whether they are open.
+    used: Vec<(Extent, bool)>,
+    write_pointers: Vec<u64>,
+}
+
+impl Oracle {
+    fn check_new(&self, extent: Extent) {
+        assert!(extent.bytes > 0 && self.ground.data.contains(extent), "{extent:?}");
+        assert!(extent.start.is_multiple_of(SECTOR) && extent.bytes.is_multiple_of(SECTOR));
+        for (other, _) in &self.used {
+            assert!(!other.overlaps(extent), "{extent:?} overlaps {other:?}");
+        }
+        if self.ground.geometry.zones.is_some() {
+            let zone = (extent.start / ZONE) as usize;
+            assert_eq!(extent.start, self.write_pointers[zone], "not at the write pointer");
+            assert!(extent.end() <= (zone as u64 + 1) * ZONE, "{extent:?} leaves its zone");
+        }
+    }
+
+    /// Nothing that an open extent may still be written into reaches a used one.
+    fn check_guards(&self) {
+        let guard_bytes = self.ground.guard_bytes();
+        for (open, _) in self.used.iter().filter(|(_, is_open)| *is_open) {
+            let reach = Extent { start: open.end(), bytes: guard_bytes };
+            let hit = self.used.iter().find(|(other, _)| guard_bytes > 0 && other.overlaps(reach));
+            assert_eq!(hit, None, "{open:?} may destroy it");
+        }
+    }
+
+    fn obey(&mut self, commands: Vec<ZoneCommand>) {
+        for command in commands {
+            match command {
+                ZoneCommand::Reset(start) => {
+                    let zone = Extent { start, bytes: ZONE };
+                    assert!(self.used.iter().all(|(used, _)| !used.overlaps(zone)), "{start}");
+                    self.write_pointers[(start / ZONE) as usize] = start;
+                }
+                ZoneCommand::Finish(start) => {
+                    self.write_pointers[(start / ZONE) as usize] = start + ZONE;
+                }
+            }
+        }
+    }
+}
+
+fn history(name: &str, seed: u64) {
+    let ground = ground(name);
+    let descriptor = find(name, &ground.geometry).unwrap();
+    let mut placement = descriptor.make(&ground);
+    let before = (placement.free_bytes(), placement.free_extents());
+    let write_pointers = (0..33).map(|zone| zone * ZONE).collect();
+    let mut oracle = Oracle { ground, used: Vec::new(), write_pointers };
+    let mut random = Random::new(seed);
+    for _ in 0..400 {
+        let pick = random.below(oracle.used.len().max(1) as u64) as usize;
+        match (random.below(3), oracle.used.get(pick).copied()) {
+            (0, Some((extent, true))) => {
+                let used_bytes = random.below(extent.bytes / SECTOR + 1) * SECTOR;
+                if name == "zones" {
+                    let zone = (extent.start / ZONE) as usize;
+                    oracle.write_pointers[zone] = extent.start + used_bytes;
+                }
+                oracle.used.remove(pick);
+                if used_bytes > 0 {
+                    oracle.used.push((Extent { start: extent.start, bytes: used_bytes }, false));
+                }
+                placement.close(extent, used_bytes);
+            }
+            (1, Some((extent, false))) => {
+                oracle.used.remove(pick);
+                placement.free(extent);
+            }
+            _ => {
+                let wanted_bytes = (random.below(100) + 1) * SECTOR;
+                let request = Request {
+                    wanted_bytes,
+                    now_bytes: wanted_bytes,
+                    least_bytes: SECTOR,
+                    goal: oracle.used.get(pick).map(|(extent, _)| extent.end()),
+                    group: Some(random.below(4)),
+                    is_log: random.one_in(4),
+                    is_reclaim: false,
+                };
+                let found = placement.allocate(&request);
+                oracle.obey(placement.commands());
+                if let Some(extent) = found {
+                    oracle.check_new(extent);
+                    oracle.used.push((extent, true));
+                }
+            }
+        }
+        oracle.obey(placement.commands());
+        oracle.check_guards();
+    }
+    for (extent, is_open) in std::mem::take(&mut oracle.used) {
+        if is_open { placement.close(extent, 0) } else { placement.free(extent) }
+    }
+    assert_eq!(placement.free_bytes(), before.0, "{name} leaks, seed {seed}");
+    if name != "zones" {
+        assert_eq!(placement.free_extents(), before.1, "{name} does not coalesce, seed {seed}");
+    }
+}
+
+#[test]
+fn no_placement_overlaps_breaks_a_guard_or_leaks() {
+    for descriptor in registry() {
+        for seed in 0..60 {
+            history(descriptor.name, seed);
+        }
+    }
+}
+
+#[test]
+fn dynamic_bands_insert_with_one_guard_for_two_neighbours() {
+    // The example of the paper's figure 7, in units of the guard.
+    let ground = Ground { unit_bytes: GUARD, ..ground("dynamic-bands") };
+    let mut bands = find("dynamic-bands", &ground.geometry).unwrap().make(&ground);
+    let put = |bands: &mut Box<dyn Placement>, units: u64| {
+        let (wanted_bytes, least_bytes) = (units * GUARD, units * GUARD);
+        let request = Request { wanted_bytes, least_bytes, ..Request::default() };
+        let extent = bands.allocate(&request).unwrap();
+        bands.close(extent, extent.bytes);
+        extent.start
+    };
+    let base = ground.data.start;
+    let at = |unit: u64| base + unit * GUARD;
+    assert_eq!([put(&mut bands, 4), put(&mut bands, 5)], [at(0), at(4)], "appended side by side");
+    bands.free(Extent { start: at(0), bytes: 4 * GUARD });
+    assert_eq!(put(&mut bands, 4), at(9), "no guard would be left before valid data");
+    assert_eq!(put(&mut bands, 1), at(0), "an insert splits");
+    assert_eq!(put(&mut bands, 2), at(1), "the second needs no guard before itself");
+    assert_eq!(put(&mut bands, 1), at(13), "what is left is the guard");
+    bands.free(Extent { start: at(4), bytes: 5 * GUARD });
+    assert_eq!(bands.free_extents()[0], Extent { start: at(3), bytes: 6 * GUARD }, "coalesced");
+}
+
+#[test]
+fn the_registry_refuses_media_that_a_placement_cannot_serve() {
+    let kind = |name: &str, on: &str| find(name, &ground(on).geometry).err().map(|e| e.kind());
+    assert_eq!(kind("ext4-like", "dynamic-bands"), Some(ErrorKind::Unsupported));
+    assert_eq!(kind("ext4-like", "zones"), Some(ErrorKind::Unsupported));
+    assert_eq!(kind("zones", "ext4-like"), Some(ErrorKind::Unsupported));
+    assert_eq!(kind("dynamic-bands", "ext4-like"), None);
+    assert_eq!(kind("none", "zones"), Some(ErrorKind::InvalidArgument));
+}
+
+#[test]
+fn the_free_map_agrees_with_a_row_of_sectors() {
+    let mut random = Random::new(3);
+    let mut map = FreeMap::new(Extent { start: 0, bytes: 64 });
+    let mut row = [true; 64];
+    for _ in 0..2000 {
+        let start = random.below(64) as usize;
+        let end = (start + 1 + random.below(10) as usize).min(64);
+        let extent = Extent::between(start as u64, end as u64);
+        if row[start..end].iter().all(|free| !free) {
+            map.give(extent);
+            row[start..end].fill(true);
+        } else {
+            let is_free = row[start..end].iter().all(|free| *free);
+            assert_eq!(map.take(extent), is_free);
+            if is_free {
+                row[start..end].fill(false);
+            }
+        }
+        assert_eq!(map.bytes(), row.iter().filter(|free| **free).count() as u64);
+        let extents: Vec<Extent> = map.iter().collect();
+        assert!(extents.windows(2).all(|pair| pair[0].end() < pair[1].start), "coalesced");
+        assert!(extents.iter().all(|e| (e.start..e.end()).all(|at| row[at as usize])));
+    }
+}

@@ -1,0 +1,136 @@
+//! The one place where requests to the device are issued, and counted.
+//!
+//! Invariants:
+//! - Every request is in the ledger with its cause, as are the bytes that the medium moved for it.
+//! - After a failed flush, or a failed write of metadata, nothing becomes durable any more: a later
+//!   flush may succeed without having written.
+
+use base::{Cause, Error, ErrorKind, Ledger, Result};
+use media::block::{BlockDevice, Geometry, Moved, Zone};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A device with the ledger of its store.
+pub struct Port {
+    device: Arc<dyn BlockDevice>,
+    ledger: Arc<Ledger>,
+    is_read_only: bool,
+    failure: Mutex<Option<Error>>,
+}
+
+impl Port {
+    pub fn new(device: Arc<dyn BlockDevice>, ledger: Arc<Ledger>, is_read_only: bool) -> Port {
+        Port { device, ledger, is_read_only, failure: Mutex::new(None) }
+    }
+
+    pub fn geometry(&self) -> Geometry {
+        self.device.geometry()
+    }
+
+    pub fn sector_bytes(&self) -> u64 {
+        u64::from(self.device.geometry().sector_bytes)
+    }
+
+    pub fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    pub fn describe(&self) -> String {
+        self.device.describe()
+    }
+
+    /// Refuses everything that would change a device opened for reading.
+    pub fn check_writable(&self) -> Result<()> {
+        if self.is_read_only {
+            let message = format!("{} is opened read-only", self.device.describe());
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        Ok(())
+    }
+
+    /// Refuses to promise anything after a failure that left the medium unknown.
+    pub fn check_trusted(&self) -> Result<()> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone().map_or(Ok(()), |error| Err(Error::poisoned(error)))
+    }
+
+    /// Remembers a failure that leaves the medium unknown.
+    pub fn distrust(&self, error: Error) -> Error {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert_with(|| error.clone());
+        error
+    }
+
+    fn moved(&self, cause: Cause, moved: Moved) {
+        if moved.write_bytes > 0 {
+            self.ledger.media_wrote(cause, moved.write_bytes);
+        }
+        if moved.read_bytes > 0 {
+            self.ledger.media_read(cause, moved.read_bytes);
+        }
+    }
+
+    pub fn read(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
+        let moved = self.device.read(offset, into, cause)?;
+        self.ledger.read(cause, into.len() as u64);
+        self.moved(cause, moved);
+        Ok(())
+    }
+
+    /// Reads what can be read: sectors that are damaged become zeros.
+    pub fn salvage(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
+        match self.read(offset, into, cause) {
+            Err(error) if error.kind() == ErrorKind::Corruption => {}
+            result => return result,
+        }
+        let sector_bytes = self.sector_bytes() as usize;
+        if into.len() <= sector_bytes {
+            into.fill(0);
+            return Ok(());
+        }
+        let half = (into.len() / sector_bytes / 2).max(1) * sector_bytes;
+        let (first, second) = into.split_at_mut(half);
+        self.salvage(offset, first, cause)?;
+        self.salvage(offset + half as u64, second, cause)
+    }
+
+    pub fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<()> {
+        self.check_writable()?;
+        let moved = self.device.write(offset, bytes, cause)?;
+        self.ledger.wrote(cause, bytes.len() as u64);
+        self.moved(cause, moved);
+        Ok(())
+    }
+
+    /// Makes all writes durable.
+    pub fn flush(&self, cause: Cause) -> Result<()> {
+        self.check_writable()?;
+        self.check_trusted()?;
+        self.ledger.synced(cause);
+        let moved = self.device.flush(cause).map_err(|error| self.distrust(error))?;
+        self.moved(cause, moved);
+        Ok(())
+    }
+
+    /// A hint: a device that cannot take it loses nothing.
+    pub fn discard(&self, offset: u64, bytes: u64) {
+        if let Ok(moved) = self.device.discard(offset, bytes) {
+            self.moved(Cause::StoreMetadata, moved);
+        }
+    }
+
+    pub fn reset_zone(&self, start: u64) -> Result<()> {
+        self.check_writable()?;
+        let moved = self.device.reset_zone(start).map_err(|error| self.distrust(error))?;
+        self.moved(Cause::StoreMetadata, moved);
+        Ok(())
+    }
+
+    pub fn finish_zone(&self, start: u64) -> Result<()> {
+        self.check_writable()?;
+        self.device.finish_zone(start).map_err(|error| self.distrust(error))
+    }
+
+    pub fn zone(&self, offset: u64) -> Result<Option<Zone>> {
+        self.device.zone(offset)
+    }
+}

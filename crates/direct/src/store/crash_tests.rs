@@ -1,0 +1,169 @@
+//! Power lost at every request to the device: what was synced is there, with its bytes, the root is
+//! one that was set, no two files share a sector, and the store goes on.
+
+use super::tests::{PLACEMENTS, formatted, open};
+use super::*;
+use base::FileId;
+use base::random::Random;
+use media::mem::{MemDevice, PowerLoss};
+use std::collections::BTreeMap;
+
+/// What the history was told.
+#[derive(Clone, Default)]
+struct Model {
+    /// Bytes that a sync returned for, of files whose names are durable.
+    safe: BTreeMap<u64, Vec<u8>>,
+    /// All bytes appended, of all files.
+    all: BTreeMap<u64, Vec<u8>>,
+    synced: BTreeMap<u64, usize>,
+    /// Files whose removal is durable.
+    gone: Vec<u64>,
+    removed: Vec<u64>,
+    /// The root that is durable, and the one that may be.
+    root: Option<u8>,
+    next_root: Option<u8>,
+}
+
+impl Model {
+    fn names_are_durable(&mut self) {
+        for (id, bytes) in &self.all {
+            let len = self.synced.get(id).copied().unwrap_or(0);
+            self.safe.insert(*id, bytes[..len].to_vec());
+        }
+        self.gone.append(&mut self.removed);
+    }
+
+    fn check(&self, store: &DirectStore, what: &str) {
+        let root = store.root().unwrap().map(|root| root[0]);
+        assert!(root == self.root || root == self.next_root, "{what}: root {root:?}");
+        for (id, safe) in &self.safe {
+            // What no sync returned for may be there in length alone, and be unreadable.
+            let mut found = vec![0; safe.len()];
+            let file = FileStore::open(store, name(*id), false);
+            let result = file.and_then(|file| file.read_at(0, &mut found, Cause::Get));
+            assert!(result.is_ok(), "{what}: file {id}: {result:?}");
+            assert!(found == *safe, "{what}: file {id} has lost synced bytes");
+        }
+        for file in store.list().unwrap() {
+            assert!(!self.gone.contains(&file.name.id.0), "{what}: {} is back", file.name);
+        }
+    }
+}
+
+fn name(id: u64) -> FileName {
+    FileName::table(FileId(id))
+}
+
+fn read(store: &DirectStore, id: u64) -> Result<Vec<u8>> {
+    let file = FileStore::open(store, name(id), false)?;
+    let mut bytes = vec![0; file.len()? as usize];
+    file.read_at(0, &mut bytes, Cause::Get)?;
+    Ok(bytes)
+}
+
+/// A short history, until the machine stops.
+fn run(store: &DirectStore, seed: u64, model: &mut Model) -> Result<()> {
+    let mut random = Random::new(seed);
+    let mut writers: BTreeMap<u64, Box<dyn AppendFile>> = BTreeMap::new();
+    for step in 0..60u64 {
+        let id = random.below(6);
+        match random.below(10) {
+            0..=1
+                if !model.all.contains_key(&id)
+                    && !model.gone.contains(&id)
+                    && !model.removed.contains(&id) =>
+            {
+                let hint = FileHint { background: id.is_multiple_of(2), ..FileHint::default() };
+                writers.insert(id, store.create(name(id), &hint)?);
+                model.all.insert(id, Vec::new());
+            }
+            2 if model.all.contains_key(&id) && random.one_in(3) => {
+                writers.remove(&id);
+                model.all.remove(&id);
+                model.synced.remove(&id);
+                model.safe.remove(&id);
+                store.remove(name(id))?;
+                model.removed.push(id);
+            }
+            3 => {
+                model.next_root = Some(step as u8);
+                store.set_root(&[step as u8])?;
+                model.root = model.next_root;
+                model.names_are_durable();
+            }
+            4 => {
+                store.sync_names()?;
+                model.names_are_durable();
+            }
+            5 => drop(writers.remove(&id)),
+            6..=7 => {
+                if let Some(writer) = writers.get_mut(&id) {
+                    writer.sync(Cause::Wal)?;
+                    let len = model.all[&id].len();
+                    model.synced.insert(id, len);
+                    if let Some(safe) = model.safe.get_mut(&id) {
+                        *safe = model.all[&id].clone();
+                    }
+                }
+            }
+            _ => {
+                if let Some(writer) = writers.get_mut(&id) {
+                    let mut bytes = vec![0; random.below(3000) as usize];
+                    random.fill(&mut bytes);
+                    writer.append(&bytes, Cause::Wal)?;
+                    model.all.get_mut(&id).unwrap().extend(bytes);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The image opens, holds what is safe, goes on, and loses nothing of it in a second crash.
+fn check_image(image: MemDevice, model: &Model, what: &str) {
+    let image = Arc::new(image);
+    let store = open(&image);
+    model.check(&store, what);
+    let mut random = Random::new(1);
+    let mut bytes = vec![0; 40_000];
+    for (id, background) in [(100, true), (101, false)] {
+        random.fill(&mut bytes);
+        let hint = FileHint { background, ..FileHint::default() };
+        let mut file = store.create(name(id), &hint).unwrap();
+        file.append(&bytes, Cause::Flush).unwrap();
+        file.sync(Cause::Flush).unwrap();
+    }
+    store.sync_names().unwrap();
+    model.check(&store, what);
+    let again = Arc::new(image.crash_image(&mut random, PowerLoss::LoseUnflushed));
+    let again = open(&again);
+    model.check(&again, what);
+    assert!(read(&again, 101).unwrap() == bytes, "{what}");
+}
+
+#[test]
+fn synced_files_survive_power_loss_at_every_request() {
+    let mut images = 0;
+    for placement in PLACEMENTS {
+        for seed in 0..2 {
+            let mut stop = 0;
+            loop {
+                let device = formatted(placement, 12 << 20);
+                let begun = device.requests();
+                device.stop_after(begun + stop);
+                let mut model = Model::default();
+                let is_finished = run(&open(&device), seed, &mut model).is_ok();
+                for (index, image) in device.crash_images(5, stop).into_iter().enumerate() {
+                    check_image(image, &model, &format!("{placement} {seed} {stop} {index}"));
+                    images += 1;
+                }
+                if is_finished {
+                    break;
+                }
+                stop += 1;
+            }
+            assert!(stop > 20, "{placement}: the history is too short");
+        }
+    }
+    assert!(images > 1000, "{images} images");
+}

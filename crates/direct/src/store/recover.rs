@@ -1,0 +1,156 @@
+//! From a device to a store: metadata, the frames of logs, and what is in use.
+
+use super::{DirectOptions, Inner, State, rewrites_sectors};
+use crate::extent::Extent;
+use crate::frame::{self, FRAME_BYTES};
+use crate::journal::Journal;
+use crate::node::{Freed, Held, Node, NodeState};
+use crate::placement::{self, Ground, Placement};
+use crate::port::Port;
+use crate::record::{FileRecord, Part};
+use crate::superblock::{self, Places};
+use base::{Cause, Error, Result};
+use media::block::DeviceLock;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+/// Bytes of a log read at a time.
+const READ_BYTES: u64 = 1 << 20;
+
+pub(super) fn recover(port: Arc<Port>, options: DirectOptions, lock: DeviceLock) -> Result<Inner> {
+    let superblock = superblock::find(&port)?;
+    let geometry = port.geometry();
+    let places = Places::of(&geometry)?;
+    let descriptor = placement::find(&superblock.placement, &geometry)?;
+    let unit_bytes = superblock.unit_bytes;
+    let mut placement = descriptor.make(&Ground { geometry, data: places.data, unit_bytes });
+    let found = Journal::open(&port, superblock.clone(), &places)?;
+    let freed = Freed::default();
+    let mut names = BTreeMap::new();
+    for file in found.catalogue.files.values() {
+        let state = state_of(&port, superblock.store, file)?;
+        for held in state.held.iter().filter(|held| held.extent.bytes > 0) {
+            adopt(&port, &places, placement.as_mut(), file, held.extent)?;
+        }
+        let sector_bytes = port.sector_bytes();
+        let node =
+            Node::new(file.number, file.name, file.is_log, sector_bytes, state, freed.clone());
+        if names.insert(file.name, Arc::new(node)).is_some() {
+            let message = "two files of one name are in the metadata";
+            return Err(Error::corruption(file.name.to_string(), 0, message));
+        }
+    }
+    if let Some(zones) = geometry.zones {
+        let starts = (places.data.start..places.data.end()).step_by(zones.zone_bytes as usize);
+        for start in starts {
+            if let Some(zone) = port.zone(start)? {
+                placement.observe(&zone);
+            }
+        }
+    }
+    let rewrites_sectors = rewrites_sectors(&geometry);
+    let (catalogue, journal, pending) = (found.catalogue, found.journal, Vec::new());
+    let state = Mutex::new(State { names, catalogue, pending, journal, placement });
+    let is_locked = AtomicBool::new(false);
+    Ok(Inner {
+        port,
+        superblock,
+        places,
+        options,
+        rewrites_sectors,
+        freed,
+        state,
+        is_locked,
+        _lock: lock,
+    })
+}
+
+fn adopt(
+    port: &Port,
+    places: &Places,
+    placement: &mut dyn Placement,
+    file: &FileRecord,
+    extent: Extent,
+) -> Result<()> {
+    let is_whole = extent.start.is_multiple_of(port.sector_bytes());
+    if !is_whole || !places.data.contains(extent) || !placement.adopt(extent) {
+        let message = format!(
+            "the metadata places {} bytes of {} where they cannot be, or where another file is",
+            extent.bytes, file.name
+        );
+        return Err(Error::corruption(port.describe(), extent.start, message));
+    }
+    Ok(())
+}
+
+/// The file that a record describes.
+fn state_of(port: &Port, store: u64, file: &FileRecord) -> Result<NodeState> {
+    let sector_bytes = port.sector_bytes();
+    let mut state = NodeState::default();
+    if !file.is_log {
+        for part in &file.parts {
+            let bytes = part.bytes.checked_next_multiple_of(sector_bytes).unwrap_or(u64::MAX);
+            let extent = Extent { start: part.start, bytes };
+            state.held.push(Held { extent, logical: state.tail_start(), generation: 0 });
+            state.push_piece(part.start, part.bytes, sector_bytes, sector_bytes);
+        }
+        return Ok(state);
+    }
+    for (index, part) in file.parts.iter().enumerate() {
+        let limit = file.parts.get(index + 1).map_or(u64::MAX, |next| next.logical);
+        let gap = part.logical.saturating_sub(state.tail_start());
+        state.push_hole(gap);
+        let used_bytes = read_frames(port, store, part, limit, &mut state)?;
+        if used_bytes > 0 || part.bytes == 0 {
+            let extent = Extent { start: part.start, bytes: used_bytes };
+            state.held.push(Held { extent, logical: part.logical, generation: part.generation });
+        }
+    }
+    let missing = file.bytes.saturating_sub(state.tail_start());
+    state.push_hole(missing);
+    Ok(state)
+}
+
+/// Adds what the frames of a part hold below `limit`; returns the bytes of the part up to its last
+/// frame. Sectors between frames that hold none become holes: they were lost, and who reads the
+/// file decides what that means.
+fn read_frames(
+    port: &Port,
+    store: u64,
+    part: &Part,
+    limit: u64,
+    state: &mut NodeState,
+) -> Result<u64> {
+    let sector_bytes = port.sector_bytes();
+    let payload = sector_bytes - FRAME_BYTES;
+    let capacity = port.geometry().capacity_bytes;
+    let end = part.start.saturating_add(part.bytes).min(capacity);
+    let (mut offset, mut used_end) = (part.start, part.start);
+    let mut bytes = Vec::new();
+    while offset < end {
+        bytes.resize((end - offset).min(READ_BYTES) as usize, 0);
+        bytes.truncate(bytes.len() - bytes.len() % sector_bytes as usize);
+        if bytes.is_empty() {
+            break;
+        }
+        port.salvage(offset, &mut bytes, Cause::Recovery)?;
+        for (index, sector) in bytes.chunks(sector_bytes as usize).enumerate() {
+            let found = frame::decode(sector, store);
+            let Some(found) = found.filter(|frame| frame.generation == part.generation) else {
+                continue;
+            };
+            let place = state.tail_start();
+            if found.logical < place || found.logical >= limit {
+                continue;
+            }
+            state.push_hole(found.logical - place);
+            let device = offset + index as u64 * sector_bytes;
+            let count = found.bytes.min(limit - found.logical);
+            state.push_piece(device, count, sector_bytes, payload);
+            used_end = device + sector_bytes;
+        }
+        offset += bytes.len() as u64;
+    }
+    Ok(used_end - part.start)
+}

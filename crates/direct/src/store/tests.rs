@@ -1,0 +1,258 @@
+//! The store on the device in memory: the contract for every placement.
+
+use super::*;
+use media::block::ZoneGeometry;
+use media::conformance;
+use media::mem::MemDevice;
+
+pub(super) const PLACEMENTS: [&str; 5] =
+    ["ext4-like", "band-per-table", "dynamic-bands", "zones", "zones-only"];
+
+/// A device for a placement: what it is meant for.
+pub(super) fn device(placement: &str, capacity_bytes: u64) -> Arc<MemDevice> {
+    let zones = |conventional_zones| {
+        Some(ZoneGeometry { zone_bytes: 1 << 20, conventional_zones, open_zones_max: 8 })
+    };
+    let (overwrite, band_bytes, zones) = match placement {
+        "zones" => (Overwrite::AtWritePointer, 0, zones(1)),
+        "zones-only" => (Overwrite::AtWritePointer, 0, zones(0)),
+        "dynamic-bands" => (Overwrite::DestroysDownstream { damage_bytes: 16 << 10 }, 0, None),
+        "band-per-table" => (Overwrite::InPlace, 1 << 20, None),
+        _ => (Overwrite::InPlace, 0, None),
+    };
+    let geometry = Geometry { sector_bytes: 512, capacity_bytes, overwrite, band_bytes, zones };
+    Arc::new(MemDevice::new(geometry))
+}
+
+pub(super) fn formatted(placement: &str, capacity_bytes: u64) -> Arc<MemDevice> {
+    let device = device(placement, capacity_bytes);
+    let options = FormatOptions {
+        placement: placement.trim_end_matches("-only").into(),
+        unit_bytes: 0,
+        store: 7,
+        force: false,
+    };
+    format(device.clone(), Arc::default(), &options).unwrap();
+    device
+}
+
+pub(super) fn open(device: &Arc<MemDevice>) -> DirectStore {
+    DirectStore::open(device.clone(), Arc::default(), DirectOptions::default()).unwrap()
+}
+
+#[test]
+fn conforms() {
+    for placement in PLACEMENTS {
+        conformance::check(&|| Arc::new(open(&formatted(placement, 32 << 20))));
+    }
+}
+
+const LOG: FileHint = FileHint { bytes_max: None, group: None, lifetime: None, background: false };
+const TABLE: FileHint = FileHint { background: true, ..LOG };
+
+fn name(id: u64) -> FileName {
+    FileName::table(base::FileId(id))
+}
+
+fn content(seed: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    base::random::Random::new(seed).fill(&mut bytes);
+    bytes
+}
+
+fn read(store: &DirectStore, id: u64) -> Result<Vec<u8>> {
+    let file = FileStore::open(store, name(id), false)?;
+    let mut bytes = vec![0; file.len()? as usize];
+    file.read_at(0, &mut bytes, Cause::Get)?;
+    Ok(bytes)
+}
+
+fn put(store: &DirectStore, id: u64, hint: &FileHint, bytes: &[u8]) -> Result<()> {
+    let mut file = store.create(name(id), hint)?;
+    file.append(bytes, Cause::Flush)?;
+    file.sync(Cause::Flush)
+}
+
+#[test]
+fn a_closed_store_opens_to_the_same() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 32 << 20);
+        for round in 0..4 {
+            let store = open(&device);
+            for (id, hint) in [(round * 10, LOG), (round * 10 + 1, TABLE)] {
+                let mut file = store.create(name(id), &hint).unwrap();
+                file.append(&content(id, 70_000), Cause::Flush).unwrap();
+                file.append(&content(id, 77), Cause::Flush).unwrap();
+            }
+            if round > 0 {
+                let last = (round - 1) * 10;
+                let mut file = store.extend(name(last), 1001, &LOG).unwrap();
+                file.append(b"after the cut", Cause::Wal).unwrap();
+                store.remove(name(last + 1)).unwrap();
+            }
+            store.note("events", b"line\n", true).unwrap();
+            store.set_root(&[round as u8]).unwrap();
+        }
+        let store = open(&device);
+        assert_eq!(store.root().unwrap().unwrap(), [3]);
+        assert_eq!(store.read_note("events").unwrap().unwrap(), b"line\n".repeat(4));
+        let names: Vec<u64> = store.list().unwrap().iter().map(|file| file.name.id.0).collect();
+        assert_eq!(names, [0, 10, 20, 30, 31], "{placement}");
+        for id in [0, 10, 20] {
+            let expected = [&content(id, 70_000)[..1001], b"after the cut"].concat();
+            assert!(read(&store, id).unwrap() == expected, "{placement} {id}");
+        }
+        let expected = [content(30, 70_000), content(30, 77)].concat();
+        assert!(read(&store, 30).unwrap() == expected, "{placement}");
+        let report = store.check(&mut |_| {}).unwrap();
+        assert_eq!((report.problems, report.files), (Vec::<String>::new(), 5), "{placement}");
+        let layout = store.layout();
+        let used = layout.files.iter().flat_map(|file| &file.extents);
+        for extent in used {
+            assert!(layout.free.iter().all(|free| !free.overlaps(*extent)), "{placement}");
+        }
+    }
+}
+
+#[test]
+fn unsynced_appends_of_a_log_survive_the_death_of_the_process() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 32 << 20);
+        let store = open(&device);
+        let mut log = store.create(name(1), &LOG).unwrap();
+        let mut all = Vec::new();
+        for n in 0..300 {
+            let record = content(n, n as usize % 97);
+            log.append(&record, Cause::Wal).unwrap();
+            all.extend(record);
+        }
+        let mut random = base::random::Random::new(0);
+        let image = device.crash_image(&mut random, media::mem::PowerLoss::KeepAll);
+        assert!(read(&open(&Arc::new(image)), 1).unwrap() == all, "{placement}");
+    }
+}
+
+#[test]
+fn the_ledger_equals_what_the_device_received() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 32 << 20);
+        let before = device.raw();
+        let store = open(&device);
+        for id in 0..6u64 {
+            let hint = if id.is_multiple_of(2) { LOG } else { TABLE };
+            put(&store, id, &hint, &content(id, 50_001)).unwrap();
+            read(&store, id).unwrap();
+        }
+        store.extend(name(2), 333, &LOG).unwrap().append(b"more", Cause::Wal).unwrap();
+        store.remove(name(1)).unwrap();
+        store.set_root(b"root").unwrap();
+        let (raw, host) = (device.raw(), store.ledger().snapshot().host());
+        assert_eq!(host.write_bytes, raw.write_bytes - before.write_bytes, "{placement}");
+        assert_eq!(host.read_bytes, raw.read_bytes - before.read_bytes, "{placement}");
+        assert_eq!(host.sync_ops, raw.sync_ops - before.sync_ops, "{placement}");
+        assert_eq!(host.media_write_bytes, host.write_bytes, "{placement}");
+        assert_eq!(host.media_read_bytes, host.read_bytes, "{placement}");
+    }
+}
+
+#[test]
+fn a_full_device_says_so_and_goes_on_with_room() {
+    for placement in PLACEMENTS {
+        let store = open(&formatted(placement, 10 << 20));
+        let mut id = 0;
+        let full = loop {
+            id += 1;
+            match put(&store, id, &TABLE, &content(id, 300_000)) {
+                Ok(()) => assert!(id < 100),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), ErrorKind::NoSpace, "{placement}: {full}");
+        assert!(read(&store, 1).unwrap() == content(1, 300_000), "{placement}");
+        store.remove(name(id)).unwrap();
+        for id in 1..4 {
+            store.remove(name(id)).unwrap();
+        }
+        put(&store, 200, &TABLE, &content(200, 300_000)).unwrap();
+        assert!(read(&store, 200).unwrap() == content(200, 300_000), "{placement}");
+    }
+}
+
+#[test]
+fn zones_win_room_back_by_moving_what_lives() {
+    for placement in ["zones", "zones-only"] {
+        let device = formatted(placement, 12 << 20);
+        let store = open(&device);
+        let mut live = std::collections::VecDeque::new();
+        for id in 0..400u64 {
+            let hint = if id.is_multiple_of(5) { LOG } else { TABLE };
+            put(&store, id, &hint, &content(id, 100_000)).unwrap();
+            live.push_back(id);
+            // Every tenth file stays for long, between files that go soon.
+            if live.len() > 30 {
+                let at = live.iter().position(|id| !id.is_multiple_of(10)).unwrap_or(0);
+                store.remove(name(live.remove(at).unwrap())).unwrap();
+            }
+        }
+        let moved = store.ledger().snapshot().cause(Cause::Reclaim);
+        assert!(moved.write_bytes > 0, "{placement}");
+        for id in &live {
+            assert!(read(&store, *id).unwrap() == content(*id, 100_000), "{placement} {id}");
+        }
+        store.sync_names().unwrap();
+        drop(store);
+        let store = open(&device);
+        for id in &live {
+            assert!(read(&store, *id).unwrap() == content(*id, 100_000), "{placement} {id}");
+        }
+    }
+}
+
+#[test]
+fn any_one_superblock_copy_is_enough_and_check_names_the_others() {
+    let device = formatted("ext4-like", 32 << 20);
+    put(&open(&device), 1, &TABLE, b"kept").unwrap();
+    let layout = open(&device).layout();
+    for place in [0, layout.metadata[0].start, (32 << 20) - 512] {
+        device.overwrite(place, &[0xff; 512]);
+    }
+    let store = open(&device);
+    assert_eq!(read(&store, 1).unwrap(), b"kept");
+    assert_eq!(store.check(&mut |_| {}).unwrap().problems.len(), 3);
+    drop(store);
+    device.overwrite(layout.metadata[1].start, &[0xff; 512]);
+    let options = DirectOptions::default();
+    let error = DirectStore::open(device, Arc::default(), options).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Incompatible);
+}
+
+#[test]
+fn a_damaged_durable_block_of_metadata_is_not_taken_for_a_torn_one() {
+    let device = formatted("ext4-like", 32 << 20);
+    let store = open(&device);
+    for id in 0..5 {
+        put(&store, id, &TABLE, b"x").unwrap();
+    }
+    let area = store.layout().metadata[1];
+    drop(store);
+    // Superblock, snapshot, then a block for each sync: the third of them.
+    device.overwrite(area.start + 4 * 512 + 100, &[0xff; 8]);
+    let error = DirectStore::open(device, Arc::default(), DirectOptions::default()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+}
+
+#[test]
+fn a_store_opened_read_only_writes_nothing() {
+    let device = formatted("dynamic-bands", 32 << 20);
+    put(&open(&device), 1, &LOG, b"kept").unwrap();
+    let requests = device.requests();
+    let options = DirectOptions { read_only: true, ..DirectOptions::default() };
+    let store = DirectStore::open(device.clone(), Arc::default(), options).unwrap();
+    assert_eq!(read(&store, 1).unwrap(), b"kept");
+    assert!(store.create(name(2), &LOG).is_err() && store.set_root(b"").is_err());
+    assert!(store.remove(name(1)).is_err() && store.note("n", b"", true).is_err());
+    store.check(&mut |_| {}).unwrap();
+    assert!(DirectStore::open(device.clone(), Arc::default(), options).is_err(), "locked");
+    drop(store);
+    assert_eq!(device.requests(), requests);
+}

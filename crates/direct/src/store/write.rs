@@ -1,0 +1,315 @@
+//! Files being written.
+//!
+//! A plain file gathers its bytes and writes whole sectors; what a sync or the end leaves in the
+//! last one is padding. A log writes each append at once, in frames; where the medium takes writes
+//! anywhere it writes its last sector again with more in it, and elsewhere pads it.
+
+use super::Inner;
+use crate::extent::Extent;
+use crate::frame;
+use crate::node::{HOLE, Held, Node, NodeState};
+use crate::placement::Request;
+use base::{Cause, Error, Result};
+use media::{AppendFile, FileHint, SyncFile};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bounds of what a log asks for at a time.
+const LOG_EXTENT_BYTES_MIN: u64 = 32 << 10;
+const LOG_EXTENT_BYTES_MAX: u64 = 4 << 20;
+
+/// The extent that a writer fills.
+#[derive(Clone, Copy)]
+struct Open {
+    extent: Extent,
+    /// Where the next sector goes.
+    next: u64,
+}
+
+pub(super) struct Writer {
+    inner: Arc<Inner>,
+    node: Arc<Node>,
+    hint: FileHint,
+    open: Option<Open>,
+    /// Bytes of the tail that are on the device already.
+    sent: usize,
+    /// Who appended last.
+    cause: Cause,
+}
+
+impl Writer {
+    /// Becomes the writer of `node`. `InvalidArgument` if it has one.
+    pub(super) fn begin(inner: Arc<Inner>, node: Arc<Node>, hint: &FileHint) -> Result<Writer> {
+        if node.is_writing.swap(true, Ordering::AcqRel) {
+            let message = "the file is being written: drop the first writer before the second";
+            return Err(Error::invalid(message).in_file(node.name.to_string()));
+        }
+        Ok(Writer { inner, node, hint: *hint, open: None, sent: 0, cause: Cause::Housekeeping })
+    }
+
+    /// Lets the bytes from `at` on go. What stays in a sector that is cut stays where it is: new
+    /// bytes go elsewhere.
+    pub(super) fn cut(&self, at: u64) -> Result<()> {
+        let node = &self.node;
+        let mut state = self.inner.state();
+        let mut file = node.exclusive();
+        let tail_start = file.tail_start();
+        if at >= tail_start {
+            // Bytes that never arrived, after a writer that failed.
+            file.tail.truncate((at - tail_start) as usize);
+        } else {
+            file.tail.clear();
+            cut_pieces(&mut file, at);
+            let loose = cut_held(&mut file, node.payload(), self.inner.port.sector_bytes());
+            super::hold(&self.inner.freed).extend(loose);
+        }
+        if node.is_log {
+            // It bounds the frames before it, which may hold more.
+            let generation = state.catalogue.take_number();
+            let extent = Extent::default();
+            let logical = file.tail_start();
+            file.held.push(Held { extent, logical, generation });
+        }
+        drop(file);
+        state.queue_file(node);
+        if node.is_log { self.inner.commit(&mut state, None) } else { Ok(()) }
+    }
+
+    /// Whether the last sector stays in the tail to be written again.
+    fn keeps_sector(&self) -> bool {
+        self.node.is_log && self.inner.rewrites_sectors
+    }
+
+    /// Writes the tail; without `all`, whole sectors of it.
+    fn send(&mut self, all: bool, cause: Cause) -> Result<()> {
+        let payload = self.node.payload();
+        let sector_bytes = self.inner.port.sector_bytes();
+        loop {
+            let (logical, content) = {
+                let file = self.node.shared();
+                (file.tail_start(), file.tail.clone())
+            };
+            let len = content.len() as u64;
+            let due = if all { len } else { len - len % payload };
+            if due == 0 || content.len() == self.sent {
+                return Ok(());
+            }
+            let sectors = due.div_ceil(payload);
+            let Some(open) = self.open.filter(|open| open.next < open.extent.end()) else {
+                self.begin_extent(sectors * sector_bytes)?;
+                continue;
+            };
+            let room = (open.extent.end() - open.next) / sector_bytes;
+            let now = due.min(room * payload) as usize;
+            let bytes = self.sectors(&content[..now], logical, open)?;
+            self.inner
+                .port
+                .write(open.next, &bytes, cause)
+                .map_err(|error| error.in_file(self.node.name.to_string()).at(logical))?;
+            let done = if self.keeps_sector() { now - now % payload as usize } else { now };
+            let mut file = self.node.exclusive();
+            file.tail.drain(..done);
+            file.push_piece(open.next, done as u64, sector_bytes, payload);
+            drop(file);
+            self.sent = now - done;
+            let next = open.next + (done as u64).div_ceil(payload) * sector_bytes;
+            self.open = Some(Open { next, ..open });
+        }
+    }
+
+    /// `content` as it lies on the device.
+    fn sectors(&self, content: &[u8], logical: u64, open: Open) -> Result<Vec<u8>> {
+        let sector_bytes = self.inner.port.sector_bytes() as usize;
+        if !self.node.is_log {
+            let mut bytes = content.to_vec();
+            bytes.resize(bytes.len().next_multiple_of(sector_bytes), 0);
+            return Ok(bytes);
+        }
+        let generation = self.node.shared().held.last().map(|held| (held.extent, held.generation));
+        let Some((_, generation)) = generation.filter(|(extent, _)| *extent == open.extent) else {
+            return Err(Error::invalid("a log has lost its extent"));
+        };
+        let payload = self.node.payload() as usize;
+        let mut bytes = vec![0; content.len().div_ceil(payload) * sector_bytes];
+        let places = (logical..).step_by(payload);
+        let frames = bytes.chunks_mut(sector_bytes).zip(content.chunks(payload));
+        for ((sector, content), at) in frames.zip(places) {
+            frame::encode(sector, content, at, generation, self.inner.superblock.store);
+        }
+        Ok(bytes)
+    }
+
+    fn request(&self, now_bytes: u64) -> Request {
+        let sector_bytes = self.inner.port.sector_bytes();
+        let file = self.node.shared();
+        let expected = if self.node.is_log {
+            let part = self.inner.places.data.bytes / 256;
+            match self.inner.options.log_extent_bytes {
+                0 => part.clamp(LOG_EXTENT_BYTES_MIN, LOG_EXTENT_BYTES_MAX),
+                bytes => bytes,
+            }
+        } else {
+            self.hint.bytes_max.map_or(0, |most| most.saturating_sub(file.tail_start()))
+        };
+        Request {
+            wanted_bytes: expected
+                .min(self.inner.places.data.bytes)
+                .next_multiple_of(sector_bytes)
+                .max(now_bytes),
+            now_bytes,
+            least_bytes: sector_bytes,
+            goal: file.held.iter().rev().find(|held| held.extent.bytes > 0).map(|h| h.extent.end()),
+            group: self.hint.group.or(self.hint.lifetime.map(|level| u64::MAX - u64::from(level))),
+            is_log: self.node.is_log,
+            is_reclaim: false,
+        }
+    }
+
+    /// Goes on in a new extent. That of a log is in the metadata before a byte is in it, so that
+    /// the bytes are found again.
+    fn begin_extent(&mut self, now_bytes: u64) -> Result<()> {
+        self.end_extent()?;
+        let request = self.request(now_bytes);
+        let mut state = self.inner.state();
+        let in_file = |error: Error| error.in_file(self.node.name.to_string());
+        let extent = self.inner.allocate(&mut state, &request).map_err(in_file)?;
+        let generation = if self.node.is_log { state.catalogue.take_number() } else { 0 };
+        let mut file = self.node.exclusive();
+        let logical = file.tail_start();
+        file.held.push(Held { extent, logical, generation });
+        drop(file);
+        if self.node.is_log {
+            state.queue_file(&self.node);
+            if let Err(error) = self.inner.commit(&mut state, None) {
+                self.node.exclusive().held.pop();
+                state.queue_file(&self.node);
+                self.inner.close_extent(&mut state, extent, 0)?;
+                return Err(in_file(error));
+            }
+        }
+        self.open = Some(Open { extent, next: extent.start });
+        Ok(())
+    }
+
+    /// Gives the rest of the open extent back.
+    fn end_extent(&mut self) -> Result<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let used_bytes = open.next - open.extent.start;
+        let mut state = self.inner.state();
+        let mut file = self.node.exclusive();
+        if let Some(held) = file.held.last_mut().filter(|held| held.extent == open.extent) {
+            held.extent.bytes = used_bytes;
+        }
+        drop(file);
+        self.inner.close_extent(&mut state, open.extent, used_bytes)
+    }
+
+    /// Ends the writing: the last sector of a log becomes a piece like any other.
+    fn finish(&mut self) -> Result<()> {
+        let sent = self.send(true, self.cause);
+        if let Some(open) = self.open.filter(|_| self.sent > 0) {
+            let mut file = self.node.exclusive();
+            let rest: Vec<u8> = file.tail.drain(..self.sent).collect();
+            let sector_bytes = self.inner.port.sector_bytes();
+            file.push_piece(open.next, rest.len() as u64, sector_bytes, self.node.payload());
+            self.open = Some(Open { next: open.next + sector_bytes, ..open });
+            self.sent = 0;
+        }
+        self.end_extent()?;
+        self.inner.state().queue_file(&self.node);
+        sent
+    }
+}
+
+/// Keeps the pieces below `at`.
+fn cut_pieces(file: &mut NodeState, at: u64) {
+    file.pieces.retain(|piece| piece.logical < at);
+    if let Some(last) = file.pieces.last_mut() {
+        last.bytes = last.bytes.min(at - last.logical);
+    }
+}
+
+/// Keeps the held sectors in which pieces lie; returns the others.
+fn cut_held(file: &mut NodeState, payload: u64, sector_bytes: u64) -> Vec<Extent> {
+    let used_end = |extent: Extent| {
+        let in_extent = file.pieces.iter().filter(|piece| {
+            piece.device != HOLE && extent.start <= piece.device && piece.device < extent.end()
+        });
+        let ends = in_extent.map(|p| p.device + p.bytes.div_ceil(payload) * sector_bytes);
+        ends.max().unwrap_or(extent.start).min(extent.end())
+    };
+    let ends: Vec<u64> = file.held.iter().map(|held| used_end(held.extent)).collect();
+    let mut loose = Vec::new();
+    for (held, end) in file.held.iter_mut().zip(ends) {
+        let rest = Extent::between(end, held.extent.end());
+        if rest.bytes > 0 {
+            loose.push(rest);
+            held.extent.bytes -= rest.bytes;
+        }
+    }
+    let end = file.tail_start();
+    file.held.retain(|held| held.extent.bytes > 0 && held.logical <= end);
+    loose
+}
+
+impl AppendFile for Writer {
+    fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
+        let options = &self.inner.options;
+        let is_log = self.node.is_log;
+        let limit =
+            if is_log { options.log_buffer_bytes } else { options.background_buffer_bytes }.max(1);
+        if !is_log && cause != self.cause {
+            self.send(true, self.cause)?;
+        }
+        self.cause = cause;
+        let step = if is_log { bytes.len().max(1) } else { limit };
+        for piece in bytes.chunks(step) {
+            let unsent = {
+                let mut file = self.node.exclusive();
+                file.tail.extend(piece);
+                file.tail.len() - self.sent
+            };
+            if unsent >= limit {
+                self.send(is_log, cause)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, cause: Cause) -> Result<()> {
+        self.send(true, self.cause)?;
+        if self.node.is_log {
+            return self.inner.port.flush(cause);
+        }
+        let mut state = self.inner.state();
+        state.queue_file(&self.node);
+        self.inner.commit(&mut state, Some(cause))
+    }
+
+    fn len(&self) -> u64 {
+        self.node.shared().len()
+    }
+
+    /// `None` where bytes wait in a buffer that belongs to the writer.
+    fn syncer(&self) -> Option<Box<dyn SyncFile>> {
+        let is_immediate = self.node.is_log && self.inner.options.log_buffer_bytes == 0;
+        is_immediate.then(|| Box::new(Syncer(self.inner.clone())) as Box<dyn SyncFile>)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Who must know whether the bytes arrived has called `sync`.
+        let _ = self.finish();
+        self.node.is_writing.store(false, Ordering::Release);
+    }
+}
+
+/// Every append of a log is on the device when it returns, so a flush makes it durable.
+struct Syncer(Arc<Inner>);
+
+impl SyncFile for Syncer {
+    fn sync(&self, cause: Cause) -> Result<()> {
+        self.0.port.flush(cause)
+    }
+}

@@ -1,0 +1,197 @@
+//! The superblock: what the device is, and where its parts are.
+//!
+//! It is written when the device is formatted and never changes; copies stand at fixed places, so
+//! that any one is found without the others. See `docs/format/direct.md`.
+
+use crate::extent::Extent;
+use crate::port::Port;
+use base::checksum::hash64_seeded;
+use base::coding::{Reader, push_bytes};
+use base::{Cause, Error, ErrorKind, Result};
+use media::Geometry;
+use media::block::Overwrite;
+
+const MAGIC: [u8; 8] = *b"SHNGLDEV";
+const VERSION: u32 = 1;
+const HASH_SEED: u64 = 0x5348_4e47_4c44_4556;
+
+/// Bounds of a metadata area, which is a part of the device in between.
+const AREA_BYTES_MIN: u64 = 64 << 10;
+const AREA_BYTES_MAX: u64 = 16 << 20;
+
+/// What a superblock says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// Identifies everything that belongs to this store on this device.
+    pub store: u64,
+    /// The placement.
+    pub placement: String,
+    /// Its unit: see [`crate::placement::Ground`].
+    pub unit_bytes: u64,
+    /// The sector with which the device was formatted.
+    pub sector_bytes: u32,
+    /// The capacity with which the device was formatted.
+    pub capacity_bytes: u64,
+}
+
+impl Superblock {
+    /// One sector.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut sector = MAGIC.to_vec();
+        sector.extend(VERSION.to_le_bytes());
+        sector.extend(self.sector_bytes.to_le_bytes());
+        sector.extend(self.capacity_bytes.to_le_bytes());
+        sector.extend(self.store.to_le_bytes());
+        sector.extend(self.unit_bytes.to_le_bytes());
+        push_bytes(&mut sector, self.placement.as_bytes());
+        sector.resize(self.sector_bytes as usize - 8, 0);
+        sector.extend(hash64_seeded(&sector, HASH_SEED).to_le_bytes());
+        sector
+    }
+
+    /// `Ok(None)`: no superblock, or a damaged one. `Incompatible`: a newer version's.
+    fn decode(sector: &[u8]) -> Result<Option<Superblock>> {
+        let Some((body, hash)) = sector.split_last_chunk::<8>() else { return Ok(None) };
+        let mut reader = Reader::new(body);
+        let is_ours = reader.take(MAGIC.len()) == Some(&MAGIC[..]);
+        if !is_ours || hash64_seeded(body, HASH_SEED) != u64::from_le_bytes(*hash) {
+            return Ok(None);
+        }
+        let version = reader.u32();
+        if version != Some(VERSION) {
+            let message = format!(
+                "the device was formatted with version {} of the direct format; this program knows \
+                 version {VERSION}",
+                version.unwrap_or(0)
+            );
+            return Err(Error::new(ErrorKind::Incompatible, message));
+        }
+        let mut decoded = || {
+            Some(Superblock {
+                sector_bytes: reader.u32()?,
+                capacity_bytes: reader.u64()?,
+                store: reader.u64()?,
+                unit_bytes: reader.u64()?,
+                placement: String::from_utf8(reader.bytes()?.to_vec()).ok()?,
+            })
+        };
+        Ok(decoded())
+    }
+}
+
+/// Where things are on a device of some geometry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Copies of the superblock that are written once.
+    pub fixed_copies: Vec<u64>,
+    /// Two areas for metadata, used in turn; each begins with a copy of the superblock.
+    pub areas: [Extent; 2],
+    /// Where files lie.
+    pub data: Extent,
+}
+
+impl Places {
+    /// `NoSpace` if the device is too small.
+    pub fn of(geometry: &Geometry) -> Result<Places> {
+        let sector_bytes = u64::from(geometry.sector_bytes);
+        let places = match geometry.zones {
+            Some(zones) => zoned(geometry.capacity_bytes, zones, sector_bytes),
+            None => plain(geometry, sector_bytes),
+        };
+        places.ok_or_else(|| {
+            let message = format!(
+                "a device of {} bytes is too small to be formatted",
+                geometry.capacity_bytes
+            );
+            Error::new(ErrorKind::NoSpace, message)
+        })
+    }
+}
+
+/// Superblock, area, guard, superblock copy in the next area, area, guard, data, guard, superblock.
+fn plain(geometry: &Geometry, sector_bytes: u64) -> Option<Places> {
+    let guard_bytes = match geometry.overwrite {
+        Overwrite::DestroysDownstream { damage_bytes } => damage_bytes,
+        _ => 0,
+    }
+    .next_multiple_of(sector_bytes);
+    let area_bytes = (geometry.capacity_bytes / 64).clamp(AREA_BYTES_MIN, AREA_BYTES_MAX);
+    let area_bytes = area_bytes.next_multiple_of(sector_bytes);
+    let first = Extent { start: sector_bytes, bytes: area_bytes };
+    let second = Extent { start: first.end() + guard_bytes, bytes: area_bytes };
+    let last_copy = geometry.capacity_bytes.checked_sub(sector_bytes)?;
+    let data = Extent::between(second.end() + guard_bytes, last_copy.checked_sub(guard_bytes)?);
+    (data.bytes >= AREA_BYTES_MIN).then(|| Places {
+        fixed_copies: vec![0, last_copy],
+        areas: [first, second],
+        data,
+    })
+}
+
+/// Areas in conventional zones, or, without those, two zones for them.
+fn zoned(capacity: u64, zones: media::block::ZoneGeometry, sector_bytes: u64) -> Option<Places> {
+    let zone_bytes = zones.zone_bytes;
+    let conventional = u64::from(zones.conventional_zones);
+    let count = capacity / zone_bytes.max(1);
+    if zone_bytes < AREA_BYTES_MIN || count < conventional.max(2) + 3 {
+        return None;
+    }
+    let data_zone = if conventional > 0 { conventional } else { 2 };
+    let data = Extent::between(data_zone * zone_bytes, count * zone_bytes);
+    if conventional == 0 {
+        let zone = |index: u64| Extent { start: index * zone_bytes, bytes: zone_bytes };
+        return Some(Places { fixed_copies: Vec::new(), areas: [zone(0), zone(1)], data });
+    }
+    let room = (conventional * zone_bytes - sector_bytes) / 2;
+    let area_bytes = room.min(AREA_BYTES_MAX);
+    let area_bytes = area_bytes - area_bytes % sector_bytes;
+    let first = Extent { start: sector_bytes, bytes: area_bytes };
+    let second = Extent { start: first.end(), bytes: area_bytes };
+    Some(Places { fixed_copies: vec![0], areas: [first, second], data })
+}
+
+/// Finds the superblock by any of its copies. `Incompatible` where there is none.
+pub fn find(port: &Port) -> Result<Superblock> {
+    let geometry = port.geometry();
+    let places = Places::of(&geometry)?;
+    let mut sector = vec![0; geometry.sector_bytes as usize];
+    for place in copies(&places) {
+        port.salvage(place, &mut sector, Cause::Recovery)?;
+        let Some(found) = Superblock::decode(&sector)? else { continue };
+        if (found.sector_bytes, found.capacity_bytes)
+            != (geometry.sector_bytes, geometry.capacity_bytes)
+        {
+            let message = format!(
+                "the device was formatted with {} bytes in sectors of {}, it has {} in those of {}",
+                found.capacity_bytes,
+                found.sector_bytes,
+                geometry.capacity_bytes,
+                geometry.sector_bytes
+            );
+            return Err(Error::new(ErrorKind::Incompatible, message).in_file(port.describe()));
+        }
+        return Ok(found);
+    }
+    let message = "no superblock was found: the device is not formatted, or foreign";
+    Err(Error::new(ErrorKind::Incompatible, message).in_file(port.describe()))
+}
+
+/// All places at which a copy stands.
+pub fn copies(places: &Places) -> Vec<u64> {
+    let mut copies = places.fixed_copies.clone();
+    copies.extend(places.areas.map(|area| area.start));
+    copies
+}
+
+/// Places at which no valid copy stands.
+pub fn damaged_copies(port: &Port, expected: &Superblock) -> Result<Vec<u64>> {
+    let mut damaged = Vec::new();
+    let mut sector = vec![0; port.sector_bytes() as usize];
+    for place in copies(&Places::of(&port.geometry())?) {
+        port.salvage(place, &mut sector, Cause::Check)?;
+        if Superblock::decode(&sector)?.as_ref() != Some(expected) {
+            damaged.push(place);
+        }
+    }
+    Ok(damaged)
+}
