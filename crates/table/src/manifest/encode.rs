@@ -103,6 +103,33 @@ fn push_change(out: &mut Vec<u8>, change: &Change) -> u64 {
             push_optional_key(out, key.as_deref());
             change_tag::SET_CURSOR
         }
+        Change::AddSegment { file, group, bytes } => {
+            push_varint(out, file.0);
+            out.extend([group.tier as u8, group.depth]);
+            // The bits that count, from the most significant one.
+            out.extend_from_slice(&group.prefix.to_be_bytes()[..usize::from(group.depth).div_ceil(8)]);
+            push_varint(out, *bytes);
+            change_tag::ADD_SEGMENT
+        }
+        Change::GrowSegment { file, bytes } => {
+            push_varint(out, file.0);
+            push_varint(out, *bytes);
+            change_tag::GROW_SEGMENT
+        }
+        Change::BuryValues { file, bytes } => {
+            push_varint(out, file.0);
+            push_varint(out, *bytes);
+            change_tag::BURY_VALUES
+        }
+        Change::RetireSegment { file, sequence } => {
+            push_varint(out, file.0);
+            push_varint(out, *sequence);
+            change_tag::RETIRE_SEGMENT
+        }
+        Change::RemoveSegment { file } => {
+            push_varint(out, file.0);
+            change_tag::REMOVE_SEGMENT
+        }
     }
 }
 
