@@ -55,8 +55,13 @@ impl Event {
 /// How a background worker takes its turn.
 pub trait Worker: Send + Sync {
     /// Does one bounded step of background work. `false`: there is nothing to do until
-    /// [`Runtime::wake`] is called.
+    /// [`Runtime::wake`] is called, or [`Worker::next_ns`] has passed.
     fn step(&self) -> bool;
+
+    /// In how many nanoseconds there is something to do, if only time must pass for it.
+    fn next_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Time, waiting and background work.

@@ -5,7 +5,38 @@
 //! Counters only grow; an interval is the difference of two [`LedgerSnapshot`]s.
 
 use crate::cause::Cause;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// A counter that many threads add to: each in a stripe of its own, as long as there are enough, so
+/// that they do not take a cache line from each other.
+#[derive(Debug, Default)]
+struct Striped([Stripe; STRIPES]);
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stripe(AtomicU64);
+
+const STRIPES: usize = 16;
+
+/// Threads that have a stripe so far.
+static STRIPES_GIVEN: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static STRIPE: usize = STRIPES_GIVEN.fetch_add(1, Relaxed) % STRIPES;
+}
+
+impl Striped {
+    #[inline]
+    fn add(&self, more: u64) {
+        // A thread that is being torn down has no stripe any more.
+        let stripe = STRIPE.try_with(|stripe| *stripe).unwrap_or(0);
+        self.0[stripe].0.fetch_add(more, Relaxed);
+    }
+
+    fn sum(&self) -> u64 {
+        self.0.iter().map(|stripe| stripe.0.load(Relaxed)).sum()
+    }
+}
 
 #[derive(Debug, Default)]
 struct Cell {
@@ -49,7 +80,7 @@ impl Traffic {
 pub struct Ledger {
     host: [Cell; Cause::COUNT],
     user_write_bytes: AtomicU64,
-    user_read_bytes: AtomicU64,
+    user_read_bytes: Striped,
     media_write_bytes: AtomicU64,
     media_read_bytes: AtomicU64,
 }
@@ -80,8 +111,9 @@ impl Ledger {
     }
 
     /// The user received `bytes` of keys and values.
+    #[inline]
     pub fn user_read(&self, bytes: u64) {
-        self.user_read_bytes.fetch_add(bytes, Relaxed);
+        self.user_read_bytes.add(bytes);
     }
 
     /// The device under the store wrote `bytes` to its medium.
@@ -109,7 +141,7 @@ impl Ledger {
         LedgerSnapshot {
             host,
             user_write_bytes: self.user_write_bytes.load(Relaxed),
-            user_read_bytes: self.user_read_bytes.load(Relaxed),
+            user_read_bytes: self.user_read_bytes.sum(),
             media_write_bytes: self.media_write_bytes.load(Relaxed),
             media_read_bytes: self.media_read_bytes.load(Relaxed),
         }
@@ -169,9 +201,11 @@ impl LedgerSnapshot {
         ratio(self.host().write_bytes - wal, self.user_write_bytes)
     }
 
-    /// Host bytes read per user byte received.
+    /// Read amplification: host bytes read for gets, scans and the opening of runs, per user byte
+    /// received. `None` before the user received anything.
     pub fn read_amplification(&self) -> Option<f64> {
-        ratio(self.host().read_bytes, self.user_read_bytes)
+        let causes = [Cause::Get, Cause::Scan, Cause::OpenRun];
+        ratio(causes.map(|cause| self.cause(cause).read_bytes).iter().sum(), self.user_read_bytes)
     }
 }
 
@@ -200,6 +234,23 @@ mod tests {
         assert_eq!(end.write_amplification(), Some(6.0));
         assert_eq!(end.write_amplification_without_wal(), Some(4.9));
         assert_eq!(end.host().sync_ops, 1);
+    }
+
+    #[test]
+    fn reads_of_many_threads_are_summed_and_compared_with_what_they_cost() {
+        let ledger = Ledger::default();
+        std::thread::scope(|scope| {
+            for _ in 0..2 * STRIPES {
+                scope.spawn(|| (0..100).for_each(|_| ledger.user_read(3)));
+            }
+        });
+        let bytes = 300 * 2 * STRIPES as u64;
+        ledger.read(Cause::Get, 2 * bytes);
+        ledger.read(Cause::Scan, bytes);
+        ledger.read(Cause::Flush, 77);
+        let snapshot = ledger.snapshot();
+        assert_eq!(snapshot.user_read_bytes, bytes);
+        assert_eq!(snapshot.read_amplification(), Some(3.0));
     }
 
     #[test]

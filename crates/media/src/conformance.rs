@@ -29,6 +29,7 @@ pub fn check(make: Make<'_>) {
     names_are_unique_and_listed(make);
     the_root_is_replaced_whole(make);
     one_opener_at_a_time(make);
+    readers_share_and_keep_writers_out(make);
     notes_are_kept_beside_the_files(make);
     a_second_handle_syncs(make);
 }
@@ -268,6 +269,22 @@ fn one_opener_at_a_time(make: Make<'_>) {
     }
     drop(lock);
     drop(store.lock().unwrap());
+    drop(store.lock().unwrap());
+}
+
+fn readers_share_and_keep_writers_out(make: Make<'_>) {
+    let store = make();
+    let writer = store.lock().unwrap();
+    assert_eq!(kind(store.lock_shared()), ErrorKind::Locked);
+    drop(writer);
+    let first = store.lock_shared().unwrap();
+    let second = store.lock_shared();
+    assert_eq!(kind(store.lock()), ErrorKind::Locked);
+    drop(first);
+    if second.is_ok() {
+        assert_eq!(kind(store.lock()), ErrorKind::Locked);
+    }
+    drop(second);
     drop(store.lock().unwrap());
 }
 

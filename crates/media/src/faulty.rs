@@ -10,7 +10,7 @@ use crate::{
     SyncFile, hold,
 };
 use base::{Cause, Error, ErrorKind, Ledger, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -102,6 +102,7 @@ pub type SyncHook = Box<dyn Fn(FileName) + Send + Sync>;
 struct PlanState {
     counts: BTreeMap<(Operation, Option<FileKind>), u64>,
     faults: Vec<(Fault, u64)>,
+    unreadable: BTreeSet<FileName>,
     failures: u64,
 }
 
@@ -122,9 +123,16 @@ impl FaultPlan {
         hold(&self.0).faults.push((fault, 0));
     }
 
+    /// No read of this file succeeds any more: a bad place on the medium.
+    pub fn make_unreadable(&self, name: FileName) {
+        hold(&self.0).unreadable.insert(name);
+    }
+
     /// Drops all faults; the counts stay.
     pub fn clear(&self) {
-        hold(&self.0).faults.clear();
+        let mut state = hold(&self.0);
+        state.faults.clear();
+        state.unreadable.clear();
     }
 
     /// Operations so far that `filter` matches.
@@ -140,7 +148,8 @@ impl FaultPlan {
     }
 
     /// Counts an operation; the effect that strikes it.
-    fn strike(&self, operation: Operation, kind: Option<FileKind>) -> Option<Effect> {
+    fn strike(&self, operation: Operation, name: Option<FileName>) -> Option<Effect> {
+        let kind = name.map(|name| name.kind);
         let mut state = hold(&self.0);
         *state.counts.entry((operation, kind)).or_default() += 1;
         let mut struck = None;
@@ -150,6 +159,10 @@ impl FaultPlan {
                 *seen += 1;
                 struck = struck.or(is_due.then_some(fault.effect));
             }
+        }
+        if operation == Operation::Read && name.is_some_and(|name| state.unreadable.contains(&name))
+        {
+            struck = Some(Effect::Io);
         }
         let is_of_reads = matches!(struck, Some(Effect::FlippedBit | Effect::ShortRead));
         if is_of_reads && operation != Operation::Read {
@@ -175,7 +188,7 @@ impl Faults {
         name: Option<FileName>,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let effect = self.plan.strike(operation, name.map(|name| name.kind));
+        let effect = self.plan.strike(operation, name);
         match effect {
             None => work(),
             Some(effect) => {
@@ -284,6 +297,10 @@ impl FileStore for FaultyStore {
         self.inner.lock()
     }
 
+    fn lock_shared(&self) -> Result<StoreLock> {
+        self.inner.lock_shared()
+    }
+
     fn space(&self) -> Option<Space> {
         self.inner.space()
     }
@@ -313,7 +330,7 @@ struct FaultyAppend {
 
 impl AppendFile for FaultyAppend {
     fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
-        let Some(effect) = self.faults.plan.strike(Operation::Append, Some(self.name.kind)) else {
+        let Some(effect) = self.faults.plan.strike(Operation::Append, Some(self.name)) else {
             return self.inner.append(bytes, cause);
         };
         match effect {
@@ -358,7 +375,7 @@ struct FaultyRead {
 impl ReadFile for FaultyRead {
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
         let name = self.inner.name();
-        match self.faults.plan.strike(Operation::Read, Some(name.kind)) {
+        match self.faults.plan.strike(Operation::Read, Some(name)) {
             None => self.inner.read_at(offset, into, cause),
             Some(Effect::FlippedBit) => {
                 self.inner.read_at(offset, into, cause)?;

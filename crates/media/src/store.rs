@@ -194,8 +194,15 @@ pub trait FileStore: Send + Sync {
     fn set_root(&self, root: &[u8]) -> Result<()>;
 
     /// Keeps every other opener out, of this process and of others, until the lock is dropped.
-    /// `Locked` if somebody has it.
+    /// `Locked`, with the name of the holder as far as it is known, if somebody has it.
     fn lock(&self) -> Result<StoreLock>;
+
+    /// Keeps writers out until the lock is dropped, and lets other readers in; writes nothing. As
+    /// long as one lives, [`FileStore::lock`] is `Locked`, and the other way round. A store that
+    /// cannot tell readers from writers lets one of either in.
+    fn lock_shared(&self) -> Result<StoreLock> {
+        self.lock()
+    }
 
     /// Room on the medium; `None` where the question has no answer.
     fn space(&self) -> Option<Space>;

@@ -182,6 +182,8 @@ pub(crate) struct Active {
     pub writer: Writer,
     /// The log that holds its first entry; `None` while it is empty, or without a log.
     pub first_log: Option<FileId>,
+    /// Its bytes in the sum over all active memtables.
+    pub counted_bytes: u64,
 }
 
 #[cfg(test)]

@@ -45,6 +45,6 @@ pub use keyspace::KeyspaceOptions;
 pub use merge_operator::MergeOperator;
 pub use options::{Durability, Expert, Options, Preset};
 pub use resources::Resources;
-pub use salvage::{SalvageReport, salvage};
-pub use stats::{CheckReport, FileInfo, LevelStats, Progress, Stats};
+pub use salvage::{SalvageReport, salvage, salvage_with};
+pub use stats::{CheckReport, FileInfo, LevelStats, ParkedWork, Progress, Stats};
 pub use table::{Bytes, Compression, PrefixRule};

@@ -43,9 +43,23 @@ pub struct Expert {
     pub level0_runs_trigger: Option<usize>,
     /// Levels of the tree.
     pub levels: Option<u8>,
+    /// Bytes of all logs together at which idle keyspaces are flushed, so that their logs can go;
+    /// default four write buffers.
+    pub log_bytes: Option<u64>,
     /// Bytes of input that a background step works through.
     pub step_bytes: Option<u64>,
-    /// Bytes that compaction reads ahead for each input.
+    /// Filter bits for each key that a level has more than the next one below it with data, up to
+    /// 16 in all; default 2. A false answer costs a read whatever the level, and upper levels have
+    /// few keys: their bits are the cheap ones. 0: the same everywhere.
+    pub filter_bits_step: Option<u8>,
+    /// Filter bits for each key of the last level, where most keys are; default
+    /// [`Options::filter_bits_per_key`]. 0: no filters there, which saves nine tenths of their
+    /// memory, for programs that hardly ever get an absent key.
+    pub filter_bits_last: Option<u8>,
+    /// Levels from this one down have Ribbon filters, with as many false answers in about three
+    /// quarters of the memory, but slower to build and to ask; default: none.
+    pub filter_ribbon_level: Option<u8>,
+    /// Bytes that compaction reads ahead for each input, at most.
     pub readahead_bytes: Option<u32>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,
@@ -142,7 +156,9 @@ impl Options {
         self
     }
 
-    /// Memory for memtables and block cache together, in bytes: a fifth for memtables.
+    /// The memory budget in bytes: memtables, open tables and buffers of background work; the
+    /// block cache has what they leave. A fifth is the write buffer. The process takes more: what
+    /// the program itself holds, and the allocator's losses.
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
@@ -295,7 +311,7 @@ pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "memory_bytes",
         unit: "bytes",
-        help: "memory for memtables and block cache together, from 1M",
+        help: "memory for memtables, tables, background work and block cache together, from 1M",
         get: |o| o.memory_bytes.to_string(),
         set: |o, v| Ok(o.memory_bytes(bytes(v, 1 << 20)?)),
     },

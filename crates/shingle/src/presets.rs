@@ -4,8 +4,9 @@ use crate::admission::AdmissionLimits;
 use crate::options::Preset;
 use tree::policy::Limits;
 
-/// The largest memtable of the modern preset: inserts and lookups in a small one stay in the
-/// processor's caches. Several are flushed together.
+/// The largest memtable of the modern preset, where the write buffer is not huge: inserts and
+/// lookups in a small one stay in the processor's caches. Four or more are flushed together, so
+/// that what is active beside the sealed ones takes little.
 const MEMTABLE_BYTES_MAX: u64 = 16 << 20;
 
 /// What a preset decides beside the limits that its scheme brings.
@@ -26,7 +27,7 @@ impl Preset {
             Preset::Modern => PresetNumbers {
                 scheme: "leveled",
                 write_buffer_bytes: |memory| (memory / 5).max(64 << 10),
-                memtable_bytes: |buffer| buffer.min(MEMTABLE_BYTES_MAX.max(buffer / 8)),
+                memtable_bytes: |buffer| (buffer / 4).min(MEMTABLE_BYTES_MAX.max(buffer / 8)),
                 admission: modern_admission,
             },
             Preset::LevelDb => PresetNumbers {
@@ -46,7 +47,7 @@ fn modern_admission(limits: &Limits, write_buffer: u64) -> AdmissionLimits {
     AdmissionLimits {
         // One buffer being flushed, and a second one filling.
         sealed_bytes_soft: write_buffer * 3 / 2,
-        sealed_bytes_hard: write_buffer * 5 / 2,
+        sealed_bytes_hard: write_buffer * 2,
         level0_runs_soft: trigger * 4,
         level0_runs_hard: trigger * 12,
         level0_stop: false,

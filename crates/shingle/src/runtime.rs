@@ -100,7 +100,7 @@ fn work_until_stopped(worker: &dyn Worker, work: &Event, stopping: &AtomicBool) 
     while !stopping.load(Ordering::Acquire) {
         let seen = work.count();
         if !worker.step() && !stopping.load(Ordering::Acquire) {
-            work.block(seen, None);
+            work.block(seen, worker.next_ns());
         }
     }
 }
@@ -127,6 +127,11 @@ impl Stepped {
             stepping: AtomicBool::new(false),
             odds: odds.max(1),
         }
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, ns: u64) {
+        self.now_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
     fn random(&self) -> std::sync::MutexGuard<'_, Random> {

@@ -3,7 +3,8 @@
 //! Everything that can be found is merged by sequence number, so nothing depends on what stood
 //! above what: runs as the manifest has them, or, where it cannot be read, every run whose footer
 //! is found in a table file; and the records of the logs. A damaged block costs the entries of that
-//! block. What is lost is named. Where the manifest is lost, what it said is lost with it: dead
+//! block; of a run whose footer or index is damaged, the blocks are found by their checksums. What
+//! is lost is named. Where the manifest is lost, what it said is lost with it: dead
 //! runs may bring back what was deleted long ago, and the report says so.
 
 mod find;
@@ -41,13 +42,24 @@ pub fn salvage(
     target: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<SalvageReport> {
+    salvage_with(source, target, Options::new(), progress)
+}
+
+/// [`salvage`] with options for the target: merge operators of the program's own, above all,
+/// without which a keyspace that uses them is refused.
+pub fn salvage_with(
+    source: &Path,
+    target: &Path,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<SalvageReport> {
     let read = OsOptions { create: false, read_only: true, ..OsOptions::default() };
     let store: Arc<dyn FileStore> =
         Arc::new(OsStore::open(source, Arc::new(Ledger::default()), read)?);
     let _lock = store.lock()?;
     let mut report = SalvageReport::default();
     let findings = find::find(&*store, &mut report.losses)?;
-    let db = Options::new().open(target)?;
+    let db = options.create(true).read_only(false).open(target)?;
     if db.iter().next().is_some() {
         let message = "the target holds data already; salvage into a new directory";
         return Err(Error::new(ErrorKind::AlreadyExists, message));

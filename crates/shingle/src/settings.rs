@@ -3,11 +3,17 @@
 use crate::admission::AdmissionLimits;
 use crate::keyspace::KeyspaceState;
 use crate::merge_operator::{MergeOperator, built_in};
-use crate::options::{Durability, Options};
+use crate::options::{Durability, Expert, Options};
 use base::{Error, Result};
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};
 use tree::policy::{Descriptor, Limits};
+
+/// The logs may have so many write buffers: more than what memtables hold, active and sealed, when
+/// writers are stopped, so that a bound on logs alone does not cause flushes under load.
+const LOG_BUFFERS_MAX: u64 = 4;
+/// The read buffers of a background job may take one of so many parts of the memory.
+const JOB_SHARE: u64 = 24;
 
 /// The numbers that an open database works with.
 pub(crate) struct Settings {
@@ -18,18 +24,25 @@ pub(crate) struct Settings {
     pub flush_memtables: usize,
     /// Everything sealed is flushed at this size.
     pub flush_bytes: u64,
-    pub cache_bytes: u64,
+    /// Everything that the account of `engine::memory` holds is to stay within this.
+    pub memory_bytes: u64,
+    /// The block cache, where it is set apart from the rest.
+    pub cache_bytes: Option<u64>,
+    /// Logs that together have more bytes than this are made unneeded by flushes.
+    pub log_bytes_max: u64,
     pub background_threads: usize,
     pub background_bytes_per_second: u64,
     pub step_bytes: u64,
     pub readahead_bytes: u32,
+    /// What the read buffers of one background job may take.
+    pub job_bytes_max: u64,
     pub admission: AdmissionLimits,
     pub scheme: &'static Descriptor,
     pub limits: Limits,
     pub start_threads: bool,
     block_bytes: u32,
     compression: Option<Compression>,
-    filter_bits_per_key: u8,
+    filters: Filters,
     operators: Vec<Arc<dyn MergeOperator>>,
 }
 
@@ -41,8 +54,9 @@ impl Settings {
         let preset = options.preset.numbers();
         let default_buffer = (preset.write_buffer_bytes)(options.memory_bytes);
         let write_buffer = options.write_buffer_bytes.unwrap_or(default_buffer).max(16 << 10);
-        let memtable_bytes_max =
-            expert.memtable_bytes.unwrap_or_else(|| (preset.memtable_bytes)(write_buffer));
+        let memtable_bytes_max = expert
+            .memtable_bytes
+            .unwrap_or_else(|| (preset.memtable_bytes)(write_buffer).max(4096));
         let flush_memtables = (write_buffer / memtable_bytes_max.max(1)).max(1) as usize;
         let mut limits = (scheme.limits)(write_buffer);
         limits.table_bytes_max = expert.table_bytes.unwrap_or(limits.table_bytes_max);
@@ -52,26 +66,26 @@ impl Settings {
             expert.level0_runs_trigger.unwrap_or(limits.level0_runs_trigger);
         limits.levels = expert.levels.unwrap_or(limits.levels);
         limits.seek_compaction = expert.seek_compaction.unwrap_or(limits.seek_compaction);
-        let cache_bytes = options.cache_bytes.unwrap_or_else(|| {
-            options.memory_bytes.saturating_sub(2 * write_buffer).max(options.memory_bytes / 4)
-        });
         Ok(Settings {
             durability: options.durability,
             memtable_bytes_max,
             flush_memtables,
             flush_bytes: write_buffer,
-            cache_bytes,
+            memory_bytes: options.memory_bytes,
+            cache_bytes: options.cache_bytes,
+            log_bytes_max: expert.log_bytes.unwrap_or(LOG_BUFFERS_MAX * write_buffer),
             background_threads: options.background_threads.max(1),
             background_bytes_per_second: options.background_bytes_per_second,
             step_bytes: expert.step_bytes.unwrap_or(1 << 20),
             readahead_bytes: expert.readahead_bytes.unwrap_or(256 << 10),
+            job_bytes_max: options.memory_bytes / JOB_SHARE,
             admission: (preset.admission)(&limits, write_buffer),
             scheme,
             limits,
             start_threads: !expert.no_threads,
             block_bytes: expert.block_bytes.unwrap_or(4096),
             compression: options.compression,
-            filter_bits_per_key: options.filter_bits_per_key,
+            filters: Filters::new(options.filter_bits_per_key, expert),
             operators: options.operators.clone(),
         })
     }
@@ -88,28 +102,114 @@ impl Settings {
         }
     }
 
-    /// How a run for `level` of a keyspace is laid out.
+    /// How a run for `level` of a keyspace is laid out, when `levels_below` it have data.
     pub(crate) fn table_options(
         &self,
         keyspace: &KeyspaceState,
         level: u8,
-        is_last: bool,
+        levels_below: usize,
     ) -> TableOptions {
         let compression = self.compression.unwrap_or(match level {
             0 | 1 => Compression::None,
-            _ if is_last => Compression::Zstd(1),
+            _ if levels_below == 0 => Compression::Zstd(1),
             _ => Compression::Lz4,
         });
-        let filter = match self.filter_bits_per_key {
-            0 => Filter::None,
-            bits_per_key => Filter::Bloom { bits_per_key },
-        };
         TableOptions {
             block_bytes: self.block_bytes,
             compression,
-            filter,
+            filter: self.filters.of(level, levels_below),
             prefix: keyspace.options.prefix,
             ..TableOptions::default()
         }
+    }
+}
+
+/// More filter bits than this for a key are not worth their probes.
+const FILTER_BITS_MAX: u8 = 16;
+
+/// Which filters the levels have.
+///
+/// A get asks a filter on each level above the one that has its key, and every false answer costs
+/// the same read, while each level has a tenth of the keys of the next. So the bits that lower the
+/// sum of false answers most for their memory are those of the upper levels (the argument of
+/// Monkey, SIGMOD 2017).
+struct Filters {
+    bits_per_key: u8,
+    bits_step: u8,
+    bits_last: u8,
+    ribbon_level: Option<u8>,
+}
+
+impl Filters {
+    fn new(bits_per_key: u8, expert: &Expert) -> Filters {
+        Filters {
+            bits_per_key,
+            bits_step: expert.filter_bits_step.unwrap_or(2),
+            bits_last: expert.filter_bits_last.unwrap_or(bits_per_key),
+            ribbon_level: expert.filter_ribbon_level,
+        }
+    }
+
+    /// The filter of runs for `level`, when `levels_below` it have data.
+    fn of(&self, level: u8, levels_below: usize) -> Filter {
+        let more = usize::from(self.bits_step) * levels_below;
+        let bits = match (self.bits_per_key, levels_below) {
+            (_, 0) => self.bits_last,
+            (0, _) => 0,
+            // What the user asks for is never cut.
+            (bits, _) => (usize::from(bits) + more).min(FILTER_BITS_MAX.max(bits).into()) as u8,
+        };
+        match bits {
+            0 => Filter::None,
+            // As many false answers as the Bloom filter has: its bits times the logarithm of two.
+            bits if self.ribbon_level.is_some_and(|from| level >= from) => {
+                let bits = (f64::from(bits) * std::f64::consts::LN_2).round() as u8;
+                Filter::Ribbon { bits_per_key: bits.clamp(1, 24) }
+            }
+            bits_per_key => Filter::Bloom { bits_per_key },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filters(change: impl FnOnce(&mut Expert)) -> Filters {
+        let mut expert = Expert::default();
+        change(&mut expert);
+        Filters::new(10, &expert)
+    }
+
+    fn bloom(bits_per_key: u8) -> Filter {
+        Filter::Bloom { bits_per_key }
+    }
+
+    #[test]
+    fn upper_levels_have_more_bits_up_to_a_bound() {
+        let filters = filters(|_| {});
+        let all: Vec<Filter> = (0..6).map(|below| filters.of(5 - below, below.into())).collect();
+        assert_eq!(all, [10, 12, 14, 16, 16, 16].map(bloom));
+        let even = Filters::new(20, &Expert::default());
+        assert_eq!([even.of(0, 3), even.of(3, 0)], [bloom(20), bloom(20)]);
+    }
+
+    #[test]
+    fn no_filters_are_none_anywhere() {
+        let filters = Filters::new(0, &Expert::default());
+        assert!((0..5).all(|below| filters.of(1, below) == Filter::None));
+    }
+
+    #[test]
+    fn the_last_level_can_do_without() {
+        let filters = filters(|e| e.filter_bits_last = Some(0));
+        assert_eq!([filters.of(4, 0), filters.of(3, 1)], [Filter::None, bloom(12)]);
+    }
+
+    #[test]
+    fn ribbon_filters_have_the_bits_of_equal_false_answers() {
+        let filters = filters(|e| e.filter_ribbon_level = Some(3));
+        assert_eq!(filters.of(2, 1), bloom(12));
+        assert_eq!(filters.of(3, 0), Filter::Ribbon { bits_per_key: 7 });
     }
 }

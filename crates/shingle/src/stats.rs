@@ -58,6 +58,19 @@ impl LevelStats {
     }
 }
 
+/// A compaction that failed and waits for another try.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParkedWork {
+    /// The keyspace.
+    pub keyspace: String,
+    /// How often it failed in a row.
+    pub failures: u32,
+    /// Seconds until the next try.
+    pub retry_seconds: f64,
+    /// What went wrong, where, and what to do about it.
+    pub error: String,
+}
+
 /// The database at one moment.
 #[derive(Clone, Debug)]
 pub struct Stats {
@@ -83,10 +96,14 @@ pub struct Stats {
     pub cache_bytes: u64,
     /// Memory of open runs outside the cache.
     pub open_runs_bytes: u64,
+    /// Buffers of background work.
+    pub background_buffer_bytes: u64,
     /// Cache hits and misses: data, index, filter.
     pub cache_counters: Vec<(&'static str, u64, u64)>,
     /// Bytes that compaction has yet to move.
     pub pending_bytes: u64,
+    /// Moves that failed and wait for another try, while others go on.
+    pub parked: Vec<ParkedWork>,
     /// Live snapshots.
     pub snapshots: u64,
     /// The newest sequence number.
@@ -148,12 +165,14 @@ impl Stats {
             ("host_read_bytes", int(self.ledger.host().read_bytes)),
             ("media_write_bytes", int(self.ledger.media_write_bytes)),
             ("wa", json::number(self.ledger.write_amplification())),
+            ("ra", json::number(self.ledger.read_amplification())),
             ("wa_without_wal", json::number(self.ledger.write_amplification_without_wal())),
             ("space_bytes", int(self.space_bytes)),
             ("live_bytes", int(self.live_bytes)),
             ("memtable_bytes", int(self.memtable_bytes)),
             ("cache_bytes", int(self.cache_bytes)),
             ("open_runs_bytes", int(self.open_runs_bytes)),
+            ("background_buffer_bytes", int(self.background_buffer_bytes)),
             ("pending_bytes", int(self.pending_bytes)),
             ("snapshots", int(self.snapshots)),
             ("sequence", int(self.sequence)),
@@ -163,9 +182,19 @@ impl Stats {
             ("stalls", json::array(stalls)),
             ("cache", json::array(caches)),
             ("latency_ns", json::object(latencies.map(|(name, l)| (name, latency_json(l))))),
+            ("parked", json::array(self.parked.iter().map(parked_json))),
             ("background_error", error),
         ])
     }
+}
+
+fn parked_json(parked: &ParkedWork) -> String {
+    json::object([
+        ("keyspace", json::string(&parked.keyspace)),
+        ("failures", parked.failures.to_string()),
+        ("retry_seconds", json::number(Some(parked.retry_seconds))),
+        ("error", json::string(&parked.error)),
+    ])
 }
 
 fn level_json(level: &LevelStats) -> String {
@@ -216,9 +245,22 @@ impl fmt::Display for Stats {
             gb(host.read_bytes),
             ratio(self.ledger.write_amplification()),
         )?;
+        writeln!(
+            f,
+            "User reads: {:.3} GB, R-Amp: {}",
+            gb(self.ledger.user_read_bytes),
+            ratio(self.ledger.read_amplification()),
+        )?;
         for (reason, count, ns) in &self.stalls {
             let seconds = *ns as f64 / 1e9;
             writeln!(f, "Write Stall: {}: {count} times, {seconds:.3} seconds", reason.name())?;
+        }
+        for parked in &self.parked {
+            writeln!(
+                f,
+                "Parked compaction of `{}`: failed {} times, next try in {:.1} s: {}",
+                parked.keyspace, parked.failures, parked.retry_seconds, parked.error,
+            )?;
         }
         match &self.background_error {
             Some(error) => writeln!(f, "Background error: {error}"),

@@ -44,6 +44,7 @@ pub struct WriteBatch {
     /// Of the first operation.
     first_keyspace: KeyspaceId,
     is_mixed: bool,
+    has_merge: bool,
 }
 
 impl WriteBatch {
@@ -119,6 +120,7 @@ impl WriteBatch {
             self.first_keyspace = keyspace;
         }
         self.is_mixed |= keyspace != self.first_keyspace;
+        self.has_merge |= kind == EntryKind::Merge;
         push_bytes(&mut self.bytes, key);
         if kind != EntryKind::Delete {
             push_bytes(&mut self.bytes, value);
@@ -142,6 +144,11 @@ impl WriteBatch {
     /// There is nothing to commit.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Some operation is a merge.
+    pub fn has_merge(&self) -> bool {
+        self.has_merge
     }
 
     /// The keyspace of all operations; `None` when they have several, or there are none.

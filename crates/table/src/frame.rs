@@ -23,6 +23,8 @@ const RATIO_ALLOWANCE: usize = 16 << 10;
 const RAW: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
+/// The largest number of a method: the byte before a data block's checksum is no larger.
+pub(crate) const METHOD_MAX: u8 = ZSTD;
 
 /// Turns blocks into frames. Keeps buffers and contexts between blocks.
 pub(crate) struct Sealer {

@@ -20,7 +20,8 @@ pub mod options;
 pub mod piece;
 pub mod place;
 pub mod range_delete;
-pub mod run;
+pub mod rescue;
+mod run;
 pub mod summary;
 pub mod writer;
 
@@ -40,6 +41,7 @@ pub use options::{Compression, Filter, PrefixRule, TableOptions};
 pub use piece::BlockKind;
 pub use place::TablePlace;
 pub use range_delete::{Fragment, RangeDeletes};
-pub use run::{Boundary, Entry, Extent, IterOptions, Run, RunIter};
+pub use rescue::Rescue;
+pub use run::{Boundary, Entry, Extent, IterOptions, Probe, Run, RunIter};
 pub use summary::RunSummary;
 pub use writer::TableWriter;

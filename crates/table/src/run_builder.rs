@@ -83,6 +83,11 @@ impl RunBuilder {
         sink.offset() - self.summary.offset + (pending + self.partition_bytes) as u64 + 256
     }
 
+    /// Bytes kept in memory until the run ends, about.
+    pub fn memory_bytes(&self) -> u64 {
+        (self.partition_bytes + self.hashes.len() * size_of::<u64>()) as u64
+    }
+
     #[inline]
     pub fn add(&mut self, sink: &mut Sink, internal_key: &[u8], value: &[u8]) -> Result<()> {
         let Some((key, trailer)) = split_internal_key(internal_key) else {

@@ -9,6 +9,9 @@ use crate::summary::RunSummary;
 use base::{Cause, Error, Result, RunId, SequenceNumber};
 use media::{AppendFile, FileName};
 
+/// What a file store gathers before it writes, and blocks under construction, about.
+const WRITE_BUFFER_BYTES: u64 = 768 << 10;
+
 /// Writes one table file. After an error from the file every call gives that error again: abandon
 /// the file. A wrong call (an entry out of order, say) is refused and changes nothing.
 pub struct TableWriter {
@@ -86,6 +89,12 @@ impl TableWriter {
     #[inline]
     pub fn run_bytes(&self) -> u64 {
         self.run.as_ref().map_or(0, |run| run.estimated_bytes(&self.sink))
+    }
+
+    /// Bytes of the run that are kept in memory until it ends (index and filters), about, and what
+    /// its writing takes besides.
+    pub fn memory_bytes(&self) -> u64 {
+        self.run.as_ref().map_or(0, |run| run.memory_bytes()) + WRITE_BUFFER_BYTES
     }
 
     /// Ends the run: filters, index, tombstones, summary, footer. A run may be empty.

@@ -91,6 +91,8 @@ pub(super) struct Disk {
     pub(super) stop_after: Option<u64>,
     pub(super) is_stopped: bool,
     pub(super) is_locked: bool,
+    /// Holders of a shared lock.
+    pub(super) readers: u32,
     /// Files whose next sync fails.
     pub(super) failing_syncs: BTreeSet<FileName>,
 }

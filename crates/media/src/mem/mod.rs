@@ -124,6 +124,12 @@ impl MemStore {
     }
 }
 
+impl MemStore {
+    fn locked(&self) -> Error {
+        Error::new(ErrorKind::Locked, format!("{} is opened by this process", self.title))
+    }
+}
+
 impl FileStore for MemStore {
     fn ledger(&self) -> &Arc<Ledger> {
         &self.ledger
@@ -198,11 +204,21 @@ impl FileStore for MemStore {
     fn lock(&self) -> Result<StoreLock> {
         let mut disk = hold(&self.disk);
         disk.check_running()?;
-        if std::mem::replace(&mut disk.is_locked, true) {
-            let message = format!("{} is opened by this process", self.title);
-            return Err(Error::new(ErrorKind::Locked, message));
+        if disk.is_locked || disk.readers > 0 {
+            return Err(self.locked());
         }
-        Ok(Box::new(MemLock(self.disk.clone())))
+        disk.is_locked = true;
+        Ok(Box::new(MemLock { disk: self.disk.clone(), is_shared: false }))
+    }
+
+    fn lock_shared(&self) -> Result<StoreLock> {
+        let mut disk = hold(&self.disk);
+        disk.check_running()?;
+        if disk.is_locked {
+            return Err(self.locked());
+        }
+        disk.readers += 1;
+        Ok(Box::new(MemLock { disk: self.disk.clone(), is_shared: true }))
     }
 
     fn space(&self) -> Option<Space> {
@@ -245,11 +261,19 @@ impl FileStore for MemStore {
     }
 }
 
-struct MemLock(Arc<Mutex<Disk>>);
+struct MemLock {
+    disk: Arc<Mutex<Disk>>,
+    is_shared: bool,
+}
 
 impl Drop for MemLock {
     fn drop(&mut self) {
-        hold(&self.0).is_locked = false;
+        let mut disk = hold(&self.disk);
+        if self.is_shared {
+            disk.readers = disk.readers.saturating_sub(1);
+        } else {
+            disk.is_locked = false;
+        }
     }
 }
 

@@ -88,6 +88,19 @@ impl Directory {
             .map_err(|errno| calls::error("sync the directory", self.describe(), errno))
     }
 
+    /// Everything in it, of whatever type.
+    pub(super) fn names(&self) -> Result<Vec<String>> {
+        let error = |errno| calls::error("list the directory", self.describe(), errno);
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.descriptor).map_err(error)? {
+            let name = entry.map_err(error)?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
     /// Every plain file with its length in bytes.
     pub(super) fn files(&self) -> Result<Vec<(String, u64)>> {
         let error = |errno| calls::error("list the directory", self.describe(), errno);

@@ -9,13 +9,17 @@ use super::calls;
 use crate::hold;
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{LazyLock, Mutex};
 
 /// The name of the lock file.
 pub(super) const LOCK_NAME: &str = "LOCK";
+
+/// So much of the system's list of locks is looked at.
+const LOCK_LIST_BYTES_MAX: usize = 256 << 10;
 
 /// A directory, whatever path leads to it: device and inode.
 type DirectoryId = (u64, u64);
@@ -67,9 +71,34 @@ pub(super) fn shared(directory: &OwnedFd, path: &str) -> Result<Lock> {
 fn flock(file: &OwnedFd, operation: FlockOperation, path: &str) -> Result<()> {
     match calls::patiently_blocked(|| rustix::fs::flock(file, operation)) {
         Ok(()) => Ok(()),
-        Err(Errno::WOULDBLOCK) => Err(locked_by(&owner(file), path)),
+        Err(Errno::WOULDBLOCK) => {
+            Err(locked_by(&readers(file).unwrap_or_else(|| owner(file)), path))
+        }
         Err(errno) => Err(calls::error("lock", LOCK_NAME, errno)),
     }
+}
+
+/// The readers that hold the lock, who leave no number in LOCK, as the system lists them. `None`
+/// where there is no such list, or no reader of ours in it.
+fn readers(file: &OwnedFd) -> Option<String> {
+    let inode = rustix::fs::fstat(file).ok()?.st_ino.to_string();
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let list = rustix::fs::open("/proc/locks", flags, Mode::empty()).ok()?;
+    let mut bytes = vec![0; LOCK_LIST_BYTES_MAX];
+    let uncached = AtomicBool::new(false);
+    let count = calls::read_at(list.as_fd(), &mut bytes, 0, &uncached, |_| {}).ok()?;
+    let text = String::from_utf8_lossy(&bytes[..count]);
+    // 1: FLOCK  ADVISORY  READ 4711 fe:00:1234 0 EOF
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let &[_, "FLOCK", _, "READ", process, place, ..] = words.as_slice() else { continue };
+        let is_ours = place.rsplit(':').next() == Some(inode.as_str());
+        if is_ours && process.parse::<u32>().is_ok_and(|id| id > 0) {
+            found.push(format!("process {process} for reading"));
+        }
+    }
+    (!found.is_empty()).then(|| found.join(", "))
 }
 
 /// Who wrote its number into LOCK.
@@ -100,8 +129,9 @@ impl Entry {
         let mut locked = hold(&LOCKED);
         match locked.get_mut(&id) {
             Some(Some(holders)) if is_shared => *holders += 1,
-            Some(_) => {
-                let owner = format!("this process ({})", std::process::id());
+            Some(holders) => {
+                let how = if holders.is_some() { " for reading" } else { "" };
+                let owner = format!("this process ({}){how}", std::process::id());
                 return Err(locked_by(&owner, path));
             }
             None => {

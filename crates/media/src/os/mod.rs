@@ -88,6 +88,14 @@ impl OsStore {
         Ok(OsStore { directory, ledger, options, tails, replacing })
     }
 
+    /// Something in the directory that is no file of ours; `None` if there is nothing else.
+    pub fn foreign_file(&self) -> Result<Option<String>> {
+        let is_ours = |name: &str| name == lock::LOCK_NAME || FileName::parse(name).is_some();
+        let mut names = self.directory.names()?;
+        names.sort_unstable();
+        Ok(names.into_iter().find(|name| !is_ours(name) && name != root::ROOT_NAME))
+    }
+
     fn check_writable(&self) -> Result<()> {
         if self.options.read_only {
             let message = format!("{} is opened read-only", self.directory.describe());
@@ -214,6 +222,11 @@ impl FileStore for OsStore {
             return Ok(Box::new(lock::shared(directory, &path)?));
         }
         Ok(Box::new(lock::exclusive(directory, &path, &self.ledger)?))
+    }
+
+    fn lock_shared(&self) -> Result<StoreLock> {
+        let path = self.directory.describe();
+        Ok(Box::new(lock::shared(self.directory.descriptor(), &path)?))
     }
 
     fn space(&self) -> Option<Space> {

@@ -171,6 +171,24 @@ fn the_lock_of_another_holder_names_its_process() {
 }
 
 #[test]
+fn a_lock_held_by_readers_names_them_and_not_the_last_writer() {
+    let (dir, store) = store();
+    fs::write(dir.path().join("LOCK"), "4711\n").unwrap();
+    // Stands for another process, as above; this one is what the system lists.
+    let other = fs::File::open(dir.path().join("LOCK")).unwrap();
+    rustix::fs::flock(&other, rustix::fs::FlockOperation::LockShared).unwrap();
+    drop(store.lock_shared().unwrap());
+    let error = store.lock().err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    if cfg!(target_os = "linux") {
+        let who = format!("process {} for reading", std::process::id());
+        assert!(error.to_string().contains(&who), "{error}");
+    }
+    drop(other);
+    store.lock().unwrap();
+}
+
+#[test]
 fn a_read_only_store_writes_nothing_and_keeps_writers_out() {
     let (dir, writable) = store();
     writable.create(table(1), &BACKGROUND).unwrap().append(b"abc", Cause::Flush).unwrap();

@@ -88,7 +88,10 @@ pub fn salvage(context: &mut Context, args: TargetArgs) -> Outcome {
         ));
     }
     let bar = context.bar("salvage", 1);
-    let report = shingle::salvage(&source, &args.target, &mut |progress| bar.show(&progress));
+    let options = context.options()?;
+    let report = shingle::salvage_with(&source, &args.target, options, &mut |progress| {
+        bar.show(&progress);
+    });
     drop(bar);
     let report = report.map_err(|error| context.explain(&source, error))?;
     if context.global.json {

@@ -70,6 +70,9 @@ impl Drop for Held {
     }
 }
 
+/// A cursor tells the ledger of what it showed this many bytes at a time.
+const COUNTED_BYTES_MIN: u64 = 64 << 10;
+
 enum State {
     Ready(Box<InternalCursor>),
     Failed(Error),
@@ -81,7 +84,9 @@ pub struct Cursor {
     state: State,
     range: KeyRange,
     _held: Option<Arc<Held>>,
-    _engine: Arc<Engine>,
+    engine: Arc<Engine>,
+    /// Bytes shown that the ledger does not know yet.
+    shown_bytes: u64,
     keyspace: Arc<KeyspaceState>,
     view: Arc<ReadView>,
     snapshot: SequenceNumber,
@@ -105,7 +110,8 @@ impl Cursor {
             state: State::Failed(Error::invalid("not begun")),
             range: options.range,
             _held: held,
-            _engine: engine,
+            engine,
+            shown_bytes: 0,
             keyspace: keyspace.clone(),
             view,
             snapshot,
@@ -139,7 +145,8 @@ impl Cursor {
             state: self.begin(),
             range: self.range.clone(),
             _held: self._held.clone(),
-            _engine: self._engine.clone(),
+            engine: self.engine.clone(),
+            shown_bytes: 0,
             keyspace: self.keyspace.clone(),
             view: self.view.clone(),
             snapshot: self.snapshot,
@@ -154,37 +161,67 @@ impl Cursor {
         }
     }
 
+    /// Counts what the cursor shows after a move.
+    #[inline]
+    fn shows(&mut self, moved: Result<()>) -> Result<()> {
+        if let State::Ready(cursor) = &self.state
+            && cursor.valid()
+        {
+            self.shown_bytes += (cursor.key().len() + cursor.value().len()) as u64;
+            if self.shown_bytes >= COUNTED_BYTES_MIN {
+                self.count_shown();
+            }
+        }
+        moved
+    }
+
+    fn count_shown(&mut self) {
+        self.engine.ledger().user_read(std::mem::take(&mut self.shown_bytes));
+    }
+
     /// To the first key.
     pub fn seek_to_first(&mut self) -> Result<()> {
-        self.inner()?.seek_to_first()
+        let moved = self.inner()?.seek_to_first();
+        self.shows(moved)
     }
 
     /// To the last key.
     pub fn seek_to_last(&mut self) -> Result<()> {
-        self.inner()?.seek_to_last()
+        let moved = self.inner()?.seek_to_last();
+        self.shows(moved)
     }
 
     /// To the first key at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.inner()?.seek(key.as_ref())
+        let moved = self.inner()?.seek(key.as_ref());
+        self.shows(moved)
     }
 
     /// To the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.inner()?.seek_for_prev(key.as_ref())
+        let moved = self.inner()?.seek_for_prev(key.as_ref());
+        self.shows(moved)
     }
 
     /// To the next key. Does nothing when the cursor stands nowhere.
     #[allow(clippy::should_implement_trait)] // A cursor is no iterator: it lends its key.
     pub fn next(&mut self) -> Result<()> {
         let cursor = self.inner()?;
-        if cursor.valid() { cursor.next() } else { Ok(()) }
+        if !cursor.valid() {
+            return Ok(());
+        }
+        let moved = cursor.next();
+        self.shows(moved)
     }
 
     /// To the key before. Does nothing when the cursor stands nowhere.
     pub fn prev(&mut self) -> Result<()> {
         let cursor = self.inner()?;
-        if cursor.valid() { cursor.prev() } else { Ok(()) }
+        if !cursor.valid() {
+            return Ok(());
+        }
+        let moved = cursor.prev();
+        self.shows(moved)
     }
 
     /// The cursor stands on a key.
@@ -214,6 +251,12 @@ impl Cursor {
             State::Ready(cursor) if cursor.valid() => cursor.value_bytes(),
             _ => Bytes::from(Vec::new()),
         }
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        self.count_shown();
     }
 }
 

@@ -10,6 +10,7 @@ use crate::engine::{Engine, open};
 use crate::keyspace::KeyspaceState;
 use crate::options::{Durability, Options};
 use crate::read::get::get;
+use crate::read::multi_get::multi_get;
 use crate::runtime::Threads;
 use base::env::Runtime;
 use base::{KeyspaceId, Ledger, Result};
@@ -24,7 +25,8 @@ use table::Bytes;
 /// How a single write is done.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptions {
-    /// `None`: as the database was opened.
+    /// `None`: as the database was opened. [`Durability::Synced`] is refused for a keyspace without
+    /// a log, where the call could not keep the promise; the database's own is not asked of it.
     pub durability: Option<Durability>,
     /// False: [`base::ErrorKind::WouldWait`] instead of waiting for background work.
     pub wait: bool,
@@ -167,7 +169,9 @@ impl Keyspace {
         self.state.check_open()?;
         let view = self.state.view();
         let snapshot = self.engine().snapshots.visible();
-        get(&view, key.as_ref(), snapshot, self.state.operator.as_ref())
+        let value = get(&view, key.as_ref(), snapshot, self.state.operator.as_ref())?;
+        self.engine().count_read(key.as_ref(), value.as_ref());
+        Ok(value)
     }
 
     /// The values of `keys`, all at one moment, in the order of the keys.
@@ -175,7 +179,9 @@ impl Keyspace {
         self.state.check_open()?;
         let view = self.state.view();
         let snapshot = self.engine().snapshots.visible();
-        multi_get(&view, keys, snapshot, self.state.operator.as_ref())
+        let values = multi_get(&view, keys, snapshot, self.state.operator.as_ref())?;
+        self.engine().count_reads(keys, &values);
+        Ok(values)
     }
 
     /// Every key and value, in key order, at this moment.
@@ -211,29 +217,14 @@ impl Keyspace {
     }
 }
 
-/// Looks up keys in key order, so that neighbours find their blocks warm.
-pub(crate) fn multi_get<K: AsRef<[u8]>>(
-    view: &Arc<crate::read::view::ReadView>,
-    keys: &[K],
-    snapshot: base::SequenceNumber,
-    operator: Option<&Arc<dyn crate::merge_operator::MergeOperator>>,
-) -> Result<Vec<Option<Bytes>>> {
-    let mut order: Vec<usize> = (0..keys.len()).collect();
-    order.sort_unstable_by(|&a, &b| keys[a].as_ref().cmp(keys[b].as_ref()));
-    let mut values = vec![None; keys.len()];
-    for index in order {
-        values[index] = get(view, keys[index].as_ref(), snapshot, operator)?;
-    }
-    Ok(values)
-}
-
 impl Db {
     /// Commits `batch`, whole.
     pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
         self.engine().write(&batch.inner, options).map(drop)
     }
 
-    /// Every write that returned before this call is safe from power loss when it returns.
+    /// Every write that returned before this call is safe from power loss when it returns, except
+    /// those to keyspaces without a log, which [`Db::flush`] alone makes safe.
     pub fn sync(&self) -> Result<()> {
         let engine = self.engine();
         engine.check_writable()?;
@@ -266,6 +257,22 @@ impl Db {
 }
 
 impl Engine {
+    /// The user received the value of `key`, if there is one.
+    #[inline]
+    pub(crate) fn count_read(&self, key: &[u8], value: Option<&Bytes>) {
+        if let Some(value) = value {
+            self.ledger().user_read((key.len() + value.len()) as u64);
+        }
+    }
+
+    /// [`Engine::count_read`] of many.
+    pub(crate) fn count_reads<K: AsRef<[u8]>>(&self, keys: &[K], values: &[Option<Bytes>]) {
+        let pairs = keys.iter().zip(values);
+        let bytes = pairs
+            .map(|(key, value)| value.as_ref().map_or(0, |value| key.as_ref().len() + value.len()));
+        self.ledger().user_read(bytes.sum::<usize>() as u64);
+    }
+
     /// Admission, commit, and durability.
     pub(crate) fn write(
         self: &Arc<Self>,
@@ -275,7 +282,7 @@ impl Engine {
         let bytes = batch.bytes().len() as u64;
         let go_on = |is_stopped| self.check_waiting(is_stopped);
         self.admission.admit(bytes, options.wait, &*self.runtime, go_on)?;
-        let committed = self.commit(batch)?;
+        let committed = self.commit(batch, options.durability == Some(Durability::Synced))?;
         let durability = options.durability.unwrap_or(self.settings.durability);
         if durability == Durability::Synced {
             self.sync_log(committed.position)?;

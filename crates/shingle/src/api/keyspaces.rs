@@ -106,8 +106,8 @@ impl Engine {
         });
         state.empty_view(&self.runs);
         self.collect_dead_files(&mut trees);
-        let sealed_bytes = self.lock_commit().sealed_bytes();
-        self.admission.update(|pressure| pressure.sealed_bytes = sealed_bytes);
+        trees.forget_parked();
+        self.note_memtables(&self.lock_commit());
         self.runtime.wake();
         Ok(())
     }

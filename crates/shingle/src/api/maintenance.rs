@@ -21,7 +21,8 @@ impl Keyspace {
         let range = KeyRange { start: start.unwrap_or_default().into(), end: end.map(Into::into) };
         engine.scheduler.add_manual(Manual { keyspace: self.id(), range });
         engine.runtime.wake();
-        engine.wait_for(|| !engine.scheduler.has_manual())
+        engine.wait_for(|| !engine.scheduler.has_manual())?;
+        engine.parked_error(Some(self.id())).map_or(Ok(()), Err)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::db::Db;
 use crate::engine::Engine;
-use crate::stats::{FileInfo, LevelStats, Stats};
+use crate::stats::{FileInfo, LevelStats, ParkedWork, Stats};
 use base::SequenceNumber;
 use base::cause::LEVELS_MAX;
 use media::FileName;
@@ -30,11 +30,9 @@ impl Engine {
     pub(crate) fn stats(&self) -> Stats {
         let mut levels = self.level_work();
         let mut pending_bytes = 0;
-        let mut open_runs_bytes = 0;
         let mut memtable_bytes = 0;
         for state in self.keyspaces() {
             let view = state.view();
-            open_runs_bytes += view.tree.memory_bytes();
             memtable_bytes += view.memtables().map(|m| m.memtable.bytes()).sum::<u64>();
         }
         let trees = self.lock_trees();
@@ -53,6 +51,17 @@ impl Engine {
                 stats.score = stats.score.max(scores.get(index).copied().unwrap_or(0.0));
             }
         }
+        let now_ns = self.runtime.now_ns();
+        let parked = trees.parked.iter().map(|parked| ParkedWork {
+            keyspace: trees
+                .keyspaces
+                .get(&parked.keyspace)
+                .map_or_else(String::new, |tree| tree.keyspace.name.clone()),
+            failures: parked.failures,
+            retry_seconds: parked.retry_ns.saturating_sub(now_ns) as f64 / 1e9,
+            error: parked.error.to_string(),
+        });
+        let parked = parked.collect();
         drop(trees);
         let live_bytes = levels.iter().map(|level| level.bytes).sum();
         let space = self.store.list().map(|files| files.iter().map(|file| file.bytes).sum());
@@ -67,9 +76,11 @@ impl Engine {
             live_bytes,
             memtable_bytes,
             cache_bytes: self.cache.used_bytes(),
-            open_runs_bytes,
+            open_runs_bytes: self.runs.open_bytes(),
+            background_buffer_bytes: self.memory.background_bytes(),
             cache_counters: self.cache_counters(),
             pending_bytes,
+            parked,
             snapshots: self.snapshots.len(),
             sequence: self.snapshots.visible(),
             uptime_seconds: (self.runtime.now_ns() - self.opened_ns) as f64 / 1e9,

@@ -1,10 +1,11 @@
 //! Snapshots: the state of one moment, for as long as they live.
 
 use super::cursor::{Cursor, Held, Iter, ReadOptions};
-use super::db::{Keyspace, multi_get};
+use super::db::Keyspace;
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::read::get::get;
+use crate::read::multi_get::multi_get;
 use crate::read::view::ReadView;
 use base::Result;
 use base::key::SequenceNumber;
@@ -26,11 +27,13 @@ pub struct Snapshot {
 /// What a snapshot keeps alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pins {
-    /// Versions newer than this are not seen, and older ones that it sees stay.
+    /// The newest write that it sees. Compaction keeps the version of each key that was newest
+    /// then, though newer ones hide it from everybody else; and the tombstones above it.
     pub sequence: SequenceNumber,
     /// Age of the snapshot, in nanoseconds.
     pub age_ns: u64,
-    /// Bytes written by users since then, in all keyspaces: at most so much may be kept twice.
+    /// Operations written since then, in all keyspaces: at most so many old versions are kept for
+    /// the snapshot's sake. It pins no files and no memtables; cursors made from it do.
     pub newer_entries: u64,
 }
 
@@ -64,13 +67,18 @@ impl Snapshot {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         self.keyspace.check_open()?;
         let operator = self.keyspace.operator.as_ref();
-        get(&self.view(), key.as_ref(), self.sequence, operator)
+        let value = get(&self.view(), key.as_ref(), self.sequence, operator)?;
+        self.engine.count_read(key.as_ref(), value.as_ref());
+        Ok(value)
     }
 
     /// The values of `keys`, in the order of the keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
         self.keyspace.check_open()?;
-        multi_get(&self.view(), keys, self.sequence, self.keyspace.operator.as_ref())
+        let operator = self.keyspace.operator.as_ref();
+        let values = multi_get(&self.view(), keys, self.sequence, operator)?;
+        self.engine.count_reads(keys, &values);
+        Ok(values)
     }
 
     /// Every key and value.

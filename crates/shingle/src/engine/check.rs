@@ -57,7 +57,7 @@ impl Engine {
         let manifest = trees.manifest.as_ref();
         let manifest = manifest.map(|m| (FileName::manifest(m.file), LogKind::Manifest));
         let state = self.lock_commit();
-        let logs = state.logs.iter().map(|&log| (FileName::wal(log), LogKind::Wal)).collect();
+        let logs = state.logs.iter().map(|log| (FileName::wal(log.file), LogKind::Wal)).collect();
         (versions, manifest, logs)
     }
 
@@ -65,7 +65,7 @@ impl Engine {
     fn is_needed(&self, name: FileName) -> bool {
         let trees = self.lock_trees();
         let is_manifest = trees.manifest.as_ref().is_some_and(|m| m.file == name.id);
-        is_manifest || self.lock_commit().logs.contains(&name.id)
+        is_manifest || self.lock_commit().logs.iter().any(|log| log.file == name.id)
     }
 
     fn check_files(&self, version: &Version, report: &mut CheckReport) -> Result<()> {

@@ -17,6 +17,13 @@ use tree::edit::DatabaseEdit;
 impl Engine {
     pub(crate) fn write_checkpoint(&self, target: &Path) -> Result<()> {
         let copy = OsStore::open(target, Arc::new(Ledger::default()), OsOptions::default())?;
+        if let Some(foreign) = copy.foreign_file()? {
+            let message = format!(
+                "{} holds `{foreign}`, which is no file of ours: choose an empty directory",
+                copy.describe()
+            );
+            return Err(Error::new(ErrorKind::AlreadyExists, message));
+        }
         let _lock = copy.lock()?;
         if copy.root()?.is_some() || !copy.list()?.is_empty() {
             let message = format!("{} holds a database already", copy.describe());
@@ -50,7 +57,7 @@ impl Engine {
             let state = self.lock_commit();
             (state.logs.clone(), state.position())
         };
-        for log in logs.into_iter().filter(|&log| log >= trees.log_floor) {
+        for log in logs.into_iter().map(|log| log.file).filter(|&log| log >= trees.log_floor) {
             let bytes = (log == position.file).then_some(position.bytes);
             self.store.share(FileName::wal(log), target, bytes)?;
         }

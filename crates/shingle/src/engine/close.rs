@@ -74,7 +74,8 @@ impl Engine {
 
     /// Waits until no background work is due.
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
-        self.wait_for(|| scheduler::is_idle(self))
+        self.wait_for(|| scheduler::is_idle(self))?;
+        self.parked_error(None).map_or(Ok(()), Err)
     }
 
     /// Ends everything: what was acknowledged is durable afterwards.
@@ -123,6 +124,7 @@ impl Engine {
 
     /// The reason why background work stands still, if it does.
     pub(crate) fn background_error(&self) -> Option<Error> {
-        self.poisoned_by().cloned().or_else(|| self.scheduler.last_error())
+        let of_all = self.poisoned_by().cloned().or_else(|| self.scheduler.last_error());
+        of_all.or_else(|| self.parked_error(None))
     }
 }

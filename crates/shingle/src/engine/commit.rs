@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::keyspace::{Active, KeyspaceState};
 use crate::memtable::Memtable;
 use base::key::SequenceNumber;
-use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result};
+use base::{Cause, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileName, SyncFile};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,10 +33,22 @@ pub(crate) struct CommitState {
     pub sealed: Vec<Sealed>,
     /// Logs that were replaced and may not be durable yet, oldest first.
     pub replaced: Vec<(FileId, Arc<dyn SyncFile>)>,
-    /// Every log that still exists.
-    pub logs: Vec<FileId>,
+    /// Every log that still exists, oldest first.
+    pub logs: Vec<LiveLog>,
+    /// Sealed memtables that need a log up to this one are flushed, so that it can go.
+    pub flush_logs_through: Option<FileId>,
+    /// Bytes in active memtables.
+    active_bytes: u64,
     /// Somebody waits for a flush of everything up to this sequence number.
     pub flush_through: SequenceNumber,
+}
+
+/// A log that still exists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LiveLog {
+    pub file: FileId,
+    /// Its length once it takes no more records; 0 before, and for logs of an earlier life.
+    pub bytes: u64,
 }
 
 /// The log that takes records.
@@ -85,6 +97,8 @@ impl CommitState {
             sealed: Vec::new(),
             replaced: Vec::new(),
             logs: Vec::new(),
+            flush_logs_through: None,
+            active_bytes: 0,
             flush_through: 0,
         }
     }
@@ -95,7 +109,8 @@ impl CommitState {
 
     /// Forgets a dropped keyspace, with its memtables.
     pub(crate) fn remove_keyspace(&mut self, id: KeyspaceId) {
-        self.actives.remove(&id);
+        let active = self.actives.remove(&id);
+        self.active_bytes -= active.map_or(0, |active| active.counted_bytes);
         self.sealed.retain(|sealed| sealed.keyspace.id != id);
     }
 
@@ -118,6 +133,40 @@ impl CommitState {
         self.sealed.iter().map(|sealed| sealed.bytes).sum()
     }
 
+    /// When logs have more than `bytes_max` bytes: the keyspaces whose active memtables need one of
+    /// the oldest, without which half of that is left. They may not have been written for long.
+    fn keyspaces_of_old_logs(&mut self, bytes_max: u64) -> Vec<KeyspaceId> {
+        let mut bytes: u64 = self.logs.iter().map(|log| log.bytes).sum();
+        if bytes <= bytes_max {
+            return Vec::new();
+        }
+        let mut through = None;
+        for log in &self.logs {
+            if bytes <= bytes_max / 2 || self.log.as_ref().is_some_and(|l| l.file == log.file) {
+                break;
+            }
+            through = Some(log.file);
+            bytes -= log.bytes;
+        }
+        self.flush_logs_through = through.max(self.flush_logs_through);
+        let is_old = |active: &&Active| active.first_log.is_some() && active.first_log <= through;
+        self.actives.values().filter(is_old).map(|active| active.keyspace.id).collect()
+    }
+
+    /// The fewest active memtables, largest first, that have half of the bytes in all of them.
+    fn largest_actives(&self) -> Vec<KeyspaceId> {
+        let mut actives: Vec<(u64, KeyspaceId)> =
+            self.actives.values().map(|a| (a.counted_bytes, a.keyspace.id)).collect();
+        actives.sort_unstable_by(|a, b| b.cmp(a));
+        let mut rest = self.active_bytes / 2;
+        let is_needed = |&(bytes, _): &(u64, KeyspaceId)| {
+            let needed = rest > 0;
+            rest = rest.saturating_sub(bytes);
+            needed
+        };
+        actives.into_iter().take_while(is_needed).map(|(_, id)| id).collect()
+    }
+
     /// Where the log stands.
     pub(crate) fn position(&self) -> LogPosition {
         match &self.log {
@@ -128,14 +177,22 @@ impl CommitState {
 }
 
 impl Engine {
-    /// Commits `batch`.
-    pub(crate) fn commit(&self, batch: &WriteBatch) -> Result<Committed> {
+    /// Commits `batch`. `is_synced`: the caller will promise that it is durable.
+    pub(crate) fn commit(&self, batch: &WriteBatch, is_synced: bool) -> Result<Committed> {
         if batch.is_empty() {
             return Ok(Committed::default());
         }
         let mut state = self.lock_commit();
         self.check_writable()?;
         let with_log = check_keyspaces(&state, batch)?;
+        if is_synced && !with_log {
+            return Err(Error::invalid(
+                "a write to a keyspace without a log cannot be synced: call `flush`",
+            ));
+        }
+        if batch.has_merge() {
+            check_operators(&state, batch)?;
+        }
         let first = state.next_sequence;
         if with_log {
             self.append_to_log(&mut state, first, batch)?;
@@ -190,6 +247,9 @@ impl Engine {
                 .writer
                 .insert(operation.key, sequence, operation.kind, operation.value)
                 .map_err(|error| self.poison(error))?;
+            let bytes = active.writer.memtable().bytes();
+            state.active_bytes += bytes - active.counted_bytes;
+            active.counted_bytes = bytes;
             let holds_entries = !active.writer.memtable().is_empty();
             if holds_entries && active.first_log.is_none() && !active.keyspace.options.without_wal {
                 active.first_log = log;
@@ -214,10 +274,14 @@ impl Engine {
                 .flatten(),
         )
         .collect();
-        if full.is_empty() {
-            return Ok(());
+        if !full.is_empty() {
+            return self.seal(state, &full);
         }
-        self.seal(state, &full)
+        if state.active_bytes >= self.settings.flush_bytes {
+            let largest = state.largest_actives();
+            return self.seal(state, &largest);
+        }
+        Ok(())
     }
 
     /// Seals the memtables of `keyspaces` (those with entries), and begins a new log.
@@ -236,7 +300,10 @@ impl Engine {
         for id in ids {
             self.seal_one(state, id)?;
         }
-        self.admission.update(|pressure| pressure.sealed_bytes = state.sealed_bytes());
+        for id in state.keyspaces_of_old_logs(self.settings.log_bytes_max) {
+            self.seal_one(state, id)?;
+        }
+        self.note_memtables(state);
         if state.log.is_some() && !self.is_closing() {
             match self.begin_log(state) {
                 // Without room for a new log, the old one goes on.
@@ -246,6 +313,15 @@ impl Engine {
         }
         self.runtime.wake();
         Ok(())
+    }
+
+    /// Tells the account of memory, and admission, how much the memtables hold.
+    pub(crate) fn note_memtables(&self, state: &CommitState) {
+        // What is active will grow at least to a memtable.
+        let active_bytes = state.active_bytes.max(self.settings.memtable_bytes_max);
+        self.memory.set_memtables(active_bytes + state.sealed_bytes());
+        self.admission.update(|pressure| pressure.sealed_bytes = state.sealed_bytes());
+        self.resize_cache();
     }
 
     fn seal_one(&self, state: &mut CommitState, id: KeyspaceId) -> Result<()> {
@@ -262,6 +338,7 @@ impl Engine {
             bytes: full.memtable().bytes(),
             is_flushing: false,
         };
+        state.active_bytes -= std::mem::take(&mut active.counted_bytes);
         active.keyspace.seal(fresh);
         state.sealed.push(sealed);
         Ok(())
@@ -286,10 +363,13 @@ impl Engine {
             return Err(Error::new(ErrorKind::Unsupported, "the store cannot sync a log"));
         };
         let log = OpenLog { file, writer, syncer: Arc::from(syncer), is_broken: false };
-        state.logs.push(file);
         if let Some(replaced) = state.log.replace(log) {
+            if let Some(live) = state.logs.last_mut() {
+                live.bytes = replaced.writer.bytes();
+            }
             state.replaced.push((replaced.file, replaced.syncer));
         }
+        state.logs.push(LiveLog { file, bytes: 0 });
         Ok(())
     }
 
@@ -301,6 +381,23 @@ impl Engine {
         };
         if is_gone && error.kind() == ErrorKind::NoSpace { error } else { self.poison(error) }
     }
+}
+
+/// Every operand is for a keyspace with an operator: else nothing could ever read it.
+fn check_operators(state: &CommitState, batch: &WriteBatch) -> Result<()> {
+    for operation in batch.iter() {
+        let operation = operation?;
+        let keyspace = state.actives.get(&operation.keyspace).map(|active| &active.keyspace);
+        if operation.kind == EntryKind::Merge
+            && let Some(keyspace) = keyspace.filter(|keyspace| keyspace.operator.is_none())
+        {
+            return Err(Error::invalid(format!(
+                "keyspace `{}` has no merge operator: a batch that merges into it is refused",
+                keyspace.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Every keyspace of the batch exists, and all have a log or none has. Gives which.

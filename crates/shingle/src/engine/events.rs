@@ -2,10 +2,11 @@
 //! people's RocksDB log parsers read (`EVENT_LOG_v1 {...}`).
 //!
 //! Lines are kept in memory, the newest [`KEPT`] of them, and appended to the store's `LOG` note in
-//! batches. The log is never needed to open; a failure to write it is ignored.
+//! batches. A full `LOG` becomes `LOG.old`, in place of the one before, so that the two are
+//! bounded. The log is never needed to open; a failure to write it is ignored.
 
 use base::env::Runtime;
-use base::{Error, FileId};
+use base::{Error, FileId, Result};
 use media::FileStore;
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -15,6 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 const KEPT: usize = 1000;
 /// Lines are written out when this many wait.
 const BATCH: usize = 64;
+/// The notes.
+const LOG: &str = "LOG";
+const OLD_LOG: &str = "LOG.old";
+/// `LOG` is full at this many bytes.
+const LOG_BYTES_MAX: u64 = if cfg!(any(test, feature = "testing")) { 8 << 10 } else { 1 << 20 };
 
 /// Takes events.
 pub(crate) struct Events {
@@ -27,6 +33,8 @@ pub(crate) struct Events {
 struct State {
     recent: VecDeque<String>,
     unwritten: Vec<String>,
+    /// Bytes in `LOG`; `None` until it was looked at.
+    log_bytes: Option<u64>,
     muted: bool,
 }
 
@@ -106,7 +114,25 @@ impl Events {
         text.push('\n');
         state.unwritten.clear();
         // The event log must never fail the database.
-        let _ = self.store.note("LOG", text.as_bytes(), true);
+        let _ = self.append(state, &text);
+    }
+
+    fn append(&self, state: &mut State, text: &str) -> Result<()> {
+        let bytes = match state.log_bytes {
+            Some(bytes) => bytes,
+            // One that cannot be read back, for its size perhaps, makes room for a new one.
+            None => match self.store.read_note(LOG) {
+                Ok(old) => old.map_or(0, |old| old.len() as u64),
+                Err(_) => u64::MAX,
+            },
+        };
+        let is_full = bytes >= LOG_BYTES_MAX;
+        if is_full && let Ok(Some(old)) = self.store.read_note(LOG) {
+            self.store.note(OLD_LOG, &old, false)?;
+        }
+        self.store.note(LOG, text.as_bytes(), !is_full)?;
+        state.log_bytes = Some(if is_full { 0 } else { bytes } + text.len() as u64);
+        Ok(())
     }
 
     /// The newest lines, oldest first.

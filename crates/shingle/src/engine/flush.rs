@@ -16,6 +16,11 @@ use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
 use tree::moves::{Cutter, OlderData, Output, OutputNode};
 use tree::{Cut, Version};
 
+/// A flush of less than one of so many parts of a table goes to level 0 wherever its keys lie: the
+/// short sessions of a program that appends would each leave a tiny table in a deep level, where
+/// nothing merges it with its neighbours. In level 0 a few of them become one.
+const SMALL_TABLE_SHARE: u64 = 8;
+
 /// A flush under way: one part for each keyspace; several when they have no log and must become
 /// durable together.
 pub(crate) struct FlushJob {
@@ -30,6 +35,8 @@ struct Member {
     /// Oldest first.
     memtables: Vec<Arc<Memtable>>,
     to_level: u8,
+    /// How many levels below that have data; one at least, where more is to come.
+    levels_below: usize,
     part: Option<Part>,
 }
 
@@ -45,6 +52,7 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<FlushJob> {
             keyspace: sealed.keyspace.clone(),
             memtables: Vec::new(),
             to_level: 0,
+            levels_below: 1,
             part: None,
         });
         member.memtables.push(sealed.memtable.clone());
@@ -53,6 +61,10 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<FlushJob> {
     let mut members: Vec<Member> = members.into_values().collect();
     for member in &mut members {
         member.to_level = flush_level(trees, member);
+        if let Some(tree) = trees.keyspaces.get(&member.keyspace.id) {
+            let below = super::relocate::levels_below(&tree.version, member.to_level);
+            member.levels_below = below.max(1);
+        }
     }
     let begin_ns = engine.runtime.now_ns();
     Some(FlushJob { members, current: 0, begin_ns, busy_ns: 0 })
@@ -86,7 +98,10 @@ fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
     let everything = flush_requested || total >= engine.settings.flush_bytes;
     let (&id, _) = by_keyspace
         .iter()
-        .filter(|(_, sealed)| everything || sealed.len() >= engine.settings.flush_memtables)
+        .filter(|(_, sealed)| {
+            let pins_log = sealed.iter().any(|s| pins_old_log(state, s));
+            everything || pins_log || sealed.len() >= engine.settings.flush_memtables
+        })
         .max_by_key(|(_, sealed)| sealed.iter().map(|s| s.bytes).sum::<u64>())?;
     let is_unlogged = by_keyspace[&id][0].keyspace.options.without_wal;
     if !is_unlogged && !flush_requested {
@@ -97,6 +112,11 @@ fn due(engine: &Engine, state: &CommitState) -> Option<Vec<KeyspaceId>> {
     let together =
         by_keyspace.iter().filter(|(_, s)| s[0].keyspace.options.without_wal == is_unlogged);
     Some(together.map(|(&id, _)| id).collect())
+}
+
+/// It needs a log that is to go.
+fn pins_old_log(state: &CommitState, sealed: &Sealed) -> bool {
+    sealed.first_log.is_some() && sealed.first_log <= state.flush_logs_through
 }
 
 fn flush_level(trees: &Trees, member: &Member) -> u8 {
@@ -110,7 +130,12 @@ fn flush_level(trees: &Trees, member: &Member) -> u8 {
         .map(|memtable| memtable.user_range())
         .reduce(|a, b| a.union(&b))
         .unwrap_or_else(KeyRange::all);
-    let view = tree.picker_view(&member.keyspace.limits, SequenceNumber::MAX);
+    let limits = &member.keyspace.limits;
+    let bytes: u64 = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
+    if bytes < limits.table_bytes_max / SMALL_TABLE_SHARE {
+        return 0;
+    }
+    let view = tree.picker_view(limits, SequenceNumber::MAX);
     member.keyspace.policy.flush_level(&view, &range)
 }
 
@@ -261,7 +286,11 @@ fn spec(engine: &Arc<Engine>, member: &Member) -> PartSpec {
         range: KeyRange::all(),
         snapshots: engine.snapshots.list(),
         older: OlderData::everywhere(),
-        options: engine.settings.table_options(&member.keyspace, member.to_level, false),
+        options: engine.settings.table_options(
+            &member.keyspace,
+            member.to_level,
+            member.levels_below,
+        ),
         hint: FileHint {
             bytes_max: Some(bytes),
             group: None,
@@ -281,10 +310,11 @@ impl Engine {
         let mut state = self.lock_commit();
         let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
         state.sealed.retain(|sealed| !is_flushed(&sealed.memtable));
-        let dead: Vec<FileId> = state.logs.iter().copied().filter(|&log| log < floor).collect();
-        state.logs.retain(|&log| log >= floor);
+        let all = state.logs.iter().map(|log| log.file);
+        let dead: Vec<FileId> = all.filter(|&log| log < floor).collect();
+        state.logs.retain(|log| log.file >= floor);
         state.replaced.retain(|(file, _)| *file >= floor);
-        self.admission.update(|pressure| pressure.sealed_bytes = state.sealed_bytes());
+        self.note_memtables(&state);
         dead
     }
 }

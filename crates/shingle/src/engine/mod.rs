@@ -11,8 +11,10 @@ pub(crate) mod close;
 pub(crate) mod commit;
 pub(crate) mod events;
 mod flush;
+pub(crate) mod memory;
 pub(crate) mod open;
 mod output;
+mod parked;
 pub(crate) mod recover;
 mod relocate;
 mod rewrite;
@@ -24,6 +26,7 @@ pub(crate) mod work_stats;
 use crate::admission::Admission;
 use crate::engine::commit::CommitState;
 use crate::engine::events::Events;
+use crate::engine::memory::Memory;
 use crate::engine::scheduler::Scheduler;
 use crate::engine::sync::SyncState;
 use crate::engine::trees::Trees;
@@ -48,6 +51,7 @@ pub(crate) struct Engine {
     pub settings: Settings,
     pub database: DatabaseId,
     pub cache: Arc<BlockCache>,
+    pub memory: Memory,
     pub runs: Arc<Runs>,
     pub snapshots: SnapshotList,
     pub admission: Admission,
@@ -85,6 +89,7 @@ pub(crate) struct Parts {
     pub settings: Settings,
     pub database: DatabaseId,
     pub cache: Arc<BlockCache>,
+    pub memory: Memory,
     pub runs: Arc<Runs>,
     pub commit: CommitState,
     pub trees: Trees,
@@ -112,6 +117,7 @@ impl Engine {
             settings: parts.settings,
             database: parts.database,
             cache: parts.cache,
+            memory: parts.memory,
             runs: parts.runs,
             snapshots,
             commit: Mutex::new(parts.commit),

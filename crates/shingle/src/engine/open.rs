@@ -8,7 +8,8 @@
 //!
 //! Nothing on disk changes before stage 4, and a crash in stage 4 leads to the same state again.
 
-use crate::engine::commit::{CommitState, Sealed};
+use crate::engine::commit::{CommitState, LiveLog, Sealed};
+use crate::engine::memory::Memory;
 use crate::engine::recover::{Found, Replayed, find, replay};
 use crate::engine::trees::{TreeState, Trees};
 use crate::engine::{Engine, Numbers, Parts};
@@ -42,7 +43,7 @@ pub(crate) fn open(
     if let Some(root) = store.root()? {
         decode_root(&root).map_err(|error| error.in_file("CURRENT"))?;
     }
-    let lock = if options.read_only { None } else { Some(store.lock()?) };
+    let lock = if options.read_only { store.lock_shared()? } else { store.lock()? };
     let found = match find(&*store)? {
         Some(found) => found,
         None if options.create && !options.read_only => new_database(&*store, &*runtime)?,
@@ -51,12 +52,9 @@ pub(crate) fn open(
             return Err(Error::new(ErrorKind::NotFound, message));
         }
     };
-    let cache = match &options.resources {
-        Some(shared) => shared.cache.clone(),
-        None => BlockCache::new(settings.cache_bytes),
-    };
-    let engine = assemble(store, runtime, settings, cache, found, options.read_only)?;
-    *engine.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = lock;
+    let shared = options.resources.as_ref().map(|shared| shared.cache.clone());
+    let engine = assemble(store, runtime, settings, shared, found, options.read_only)?;
+    *engine.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(lock);
     if options.read_only {
         engine.events.mute();
     } else {
@@ -91,11 +89,14 @@ fn assemble(
     store: Arc<dyn FileStore>,
     runtime: Arc<dyn Runtime>,
     settings: Settings,
-    cache: Arc<BlockCache>,
+    shared_cache: Option<Arc<BlockCache>>,
     found: Found,
     read_only: bool,
 ) -> Result<Arc<Engine>> {
     let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
+    let memory = Memory::new(&settings, shared_cache.is_some());
+    let cache =
+        shared_cache.unwrap_or_else(|| BlockCache::new(Memory::first_cache_bytes(&settings)));
     let runs = Arc::new(Runs::new(store.clone(), cache.clone(), found.database));
     let mut trees = Trees {
         keyspaces: BTreeMap::new(),
@@ -103,10 +104,11 @@ fn assemble(
         graveyard: found.graveyard.clone(),
         log_floor: found.log_floor,
         next_keyspace: found.next_keyspace,
+        parked: Vec::new(),
         dead_files: Vec::new(),
     };
     let mut commit = CommitState::new(replayed.last_sequence + 1);
-    commit.logs = replayed.logs.clone();
+    commit.logs = replayed.logs.iter().map(|&file| LiveLog { file, bytes: 0 }).collect();
     let mut states = BTreeMap::new();
     for (id, keyspace) in found.keyspaces {
         let (state, tree, active) =
@@ -122,6 +124,7 @@ fn assemble(
         settings,
         database: found.database,
         cache,
+        memory,
         runs,
         commit,
         trees,
@@ -162,7 +165,7 @@ pub(crate) fn keyspace_parts(
         first,
     ));
     let tree = TreeState::new(state.clone(), version, run_table, view);
-    let active = Active { keyspace: state.clone(), writer, first_log: None };
+    let active = Active { keyspace: state.clone(), writer, first_log: None, counted_bytes: 0 };
     Ok((state, tree, active))
 }
 
@@ -230,6 +233,6 @@ fn remove_leftovers(engine: &Engine, trees: &mut Trees) -> Result<()> {
             Err(error) => engine.events.error("file_deletion_failed", &error),
         }
     }
-    engine.lock_commit().logs.retain(|&log| log >= floor);
+    engine.lock_commit().logs.retain(|log| log.file >= floor);
     Ok(())
 }

@@ -102,6 +102,11 @@ impl OutputWriter {
         }
     }
 
+    /// Memory that the file being written holds until its run ends, about, in bytes.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, |(_, writer)| writer.memory_bytes())
+    }
+
     /// Ends the current run before `key` if the rule says so.
     fn cut_before(&mut self, key: &[u8]) -> Result<()> {
         match &mut self.rule {

@@ -4,14 +4,16 @@
 
 use super::events::Event;
 use super::output::{ChildTarget, OutputRule, Written, WrittenRun};
+use super::parked;
 use super::rewrite::{Part, PartSpec, Progress};
 use crate::engine::Engine;
 use crate::engine::trees::{Flushed, Trees};
 use crate::keyspace::KeyspaceState;
-use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result};
+use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result, RunId};
 use media::{FileHint, FileName};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
 use tree::moves::{Cutter, OlderData, Output, OutputNode, Proportional};
 use tree::policy::WorkId;
@@ -30,7 +32,8 @@ pub(crate) struct Relocation {
     /// In key order; a part leaves its output here.
     outputs: Mutex<Vec<Written>>,
     remaining: AtomicUsize,
-    failed: AtomicBool,
+    /// Why its first part that failed did.
+    failure: OnceLock<Error>,
     begin_ns: u64,
     busy_ns: AtomicU64,
     entries_in: AtomicU64,
@@ -78,10 +81,11 @@ pub(crate) fn begin(
     }
     let work = tree.busy.begin(&version, &plan);
     let keyspace = tree.keyspace.clone();
+    let runs = input_runs(&version, &plan);
     match parts(engine, keyspace, version, plan, work) {
         Ok(parts) => Ok(parts),
         Err(error) => {
-            trees.tree(id)?.busy.end(work);
+            end_failed(engine, trees, id, work, runs, &error);
             Err(error)
         }
     }
@@ -128,6 +132,27 @@ fn input_slices(version: &Version, inputs: &[Input]) -> Vec<(u8, Slice)> {
     slices
 }
 
+fn input_runs(version: &Version, plan: &Plan) -> BTreeSet<RunId> {
+    let (inputs, _) = plan.action.inputs();
+    input_slices(version, &inputs).iter().map(|(_, slice)| slice.run.id).collect()
+}
+
+/// A move failed: its inputs are free, or parked when the failure is its own.
+fn end_failed(
+    engine: &Engine,
+    trees: &mut Trees,
+    id: KeyspaceId,
+    work: WorkId,
+    runs: BTreeSet<RunId>,
+    error: &Error,
+) {
+    if parked::is_own_failure(error) && engine.poisoned_by().is_none() {
+        trees.park(id, work, runs, error.clone(), engine.runtime.now_ns());
+    } else if let Ok(tree) = trees.tree(id) {
+        tree.busy.end(work);
+    }
+}
+
 fn input_bytes(version: &Version, plan: &Plan) -> u64 {
     let (inputs, _) = plan.action.inputs();
     input_slices(version, &inputs).iter().map(|(_, slice)| slice.bytes).sum()
@@ -158,14 +183,14 @@ fn parts(
         read_bytes_lower,
         outputs: Mutex::new(vec![Written::default(); ranges.len()]),
         remaining: AtomicUsize::new(ranges.len()),
-        failed: AtomicBool::new(false),
+        failure: OnceLock::new(),
         begin_ns: engine.runtime.now_ns(),
         busy_ns: AtomicU64::new(0),
         entries_in: AtomicU64::new(0),
         entries_out: AtomicU64::new(0),
         plan,
     });
-    let is_last = is_last_level(&version, to_level);
+    let levels_below = levels_below(&version, to_level);
     let plain: Vec<Slice> = slices.into_iter().map(|(_, slice)| slice).collect();
     let mut parts = Vec::new();
     for (index, range) in ranges.into_iter().enumerate() {
@@ -176,7 +201,7 @@ fn parts(
             slices: plain.clone(),
             snapshots: engine.snapshots.list(),
             older: OlderData::new(&version, &inputs, to_level),
-            options: engine.settings.table_options(&keyspace, to_level, is_last),
+            options: engine.settings.table_options(&keyspace, to_level, levels_below),
             hint: hint(&shared.plan, to_level, shared.work),
             rule: rule(&version, &shared.plan, read_bytes_upper + read_bytes_lower)?,
             range,
@@ -193,8 +218,10 @@ fn parts(
     Ok(parts)
 }
 
-fn is_last_level(version: &Version, level: u8) -> bool {
-    version.levels.iter().skip(usize::from(level) + 1).all(|level| level.nodes.is_empty())
+/// How many levels below `level` have data.
+pub(crate) fn levels_below(version: &Version, level: u8) -> usize {
+    let below = version.levels.iter().skip(usize::from(level) + 1);
+    below.filter(|level| !level.nodes.is_empty()).count()
 }
 
 /// The key ranges that the parts of a move work on.
@@ -322,7 +349,7 @@ pub(crate) fn record(run: &WrittenRun) -> RunRecord {
 impl RelocationPart {
     /// One bounded step; the step that ends the last part installs the edit.
     pub(crate) fn step(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
-        if self.shared.failed.load(Ordering::Acquire) {
+        if self.shared.failure.get().is_some() {
             return Err(Error::new(base::ErrorKind::Cancelled, "another part of the move failed"));
         }
         let begin_ns = engine.runtime.now_ns();
@@ -366,9 +393,10 @@ impl RelocationPart {
     }
 
     /// Gives everything back after a failure. The last part to go ends the move.
-    pub(crate) fn abandon(mut self, engine: &Arc<Engine>) {
+    pub(crate) fn abandon(mut self, engine: &Arc<Engine>, error: &Error) {
         let shared = self.shared.clone();
-        shared.failed.store(true, Ordering::Release);
+        // The first failure stays: those of other parts follow from it.
+        let _ = shared.failure.set(error.clone());
         if let Some(part) = self.part.take() {
             engine.remove_unused(&part.into_written().created);
         }
@@ -379,18 +407,15 @@ impl RelocationPart {
             for written in outputs {
                 engine.remove_unused(&written.created);
             }
-            shared.end(engine);
+            let first = shared.failure.get().unwrap_or(error);
+            let runs = input_runs(&shared.version, &shared.plan);
+            let mut trees = engine.lock_trees();
+            end_failed(engine, &mut trees, shared.keyspace.id, shared.work, runs, first);
         }
     }
 }
 
 impl Relocation {
-    fn end(&self, engine: &Engine) {
-        if let Ok(tree) = engine.lock_trees().tree(self.keyspace.id) {
-            tree.busy.end(self.work);
-        }
-    }
-
     /// Makes the move's edit against the version of now.
     fn install(&self, engine: &Arc<Engine>) -> Result<()> {
         let outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -402,6 +427,7 @@ impl Relocation {
         let changes = self.changes(&tree.version, &runs, &files)?;
         install(engine, &mut trees, self.keyspace.id, changes, &self.plan)?;
         trees.tree(self.keyspace.id)?.busy.end(self.work);
+        trees.forgive(self.keyspace.id, &input_runs(&self.version, &self.plan));
         drop(trees);
         self.report(engine, &runs);
         Ok(())

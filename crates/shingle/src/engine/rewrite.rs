@@ -6,10 +6,11 @@
 
 use super::output::{OutputRule, OutputWriter, Written};
 use crate::engine::Engine;
+use crate::engine::memory::Buffers;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
-use crate::read::source::{MemtableIter, SliceIter, Source};
-use crate::read::view::{MemtableView, Runs};
+use crate::read::source::{ChainIter, MemtableIter, Source};
+use crate::read::view::MemtableView;
 use crate::reduce::{Counts, Reducer};
 use base::key::SequenceNumber;
 use base::{Cause, KeyRange, Result};
@@ -20,6 +21,9 @@ use table::{EntryIter, MergingIter};
 use table::{IterOptions, TableOptions};
 use tree::Slice;
 use tree::moves::OlderData;
+
+/// The least that is read at once for an input.
+const READAHEAD_BYTES_MIN: u32 = 16 << 10;
 
 /// What a part of a rewrite reads and writes.
 pub(crate) struct PartSpec {
@@ -39,6 +43,9 @@ pub(crate) struct PartSpec {
 
 /// A part under way.
 pub(crate) struct Part {
+    engine: Arc<Engine>,
+    read_buffer_bytes: u64,
+    buffers: Buffers,
     inputs: MergingIter<Source>,
     reducer: Reducer,
     output: OutputWriter,
@@ -53,12 +60,6 @@ pub(crate) enum Progress {
 
 impl Part {
     pub(crate) fn begin(engine: &Arc<Engine>, spec: PartSpec) -> Result<Part> {
-        let read = IterOptions {
-            cause: spec.cause,
-            fill_cache: false,
-            readahead_bytes: engine.settings.readahead_bytes,
-            range: Some(spec.range.clone()),
-        };
         let mut sources = Vec::new();
         let mut range_deletes = Vec::new();
         for memtable in &spec.memtables {
@@ -66,22 +67,38 @@ impl Part {
             let deletes = MemtableView::new(memtable.clone()).range_deletes();
             range_deletes.extend(deletes.map(|deletes| deletes.as_ref().clone()));
         }
-        for slice in &spec.slices {
+        for slice in spec.slices.iter().filter(|slice| slice.run.range_deletes > 0) {
             let range = slice.range.intersect(&spec.range);
-            if range.is_empty() {
-                continue;
-            }
-            let run = open_run(&engine.runs, slice, spec.cause)?;
+            let run = engine.runs.handle(&slice.run).open_for_background(spec.cause)?;
             range_deletes.push(run.range_deletes().clip(&range));
-            let clip = (!range.covers(&slice.run.range)).then_some(range);
-            sources.push(Source::Slice(SliceIter::new(run.iter(read.clone()), clip)));
         }
+        let chains = chains(&spec);
+        let chain_bytes_max = engine.settings.job_bytes_max / (chains.len() as u64).max(1);
+        let readahead_bytes = u64::from(engine.settings.readahead_bytes).min(chain_bytes_max);
+        let readahead_bytes = (readahead_bytes as u32).max(READAHEAD_BYTES_MIN);
+        let read_buffer_bytes = chains.len() as u64 * u64::from(readahead_bytes);
+        let read = IterOptions {
+            cause: spec.cause,
+            fill_cache: false,
+            readahead_bytes,
+            range: Some(spec.range.clone()),
+        };
+        sources.extend(
+            chains.into_iter().map(|chain| {
+                Source::Chain(ChainIter::new(engine.runs.clone(), chain, read.clone()))
+            }),
+        );
         let deletes = RangeDeletes::merge(&range_deletes);
         let kept = needed_range_deletes(deletes.clone(), &spec);
         let operator = spec.keyspace.operator.clone();
         let mut inputs = MergingIter::new(sources);
+        let mut buffers = engine.memory.begin_job();
+        buffers.set(read_buffer_bytes);
         inputs.seek_to_first()?;
         Ok(Part {
+            engine: engine.clone(),
+            read_buffer_bytes,
+            buffers,
             inputs,
             reducer: Reducer::new(spec.snapshots, deletes, operator, spec.older),
             output: OutputWriter::new(
@@ -102,6 +119,8 @@ impl Part {
         while self.inputs.valid() {
             self.reducer.step(&mut self.inputs, &mut self.output)?;
             if self.reducer.counts().bytes_in >= stop {
+                self.buffers.set(self.read_buffer_bytes + self.output.buffer_bytes());
+                self.engine.resize_cache();
                 return Ok(Progress::More);
             }
         }
@@ -123,8 +142,23 @@ impl Part {
     }
 }
 
-fn open_run(runs: &Arc<Runs>, slice: &Slice, cause: Cause) -> Result<Arc<table::Run>> {
-    runs.handle(&slice.run).open_for_background(cause)
+/// The input slices, cut to the part's range, as few chains of disjoint ones: only one of a chain
+/// is open at a time.
+fn chains(spec: &PartSpec) -> Vec<Vec<(Slice, KeyRange)>> {
+    let inside = spec.slices.iter().map(|slice| (slice, slice.range.intersect(&spec.range)));
+    let mut slices: Vec<_> = inside.filter(|(_, range)| !range.is_empty()).collect();
+    slices.sort_by(|(_, a), (_, b)| a.start.cmp(&b.start));
+    let mut chains: Vec<Vec<(Slice, KeyRange)>> = Vec::new();
+    for (slice, range) in slices {
+        let is_free = |chain: &&mut Vec<(Slice, KeyRange)>| {
+            chain.last().is_some_and(|(_, last)| !last.is_before_end(&range.start))
+        };
+        match chains.iter_mut().find(is_free) {
+            Some(chain) => chain.push((slice.clone(), range)),
+            None => chains.push(vec![(slice.clone(), range)]),
+        }
+    }
+    chains
 }
 
 /// Of each stripe of snapshots, the newest tombstone over a key; none where nothing older can be.

@@ -2,12 +2,13 @@
 //!
 //! Flushes go before moves, moves of the most urgent keyspace first; each step removes at most one
 //! dead file. At most as many moves run at a time as there are workers. A failure that leaves
-//! everything as it was (a full medium, a failed read) is tried again after a while; others poison.
+//! everything as it was is tried again: a move that fails for a reason of its own is parked
+//! (`parked`), a full medium or a failed flush makes work wait; others poison.
 
 use super::flush::FlushJob;
 use super::relocate::RelocationPart;
 use super::rewrite::Progress;
-use super::{clean, flush, relocate};
+use super::{clean, flush, parked, relocate};
 use crate::engine::Engine;
 use base::env::{Event, Worker};
 use base::{Error, ErrorKind, KeyRange, KeyspaceId, Result};
@@ -107,6 +108,12 @@ impl Scheduler {
 pub(crate) struct EngineWorker(pub Weak<Engine>);
 
 impl Worker for EngineWorker {
+    fn next_ns(&self) -> Option<u64> {
+        let engine = self.0.upgrade()?;
+        let retry_ns = engine.next_retry_ns()?;
+        Some(retry_ns.saturating_sub(engine.runtime.now_ns()))
+    }
+
     fn step(&self) -> bool {
         let Some(engine) = self.0.upgrade() else { return false };
         match catch_unwind(AssertUnwindSafe(|| step(&engine))) {
@@ -141,6 +148,9 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     match plan_move(engine) {
         Ok(true) => return true,
         Ok(false) => {}
+        Err(error) if parked::is_own_failure(&error) => {
+            engine.events.error("compaction_parked", &error);
+        }
         Err(error) => failed(engine, error),
     }
     if !cleaned {
@@ -177,7 +187,10 @@ pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
     let jobs = std::mem::take(&mut engine.scheduler.lock().jobs);
     for job in jobs {
         match job {
-            Job::Part(part) => part.abandon(engine),
+            Job::Part(part) => {
+                let error = Error::new(ErrorKind::Cancelled, "the database is being closed");
+                part.abandon(engine, &error);
+            }
             Job::Flush(_) => engine.scheduler.lock().jobs.push(job),
         }
     }
@@ -189,6 +202,7 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
         return false;
     }
     let mut trees = engine.lock_trees();
+    trees.unpark(engine.runtime.now_ns());
     pick(engine, &mut trees).is_none()
         && !flush::is_due(engine)
         && engine.scheduler.is_idle()
@@ -210,6 +224,7 @@ fn plan_move(engine: &Arc<Engine>) -> Result<bool> {
         return Ok(false);
     }
     let mut trees = engine.lock_trees();
+    trees.unpark(engine.runtime.now_ns());
     let Some((id, plan)) = pick(engine, &mut trees) else { return Ok(false) };
     let parts = relocate::begin(engine, &mut trees, id, plan)?;
     drop(trees);
@@ -253,6 +268,10 @@ fn pick(engine: &Engine, trees: &mut crate::engine::trees::Trees) -> Option<(Key
     for (&id, tree) in &trees.keyspaces {
         let view = tree.picker_view(&tree.keyspace.limits, oldest);
         let Some(plan) = tree.keyspace.policy.pick(&view) else { continue };
+        // A policy that does one thing at a time does not look at what is parked.
+        if trees.has_parked(tree) && tree.busy.conflicts(&tree.version, &plan) {
+            continue;
+        }
         if best.as_ref().is_none_or(|(_, other)| plan.score > other.score) {
             best = Some((id, plan));
         }
@@ -269,7 +288,8 @@ fn pick_manual(
     for (index, manual) in wanted.iter().enumerate() {
         let plan = trees.keyspaces.get(&manual.keyspace).and_then(|tree| {
             let view = tree.picker_view(&tree.keyspace.limits, oldest);
-            tree.keyspace.policy.pick_manual(&view, &manual.range, None)
+            let plan = tree.keyspace.policy.pick_manual(&view, &manual.range, None)?;
+            (!tree.busy.conflicts(&tree.version, &plan)).then_some(plan)
         });
         if let Some(plan) = plan {
             return Some((manual.keyspace, plan));
@@ -308,12 +328,22 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
         Err(error) => {
             queue.running += 1;
             drop(queue);
-            match job {
-                Job::Flush(flush) => flush.abandon(engine),
-                Job::Part(part) => part.abandon(engine),
-            }
+            let is_parked = match job {
+                Job::Flush(flush) => {
+                    flush.abandon(engine);
+                    false
+                }
+                Job::Part(part) => {
+                    part.abandon(engine, &error);
+                    parked::is_own_failure(&error)
+                }
+            };
             engine.scheduler.lock().running -= 1;
-            failed(engine, error);
+            if is_parked {
+                engine.events.error("compaction_parked", &error);
+            } else {
+                failed(engine, error);
+            }
         }
     }
     engine.progress.signal();

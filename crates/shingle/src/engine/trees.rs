@@ -8,6 +8,7 @@
 //! - A manifest that could not be written leaves an unknown outcome: the database is poisoned.
 
 use crate::engine::Engine;
+use crate::engine::parked::Parked;
 use crate::engine::scheduler::NOTHING_OBSERVED;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
@@ -37,6 +38,8 @@ pub(crate) struct Trees {
     /// The floor that the manifest knows.
     pub log_floor: FileId,
     pub next_keyspace: u32,
+    /// Moves that failed and wait for another try.
+    pub parked: Vec<Parked>,
     /// Files whose removal failed or waits for its turn.
     pub dead_files: Vec<FileName>,
 }

@@ -8,9 +8,10 @@ use base::key::SequenceNumber;
 use base::{Cause, EntryKind, Error, ErrorKind, Result};
 use std::sync::Arc;
 use table::Bytes;
+use table::range_delete::RangeDeletes;
 
 /// What a source says about a key.
-enum Found {
+pub(super) enum Found {
     /// Nothing: look further down.
     Nothing,
     /// The key has this value.
@@ -28,7 +29,7 @@ pub(crate) fn get(
     snapshot: SequenceNumber,
     operator: Option<&Arc<dyn MergeOperator>>,
 ) -> Result<Option<Bytes>> {
-    let mut lookup = Lookup { key, hash: None, snapshot, deleted_below: 0 };
+    let mut lookup = Lookup::new(key, snapshot);
     match lookup.find(view)? {
         Found::Value(value) => Ok(Some(value)),
         Found::Nothing | Found::Absent => Ok(None),
@@ -37,7 +38,7 @@ pub(crate) fn get(
 }
 
 /// Combines the operands of `key` by walking its versions.
-fn combine(
+pub(super) fn combine(
     view: &Arc<ReadView>,
     key: &[u8],
     snapshot: SequenceNumber,
@@ -48,7 +49,7 @@ fn combine(
     cursor.seek_exact(key)
 }
 
-struct Lookup<'a> {
+pub(super) struct Lookup<'a> {
     key: &'a [u8],
     hash: Option<u64>,
     snapshot: SequenceNumber,
@@ -56,23 +57,53 @@ struct Lookup<'a> {
     deleted_below: SequenceNumber,
 }
 
-impl Lookup<'_> {
+impl<'a> Lookup<'a> {
+    pub(super) fn new(key: &'a [u8], snapshot: SequenceNumber) -> Lookup<'a> {
+        Lookup { key, hash: None, snapshot, deleted_below: 0 }
+    }
+
+    pub(super) fn key(&self) -> &'a [u8] {
+        self.key
+    }
+
+    pub(super) fn snapshot(&self) -> SequenceNumber {
+        self.snapshot
+    }
+
+    /// Computed when it is first asked for.
+    pub(super) fn hash(&mut self) -> u64 {
+        *self.hash.get_or_insert_with(|| hash64(self.key))
+    }
+
+    /// Versions older than the newest of `deletes` over the key do not count from here on.
+    pub(super) fn note_range_deletes(&mut self, deletes: &RangeDeletes) {
+        let covering = deletes.covering(self.key, self.snapshot);
+        self.deleted_below = self.deleted_below.max(covering.unwrap_or(0));
+    }
+
     fn find(&mut self, view: &ReadView) -> Result<Found> {
-        for view in view.memtables() {
-            if let Some(deletes) = view.range_deletes() {
-                let covering = deletes.covering(self.key, self.snapshot);
-                self.deleted_below = self.deleted_below.max(covering.unwrap_or(0));
-            }
-            if let Some(entry) = view.memtable.get(self.key, self.snapshot) {
-                // Short values are copied; the memtable may die before the caller is done.
-                return self
-                    .judge(entry.sequence, entry.kind, || Bytes::from(entry.value.to_vec()));
-            }
+        match self.find_in_memtables(view)? {
+            Found::Nothing => {}
+            found => return Ok(found),
         }
         for level in &view.tree.levels {
             match self.find_in_level(level)? {
                 Found::Nothing => {}
                 found => return Ok(found),
+            }
+        }
+        Ok(Found::Nothing)
+    }
+
+    pub(super) fn find_in_memtables(&mut self, view: &ReadView) -> Result<Found> {
+        for view in view.memtables() {
+            if let Some(deletes) = view.range_deletes() {
+                self.note_range_deletes(&deletes);
+            }
+            if let Some(entry) = view.memtable.get(self.key, self.snapshot) {
+                // Short values are copied; the memtable may die before the caller is done.
+                return self
+                    .judge(entry.sequence, entry.kind, || Bytes::from(entry.value.to_vec()));
             }
         }
         Ok(Found::Nothing)
@@ -95,17 +126,16 @@ impl Lookup<'_> {
         }
         let run = slice.run.run()?;
         if slice.has_range_deletes {
-            let covering = run.range_deletes().covering(self.key, self.snapshot);
-            self.deleted_below = self.deleted_below.max(covering.unwrap_or(0));
+            self.note_range_deletes(run.range_deletes());
         }
-        let hash = *self.hash.get_or_insert_with(|| hash64(self.key));
+        let hash = self.hash();
         match run.get(self.key, hash, self.snapshot, Cause::Get)? {
             None => Ok(Found::Nothing),
             Some(entry) => self.judge(entry.sequence, entry.kind, || entry.value),
         }
     }
 
-    fn judge(
+    pub(super) fn judge(
         &self,
         sequence: SequenceNumber,
         kind: EntryKind,

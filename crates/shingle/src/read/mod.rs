@@ -3,5 +3,6 @@
 
 pub(crate) mod cursor;
 pub(crate) mod get;
+pub(crate) mod multi_get;
 pub(crate) mod source;
 pub(crate) mod view;

@@ -1,9 +1,9 @@
 //! The iterators that a merged read is made of: memtables, slices, and whole levels.
 
-use super::view::{NodeView, SliceView, TreeView};
+use super::view::{NodeView, Runs, SliceView, TreeView};
 use crate::memtable::{MemIter, Memtable};
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
-use base::{Cause, KeyRange, Result};
+use base::{Cause, Error, KeyRange, Result};
 use std::sync::Arc;
 use table::{Bytes, IterOptions, RunIter};
 use table::{EntryIter, MergingIter};
@@ -64,6 +64,7 @@ pub(crate) enum Source {
     Memtable(MemtableIter),
     Slice(SliceIter),
     Level(LevelIter),
+    Chain(ChainIter),
 }
 
 macro_rules! each {
@@ -72,6 +73,7 @@ macro_rules! each {
             Source::Memtable($source) => $call,
             Source::Slice($source) => $call,
             Source::Level($source) => $call,
+            Source::Chain($source) => $call,
         }
     };
 }
@@ -346,6 +348,98 @@ impl EntryIter for LevelIter {
 
     fn value_bytes(&self) -> Bytes {
         self.stack.as_ref().map_or_else(|| Bytes::from(Vec::new()), |stack| stack.value_bytes())
+    }
+}
+
+/// Slices with disjoint ranges, one after another, for background work: each is open, with a
+/// buffer, only while it is read. It goes forward from the first entry, and nowhere else.
+pub(crate) struct ChainIter {
+    runs: Arc<Runs>,
+    /// What is still to be read: the next one last.
+    rest: Vec<(tree::Slice, KeyRange)>,
+    options: IterOptions,
+    current: Option<SliceIter>,
+}
+
+impl ChainIter {
+    /// Reads each slice inside the range that stands beside it; in key order.
+    pub(crate) fn new(
+        runs: Arc<Runs>,
+        mut slices: Vec<(tree::Slice, KeyRange)>,
+        options: IterOptions,
+    ) -> ChainIter {
+        slices.reverse();
+        ChainIter { runs, rest: slices, options, current: None }
+    }
+
+    fn skip_forward(&mut self) -> Result<()> {
+        while !self.valid() {
+            // The buffer of the last slice goes before that of the next is made.
+            self.current = None;
+            let Some((slice, range)) = self.rest.pop() else { return Ok(()) };
+            let run = self.runs.handle(&slice.run).open_for_background(self.options.cause)?;
+            let clip = (!range.covers(&slice.run.range)).then_some(range);
+            let mut iter = SliceIter::new(run.iter(self.options.clone()), clip);
+            iter.seek_to_first()?;
+            self.current = Some(iter);
+        }
+        Ok(())
+    }
+
+    fn only_forward() -> Result<()> {
+        Err(Error::invalid("a chain of slices is read forward, from its first entry"))
+    }
+}
+
+impl EntryIter for ChainIter {
+    fn seek_to_first(&mut self) -> Result<()> {
+        if self.current.is_some() { ChainIter::only_forward() } else { self.skip_forward() }
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        ChainIter::only_forward()
+    }
+
+    fn seek(&mut self, _: &[u8]) -> Result<()> {
+        ChainIter::only_forward()
+    }
+
+    fn seek_for_prev(&mut self, _: &[u8]) -> Result<()> {
+        ChainIter::only_forward()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        if let Some(current) = &mut self.current {
+            current.next()?;
+            if current.valid() {
+                return Ok(());
+            }
+        }
+        self.skip_forward()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        ChainIter::only_forward()
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.valid())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |current| current.key())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |current| current.value())
+    }
+
+    fn value_bytes(&self) -> Bytes {
+        self.current.as_ref().map_or_else(Bytes::default, |current| current.value_bytes())
     }
 }
 

@@ -8,6 +8,7 @@ use crate::memtable::Memtable;
 use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
 use media::{FileName, FileStore, ReadFile};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
 use table::{BlockCache, Extent};
@@ -18,6 +19,8 @@ pub(crate) struct Runs {
     store: Arc<dyn FileStore>,
     cache: Arc<BlockCache>,
     database: DatabaseId,
+    /// Memory that open runs hold outside the cache.
+    open_bytes: AtomicU64,
     files: Mutex<HashMap<FileId, Weak<OpenFile>>>,
     handles: Mutex<HashMap<RunId, Weak<RunHandle>>>,
 }
@@ -37,6 +40,7 @@ impl Runs {
             store,
             cache,
             database,
+            open_bytes: AtomicU64::new(0),
             files: Mutex::new(HashMap::new()),
             handles: Mutex::new(HashMap::new()),
         }
@@ -73,6 +77,11 @@ impl Runs {
         file
     }
 
+    /// Memory that open runs hold outside the cache, in bytes.
+    pub(crate) fn open_bytes(&self) -> u64 {
+        self.open_bytes.load(Relaxed)
+    }
+
     /// Forgets runs and files that nobody holds.
     pub(crate) fn sweep(&self) {
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +114,10 @@ impl RunHandle {
     fn open_now(&self) -> Result<&Arc<table::Run>> {
         let file = self.read_file()?.clone();
         let run = table::Run::open(file, self.extent, self.runs.cache.clone(), Cause::OpenRun)?;
-        Ok(self.open.get_or_init(|| run))
+        Ok(self.open.get_or_init(|| {
+            self.runs.open_bytes.fetch_add(run.memory_bytes(), Relaxed);
+            run
+        }))
     }
 
     fn read_file(&self) -> Result<&Arc<dyn ReadFile>> {
@@ -121,10 +133,12 @@ impl RunHandle {
         let file = self.runs.store.open(self.file.name, true)?;
         table::Run::open(file, self.extent, self.runs.cache.clone(), cause)
     }
+}
 
-    /// Memory that the open run holds outside the cache, in bytes.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.open.get().map_or(0, |run| run.memory_bytes())
+impl Drop for RunHandle {
+    fn drop(&mut self) {
+        let bytes = self.open.get().map_or(0, |run| run.memory_bytes());
+        self.runs.open_bytes.fetch_sub(bytes, Relaxed);
     }
 }
 
@@ -211,12 +225,6 @@ impl TreeView {
             })
             .collect();
         TreeView { levels }
-    }
-
-    /// Memory that open runs hold outside the cache, in bytes.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        let slices = self.levels.iter().flat_map(|l| &l.nodes).flat_map(|n| &n.slices);
-        slices.map(|slice| slice.run.memory_bytes()).sum()
     }
 }
 

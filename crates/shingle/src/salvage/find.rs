@@ -266,7 +266,8 @@ impl Finder<'_> {
         let is_alone = self.findings.keyspaces.keys().all(|&id| id == KeyspaceId(0));
         for &name in names.iter().filter(|name| name.kind == FileKind::Table) {
             let file = self.store.open(name, true)?;
-            for footer in self.footers(name, &*file)? {
+            let footers = self.footers(name, &*file)?;
+            for footer in &footers {
                 let extent = Extent {
                     database: self.database,
                     file: name.id,
@@ -277,24 +278,55 @@ impl Finder<'_> {
                 let opened = Run::open(file.clone(), extent, BlockCache::new(0), Cause::Recovery);
                 let range = match opened {
                     Ok(run) => run.summary().range.clone(),
-                    Err(error) => {
-                        self.losses.push(format!("run {} in {name}: {error}", footer.run));
-                        continue;
-                    }
+                    // What can be read of it is found out when it is read.
+                    Err(_) => KeyRange::all(),
                 };
                 let other = if is_alone { KeyspaceId(0) } else { UNKNOWN };
                 let id = owners.get(&footer.run).copied().unwrap_or(other);
-                if id == UNKNOWN {
-                    let what = format!(
-                        "the keyspace of run {} in {name}: it goes to `salvaged`",
-                        footer.run
-                    );
-                    self.losses.push(what);
-                }
-                self.keyspace_or_new(id).pieces.push(Piece { extent, range });
+                self.piece_of(id, Piece { extent, range });
             }
+            self.gaps(name, file.len()?, &footers, owners, is_alone);
         }
         Ok(())
+    }
+
+    fn piece_of(&mut self, id: KeyspaceId, piece: Piece) {
+        if id == UNKNOWN {
+            let (run, name) = (piece.extent.run, FileName::table(piece.extent.file));
+            let what = format!("the keyspace of run {run} in {name}: it goes to `salvaged`");
+            self.losses.push(what);
+        }
+        self.keyspace_or_new(id).pieces.push(piece);
+    }
+
+    /// What lies between the runs of a table may be runs without a footer: their entries are looked
+    /// for. Where the manifest's edits do not say whose they are, a table's runs are of one
+    /// keyspace.
+    fn gaps(
+        &mut self,
+        name: FileName,
+        file_bytes: u64,
+        footers: &[Footer],
+        owners: &BTreeMap<RunId, KeyspaceId>,
+        is_alone: bool,
+    ) {
+        let neighbour = footers.iter().find_map(|footer| owners.get(&footer.run).copied());
+        let id = if is_alone { KeyspaceId(0) } else { neighbour.unwrap_or(UNKNOWN) };
+        let mut start = format::HEADER_BYTES;
+        let runs = footers.iter().rev().map(|footer| (footer.start, footer.start + footer.bytes));
+        for (run_start, run_end) in runs.chain([(file_bytes, file_bytes)]) {
+            if run_start > start {
+                let extent = Extent {
+                    database: self.database,
+                    file: name.id,
+                    run: RunId(0),
+                    offset: start,
+                    bytes: run_start - start,
+                };
+                self.piece_of(id, Piece { extent, range: KeyRange::all() });
+            }
+            start = run_end;
+        }
     }
 
     /// The footers of a table from its end on, over what is no run.

@@ -14,7 +14,7 @@ use media::{FileName, FileStore};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
-use table::{BlockCache, EntryIter, IterOptions, RangeDeletes, Run, RunIter};
+use table::{BlockCache, EntryIter, IterOptions, RangeDeletes, Rescue, Run, RunIter};
 
 /// What a key comes to.
 #[derive(Default)]
@@ -47,15 +47,26 @@ enum State {
     Waiting(Piece),
     Memtable(MemtableIter),
     Piece(Box<OpenPiece>),
+    Rescued(Box<RescuedPiece>),
 }
 
 struct OpenPiece {
+    piece: Piece,
     name: FileName,
     run: Arc<Run>,
     iter: RunIter,
     range: KeyRange,
     /// Where the data blocks end that are not read yet, the one being read included.
     ends: VecDeque<Key>,
+}
+
+/// What can be read of a run without footer or index.
+struct RescuedPiece {
+    name: FileName,
+    rescue: Rescue,
+    range: KeyRange,
+    /// How many of its lost parts were reported.
+    lost: usize,
 }
 
 impl Merge {
@@ -155,21 +166,30 @@ impl Merge {
                 self.settle(piece, read.to_vec(), moved)?;
                 Ok(Some((source.key, value)))
             }
+            State::Rescued(piece) => {
+                let value = piece.rescue.value().to_vec();
+                self.advance_rescued(piece, None)?;
+                Ok(Some((source.key, value)))
+            }
         }
     }
 
     fn open(&mut self, piece: &Piece) -> Result<()> {
         self.done_bytes += piece.extent.bytes;
         let name = FileName::table(piece.extent.file);
-        let opened = self
-            .store
-            .open(name, true)
-            .and_then(|file| Run::open(file, piece.extent, self.cache.clone(), Cause::Recovery));
-        let run = match opened {
+        let file = match self.store.open(name, true) {
+            Ok(file) => file,
+            Err(error) => return self.lose(&format!("run {} in {name}", piece.extent.run), error),
+        };
+        let run = match Run::open(file, piece.extent, self.cache.clone(), Cause::Recovery) {
             Ok(run) => run,
             Err(error) => {
-                let what = format!("run {} in {name}, with what it deleted", piece.extent.run);
-                return self.lose(&what, error);
+                let what = format!(
+                    "ranges that run {} in {name} deleted, if any; its entries are looked for",
+                    piece.extent.run
+                );
+                self.lose(&what, error)?;
+                return self.rescue(piece, None);
             }
         };
         self.runs += 1;
@@ -182,7 +202,7 @@ impl Merge {
         let start = &piece.range.start;
         let moved = iter.seek(&internal_key(start, SEQUENCE_MAX, EntryKind::SEARCH));
         let range = piece.range.clone();
-        let open = Box::new(OpenPiece { name, run, iter, range, ends });
+        let open = Box::new(OpenPiece { piece: piece.clone(), name, run, iter, range, ends });
         self.settle(open, start.to_vec(), moved)
     }
 
@@ -192,7 +212,10 @@ impl Merge {
         while let Err(error) = moved {
             let from = base::key::display_key(&at);
             self.lose(&format!("entries of {} from key {from} on", piece.name), error)?;
-            let Some(end) = piece.ends.pop_front() else { return Ok(()) };
+            let Some(end) = piece.ends.pop_front() else {
+                // No index leads on.
+                return self.rescue(&piece.piece, Some(&at));
+            };
             at = end.to_vec();
             piece.iter = piece.run.iter(IterOptions::cached(Cause::Recovery));
             let behind = internal_key(&successor(&at), SEQUENCE_MAX, EntryKind::SEARCH);
@@ -201,6 +224,42 @@ impl Merge {
         if piece.iter.valid() && piece.range.is_before_end(user_key(piece.iter.key())) {
             let key = piece.iter.key().to_vec();
             self.heap.push(Source { key, state: State::Piece(piece) });
+        }
+        Ok(())
+    }
+
+    /// Goes on with the blocks of `piece` that are found without its index, behind key `after`.
+    fn rescue(&mut self, piece: &Piece, after: Option<&[u8]>) -> Result<()> {
+        let name = FileName::table(piece.extent.file);
+        let file = self.store.open(name, true)?;
+        let rescue = Rescue::new(file, piece.extent, Cause::Recovery)?;
+        let range = piece.range.clone();
+        let rescued = Box::new(RescuedPiece { name, rescue, range, lost: 0 });
+        self.advance_rescued(rescued, after)
+    }
+
+    /// Puts a rescued source back at its next entry behind key `after`.
+    fn advance_rescued(
+        &mut self,
+        mut piece: Box<RescuedPiece>,
+        after: Option<&[u8]>,
+    ) -> Result<()> {
+        let is_wanted = |piece: &RescuedPiece| {
+            let key = user_key(piece.rescue.key());
+            piece.range.contains(key) && after.is_none_or(|after| key > after)
+        };
+        let mut found = piece.rescue.advance()?;
+        while found && !is_wanted(&piece) {
+            found = piece.rescue.advance()?;
+        }
+        for lost in &piece.rescue.lost()[piece.lost..] {
+            let (from, to) = (lost.start, lost.end);
+            self.losses.push(format!("bytes {from} to {to} of {}: no entries there", piece.name));
+        }
+        piece.lost = piece.rescue.lost().len();
+        if found {
+            let key = piece.rescue.key().to_vec();
+            self.heap.push(Source { key, state: State::Rescued(piece) });
         }
         Ok(())
     }

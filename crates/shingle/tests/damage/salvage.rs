@@ -102,6 +102,48 @@ fn damage_in_a_table_costs_no_more_than_its_block_or_run() {
     assert!(small > 0);
 }
 
+/// Damages the end of every table from `from_end` bytes before its end on.
+fn without_ends(image: &Image, from_end: usize) -> Image {
+    let mut damaged = image.clone();
+    for (&name, bytes) in image.files.iter().filter(|(name, _)| name.kind == FileKind::Table) {
+        let mut bytes = bytes.to_vec();
+        let from = bytes.len() - from_end;
+        bytes[from..].iter_mut().for_each(|byte| *byte ^= 0x5a);
+        damaged = damaged.with(name, bytes);
+    }
+    damaged
+}
+
+#[test]
+fn runs_without_footer_or_index_still_give_their_entries() {
+    // The footer; the footer, the summary and the top index.
+    for from_end in [128, 300] {
+        let (image, history) = database(1);
+        let (found, report) = salvaged(without_ends(&image, from_end).in_directory().path());
+        let total: usize = history.last().values().map(Content::len).sum();
+        let wrong = differing(&found, history.last());
+        // Range deletions are lost: what they hid is back, nothing else is wrong.
+        assert!(wrong < total / 4, "{wrong} of {total}: {:?}", report.losses);
+        assert!(!report.losses.is_empty());
+        for (name, expected) in history.last() {
+            let found = &found[name];
+            let missing = expected.keys().filter(|key| !found.contains_key(*key)).count();
+            assert!(missing * 20 <= expected.len(), "{missing} keys of {name} are lost");
+        }
+    }
+}
+
+#[test]
+fn runs_without_footer_are_found_without_a_manifest_too() {
+    let (image, model) = settled(3);
+    let name = *image.files.keys().find(|name| name.kind == FileKind::Manifest).unwrap();
+    let image = without_ends(&image.without(name), 128);
+    let (found, report) = salvaged(image.in_directory().path());
+    let found = &found["default"];
+    let missing = model.keys().filter(|key| !found.contains_key(*key)).count();
+    assert!(missing * 20 <= model.len(), "{missing} of {}: {:?}", model.len(), report.losses);
+}
+
 #[test]
 fn damage_in_a_log_costs_one_record() {
     let (image, history) = database(1);

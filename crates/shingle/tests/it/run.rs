@@ -302,9 +302,11 @@ impl Runner {
                 Op::DeleteRange(start, end) => out.delete_range_in(keyspace, start, end)?,
             }
         }
+        // What has no log cannot be synced.
+        let synced = synced && !SLOTS[*slot].without_wal;
         let durability = synced.then_some(Durability::Synced);
         self.db.write(out, &WriteOptions { durability, wait: true })?;
-        if synced && !SLOTS[*slot].without_wal {
+        if synced {
             hold(&self.model).safe(Prefix::Logged, commit);
         }
         Ok(())

@@ -134,7 +134,9 @@ impl RunIter {
         let (handle, _) = self.run.handle(self.top.value(), top, BlockKind::Index)?;
         if self.index_handle != Some(handle) {
             self.index_handle = None;
-            let block = self.run.block(BlockKind::Index, handle, true, self.options.cause)?;
+            // Background work opens runs for itself: nobody would find its index blocks again.
+            let fill = self.options.fill_cache;
+            let block = self.run.block(BlockKind::Index, handle, fill, self.options.cause)?;
             self.index.set_block(block);
             self.index_handle = Some(handle);
         }

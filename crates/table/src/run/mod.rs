@@ -4,11 +4,13 @@
 //! lookup touches at most one filter block, one index block and one data block.
 
 mod iter;
+mod many;
 mod ranges;
 mod verify;
 mod window;
 
 pub use iter::{IterOptions, RunIter};
+pub use many::Probe;
 pub use ranges::Boundary;
 
 use crate::block::{Block, Malformed};
@@ -201,9 +203,20 @@ impl Run {
         let block = self.block(BlockKind::Data, data, true, cause)?;
         let found =
             block.search_point(user_key, search, hash).map_err(|m| self.malformed(data, m))?;
+        self.entry(block, data, found)
+    }
+
+    /// What a search in the data block at `handle` found.
+    #[inline]
+    fn entry(
+        &self,
+        block: Arc<Block>,
+        handle: Handle,
+        found: Option<crate::block::Found>,
+    ) -> Result<Option<Entry>> {
         let Some(found) = found.filter(|found| found.same_key) else { return Ok(None) };
         let Some(kind) = trailer_kind(found.trailer) else {
-            return Err(self.malformed(data, Malformed("an entry of an unknown kind")));
+            return Err(self.malformed(handle, Malformed("an entry of an unknown kind")));
         };
         let value = Bytes::shared(block, found.value());
         Ok(Some(Entry { sequence: trailer_sequence(found.trailer), kind, value }))

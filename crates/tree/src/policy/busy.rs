@@ -38,6 +38,8 @@ struct Work {
     is_push: bool,
     /// It writes to nodes that it does not take.
     is_append: bool,
+    /// It failed, and keeps its inputs until it may be tried again.
+    is_parked: bool,
 }
 
 impl Work {
@@ -67,6 +69,7 @@ impl Work {
             in_place: same_level && rewrites,
             is_push: matches!(action, Move::Push { .. }),
             is_append,
+            is_parked: false,
         }
     }
 
@@ -142,14 +145,14 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Nothing is under way.
+    /// Nothing is under way; parked moves are not.
     pub fn is_empty(&self) -> bool {
-        self.works.is_empty()
+        self.count() == 0
     }
 
-    /// Moves under way.
+    /// Moves under way, without those that are parked.
     pub fn count(&self) -> usize {
-        self.works.len()
+        self.works.values().filter(|work| !work.is_parked).count()
     }
 
     /// A plan that was made for `version` begins.
@@ -165,6 +168,13 @@ impl Busy {
     pub fn end(&mut self, id: WorkId) {
         self.works.remove(&id);
         self.index();
+    }
+
+    /// A move failed: nothing works on it, but others stay out of its way until it ends.
+    pub fn park(&mut self, id: WorkId) {
+        if let Some(work) = self.works.get_mut(&id) {
+            work.is_parked = true;
+        }
     }
 
     fn index(&mut self) {

@@ -1,0 +1,152 @@
+//! The memory budget: one account of what a database holds, and what follows from it.
+//!
+//! Counted are the memtables, active and sealed; what open runs keep outside the cache; and the
+//! buffers of background steps. They are taken before they are counted, since a write or a flush
+//! cannot do without; so the block cache gives way: it has what they leave, and no less than an
+//! eighth of the budget. The memtables have bounds of their own: the active ones together are
+//! sealed at a write buffer (`commit`), the sealed ones stop writers (`admission`).
+//!
+//! A cache whose size was set apart, or that is shared with other databases, keeps its size. Not
+//! counted: what users hold (values, iterators), batches, and the allocator's losses.
+
+use crate::engine::Engine;
+use crate::settings::Settings;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The cache keeps one of this many parts of the budget, whatever else is needed.
+const CACHE_SHARE_MIN: u64 = 8;
+/// The cache is resized when its share is off by more than one of this many parts of the budget.
+const RESIZE_SHARE: u64 = 64;
+
+/// The account of one database, in bytes.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    budget_bytes: u64,
+    /// Held free for memtables even while they are small, so that the cache keeps its size from
+    /// one flush to the next.
+    reserved_bytes: u64,
+    /// The cache has what the others leave.
+    resizes_cache: bool,
+    memtable_bytes: AtomicU64,
+    background_bytes: Arc<AtomicU64>,
+}
+
+impl Memory {
+    pub(crate) fn new(settings: &Settings, is_cache_shared: bool) -> Memory {
+        Memory {
+            budget_bytes: settings.memory_bytes,
+            reserved_bytes: 2 * settings.flush_bytes,
+            resizes_cache: settings.cache_bytes.is_none() && !is_cache_shared,
+            memtable_bytes: AtomicU64::new(0),
+            background_bytes: Arc::default(),
+        }
+    }
+
+    /// The size of a cache beside `others`, the sum of what else is counted, memtables apart.
+    fn cache_bytes(&self, memtable_bytes: u64, others: u64) -> u64 {
+        let taken = memtable_bytes.max(self.reserved_bytes) + others;
+        self.budget_bytes.saturating_sub(taken).max(self.budget_bytes / CACHE_SHARE_MIN)
+    }
+
+    /// The size of the cache of a database that begins.
+    pub(crate) fn first_cache_bytes(settings: &Settings) -> u64 {
+        settings.cache_bytes.unwrap_or_else(|| Memory::new(settings, false).cache_bytes(0, 0))
+    }
+
+    /// The memtables, active and sealed, have so many bytes now.
+    pub(crate) fn set_memtables(&self, bytes: u64) {
+        self.memtable_bytes.store(bytes, Relaxed);
+    }
+
+    /// Bytes in buffers of background steps.
+    pub(crate) fn background_bytes(&self) -> u64 {
+        self.background_bytes.load(Relaxed)
+    }
+
+    /// An entry of the account for the buffers of one background job.
+    pub(crate) fn begin_job(&self) -> Buffers {
+        Buffers { account: self.background_bytes.clone(), bytes: 0 }
+    }
+}
+
+/// What the buffers of one background job take; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    account: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Buffers {
+    /// The job's buffers have so many bytes now.
+    pub(crate) fn set(&mut self, bytes: u64) {
+        self.account.fetch_add(bytes, Relaxed);
+        self.account.fetch_sub(self.bytes, Relaxed);
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        self.account.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl Engine {
+    /// Gives the cache what the rest of the account leaves. Called where the account changes by
+    /// much: when a memtable is sealed or flushed, and between background steps.
+    pub(crate) fn resize_cache(&self) {
+        if !self.memory.resizes_cache {
+            return;
+        }
+        let others = self.runs.open_bytes() + self.memory.background_bytes();
+        let wanted = self.memory.cache_bytes(self.memory.memtable_bytes.load(Relaxed), others);
+        if wanted.abs_diff(self.cache.capacity_bytes()) > self.memory.budget_bytes / RESIZE_SHARE {
+            self.cache.set_capacity(wanted);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    fn memory(options: Options) -> Memory {
+        Memory::new(&Settings::new(&options).unwrap(), false)
+    }
+
+    #[test]
+    fn the_cache_has_what_the_others_leave_and_never_nothing() {
+        let memory = memory(Options::new().memory_bytes(100 << 20));
+        let all = 100 << 20;
+        assert_eq!(memory.cache_bytes(0, 0), all - 2 * (20 << 20));
+        assert_eq!(memory.cache_bytes(30 << 20, 0), memory.cache_bytes(0, 0), "within reserve");
+        assert_eq!(memory.cache_bytes(60 << 20, 5 << 20), all - (65 << 20));
+        assert_eq!(memory.cache_bytes(90 << 20, 90 << 20), all / CACHE_SHARE_MIN);
+    }
+
+    #[test]
+    fn buffers_are_given_back() {
+        let memory = memory(Options::new());
+        let mut a = memory.begin_job();
+        let mut b = memory.begin_job();
+        a.set(100);
+        b.set(7);
+        a.set(50);
+        assert_eq!(memory.background_bytes(), 57);
+        drop(a);
+        assert_eq!(memory.background_bytes(), 7);
+        drop(b);
+        assert_eq!(memory.background_bytes(), 0);
+    }
+
+    #[test]
+    fn a_cache_that_was_set_apart_keeps_its_size() {
+        assert!(memory(Options::new()).resizes_cache);
+        let apart = Settings::new(&Options::new().cache_bytes(5)).unwrap();
+        assert!(!Memory::new(&apart, false).resizes_cache);
+        assert_eq!(Memory::first_cache_bytes(&apart), 5);
+        assert!(!Memory::new(&Settings::new(&Options::new()).unwrap(), true).resizes_cache);
+    }
+}

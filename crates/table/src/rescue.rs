@@ -1,0 +1,177 @@
+//! Entries of a run whose footer or index cannot be read: its data blocks, found by their
+//! checksums.
+//!
+//! A block says nowhere how long it is, but its checksum stands behind it and covers its place; so
+//! from where a block must begin, the first length at which the checksum is right is the block, and
+//! the next one begins behind it. Where none is found, every byte may be the beginning of the next
+//! one, for some distance. What is found must also be a block, and go on in key order.
+//!
+//! Lost are the blocks that are damaged themselves and, behind a gap, those longer than
+//! [`HUNTED_BYTES_MAX`]; and the range tombstones, which are no data.
+
+use crate::block::Block;
+use crate::cursor::Cursor;
+use crate::format::{FOOTER_BYTES, Footer};
+use crate::frame;
+use crate::piece::{self, BlockKind};
+use crate::run::Extent;
+use base::key::{compare_internal, split_internal_key};
+use base::{Cause, Result};
+use media::ReadFile;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The longest block that is found where one must begin.
+const BLOCK_BYTES_MAX: u64 = 64 << 20;
+/// The longest block that is found where one may begin.
+const HUNTED_BYTES_MAX: u64 = 16 << 10;
+/// How far behind a damaged block the next one is looked for.
+const HUNT_BYTES_MAX: u64 = 256 << 10;
+/// Bytes read at once.
+const READ_BYTES: u64 = 1 << 20;
+
+/// Walks the entries of the blocks that are found.
+pub struct Rescue {
+    file: Arc<dyn ReadFile>,
+    extent: Extent,
+    cause: Cause,
+    /// Where the next block must begin.
+    next: u64,
+    /// Where there is no data any more.
+    end: u64,
+    window_start: u64,
+    window: Vec<u8>,
+    block: Cursor,
+    last_key: Vec<u8>,
+    lost: Vec<Range<u64>>,
+}
+
+impl Rescue {
+    /// Begins before the first entry of what lies at `extent`, run or not.
+    pub fn new(file: Arc<dyn ReadFile>, extent: Extent, cause: Cause) -> Result<Rescue> {
+        let end = extent.offset.saturating_add(extent.bytes).min(file.len()?);
+        let mut rescue = Rescue {
+            file,
+            extent,
+            cause,
+            next: extent.offset,
+            end,
+            window_start: 0,
+            window: Vec::new(),
+            block: Cursor::new(Arc::new(Block::empty())),
+            last_key: Vec::new(),
+            lost: Vec::new(),
+        };
+        if let Some(at) = end.checked_sub(FOOTER_BYTES) {
+            let footer = Footer::decode(rescue.bytes(at, FOOTER_BYTES)?, end, extent.place());
+            if let Ok(footer) = footer.as_ref()
+                && (extent.offset..=end).contains(&footer.data_end)
+            {
+                rescue.end = footer.data_end;
+            }
+        }
+        Ok(rescue)
+    }
+
+    /// Goes to the next entry. `false`: there is none.
+    pub fn advance(&mut self) -> Result<bool> {
+        if self.block.valid() && self.block.next().is_ok() && self.stands() {
+            return Ok(true);
+        }
+        while let Some(block) = self.next_block()? {
+            self.block.set_block(Arc::new(block));
+            if self.block.first().is_ok() && self.stands() {
+                return Ok(true);
+            }
+        }
+        self.block.invalidate();
+        Ok(false)
+    }
+
+    /// The block's cursor stands on an entry with an internal key, which is kept.
+    fn stands(&mut self) -> bool {
+        let is_entry = self.block.valid() && split_internal_key(self.block.key()).is_some();
+        if is_entry {
+            self.last_key.clear();
+            self.last_key.extend_from_slice(self.block.key());
+        }
+        is_entry
+    }
+
+    /// The internal key of the entry.
+    pub fn key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// Its value.
+    pub fn value(&self) -> &[u8] {
+        self.block.value()
+    }
+
+    /// Parts of the file passed so far that hold no block that could be read. What lies behind the
+    /// data of a run without a footer is among them.
+    pub fn lost(&self) -> &[Range<u64>] {
+        &self.lost
+    }
+
+    fn next_block(&mut self) -> Result<Option<Block>> {
+        if self.next >= self.end {
+            return Ok(None);
+        }
+        let expected = self.next;
+        for bytes_max in [HUNTED_BYTES_MAX, BLOCK_BYTES_MAX] {
+            if let Some((block, end)) = self.block_at(expected, bytes_max)? {
+                self.next = end;
+                return Ok(Some(block));
+            }
+        }
+        for at in expected + 1..self.end.min(expected + HUNT_BYTES_MAX) {
+            if let Some((block, end)) = self.block_at(at, HUNTED_BYTES_MAX)? {
+                self.lost.push(expected..at);
+                self.next = end;
+                return Ok(Some(block));
+            }
+        }
+        self.lost.push(expected..self.end);
+        self.next = self.end;
+        Ok(None)
+    }
+
+    /// The block that begins at `at`, and where it ends.
+    fn block_at(&mut self, at: u64, bytes_max: u64) -> Result<Option<(Block, u64)>> {
+        let place = self.extent.place();
+        let bytes = self.bytes(at, bytes_max)?;
+        let sum_bytes = BlockKind::Data.trailer_bytes() - 1;
+        let found = place.at(at, piece::DATA).crc32c_ends(bytes, frame::METHOD_MAX).find_map(|n| {
+            let stored = bytes.get(..n + sum_bytes)?;
+            let raw = frame::open_slice(BlockKind::Data, stored, place, at).ok()?;
+            Some((Block::new(raw).ok()?, at + stored.len() as u64))
+        });
+        let Some((block, end)) = found else { return Ok(None) };
+        let block = Arc::new(block);
+        let mut cursor = Cursor::new(block.clone());
+        let follows = cursor.first().is_ok()
+            && cursor.valid()
+            && split_internal_key(cursor.key()).is_some()
+            && (self.last_key.is_empty() || compare_internal(&self.last_key, cursor.key()).is_lt());
+        drop(cursor);
+        Ok(Arc::into_inner(block).filter(|_| follows).map(|block| (block, end)))
+    }
+
+    /// The bytes from `at` on, `bytes_max` of them or as many as there are before the end.
+    fn bytes(&mut self, at: u64, bytes_max: u64) -> Result<&[u8]> {
+        let end = at.saturating_add(bytes_max).min(self.end);
+        let window_end = self.window_start + self.window.len() as u64;
+        if at < self.window_start || end > window_end {
+            let read_end = at.saturating_add(READ_BYTES).max(end).min(self.end.max(end));
+            self.window.resize((read_end - at) as usize, 0);
+            self.window_start = at;
+            if let Err(error) = self.file.read_at(at, &mut self.window, self.cause) {
+                self.window.clear();
+                return Err(error);
+            }
+        }
+        let (from, to) = (at - self.window_start, end - self.window_start);
+        Ok(self.window.get(from as usize..to as usize).unwrap_or_default())
+    }
+}
