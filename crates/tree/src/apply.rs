@@ -53,6 +53,7 @@ fn failure(index: usize, change: &Change, problem: &str) -> Error {
         Change::SetCursor { level, .. } => format!("set the cursor of level {level}"),
         Change::AddSegment { file, .. } => format!("add segment {file}"),
         Change::GrowSegment { file, .. } => format!("grow segment {file}"),
+        Change::ConfirmSegment { file } => format!("confirm segment {file}"),
         Change::BuryValues { file, .. } => format!("bury values of segment {file}"),
         Change::RetireSegment { file, .. } => format!("retire segment {file}"),
         Change::RemoveSegment { file } => format!("remove segment {file}"),
@@ -131,10 +132,11 @@ impl<'a> Apply<'a> {
                 self.cursors[usize::from(*level)] = key.clone();
                 Ok(())
             }
-            Change::AddSegment { file, group, bytes } => {
+            Change::AddSegment { file, group, bytes, is_provisional } => {
                 let file = self.table.values_file(*file, *bytes);
-                self.segments.add(file, *group, *bytes)
+                self.segments.add(file, *group, *bytes, *is_provisional)
             }
+            Change::ConfirmSegment { file } => self.segments.confirm(*file),
             Change::GrowSegment { file, bytes } => self.segments.grow(*file, *bytes),
             Change::BuryValues { file, bytes } => {
                 self.segments.bury(*file, *bytes);

@@ -125,6 +125,13 @@ pub enum Change {
         group: Group,
         /// Bytes that it has.
         bytes: u64,
+        /// The tree may not point into it yet.
+        is_provisional: bool,
+    },
+    /// The tree points into a segment that was provisional.
+    ConfirmSegment {
+        /// The file.
+        file: FileId,
     },
     /// A segment of values has more bytes.
     GrowSegment {

@@ -93,6 +93,9 @@ pub struct Segment {
     pub dead_bytes: u64,
     /// Since this sequence number, readers find its live records elsewhere.
     pub retired: Option<SequenceNumber>,
+    /// A collection wrote it and has not said yet that the tree points into it. After a crash
+    /// nobody will: then its records are looked up one by one.
+    pub is_provisional: bool,
 }
 
 impl Segment {
@@ -157,14 +160,20 @@ impl Segments {
     }
 
     /// Adds a segment. Its file has `bytes` bytes.
-    pub fn add(&mut self, file: Arc<FileRef>, group: Group, bytes: u64) -> Fit {
+    pub fn add(
+        &mut self,
+        file: Arc<FileRef>,
+        group: Group,
+        bytes: u64,
+        is_provisional: bool,
+    ) -> Fit {
         if !group.is_valid() {
             return Err("its group has bits beyond its depth".to_string());
         }
         if self.get(file.id).is_some() {
             return Err("there is a segment in this file".to_string());
         }
-        let segment = Segment { group, bytes, dead_bytes: 0, retired: None, file };
+        let segment = Segment { group, bytes, dead_bytes: 0, retired: None, is_provisional, file };
         self.usage.add(&segment);
         Arc::make_mut(&mut self.by_file).insert(segment.file.id, segment);
         Ok(())
@@ -195,6 +204,14 @@ impl Segments {
     pub fn retire(&mut self, file: FileId, sequence: SequenceNumber) -> Fit {
         self.change(file, |segment| {
             segment.retired = Some(sequence);
+            Ok(())
+        })
+    }
+
+    /// The tree points into a segment, as far as its records are not buried.
+    pub fn confirm(&mut self, file: FileId) -> Fit {
+        self.change(file, |segment| {
+            segment.is_provisional = false;
             Ok(())
         })
     }
@@ -270,8 +287,8 @@ mod tests {
     fn dead_bytes_stay_within_the_segment_and_retired_ones_do_not_count_as_live() {
         let mut segments = Segments::default();
         let group = Group::all(Tier::Main);
-        segments.add(file(7), group, 100).unwrap();
-        segments.add(file(9), group, 50).unwrap();
+        segments.add(file(7), group, 100, false).unwrap();
+        segments.add(file(9), group, 50, true).unwrap();
         let before = segments.clone();
         segments.bury(FileId(7), 30);
         segments.bury(FileId(7), 90);
@@ -283,7 +300,7 @@ mod tests {
         assert_eq!(segments.groups()[&group].len(), 1);
         assert_eq!(before.usage().dead_bytes, 0, "an older version is not touched");
         assert!(segments.grow(FileId(9), 60).is_err());
-        assert!(segments.add(file(7), group, 1).is_err());
+        assert!(segments.add(file(7), group, 1, false).is_err());
         assert!(segments.remove(FileId(8)).is_err());
         segments.remove(FileId(9)).unwrap();
         assert_eq!(segments.len(), 1);

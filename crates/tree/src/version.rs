@@ -427,7 +427,12 @@ fn snapshot_node(level: u8, node: &Node) -> Option<Change> {
 
 fn snapshot_segment(segment: &Segment) -> Vec<Change> {
     let file = segment.file.id;
-    let mut changes = vec![Change::AddSegment { file, group: segment.group, bytes: segment.bytes }];
+    let mut changes = vec![Change::AddSegment {
+        file,
+        group: segment.group,
+        bytes: segment.bytes,
+        is_provisional: segment.is_provisional,
+    }];
     if segment.dead_bytes > 0 {
         changes.push(Change::BuryValues { file, bytes: segment.dead_bytes });
     }

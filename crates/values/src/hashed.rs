@@ -18,6 +18,7 @@
 
 use crate::layout::{
     Collection, Descriptor, Validity, ValueLayout, ValueLimits, depth_for, is_due, live_bytes,
+    unconfirmed,
 };
 use crate::log::by_lookup;
 use base::FileId;
@@ -77,16 +78,21 @@ impl ValueLayout for Hashed {
         limits: &ValueLimits,
         busy: &[FileId],
     ) -> Option<Collection> {
+        if let Some(collection) = unconfirmed(segments, busy) {
+            return Some(collection);
+        }
         if !is_due(&segments.usage(), limits) {
             return None;
         }
         let depth = self.depth(segments, limits);
-        let is_free = |c: &Collection| c.files.iter().all(|file| !busy.contains(file));
         segments
             .groups()
             .into_iter()
-            .flat_map(|(group, members)| candidates(group, &members, depth, limits))
-            .filter(is_free)
+            .flat_map(|(group, mut members)| {
+                // The segment that a flush appends to stays behind: it is newer than the others.
+                members.retain(|segment| !busy.contains(&segment.file.id));
+                candidates(group, &members, depth, limits)
+            })
             .filter(|c| reclaimed(c).saturating_mul(WRITES_PER_RECLAIMED_MAX) > c.write_bytes)
             // Reclaimed bytes for each written one, compared without a division.
             .max_by_key(|c| (u128::from(reclaimed(c)) << 32) / u128::from(c.write_bytes.max(1)))
@@ -105,9 +111,7 @@ fn candidates(
     limits: &ValueLimits,
 ) -> Vec<Collection> {
     if group.tier == Tier::Cold {
-        // The last one is still being written.
-        let closed = members.len().saturating_sub(1);
-        return members[..closed].iter().map(|segment| by_lookup(segment)).collect();
+        return members.iter().map(|segment| by_lookup(segment)).collect();
     }
     vec![Collection {
         group,

@@ -87,7 +87,8 @@ pub trait ValueLayout: Send + Sync {
     /// Bytes at which a segment of `group` ends, where `segments_before` of the group are there.
     fn segment_bytes_max(&self, limits: &ValueLimits, segments_before: usize) -> u64;
 
-    /// The next collection, of segments outside `busy`. None: nothing is due.
+    /// The next collection, of segments outside `busy`. None: nothing is due. Segments that a crash
+    /// left provisional go first.
     fn pick(
         &self,
         segments: &Segments,
@@ -122,6 +123,17 @@ pub fn by_name(name: &str) -> Result<&'static Descriptor> {
         let names: Vec<&str> = registry().iter().map(|descriptor| descriptor.name).collect();
         Error::invalid(format!("no value layout is called {name}; there are {}", names.join(", ")))
     })
+}
+
+/// A segment that a crash left provisional: nobody knows which of its records the tree points to.
+pub(crate) fn unconfirmed(segments: &Segments, busy: &[FileId]) -> Option<Collection> {
+    segments
+        .iter()
+        .find(|segment| {
+            let is_open = segment.retired.is_none() && segment.is_provisional;
+            is_open && !busy.contains(&segment.file.id)
+        })
+        .map(crate::log::by_lookup)
 }
 
 /// Bytes that are neither dead nor retired.

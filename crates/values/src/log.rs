@@ -4,7 +4,9 @@
 //! records up in the index. Under uniform updates its write amplification is that of a FIFO device:
 //! `1 / (1 - u)` with `u = exp(-a (1 - u))` and `a` the space over the live bytes.
 
-use crate::layout::{Collection, Descriptor, Validity, ValueLayout, ValueLimits, is_due};
+use crate::layout::{
+    Collection, Descriptor, Validity, ValueLayout, ValueLimits, is_due, live_bytes, unconfirmed,
+};
 use base::FileId;
 use tree::segments::Segment;
 use tree::{Segments, Tier};
@@ -58,16 +60,16 @@ pub(crate) fn oldest(
     limits: &ValueLimits,
     busy: &[FileId],
 ) -> Option<Collection> {
+    if let Some(collection) = unconfirmed(segments, busy) {
+        return Some(collection);
+    }
     if !is_due(&segments.usage(), limits) {
         return None;
     }
-    let mut candidates = segments.iter().filter(|segment| segment.retired.is_none());
-    let oldest = candidates.next()?;
-    let may_be_open = candidates.next().is_none() && oldest.live_bytes() > 0;
-    if may_be_open || busy.contains(&oldest.file.id) {
-        return None;
-    }
-    Some(by_lookup(oldest))
+    let oldest = segments.iter().find(|segment| segment.retired.is_none())?;
+    // The only segment with live records is no tail: moving it would give nothing back for long.
+    let is_alone = oldest.live_bytes() == live_bytes(&segments.usage()) && oldest.live_bytes() > 0;
+    (!is_alone && !busy.contains(&oldest.file.id)).then(|| by_lookup(oldest))
 }
 
 /// The collection of one segment whose records are looked up.

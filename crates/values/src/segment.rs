@@ -9,21 +9,25 @@ use base::key::SequenceNumber;
 use base::{Cause, Error, Result};
 use media::{AppendFile, FileName, ReadFile};
 
-/// Records gather until there are so many bytes, and then go to the file in one request.
-const BATCH_BYTES: usize = 256 << 10;
-
 /// Appends records to one segment.
 pub struct SegmentWriter {
     file: Box<dyn AppendFile>,
     place: SegmentPlace,
     cause: Cause,
     batch: Vec<u8>,
+    batch_bytes: usize,
 }
 
 impl SegmentWriter {
-    /// Goes on at the end of `file`.
-    pub fn new(file: Box<dyn AppendFile>, place: SegmentPlace, cause: Cause) -> SegmentWriter {
-        SegmentWriter { file, place, cause, batch: Vec::new() }
+    /// Goes on at the end of `file`. Records gather until there are `batch_bytes`, and then go to
+    /// the file in one request.
+    pub fn new(
+        file: Box<dyn AppendFile>,
+        place: SegmentPlace,
+        batch_bytes: usize,
+        cause: Cause,
+    ) -> SegmentWriter {
+        SegmentWriter { file, place, cause, batch: Vec::new(), batch_bytes }
     }
 
     /// Bytes of the segment, those that wait for their request included.
@@ -52,7 +56,7 @@ impl SegmentWriter {
             record_bytes: (self.batch.len() - before) as u32,
             value_bytes: value.map_or(0, |value| value.len() as u32),
         };
-        if self.batch.len() >= BATCH_BYTES {
+        if self.batch.len() >= self.batch_bytes {
             self.write_batch()?;
         }
         Ok(pointer)
@@ -148,6 +152,17 @@ impl<'a> SegmentScan<'a> {
         Ok(Some((record, pointer)))
     }
 
+    /// The file's byte that the next record begins at.
+    pub fn offset(&self) -> u64 {
+        self.begin + self.at as u64
+    }
+
+    /// The next record can be given without a read.
+    pub fn is_buffered(&self) -> bool {
+        let rest = &self.buffer[self.at..];
+        record::stated_bytes(rest).is_some_and(|bytes| bytes <= rest.len())
+    }
+
     /// Has at least `wanted` bytes in the buffer, or all that are left.
     fn fill(&mut self, wanted: usize) -> Result<()> {
         if self.buffer.len() - self.at >= wanted {
@@ -178,7 +193,7 @@ mod tests {
         let place = SegmentPlace { database: DatabaseId(1), file: FileId(2) };
         let name = FileName::value(place.file);
         let append = store.create(name, &FileHint::default()).unwrap();
-        let mut writer = SegmentWriter::new(append, place, Cause::ValueWrite);
+        let mut writer = SegmentWriter::new(append, place, 64 << 10, Cause::ValueWrite);
         let mut written = Vec::new();
         for number in 0..3000u64 {
             let key = format!("key{number}").into_bytes();

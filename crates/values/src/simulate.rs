@@ -147,8 +147,12 @@ impl Simulation {
     fn begin_segment(&mut self, group: Group) -> FileId {
         let file = FileId(self.next_file);
         self.next_file += 1;
-        let added =
-            self.segments.add(FileRef::new_values(file, 0, self.graveyard.clone()), group, 0);
+        let added = self.segments.add(
+            FileRef::new_values(file, 0, self.graveyard.clone()),
+            group,
+            0,
+            false,
+        );
         debug_assert!(added.is_ok());
         self.slots.insert(file, Vec::new());
         let segments_before = self.fronts.get(&group).map_or(0, |front| front.segments_before + 1);

@@ -4,6 +4,7 @@
 //! an old one keep its memtables and files alive. The tree's version is compiled into arrays that a
 //! lookup walks without chasing pointers; runs are opened when they are first read.
 
+use super::values::ValueFiles;
 use crate::memtable::Memtable;
 use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
 use media::{FileName, FileStore, ReadFile};
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
 use table::{BlockCache, Extent};
-use tree::{Node, Version};
+use tree::{Node, Segments, Version};
 
 /// Opens runs, once each, for as long as somebody holds them.
 pub(crate) struct Runs {
@@ -23,6 +24,8 @@ pub(crate) struct Runs {
     open_bytes: AtomicU64,
     files: Mutex<HashMap<FileId, Weak<OpenFile>>>,
     handles: Mutex<HashMap<RunId, Weak<RunHandle>>>,
+    /// Where large values are.
+    pub values: ValueFiles,
 }
 
 struct OpenFile {
@@ -37,6 +40,7 @@ impl Runs {
         database: DatabaseId,
     ) -> Runs {
         Runs {
+            values: ValueFiles::new(store.clone(), database),
             store,
             cache,
             database,
@@ -206,6 +210,9 @@ fn key_prefix(key: &[u8]) -> u64 {
 /// A version ready to read.
 pub(crate) struct TreeView {
     pub levels: Vec<LevelView>,
+    pub runs: Arc<Runs>,
+    /// Keeps the segments that pointers in the levels name.
+    pub segments: Segments,
 }
 
 impl TreeView {
@@ -224,7 +231,7 @@ impl TreeView {
                 level_view(level.nodes.iter(), before, runs)
             })
             .collect();
-        TreeView { levels }
+        TreeView { levels, runs: runs.clone(), segments: version.segments.clone() }
     }
 }
 

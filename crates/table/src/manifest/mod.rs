@@ -50,4 +50,5 @@ mod change_tag {
     pub const BURY_VALUES: u64 = 26;
     pub const RETIRE_SEGMENT: u64 = 28;
     pub const REMOVE_SEGMENT: u64 = 30;
+    pub const CONFIRM_SEGMENT: u64 = 32;
 }

@@ -57,7 +57,8 @@ fn segment_changes() -> impl Strategy<Value = Change> {
         (file(), any::<bool>(), any::<u64>(), 0..=GROUP_DEPTH_MAX, any::<u64>()).prop_map(
             |(file, is_cold, hash, depth, bytes)| {
                 let tier = if is_cold { Tier::Cold } else { Tier::Main };
-                Change::AddSegment { file, group: Group::of(tier, hash, depth), bytes }
+                let (group, is_provisional) = (Group::of(tier, hash, depth), bytes % 2 == 1);
+                Change::AddSegment { file, group, bytes, is_provisional }
             }
         ),
         (file(), any::<u64>()).prop_map(|(file, bytes)| Change::GrowSegment { file, bytes }),
@@ -65,6 +66,7 @@ fn segment_changes() -> impl Strategy<Value = Change> {
         (file(), 0..=base::key::SEQUENCE_MAX)
             .prop_map(|(file, sequence)| Change::RetireSegment { file, sequence }),
         file().prop_map(|file| Change::RemoveSegment { file }),
+        file().prop_map(|file| Change::ConfirmSegment { file }),
     ]
 }
 
