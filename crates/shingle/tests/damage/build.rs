@@ -19,6 +19,9 @@ pub type State = BTreeMap<String, Content>;
 /// The keyspace whose values are sums.
 pub const COUNTERS: &str = "counters";
 
+/// The scheme of the tests that are not about schemes.
+pub const DEFAULT_SCHEME: &str = "leveled";
+
 /// The state after each commit, in order.
 #[derive(Default)]
 pub struct History {
@@ -61,7 +64,17 @@ pub fn runtime(seed: u64) -> Arc<Stepped> {
 
 /// Opens what stands in `store`.
 pub fn open(store: Arc<dyn FileStore>, read_only: bool) -> shingle::Result<Db> {
-    options().read_only(read_only).open_in(store, runtime(5))
+    open_under(DEFAULT_SCHEME, store, read_only)
+}
+
+/// Opens what stands in `store` under a scheme.
+pub fn open_under(scheme: &str, store: Arc<dyn FileStore>, read_only: bool) -> shingle::Result<Db> {
+    options().scheme(scheme).read_only(read_only).open_in(store, runtime(5))
+}
+
+/// The name of every scheme of the registry.
+pub fn schemes() -> impl Iterator<Item = &'static str> {
+    tree::policy::registry().iter().map(|scheme| scheme.name)
 }
 
 /// Writes a database and its model side by side.
@@ -159,8 +172,13 @@ impl Writer {
 
 /// The database of most tests: its files when the process died, and its history.
 pub fn database(seed: u64) -> (Image, History) {
+    database_under(DEFAULT_SCHEME, seed)
+}
+
+/// The same under any scheme.
+pub fn database_under(scheme: &str, seed: u64) -> (Image, History) {
     let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
-    let db = options().open_in(store.clone(), runtime(seed)).unwrap();
+    let db = options().scheme(scheme).open_in(store.clone(), runtime(seed)).unwrap();
     let mut writer = Writer::new(db, seed);
     writer.fill();
     let image = Image::of(&*store);

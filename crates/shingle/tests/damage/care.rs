@@ -1,19 +1,16 @@
 //! Checkpoints, the check of a closed database, and the memory that a hostile one may take.
 
-use crate::build::{Writer, content, database, open, options, runtime};
+use crate::build::{Writer, content, database, open, options, runtime, schemes};
 use crate::image::{everything_in, temporary};
 use crate::memory::peak_bytes;
 use base::ErrorKind;
 use base::random::Random;
-use shingle::{Options, check_closed};
+use shingle::check_closed;
 use std::time::{Duration, Instant};
 
 #[test]
 fn a_checkpoint_is_the_moment_of_its_flush_and_stands_alone() {
-    for scheme in ["leveled", "tiered", "lwc", "ldc"] {
-        if Options::new().set("scheme", scheme).is_err() {
-            continue;
-        }
+    for scheme in schemes() {
         let (home, copies) = (temporary(), temporary());
         let target = copies.path().join("checkpoint");
         let db = options().scheme(scheme).open(home.path()).unwrap();

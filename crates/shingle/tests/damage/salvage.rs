@@ -1,6 +1,8 @@
 //! Salvage after every class of damage: all that lies outside the damage, and the source untouched.
 
-use crate::build::{Content, History, State, content, database, options, runtime};
+use crate::build::{
+    Content, History, State, content, database, database_under, options, runtime, schemes,
+};
 use crate::image::{Image, everything_in, temporary};
 use crate::verdict::difference;
 use base::Ledger;
@@ -68,11 +70,13 @@ fn differing(found: &State, expected: &State) -> usize {
 
 #[test]
 fn an_intact_database_is_salvaged_whole() {
-    for seed in [1, 2, 3] {
-        let (image, history) = database(seed);
-        let (found, report) = salvaged(image.in_directory().path());
-        assert!(found == *history.last(), "{}", difference(&found, history.last()));
-        assert!(report.losses.is_empty(), "{:?}", report.losses);
+    for scheme in schemes() {
+        for seed in [1, 2, 3] {
+            let (image, history) = database_under(scheme, seed);
+            let (found, report) = salvaged(image.in_directory().path());
+            assert!(found == *history.last(), "{scheme}: {}", difference(&found, history.last()));
+            assert!(report.losses.is_empty(), "{scheme}: {:?}", report.losses);
+        }
     }
 }
 

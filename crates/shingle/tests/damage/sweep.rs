@@ -1,19 +1,21 @@
 //! Damage of every byte of every file.
 
-use crate::build::{History, database, open, options};
+use crate::build::{History, database, database_under, open_under, options, schemes};
 use crate::image::Image;
 use crate::verdict::{Verdict, judge};
 use base::random::Random;
 use media::{FileKind, FileName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-/// Mutations of single bytes that the usual volume tries, over all files.
-const BYTE_MUTATIONS: usize = 12_000;
-/// Lengths that the usual volume tries for each file.
-const CUTS: usize = 100;
+/// Mutations of single bytes that the usual volume tries, over all schemes and files.
+const BYTE_MUTATIONS: usize = 18_000;
+/// Lengths that the usual volume tries for a file, over all schemes.
+const CUTS: usize = 160;
+/// Mutations of a scheme's database that must have been found out, at the usual volume.
+const DETECTED_MIN: usize = 800;
 /// One mutation in so many is opened for writing too, which changes and removes files.
 const WRITABLE_ONE_IN: usize = 16;
 
@@ -69,6 +71,12 @@ impl Tally {
         }
     }
 
+    /// How many were detected.
+    fn detected(&self) -> usize {
+        let detected = self.counts.iter().filter(|((_, v), _)| *v == Verdict::Detected);
+        detected.map(|(_, count)| count).sum()
+    }
+
     /// Prints the table; fails when anything was wrong.
     pub fn finish(self) {
         let rows: BTreeSet<&String> = self.counts.keys().map(|(row, _)| row).collect();
@@ -100,6 +108,7 @@ fn kind_name(kind: FileKind) -> &'static str {
 
 /// The database under test.
 struct Subject {
+    scheme: &'static str,
     image: Image,
     history: History,
     /// Files without which it does not open.
@@ -107,11 +116,12 @@ struct Subject {
 }
 
 impl Subject {
-    fn new(seed: u64) -> Subject {
-        let (image, history) = database(seed);
-        let is_needed = |name: &FileName| open(image.without(*name).in_memory(), true).is_err();
+    fn new(scheme: &'static str, seed: u64) -> Subject {
+        let (image, history) = database_under(scheme, seed);
+        let is_needed =
+            |name: &FileName| open_under(scheme, image.without(*name).in_memory(), true).is_err();
         let needed = image.files.keys().copied().filter(is_needed).collect();
-        Subject { image, history, needed }
+        Subject { scheme, image, history, needed }
     }
 
     /// Opens one mutation and judges it.
@@ -127,7 +137,8 @@ impl Subject {
             Mutation::FlipBit(..) | Mutation::Set(..) => self.history.proven,
             _ => self.history.flushed,
         };
-        let verdict = guarded(|| judge(open(image.in_memory(), read_only), &self.history, first))?;
+        let open = || open_under(self.scheme, image.in_memory(), read_only);
+        let verdict = guarded(|| judge(open(), &self.history, first))?;
         let is_extended = matches!(mutation, Mutation::Extend(_));
         let may_pass = match (name.kind, verdict) {
             (_, Verdict::Detected) => true,
@@ -172,62 +183,77 @@ impl Subject {
     }
 }
 
+/// Damages the database of every scheme; `mutations` is told in how many shares the volume goes.
+fn sweep(mutations: impl Fn(&Image, usize) -> Vec<(FileName, Mutation)>) {
+    for scheme in schemes() {
+        let subject = Subject::new(scheme, 1);
+        let mutations = mutations(&subject.image, schemes().count());
+        println!("{scheme}: {} bytes, {} mutations", subject.image.bytes(), mutations.len());
+        let tally = subject.try_all(&mutations);
+        let detected = tally.detected();
+        tally.finish();
+        assert!(detected >= DETECTED_MIN, "{scheme}: only {detected} were detected");
+    }
+}
+
 #[test]
 fn damage_of_any_byte_is_detected_or_harmless() {
-    let subject = Subject::new(1);
-    let image = &subject.image;
-    for (name, bytes) in &image.files {
-        println!("{name}: {} bytes", bytes.len());
-    }
-    let wanted = BYTE_MUTATIONS * crate::scale();
-    let stride = (image.bytes() * 3).div_ceil(wanted).max(1);
-    let mut random = Random::new(3);
-    let mut mutations = Vec::new();
-    for (&name, bytes) in &image.files {
-        let all = (0..bytes.len() * 3).map(|n| (n / 3, n % 3));
-        for (at, how) in all.skip(random.below(stride as u64) as usize).step_by(stride) {
-            mutations.push((
-                name,
-                match how {
+    sweep(|image, shares| {
+        let wanted = (BYTE_MUTATIONS * crate::scale()).div_ceil(shares);
+        let stride = (image.bytes() * 3).div_ceil(wanted).max(1);
+        let mut random = Random::new(3);
+        let mut mutations = Vec::new();
+        for (&name, bytes) in &image.files {
+            let all = (0..bytes.len() * 3).map(|n| (n / 3, n % 3));
+            for (at, how) in all.skip(random.below(stride as u64) as usize).step_by(stride) {
+                let mutation = match how {
                     0 => Mutation::FlipBit(at, random.below(8) as u32),
                     1 => Mutation::Set(at, 0),
                     _ => Mutation::Set(at, 0xff),
-                },
-            ));
+                };
+                mutations.push((name, mutation));
+            }
         }
-    }
-    subject.try_all(&mutations).finish();
+        mutations
+    });
 }
 
 #[test]
 fn cut_extended_missing_and_mixed_up_files_are_detected_or_harmless() {
-    let subject = Subject::new(1);
-    let image = &subject.image;
     let (other, _) = database(2);
-    let mut random = Random::new(4);
-    let mut mutations = Vec::new();
-    for (&name, bytes) in &image.files {
-        let stride = (bytes.len() / (CUTS * crate::scale())).max(1);
-        let cuts = (0..bytes.len()).skip(random.below(stride as u64) as usize).step_by(stride);
-        mutations.extend(cuts.map(|length| (name, Mutation::Cut(length))));
-        mutations.push((name, Mutation::Remove));
-        for garbage in [vec![0; 1], vec![0; 600], vec![0xff; 40], bytes.to_vec()] {
-            mutations.push((name, Mutation::Extend(garbage)));
-        }
-        let noise = (0..300).map(|_| random.next_u64() as u8).collect();
-        mutations.push((name, Mutation::Extend(noise)));
-        for (theirs, bytes) in image.files.iter().filter(|(other, _)| **other != name) {
-            if theirs.kind == name.kind {
-                mutations.push((name, Mutation::Replace("swapped", bytes.to_vec())));
+    let other = &other;
+    sweep(|image, shares| {
+        let cuts_wanted = (CUTS * crate::scale()).div_ceil(shares);
+        let mut random = Random::new(4);
+        let mut mutations = Vec::new();
+        for (&name, bytes) in &image.files {
+            let stride = (bytes.len() / cuts_wanted).max(1);
+            let cuts = (0..bytes.len()).skip(random.below(stride as u64) as usize).step_by(stride);
+            mutations.extend(cuts.map(|length| (name, Mutation::Cut(length))));
+            mutations.push((name, Mutation::Remove));
+            for garbage in [vec![0; 1], vec![0; 600], vec![0xff; 40], bytes.to_vec()] {
+                mutations.push((name, Mutation::Extend(garbage)));
             }
+            let noise = (0..300).map(|_| random.next_u64() as u8).collect();
+            mutations.push((name, Mutation::Extend(noise)));
+            mutations.extend(mixed_up(image, other, name));
         }
-        for (theirs, bytes) in other.files.iter().filter(|(theirs, _)| theirs.kind == name.kind) {
-            if theirs.id == name.id || name.kind != FileKind::Table {
-                mutations.push((name, Mutation::Replace("foreign", bytes.to_vec())));
-            }
-        }
-    }
-    subject.try_all(&mutations).finish();
+        mutations
+    });
+}
+
+/// A file with the bytes of another one of its database, or of its namesake in another database.
+fn mixed_up(image: &Image, other: &Image, name: FileName) -> Vec<(FileName, Mutation)> {
+    let own = image.files.iter().filter(|(theirs, _)| **theirs != name && theirs.kind == name.kind);
+    let swapped = own.map(|(_, bytes)| ("swapped", bytes));
+    let foreign = other.files.iter().filter(|(theirs, _)| theirs.kind == name.kind);
+    let foreign = foreign
+        .filter(|(theirs, _)| theirs.id == name.id || name.kind != FileKind::Table)
+        .map(|(_, bytes)| ("foreign", bytes));
+    let replace = |(how, bytes): (&'static str, &Arc<Vec<u8>>)| {
+        (name, Mutation::Replace(how, bytes.to_vec()))
+    };
+    swapped.chain(foreign).map(replace).collect()
 }
 
 #[test]

@@ -9,7 +9,8 @@
 use crate::history::{Generator, Profile, Step};
 use crate::model::{Found, Model};
 use crate::run::{
-    Config, Failure, Outcome, Runner, SharedModel, hold, read_all, replay, seeds, wrong,
+    ByScheme, Config, Failure, Outcome, Runner, SharedModel, hold, read_all, replay,
+    seeds_for_schemes, wrong,
 };
 use base::Result;
 use base::random::Random;
@@ -374,8 +375,8 @@ fn short(steps: usize) -> Profile {
 
 #[test]
 fn power_lost_at_any_operation_leaves_a_prefix() {
-    let mut sum = Counts::default();
-    for seed in seeds(20) {
+    let (mut sum, mut points) = (Counts::default(), ByScheme::default());
+    for seed in seeds_for_schemes(20) {
         let config = Config::draw(seed);
         let steps = Generator::new(seed, short(150)).steps();
         let counts = Sweep::new(&config, seed, 4).run(&steps, seed).unwrap_or_else(|what| {
@@ -384,17 +385,19 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
         });
         sum.histories += 1;
         sum.points += counts.points;
+        points.add(config.scheme, counts.points);
         sum.images += counts.images;
         sum.nested += counts.nested;
         sum.gone_on += counts.gone_on;
     }
     println!("{sum:?}");
+    points.finish("crash points", 500);
 }
 
 #[test]
 fn a_process_that_dies_and_then_power_lost_in_recovery_leave_a_prefix() {
     // The page cache outlives the process, so a recovery may read what is not durable yet.
-    for seed in seeds(30) {
+    for seed in seeds_for_schemes(30) {
         let config = Config::draw(seed);
         let steps = Generator::new(seed, Profile { reopens: false, ..short(60) }).steps();
         let store = MemStore::new(Arc::default());

@@ -3,7 +3,10 @@
 
 use crate::history::{Generator, Profile, Step};
 use crate::model::{Found, Model, Op, Prefix};
-use crate::run::{Config, Failure, Outcome, Runner, hold, read_all, replay, scaled, seeds, wrong};
+use crate::run::{
+    ByScheme, Config, Failure, Outcome, Runner, hold, read_all, replay, scaled, seeds_for_schemes,
+    wrong,
+};
 use base::random::Random;
 use media::FileStore;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
@@ -117,11 +120,14 @@ fn after_error(runner: &Runner, counts: &mut Counts) -> Outcome {
 
 #[test]
 fn every_operation_fails_in_its_turn() {
-    let mut counts = Counts::default();
-    for seed in seeds(3) {
+    let (mut counts, mut faults) = (Counts::default(), ByScheme::default());
+    let seeds = seeds_for_schemes(3);
+    let faults_wanted = scaled(750 / 3.max(tree::policy::registry().len() as u64)).max(1);
+    for seed in seeds {
         let config = Config::draw(seed);
         let steps = Generator::new(seed, tiny()).steps();
         let clean = Arc::new(FaultPlan::default());
+        let struck = counts.struck;
         run_with(&config, &steps, &clean, seed, &mut counts)
             .unwrap_or_else(|failure| panic!("{}", replay("every_operation", seed, &failure)));
         for (effect, is_sticky) in [
@@ -141,7 +147,7 @@ fn every_operation_fails_in_its_turn() {
                 _ => Filter::default(),
             };
             let total = clean.count(filter);
-            let stride = (total / scaled(250).max(1)).max(1);
+            let stride = (total / faults_wanted).max(1);
             for after in (seed % stride..total).step_by(stride as usize) {
                 let plan = FaultPlan::with(Fault { filter, after, is_sticky, effect });
                 run_with(&config, &steps, &plan, seed, &mut counts).unwrap_or_else(|failure| {
@@ -150,14 +156,16 @@ fn every_operation_fails_in_its_turn() {
                 });
             }
         }
+        faults.add(config.scheme, counts.struck - struck);
     }
     println!("{counts:?}");
+    faults.finish("faults", 200);
     assert!(std::env::var("SHINGLE_TEST_SEED").is_ok() || counts.poisoned > 0);
 }
 
 #[test]
 fn a_full_medium_goes_on_when_room_returns() {
-    for seed in seeds(12) {
+    for seed in seeds_for_schemes(12) {
         let config = Config::draw(seed);
         let steps = Generator::new(seed, Profile { steps: 150, ..tiny() }).steps();
         let store = MemStore::new(Arc::default());

@@ -2,7 +2,9 @@
 
 use crate::history::{Generator, Step};
 use crate::model::Model;
-use crate::run::{Config, Failure, Outcome, Runner, hold, profile, replay, seeds, wrong};
+use crate::run::{
+    ByScheme, Config, Failure, Outcome, Runner, hold, profile, replay, seeds_for_schemes, wrong,
+};
 use base::Ledger;
 use media::FileStore;
 use media::mem::MemStore;
@@ -41,22 +43,22 @@ fn ledger_agrees(store: &MemStore) -> Outcome {
 #[test]
 fn one_history_gives_equal_answers_on_every_configuration() {
     let mut relocations = [0; crate::moves::NAMES.len()];
-    let (mut configurations, mut steps_run) = (0, 0);
-    for seed in seeds(60) {
+    let mut steps_run = ByScheme::default();
+    for seed in seeds_for_schemes(60) {
         let steps = Generator::new(seed, profile(700)).steps();
         for variant in 0..4 {
-            let config = Config::draw(seed * 16 + variant);
+            let config = Config::draw(seed * 4 + variant);
             let runner = in_memory(&config, &steps, seed + variant).unwrap_or_else(|failure| {
                 panic!("{} variant {variant} {config:?}", replay("one_history", seed, &failure))
             });
-            configurations += 1;
-            steps_run += steps.len();
+            steps_run.add(config.scheme, steps.len() as u64);
             for (sum, count) in relocations.iter_mut().zip(runner.relocations) {
                 *sum += count;
             }
         }
     }
-    println!("{configurations} configurations, {steps_run} steps, moves {relocations:?}");
+    println!("moves {relocations:?}");
+    steps_run.finish("steps", 10_000);
     if std::env::var("SHINGLE_TEST_SEED").is_err() {
         for (name, count) in crate::moves::NAMES.iter().zip(relocations) {
             assert!(count > 0, "no {name} happened");
@@ -66,20 +68,51 @@ fn one_history_gives_equal_answers_on_every_configuration() {
 
 #[test]
 fn threads_give_the_same_answers_as_steps() {
-    for seed in seeds(24) {
+    let mut steps_run = ByScheme::default();
+    for seed in seeds_for_schemes(24) {
         let steps = Generator::new(seed, profile(700)).steps();
-        let config = Config { stepped: None, ..Config::draw(seed * 16) };
+        let config = Config { stepped: None, ..Config::draw(seed) };
         in_memory(&config, &steps, seed).unwrap_or_else(|failure| {
             panic!("{} {config:?}", replay("threads_give", seed, &failure))
         });
+        steps_run.add(config.scheme, steps.len() as u64);
     }
+    steps_run.finish("steps", 700);
+}
+
+#[test]
+fn any_scheme_goes_on_with_the_tree_of_any_other() {
+    let mut steps_run = ByScheme::default();
+    for seed in seeds_for_schemes(16) {
+        let mut config = Config { switches: true, ..Config::draw(seed) };
+        let store = MemStore::new(Arc::default());
+        let model = Arc::new(Mutex::new(Model::new()));
+        for (piece, steps) in Generator::new(seed, profile(1400)).steps().chunks(100).enumerate() {
+            let outcome = Runner::open(&config, Arc::new(store.clone()), model.clone(), seed)
+                .and_then(|mut runner| {
+                    runner.run(steps)?;
+                    // Closes, and opens under the next scheme.
+                    runner.step(&Step::Reopen)?;
+                    runner.step(&Step::WaitIdle)?;
+                    runner.finish()?;
+                    Ok(runner.config)
+                });
+            let turned = outcome.unwrap_or_else(|failure| {
+                let line = replay("any_scheme_goes_on", seed, &failure);
+                panic!("{line} piece {piece} {config:?}")
+            });
+            steps_run.add(config.scheme, steps.len() as u64);
+            config = turned;
+        }
+    }
+    steps_run.finish("steps", 1000);
 }
 
 #[test]
 fn files_give_the_same_answers_as_memory() {
-    for seed in seeds(6) {
+    for seed in seeds_for_schemes(6) {
         let steps = Generator::new(seed, profile(400)).steps();
-        let config = Config::draw(seed * 16);
+        let config = Config::draw(seed);
         let dir = tempfile::tempdir().unwrap();
         let ledger = Arc::new(Ledger::default());
         let store = OsStore::open(dir.path(), ledger, OsOptions::default()).unwrap();
@@ -91,9 +124,9 @@ fn files_give_the_same_answers_as_memory() {
 
 #[test]
 fn a_checkpoint_is_the_database_of_its_moment() {
-    for seed in seeds(5) {
+    for seed in seeds_for_schemes(5) {
         let steps = Generator::new(seed, profile(300)).steps();
-        let config = Config::draw(seed * 16);
+        let config = Config::draw(seed);
         let dir = tempfile::tempdir().unwrap();
         let ledger = Arc::new(Ledger::default());
         let source = dir.path().join("source");

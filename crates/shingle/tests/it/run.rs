@@ -11,6 +11,7 @@ use shingle::{
     Compression, Db, Durability, Error, ErrorKind, Iter, Keyspace, KeyspaceOptions, Options,
     PrefixRule, Preset, ReadOptions, Snapshot, WriteBatch, WriteOptions, runtime,
 };
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,14 +25,47 @@ pub struct Config {
     pub expert: Expert,
     /// Steps with this seed and odds; `None`: threads.
     pub stepped: Option<(u64, u64)>,
+    /// Each opening but the first is under the next scheme of the registry.
+    pub switches: bool,
+}
+
+fn preset_of(scheme: &str) -> Preset {
+    if scheme == "leveldb" { Preset::LevelDb } else { Preset::Modern }
+}
+
+/// The scheme of the registry whose turn it is.
+fn scheme_in_turn(turn: u64) -> &'static str {
+    let schemes = tree::policy::registry();
+    schemes[(turn % schemes.len() as u64) as usize].name
+}
+
+/// What was done under each scheme of the registry.
+#[derive(Default)]
+pub struct ByScheme(BTreeMap<&'static str, u64>);
+
+impl ByScheme {
+    pub fn add(&mut self, scheme: &'static str, count: u64) {
+        *self.0.entry(scheme).or_default() += count;
+    }
+
+    /// Prints the counts. Under each scheme there must be `floor` at least, unless one seed runs.
+    pub fn finish(self, what: &str, floor: u64) {
+        println!("{what} by scheme: {:?}", self.0);
+        if std::env::var("SHINGLE_TEST_SEED").is_ok() {
+            return;
+        }
+        for scheme in tree::policy::registry() {
+            let count = self.0.get(scheme.name).copied().unwrap_or(0);
+            assert!(count >= floor, "{count} {what} under {}, not {floor}", scheme.name);
+        }
+    }
 }
 
 impl Config {
-    /// A configuration with absurdly small limits.
+    /// A configuration with absurdly small limits. Seeds in a row have the schemes in turn.
     pub fn draw(seed: u64) -> Config {
         let mut random = Random::new(seed ^ 0xc0ff_ee00);
-        let schemes = tree::policy::registry();
-        let scheme = schemes[random.below(schemes.len() as u64) as usize].name;
+        let scheme = scheme_in_turn(seed);
         let one =
             |random: &mut Random, from: &[u64]| from[random.below(from.len() as u64) as usize];
         let compression = match random.below(3) {
@@ -53,11 +87,12 @@ impl Config {
         };
         Config {
             scheme,
-            preset: if scheme == "leveldb" { Preset::LevelDb } else { Preset::Modern },
+            preset: preset_of(scheme),
             compression,
             filter_bits: one(&mut random, &[0, 10]) as u8,
             expert,
             stepped: Some((random.next_u64(), one(&mut random, &[1, 2, 5]))),
+            switches: false,
         }
     }
 
@@ -531,6 +566,11 @@ impl Runner {
         self.close()?;
         self.keyspaces = [const { None }; SLOTS.len()];
         self.iterators.clear();
+        if self.config.switches {
+            let at = tree::policy::registry().iter().position(|s| s.name == self.config.scheme);
+            self.config.scheme = scheme_in_turn(at.map_or(0, |at| at as u64 + 1));
+            self.config.preset = preset_of(self.config.scheme);
+        }
         self.db = self.config.open(self.store.clone())?;
         self.find_keyspaces()?;
         self.compare_all()
@@ -676,6 +716,11 @@ pub fn seeds(count: u64) -> Vec<u64> {
         Some(seed) => vec![seed],
         None => (1..=scaled(count)).collect(),
     }
+}
+
+/// The seeds to run: `count`, or more so that [`Config::draw`] gives each scheme once.
+pub fn seeds_for_schemes(count: u64) -> Vec<u64> {
+    seeds(count.max(tree::policy::registry().len() as u64))
 }
 
 /// One line that says how to see a failure again.
