@@ -51,6 +51,11 @@ impl FileName {
         FileName { kind: FileKind::Manifest, id }
     }
 
+    /// A file of values.
+    pub fn value(id: FileId) -> FileName {
+        FileName { kind: FileKind::Value, id }
+    }
+
     /// The name that `text` spells; `None` when it is not one of ours.
     pub fn parse(text: &str) -> Option<FileName> {
         let (kind, digits) = if let Some(digits) = text.strip_prefix("MANIFEST-") {

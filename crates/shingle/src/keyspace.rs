@@ -1,9 +1,11 @@
 //! A keyspace inside the engine: its fixed properties, and the view that its readers use.
 
+use crate::engine::values::ValueRules;
 use crate::memtable::{Memtable, Writer};
 use crate::merge_operator::MergeOperator;
 use crate::read::view::{MemtableView, ReadView, Runs, TreeView};
-use base::{Error, ErrorKind, FileId, KeyspaceId, Result};
+use crate::snapshot_list::SnapshotList;
+use base::{Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use table::PrefixRule;
@@ -87,6 +89,7 @@ pub(crate) struct KeyspaceState {
     pub operator: Option<Arc<dyn MergeOperator>>,
     pub policy: Arc<dyn Policy>,
     pub limits: Limits,
+    pub values: ValueRules,
     view: RwLock<Arc<ReadView>>,
     /// Beside the lock, which every read touches anyway.
     reads: AtomicU64,
@@ -101,6 +104,7 @@ impl KeyspaceState {
         operator: Option<Arc<dyn MergeOperator>>,
         policy: Arc<dyn Policy>,
         limits: Limits,
+        values: ValueRules,
         view: ReadView,
     ) -> KeyspaceState {
         KeyspaceState {
@@ -110,6 +114,7 @@ impl KeyspaceState {
             operator,
             policy,
             limits,
+            values,
             view: RwLock::new(Arc::new(view)),
             reads: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
@@ -127,6 +132,25 @@ impl KeyspaceState {
     /// How often somebody took a view: point reads, and cursors made.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
+    }
+
+    /// A view and a sequence number to read it at, for a reader that begins now and holds no
+    /// snapshot. Pointers that it sees name segments that the view keeps: garbage collection lists
+    /// new ones in the tree before pointers change.
+    #[inline]
+    pub(crate) fn moment(&self, snapshots: &SnapshotList) -> (Arc<ReadView>, SequenceNumber) {
+        let mut view = self.view();
+        loop {
+            let sequence = snapshots.visible();
+            if view.tree.segments.is_empty() && !self.values.layout.separates() {
+                return (view, sequence);
+            }
+            let again = self.view();
+            if Arc::ptr_eq(&again.tree, &view.tree) {
+                return (view, sequence);
+            }
+            view = again;
+        }
     }
 
     fn change_view(&self, change: impl FnOnce(&mut ReadView)) {

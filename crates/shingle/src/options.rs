@@ -74,6 +74,16 @@ pub struct Expert {
     pub seek_compaction: Option<bool>,
     /// Slices linked to a node at which it is merged (`ldc`); not set: by the share of reads.
     pub links_max: Option<usize>,
+    /// Bytes at which a group's first value segment ends; default 64 MiB.
+    pub value_segment_bytes: Option<u64>,
+    /// Bytes at which each further segment of a group ends; default 1 MiB.
+    pub value_log_segment_bytes: Option<u64>,
+    /// Dead bytes of values that may stand beside the live ones, as a share of these; default 0.3.
+    pub value_reserved_ratio: Option<f64>,
+    /// Values that do not change move to a cold log when their group is collected; default no.
+    pub value_hotness: Option<bool>,
+    /// All segments of a keyspace have no more bytes than this; default: what the medium takes.
+    pub value_capacity_bytes: Option<u64>,
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,
 }
@@ -86,6 +96,7 @@ pub struct Options {
     pub(crate) preset: Preset,
     pub(crate) scheme: String,
     pub(crate) values: String,
+    pub(crate) value_threshold_bytes: u64,
     pub(crate) durability: Durability,
     pub(crate) memory_bytes: u64,
     pub(crate) write_buffer_bytes: Option<u64>,
@@ -108,6 +119,7 @@ impl Default for Options {
             preset: Preset::Modern,
             scheme: "leveled".into(),
             values: "inline".into(),
+            value_threshold_bytes: 1024,
             durability: Durability::Buffered,
             memory_bytes: 320 << 20,
             write_buffer_bytes: None,
@@ -158,6 +170,12 @@ impl Options {
     /// The value layout, by name.
     pub fn values(mut self, name: &str) -> Self {
         self.values = name.into();
+        self
+    }
+
+    /// Values of so many bytes and more lie apart from the runs, where the layout does that.
+    pub fn value_threshold_bytes(mut self, bytes: u64) -> Self {
+        self.value_threshold_bytes = bytes;
         self
     }
 
@@ -307,6 +325,13 @@ pub static TABLE: &[OptionEntry] = &[
         help: "where large values go; `inline` keeps them in the runs",
         get: |o| o.values.clone(),
         set: |o, v| values::by_name(v).map(|_| o.values(v)),
+    },
+    OptionEntry {
+        name: "value_threshold",
+        unit: "bytes",
+        help: "values of so many bytes and more lie apart from the runs, where the layout does that",
+        get: |o| o.value_threshold_bytes.to_string(),
+        set: |o, v| bytes(v, 1).map(|v| o.value_threshold_bytes(v)),
     },
     OptionEntry {
         name: "durability",

@@ -11,15 +11,19 @@
 //!   certain end of the key's history.
 
 use crate::merge_operator::MergeOperator;
+use crate::read::view::Runs;
 use base::key::{
     EntryKind, SEQUENCE_MAX, SequenceNumber, push_internal_key, split_internal_key, trailer_kind,
     trailer_sequence,
 };
-use base::{Error, Result};
+use base::{Cause, Error, FileId, Result};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use table::Bytes;
 use table::iter::EntryIter;
 use table::range_delete::RangeDeletes;
 use tree::moves::OlderData;
+use values::ValuePointer;
 
 /// Where the entries that are kept go.
 pub(crate) trait Sink {
@@ -49,6 +53,9 @@ pub(crate) struct Reducer {
     operands: Vec<Vec<u8>>,
     scratch: Vec<u8>,
     counts: Counts,
+    runs: Arc<Runs>,
+    /// Bytes of value records whose last entry was dropped, by segment.
+    buried: BTreeMap<FileId, u64>,
 }
 
 impl Reducer {
@@ -57,6 +64,7 @@ impl Reducer {
         range_deletes: RangeDeletes,
         operator: Option<Arc<dyn MergeOperator>>,
         older: OlderData,
+        runs: Arc<Runs>,
     ) -> Reducer {
         debug_assert!(snapshots.is_sorted());
         Reducer {
@@ -70,11 +78,24 @@ impl Reducer {
             operands: Vec::new(),
             scratch: Vec::new(),
             counts: Counts::default(),
+            runs,
+            buried: BTreeMap::new(),
         }
     }
 
     pub(crate) fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Bytes of value records that nothing refers to any more, by segment.
+    pub(crate) fn buried(&self) -> &BTreeMap<FileId, u64> {
+        &self.buried
+    }
+
+    fn bury(&mut self, pointer: &[u8]) -> Result<()> {
+        let pointer = ValuePointer::decode(pointer)?;
+        *self.buried.entry(pointer.file).or_default() += u64::from(pointer.record_bytes);
+        Ok(())
     }
 
     /// Handles the entry that `input` stands on, with the operands below it, and moves past them.
@@ -90,6 +111,9 @@ impl Reducer {
         self.count_in(input);
         let stripe = self.stripe(sequence);
         if self.settled == Some(stripe) || self.is_range_deleted(sequence, stripe) {
+            if kind == EntryKind::Pointer {
+                self.bury(input.value())?;
+            }
             return input.next();
         }
         match kind {
@@ -151,7 +175,12 @@ impl Reducer {
                 self.count_in(input);
             }
             let base_found = match kind {
-                _ if self.is_range_deleted(sequence, stripe) => true,
+                _ if self.is_range_deleted(sequence, stripe) => {
+                    if kind == EntryKind::Pointer {
+                        self.bury(input.value())?;
+                    }
+                    true
+                }
                 EntryKind::Merge => {
                     self.operands.push(input.value().to_vec());
                     sequences.push(sequence);
@@ -165,8 +194,14 @@ impl Reducer {
                     base = Base::Deleted(sequence);
                     true
                 }
-                EntryKind::Pointer | EntryKind::DeleteRange => {
-                    return Err(unexpected("an operand above a value pointer or range tombstone"));
+                EntryKind::Pointer => {
+                    let pointer = input.value().to_vec();
+                    let value = self.runs.values.read(&pointer, &self.user_key, Cause::ValueGc)?;
+                    base = Base::Pointer { sequence, pointer, value };
+                    true
+                }
+                EntryKind::DeleteRange => {
+                    return Err(unexpected("a range tombstone among entries"));
                 }
             };
             input.next()?;
@@ -218,6 +253,9 @@ impl Reducer {
         let merged = operator.merge(&self.user_key, base.value(), &oldest_first);
         // An operator that refuses must not stop the background work: reads will tell of it.
         let Ok(value) = merged else { return self.pass_all(sink, sequences, base) };
+        if let Base::Pointer { pointer, .. } = base {
+            self.bury(pointer)?;
+        }
         let kind = if value.is_some() { EntryKind::Put } else { EntryKind::Delete };
         if value.is_none() && stripe == 0 && !self.older.may_hold(&self.user_key) {
             return Ok(());
@@ -240,6 +278,9 @@ impl Reducer {
             Base::Nothing => return Ok(()),
             Base::Value(sequence, value) => (*sequence, EntryKind::Put, value.as_slice()),
             Base::Deleted(sequence) => (*sequence, EntryKind::Delete, &[][..]),
+            Base::Pointer { sequence, pointer, .. } => {
+                (*sequence, EntryKind::Pointer, pointer.as_slice())
+            }
         };
         self.scratch.clear();
         push_internal_key(&mut self.scratch, &self.user_key, sequence, kind);
@@ -254,12 +295,19 @@ enum Base {
     Nothing,
     Value(SequenceNumber, Vec<u8>),
     Deleted(SequenceNumber),
+    /// A value in a segment.
+    Pointer {
+        sequence: SequenceNumber,
+        pointer: Vec<u8>,
+        value: Bytes,
+    },
 }
 
 impl Base {
     fn value(&self) -> Option<&[u8]> {
         match self {
             Base::Value(_, value) => Some(value),
+            Base::Pointer { value, .. } => Some(value),
             Base::Nothing | Base::Deleted(_) => None,
         }
     }

@@ -1,6 +1,7 @@
 //! What options mean for the parts of the engine: every number that the engine works with.
 
 use crate::admission::AdmissionLimits;
+use crate::engine::values::ValueRules;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::merge_operator::{MergeOperator, built_in};
@@ -9,6 +10,7 @@ use base::{Error, Result};
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};
 use tree::policy::{Descriptor, Limits};
+use values::ValueLimits;
 
 /// The logs may have so many write buffers: more than what memtables hold, active and sealed, when
 /// writers are stopped, so that a bound on logs alone does not cause flushes under load.
@@ -43,6 +45,9 @@ pub(crate) struct Settings {
     pub admission: AdmissionLimits,
     pub scheme: &'static Descriptor,
     pub limits: Limits,
+    values: &'static values::Descriptor,
+    value_limits: ValueLimits,
+    value_threshold_bytes: u64,
     pub start_threads: bool,
     block_bytes: u32,
     compression: Option<Compression>,
@@ -50,10 +55,21 @@ pub(crate) struct Settings {
     operators: Vec<Arc<dyn MergeOperator>>,
 }
 
+fn value_limits(expert: &Expert) -> ValueLimits {
+    let paper = ValueLimits::default();
+    ValueLimits {
+        main_segment_bytes: expert.value_segment_bytes.unwrap_or(paper.main_segment_bytes),
+        log_segment_bytes: expert.value_log_segment_bytes.unwrap_or(paper.log_segment_bytes),
+        reserved_ratio: expert.value_reserved_ratio.unwrap_or(paper.reserved_ratio),
+        hotness: expert.value_hotness.unwrap_or(paper.hotness),
+        capacity_bytes: expert.value_capacity_bytes,
+    }
+}
+
 impl Settings {
     pub(crate) fn new(options: &Options) -> Result<Settings> {
         let scheme = tree::policy::by_name(&options.scheme)?;
-        values::by_name(&options.values)?;
+        let values = values::by_name(&options.values)?;
         let expert = &options.expert;
         let preset = options.preset.numbers();
         let default_buffer = (preset.write_buffer_bytes)(options.memory_bytes);
@@ -91,6 +107,9 @@ impl Settings {
             admission: (preset.admission)(&limits, write_buffer),
             scheme,
             limits,
+            values,
+            value_limits: value_limits(expert),
+            value_threshold_bytes: options.value_threshold_bytes,
             start_threads: !expert.no_threads,
             block_bytes: expert.block_bytes.unwrap_or(4096),
             compression: options.compression,
@@ -103,6 +122,12 @@ impl Settings {
     pub(crate) fn is_full(&self, memtable: &Memtable) -> bool {
         let free = memtable.entries() * self.entry_bytes_free;
         memtable.bytes().saturating_sub(free) >= self.memtable_bytes_max
+    }
+
+    /// What a keyspace does with large values.
+    pub(crate) fn value_rules(&self) -> ValueRules {
+        let limits = self.value_limits.clone();
+        ValueRules::new((self.values.make)(), limits, self.value_threshold_bytes)
     }
 
     /// The operator called `name`; `None` stays none.

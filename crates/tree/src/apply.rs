@@ -8,6 +8,7 @@
 
 use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::run_table::RunTable;
+use crate::segments::Segments;
 use crate::version::{FileRef, LEVEL0_NODE, LEVELS_MAX, Level, Node, NodeId, Run, Slice, Version};
 use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId, SequenceNumber};
 use std::collections::{BTreeSet, HashMap};
@@ -50,6 +51,12 @@ fn failure(index: usize, change: &Change, problem: &str) -> Error {
         }
         Change::SetFlushed { sequence } => format!("flushed up to {sequence}"),
         Change::SetCursor { level, .. } => format!("set the cursor of level {level}"),
+        Change::AddSegment { file, .. } => format!("add segment {file}"),
+        Change::GrowSegment { file, .. } => format!("grow segment {file}"),
+        Change::ConfirmSegment { file } => format!("confirm segment {file}"),
+        Change::BuryValues { file, .. } => format!("bury values of segment {file}"),
+        Change::RetireSegment { file, .. } => format!("retire segment {file}"),
+        Change::RemoveSegment { file } => format!("remove segment {file}"),
     };
     let message = format!("an edit does not fit the tree: change {index} ({name}): {problem}");
     Error::new(ErrorKind::Corruption, message)
@@ -76,6 +83,7 @@ struct Apply<'a> {
     cursors: Vec<Option<base::Key>>,
     next_node: u64,
     flushed_sequence: SequenceNumber,
+    segments: Segments,
     files: HashMap<FileId, FileChange>,
     runs: HashMap<RunId, Arc<Run>>,
     counts: HashMap<RunId, isize>,
@@ -90,6 +98,7 @@ impl<'a> Apply<'a> {
             cursors: before.cursors.clone(),
             next_node: before.next_node,
             flushed_sequence: before.flushed_sequence,
+            segments: before.segments.clone(),
             files: HashMap::new(),
             runs: HashMap::new(),
             counts: HashMap::new(),
@@ -123,6 +132,18 @@ impl<'a> Apply<'a> {
                 self.cursors[usize::from(*level)] = key.clone();
                 Ok(())
             }
+            Change::AddSegment { file, group, bytes, is_provisional } => {
+                let file = self.table.values_file(*file, *bytes);
+                self.segments.add(file, *group, *bytes, *is_provisional)
+            }
+            Change::ConfirmSegment { file } => self.segments.confirm(*file),
+            Change::GrowSegment { file, bytes } => self.segments.grow(*file, *bytes),
+            Change::BuryValues { file, bytes } => {
+                self.segments.bury(*file, *bytes);
+                Ok(())
+            }
+            Change::RetireSegment { file, sequence } => self.segments.retire(*file, *sequence),
+            Change::RemoveSegment { file } => self.segments.remove(*file),
         }
     }
 
@@ -332,6 +353,7 @@ impl<'a> Apply<'a> {
             cursors: self.cursors,
             next_node: self.next_node,
             flushed_sequence: self.flushed_sequence,
+            segments: self.segments,
         })
     }
 }

@@ -5,6 +5,7 @@
 //! apply in order and show as one: ranges and stacks need to fit only when the last is done.
 
 use crate::node_id::NodeId;
+use crate::segments::Group;
 use base::{FileId, Key, KeyRange, KeyspaceId, RunId, SequenceNumber};
 
 /// A run as the manifest records it, see [`crate::version::Run`].
@@ -115,6 +116,48 @@ pub enum Change {
     SetFlushed {
         /// The last sequence number that is skipped.
         sequence: SequenceNumber,
+    },
+    /// A segment of values exists.
+    AddSegment {
+        /// The file.
+        file: FileId,
+        /// Whose records it holds.
+        group: Group,
+        /// Bytes that it has.
+        bytes: u64,
+        /// The tree may not point into it yet.
+        is_provisional: bool,
+    },
+    /// The tree points into a segment that was provisional.
+    ConfirmSegment {
+        /// The file.
+        file: FileId,
+    },
+    /// A segment of values has more bytes.
+    GrowSegment {
+        /// The file.
+        file: FileId,
+        /// Bytes that it has now.
+        bytes: u64,
+    },
+    /// The last entries that referred to some records of a segment are gone.
+    BuryValues {
+        /// The file; nothing happens if it is gone already.
+        file: FileId,
+        /// Bytes of these records.
+        bytes: u64,
+    },
+    /// Readers at `sequence` and later find the live records of a segment elsewhere.
+    RetireSegment {
+        /// The file.
+        file: FileId,
+        /// The last sequence number that may read it.
+        sequence: SequenceNumber,
+    },
+    /// Nobody can read in a segment any more.
+    RemoveSegment {
+        /// The file.
+        file: FileId,
     },
     /// Where the policy goes on at a level.
     SetCursor {

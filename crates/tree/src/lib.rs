@@ -13,6 +13,7 @@ pub mod policy;
 pub mod run_table;
 #[cfg(test)]
 mod scenario;
+pub mod segments;
 #[cfg(any(test, feature = "simulate"))]
 pub mod simulate;
 pub mod version;
@@ -21,4 +22,7 @@ pub use edit::{Change, DatabaseEdit, KeyspaceEdit};
 pub use node_id::NodeId;
 pub use plan::{Cut, Input, Move, Plan, Reason};
 pub use run_table::RunTable;
-pub use version::{FileRef, FileUsage, Graveyard, Level, Node, Run, Slice, Version};
+pub use segments::{Group, Segment, Segments, Tier};
+pub use version::{
+    DeadFile, FileRef, FileUsage, Graveyard, HeldKind, Level, Node, Run, Slice, Version,
+};

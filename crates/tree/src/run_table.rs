@@ -67,6 +67,11 @@ impl RunTable {
         file
     }
 
+    /// A file of values that begins to exist.
+    pub(crate) fn values_file(&mut self, id: FileId, bytes: u64) -> Arc<FileRef> {
+        FileRef::new_values(id, bytes, self.graveyard.clone())
+    }
+
     /// `change` slices more, or fewer, show `run`.
     pub(crate) fn count(&mut self, run: &Arc<Run>, change: isize) {
         let entry = self

@@ -11,6 +11,7 @@
 pub use crate::node_id::NodeId;
 
 use crate::edit::{Change, RunRecord, SliceRecord};
+use crate::segments::{Segment, Segments};
 use base::{FileId, Key, KeyRange, RunId, SequenceNumber};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,29 +22,53 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// whose last edit has an unknown outcome must not remove what it finds here.
 #[derive(Debug, Default)]
 pub struct Graveyard {
-    files: Mutex<Vec<FileId>>,
+    files: Mutex<Vec<DeadFile>>,
+}
+
+/// A file that nothing refers to any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadFile {
+    /// What it held.
+    pub kind: HeldKind,
+    /// The file.
+    pub id: FileId,
+}
+
+/// What a file holds that versions refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldKind {
+    /// Runs.
+    Runs,
+    /// Large values.
+    Values,
 }
 
 impl Graveyard {
     /// Takes the files that died since the last call.
-    pub fn drain(&self) -> Vec<FileId> {
+    pub fn drain(&self) -> Vec<DeadFile> {
         std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A table file as versions hold it. One object for a file in a database, shared by its runs.
+/// A file as versions hold it. One object for a file in a database, shared by all who refer to it.
 #[derive(Debug)]
 pub struct FileRef {
     /// The file.
     pub id: FileId,
+    kind: HeldKind,
     bytes: AtomicU64,
     graveyard: Arc<Graveyard>,
 }
 
 impl FileRef {
-    /// A file of `bytes` bytes that reports its end to `graveyard`.
+    /// A table file of `bytes` bytes that reports its end to `graveyard`.
     pub fn new(id: FileId, bytes: u64, graveyard: Arc<Graveyard>) -> Arc<FileRef> {
-        Arc::new(FileRef { id, bytes: AtomicU64::new(bytes), graveyard })
+        Arc::new(FileRef { id, kind: HeldKind::Runs, bytes: AtomicU64::new(bytes), graveyard })
+    }
+
+    /// A file of values.
+    pub fn new_values(id: FileId, bytes: u64, graveyard: Arc<Graveyard>) -> Arc<FileRef> {
+        Arc::new(FileRef { id, kind: HeldKind::Values, bytes: AtomicU64::new(bytes), graveyard })
     }
 
     /// Bytes in the file: the part that the manifest vouches for.
@@ -60,7 +85,7 @@ impl FileRef {
 impl Drop for FileRef {
     fn drop(&mut self) {
         let mut files = self.graveyard.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.push(self.id);
+        files.push(DeadFile { kind: self.kind, id: self.id });
     }
 }
 
@@ -268,6 +293,8 @@ pub struct Version {
     pub next_node: u64,
     /// Every entry up to this sequence number is in runs, or was not needed.
     pub flushed_sequence: SequenceNumber,
+    /// Where large values are.
+    pub segments: Segments,
 }
 
 /// What a version uses of a file.
@@ -288,7 +315,13 @@ impl Version {
         let root = Node { id: LEVEL0_NODE, range: KeyRange::all(), slices: Vec::new() };
         let mut all = vec![Level::default(); count];
         all[0] = Level::new(vec![Arc::new(root)]);
-        Version { levels: all, cursors: vec![None; count], next_node: 1, flushed_sequence: 0 }
+        Version {
+            levels: all,
+            cursors: vec![None; count],
+            next_node: 1,
+            flushed_sequence: 0,
+            segments: Segments::default(),
+        }
     }
 
     /// Level 0's stack: the flushed runs, newest first.
@@ -370,6 +403,7 @@ impl Version {
         if self.flushed_sequence > 0 {
             changes.push(Change::SetFlushed { sequence: self.flushed_sequence });
         }
+        changes.extend(self.segments.iter().flat_map(snapshot_segment));
         let largest = self.levels.iter().flat_map(|l| l.nodes.iter()).map(|n| n.id.0).max();
         if largest.is_none_or(|largest| largest + 1 < self.next_node) {
             let level = (self.levels.len() - 1).max(1) as u8;
@@ -389,6 +423,23 @@ fn snapshot_node(level: u8, node: &Node) -> Option<Change> {
         0 => Some(Change::PushSlices { level, node: node.id, slices }),
         _ => Some(Change::AddNode { level, node: node.id, range: node.range.clone(), slices }),
     }
+}
+
+fn snapshot_segment(segment: &Segment) -> Vec<Change> {
+    let file = segment.file.id;
+    let mut changes = vec![Change::AddSegment {
+        file,
+        group: segment.group,
+        bytes: segment.bytes,
+        is_provisional: segment.is_provisional,
+    }];
+    if segment.dead_bytes > 0 {
+        changes.push(Change::BuryValues { file, bytes: segment.dead_bytes });
+    }
+    if let Some(sequence) = segment.retired {
+        changes.push(Change::RetireSegment { file, sequence });
+    }
+    changes
 }
 
 impl PartialEq for Version {

@@ -1,19 +1,47 @@
 //! The layout `inline`: values stay in the runs, and compaction is their garbage collection.
 
-use crate::{Descriptor, Placed, ValueLayout};
-use base::Result;
+use crate::layout::{Collection, Descriptor, ValueLayout, ValueLimits};
+use base::FileId;
+use tree::Segments;
 
 /// The layout's line in the registry.
 pub const INLINE: Descriptor = Descriptor {
     name: "inline",
     summary: "values stay in the runs; best for small values and for scans",
+    help: "Values lie beside their keys in the runs; compaction moves and drops them.\n\
+           Choose it for values up to some hundred bytes, and for scans.\n\
+           It costs the write amplification of the tree for every byte of every value.",
+    paper: "O'Neil et al., The log-structured merge-tree, 1996",
     make: || Box::new(Inline),
 };
 
 struct Inline;
 
 impl ValueLayout for Inline {
-    fn place(&self, _key: &[u8], _value: &[u8]) -> Result<Placed> {
-        Ok(Placed::Inline)
+    fn name(&self) -> &'static str {
+        INLINE.name
+    }
+
+    fn separates(&self) -> bool {
+        false
+    }
+
+    fn depth(&self, _segments: &Segments, _limits: &ValueLimits) -> u8 {
+        0
+    }
+
+    fn segment_bytes_max(&self, limits: &ValueLimits, _segments_before: usize) -> u64 {
+        limits.main_segment_bytes
+    }
+
+    /// Segments that another layout left empty out as their values come back into the runs; what
+    /// is dead in them goes by the plain log's rule.
+    fn pick(
+        &self,
+        segments: &Segments,
+        limits: &ValueLimits,
+        busy: &[FileId],
+    ) -> Option<Collection> {
+        crate::log::oldest(segments, limits, busy)
     }
 }

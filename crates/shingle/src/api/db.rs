@@ -173,8 +173,7 @@ impl Keyspace {
     /// The value of `key`. A value in the block cache is not copied: [`Bytes`] keeps its block.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         self.state.check_open()?;
-        let view = self.state.view();
-        let snapshot = self.engine().snapshots.visible();
+        let (view, snapshot) = self.state.moment(&self.engine().snapshots);
         let value = get(&view, key.as_ref(), snapshot, self.state.operator.as_ref())?;
         self.engine().count_read(key.as_ref(), value.as_ref());
         Ok(value)
@@ -183,8 +182,7 @@ impl Keyspace {
     /// The values of `keys`, all at one moment, in the order of the keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
         self.state.check_open()?;
-        let view = self.state.view();
-        let snapshot = self.engine().snapshots.visible();
+        let (view, snapshot) = self.state.moment(&self.engine().snapshots);
         let values = multi_get(&view, keys, snapshot, self.state.operator.as_ref())?;
         self.engine().count_reads(keys, &values);
         Ok(values)
@@ -212,8 +210,7 @@ impl Keyspace {
 
     /// A cursor that stands nowhere.
     pub fn cursor(&self, options: ReadOptions) -> Cursor {
-        let view = self.state.view();
-        let snapshot = self.engine().snapshots.visible();
+        let (view, snapshot) = self.state.moment(&self.engine().snapshots);
         Cursor::new(self.engine().clone(), &self.state, view, snapshot, options, None)
     }
 

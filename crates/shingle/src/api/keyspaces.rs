@@ -131,6 +131,10 @@ impl Engine {
             return Ok(());
         }
         let Ok(tree) = trees.tree(state.id) else { return Ok(()) };
+        if !tree.version.segments.is_empty() {
+            // Merges count what dies in segments; a slice that is dropped unread would not.
+            return Ok(());
+        }
         let mut inputs = tree::moves::covered(&tree.version, &range, below);
         inputs.retain(|input| {
             let is_busy = |run: &base::RunId| tree.busy.level0_run(*run);

@@ -47,6 +47,11 @@ impl Engine {
                 let bytes = grows.then_some(usage.total_bytes);
                 self.store.share(FileName::table(usage.file.id), target, bytes)?;
             }
+            // A flush may go on with any segment: both databases would write behind a link.
+            for segment in tree.version.segments.iter() {
+                let name = FileName::value(segment.file.id);
+                self.store.share(name, target, Some(segment.bytes))?;
+            }
         }
         Ok(())
     }

@@ -13,6 +13,9 @@ pub(crate) fn step(engine: &Engine) -> bool {
     engine.collect_dead_files(&mut trees);
     let Some(name) = trees.dead_files.pop() else { return false };
     drop(trees);
+    if name.kind == FileKind::Value {
+        engine.runs.values.forget(name.id);
+    }
     match engine.store.remove(name) {
         Ok(()) if name.kind == FileKind::Table => engine.events.table_deleted(name.id),
         Ok(()) => {}

@@ -12,6 +12,7 @@
 use crate::engine::Engine;
 use crate::keyspace::{Active, KeyspaceState};
 use crate::memtable::Memtable;
+use crate::read::view::ReadView;
 use base::key::SequenceNumber;
 use base::{Cause, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileName, SyncFile};
@@ -193,20 +194,61 @@ impl Engine {
         if batch.has_merge() {
             check_operators(&state, batch)?;
         }
+        let committed = self.commit_checked(&mut state, batch, with_log)?;
+        self.ledger().user_wrote(batch.user_bytes());
+        Ok(committed)
+    }
+
+    /// Commits `batch`, which the lock's holder checked.
+    fn commit_checked(
+        &self,
+        state: &mut CommitState,
+        batch: &WriteBatch,
+        with_log: bool,
+    ) -> Result<Committed> {
         let first = state.next_sequence;
         if with_log {
-            self.append_to_log(&mut state, first, batch)?;
+            self.append_to_log(state, first, batch)?;
         }
-        let last = self.insert(&mut state, first, batch)?;
+        let last = self.insert(state, first, batch)?;
         state.next_sequence = last + 1;
         if with_log {
             state.logged_sequence = last;
         }
         self.snapshots.publish(last);
-        self.ledger().user_wrote(batch.user_bytes());
         let position = state.position();
-        self.seal_full_memtables(&mut state, batch)?;
+        self.seal_full_memtables(state, batch)?;
         Ok(Committed { position, last_sequence: last })
+    }
+
+    /// Commits `batch`, which stands for what a reader of `view` saw of `keys` at `seen`; gives its
+    /// last sequence number, or `seen` for an empty one. `None`, and no change, when something
+    /// newer than `seen` was written to one of them, or may have been.
+    pub(crate) fn commit_unless_newer(
+        &self,
+        keyspace: &KeyspaceState,
+        view: &ReadView,
+        seen: SequenceNumber,
+        keys: &[&[u8]],
+        batch: &WriteBatch,
+    ) -> Result<Option<SequenceNumber>> {
+        if batch.is_empty() {
+            return Ok(Some(seen));
+        }
+        let mut state = self.lock_commit();
+        self.check_writable()?;
+        let with_log = check_keyspaces(&state, batch)?;
+        let active = state.actives.get(&keyspace.id).map(|active| active.writer.memtable());
+        let sealed = state.sealed.iter().filter(|sealed| sealed.keyspace.id == keyspace.id);
+        let mut memtables: Vec<&Arc<Memtable>> = sealed.map(|sealed| &sealed.memtable).collect();
+        memtables.extend(active);
+        // What came after the view's active memtable is in memory as long as that itself is.
+        let is_known = memtables.iter().any(|m| Arc::ptr_eq(m, &view.active.memtable));
+        let has_newer = |key: &&[u8]| memtables.iter().any(|m| m.has_newer(key, seen));
+        if !is_known || keys.iter().any(has_newer) {
+            return Ok(None);
+        }
+        self.commit_checked(&mut state, batch, with_log).map(|done| Some(done.last_sequence))
     }
 
     fn append_to_log(

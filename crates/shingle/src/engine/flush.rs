@@ -3,6 +3,7 @@
 use super::events::Event;
 use super::output::{OutputRule, Written};
 use super::rewrite::{Part, PartSpec, Progress};
+use super::values::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::commit::{CommitState, Sealed};
 use crate::engine::trees::{Flushed, Trees};
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
 use tree::moves::{Cutter, OlderData, Output, OutputNode};
-use tree::{Cut, Version};
+use tree::{Cut, Tier, Version};
 
 /// A flush of less than one of so many parts of a table goes to level 0 wherever its keys lie: the
 /// short sessions of a program that appends would each leave a tiny table in a deep level, where
@@ -37,6 +38,8 @@ struct Member {
     to_level: u8,
     /// How many levels below that have data; one at least, where more is to come.
     levels_below: usize,
+    /// Until the part begins.
+    values: Option<ValueWriters>,
     part: Option<Part>,
 }
 
@@ -57,6 +60,7 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees, at_rest: bool) -> Optio
             memtables: Vec::new(),
             to_level: 0,
             levels_below: 1,
+            values: None,
             part: None,
         });
         member.memtables.push(sealed.memtable.clone());
@@ -68,6 +72,12 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees, at_rest: bool) -> Optio
         if let Some(tree) = trees.keyspaces.get(&member.keyspace.id) {
             let below = super::relocate::levels_below(&tree.version, member.to_level);
             member.levels_below = below.max(1);
+            let (rules, segments) = (&member.keyspace.values, &tree.version.segments);
+            let depth = rules.layout.depth(segments, &rules.limits);
+            let cause = Cause::ValueWrite;
+            let keyspace = &member.keyspace;
+            let values = ValueWriters::new(engine, keyspace, segments, depth, cause, true);
+            member.values = Some(values);
         }
     }
     let begin_ns = engine.runtime.now_ns();
@@ -163,7 +173,8 @@ impl FlushJob {
     fn step_member(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
         let member = &mut self.members[self.current];
         if member.part.is_none() {
-            member.part = Some(Part::begin(engine, spec(engine, member))?);
+            let Some(values) = member.values.take() else { return Ok(Progress::Done) };
+            member.part = Some(Part::begin(engine, spec(engine, member, values))?);
         }
         match &mut member.part {
             Some(part) => part.step(engine.settings.step_bytes),
@@ -180,7 +191,7 @@ impl FlushJob {
             let Some(part) = &member.part else { continue };
             let Some(tree) = trees.keyspaces.get(&member.keyspace.id) else {
                 // A keyspace that was dropped meanwhile takes its flush with it.
-                engine.remove_unused(&part.written().created);
+                part.remove_created();
                 continue;
             };
             let changes = member.changes(&tree.version, part.written())?;
@@ -256,7 +267,7 @@ impl FlushJob {
         }
         drop(state);
         for part in self.members.into_iter().filter_map(|member| member.part) {
-            engine.remove_unused(&part.into_written().created);
+            part.remove_created();
         }
     }
 }
@@ -273,13 +284,14 @@ impl Member {
             Err(_) if self.to_level > 0 => tree::moves::flush(version, &output, 0)?,
             Err(error) => return Err(error),
         };
+        changes.extend(written.value_changes());
         let newest = self.memtables.iter().filter_map(|memtable| memtable.sequence_max()).max();
         changes.extend(newest.map(|sequence| Change::SetFlushed { sequence }));
         Ok(changes)
     }
 }
 
-fn spec(engine: &Arc<Engine>, member: &Member) -> PartSpec {
+fn spec(engine: &Arc<Engine>, member: &Member, values: ValueWriters) -> PartSpec {
     let unlimited = Cut { table_bytes_max: u64::MAX, overlap_bytes_max: None };
     let bytes = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
     PartSpec {
@@ -305,6 +317,8 @@ fn spec(engine: &Arc<Engine>, member: &Member) -> PartSpec {
             cutter: Cutter::new(&Version::empty(1), 0, unlimited),
             one_file: false,
         },
+        values,
+        tier: Tier::Main,
     }
 }
 

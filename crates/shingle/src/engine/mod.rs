@@ -22,6 +22,7 @@ mod rewrite;
 pub(crate) mod scheduler;
 pub(crate) mod sync;
 pub(crate) mod trees;
+pub(crate) mod values;
 pub(crate) mod work_stats;
 
 use crate::admission::Admission;

@@ -166,6 +166,7 @@ pub(crate) fn keyspace_parts(
         operator,
         policy,
         limits,
+        settings.value_rules(),
         first,
     ));
     let tree = TreeState::new(state.clone(), version, run_table, view);
@@ -219,13 +220,16 @@ fn remove_leftovers(engine: &Engine, trees: &mut Trees) -> Result<()> {
         .flat_map(|tree| tree.version.files())
         .map(|usage| usage.file.id)
         .collect();
+    let versions = trees.keyspaces.values().map(|tree| &tree.version);
+    let segments: BTreeSet<FileId> =
+        versions.flat_map(|v| v.segments.iter().map(|s| s.file.id)).collect();
     let manifest = trees.manifest.as_ref().map(|manifest| manifest.file);
     let floor = trees.log_floor;
     let is_dead = |name: FileName| match name.kind {
         FileKind::Table => !live.contains(&name.id),
         FileKind::Wal => name.id < floor,
         FileKind::Manifest => Some(name.id) != manifest,
-        FileKind::Value => false,
+        FileKind::Value => !segments.contains(&name.id),
     };
     trees.dead_files.clear();
     let dead: Vec<FileName> =

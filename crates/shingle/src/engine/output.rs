@@ -5,15 +5,17 @@
 //! until the edit that refers to it is durable, so that a failure removes it.
 
 use crate::engine::Engine;
+use crate::engine::values::writers::WrittenSegment;
 use crate::reduce::Sink;
 use base::key::user_key;
 use base::{Cause, FileId, Key, KeyRange, Result};
 use media::{FileHint, FileName};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::range_delete::RangeDeletes;
 use table::{RunSummary, TableOptions, TablePlace, TableWriter};
-use tree::NodeId;
 use tree::moves::Cutter;
+use tree::{Change, NodeId};
 
 /// Where a rewrite's output is cut.
 pub(crate) enum OutputRule {
@@ -55,9 +57,26 @@ pub(crate) struct Written {
     pub files: Vec<(FileId, u64)>,
     /// Files that did not exist before.
     pub created: Vec<FileId>,
+    /// Segments of values that exist now, or grew.
+    pub segments: Vec<WrittenSegment>,
+    /// Bytes of value records that no entry refers to any more, by segment.
+    pub buried: BTreeMap<FileId, u64>,
 }
 
 impl Written {
+    pub(crate) fn bury(&mut self, more: &BTreeMap<FileId, u64>) {
+        for (&file, &bytes) in more {
+            *self.buried.entry(file).or_default() += bytes;
+        }
+    }
+
+    /// What it means for the segments of values.
+    pub(crate) fn value_changes(&self) -> Vec<Change> {
+        let written = self.segments.iter().map(|segment| segment.change(false));
+        let buried = self.buried.iter();
+        written.chain(buried.map(|(&file, &bytes)| Change::BuryValues { file, bytes })).collect()
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.runs.iter().map(|run| run.summary.bytes).sum()
     }

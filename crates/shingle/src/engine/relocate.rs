@@ -6,6 +6,7 @@ use super::events::Event;
 use super::output::{ChildTarget, OutputRule, RUN_END_BYTES, Written, WrittenRun};
 use super::parked;
 use super::rewrite::{Part, PartSpec, Progress};
+use super::values::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::trees::{Flushed, Trees};
 use crate::keyspace::KeyspaceState;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
 use tree::moves::{Child, Cutter, OlderData, Output, OutputNode, Proportional};
 use tree::policy::WorkId;
-use tree::{Cut, Input, Move, NodeId, Plan, Slice, Version};
+use tree::{Cut, Input, Move, NodeId, Plan, Slice, Tier, Version};
 
 /// A move under way, shared by its parts.
 pub(crate) struct Relocation {
@@ -192,6 +193,11 @@ fn parts(
     });
     let levels_below = levels_below(&version, to_level);
     let plain: Vec<Slice> = slices.into_iter().map(|(_, slice)| slice).collect();
+    // What a move finds inline and large was written long ago: it goes to the cold log.
+    let values = || {
+        let (segments, cause) = (&version.segments, Cause::Compaction(to_level));
+        ValueWriters::new(engine, &keyspace, segments, 0, cause, false)
+    };
     let mut parts = Vec::new();
     for (index, range) in ranges.into_iter().enumerate() {
         let spec = PartSpec {
@@ -205,6 +211,8 @@ fn parts(
             hint: hint(&shared.plan, to_level, shared.work),
             rule: rule(&version, &shared.plan, read_bytes_upper + read_bytes_lower)?,
             range,
+            values: values(),
+            tier: Tier::Cold,
         };
         parts.push(RelocationPart {
             shared: shared.clone(),
@@ -404,14 +412,14 @@ impl RelocationPart {
         // The first failure stays: those of other parts follow from it.
         let _ = shared.failure.set(error.clone());
         if let Some(part) = self.part.take() {
-            engine.remove_unused(&part.into_written().created);
+            part.remove_created();
         }
         let last = self.is_finished || shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
             let outputs =
                 std::mem::take(&mut *shared.outputs.lock().unwrap_or_else(PoisonError::into_inner));
             for written in outputs {
-                engine.remove_unused(&written.created);
+                engine.remove_unused(&written);
             }
             let first = shared.failure.get().unwrap_or(error);
             let runs = input_runs(&shared.version, &shared.plan);
@@ -430,7 +438,8 @@ impl Relocation {
             outputs.iter().flat_map(|written| written.files.iter().copied()).collect();
         let mut trees = engine.lock_trees();
         let tree = trees.tree(self.keyspace.id)?;
-        let changes = self.changes(&tree.version, &runs, &files)?;
+        let mut changes = self.changes(&tree.version, &runs, &files)?;
+        changes.extend(outputs.iter().flat_map(|written| written.value_changes()));
         install(engine, &mut trees, self.keyspace.id, changes, &self.plan)?;
         trees.tree(self.keyspace.id)?.busy.end(self.work);
         trees.forgive(self.keyspace.id, &input_runs(&self.version, &self.plan));
@@ -504,13 +513,15 @@ impl Relocation {
 impl Engine {
     /// Removes files that no edit ever referred to. The edit of a poisoned database may be on the
     /// medium all the same: its files stay, for the next opening to decide.
-    pub(crate) fn remove_unused(&self, files: &[FileId]) {
+    pub(crate) fn remove_unused(&self, written: &Written) {
         if self.poisoned_by().is_some() {
             return;
         }
-        for &file in files {
+        let tables = written.created.iter().map(|&file| FileName::table(file));
+        let new = written.segments.iter().filter(|segment| segment.is_new);
+        for name in tables.chain(new.map(|segment| FileName::value(segment.file))) {
             // What cannot be removed now goes at the next opening.
-            let _ = self.store.remove(FileName::table(file));
+            let _ = self.store.remove(name);
         }
     }
 }

@@ -5,6 +5,8 @@
 //! When the last part is done, the move's edit is made against the version of that moment.
 
 use super::output::{OutputRule, OutputWriter, Written};
+use super::values::separate::Separator;
+use super::values::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::memory::Buffers;
 use crate::keyspace::KeyspaceState;
@@ -19,8 +21,8 @@ use std::sync::Arc;
 use table::range_delete::RangeDeletes;
 use table::{EntryIter, MergingIter};
 use table::{IterOptions, TableOptions};
-use tree::Slice;
 use tree::moves::OlderData;
+use tree::{Slice, Tier};
 
 /// The least that is read at once for an input.
 const READAHEAD_BYTES_MIN: u64 = 16 << 10;
@@ -41,6 +43,9 @@ pub(crate) struct PartSpec {
     pub options: TableOptions,
     pub hint: FileHint,
     pub rule: OutputRule,
+    /// Where large values go, and to which tier.
+    pub values: ValueWriters,
+    pub tier: Tier,
 }
 
 /// A part under way.
@@ -50,7 +55,7 @@ pub(crate) struct Part {
     buffers: Buffers,
     inputs: MergingIter<Source>,
     reducer: Reducer,
-    output: OutputWriter,
+    output: Separator,
 }
 
 /// Whether a step left work.
@@ -99,21 +104,24 @@ impl Part {
         let mut buffers = engine.memory.begin_job();
         buffers.set(read_buffer_bytes);
         inputs.seek_to_first()?;
+        let output = OutputWriter::new(
+            engine.clone(),
+            spec.cause,
+            spec.options,
+            spec.hint,
+            spec.rule,
+            &spec.range,
+            kept,
+        );
+        let rules = &spec.keyspace.values;
+        let runs = engine.runs.clone();
         Ok(Part {
             engine: engine.clone(),
             read_buffer_bytes,
             buffers,
             inputs,
-            reducer: Reducer::new(spec.snapshots, deletes, operator, spec.older),
-            output: OutputWriter::new(
-                engine.clone(),
-                spec.cause,
-                spec.options,
-                spec.hint,
-                spec.rule,
-                &spec.range,
-                kept,
-            ),
+            reducer: Reducer::new(spec.snapshots, deletes, operator, spec.older, runs.clone()),
+            output: Separator::new(output, spec.values, spec.tier, rules, runs, spec.cause),
         })
     }
 
@@ -123,12 +131,13 @@ impl Part {
         while self.inputs.valid() {
             self.reducer.step(&mut self.inputs, &mut self.output)?;
             if self.reducer.counts().bytes_in >= stop {
-                self.buffers.set(self.read_buffer_bytes + self.output.buffer_bytes());
+                self.buffers.set(self.read_buffer_bytes + self.output.output.buffer_bytes());
                 self.engine.resize_cache();
                 return Ok(Progress::More);
             }
         }
         self.output.finish()?;
+        self.output.output.written.bury(self.reducer.buried());
         Ok(Progress::Done)
     }
 
@@ -138,11 +147,17 @@ impl Part {
 
     /// What was written so far, for the edit or for the removal.
     pub(crate) fn written(&self) -> &Written {
-        &self.output.written
+        &self.output.output.written
     }
 
     pub(crate) fn into_written(self) -> Written {
-        self.output.written
+        self.output.output.written
+    }
+
+    /// The job failed: what no edit lists goes.
+    pub(crate) fn remove_created(&self) {
+        self.output.writers.remove_created();
+        self.engine.remove_unused(self.written());
     }
 }
 

@@ -9,6 +9,7 @@ use super::flush::FlushJob;
 use super::relocate::RelocationPart;
 use super::rest::Rest;
 use super::rewrite::Progress;
+use super::values::collect::{self, CollectJob};
 use super::{clean, flush, parked, relocate};
 use crate::engine::Engine;
 use base::env::{Event, Worker};
@@ -25,6 +26,7 @@ const RETRY_NS_MAX: u64 = 2_000_000_000;
 enum Job {
     Flush(FlushJob),
     Part(Box<RelocationPart>),
+    Collect(Box<CollectJob>),
 }
 
 /// A key range that the user wants compacted.
@@ -47,6 +49,8 @@ struct Queue {
     jobs: Vec<Waiting>,
     /// Jobs that a worker has in hand.
     running: usize,
+    /// A collection of values is under way.
+    is_collecting: bool,
     manual: Vec<Manual>,
     /// When the next step of a move may write, on the runtime's clock.
     next_slot_ns: u64,
@@ -121,6 +125,10 @@ impl Scheduler {
         self.lock().jobs.iter().map(|waiting| waiting.from_ns).min()
     }
 
+    fn is_collecting(&self) -> bool {
+        self.lock().is_collecting
+    }
+
     fn has_room(&self) -> bool {
         let queue = self.lock();
         queue.jobs.len() + queue.running < self.jobs_max
@@ -180,6 +188,11 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         run(engine, job);
         return true;
     }
+    match retire_and_collect(engine) {
+        Ok(true) => return true,
+        Ok(false) => {}
+        Err(error) => failed(engine, error),
+    }
     match plan_move(engine, at_rest) {
         Ok(true) => return true,
         Ok(false) => {}
@@ -232,6 +245,7 @@ pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
                 let error = Error::new(ErrorKind::Cancelled, "the database is being closed");
                 part.abandon(engine, &error);
             }
+            Job::Collect(collect) => collect.abandon(false),
             Job::Flush(_) => engine.scheduler.put([job], from_ns),
         }
     }
@@ -246,6 +260,7 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
     trees.unpark(engine.runtime.now_ns());
     pick(engine, &mut trees, false).is_none()
         && !flush::is_due(engine)
+        && !collect::is_due(&trees)
         && engine.scheduler.is_idle()
         && trees.dead_files.is_empty()
 }
@@ -257,6 +272,26 @@ fn plan_flush(engine: &Arc<Engine>, at_rest: bool) {
         // Another worker may go on with what was next.
         engine.runtime.wake();
     }
+}
+
+/// Removes retired segments, or begins a collection of values; one at a time. `false`: neither is
+/// due.
+fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
+    if engine.is_closing() {
+        return Ok(false);
+    }
+    let mut trees = engine.lock_trees();
+    if engine.remove_retired(&mut trees)? {
+        return Ok(true);
+    }
+    if engine.scheduler.is_collecting() || !engine.scheduler.has_room() {
+        return Ok(false);
+    }
+    let Some(job) = collect::begin(engine, &trees) else { return Ok(false) };
+    drop(trees);
+    engine.scheduler.lock().is_collecting = true;
+    engine.scheduler.put([Job::Collect(job)], engine.runtime.now_ns());
+    Ok(true)
 }
 
 /// Begins the most urgent move. `false`: none is due.
@@ -367,6 +402,11 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             pace(engine, part.take_step_bytes());
             stepped
         }
+        Job::Collect(collect) => {
+            let stepped = collect.step(engine);
+            pace(engine, collect.take_step_bytes());
+            stepped
+        }
     };
     let from_ns = engine.runtime.now_ns();
     let mut queue = engine.scheduler.lock();
@@ -377,6 +417,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             return;
         }
         Ok(Progress::Done) => {
+            queue.is_collecting &= !matches!(job, Job::Collect(_));
             queue.failures = 0;
             queue.last_error = None;
             drop(queue);
@@ -392,6 +433,12 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
                 Job::Part(part) => {
                     part.abandon(engine, &error);
                     parked::is_own_failure(&error)
+                }
+                Job::Collect(collect) => {
+                    let parks = parked::is_own_failure(&error);
+                    collect.abandon(parks);
+                    engine.scheduler.lock().is_collecting = false;
+                    parks
                 }
             };
             engine.scheduler.lock().running -= 1;

@@ -21,7 +21,7 @@ use table::manifest::{Root, encode_edit, encode_root};
 use tree::edit::{DatabaseEdit, KeyspaceEdit, KeyspaceRecord};
 use tree::invariant::Shape;
 use tree::policy::{Busy, Limits, Observed, View};
-use tree::{Graveyard, RunTable, Version};
+use tree::{Graveyard, HeldKind, RunTable, Version};
 
 /// A manifest is rewritten when it has grown to this many times its first record...
 const MANIFEST_GROWTH_MAX: u64 = 8;
@@ -286,7 +286,10 @@ impl Engine {
     /// Takes note of files that no live version refers to, and of logs below the floor.
     pub(crate) fn collect_dead_files(&self, trees: &mut Trees) {
         let dead = trees.graveyard.drain();
-        trees.dead_files.extend(dead.into_iter().map(FileName::table));
+        trees.dead_files.extend(dead.into_iter().map(|dead| match dead.kind {
+            HeldKind::Runs => FileName::table(dead.id),
+            HeldKind::Values => FileName::value(dead.id),
+        }));
     }
 
     /// Notes that logs below `floor` are not needed any more. The floor must be durable.

@@ -109,6 +109,15 @@ impl Memtable {
         self.list.versions(newest).map(|(trailer, value)| entry(trailer, value))
     }
 
+    /// Something was written to `user_key` after `sequence`: an entry, or a range deletion.
+    pub fn has_newer(&self, user_key: &[u8], sequence: SequenceNumber) -> bool {
+        let is_over = |delete: &RangeDelete| {
+            delete.sequence > sequence && *delete.start <= *user_key && *user_key < *delete.end
+        };
+        self.get(user_key, SEQUENCE_MAX).is_some_and(|entry| entry.sequence > sequence)
+            || self.range_deletes().is_some_and(|deletes| deletes.iter().any(is_over))
+    }
+
     /// A cursor over the point entries, standing nowhere. It keeps their memory.
     pub fn iter(&self) -> MemIter {
         MemIter::new(Arc::clone(&self.list))

@@ -4,13 +4,13 @@
 //! hidden by tombstones do not appear; after an error it stays invalid and repeats the error.
 
 use super::source::{LevelIter, MemtableIter, SliceIter, Source, scan_options};
-use super::view::{LevelView, ReadView};
+use super::view::{LevelView, ReadView, TreeView};
 use crate::merge_operator::MergeOperator;
 use base::key::{
     EntryKind, Key, KeyRange, SequenceNumber, internal_key, push_internal_key, split_internal_key,
     trailer_kind, trailer_sequence,
 };
-use base::{Error, ErrorKind, Result};
+use base::{Cause, Error, ErrorKind, Result};
 use std::sync::Arc;
 use table::Bytes;
 use table::range_delete::RangeDeletes;
@@ -44,6 +44,9 @@ pub(crate) struct InternalCursor {
     target: Vec<u8>,
     /// The value when the inputs do not stand on it: backward, or combined.
     value: Option<Bytes>,
+    /// `value` was read apart from the runs, and the inputs still stand on its pointer.
+    stands_on_value: bool,
+    tree: Arc<TreeView>,
     valid: bool,
     error: Option<Error>,
 }
@@ -66,6 +69,8 @@ impl InternalCursor {
             key: Vec::new(),
             target: Vec::new(),
             value: None,
+            stands_on_value: false,
+            tree: view.tree.clone(),
             valid: false,
             error: None,
         })
@@ -141,7 +146,7 @@ impl InternalCursor {
                 cursor.direction = Direction::Forward;
                 let after = internal_key(&cursor.key, 0, EntryKind::Delete);
                 cursor.inputs.seek(&after)?;
-            } else if cursor.value.is_none() {
+            } else if cursor.value.is_none() || cursor.stands_on_value {
                 cursor.inputs.next()?;
             }
             cursor.settle_forward(true)
@@ -184,6 +189,7 @@ impl InternalCursor {
     /// behind us.
     fn settle_forward(&mut self, mut skip: bool) -> Result<()> {
         self.value = None;
+        self.stands_on_value = false;
         self.valid = false;
         while self.inputs.valid() {
             let (user_key, trailer) = split(self.inputs.key())?;
@@ -212,8 +218,14 @@ impl InternalCursor {
                     skip = true;
                     continue;
                 }
+                EntryKind::Pointer => {
+                    self.value = Some(self.read_value()?);
+                    self.stands_on_value = true;
+                    self.valid = true;
+                    return Ok(());
+                }
                 EntryKind::Delete => skip = true,
-                EntryKind::Pointer | EntryKind::DeleteRange => return Err(unexpected_kind()),
+                EntryKind::DeleteRange => return Err(unexpected_kind()),
             }
             self.inputs.next()?;
         }
@@ -238,8 +250,12 @@ impl InternalCursor {
                     base_value = Some(self.inputs.value().to_vec());
                     break;
                 }
+                EntryKind::Pointer => {
+                    base_value = Some(self.read_value()?.to_vec());
+                    break;
+                }
                 EntryKind::Delete => break,
-                EntryKind::Pointer | EntryKind::DeleteRange => return Err(unexpected_kind()),
+                EntryKind::DeleteRange => return Err(unexpected_kind()),
             }
             self.inputs.next()?;
         }
@@ -266,6 +282,7 @@ impl InternalCursor {
     /// From the inputs' position backward to the last visible key; the inputs end up before it.
     fn settle_backward(&mut self) -> Result<()> {
         self.value = None;
+        self.stands_on_value = false;
         self.valid = false;
         while self.inputs.valid() {
             let (user_key, _) = split(self.inputs.key())?;
@@ -302,7 +319,11 @@ impl InternalCursor {
                         operands.clear();
                         value = Some(self.inputs.value_bytes());
                     }
-                    EntryKind::Pointer | EntryKind::DeleteRange => return Err(unexpected_kind()),
+                    EntryKind::Pointer if !deleted => {
+                        operands.clear();
+                        value = Some(self.read_value()?);
+                    }
+                    EntryKind::DeleteRange => return Err(unexpected_kind()),
                     _ => {
                         operands.clear();
                         value = None;
@@ -317,6 +338,11 @@ impl InternalCursor {
         }
         self.value = value;
         Ok(self.value.is_some())
+    }
+
+    /// The value that the pointer at the inputs' position names.
+    fn read_value(&self) -> Result<Bytes> {
+        self.tree.runs.values.read(self.inputs.value(), &self.key, Cause::Scan)
     }
 
     #[inline]

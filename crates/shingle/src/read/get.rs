@@ -11,11 +11,13 @@ use table::Bytes;
 use table::range_delete::RangeDeletes;
 
 /// What a source says about a key.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// Nothing: look further down.
     Nothing,
     /// The key has this value.
     Value(Bytes),
+    /// The key has the value that this pointer names.
+    Pointer(Bytes),
     /// The key is absent: look no further.
     Absent,
     /// An operand: the value must be combined.
@@ -32,13 +34,20 @@ pub(crate) fn get(
     let mut lookup = Lookup::new(key, snapshot);
     match lookup.find(view)? {
         Found::Value(value) => Ok(Some(value)),
+        Found::Pointer(pointer) => view.tree.runs.values.read(&pointer, key, Cause::Get).map(Some),
         Found::Nothing | Found::Absent => Ok(None),
         Found::Operand => combine(view, key, snapshot, operator),
     }
 }
 
+/// What the tree and the memtables hold of `key` at `snapshot`, its pointer not followed: what
+/// garbage collection compares.
+pub(crate) fn find(view: &ReadView, key: &[u8], snapshot: SequenceNumber) -> Result<Found> {
+    Lookup::new(key, snapshot).find(view)
+}
+
 /// Combines the operands of `key` by walking its versions.
-pub(super) fn combine(
+pub(crate) fn combine(
     view: &Arc<ReadView>,
     key: &[u8],
     snapshot: SequenceNumber,
@@ -150,10 +159,10 @@ impl<'a> Lookup<'a> {
             EntryKind::Put => Ok(Found::Value(value())),
             EntryKind::Delete => Ok(Found::Absent),
             EntryKind::Merge => Ok(Found::Operand),
-            EntryKind::Pointer | EntryKind::DeleteRange => Err(Error::new(
-                ErrorKind::Unsupported,
-                format!("an entry of kind {kind:?}, which this value layout does not write"),
-            )),
+            EntryKind::Pointer => Ok(Found::Pointer(value())),
+            EntryKind::DeleteRange => {
+                Err(Error::new(ErrorKind::Corruption, "a range tombstone stands among the entries"))
+            }
         }
     }
 }

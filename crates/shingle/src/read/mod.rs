@@ -5,4 +5,5 @@ pub(crate) mod cursor;
 pub(crate) mod get;
 pub(crate) mod multi_get;
 pub(crate) mod source;
+pub(crate) mod values;
 pub(crate) mod view;

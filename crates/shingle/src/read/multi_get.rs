@@ -54,12 +54,22 @@ fn give<K: AsRef<[u8]>>(
     wanted: Vec<Wanted<'_>>,
     operator: Option<&Arc<dyn MergeOperator>>,
 ) -> Result<Vec<Option<Bytes>>> {
+    let pointers = wanted.iter().filter_map(|one| match &one.found {
+        Some(Found::Pointer(pointer)) => Some(pointer),
+        _ => None,
+    });
+    if wanted.len() > 1 {
+        pointers.for_each(|pointer| view.tree.runs.values.prefetch(pointer));
+    }
     let mut values = vec![None; keys.len()];
     let mut places = order.iter().copied().peekable();
     for one in wanted {
         let (key, snapshot) = (one.lookup.key(), one.lookup.snapshot());
         let value = match one.found {
             Some(Found::Value(value)) => Some(value),
+            Some(Found::Pointer(pointer)) => {
+                Some(view.tree.runs.values.read(&pointer, key, Cause::Get)?)
+            }
             Some(Found::Operand) => combine(view, key, snapshot, operator)?,
             Some(Found::Nothing | Found::Absent) | None => None,
         };

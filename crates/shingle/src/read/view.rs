@@ -4,6 +4,7 @@
 //! an old one keep its memtables and files alive. The tree's version is compiled into arrays that a
 //! lookup walks without chasing pointers; runs are opened when they are first read.
 
+use super::values::ValueFiles;
 use crate::memtable::Memtable;
 use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
 use media::{FileName, FileStore, ReadFile};
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
 use table::{BlockCache, Extent};
-use tree::{Node, Version};
+use tree::{Node, Segments, Version};
 
 /// Opens runs, once each, for as long as somebody holds them.
 pub(crate) struct Runs {
@@ -23,6 +24,8 @@ pub(crate) struct Runs {
     open_bytes: AtomicU64,
     files: Mutex<HashMap<FileId, Weak<OpenFile>>>,
     handles: Mutex<HashMap<RunId, Weak<RunHandle>>>,
+    /// Where large values are.
+    pub values: ValueFiles,
 }
 
 struct OpenFile {
@@ -37,6 +40,7 @@ impl Runs {
         database: DatabaseId,
     ) -> Runs {
         Runs {
+            values: ValueFiles::new(store.clone(), database),
             store,
             cache,
             database,
@@ -222,6 +226,9 @@ pub(crate) struct TreeView {
     pub levels: Vec<LevelView>,
     /// Some slice has range tombstones.
     pub has_range_deletes: bool,
+    pub runs: Arc<Runs>,
+    /// Keeps the segments that pointers in the levels name.
+    pub segments: Segments,
 }
 
 impl TreeView {
@@ -242,7 +249,8 @@ impl TreeView {
             .collect();
         let mut nodes = levels.iter().flat_map(|level| &level.nodes);
         let has_range_deletes = nodes.any(|node| node.slices.iter().any(|s| s.has_range_deletes));
-        TreeView { levels, has_range_deletes }
+        let segments = version.segments.clone();
+        TreeView { levels, has_range_deletes, runs: runs.clone(), segments }
     }
 }
 

@@ -385,7 +385,7 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
         });
         sum.histories += 1;
         sum.points += counts.points;
-        points.add(config.scheme, counts.points);
+        points.add(&config, counts.points);
         sum.images += counts.images;
         sum.nested += counts.nested;
         sum.gone_on += counts.gone_on;

@@ -156,7 +156,7 @@ fn every_operation_fails_in_its_turn() {
                 });
             }
         }
-        faults.add(config.scheme, counts.struck - struck);
+        faults.add(&config, counts.struck - struck);
     }
     println!("{counts:?}");
     faults.finish("faults", 200);

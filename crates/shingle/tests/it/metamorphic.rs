@@ -51,7 +51,7 @@ fn one_history_gives_equal_answers_on_every_configuration() {
             let runner = in_memory(&config, &steps, seed + variant).unwrap_or_else(|failure| {
                 panic!("{} variant {variant} {config:?}", replay("one_history", seed, &failure))
             });
-            steps_run.add(config.scheme, steps.len() as u64);
+            steps_run.add(&config, steps.len() as u64);
             for (sum, count) in relocations.iter_mut().zip(runner.relocations) {
                 *sum += count;
             }
@@ -75,7 +75,7 @@ fn threads_give_the_same_answers_as_steps() {
         in_memory(&config, &steps, seed).unwrap_or_else(|failure| {
             panic!("{} {config:?}", replay("threads_give", seed, &failure))
         });
-        steps_run.add(config.scheme, steps.len() as u64);
+        steps_run.add(&config, steps.len() as u64);
     }
     steps_run.finish("steps", 700);
 }
@@ -101,7 +101,7 @@ fn any_scheme_goes_on_with_the_tree_of_any_other() {
                 let line = replay("any_scheme_goes_on", seed, &failure);
                 panic!("{line} piece {piece} {config:?}")
             });
-            steps_run.add(config.scheme, steps.len() as u64);
+            steps_run.add(&config, steps.len() as u64);
             config = turned;
         }
     }

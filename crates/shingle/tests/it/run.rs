@@ -19,13 +19,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Debug)]
 pub struct Config {
     pub scheme: &'static str,
+    /// The value layout.
+    pub values: &'static str,
+    pub value_threshold: u64,
     pub preset: Preset,
     pub compression: Compression,
     pub filter_bits: u8,
     pub expert: Expert,
     /// Steps with this seed and odds; `None`: threads.
     pub stepped: Option<(u64, u64)>,
-    /// Each opening but the first is under the next scheme of the registry.
+    /// Each opening but the first is under the next scheme and the next layout.
     pub switches: bool,
 }
 
@@ -39,26 +42,35 @@ fn scheme_in_turn(turn: u64) -> &'static str {
     schemes[(turn % schemes.len() as u64) as usize].name
 }
 
-/// What was done under each scheme of the registry.
+/// The value layout of the registry whose turn it is: each meets every scheme.
+fn layout_in_turn(turn: u64) -> &'static str {
+    let layouts = values::registry();
+    let turn = turn / tree::policy::registry().len() as u64 + turn;
+    layouts[(turn % layouts.len() as u64) as usize].name
+}
+
+/// What was done under each scheme, and under each value layout, of the registries.
 #[derive(Default)]
 pub struct ByScheme(BTreeMap<&'static str, u64>);
 
 impl ByScheme {
-    pub fn add(&mut self, scheme: &'static str, count: u64) {
-        *self.0.entry(scheme).or_default() += count;
+    pub fn add(&mut self, config: &Config, count: u64) {
+        *self.0.entry(config.scheme).or_default() += count;
+        *self.0.entry(config.values).or_default() += count;
     }
 
-    /// Prints the counts. Under each scheme there must be `floor` at least, less in proportion when
-    /// a part of the volume runs, unless one seed runs.
+    /// Prints the counts. Under each scheme and layout there must be `floor` at least, less in
+    /// proportion when a part of the volume runs, unless one seed runs.
     pub fn finish(self, what: &str, floor: u64) {
         println!("{what} by scheme: {:?}", self.0);
         let floor = scaled(floor).min(floor);
         if std::env::var("SHINGLE_TEST_SEED").is_ok() {
             return;
         }
-        for scheme in tree::policy::registry() {
-            let count = self.0.get(scheme.name).copied().unwrap_or(0);
-            assert!(count >= floor, "{count} {what} under {}, not {floor}", scheme.name);
+        let schemes = tree::policy::registry().iter().map(|scheme| scheme.name);
+        for name in schemes.chain(values::registry().iter().map(|layout| layout.name)) {
+            let count = self.0.get(name).copied().unwrap_or(0);
+            assert!(count >= floor, "{count} {what} under {name}, not {floor}");
         }
     }
 }
@@ -87,10 +99,16 @@ impl Config {
             readahead_bytes: Some(one(&mut random, &[0, 1024]) as u32),
             stack_max: Some(one(&mut random, &[2, 3, 5]) as usize),
             links_max: [None, Some(1), Some(3)][random.below(3) as usize],
+            value_segment_bytes: Some(one(&mut random, &[512, 4096])),
+            value_log_segment_bytes: Some(one(&mut random, &[128, 1024])),
+            value_reserved_ratio: Some(one(&mut random, &[0, 1, 3]) as f64 / 10.0),
+            value_hotness: Some(random.one_in(2)),
             ..Expert::default()
         };
         Config {
             scheme,
+            values: layout_in_turn(seed),
+            value_threshold: one(&mut random, &[1, 20, 100]),
             preset: preset_of(scheme),
             compression,
             filter_bits: one(&mut random, &[0, 10]) as u8,
@@ -105,6 +123,8 @@ impl Config {
         Options::new()
             .preset(self.preset)
             .scheme(self.scheme)
+            .values(self.values)
+            .value_threshold_bytes(self.value_threshold)
             .compression(self.compression)
             .filter_bits_per_key(self.filter_bits)
             .write_buffer_bytes(16 << 10)
@@ -574,6 +594,9 @@ impl Runner {
             let at = tree::policy::registry().iter().position(|s| s.name == self.config.scheme);
             self.config.scheme = scheme_in_turn(at.map_or(0, |at| at as u64 + 1));
             self.config.preset = preset_of(self.config.scheme);
+            let at = values::registry().iter().position(|l| l.name == self.config.values);
+            let next = at.map_or(0, |at| at + 1) % values::registry().len();
+            self.config.values = values::registry()[next].name;
         }
         self.db = self.config.open(self.store.clone())?;
         self.find_keyspaces()?;

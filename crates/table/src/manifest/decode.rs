@@ -7,7 +7,8 @@ use base::key::{KEY_BYTES_MAX, SEQUENCE_MAX};
 use base::{Error, ErrorKind, FileId, Key, KeyRange, KeyspaceId, Result, RunId, SequenceNumber};
 use media::FileName;
 use tree::edit::{KeyspaceRecord, RunRecord, SliceRecord};
-use tree::{Change, DatabaseEdit, KeyspaceEdit, NodeId};
+use tree::segments::GROUP_DEPTH_MAX;
+use tree::{Change, DatabaseEdit, Group, KeyspaceEdit, NodeId, Tier};
 
 /// A range may end right behind the longest key.
 const BOUND_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
@@ -118,12 +119,43 @@ fn change(tag: u64, body: &mut Reader<'_>) -> Decoded<Option<Change>> {
             let level = need(body.byte(), "no level")?;
             Change::SetCursor { level, key: optional_key(body)? }
         }
+        change_tag::ADD_SEGMENT => {
+            let file = FileId(number(body)?);
+            let (group, is_provisional) = group(body)?;
+            Change::AddSegment { file, group, bytes: number(body)?, is_provisional }
+        }
+        change_tag::GROW_SEGMENT => {
+            Change::GrowSegment { file: FileId(number(body)?), bytes: number(body)? }
+        }
+        change_tag::BURY_VALUES => {
+            Change::BuryValues { file: FileId(number(body)?), bytes: number(body)? }
+        }
+        change_tag::RETIRE_SEGMENT => {
+            Change::RetireSegment { file: FileId(number(body)?), sequence: sequence(body)? }
+        }
+        change_tag::CONFIRM_SEGMENT => Change::ConfirmSegment { file: FileId(number(body)?) },
+        change_tag::REMOVE_SEGMENT => Change::RemoveSegment { file: FileId(number(body)?) },
         _ => {
             skip_optional(tag, "a change of a keyspace")?;
             return Ok(None);
         }
     };
     Ok(Some(change))
+}
+
+/// A group, and whether its segment is provisional.
+fn group(body: &mut Reader<'_>) -> Decoded<(Group, bool)> {
+    let tier = need(body.byte().and_then(Tier::from_byte), "no tier of a group")?;
+    let is_provisional = match body.byte() {
+        Some(0) => false,
+        Some(1) => true,
+        _ => return Err(Fault::Damage("no mark of a provisional segment")),
+    };
+    let depth = need(body.byte().filter(|&d| d <= GROUP_DEPTH_MAX), "no depth of a group")?;
+    let bytes = need(body.take(usize::from(depth).div_ceil(8)), "no bits of a group")?;
+    let prefix = bytes.iter().zip([56, 48, 40]).map(|(&b, shift)| u64::from(b) << shift).sum();
+    let group = Group { tier, prefix, depth };
+    need(group.is_valid().then_some((group, is_provisional)), "bits of a group beyond its depth")
 }
 
 fn created(body: &mut Reader<'_>) -> Decoded<KeyspaceRecord> {

@@ -103,6 +103,38 @@ fn push_change(out: &mut Vec<u8>, change: &Change) -> u64 {
             push_optional_key(out, key.as_deref());
             change_tag::SET_CURSOR
         }
+        Change::AddSegment { file, group, bytes, is_provisional } => {
+            push_varint(out, file.0);
+            out.extend([group.tier as u8, u8::from(*is_provisional), group.depth]);
+            // The bits that count, from the most significant one.
+            let bits = group.prefix.to_be_bytes();
+            out.extend_from_slice(&bits[..usize::from(group.depth).div_ceil(8)]);
+            push_varint(out, *bytes);
+            change_tag::ADD_SEGMENT
+        }
+        Change::ConfirmSegment { file } => {
+            push_varint(out, file.0);
+            change_tag::CONFIRM_SEGMENT
+        }
+        Change::GrowSegment { file, bytes } => {
+            push_varint(out, file.0);
+            push_varint(out, *bytes);
+            change_tag::GROW_SEGMENT
+        }
+        Change::BuryValues { file, bytes } => {
+            push_varint(out, file.0);
+            push_varint(out, *bytes);
+            change_tag::BURY_VALUES
+        }
+        Change::RetireSegment { file, sequence } => {
+            push_varint(out, file.0);
+            push_varint(out, *sequence);
+            change_tag::RETIRE_SEGMENT
+        }
+        Change::RemoveSegment { file } => {
+            push_varint(out, file.0);
+            change_tag::REMOVE_SEGMENT
+        }
     }
 }
 

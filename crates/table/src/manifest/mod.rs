@@ -45,4 +45,10 @@ mod change_tag {
     pub const SET_RANGE: u64 = 16;
     pub const SET_CURSOR: u64 = 18;
     pub const SET_FLUSHED: u64 = 20;
+    pub const ADD_SEGMENT: u64 = 22;
+    pub const GROW_SEGMENT: u64 = 24;
+    pub const BURY_VALUES: u64 = 26;
+    pub const RETIRE_SEGMENT: u64 = 28;
+    pub const REMOVE_SEGMENT: u64 = 30;
+    pub const CONFIRM_SEGMENT: u64 = 32;
 }

@@ -6,7 +6,8 @@ use base::{DatabaseId, ErrorKind, FileId, Key, KeyRange, KeyspaceId, RunId};
 use media::FileName;
 use proptest::prelude::*;
 use tree::edit::{KeyspaceRecord, RunRecord, SliceRecord};
-use tree::{Change, DatabaseEdit, KeyspaceEdit, NodeId};
+use tree::segments::GROUP_DEPTH_MAX;
+use tree::{Change, DatabaseEdit, Group, KeyspaceEdit, NodeId, Tier};
 
 fn decode(bytes: &[u8]) -> base::Result<DatabaseEdit> {
     decode_edit(bytes, FileName::manifest(FileId(3)), 80)
@@ -50,6 +51,25 @@ fn runs() -> impl Strategy<Value = RunRecord> {
     )
 }
 
+fn segment_changes() -> impl Strategy<Value = Change> {
+    let file = || any::<u64>().prop_map(FileId);
+    prop_oneof![
+        (file(), any::<bool>(), any::<u64>(), 0..=GROUP_DEPTH_MAX, any::<u64>()).prop_map(
+            |(file, is_cold, hash, depth, bytes)| {
+                let tier = if is_cold { Tier::Cold } else { Tier::Main };
+                let (group, is_provisional) = (Group::of(tier, hash, depth), bytes % 2 == 1);
+                Change::AddSegment { file, group, bytes, is_provisional }
+            }
+        ),
+        (file(), any::<u64>()).prop_map(|(file, bytes)| Change::GrowSegment { file, bytes }),
+        (file(), any::<u64>()).prop_map(|(file, bytes)| Change::BuryValues { file, bytes }),
+        (file(), 0..=base::key::SEQUENCE_MAX)
+            .prop_map(|(file, sequence)| Change::RetireSegment { file, sequence }),
+        file().prop_map(|file| Change::RemoveSegment { file }),
+        file().prop_map(|file| Change::ConfirmSegment { file }),
+    ]
+}
+
 fn changes() -> impl Strategy<Value = Change> {
     let place = || (any::<u8>(), any::<u64>().prop_map(NodeId));
     prop_oneof![
@@ -77,6 +97,7 @@ fn changes() -> impl Strategy<Value = Change> {
         (0..=base::key::SEQUENCE_MAX).prop_map(|sequence| Change::SetFlushed { sequence }),
         (any::<u8>(), prop::option::of(keys()))
             .prop_map(|(level, key)| Change::SetCursor { level, key }),
+        segment_changes(),
     ]
 }
 

@@ -3,7 +3,7 @@
 use base::key::display_key;
 use std::fmt::Write;
 use tree::edit::{RunRecord, SliceRecord};
-use tree::{Change, DatabaseEdit};
+use tree::{Change, DatabaseEdit, Tier};
 
 /// One line for each thing that `edit` says, in its order; every line ends with a line feed.
 pub fn render_edit(edit: &DatabaseEdit) -> String {
@@ -64,6 +64,24 @@ fn render_change(change: &Change) -> String {
             format!("set cursor of level {level} to {}", display_key(key))
         }
         Change::SetCursor { level, key: None } => format!("clear cursor of level {level}"),
+        Change::AddSegment { file, group, bytes, is_provisional } => {
+            let tier = match group.tier {
+                Tier::Main => "main",
+                Tier::Cold => "cold",
+            };
+            let (prefix, depth) = (group.prefix, group.depth);
+            let state = if *is_provisional { ", provisional" } else { "" };
+            format!(
+                "add {tier} segment {file} of group {prefix:016x}/{depth} with {bytes} bytes{state}"
+            )
+        }
+        Change::GrowSegment { file, bytes } => format!("segment {file} has {bytes} bytes"),
+        Change::BuryValues { file, bytes } => format!("{bytes} bytes of segment {file} are dead"),
+        Change::RetireSegment { file, sequence } => {
+            format!("retire segment {file} at sequence {sequence}")
+        }
+        Change::ConfirmSegment { file } => format!("confirm segment {file}"),
+        Change::RemoveSegment { file } => format!("remove segment {file}"),
     }
 }
 

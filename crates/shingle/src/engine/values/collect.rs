@@ -1,0 +1,385 @@
+//! Garbage collection of segments: a collection that a layout picked, in bounded steps.
+//!
+//! 1. *Order.* Where the layout goes by the group's order: the newest record of each key is found.
+//! 2. *Move.* Every record that may live is looked up; the ones that the tree points to are written
+//!    to new segments, unchanged, with the sequence number of their first write.
+//! 3. *List.* The new segments are durable and in the tree, provisionally.
+//! 4. *Commit.* Pointers change, some at a time, as ordinary writes with sequence numbers of their
+//!    own, so that newer stays above older; each on the condition that the tree still holds the old
+//!    pointer. A racing write or deletion wins, and the moved record is dead at once.
+//! 5. *Retire.* The old segments are retired and the new ones confirmed.
+//!
+//! A crash before the last edit leaves provisional segments, which are then collected by look-ups;
+//! until then the old segments hold all that the tree may point to.
+
+use super::writers::ValueWriters;
+use crate::engine::Engine;
+use crate::engine::events::Event;
+use crate::engine::rewrite::Progress;
+use crate::engine::trees::{Flushed, Trees};
+use crate::keyspace::KeyspaceState;
+use crate::read::get::{Found, combine, find};
+use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
+use media::ReadFile;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use table::batch::WriteBatch;
+use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
+use tree::{Tier, Version};
+use values::segment::SegmentScan;
+use values::{Collection, Validity, ValuePointer};
+
+/// So many pointers change under one hold of the commit lock.
+const COMMIT_POINTERS: usize = 64;
+
+/// The newest record of a key in a group.
+struct Newest {
+    sequence: SequenceNumber,
+    /// Records and tags of the key.
+    count: u32,
+}
+
+/// A value that found a new place.
+struct Moved {
+    key: Vec<u8>,
+    from: ValuePointer,
+    to: Replacement,
+}
+
+enum Replacement {
+    /// The record, copied.
+    Record(ValuePointer),
+    /// Operands stand above the record: what all amounts to becomes the value.
+    Combined,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Order,
+    Move,
+    List,
+    Commit,
+    Retire,
+}
+
+/// A collection under way.
+pub(crate) struct CollectJob {
+    keyspace: Arc<KeyspaceState>,
+    collection: Collection,
+    /// Keeps the segments that it reads.
+    version: Arc<Version>,
+    phase: Phase,
+    /// The segment that is read, as an index into the collection's files, and the place in it.
+    at: (usize, u64),
+    newest: HashMap<Vec<u8>, Newest>,
+    writers: ValueWriters,
+    moved: Vec<Moved>,
+    committed: usize,
+    /// Bytes of moved records that are dead already, by new segment.
+    lost: BTreeMap<FileId, u64>,
+    last_sequence: SequenceNumber,
+    begin_ns: u64,
+    step_bytes: u64,
+    lookups: u64,
+    is_parked: bool,
+}
+
+/// Begins what the layouts pick first. `None`: nothing is due.
+pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJob>> {
+    trees.keyspaces.values().find_map(|tree| {
+        let keyspace = &tree.keyspace;
+        let (rules, segments) = (&keyspace.values, &tree.version.segments);
+        if segments.is_empty() {
+            return None;
+        }
+        let collection = rules.layout.pick(segments, &rules.limits, &rules.claimed())?;
+        if !rules.claim(&collection.files) {
+            return None;
+        }
+        let (depth, cause) = (collection.to_depth, Cause::ValueGc);
+        let writers = ValueWriters::new(engine, keyspace, segments, depth, cause, false);
+        let phase = match collection.validity {
+            Validity::GroupOrder => Phase::Order,
+            Validity::Lookup => Phase::Move,
+        };
+        Some(Box::new(CollectJob {
+            keyspace: keyspace.clone(),
+            version: tree.version.clone(),
+            phase,
+            at: (0, 0),
+            newest: HashMap::new(),
+            writers,
+            moved: Vec::new(),
+            committed: 0,
+            lost: BTreeMap::new(),
+            last_sequence: 0,
+            begin_ns: engine.runtime.now_ns(),
+            step_bytes: 0,
+            lookups: 0,
+            is_parked: false,
+            collection,
+        }))
+    })
+}
+
+/// A collection is due.
+pub(crate) fn is_due(trees: &Trees) -> bool {
+    trees.keyspaces.values().any(|tree| {
+        let rules = &tree.keyspace.values;
+        let segments = &tree.version.segments;
+        !segments.is_empty()
+            && rules.layout.pick(segments, &rules.limits, &rules.claimed()).is_some()
+    })
+}
+
+impl CollectJob {
+    /// One bounded step.
+    pub(crate) fn step(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
+        match self.phase {
+            Phase::Order => {
+                if !self.scan(engine, CollectJob::note_order)? {
+                    self.phase = Phase::Move;
+                    self.at = (0, 0);
+                }
+            }
+            Phase::Move => {
+                if !self.scan(engine, CollectJob::move_record)? {
+                    self.phase = Phase::List;
+                }
+            }
+            Phase::List => {
+                self.list(engine)?;
+                self.phase = Phase::Commit;
+            }
+            Phase::Commit => {
+                if !self.commit_some(engine)? {
+                    self.phase = Phase::Retire;
+                }
+            }
+            Phase::Retire => {
+                self.retire(engine)?;
+                return Ok(Progress::Done);
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    /// Bytes that steps worked through since the last call.
+    pub(crate) fn take_step_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.step_bytes)
+    }
+
+    /// Hands one buffer of records to `each`. `false`: there are no more.
+    fn scan(
+        &mut self,
+        engine: &Arc<Engine>,
+        each: fn(&mut CollectJob, &Arc<Engine>, &RecordAt<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(&id) = self.collection.files.get(self.at.0) else { return Ok(false) };
+        let bytes = self.version.segments.get(id).map_or(0, |segment| segment.bytes);
+        if self.at.1 >= bytes {
+            self.at = (self.at.0 + 1, 0);
+            return Ok(true);
+        }
+        let file: Arc<dyn ReadFile> = engine.store.open(media::FileName::value(id), true)?;
+        let place = engine.runs.values.place(id);
+        let begin = self.at.1;
+        let mut scan = SegmentScan::new(&*file, place, bytes, Cause::ValueGc).starting_at(begin);
+        while let Some((record, pointer)) = scan.next()? {
+            let record = RecordAt {
+                sequence: record.sequence,
+                key: record.key,
+                value: record.value,
+                pointer,
+            };
+            each(self, engine, &record)?;
+            if !scan.is_buffered() {
+                break;
+            }
+        }
+        self.at.1 = scan.offset();
+        self.step_bytes += self.at.1 - begin;
+        Ok(true)
+    }
+
+    fn note_order(&mut self, _engine: &Arc<Engine>, record: &RecordAt<'_>) -> Result<()> {
+        match self.newest.get_mut(record.key) {
+            Some(newest) => {
+                newest.sequence = newest.sequence.max(record.sequence);
+                newest.count += 1;
+            }
+            None => {
+                let newest = Newest { sequence: record.sequence, count: 1 };
+                self.newest.insert(record.key.to_vec(), newest);
+            }
+        }
+        Ok(())
+    }
+
+    fn move_record(&mut self, engine: &Arc<Engine>, record: &RecordAt<'_>) -> Result<()> {
+        let newest = self.newest.get(record.key);
+        if newest.is_some_and(|newest| newest.sequence > record.sequence) {
+            return Ok(());
+        }
+        let is_cold = self.collection.tags_cold && newest.is_some_and(|newest| newest.count == 1);
+        let Some(value) = record.value else {
+            // A tag without a newer version stays: the key's value is still cold.
+            if is_cold {
+                self.writers.add(Tier::Main, record.sequence, record.key, None)?;
+            }
+            return Ok(());
+        };
+        self.lookups += 1;
+        let view = self.keyspace.view();
+        let snapshot = engine.snapshots.visible();
+        let to = match find(&view, record.key, snapshot)? {
+            Found::Pointer(held) if ValuePointer::decode(&held)? == record.pointer => {
+                let (sequence, key) = (record.sequence, record.key);
+                let tier = if is_cold { Tier::Cold } else { self.collection.group.tier };
+                let to = self.writers.add(tier, sequence, key, Some(value))?;
+                if is_cold {
+                    self.writers.add(Tier::Main, sequence, key, None)?;
+                }
+                Replacement::Record(to)
+            }
+            // The operands may stand on this record.
+            Found::Operand => Replacement::Combined,
+            _ => return Ok(()),
+        };
+        self.moved.push(Moved { key: record.key.to_vec(), from: record.pointer, to });
+        Ok(())
+    }
+
+    /// The new segments become part of the tree.
+    fn list(&mut self, engine: &Arc<Engine>) -> Result<()> {
+        self.newest = HashMap::new();
+        self.writers.finish()?;
+        let changes: Vec<Change> =
+            self.writers.written().iter().map(|segment| segment.change(true)).collect();
+        self.install(engine, changes)
+    }
+
+    fn install(&self, engine: &Arc<Engine>, changes: Vec<Change>) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let keyspaces = vec![KeyspaceEdit { keyspace: self.keyspace.id, changes }];
+        let edit = DatabaseEdit { keyspaces, ..DatabaseEdit::default() };
+        engine.install(&mut engine.lock_trees(), edit, &Flushed::new())
+    }
+
+    /// Changes some pointers. `false`: all are changed.
+    fn commit_some(&mut self, engine: &Arc<Engine>) -> Result<bool> {
+        let end = self.moved.len().min(self.committed + COMMIT_POINTERS);
+        if end == self.committed {
+            return Ok(false);
+        }
+        // Again until no flush came between the look at the tree and the lock.
+        while !self.try_commit(engine, end)? {}
+        self.committed = end;
+        Ok(true)
+    }
+
+    fn try_commit(&mut self, engine: &Arc<Engine>, end: usize) -> Result<bool> {
+        let view = self.keyspace.view();
+        let seen = engine.snapshots.visible();
+        let id = self.keyspace.id;
+        let mut batch = WriteBatch::new();
+        let mut lost: Vec<ValuePointer> = Vec::new();
+        let mut keys: Vec<&[u8]> = Vec::new();
+        for moved in &self.moved[self.committed..end] {
+            let held = find(&view, &moved.key, seen)?;
+            match (&moved.to, held) {
+                (Replacement::Record(to), Found::Pointer(held))
+                    if ValuePointer::decode(&held)? == moved.from =>
+                {
+                    batch.put_pointer(id, &moved.key, &to.encode())?;
+                }
+                (Replacement::Combined, Found::Operand) => {
+                    let operator = self.keyspace.operator.as_ref();
+                    let value = combine(&view, &moved.key, seen, operator)?;
+                    push_value(&mut batch, id, &moved.key, value.as_deref())?;
+                }
+                (Replacement::Record(to), _) => {
+                    lost.push(*to);
+                    continue;
+                }
+                (Replacement::Combined, _) => continue,
+            }
+            keys.push(&moved.key);
+        }
+        let committed = engine.commit_unless_newer(&self.keyspace, &view, seen, &keys, &batch)?;
+        let Some(sequence) = committed else { return Ok(false) };
+        self.last_sequence = self.last_sequence.max(sequence);
+        for pointer in lost {
+            *self.lost.entry(pointer.file).or_default() += u64::from(pointer.record_bytes);
+        }
+        Ok(true)
+    }
+
+    /// The old segments are done with.
+    fn retire(&mut self, engine: &Arc<Engine>) -> Result<()> {
+        let written = self.writers.written().iter();
+        let mut changes: Vec<Change> =
+            written.map(|segment| Change::ConfirmSegment { file: segment.file }).collect();
+        let lost = self.lost.iter();
+        changes.extend(lost.map(|(&file, &bytes)| Change::BuryValues { file, bytes }));
+        let sequence = self.last_sequence;
+        let files = self.collection.files.iter();
+        changes.extend(files.map(|&file| Change::RetireSegment { file, sequence }));
+        self.install(engine, changes)?;
+        self.report(engine);
+        Ok(())
+    }
+
+    fn report(&self, engine: &Engine) {
+        let written: u64 = self.writers.written().iter().map(|segment| segment.bytes).sum();
+        engine.events.add(
+            Event::new("value_collection_finished")
+                .text("keyspace", &self.keyspace.name)
+                .numbers("files", self.collection.files.iter().map(|file| file.0))
+                .number("read_bytes", self.collection.read_bytes)
+                .number("written_bytes", written)
+                .number("moved", self.moved.len() as u64)
+                .number("lookups", self.lookups)
+                .number("micros", (engine.runtime.now_ns() - self.begin_ns) / 1000),
+        );
+    }
+
+    /// Gives up after a failure. Segments that are in the tree stay, provisional: they are looked
+    /// through later. `parks`: trying again would fail again, so its segments stay claimed.
+    pub(crate) fn abandon(mut self: Box<Self>, parks: bool) {
+        self.is_parked = parks;
+        if matches!(self.phase, Phase::Order | Phase::Move | Phase::List) {
+            self.writers.remove_created();
+        }
+    }
+}
+
+impl Drop for CollectJob {
+    fn drop(&mut self) {
+        if !self.is_parked {
+            self.keyspace.values.release(&self.collection.files);
+        }
+    }
+}
+
+/// A record and where it lies.
+struct RecordAt<'a> {
+    sequence: SequenceNumber,
+    key: &'a [u8],
+    value: Option<&'a [u8]>,
+    pointer: ValuePointer,
+}
+
+fn push_value(
+    batch: &mut WriteBatch,
+    id: KeyspaceId,
+    key: &[u8],
+    value: Option<&[u8]>,
+) -> Result<()> {
+    match value {
+        Some(value) => batch.put(id, key, value),
+        None => batch.delete(id, key),
+    }
+}

@@ -1,0 +1,89 @@
+//! Values apart from the runs: written by flushes and moves, collected in the background.
+//!
+//! Invariants:
+//! - A segment is durable before the edit that lists it, and listed before the tree points into it.
+//! - Nobody appends to a segment that a collection reads, and no two jobs append to one: a job
+//!   *claims* the segments that it goes on with or reads.
+//! - The tree alone says which records live. What a merge drops is counted dead in the merge's own
+//!   edit; what a collection moves is moved on the condition that the tree still holds the very
+//!   pointer, under the lock that orders commits.
+//! - A retired segment is removed when no snapshot is older than the move of its records, and the
+//!   moved pointers are in runs.
+
+pub(crate) mod collect;
+pub(crate) mod separate;
+pub(crate) mod writers;
+
+use crate::engine::Engine;
+use crate::engine::trees::{Flushed, Trees};
+use base::{FileId, Result};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
+use values::{ValueLayout, ValueLimits};
+
+/// What a keyspace does with large values.
+pub(crate) struct ValueRules {
+    pub layout: Box<dyn ValueLayout>,
+    pub limits: ValueLimits,
+    /// Values of so many bytes and more go to segments.
+    pub threshold_bytes: u64,
+    /// Segments that a job appends to or reads.
+    claims: Mutex<BTreeSet<FileId>>,
+}
+
+impl ValueRules {
+    pub(crate) fn new(
+        layout: Box<dyn ValueLayout>,
+        limits: ValueLimits,
+        threshold_bytes: u64,
+    ) -> ValueRules {
+        ValueRules { layout, limits, threshold_bytes, claims: Mutex::default() }
+    }
+
+    /// The segments that jobs have in hand.
+    pub(crate) fn claimed(&self) -> Vec<FileId> {
+        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.iter().copied().collect()
+    }
+
+    /// Takes `files` for a job; `false`, and no change, if another has one of them.
+    pub(crate) fn claim(&self, files: &[FileId]) -> bool {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.iter().any(|file| claims.contains(file)) {
+            return false;
+        }
+        claims.extend(files);
+        true
+    }
+
+    /// A job is done with `files`.
+    pub(crate) fn release(&self, files: &[FileId]) {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.retain(|claimed| !files.contains(claimed));
+    }
+}
+
+impl Engine {
+    /// Removes retired segments that nobody can read any more. `false`: there is none.
+    pub(crate) fn remove_retired(&self, trees: &mut Trees) -> Result<bool> {
+        let oldest = self.snapshots.oldest().map(|(sequence, _)| sequence);
+        let mut edits = Vec::new();
+        for (&id, tree) in &trees.keyspaces {
+            let flushed = tree.version.flushed_sequence;
+            let is_free = |sequence| sequence <= flushed && oldest.is_none_or(|o| o >= sequence);
+            let retired = tree.version.segments.iter().filter(|s| s.retired.is_some_and(is_free));
+            let changes: Vec<Change> =
+                retired.map(|s| Change::RemoveSegment { file: s.file.id }).collect();
+            if !changes.is_empty() {
+                edits.push(KeyspaceEdit { keyspace: id, changes });
+            }
+        }
+        if edits.is_empty() {
+            return Ok(false);
+        }
+        let edit = DatabaseEdit { keyspaces: edits, ..DatabaseEdit::default() };
+        self.install(trees, edit, &Flushed::new())?;
+        Ok(true)
+    }
+}

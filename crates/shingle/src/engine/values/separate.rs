@@ -1,0 +1,106 @@
+//! Selective separation: what a flush or a move writes goes to runs or to segments, by its size.
+//!
+//! So values follow the layout and the threshold of now: large ones that another layout left in the
+//! runs go to segments when a merge passes by, and those in segments come back where the layout
+//! keeps everything inline.
+
+use super::writers::ValueWriters;
+use crate::engine::output::OutputWriter;
+use crate::read::view::Runs;
+use crate::reduce::Sink;
+use base::key::{EntryKind, push_internal_key, split_internal_key, trailer_kind, trailer_sequence};
+use base::{Cause, Error, ErrorKind, FileId, Result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tree::Tier;
+use values::ValuePointer;
+
+/// Writes the kept entries of one part, each where it belongs.
+pub(crate) struct Separator {
+    pub output: OutputWriter,
+    pub writers: ValueWriters,
+    /// Where a value goes that was in a run or a memtable.
+    tier: Tier,
+    /// No value is kept in segments any more.
+    inlines: bool,
+    threshold_bytes: u64,
+    runs: Arc<Runs>,
+    cause: Cause,
+    /// Bytes of records whose values came back into runs, by segment.
+    pub inlined: BTreeMap<FileId, u64>,
+    key: Vec<u8>,
+    pointer: Vec<u8>,
+}
+
+impl Separator {
+    pub(crate) fn new(
+        output: OutputWriter,
+        writers: ValueWriters,
+        tier: Tier,
+        rules: &super::ValueRules,
+        runs: Arc<Runs>,
+        cause: Cause,
+    ) -> Separator {
+        let separates = rules.layout.separates();
+        Separator {
+            output,
+            writers,
+            tier,
+            inlines: !separates,
+            threshold_bytes: if separates { rules.threshold_bytes } else { u64::MAX },
+            runs,
+            cause,
+            inlined: BTreeMap::new(),
+            key: Vec::new(),
+            pointer: Vec::new(),
+        }
+    }
+
+    /// The entry's value goes to a segment, a pointer to the run.
+    fn move_out(&mut self, user_key: &[u8], trailer: u64, value: &[u8]) -> Result<()> {
+        let sequence = trailer_sequence(trailer);
+        let pointer = self.writers.add(self.tier, sequence, user_key, Some(value))?;
+        self.pointer.clear();
+        pointer.push(&mut self.pointer);
+        self.key.clear();
+        push_internal_key(&mut self.key, user_key, sequence, EntryKind::Pointer);
+        self.output.entry(&self.key, &self.pointer)
+    }
+
+    /// The value comes back into the run.
+    fn move_in(&mut self, user_key: &[u8], trailer: u64, pointer: &[u8]) -> Result<()> {
+        let value = self.runs.values.read(pointer, user_key, self.cause)?;
+        let record = ValuePointer::decode(pointer)?;
+        *self.inlined.entry(record.file).or_default() += u64::from(record.record_bytes);
+        self.key.clear();
+        let sequence = trailer_sequence(trailer);
+        push_internal_key(&mut self.key, user_key, sequence, EntryKind::Put);
+        self.output.entry(&self.key, &value)
+    }
+
+    /// Ends the last run and the segments. Everything written is durable afterwards.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.writers.finish()?;
+        self.output.finish()?;
+        self.output.written.segments = self.writers.written().to_vec();
+        self.output.written.bury(&self.inlined);
+        Ok(())
+    }
+}
+
+impl Sink for Separator {
+    fn entry(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        let large = value.len() as u64 >= self.threshold_bytes;
+        if !large && !self.inlines {
+            return self.output.entry(internal_key, value);
+        }
+        let (user_key, trailer) = split_internal_key(internal_key).ok_or_else(|| {
+            Error::new(ErrorKind::Corruption, "found an internal key without its trailer")
+        })?;
+        match trailer_kind(trailer) {
+            Some(EntryKind::Put) if large => self.move_out(user_key, trailer, value),
+            Some(EntryKind::Pointer) if self.inlines => self.move_in(user_key, trailer, value),
+            _ => self.output.entry(internal_key, value),
+        }
+    }
+}

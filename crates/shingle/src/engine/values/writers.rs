@@ -1,0 +1,227 @@
+//! The segments that one job writes values to.
+//!
+//! A flush goes on with the last segment of each group; every other job begins its own, so that it
+//! never waits for a flush. Records gather in memory by group and go out in batches (HashKV 3.8).
+
+use crate::engine::Engine;
+use crate::keyspace::KeyspaceState;
+use base::checksum::hash64;
+use base::{Cause, FileId, Result, SequenceNumber};
+use media::{FileHint, FileName};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tree::{Change, Group, Segments, Tier};
+use values::segment::SegmentWriter;
+use values::{SegmentPlace, ValuePointer};
+
+/// Memory for the batches of all groups together.
+const BATCHES_BYTES: usize = 4 << 20;
+/// A group's batch goes out at this size at most...
+const BATCH_BYTES_MAX: usize = 128 << 10;
+/// ... and at this size at least.
+const BATCH_BYTES_MIN: usize = 4 << 10;
+
+/// A segment that a job wrote.
+#[derive(Clone, Debug)]
+pub(crate) struct WrittenSegment {
+    pub file: FileId,
+    pub group: Group,
+    pub bytes: u64,
+    pub is_new: bool,
+}
+
+impl WrittenSegment {
+    /// The change that makes it part of the tree.
+    pub(crate) fn change(&self, is_provisional: bool) -> Change {
+        let (file, group, bytes) = (self.file, self.group, self.bytes);
+        match self.is_new {
+            true => Change::AddSegment { file, group, bytes, is_provisional },
+            false => Change::GrowSegment { file, bytes },
+        }
+    }
+}
+
+/// Where a group's next record goes.
+struct Front {
+    file: FileId,
+    /// Bytes that the manifest vouches for.
+    bytes: u64,
+    is_new: bool,
+    segments_before: usize,
+    /// Opened by the first record.
+    writer: Option<SegmentWriter>,
+}
+
+/// The segments of one job.
+pub(crate) struct ValueWriters {
+    engine: Arc<Engine>,
+    keyspace: Arc<KeyspaceState>,
+    cause: Cause,
+    /// Bits that tell the groups of new records apart.
+    depth: u8,
+    batch_bytes: usize,
+    fronts: BTreeMap<Group, Front>,
+    written: Vec<WrittenSegment>,
+    claimed: Vec<FileId>,
+}
+
+impl ValueWriters {
+    /// For a job that begins while the caller holds the trees. `extends`: it goes on with segments
+    /// that are there.
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        keyspace: &Arc<KeyspaceState>,
+        segments: &Segments,
+        depth: u8,
+        cause: Cause,
+        extends: bool,
+    ) -> ValueWriters {
+        let batch_bytes = (BATCHES_BYTES >> depth).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
+        let mut writers = ValueWriters {
+            engine: engine.clone(),
+            keyspace: keyspace.clone(),
+            cause,
+            depth,
+            batch_bytes,
+            fronts: BTreeMap::new(),
+            written: Vec::new(),
+            claimed: Vec::new(),
+        };
+        if extends {
+            writers.claim_fronts(segments);
+        }
+        writers
+    }
+
+    fn claim_fronts(&mut self, segments: &Segments) {
+        let rules = &self.keyspace.values;
+        for (group, members) in segments.groups() {
+            let before = members.len() - 1;
+            let last = members[before];
+            let is_open = last.bytes < rules.layout.segment_bytes_max(&rules.limits, before);
+            if group.tier != Tier::Main || group.depth != self.depth || last.is_provisional {
+                continue;
+            }
+            if is_open && rules.claim(&[last.file.id]) {
+                self.claimed.push(last.file.id);
+                let (file, bytes) = (last.file.id, last.bytes);
+                let front =
+                    Front { file, bytes, is_new: false, segments_before: before, writer: None };
+                self.fronts.insert(group, front);
+            }
+        }
+    }
+
+    /// Appends a record, or a tag where there is no value.
+    pub(crate) fn add(
+        &mut self,
+        tier: Tier,
+        sequence: SequenceNumber,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<ValuePointer> {
+        let depth = if tier == Tier::Cold { 0 } else { self.depth };
+        let group = Group::of(tier, hash64(key), depth);
+        self.end_full(group)?;
+        self.writer(group)?.add(sequence, key, value)
+    }
+
+    /// Ends the group's segment if it is full.
+    fn end_full(&mut self, group: Group) -> Result<()> {
+        let rules = &self.keyspace.values;
+        let Some(front) = self.fronts.get(&group) else { return Ok(()) };
+        let bytes = front.writer.as_ref().map_or(front.bytes, SegmentWriter::bytes);
+        let bytes_max = rules.layout.segment_bytes_max(&rules.limits, front.segments_before);
+        if bytes < bytes_max {
+            return Ok(());
+        }
+        let before = front.segments_before + 1;
+        if let Some(mut full) = self.fronts.remove(&group) {
+            self.end(group, &mut full)?;
+        }
+        let fresh = self.fresh(before);
+        self.fronts.insert(group, fresh);
+        Ok(())
+    }
+
+    fn fresh(&self, segments_before: usize) -> Front {
+        let file = self.engine.new_file();
+        Front { file, bytes: 0, is_new: true, segments_before, writer: None }
+    }
+
+    fn writer(&mut self, group: Group) -> Result<&mut SegmentWriter> {
+        if !self.fronts.contains_key(&group) {
+            let fresh = self.fresh(0);
+            self.fronts.insert(group, fresh);
+        }
+        let rules = &self.keyspace.values;
+        let Some(front) = self.fronts.get_mut(&group) else {
+            return Err(base::Error::invalid("a group without a segment"));
+        };
+        if front.writer.is_none() {
+            let hint = FileHint {
+                bytes_max: Some(
+                    rules.layout.segment_bytes_max(&rules.limits, front.segments_before),
+                ),
+                group: Some(group.prefix >> 40 | u64::from(group.tier as u8) << 32),
+                lifetime: None,
+                background: true,
+            };
+            let name = FileName::value(front.file);
+            let file = match front.is_new {
+                true => self.engine.store.create(name, &hint)?,
+                false => self.engine.store.extend(name, front.bytes, &hint)?,
+            };
+            let place = SegmentPlace { database: self.engine.database, file: front.file };
+            front.writer = Some(SegmentWriter::new(file, place, self.batch_bytes, self.cause));
+        }
+        match &mut front.writer {
+            Some(writer) => Ok(writer),
+            None => Err(base::Error::invalid("a segment without a writer")),
+        }
+    }
+
+    fn end(&mut self, group: Group, front: &mut Front) -> Result<()> {
+        let Some(writer) = &mut front.writer else { return Ok(()) };
+        let (file, is_new) = (front.file, front.is_new);
+        // Listed before it is synced: a failure removes it.
+        self.written.push(WrittenSegment { file, group, bytes: 0, is_new });
+        let bytes = writer.sync()?;
+        if let Some(written) = self.written.last_mut() {
+            written.bytes = bytes;
+        }
+        Ok(())
+    }
+
+    /// Makes every record durable.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        while let Some((group, mut front)) = self.fronts.pop_first() {
+            self.end(group, &mut front)?;
+        }
+        Ok(())
+    }
+
+    /// What was written so far; after [`ValueWriters::finish`], all of it.
+    pub(crate) fn written(&self) -> &[WrittenSegment] {
+        &self.written
+    }
+
+    /// Removes what was written: the job failed, and no edit lists it.
+    pub(crate) fn remove_created(&self) {
+        if self.engine.poisoned_by().is_some() {
+            return;
+        }
+        let open = self.fronts.values().filter(|front| front.is_new && front.writer.is_some());
+        let ended = self.written.iter().filter(|written| written.is_new).map(|w| w.file);
+        for file in open.map(|front| front.file).chain(ended) {
+            // What cannot be removed now goes at the next opening.
+            let _ = self.engine.store.remove(FileName::value(file));
+        }
+    }
+}
+
+impl Drop for ValueWriters {
+    fn drop(&mut self) {
+        self.keyspace.values.release(&self.claimed);
+    }
+}

@@ -1,0 +1,66 @@
+//! Values that lie apart from the runs: from a pointer to its bytes.
+
+use base::{Cause, DatabaseId, ErrorKind, FileId, Result};
+use media::{FileName, FileStore, ReadFile};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use table::Bytes;
+use values::{SegmentPlace, ValuePointer, segment};
+
+/// Opens value segments, once each, until they are removed.
+pub(crate) struct ValueFiles {
+    store: Arc<dyn FileStore>,
+    database: DatabaseId,
+    open: Mutex<HashMap<FileId, Arc<dyn ReadFile>>>,
+}
+
+impl ValueFiles {
+    pub(crate) fn new(store: Arc<dyn FileStore>, database: DatabaseId) -> ValueFiles {
+        ValueFiles { store, database, open: Mutex::default() }
+    }
+
+    /// What the records of a segment are checked against.
+    pub(crate) fn place(&self, file: FileId) -> SegmentPlace {
+        SegmentPlace { database: self.database, file }
+    }
+
+    /// The segment, opened for users' reads.
+    pub(crate) fn file(&self, id: FileId) -> Result<Arc<dyn ReadFile>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.get(&id) {
+            return Ok(file.clone());
+        }
+        let file = self.store.open(FileName::value(id), false)?;
+        open.insert(id, file.clone());
+        Ok(file)
+    }
+
+    /// The value of `key` that `pointer`, as the tree holds it, names.
+    pub(crate) fn read(&self, pointer: &[u8], key: &[u8], cause: Cause) -> Result<Bytes> {
+        let pointer = ValuePointer::decode(pointer)?;
+        let place = self.place(pointer.file);
+        let file = self.file(pointer.file).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => base::Error::corruption(
+                FileName::value(pointer.file).to_string(),
+                pointer.offset,
+                "the segment that a value lies in is missing",
+            ),
+            _ => error,
+        })?;
+        segment::read(&*file, place, &pointer, key, cause).map(Bytes::from)
+    }
+
+    /// Tells the store that the value will be read soon. What cannot be is found out by the read.
+    pub(crate) fn prefetch(&self, pointer: &[u8]) {
+        if let Ok(pointer) = ValuePointer::decode(pointer)
+            && let Ok(file) = self.file(pointer.file)
+        {
+            file.prefetch(pointer.offset, pointer.record_bytes.into());
+        }
+    }
+
+    /// A segment is about to be removed.
+    pub(crate) fn forget(&self, id: FileId) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+}

@@ -1,0 +1,125 @@
+//! The layout `hashed`: HashKV's segment groups (HashKV 3).
+//!
+//! The hash of its key names the group of a value, so all versions of a key lie in one group. A
+//! group has a main segment and, once that is full, log segments. Garbage collection takes the
+//! group with most to reclaim for each byte that it must write, whole; its own order tells which
+//! records are superseded, so dead records cost no look-up. With updates spread evenly, groups stand evenly between
+//! just collected and `2 r` dead bytes for each live one, for a reserved share of `r`: each byte is
+//! written `1 + 1 / (2 r)` times.
+//!
+//! Two things that the paper leaves open:
+//! - *How many groups?* The paper provisions a fixed capacity. Here the number of hash bits follows
+//!   the live bytes: new values go to groups of the present depth, and a group of fewer bits is
+//!   divided when it is collected. Versions of a key may then lie in a group and in a part of it;
+//!   the condition on the pointer keeps that right.
+//! - *Hotness* (3.4): what a collection finds without a newer version moves to the cold log and
+//!   leaves a tag, so that the next update of the key shows it to be warm. The cold log is collected as well,
+//!   by its segments' dead bytes, with look-ups.
+
+use crate::layout::{
+    Collection, Descriptor, Validity, ValueLayout, ValueLimits, depth_for, is_due, live_bytes,
+    unconfirmed,
+};
+use crate::log::by_lookup;
+use base::FileId;
+use tree::segments::Segment;
+use tree::{Group, Segments, Tier};
+
+/// The layout's line in the registry.
+pub const HASHED: Descriptor = Descriptor {
+    name: "hashed",
+    summary: "large values in groups by the hash of their key; cheap updates (HashKV)",
+    help: "Values over the threshold go to the segment group of their key's hash. When the dead\n\
+           bytes pass the reserved share, the group with most to reclaim is read whole, and the\n\
+           newest version of each key is written to a new segment.\n\
+           Choose it for large values under frequent, skewed updates.\n\
+           It costs 1 + 1/(2 r) writes for each value byte at a reserved share of r, and the order\n\
+           of values: scans read them at random.",
+    paper: "Chan et al., HashKV, USENIX ATC 2018",
+    make: || Box::new(Hashed),
+};
+
+/// A collection that would give back less than one byte for so many that it writes is not worth
+/// its writes.
+const WRITES_PER_RECLAIMED_MAX: u64 = 64;
+
+struct Hashed;
+
+impl ValueLayout for Hashed {
+    fn name(&self) -> &'static str {
+        HASHED.name
+    }
+
+    fn separates(&self) -> bool {
+        true
+    }
+
+    fn depth(&self, segments: &Segments, limits: &ValueLimits) -> u8 {
+        let now = depth_for(live_bytes(&segments.usage()), limits);
+        // Never fewer bits than a group has already: depth must not swing with each deletion.
+        segments
+            .iter()
+            .filter(|segment| segment.group.tier == Tier::Main && segment.retired.is_none())
+            .map(|segment| segment.group.depth)
+            .max()
+            .map_or(now, |deepest| deepest.max(now))
+    }
+
+    fn segment_bytes_max(&self, limits: &ValueLimits, segments_before: usize) -> u64 {
+        match segments_before {
+            0 => limits.main_segment_bytes,
+            _ => limits.log_segment_bytes,
+        }
+    }
+
+    fn pick(
+        &self,
+        segments: &Segments,
+        limits: &ValueLimits,
+        busy: &[FileId],
+    ) -> Option<Collection> {
+        if let Some(collection) = unconfirmed(segments, busy) {
+            return Some(collection);
+        }
+        if !is_due(&segments.usage(), limits) {
+            return None;
+        }
+        let depth = self.depth(segments, limits);
+        segments
+            .groups()
+            .into_iter()
+            .flat_map(|(group, mut members)| {
+                // The segment that a flush appends to stays behind: it is newer than the others.
+                members.retain(|segment| !busy.contains(&segment.file.id));
+                candidates(group, &members, depth, limits)
+            })
+            .filter(|c| reclaimed(c).saturating_mul(WRITES_PER_RECLAIMED_MAX) > c.write_bytes)
+            // Reclaimed bytes for each written one, compared without a division.
+            .max_by_key(|c| (u128::from(reclaimed(c)) << 32) / u128::from(c.write_bytes.max(1)))
+    }
+}
+
+fn reclaimed(collection: &Collection) -> u64 {
+    collection.read_bytes - collection.write_bytes
+}
+
+/// What can be collected of a group: all of it, or any one segment of the cold log.
+fn candidates(
+    group: Group,
+    members: &[&Segment],
+    depth: u8,
+    limits: &ValueLimits,
+) -> Vec<Collection> {
+    if group.tier == Tier::Cold {
+        return members.iter().map(|segment| by_lookup(segment)).collect();
+    }
+    vec![Collection {
+        group,
+        files: members.iter().map(|segment| segment.file.id).collect(),
+        to_depth: depth.max(group.depth),
+        tags_cold: limits.hotness,
+        validity: Validity::GroupOrder,
+        read_bytes: members.iter().map(|segment| segment.bytes).sum(),
+        write_bytes: members.iter().map(|segment| segment.live_bytes()).sum(),
+    }]
+}

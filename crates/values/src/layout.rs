@@ -1,0 +1,185 @@
+//! Layouts: each decides which group a value goes to, when its segment ends, and what garbage
+//! collection reads next, as pure functions of the segments.
+//!
+//! A layout has no state, no clock and no handle, as a policy of the tree has none: what there is to
+//! know stands in [`Segments`]. So the same code runs in the engine and in simulation. The engine
+//! never asks which layout made a choice.
+//!
+//! Rules that hold for every layout:
+//! - A record that the tree does not point to is dead, whatever a group's order says: every move
+//!   of a value is conditional on the exact pointer. A group's order only tells, without a look
+//!   into the tree, which records are certainly superseded.
+//! - Nothing is overwritten. A collection writes new segments, commits, and retires the old ones.
+//! - A collection is picked only where it gives back space; so a full store ends in an error and
+//!   never in a loop.
+
+use base::{Error, FileId, Result};
+use tree::segments::{GROUP_DEPTH_MAX, Usage};
+use tree::{Group, Segments};
+
+/// Sizes and shares that layouts keep to. Bytes are bytes of records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueLimits {
+    /// Live bytes that a group is meant to hold; where its first segment ends (HashKV: 64 MiB).
+    pub main_segment_bytes: u64,
+    /// Where each further segment of a group ends (HashKV: 1 MiB).
+    pub log_segment_bytes: u64,
+    /// Dead bytes that may stand beside the live ones, as a share of these (HashKV: 0.3).
+    pub reserved_ratio: f64,
+    /// Values that did not change between two collections of their group move to the cold log.
+    pub hotness: bool,
+    /// All segments together have no more bytes than this. None: as many as the medium takes.
+    pub capacity_bytes: Option<u64>,
+}
+
+impl Default for ValueLimits {
+    /// The paper's, HashKV 3.2 and 4.1.
+    fn default() -> ValueLimits {
+        ValueLimits {
+            main_segment_bytes: 64 << 20,
+            log_segment_bytes: 1 << 20,
+            reserved_ratio: 0.3,
+            hotness: false,
+            capacity_bytes: None,
+        }
+    }
+}
+
+/// How a collection tells live records from dead ones, before the condition of their move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validity {
+    /// The newest record of a key in the group may be live, the others are dead: no look-up.
+    GroupOrder,
+    /// A look-up in the index for each record.
+    Lookup,
+}
+
+/// What garbage collection does next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collection {
+    /// The group.
+    pub group: Group,
+    /// The segments that it reads, in the order of their writes, and then retires.
+    pub files: Vec<FileId>,
+    /// Survivors go to the groups of so many bits.
+    pub to_depth: u8,
+    /// Survivors without a newer version in the group go to the cold log, and leave a tag.
+    pub tags_cold: bool,
+    /// How live records are found.
+    pub validity: Validity,
+    /// Bytes that it reads.
+    pub read_bytes: u64,
+    /// Bytes that it is expected to write.
+    pub write_bytes: u64,
+}
+
+/// Decides where values go, and what is collected.
+pub trait ValueLayout: Send + Sync {
+    /// Its name in options and reports.
+    fn name(&self) -> &'static str;
+
+    /// Values go to segments at all.
+    fn separates(&self) -> bool;
+
+    /// Bits that tell the groups of new values apart.
+    fn depth(&self, segments: &Segments, limits: &ValueLimits) -> u8;
+
+    /// Bytes at which a segment of `group` ends, where `segments_before` of the group are there.
+    fn segment_bytes_max(&self, limits: &ValueLimits, segments_before: usize) -> u64;
+
+    /// The next collection, of segments outside `busy`. None: nothing is due. Segments that a crash
+    /// left provisional go first.
+    fn pick(
+        &self,
+        segments: &Segments,
+        limits: &ValueLimits,
+        busy: &[FileId],
+    ) -> Option<Collection>;
+}
+
+/// What there is to know about a layout before using it.
+#[derive(Clone, Copy)]
+pub struct Descriptor {
+    /// Its name in options and reports.
+    pub name: &'static str,
+    /// One line of help.
+    pub summary: &'static str,
+    /// The manual: what it does, when to choose it, what it costs.
+    pub help: &'static str,
+    /// The paper or system it comes from.
+    pub paper: &'static str,
+    /// Makes one; costs nothing.
+    pub make: fn() -> Box<dyn ValueLayout>,
+}
+
+/// Every layout there is.
+pub fn registry() -> &'static [Descriptor] {
+    &[crate::INLINE, crate::LOG, crate::HASHED]
+}
+
+/// The layout of this name; an error that lists the names otherwise.
+pub fn by_name(name: &str) -> Result<&'static Descriptor> {
+    registry().iter().find(|descriptor| descriptor.name == name).ok_or_else(|| {
+        let names: Vec<&str> = registry().iter().map(|descriptor| descriptor.name).collect();
+        Error::invalid(format!("no value layout is called {name}; there are {}", names.join(", ")))
+    })
+}
+
+/// A segment that a crash left provisional: nobody knows which of its records the tree points to.
+pub(crate) fn unconfirmed(segments: &Segments, busy: &[FileId]) -> Option<Collection> {
+    segments
+        .iter()
+        .find(|segment| {
+            let is_open = segment.retired.is_none() && segment.is_provisional;
+            is_open && !busy.contains(&segment.file.id)
+        })
+        .map(crate::log::by_lookup)
+}
+
+/// Bytes that are neither dead nor retired.
+pub(crate) fn live_bytes(usage: &Usage) -> u64 {
+    usage.total_bytes - usage.retired_bytes - usage.dead_bytes
+}
+
+/// More is dead than may stand beside the live bytes.
+pub(crate) fn is_due(usage: &Usage, limits: &ValueLimits) -> bool {
+    let live = live_bytes(usage) as f64;
+    let allowed = match limits.capacity_bytes {
+        // What the capacity leaves is the reserved space.
+        Some(capacity) => (capacity as f64 - live).min(limits.reserved_ratio * live).max(0.0),
+        None => limits.reserved_ratio * live,
+    };
+    usage.dead_bytes > 0 && usage.dead_bytes as f64 >= allowed
+}
+
+/// Bits that tell groups of `main_segment_bytes` apart when `live_bytes` spread over them.
+pub(crate) fn depth_for(live_bytes: u64, limits: &ValueLimits) -> u8 {
+    let groups = (live_bytes / limits.main_segment_bytes.max(1)).max(1);
+    (groups.ilog2() as u8).min(GROUP_DEPTH_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_found() {
+        for descriptor in registry() {
+            assert_eq!(by_name(descriptor.name).unwrap().name, descriptor.name);
+            assert_eq!((descriptor.make)().name(), descriptor.name);
+        }
+        assert!(by_name("nowhere").err().unwrap().message().contains("inline"));
+    }
+
+    #[test]
+    fn a_collection_is_due_when_more_is_dead_than_may_be() {
+        let limits = ValueLimits { reserved_ratio: 0.5, ..ValueLimits::default() };
+        let usage = |total_bytes, dead_bytes| Usage { total_bytes, dead_bytes, retired_bytes: 0 };
+        assert!(!is_due(&usage(100, 0), &limits));
+        assert!(!is_due(&usage(149, 49), &limits));
+        assert!(is_due(&usage(150, 50), &limits));
+        let tight = ValueLimits { capacity_bytes: Some(110), ..limits };
+        assert!(is_due(&usage(110, 10), &tight));
+        assert!(!is_due(&usage(104, 4), &tight));
+    }
+}

@@ -1,0 +1,87 @@
+//! The layout `log`: WiscKey's circular log, as the baseline that HashKV is compared with.
+//!
+//! New values go to the end; garbage collection takes the oldest segment and looks each of its
+//! records up in the index. Under uniform updates its write amplification is that of a FIFO device:
+//! `1 / (1 - u)` with `u = exp(-a (1 - u))` and `a` the space over the live bytes.
+
+use crate::layout::{
+    Collection, Descriptor, Validity, ValueLayout, ValueLimits, is_due, live_bytes, unconfirmed,
+};
+use base::FileId;
+use tree::segments::Segment;
+use tree::{Segments, Tier};
+
+/// The layout's line in the registry.
+pub const LOG: Descriptor = Descriptor {
+    name: "log",
+    summary: "large values in one circular log; garbage collection from its oldest end",
+    help: "Values over the threshold are appended to one log of segments. When the dead bytes\n\
+           pass the reserved share, the oldest segment is read, each record is looked up in the\n\
+           index, and the live ones are written again at the end.\n\
+           Choose it for large values that are written once or uniformly often.\n\
+           It costs an index look-up for each record that is collected, and under skewed updates\n\
+           it moves the same cold values again and again.",
+    paper: "Lu et al., WiscKey, FAST 2016; the vLog of HashKV, section 2.2",
+    make: || Box::new(Log),
+};
+
+struct Log;
+
+impl ValueLayout for Log {
+    fn name(&self) -> &'static str {
+        LOG.name
+    }
+
+    fn separates(&self) -> bool {
+        true
+    }
+
+    fn depth(&self, _segments: &Segments, _limits: &ValueLimits) -> u8 {
+        0
+    }
+
+    fn segment_bytes_max(&self, limits: &ValueLimits, _segments_before: usize) -> u64 {
+        limits.main_segment_bytes
+    }
+
+    fn pick(
+        &self,
+        segments: &Segments,
+        limits: &ValueLimits,
+        busy: &[FileId],
+    ) -> Option<Collection> {
+        oldest(segments, limits, busy)
+    }
+}
+
+/// The oldest segment, when a collection is due. The newest one is still being written.
+pub(crate) fn oldest(
+    segments: &Segments,
+    limits: &ValueLimits,
+    busy: &[FileId],
+) -> Option<Collection> {
+    if let Some(collection) = unconfirmed(segments, busy) {
+        return Some(collection);
+    }
+    if !is_due(&segments.usage(), limits) {
+        return None;
+    }
+    let oldest = segments.iter().find(|segment| segment.retired.is_none())?;
+    // The only segment with live records is no tail: moving it would give nothing back for long.
+    let is_alone = oldest.live_bytes() == live_bytes(&segments.usage()) && oldest.live_bytes() > 0;
+    (!is_alone && !busy.contains(&oldest.file.id)).then(|| by_lookup(oldest))
+}
+
+/// The collection of one segment whose records are looked up.
+pub(crate) fn by_lookup(segment: &Segment) -> Collection {
+    let tier = segment.group.tier;
+    Collection {
+        group: segment.group,
+        files: vec![segment.file.id],
+        to_depth: if tier == Tier::Cold { 0 } else { segment.group.depth },
+        tags_cold: false,
+        validity: Validity::Lookup,
+        read_bytes: segment.bytes,
+        write_bytes: segment.live_bytes(),
+    }
+}
