@@ -324,7 +324,8 @@ impl CollectJob {
             written.map(|segment| Change::ConfirmSegment { file: segment.file }).collect();
         let lost = self.lost.iter();
         changes.extend(lost.map(|(&file, &bytes)| Change::BuryValues { file, bytes }));
-        let sequence = self.last_sequence;
+        // Who reads at an older moment may still need what was found dead.
+        let sequence = engine.snapshots.visible().max(self.last_sequence);
         let files = self.collection.files.iter();
         changes.extend(files.map(|&file| Change::RetireSegment { file, sequence }));
         self.install(engine, changes)?;

@@ -63,6 +63,9 @@ pub(crate) struct ValueWriters {
     fronts: BTreeMap<Group, Front>,
     written: Vec<WrittenSegment>,
     claimed: Vec<FileId>,
+    /// The segments when the job began: those that the entries it reads may point into. Kept, so
+    /// that none is removed before the job ends.
+    segments: Segments,
 }
 
 impl ValueWriters {
@@ -86,6 +89,7 @@ impl ValueWriters {
             fronts: BTreeMap::new(),
             written: Vec::new(),
             claimed: Vec::new(),
+            segments: segments.clone(),
         };
         if extends {
             writers.claim_fronts(segments);
@@ -191,6 +195,11 @@ impl ValueWriters {
             written.bytes = bytes;
         }
         Ok(())
+    }
+
+    /// The segments when the job began.
+    pub(crate) fn segments(&self) -> &Segments {
+        &self.segments
     }
 
     /// Makes every record durable.
