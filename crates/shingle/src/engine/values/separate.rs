@@ -8,6 +8,7 @@ use super::writers::ValueWriters;
 use crate::engine::output::OutputWriter;
 use crate::read::view::Runs;
 use crate::reduce::Sink;
+use crate::value_rules::ValueRules;
 use base::key::{EntryKind, push_internal_key, split_internal_key, trailer_kind, trailer_sequence};
 use base::{Cause, Error, ErrorKind, FileId, Result};
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ impl Separator {
         output: OutputWriter,
         writers: ValueWriters,
         tier: Tier,
-        rules: &super::ValueRules,
+        rules: &ValueRules,
         runs: Arc<Runs>,
         cause: Cause,
     ) -> Separator {
