@@ -2,8 +2,8 @@
 //! collection reads next, as pure functions of the segments.
 //!
 //! A layout has no state, no clock and no handle, as a policy of the tree has none: what there is
-//! to know stands in [`Segments`]. So the same code runs in the engine and in simulation. The engine
-//! never asks which layout made a choice.
+//! to know stands in [`Segments`]. So the same code runs in the engine and in simulation. The
+//! engine never asks which layout made a choice.
 //!
 //! Rules that hold for every layout:
 //! - A record that the tree does not point to is dead, whatever a group's order says: every move

@@ -1,7 +1,8 @@
 //! Value layouts: where large values go, how they lie there, and what garbage collection takes
 //! next.
 //!
-//! - [`layout`]: the contract of layouts. [`registry`] has them all: [`INLINE`], [`LOG`], [`HASHED`].
+//! - [`layout`]: the contract of layouts. [`registry`] has them all: [`INLINE`], [`LOG`],
+//!   [`HASHED`].
 //! - [`pointer`], [`record`]: what stands in the tree, and in a segment.
 //! - [`segment`]: writing, reading and scanning the files.
 //!
