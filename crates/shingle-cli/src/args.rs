@@ -194,12 +194,15 @@ Examples:
     ///
     /// Prints what a file of the database says, for people who look for an error or are curious:
     /// the runs of a table, the edits of a manifest, the batches of a log, the options; with
-    /// --entries every record. Only reads. A damaged file is shown up to the damage.
+    /// --entries every record. `tree` shows what the manifest leads to: the levels of the keyspace
+    /// that --keyspace names, with --svg as a picture. Only reads. A damaged file is shown up to
+    /// the damage.
     #[command(after_help = "\
 Examples:
   shingle dump table my.db/000007.table
   shingle --db my.db dump manifest
-  shingle dump wal my.db/000009.wal")]
+  shingle dump wal my.db/000009.wal
+  shingle --db my.db dump tree --svg tree.svg")]
     Dump(DumpArgs),
     /// Measure: db_bench and YCSB workloads
     ///
@@ -387,6 +390,8 @@ pub enum DumpKind {
     Wal,
     /// The options of the last opening
     Options,
+    /// Levels, nodes and slices of a keyspace
+    Tree,
 }
 
 #[derive(Args, Debug)]
@@ -398,6 +403,9 @@ pub struct DumpArgs {
     /// Entries too, not only the structure
     #[arg(long)]
     pub entries: bool,
+    /// Draw the tree to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 /// Presets of options.
