@@ -190,6 +190,17 @@ Examples:
   shingle options
   shingle --db my.db --option memory_bytes=1073741824 compact")]
     Options,
+    /// Ways to move data and to lay out values
+    ///
+    /// Lists the compaction schemes, or with --values the value layouts: what `--option scheme=`
+    /// and `--option values=` take. With a name, its whole manual: rules, when to choose it, what
+    /// it costs, and the numbers that it works with, each with its unit.
+    #[command(after_help = "\
+Examples:
+  shingle schemes
+  shingle schemes lwc
+  shingle schemes --values hashed")]
+    Schemes(SchemesArgs),
     /// Look inside the files
     ///
     /// Prints what a file of the database says, for people who look for an error or are curious:
@@ -406,6 +417,15 @@ pub struct DumpArgs {
     /// Draw the tree to this file, as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct SchemesArgs {
+    /// Print everything about this one
+    pub name: Option<String>,
+    /// Value layouts instead of compaction schemes
+    #[arg(long)]
+    pub values: bool,
 }
 
 /// Presets of options.

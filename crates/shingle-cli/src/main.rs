@@ -63,6 +63,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Outcome {
         Command::Salvage(args) => commands::care::salvage(&mut context, args),
         Command::Keyspace(args) => commands::keyspace::keyspace(&mut context, args),
         Command::Options => commands::options::options(&mut context),
+        Command::Schemes(args) => commands::schemes::schemes(&mut context, &args),
         Command::Dump(args) => dump::dump(&mut context, args),
         Command::Bench(args) => bench::bench(&mut context, args),
         Command::Demo(args) => demo::demo(&mut context, args),

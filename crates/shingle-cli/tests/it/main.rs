@@ -5,6 +5,7 @@ mod care;
 mod data;
 mod demo;
 mod dump;
+mod schemes;
 mod transfer;
 mod usage;
 

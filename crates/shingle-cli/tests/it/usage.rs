@@ -2,7 +2,7 @@
 
 use crate::{Ran, Shell};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "put",
     "get",
     "delete",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 17] = [
     "salvage",
     "keyspace",
     "options",
+    "schemes",
     "dump",
     "bench",
     "demo",
