@@ -6,6 +6,7 @@ mod data;
 mod demo;
 mod dump;
 mod schemes;
+mod simulate;
 mod transfer;
 mod usage;
 

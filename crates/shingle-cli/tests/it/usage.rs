@@ -2,7 +2,7 @@
 
 use crate::{Ran, Shell};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "put",
     "get",
     "delete",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 18] = [
     "keyspace",
     "options",
     "schemes",
+    "simulate",
     "dump",
     "bench",
     "demo",
