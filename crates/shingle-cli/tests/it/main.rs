@@ -5,6 +5,8 @@ mod care;
 mod data;
 mod demo;
 mod dump;
+mod schemes;
+mod simulate;
 mod transfer;
 mod usage;
 
