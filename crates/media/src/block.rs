@@ -11,6 +11,7 @@
 //!   it did since the request before, so that sums over requests are the medium's true bytes.
 
 use base::{Cause, Result};
+use std::any::Any;
 use std::sync::Arc;
 
 /// What a write over bytes that were written before does.
@@ -91,7 +92,7 @@ pub struct Moved {
 }
 
 /// Exclusive use of a device, for as long as it lives.
-pub type DeviceLock = crate::StoreLock;
+pub type DeviceLock = Box<dyn Any + Send + Sync>;
 
 /// A range of sectors.
 pub trait BlockDevice: Send + Sync {

@@ -34,6 +34,7 @@ mod salvage;
 mod settings;
 mod snapshot_list;
 mod stats;
+mod value_rules;
 
 pub use admission::{StallReason, Wait};
 pub use api::{

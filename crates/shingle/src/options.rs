@@ -54,7 +54,8 @@ pub struct Expert {
     pub step_bytes: Option<u64>,
     /// Filter bits for each key that a level has more than the next one below it with data, up to
     /// 16 in all; default 2, and 0 in the LevelDB preset. A false answer costs a read whatever the
-    /// level, and upper levels have few keys: their bits are the cheap ones. 0: the same everywhere.
+    /// level, and upper levels have few keys: their bits are the cheap ones. 0: the same on every
+    /// level.
     pub filter_bits_step: Option<u8>,
     /// Filter bits for each key of the last level, where most keys are; default
     /// [`Options::filter_bits_per_key`]. 0: no filters there, which saves nine tenths of their
@@ -329,7 +330,7 @@ pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "value_threshold",
         unit: "bytes",
-        help: "values of so many bytes and more lie apart from the runs, where the layout does that",
+        help: "values of so many bytes and more lie apart from the runs, in layouts that do so",
         get: |o| o.value_threshold_bytes.to_string(),
         set: |o, v| bytes(v, 1).map(|v| o.value_threshold_bytes(v)),
     },

@@ -15,7 +15,7 @@
 
 use base::coding::varint;
 use base::key::TRAILER_BYTES;
-use media::os::MappedBytes;
+use media::MappedBytes;
 use std::cmp::Ordering;
 use std::ops::{Deref, Range};
 

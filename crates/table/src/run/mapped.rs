@@ -16,7 +16,7 @@ use crate::frame;
 use crate::piece::BlockKind;
 use base::{Cause, Result};
 use media::ReadFile;
-use media::os::{MappedBytes, Mapping};
+use media::{MappedBytes, Mapping};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
@@ -26,7 +26,7 @@ const GRANULE_BYTES: u64 = 4096;
 
 /// A run's part of a mapped file.
 pub(super) struct Mapped {
-    mapping: Arc<Mapping>,
+    mapping: Arc<dyn Mapping>,
     /// Where the run begins in the file.
     start: u64,
     /// For each granule of the run: one more than where in it the verified block begins; 0: none.

@@ -24,7 +24,7 @@ use media::ReadFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use table::batch::WriteBatch;
-use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
+use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 use tree::{Tier, Version};
 use values::segment::SegmentScan;
 use values::{Collection, Validity, ValuePointer};
@@ -320,14 +320,16 @@ impl CollectJob {
     /// The old segments are done with.
     fn retire(&mut self, engine: &Arc<Engine>) -> Result<()> {
         let written = self.writers.written().iter();
-        let mut changes: Vec<Change> =
-            written.map(|segment| Change::ConfirmSegment { file: segment.file }).collect();
+        let mut changes: Vec<(FileId, SegmentChange)> =
+            written.map(|segment| (segment.file, SegmentChange::Confirm)).collect();
         let lost = self.lost.iter();
-        changes.extend(lost.map(|(&file, &bytes)| Change::BuryValues { file, bytes }));
-        let sequence = self.last_sequence;
+        changes.extend(lost.map(|(&file, &bytes)| (file, SegmentChange::Bury(bytes))));
+        // Who reads at an older moment may still need what was found dead.
+        let sequence = engine.snapshots.visible().max(self.last_sequence);
         let files = self.collection.files.iter();
-        changes.extend(files.map(|&file| Change::RetireSegment { file, sequence }));
-        self.install(engine, changes)?;
+        changes.extend(files.map(|&file| (file, SegmentChange::Retire(sequence))));
+        let changes = changes.into_iter().map(|(file, change)| Change::Segment { file, change });
+        self.install(engine, changes.collect())?;
         self.report(engine);
         Ok(())
     }
