@@ -55,8 +55,17 @@ pub fn salvage_with(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<SalvageReport> {
     let read = OsOptions { create: false, read_only: true, ..OsOptions::default() };
-    let store: Arc<dyn FileStore> =
-        Arc::new(OsStore::open(source, Arc::new(Ledger::default()), read)?);
+    let store = OsStore::open(source, Arc::new(Ledger::default()), read)?;
+    salvage_store(Arc::new(store), target, options, progress)
+}
+
+/// [`salvage_with`] of the database in `store`.
+pub fn salvage_store(
+    store: Arc<dyn FileStore>,
+    target: &Path,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<SalvageReport> {
     let _lock = store.lock()?;
     let mut report = SalvageReport::default();
     let findings = find::find(&*store, &mut report.losses)?;
