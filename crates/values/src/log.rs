@@ -5,10 +5,11 @@
 //! `1 / (1 - u)` with `u = exp(-a (1 - u))` and `a` the space over the live bytes.
 
 use crate::layout::{
-    Collection, Descriptor, ValueLayout, ValueLimits, by_lookup, is_due, live_bytes, unconfirmed,
+    Collection, Descriptor, ValueLayout, ValueLimits, by_lookup, is_due, unconfirmed,
 };
 use base::FileId;
 use tree::Segments;
+use tree::segments::Segment;
 
 /// The layout's line in the registry.
 pub const LOG: Descriptor = Descriptor {
@@ -65,8 +66,11 @@ pub(crate) fn oldest(
     if !is_due(&segments.usage(), limits) {
         return None;
     }
-    let oldest = segments.iter().find(|segment| segment.retired.is_none())?;
-    // The only segment with live records is no tail: moving it would give nothing back for long.
-    let is_alone = oldest.live_bytes() == live_bytes(&segments.usage()) && oldest.live_bytes() > 0;
-    (!is_alone && !busy.contains(&oldest.file.id)).then(|| by_lookup(oldest))
+    let mut candidates = segments.iter().filter(|segment| segment.retired.is_none());
+    let oldest = candidates.next()?;
+    let is_free = |segment: &Segment| !busy.contains(&segment.file.id);
+    // Where nothing is dead within reach, moving the oldest would go round for ever.
+    let has_dead = |segment: &Segment| segment.dead_bytes > 0 && is_free(segment);
+    let gives_back = has_dead(oldest) || candidates.any(has_dead);
+    (gives_back && is_free(oldest)).then(|| by_lookup(oldest))
 }
