@@ -193,16 +193,43 @@ Examples:
   shingle options
   shingle --db my.db --option memory_bytes=1073741824 compact")]
     Options,
+    /// Ways to move data and to lay out values
+    ///
+    /// Lists the compaction schemes, or with --values the value layouts: what `--option scheme=`
+    /// and `--option values=` take. With a name, its whole manual: rules, when to choose it, what
+    /// it costs, and the numbers that it works with, each with its unit.
+    #[command(after_help = "\
+Examples:
+  shingle schemes
+  shingle schemes lwc
+  shingle schemes --values hashed")]
+    Schemes(SchemesArgs),
+    /// What would it cost? Schemes on a workload, without data
+    ///
+    /// Runs the policies that the engine has over a workload of which only the keys exist: what
+    /// each scheme would write, by level, without the log; the space that it would take; and how
+    /// many slices a read would ask, filters aside. Numbers that are not given are the scheme's
+    /// own. With --values the same for value layouts: updates of a loaded store, after a first half
+    /// that fills the reserved space.
+    #[command(after_help = "\
+Examples:
+  shingle simulate --writes 100000000 --value-size 100
+  shingle simulate --scheme leveldb,ldc --value-size 1024 --reads-share 0.3 --fan-out 25
+  shingle simulate --values hashed,log --reserved-ratio 0.1,0.3,0.5 --keys zipf")]
+    Simulate(SimulateArgs),
     /// Look inside the files
     ///
     /// Prints what a file of the database says, for people who look for an error or are curious:
     /// the runs of a table, the edits of a manifest, the batches of a log, the options; with
-    /// --entries every record. Only reads. A damaged file is shown up to the damage.
+    /// --entries every record. `tree` shows what the manifest leads to: the levels of the keyspace
+    /// that --keyspace names, with --svg as a picture. Only reads. A damaged file is shown up to
+    /// the damage.
     #[command(after_help = "\
 Examples:
   shingle dump table my.db/000007.table
   shingle --db my.db dump manifest
-  shingle dump wal my.db/000009.wal")]
+  shingle dump wal my.db/000009.wal
+  shingle --db my.db dump tree --svg tree.svg")]
     Dump(DumpArgs),
     /// Measure: db_bench and YCSB workloads
     ///
@@ -405,6 +432,8 @@ pub enum DumpKind {
     Wal,
     /// The options of the last opening
     Options,
+    /// Levels, nodes and slices of a keyspace
+    Tree,
 }
 
 #[derive(Args, Debug)]
@@ -416,6 +445,79 @@ pub struct DumpArgs {
     /// Entries too, not only the structure
     #[arg(long)]
     pub entries: bool,
+    /// Draw the tree to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct SchemesArgs {
+    /// Print everything about this one
+    pub name: Option<String>,
+    /// Value layouts instead of compaction schemes
+    #[arg(long)]
+    pub values: bool,
+}
+
+/// How keys are drawn in a simulation.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOrder {
+    /// Each as often as any other
+    Uniform,
+    /// By Zipf's law with exponent 0.99
+    Zipf,
+    /// Ascending
+    Sequential,
+}
+
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    /// Schemes to compare; all when absent
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub scheme: Vec<String>,
+    /// Value layouts to compare instead
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "scheme")]
+    pub values: Vec<String>,
+    /// Writes
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    pub writes: u64,
+    /// Different keys; as many as writes when absent
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    pub keys_count: Option<u64>,
+    /// How keys are drawn
+    #[arg(long, value_enum, default_value = "uniform")]
+    pub keys: KeyOrder,
+    /// Bytes of a key
+    #[arg(long, value_name = "B", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=65_535))]
+    pub key_size: u64,
+    /// Bytes of a value
+    #[arg(long, value_name = "B", default_value_t = 100)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
+    pub value_size: u64,
+    /// Of all operations, the share that reads
+    #[arg(long, value_name = "0 TO 1", default_value_t = 0.0)]
+    pub reads_share: f64,
+    /// Bytes that are flushed at a time
+    #[arg(long, value_name = "B", default_value_t = 64 << 20)]
+    #[arg(value_parser = clap::value_parser!(u64).range(4096..))]
+    pub memtable_bytes: u64,
+    /// Bytes of a table
+    #[arg(long, value_name = "B")]
+    #[arg(value_parser = clap::value_parser!(u64).range(4096..))]
+    pub table_bytes: Option<u64>,
+    /// Bytes of a level for those of the one above it
+    #[arg(long, value_name = "TIMES")]
+    pub fan_out: Option<f64>,
+    /// With --values: dead bytes beside the live ones, as a share of these
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.3")]
+    pub reserved_ratio: Vec<f64>,
+    /// Records that one simulated record stands for; chosen by the sizes when absent
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub scale: Option<u64>,
 }
 
 /// Presets of options.

@@ -13,8 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use table::batch::BatchView;
 use table::log::{End, LogIdentity, LogKind, LogReader};
-use table::manifest::{decode_edit, decode_root, render_edit};
+use table::manifest::{Root, decode_edit, decode_root, render_edit};
 use table::{BlockCache, EntryIter, Extent, IterOptions, Run, RunSummary, TablePlace};
+
+mod levels;
+mod picture;
 
 const CACHE_BYTES: u64 = 8 << 20;
 const READAHEAD_BYTES: u32 = 256 << 10;
@@ -26,6 +29,7 @@ struct Dump<'a, 'b> {
     context: &'a mut Context<'b>,
     store: Arc<dyn FileStore>,
     database: DatabaseId,
+    root: Root,
     entries: bool,
     notation: Notation,
 }
@@ -35,6 +39,9 @@ pub fn dump(context: &mut Context, args: DumpArgs) -> Outcome {
     if context.global.json {
         return Err(Failure::usage("dump writes text only", "leave --json out"));
     }
+    if args.svg.is_some() && args.kind != DumpKind::Tree {
+        return Err(Failure::usage("--svg draws the tree", "`shingle dump tree --svg FILE`"));
+    }
     let directory = directory(context, args.file.as_deref())?;
     let store = open::files(&directory)?;
     let root = store.root()?.ok_or_else(|| {
@@ -43,10 +50,11 @@ pub fn dump(context: &mut Context, args: DumpArgs) -> Outcome {
             "name the directory with --db, or a file in it",
         )
     })?;
-    let database = decode_root(&root)?.database;
-    let (notation, entries) = (context.notation(), args.entries);
-    let mut dump = Dump { context, store, database, entries, notation };
+    let root = decode_root(&root)?;
+    let (notation, entries, database) = (context.notation(), args.entries, root.database);
+    let mut dump = Dump { context, store, database, root, entries, notation };
     let kind = match args.kind {
+        DumpKind::Tree => return dump.tree(args.svg.as_deref()),
         DumpKind::Table => FileKind::Table,
         DumpKind::Manifest => FileKind::Manifest,
         DumpKind::Wal => FileKind::Wal,

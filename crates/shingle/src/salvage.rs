@@ -13,8 +13,9 @@ mod merge;
 use crate::api::{Db, Keyspace, WriteBatch, WriteOptions};
 use crate::keyspace::KeyspaceOptions;
 use crate::options::Options;
+use crate::read::values::ValueFiles;
 use crate::stats::Progress;
-use base::{Error, ErrorKind, KeyspaceId, Ledger, Result};
+use base::{Cause, Error, ErrorKind, KeyspaceId, Ledger, Result};
 use find::{Findings, FoundKeyspace};
 use media::FileStore;
 use media::os::{OsOptions, OsStore};
@@ -73,7 +74,8 @@ pub fn salvage_store(
         let message = "the target holds data already; salvage into a new directory";
         return Err(Error::new(ErrorKind::AlreadyExists, message));
     }
-    let mut job = Job { store, db, report };
+    let values = ValueFiles::new(store.clone(), findings.database);
+    let mut job = Job { store, values, db, report };
     for (&id, keyspace) in &findings.keyspaces {
         job.keyspace(&findings, id, keyspace, progress)?;
     }
@@ -83,6 +85,8 @@ pub fn salvage_store(
 
 struct Job {
     store: Arc<dyn FileStore>,
+    /// The segments of the source.
+    values: ValueFiles,
     db: Db,
     report: SalvageReport,
 }
@@ -132,11 +136,17 @@ impl Job {
         key: &[u8],
         resolved: Resolved,
     ) -> Result<()> {
-        if resolved.has_pointer {
-            let lost = format!("the separated value of key {}", base::key::display_key(key));
-            self.report.losses.push(lost);
+        let mut value = resolved.value;
+        if let Some(pointer) = resolved.pointer {
+            match self.values.read(&pointer, key, Cause::Recovery) {
+                Ok(found) => value = Some(found.to_vec()),
+                Err(error) => {
+                    let key = base::key::display_key(key);
+                    self.report.losses.push(format!("the value of key {key}: {error}"));
+                }
+            }
         }
-        if let Some(value) = resolved.value {
+        if let Some(value) = value {
             batch.put_in(keyspace, key, value)?;
         }
         if keyspace.state.operator.is_none() && !resolved.operands.is_empty() {

@@ -66,7 +66,7 @@ fn dumped(db: &Path, kind: DumpKind, file: Option<&str>) -> Outcome<String> {
     };
     let mut out = Vec::new();
     let file = file.map(|name| db.join(name));
-    let args = DumpArgs { kind, file, entries: true };
+    let args = DumpArgs { kind, file, entries: true, svg: None };
     let outcome = dump(&mut Context::new(global, &mut out), args);
     outcome.map(|()| String::from_utf8(out).unwrap())
 }

@@ -6,6 +6,8 @@ mod data;
 mod demo;
 mod device;
 mod dump;
+mod schemes;
+mod simulate;
 mod transfer;
 mod usage;
 
