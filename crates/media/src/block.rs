@@ -19,10 +19,10 @@ use std::sync::Arc;
 pub enum Overwrite {
     /// It replaces them.
     InPlace,
-    /// It replaces them, and destroys up to `damage_bytes` that follow its last track: the medium
+    /// It replaces them, and destroys up to `damage_bytes` that follow its end: the medium
     /// is shingled, and nobody stands between it and the host.
     DestroysDownstream {
-        /// Bytes after the end of a write, rounded up to tracks, that it may destroy.
+        /// Bytes after the end of a write that it may destroy at most, wherever in a track it ends.
         damage_bytes: u64,
     },
     /// It is refused: a zone takes writes at its write pointer alone.

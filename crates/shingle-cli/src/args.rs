@@ -1,6 +1,9 @@
 //! The command line: every command with a paragraph and examples.
 
+pub mod device;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use device::DeviceArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -31,8 +34,8 @@ pub struct Cli {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Flags of every command")]
 pub struct Global {
-    /// The directory of the database
-    #[arg(long, global = true, value_name = "DIR", env = "SHINGLE_DB")]
+    /// The directory of the database, or a formatted file or disk
+    #[arg(long, global = true, value_name = "PATH", env = "SHINGLE_DB")]
     pub db: Option<PathBuf>,
     /// The keyspace that the command works on
     #[arg(long, global = true, value_name = "NAME", default_value = "default")]
@@ -241,6 +244,21 @@ Examples:
   shingle --db bench.db bench --preset leveldb db --benchmarks=fillseq,stats
   shingle bench --device memory ycsb -P workloada -p recordcount=100000")]
     Bench(BenchArgs),
+    /// Databases directly on files and disks, and models of devices
+    ///
+    /// `format` makes an empty store without a file system on a file or a disk; from then on that
+    /// path is a database for every command: --db PATH. `info`, `check` and `map` look at it,
+    /// `bench` measures a device or a model of one, `list` says which models and placements there
+    /// are.
+    #[command(after_help = "\
+Examples:
+  shingle device format my.disk --size 1GiB
+  shingle --db my.disk put apple red
+  shingle device map my.disk --svg my.svg
+  shingle device info smr-banded
+  shingle device bench hdd:rpm=5400
+  shingle bench --device smr-raw --preset leveldb --scheme sets db --benchmarks=fillrandom")]
+    Device(DeviceArgs),
     /// The whole engine on data of this machine
     ///
     /// Imports sources, documentation and the package index that this machine has, verifies every
@@ -511,15 +529,6 @@ pub enum PresetName {
     Modern,
 }
 
-/// What a benchmark's database lies on.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Device {
-    /// Files of the operating system
-    Files,
-    /// Memory
-    Memory,
-}
-
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     /// How data moves down the tree
@@ -531,9 +540,19 @@ pub struct BenchArgs {
     /// Where values go
     #[arg(long, value_name = "NAME")]
     pub values: Option<String>,
-    /// What the database lies on
-    #[arg(long, value_enum, default_value = "files")]
-    pub device: Device,
+    /// What the database lies on: `files`, `memory`, or a model of a device, in virtual time:
+    /// MODEL[:parameter=value,...]; `shingle device list` has them
+    #[arg(long, default_value = "files")]
+    pub device: String,
+    /// How files are placed on a model; what suits its medium when absent
+    #[arg(long, value_name = "NAME")]
+    pub placement: Option<String>,
+    /// Seed of the simulation that a model is in
+    #[arg(long, default_value_t = 0)]
+    pub simulation_seed: u64,
+    /// Draw the medium of a model, and the address of every write, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub map: Option<PathBuf>,
     /// `db` or `ycsb`, and its flags
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub workload: Vec<String>,

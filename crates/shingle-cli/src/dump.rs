@@ -3,11 +3,11 @@
 use crate::args::{DumpArgs, DumpKind};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::open;
 use crate::text::{Notation, brief};
 use crate::units;
 use base::key::{split_internal_key, trailer_kind, trailer_sequence};
-use base::{Cause, DatabaseId, Ledger};
-use media::os::{OsOptions, OsStore};
+use base::{Cause, DatabaseId};
 use media::{FileKind, FileName, FileStore};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const SEQUENCE_BYTES: usize = 8;
 /// A database's files, and where the text goes.
 struct Dump<'a, 'b> {
     context: &'a mut Context<'b>,
-    store: OsStore,
+    store: Arc<dyn FileStore>,
     database: DatabaseId,
     root: Root,
     entries: bool,
@@ -43,8 +43,7 @@ pub fn dump(context: &mut Context, args: DumpArgs) -> Outcome {
         return Err(Failure::usage("--svg draws the tree", "`shingle dump tree --svg FILE`"));
     }
     let directory = directory(context, args.file.as_deref())?;
-    let options = OsOptions { create: false, read_only: true, ..OsOptions::default() };
-    let store = OsStore::open(&directory, Arc::new(Ledger::default()), options)?;
+    let store = open::files(&directory)?;
     let root = store.root()?.ok_or_else(|| {
         Failure::said(
             format!("there is no database in {}", directory.display()),

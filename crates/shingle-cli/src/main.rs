@@ -8,9 +8,11 @@ mod bench;
 mod commands;
 mod context;
 mod demo;
+mod device;
 mod dump;
 mod failure;
 mod ldb;
+mod open;
 mod progress;
 mod simulate;
 mod text;
@@ -68,6 +70,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Outcome {
         Command::Simulate(args) => simulate::simulate(&mut context, &args),
         Command::Dump(args) => dump::dump(&mut context, args),
         Command::Bench(args) => bench::bench(&mut context, args),
+        Command::Device(args) => device::device(&mut context, args),
         Command::Demo(args) => demo::demo(&mut context, args),
         Command::CrashWriter(args) => demo::crash::write_until_killed(&mut context, args),
     }

@@ -68,7 +68,8 @@ pub struct Expert {
     pub readahead_bytes: Option<u32>,
     /// Blocks of tables without compression are used where the system keeps them, mapped into
     /// memory, instead of read into the block cache: no call and no copy, but a device that fails
-    /// later, or somebody who cuts a table, ends the process. Default: unless `direct_io` is set.
+    /// later, or somebody who cuts a table, ends the process. Default: unless `direct_io` is set, or
+    /// the memory budget is smaller than the default one and so has to hold for the resident set.
     /// At most half of the machine's memory is mapped, and nothing where addresses have 32 bits.
     pub map_tables: Option<bool>,
     /// Level 0 seek compaction (LevelDB preset).
@@ -88,6 +89,9 @@ pub struct Expert {
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,
 }
+
+/// The memory budget where none is set, in bytes.
+pub(crate) const MEMORY_BYTES_DEFAULT: u64 = 320 << 20;
 
 /// How to open a database.
 #[derive(Clone)]
@@ -122,7 +126,7 @@ impl Default for Options {
             values: "inline".into(),
             value_threshold_bytes: 1024,
             durability: Durability::Buffered,
-            memory_bytes: 320 << 20,
+            memory_bytes: MEMORY_BYTES_DEFAULT,
             write_buffer_bytes: None,
             cache_bytes: None,
             compression: None,

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::text::brief;
 use crate::units;
 use base::{Cause, Error, KeyspaceId, Result};
-use media::{FileName, FileStore};
+use media::FileName;
 use std::path::Path;
 use std::sync::Arc;
 use table::log::{LogIdentity, LogKind, LogReader};

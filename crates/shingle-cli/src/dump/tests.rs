@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::args::Global;
+use base::Ledger;
 use base::key::internal_key;
 use base::{EntryKind, FileId, KeyspaceId, RunId};
 use media::FileHint;
+use media::os::{OsOptions, OsStore};
 use table::batch::WriteBatch;
 use table::log::{LogHeader, LogWriter};
 use table::manifest::{Root, encode_edit, encode_root};

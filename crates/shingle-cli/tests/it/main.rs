@@ -4,6 +4,7 @@ mod bench;
 mod care;
 mod data;
 mod demo;
+mod device;
 mod dump;
 mod schemes;
 mod simulate;
