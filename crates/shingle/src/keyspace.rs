@@ -81,6 +81,13 @@ fn parse_prefix(text: &str) -> Option<PrefixRule> {
     }
 }
 
+/// What the database's options say of each keyspace.
+pub(crate) struct Rules {
+    pub policy: Arc<dyn Policy>,
+    pub limits: Limits,
+    pub values: ValueRules,
+}
+
 /// One keyspace.
 pub(crate) struct KeyspaceState {
     pub id: KeyspaceId,
@@ -102,9 +109,7 @@ impl KeyspaceState {
         name: String,
         options: KeyspaceOptions,
         operator: Option<Arc<dyn MergeOperator>>,
-        policy: Arc<dyn Policy>,
-        limits: Limits,
-        values: ValueRules,
+        rules: Rules,
         view: ReadView,
     ) -> KeyspaceState {
         KeyspaceState {
@@ -112,9 +117,9 @@ impl KeyspaceState {
             name,
             options,
             operator,
-            policy,
-            limits,
-            values,
+            policy: rules.policy,
+            limits: rules.limits,
+            values: rules.values,
             view: RwLock::new(Arc::new(view)),
             reads: AtomicU64::new(0),
             dropped: AtomicBool::new(false),

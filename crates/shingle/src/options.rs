@@ -68,9 +68,10 @@ pub struct Expert {
     pub readahead_bytes: Option<u32>,
     /// Blocks of tables without compression are used where the system keeps them, mapped into
     /// memory, instead of read into the block cache: no call and no copy, but a device that fails
-    /// later, or somebody who cuts a table, ends the process. Default: unless `direct_io` is set, or
-    /// the memory budget is smaller than the default one and so has to hold for the resident set.
-    /// At most half of the machine's memory is mapped, and nothing where addresses have 32 bits.
+    /// later, or somebody who cuts a table, ends the process. Default: unless `direct_io` is set,
+    /// or the memory budget is smaller than the default one and so has to hold for the resident
+    /// set. At most half of the machine's memory is mapped, and nothing where addresses have 32
+    /// bits.
     pub map_tables: Option<bool>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,

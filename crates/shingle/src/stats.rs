@@ -294,7 +294,8 @@ impl fmt::Display for Stats {
         if self.values.segments > 0 {
             writeln!(
                 f,
-                "Values: {} segments in {} groups, {:.3} GB, dead {:.3} GB, retired {:.3} GB, W-Amp: {}",
+                "Values: {} segments in {} groups, {:.3} GB, dead {:.3} GB, retired {:.3} GB, \
+                 W-Amp: {}",
                 self.values.segments,
                 self.values.groups,
                 gb(self.values.total_bytes),

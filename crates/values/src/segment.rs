@@ -132,7 +132,7 @@ impl<'a> SegmentScan<'a> {
 
     /// The next record and its pointer; `None` at the end. An error names file and offset; what
     /// follows a damaged record cannot be found.
-    pub fn next(&mut self) -> Result<Option<(Record<'_>, ValuePointer)>> {
+    pub fn next_record(&mut self) -> Result<Option<(Record<'_>, ValuePointer)>> {
         let offset = self.begin + self.at as u64;
         if offset >= self.end {
             return Ok(None);
@@ -209,14 +209,14 @@ mod tests {
         let file = store.open(name, false).unwrap();
         let mut scan = SegmentScan::new(&*file, place, bytes, Cause::ValueGc);
         for (key, value, pointer) in &written {
-            let (record, at) = scan.next().unwrap().unwrap();
+            let (record, at) = scan.next_record().unwrap().unwrap();
             assert_eq!((record.key, record.value, at), (&key[..], value.as_deref(), *pointer));
             if let Some(value) = value {
                 assert_eq!(read(&*file, place, pointer, key, Cause::Get).unwrap(), *value);
                 assert!(read(&*file, place, pointer, b"other", Cause::Get).is_err());
             }
         }
-        assert!(scan.next().unwrap().is_none());
+        assert!(scan.next_record().unwrap().is_none());
         let ledger = store.ledger().snapshot();
         assert_eq!(ledger.cause(Cause::ValueWrite).write_bytes, bytes);
     }

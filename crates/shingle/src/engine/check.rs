@@ -134,7 +134,7 @@ impl Engine {
         let file = self.store.open(FileName::value(segment.file.id), true)?;
         let place = self.runs.values.place(segment.file.id);
         let mut scan = SegmentScan::new(&*file, place, segment.bytes, Cause::Check);
-        while let Some((record, _)) = scan.next()? {
+        while let Some((record, _)) = scan.next_record()? {
             report.bytes += record.bytes as u64;
         }
         Ok(())

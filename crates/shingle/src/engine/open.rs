@@ -13,7 +13,7 @@ use crate::engine::memory::Memory;
 use crate::engine::recover::{Found, Replayed, find, replay};
 use crate::engine::trees::{TreeState, Trees};
 use crate::engine::{Engine, Numbers, Parts};
-use crate::keyspace::{Active, KeyspaceOptions, KeyspaceState};
+use crate::keyspace::{Active, KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::read::view::{MemtableView, ReadView, Runs};
@@ -157,18 +157,13 @@ pub(crate) fn keyspace_parts(
     let (memtable, writer) = Memtable::new(settings.memtable_bytes_max as usize)?;
     let first =
         ReadView { active: MemtableView::new(memtable), sealed: Vec::new(), tree: view.clone() };
-    let policy = (settings.scheme.make)().into();
-    let limits = settings.limits.clone();
-    let state = Arc::new(KeyspaceState::new(
-        record.id,
-        record.name,
-        options,
-        operator,
-        policy,
-        limits,
-        settings.value_rules(),
-        first,
-    ));
+    let rules = Rules {
+        policy: (settings.scheme.make)().into(),
+        limits: settings.limits.clone(),
+        values: settings.value_rules(),
+    };
+    let (id, name) = (record.id, record.name);
+    let state = Arc::new(KeyspaceState::new(id, name, options, operator, rules, first));
     let tree = TreeState::new(state.clone(), version, run_table, view);
     let active = Active { keyspace: state.clone(), writer, first_log: None, counted_bytes: 0 };
     Ok((state, tree, active))

@@ -190,7 +190,7 @@ impl CollectJob {
         let place = engine.runs.values.place(id);
         let begin = self.at.1;
         let mut scan = SegmentScan::new(&*file, place, bytes, Cause::ValueGc).starting_at(begin);
-        while let Some((record, pointer)) = scan.next()? {
+        while let Some((record, pointer)) = scan.next_record()? {
             let record = RecordAt {
                 sequence: record.sequence,
                 key: record.key,
