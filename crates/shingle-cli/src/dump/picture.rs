@@ -334,9 +334,12 @@ fn draw_files(name: &str, files: &[(u64, u64)], top: f64) -> Markup {
             @let x = number(LEFT + before as f64 * scale);
             @let width = number((bytes as f64 * scale - 0.5).max(MARK_WIDTH_MIN));
             @let share = live.min(bytes) as f64 / bytes.max(1) as f64;
-            rect class="dead" x=(x) y=(number(top)) width=(width) height=(FILES_HEIGHT) {}
-            rect class="live" x=(x) y=(number(top)) width=(width)
-                height=(number(share * FILES_HEIGHT)) {}
+            @let live_height = share * FILES_HEIGHT;
+            rect class="live" x=(x) y=(number(top)) width=(width) height=(number(live_height)) {}
+            @if live < bytes {
+                rect class="dead" x=(x) y=(number(top + live_height)) width=(width)
+                    height=(number(FILES_HEIGHT - live_height)) {}
+            }
         }
     }
 }
