@@ -189,13 +189,15 @@ impl KeyRange {
     }
 
     /// `key` lies in the range.
+    #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {
-        *self.start <= *key && self.is_before_end(key)
+        compare_user(&self.start, key).is_le() && self.is_before_end(key)
     }
 
     /// `key` lies before the end of the range.
+    #[inline]
     pub fn is_before_end(&self, key: &[u8]) -> bool {
-        self.end.as_ref().is_none_or(|end| *key < **end)
+        self.end.as_ref().is_none_or(|end| compare_user(key, end).is_lt())
     }
 
     /// Some key lies in both ranges.

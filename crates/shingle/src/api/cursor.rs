@@ -106,8 +106,8 @@ impl Cursor {
             fill_cache: options.fill_cache && !options.background,
             readahead_bytes: if options.background { BACKGROUND_READAHEAD_BYTES } else { 0 },
         };
-        let mut cursor = Cursor {
-            state: State::Failed(Error::invalid("not begun")),
+        Cursor {
+            state: begin(keyspace, &view, snapshot, cursor_options, &options.range),
             range: options.range,
             _held: held,
             engine,
@@ -116,31 +116,13 @@ impl Cursor {
             view,
             snapshot,
             options: cursor_options,
-        };
-        cursor.state = cursor.begin();
-        cursor
-    }
-
-    fn begin(&self) -> State {
-        let made = self.keyspace.check_open().and_then(|()| {
-            InternalCursor::new(
-                self.view.clone(),
-                self.snapshot,
-                self.keyspace.operator.clone(),
-                self.options,
-                self.range.clone(),
-            )
-        });
-        match made {
-            Ok(cursor) => State::Ready(Box::new(cursor)),
-            Err(error) => State::Failed(error),
         }
     }
 
     /// Another cursor over the same moment, that stands nowhere.
     fn twin(&self) -> Cursor {
         Cursor {
-            state: self.begin(),
+            state: begin(&self.keyspace, &self.view, self.snapshot, self.options, &self.range),
             range: self.range.clone(),
             _held: self._held.clone(),
             engine: self.engine.clone(),
@@ -249,6 +231,23 @@ impl Cursor {
             State::Ready(cursor) if cursor.valid() => cursor.value_bytes(),
             _ => Bytes::from(Vec::new()),
         }
+    }
+}
+
+fn begin(
+    keyspace: &KeyspaceState,
+    view: &Arc<ReadView>,
+    snapshot: SequenceNumber,
+    options: CursorOptions,
+    range: &KeyRange,
+) -> State {
+    let made = keyspace.check_open().and_then(|()| {
+        let operator = keyspace.operator.clone();
+        InternalCursor::new(view.clone(), snapshot, operator, options, range.clone())
+    });
+    match made {
+        Ok(cursor) => State::Ready(Box::new(cursor)),
+        Err(error) => State::Failed(error),
     }
 }
 

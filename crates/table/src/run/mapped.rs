@@ -1,9 +1,10 @@
 //! Blocks used where they lie: runs without compression in a file that the store has mapped.
 //!
 //! A block is fetched and verified when it is first used after the run was opened, and believed
-//! from then on. What has been verified is remembered in a slot for each [`GRANULE_BYTES`] of the
-//! run: where in it the block begins that was verified last. Blocks are about as long as that, so
-//! nearly every block has a slot of its own; two in one slot are verified again in turn.
+//! from then on. What has been verified is remembered in a slot for each granule of the run: where
+//! in it the block begins that was verified last. Granules are no longer than the blocks in them,
+//! so nearly every block has a slot of its own; two in one slot are verified again in turn. Filters
+//! can be much shorter than data blocks, so the granules behind the data are small.
 //!
 //! Not noticed is what changes in the file, or in the memory that shows it, after the first use
 //! and before the run is opened again: the same as for a block in the cache, except that a block
@@ -21,41 +22,74 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-/// Bytes of a run for each slot.
-const GRANULE_BYTES: u64 = 4096;
+/// Granules of data blocks are a power of two that their least length allows, within these bounds,
+/// which are logarithms too.
+const DATA_GRANULE_MIN: u32 = 8;
+const DATA_GRANULE_MAX: u32 = 12;
+
+/// The granules behind the data are so long: its logarithm to base two.
+const OTHER_GRANULE: u32 = 7;
 
 /// A run's part of a mapped file.
 pub(super) struct Mapped {
     mapping: Arc<Mapping>,
-    /// Where the run begins in the file.
+    data: Slots,
+    /// Of filters and index blocks.
+    others: Slots,
+}
+
+/// What has been verified of a part of a file.
+struct Slots {
     start: u64,
-    /// For each granule of the run: one more than where in it the verified block begins; 0: none.
-    verified: Box<[AtomicU16]>,
+    /// The length of a granule: its logarithm to base two.
+    granule: u32,
+    /// For each granule: one more than where in it the verified block begins; 0: none.
+    marks: Box<[AtomicU16]>,
+}
+
+impl Slots {
+    fn new(part: Range<u64>, granule: u32) -> Slots {
+        let count = part.end.saturating_sub(part.start).div_ceil(1 << granule);
+        Slots { start: part.start, granule, marks: (0..count).map(|_| AtomicU16::new(0)).collect() }
+    }
+
+    /// The slot of a block that begins at `offset`, and what stands there once it is verified.
+    #[inline]
+    fn of(&self, offset: u64) -> Option<(&AtomicU16, u16)> {
+        let at = offset.checked_sub(self.start)?;
+        let slot = self.marks.get((at >> self.granule) as usize)?;
+        Some((slot, (at & ((1 << self.granule) - 1)) as u16 + 1))
+    }
 }
 
 impl Mapped {
-    /// The mapping of `extent`, if `file` has one that reaches so far.
-    pub fn new(file: &dyn ReadFile, extent: Range<u64>) -> Option<Mapped> {
+    /// The mapping of a run that ends at `end`, if `file` has one that reaches so far. Its data
+    /// blocks lie in `data` and have `block_bytes` or more, but for the last.
+    pub fn new(
+        file: &dyn ReadFile,
+        data: Range<u64>,
+        end: u64,
+        block_bytes: u32,
+    ) -> Option<Mapped> {
         let mapping = file.map()?;
-        if extent.end > mapping.bytes().len() as u64 {
+        if end > mapping.bytes().len() as u64 {
             return None;
         }
-        let slots = (extent.end - extent.start).div_ceil(GRANULE_BYTES);
-        let verified = (0..slots).map(|_| AtomicU16::new(0)).collect();
-        Some(Mapped { mapping, start: extent.start, verified })
+        let granule = block_bytes.max(1).ilog2().clamp(DATA_GRANULE_MIN, DATA_GRANULE_MAX);
+        let others = Slots::new(data.end..end, OTHER_GRANULE);
+        Some(Mapped { mapping, data: Slots::new(data, granule), others })
     }
 
     /// Bytes of memory beside the mapping.
     pub fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.verified)
+        size_of_val(&*self.data.marks) + size_of_val(&*self.others.marks)
     }
 
     /// The slot of a block that begins at `offset`, and what stands there once it is verified.
     #[inline]
     fn slot(&self, offset: u64) -> Option<(&AtomicU16, u16)> {
-        let at = offset.checked_sub(self.start)?;
-        let slot = self.verified.get((at / GRANULE_BYTES) as usize)?;
-        Some((slot, (at % GRANULE_BYTES) as u16 + 1))
+        let slots = if offset < self.others.start { &self.data } else { &self.others };
+        slots.of(offset)
     }
 
     #[inline]

@@ -149,7 +149,9 @@ impl Run {
                 .filter(|summary| summary.entries == footer.entries)
                 .ok_or_else(|| malformed(footer.summary, "a malformed summary"))?;
         let is_raw = summary.options.compression == Compression::None;
-        let mapped = if is_raw { Mapped::new(&*file, extent.offset..end) } else { None };
+        let data = footer.start..footer.data_end;
+        let block_bytes = summary.options.block_bytes;
+        let mapped = if is_raw { Mapped::new(&*file, data, end, block_bytes) } else { None };
         let owner = cache.new_owner();
         let top = Arc::new(top);
         Ok(Arc::new(Run { file, extent, cache, owner, footer, top, tombstones, summary, mapped }))

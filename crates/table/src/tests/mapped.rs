@@ -59,6 +59,35 @@ fn runs_in_place_read_like_others_and_leave_the_cache_alone() {
 
 #[test]
 #[cfg_attr(miri, ignore)] // Maps files.
+fn blocks_are_fetched_once_however_short_filters_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let ledger: Arc<base::Ledger> = Arc::default();
+    let mapping = OsOptions { map_bytes_max: u64::MAX, ..OsOptions::default() };
+    let store = OsStore::open(directory.path(), ledger.clone(), mapping).unwrap();
+    let options = TableOptions { index_block_bytes: 1024, ..TableOptions::default() };
+    let key = |n: u64| format!("key{n:04}").into_bytes();
+    let entries: Entries = (0..1500)
+        .map(|n| (base::key::internal_key(&key(n), n, base::EntryKind::Put), vec![7; 1000]))
+        .collect();
+    let (file, summary) = write_run(&options, &entries, &[]);
+    std::fs::write(path(directory.path()), file.bytes()).unwrap();
+    let run = open_mapped(&store, &summary).unwrap();
+    let mut fetched = Vec::new();
+    for _ in 0..3 {
+        // Blocks that lie together take turns.
+        for n in (0..1500).map(|n| n * 701 % 1500) {
+            assert!(run.get(&key(n), hash(&key(n)), 9999, Cause::Get).unwrap().is_some());
+        }
+        fetched.push(ledger.snapshot().cause(Cause::Get).read_ops);
+    }
+    assert!(
+        fetched[0] > 300 && fetched[1] == fetched[0] && fetched[2] == fetched[0],
+        "{fetched:?}"
+    );
+}
+
+#[test]
+#[cfg_attr(miri, ignore)] // Maps files.
 fn damage_of_any_byte_in_place_is_found_when_it_is_first_used() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
