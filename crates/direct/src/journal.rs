@@ -15,6 +15,7 @@ use crate::superblock::{Places, Superblock};
 use base::checksum::hash64_seeded;
 use base::coding::Reader;
 use base::{Cause, Error, ErrorKind, Result};
+use media::block::Overwrite;
 
 const MAGIC: u32 = 0x4c4e_524a;
 
@@ -153,6 +154,9 @@ impl Journal {
         }
         if is_sequential {
             port.reset_zone(area.start)?;
+        } else if matches!(port.geometry().overwrite, Overwrite::DestroysDownstream { .. }) {
+            // What an older epoch left behind the snapshot is destroyed by writing it.
+            port.discard(area.start, area.bytes);
         }
         port.write(area.start, &self.superblock.encode(), Cause::StoreMetadata)
             .map_err(|error| port.distrust(error))?;

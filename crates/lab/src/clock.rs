@@ -1,5 +1,8 @@
 //! Time for workloads: the monotonic clock, or a virtual one in simulations.
 
+use base::env::{Event, Runtime};
+use base::{Error, ErrorKind, Result};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A clock that never runs backwards and that can be waited on.
@@ -9,6 +12,43 @@ pub trait Clock: Send + Sync {
 
     /// Returns when the clock has reached `deadline_ns`.
     fn wait_until(&self, deadline_ns: u64);
+
+    /// Its time is a simulation's, which one thread drives.
+    fn is_virtual(&self) -> bool {
+        false
+    }
+}
+
+/// Refuses what needs more than the one thread of a simulation: several of a benchmark's own, a
+/// second kind of work beside it, or somebody who watches.
+pub fn check_threads(clock: &dyn Clock, threads: usize, has_company: bool) -> Result<()> {
+    if clock.is_virtual() && (threads > 1 || has_company) {
+        let message = "a simulation has one thread: no second one, no benchmark with work beside \
+                       it, no reports by interval";
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    Ok(())
+}
+
+/// The clock of a simulation.
+pub struct VirtualClock(pub Arc<dyn Runtime>);
+
+impl Clock for VirtualClock {
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns()
+    }
+
+    /// Background work goes on meanwhile.
+    fn wait_until(&self, deadline_ns: u64) {
+        while self.now_ns() < deadline_ns {
+            let never = Event::default();
+            self.0.wait(&never, never.count(), Some(deadline_ns));
+        }
+    }
+
+    fn is_virtual(&self) -> bool {
+        true
+    }
 }
 
 /// The machine's monotonic clock.

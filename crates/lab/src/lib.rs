@@ -23,7 +23,7 @@ pub mod values;
 pub mod ycsb;
 pub mod zipf;
 
-pub use clock::{Clock, WallClock};
+pub use clock::{Clock, VirtualClock, WallClock};
 pub use observe::{Observer, Progress, Silent};
 pub use record::Record;
 pub use store::{Counters, Direction, Store, StoreFactory, WriteOptions};

@@ -12,6 +12,7 @@ pub struct Meter {
     counters: Counters,
     peak_rss_is_fresh: bool,
     start_ns: u64,
+    is_simulated: bool,
 }
 
 impl Meter {
@@ -19,7 +20,8 @@ impl Meter {
     pub fn start(store: &dyn Store, clock: &dyn Clock) -> Result<Meter> {
         let counters = store.counters()?;
         let peak_rss_is_fresh = process::reset_peak_rss();
-        Ok(Meter { counters, peak_rss_is_fresh, start_ns: clock.now_ns() })
+        let (start_ns, is_simulated) = (clock.now_ns(), clock.is_virtual());
+        Ok(Meter { counters, peak_rss_is_fresh, start_ns, is_simulated })
     }
 
     /// When measuring started, on the clock it was started with.
@@ -49,6 +51,7 @@ impl Meter {
             benchmark: benchmark.to_string(),
             ops: tally.ops,
             seconds,
+            is_simulated: self.is_simulated,
             ops_per_second: if seconds > 0.0 { tally.ops as f64 / seconds } else { 0.0 },
             user_bytes: tally.write_bytes,
             host_write_bytes: delta.host_write_bytes,
@@ -56,6 +59,11 @@ impl Meter {
             media_write_bytes: delta.media_write_bytes,
             wa: amplification(delta.host_write_bytes),
             wa_without_wal: amplification(without_wal),
+            awa: match (delta.media_write_bytes, delta.host_write_bytes) {
+                (Some(media), Some(host)) if host > 0 => Some(media as f64 / host as f64),
+                _ => None,
+            },
+            mwa: amplification(delta.media_write_bytes),
             space_bytes: delta.space_bytes,
             stall_seconds: delta.stall_ns.map(|ns| ns as f64 / 1e9),
             peak_rss_bytes: self.peak_rss_is_fresh.then(process::peak_rss_bytes).flatten(),

@@ -22,9 +22,12 @@ pub struct Record {
     pub benchmark: String,
     /// Operations done.
     pub ops: u64,
-    /// Wall time.
+    /// Time on the run's clock.
     pub seconds: f64,
-    /// Operations per second of wall time.
+    /// The clock, and with it every latency, is a simulation's.
+    #[serde(default)]
+    pub is_simulated: bool,
+    /// Operations per second of that time.
     pub ops_per_second: f64,
     /// Bytes of keys and values that the benchmark wrote.
     pub user_bytes: u64,
@@ -38,6 +41,10 @@ pub struct Record {
     pub wa: Option<f64>,
     /// The same without the bytes of the write-ahead log.
     pub wa_without_wal: Option<f64>,
+    /// Auxiliary write amplification: bytes of the medium over host bytes written.
+    pub awa: Option<f64>,
+    /// Multiplicative write amplification: bytes of the medium over user bytes.
+    pub mwa: Option<f64>,
     /// Bytes that the store occupies at the end.
     pub space_bytes: Option<u64>,
     /// Time that user threads were held back, summed over threads.

@@ -4,8 +4,13 @@
 //! keyspace of its own, and every write must ask for what the keyspace is.
 
 use crate::store::{Counters, Direction, Store, WriteOptions};
+use base::env::Runtime;
 use base::{Cause, Error, ErrorKind, Result};
 use shingle::{Db, Durability, Keyspace, KeyspaceOptions, ReadOptions, WriteBatch};
+use std::sync::Arc;
+
+/// Steps of a scan that end like an operation: about as much work as one.
+const SCAN_STEPS_PER_TURN: usize = 16;
 
 /// The keyspace of runs with a log: the one that every database has.
 const KEYSPACE: &str = "default";
@@ -18,6 +23,8 @@ pub struct ShingleStore {
     db: Db,
     keyspace: Keyspace,
     disable_wal: bool,
+    /// Reads have to give background work its turn where there are no threads.
+    runtime: Option<Arc<dyn Runtime>>,
 }
 
 impl ShingleStore {
@@ -33,7 +40,18 @@ impl ShingleStore {
             }
             found => found?,
         };
-        Ok(ShingleStore { db, keyspace, disable_wal })
+        Ok(ShingleStore { db, keyspace, disable_wal, runtime: None })
+    }
+
+    /// The same for a database that was opened in `runtime`, a simulation.
+    pub fn in_runtime(self, runtime: Arc<dyn Runtime>) -> ShingleStore {
+        ShingleStore { runtime: Some(runtime), ..self }
+    }
+
+    fn turn(&self) {
+        if let Some(runtime) = &self.runtime {
+            runtime.turn();
+        }
     }
 
     fn write(&self, batch: WriteBatch, options: WriteOptions) -> Result<()> {
@@ -74,7 +92,9 @@ impl Store for ShingleStore {
     }
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let Some(found) = self.keyspace.get(key)? else { return Ok(false) };
+        let found = self.keyspace.get(key)?;
+        self.turn();
+        let Some(found) = found else { return Ok(false) };
         value.clear();
         value.extend_from_slice(&found);
         Ok(true)
@@ -96,6 +116,9 @@ impl Store for ShingleStore {
                 (0, Some(key), Direction::Reverse) => cursor.seek_for_prev(key)?,
                 (_, _, Direction::Forward) => cursor.next()?,
                 (_, _, Direction::Reverse) => cursor.prev()?,
+            }
+            if visited % SCAN_STEPS_PER_TURN == 0 {
+                self.turn();
             }
             if !cursor.valid() {
                 return Ok(visited);

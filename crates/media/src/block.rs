@@ -11,6 +11,7 @@
 //!   it did since the request before, so that sums over requests are the medium's true bytes.
 
 use base::{Cause, Result};
+use std::any::Any;
 use std::sync::Arc;
 
 /// What a write over bytes that were written before does.
@@ -18,10 +19,10 @@ use std::sync::Arc;
 pub enum Overwrite {
     /// It replaces them.
     InPlace,
-    /// It replaces them, and destroys up to `damage_bytes` that follow its last track: the medium
+    /// It replaces them, and destroys up to `damage_bytes` that follow its end: the medium
     /// is shingled, and nobody stands between it and the host.
     DestroysDownstream {
-        /// Bytes after the end of a write, rounded up to tracks, that it may destroy.
+        /// Bytes after the end of a write that it may destroy at most, wherever in a track it ends.
         damage_bytes: u64,
     },
     /// It is refused: a zone takes writes at its write pointer alone.
@@ -91,7 +92,7 @@ pub struct Moved {
 }
 
 /// Exclusive use of a device, for as long as it lives.
-pub type DeviceLock = crate::StoreLock;
+pub type DeviceLock = Box<dyn Any + Send + Sync>;
 
 /// A range of sectors.
 pub trait BlockDevice: Send + Sync {

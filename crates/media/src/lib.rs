@@ -15,8 +15,8 @@ pub mod store;
 
 pub use block::{BlockDevice, Geometry, Moved};
 pub use store::{
-    AppendFile, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock,
-    SyncFile,
+    AppendFile, FileHint, FileKind, FileName, FileStore, FileSummary, MappedBytes, Mapping,
+    ReadFile, Space, StoreLock, SyncFile,
 };
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

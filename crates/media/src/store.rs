@@ -7,10 +7,10 @@
 //!   and durable by itself.
 //! - Every request is written to the [`Ledger`] with its cause where it is issued, once.
 
-use crate::os::Mapping;
 use base::{Cause, FileId, Ledger, Result};
 use std::any::Any;
 use std::fmt;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// What a file holds. The store may place kinds differently; names follow from it.
@@ -127,6 +127,46 @@ pub trait SyncFile: Send + Sync {
     fn sync(&self, cause: Cause) -> Result<()>;
 }
 
+/// A whole file as memory, for as long as it lives.
+pub trait Mapping: Send + Sync {
+    /// The bytes of the file. Fetch what was not used before.
+    fn bytes(&self) -> &[u8];
+
+    /// Brings `range` of the file into memory; what cannot be read is an error here, and may end
+    /// the process later. Counted as a read.
+    fn fetch(&self, range: Range<u64>, cause: Cause) -> Result<()>;
+}
+
+/// A part of a mapped file, which it keeps mapped.
+#[derive(Clone)]
+pub struct MappedBytes {
+    mapping: Arc<dyn Mapping>,
+    range: Range<usize>,
+}
+
+impl MappedBytes {
+    /// The bytes of `range`, if the file has them.
+    pub fn new(mapping: Arc<dyn Mapping>, range: Range<usize>) -> Option<MappedBytes> {
+        mapping.bytes().get(range.clone())?;
+        Some(MappedBytes { mapping, range })
+    }
+}
+
+impl Deref for MappedBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.mapping.bytes()[self.range.start..self.range.end]
+    }
+}
+
+impl fmt::Debug for MappedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bytes {:?} of a mapped file", self.range)
+    }
+}
+
 /// A file being read. Reads of an appended file see what was appended before the read began.
 #[expect(clippy::len_without_is_empty, reason = "the length is a question that can fail")]
 pub trait ReadFile: Send + Sync {
@@ -142,7 +182,7 @@ pub trait ReadFile: Send + Sync {
 
     /// The whole file as memory, where the store can and its options allow it. The file must not
     /// grow any more.
-    fn map(&self) -> Option<Arc<Mapping>> {
+    fn map(&self) -> Option<Arc<dyn Mapping>> {
         None
     }
 

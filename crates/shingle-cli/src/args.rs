@@ -1,6 +1,9 @@
 //! The command line: every command with a paragraph and examples.
 
+pub mod device;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use device::DeviceArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -31,8 +34,8 @@ pub struct Cli {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Flags of every command")]
 pub struct Global {
-    /// The directory of the database
-    #[arg(long, global = true, value_name = "DIR", env = "SHINGLE_DB")]
+    /// The directory of the database, or a formatted file or disk
+    #[arg(long, global = true, value_name = "PATH", env = "SHINGLE_DB")]
     pub db: Option<PathBuf>,
     /// The keyspace that the command works on
     #[arg(long, global = true, value_name = "NAME", default_value = "default")]
@@ -190,16 +193,43 @@ Examples:
   shingle options
   shingle --db my.db --option memory_bytes=1073741824 compact")]
     Options,
+    /// Ways to move data and to lay out values
+    ///
+    /// Lists the compaction schemes, or with --values the value layouts: what `--option scheme=`
+    /// and `--option values=` take. With a name, its whole manual: rules, when to choose it, what
+    /// it costs, and the numbers that it works with, each with its unit.
+    #[command(after_help = "\
+Examples:
+  shingle schemes
+  shingle schemes lwc
+  shingle schemes --values hashed")]
+    Schemes(SchemesArgs),
+    /// What would it cost? Schemes on a workload, without data
+    ///
+    /// Runs the policies that the engine has over a workload of which only the keys exist: what
+    /// each scheme would write, by level, without the log; the space that it would take; and how
+    /// many slices a read would ask, filters aside. Numbers that are not given are the scheme's
+    /// own. With --values the same for value layouts: updates of a loaded store, after a first half
+    /// that fills the reserved space.
+    #[command(after_help = "\
+Examples:
+  shingle simulate --writes 100000000 --value-size 100
+  shingle simulate --scheme leveldb,ldc --value-size 1024 --reads-share 0.3 --fan-out 25
+  shingle simulate --values hashed,log --reserved-ratio 0.1,0.3,0.5 --keys zipf")]
+    Simulate(SimulateArgs),
     /// Look inside the files
     ///
     /// Prints what a file of the database says, for people who look for an error or are curious:
     /// the runs of a table, the edits of a manifest, the batches of a log, the options; with
-    /// --entries every record. Only reads. A damaged file is shown up to the damage.
+    /// --entries every record. `tree` shows what the manifest leads to: the levels of the keyspace
+    /// that --keyspace names, with --svg as a picture. Only reads. A damaged file is shown up to
+    /// the damage.
     #[command(after_help = "\
 Examples:
   shingle dump table my.db/000007.table
   shingle --db my.db dump manifest
-  shingle dump wal my.db/000009.wal")]
+  shingle dump wal my.db/000009.wal
+  shingle --db my.db dump tree --svg tree.svg")]
     Dump(DumpArgs),
     /// Measure: db_bench and YCSB workloads
     ///
@@ -214,6 +244,21 @@ Examples:
   shingle --db bench.db bench --preset leveldb db --benchmarks=fillseq,stats
   shingle bench --device memory ycsb -P workloada -p recordcount=100000")]
     Bench(BenchArgs),
+    /// Databases directly on files and disks, and models of devices
+    ///
+    /// `format` makes an empty store without a file system on a file or a disk; from then on that
+    /// path is a database for every command: --db PATH. `info`, `check` and `map` look at it,
+    /// `bench` measures a device or a model of one, `list` says which models and placements there
+    /// are.
+    #[command(after_help = "\
+Examples:
+  shingle device format my.disk --size 1GiB
+  shingle --db my.disk put apple red
+  shingle device map my.disk --svg my.svg
+  shingle device info smr-banded
+  shingle device bench hdd:rpm=5400
+  shingle bench --device smr-raw --preset leveldb --scheme sets db --benchmarks=fillrandom")]
+    Device(DeviceArgs),
     /// The whole engine on data of this machine
     ///
     /// Imports sources, documentation and the package index that this machine has, verifies every
@@ -387,6 +432,8 @@ pub enum DumpKind {
     Wal,
     /// The options of the last opening
     Options,
+    /// Levels, nodes and slices of a keyspace
+    Tree,
 }
 
 #[derive(Args, Debug)]
@@ -398,6 +445,79 @@ pub struct DumpArgs {
     /// Entries too, not only the structure
     #[arg(long)]
     pub entries: bool,
+    /// Draw the tree to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct SchemesArgs {
+    /// Print everything about this one
+    pub name: Option<String>,
+    /// Value layouts instead of compaction schemes
+    #[arg(long)]
+    pub values: bool,
+}
+
+/// How keys are drawn in a simulation.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOrder {
+    /// Each as often as any other
+    Uniform,
+    /// By Zipf's law with exponent 0.99
+    Zipf,
+    /// Ascending
+    Sequential,
+}
+
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    /// Schemes to compare; all when absent
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub scheme: Vec<String>,
+    /// Value layouts to compare instead
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "scheme")]
+    pub values: Vec<String>,
+    /// Writes
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    pub writes: u64,
+    /// Different keys; as many as writes when absent
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    pub keys_count: Option<u64>,
+    /// How keys are drawn
+    #[arg(long, value_enum, default_value = "uniform")]
+    pub keys: KeyOrder,
+    /// Bytes of a key
+    #[arg(long, value_name = "B", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=65_535))]
+    pub key_size: u64,
+    /// Bytes of a value
+    #[arg(long, value_name = "B", default_value_t = 100)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
+    pub value_size: u64,
+    /// Of all operations, the share that reads
+    #[arg(long, value_name = "0 TO 1", default_value_t = 0.0)]
+    pub reads_share: f64,
+    /// Bytes that are flushed at a time
+    #[arg(long, value_name = "B", default_value_t = 64 << 20)]
+    #[arg(value_parser = clap::value_parser!(u64).range(4096..))]
+    pub memtable_bytes: u64,
+    /// Bytes of a table
+    #[arg(long, value_name = "B")]
+    #[arg(value_parser = clap::value_parser!(u64).range(4096..))]
+    pub table_bytes: Option<u64>,
+    /// Bytes of a level for those of the one above it
+    #[arg(long, value_name = "TIMES")]
+    pub fan_out: Option<f64>,
+    /// With --values: dead bytes beside the live ones, as a share of these
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.3")]
+    pub reserved_ratio: Vec<f64>,
+    /// Records that one simulated record stands for; chosen by the sizes when absent
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub scale: Option<u64>,
 }
 
 /// Presets of options.
@@ -407,15 +527,6 @@ pub enum PresetName {
     Leveldb,
     /// Sizes for today's machines
     Modern,
-}
-
-/// What a benchmark's database lies on.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Device {
-    /// Files of the operating system
-    Files,
-    /// Memory
-    Memory,
 }
 
 #[derive(Args, Debug)]
@@ -429,9 +540,19 @@ pub struct BenchArgs {
     /// Where values go
     #[arg(long, value_name = "NAME")]
     pub values: Option<String>,
-    /// What the database lies on
-    #[arg(long, value_enum, default_value = "files")]
-    pub device: Device,
+    /// What the database lies on: `files`, `memory`, or a model of a device, in virtual time:
+    /// MODEL[:parameter=value,...]; `shingle device list` has them
+    #[arg(long, default_value = "files")]
+    pub device: String,
+    /// How files are placed on a model; what suits its medium when absent
+    #[arg(long, value_name = "NAME")]
+    pub placement: Option<String>,
+    /// Seed of the simulation that a model is in
+    #[arg(long, default_value_t = 0)]
+    pub simulation_seed: u64,
+    /// Draw the medium of a model, and the address of every write, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub map: Option<PathBuf>,
     /// `db` or `ycsb`, and its flags
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub workload: Vec<String>,

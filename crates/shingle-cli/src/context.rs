@@ -2,6 +2,7 @@
 
 use crate::args::Global;
 use crate::failure::{Failure, Outcome};
+use crate::open;
 use crate::progress::Bar;
 use crate::text::Notation;
 use serde::Serialize;
@@ -34,12 +35,12 @@ impl<'a> Context<'a> {
         Context { global, out }
     }
 
-    /// The database's directory.
+    /// The database's directory, file or disk.
     pub fn path(&self) -> Outcome<PathBuf> {
         self.global.db.clone().ok_or_else(|| {
             Failure::usage(
                 "which database? None was named",
-                "name its directory with --db DIR or the environment variable SHINGLE_DB",
+                "name it with --db PATH or the environment variable SHINGLE_DB",
             )
         })
     }
@@ -67,9 +68,9 @@ impl<'a> Context<'a> {
 
     /// Opens the database in `path`.
     pub fn open_at(&self, path: &Path, access: Access) -> Outcome<Db> {
-        let options =
-            self.options()?.create(access == Access::Create).read_only(access == Access::Read);
-        options.open(path).map_err(|error| self.explain(path, error))
+        let options = self.options()?.create(access == Access::Create);
+        let opened = open::database(path, options, access == Access::Read);
+        opened.map_err(|error| self.explain(path, error))
     }
 
     /// What an error of opening `path` means to somebody at a shell.

@@ -3,18 +3,21 @@
 use crate::args::{DumpArgs, DumpKind};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::open;
 use crate::text::{Notation, brief};
 use crate::units;
 use base::key::{split_internal_key, trailer_kind, trailer_sequence};
-use base::{Cause, DatabaseId, Ledger};
-use media::os::{OsOptions, OsStore};
+use base::{Cause, DatabaseId};
 use media::{FileKind, FileName, FileStore};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use table::batch::BatchView;
 use table::log::{End, LogIdentity, LogKind, LogReader};
-use table::manifest::{decode_edit, decode_root, render_edit};
+use table::manifest::{Root, decode_edit, decode_root, render_edit};
 use table::{BlockCache, EntryIter, Extent, IterOptions, Run, RunSummary, TablePlace};
+
+mod levels;
+mod picture;
 
 const CACHE_BYTES: u64 = 8 << 20;
 const READAHEAD_BYTES: u32 = 256 << 10;
@@ -24,8 +27,9 @@ const SEQUENCE_BYTES: usize = 8;
 /// A database's files, and where the text goes.
 struct Dump<'a, 'b> {
     context: &'a mut Context<'b>,
-    store: OsStore,
+    store: Arc<dyn FileStore>,
     database: DatabaseId,
+    root: Root,
     entries: bool,
     notation: Notation,
 }
@@ -35,19 +39,22 @@ pub fn dump(context: &mut Context, args: DumpArgs) -> Outcome {
     if context.global.json {
         return Err(Failure::usage("dump writes text only", "leave --json out"));
     }
+    if args.svg.is_some() && args.kind != DumpKind::Tree {
+        return Err(Failure::usage("--svg draws the tree", "`shingle dump tree --svg FILE`"));
+    }
     let directory = directory(context, args.file.as_deref())?;
-    let options = OsOptions { create: false, read_only: true, ..OsOptions::default() };
-    let store = OsStore::open(&directory, Arc::new(Ledger::default()), options)?;
+    let store = open::files(&directory)?;
     let root = store.root()?.ok_or_else(|| {
         Failure::said(
             format!("there is no database in {}", directory.display()),
             "name the directory with --db, or a file in it",
         )
     })?;
-    let database = decode_root(&root)?.database;
-    let (notation, entries) = (context.notation(), args.entries);
-    let mut dump = Dump { context, store, database, entries, notation };
+    let root = decode_root(&root)?;
+    let (notation, entries, database) = (context.notation(), args.entries, root.database);
+    let mut dump = Dump { context, store, database, root, entries, notation };
     let kind = match args.kind {
+        DumpKind::Tree => return dump.tree(args.svg.as_deref()),
         DumpKind::Table => FileKind::Table,
         DumpKind::Manifest => FileKind::Manifest,
         DumpKind::Wal => FileKind::Wal,

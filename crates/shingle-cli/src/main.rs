@@ -8,10 +8,13 @@ mod bench;
 mod commands;
 mod context;
 mod demo;
+mod device;
 mod dump;
 mod failure;
 mod ldb;
+mod open;
 mod progress;
+mod simulate;
 mod text;
 mod transfer;
 mod units;
@@ -63,8 +66,11 @@ fn run(cli: Cli, out: &mut dyn Write) -> Outcome {
         Command::Salvage(args) => commands::care::salvage(&mut context, args),
         Command::Keyspace(args) => commands::keyspace::keyspace(&mut context, args),
         Command::Options => commands::options::options(&mut context),
+        Command::Schemes(args) => commands::schemes::schemes(&mut context, &args),
+        Command::Simulate(args) => simulate::simulate(&mut context, &args),
         Command::Dump(args) => dump::dump(&mut context, args),
         Command::Bench(args) => bench::bench(&mut context, args),
+        Command::Device(args) => device::device(&mut context, args),
         Command::Demo(args) => demo::demo(&mut context, args),
         Command::CrashWriter(args) => demo::crash::write_until_killed(&mut context, args),
     }

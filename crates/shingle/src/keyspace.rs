@@ -1,10 +1,10 @@
 //! A keyspace inside the engine: its fixed properties, and the view that its readers use.
 
-use crate::engine::values::ValueRules;
 use crate::memtable::{Memtable, Writer};
 use crate::merge_operator::MergeOperator;
 use crate::read::view::{MemtableView, ReadView, Runs, TreeView};
 use crate::snapshot_list::SnapshotList;
+use crate::value_rules::ValueRules;
 use base::{Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -34,10 +34,12 @@ mod salvage;
 mod settings;
 mod snapshot_list;
 mod stats;
+mod value_rules;
 
 pub use admission::{StallReason, Wait};
 pub use api::{
-    Cursor, Db, Iter, Keyspace, Pins, ReadOptions, Snapshot, WriteBatch, WriteOptions, check_closed,
+    Cursor, Db, Iter, Keyspace, Pins, ReadOptions, Snapshot, WriteBatch, WriteOptions,
+    check_closed, check_store,
 };
 pub use base::{Cause, Error, ErrorKind, Ledger, LedgerSnapshot, Result};
 pub use histogram::Latency;
@@ -45,6 +47,6 @@ pub use keyspace::KeyspaceOptions;
 pub use merge_operator::MergeOperator;
 pub use options::{Durability, Expert, Options, Preset};
 pub use resources::Resources;
-pub use salvage::{SalvageReport, salvage, salvage_with};
-pub use stats::{CheckReport, FileInfo, LevelStats, ParkedWork, Progress, Stats};
+pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
+pub use stats::{CheckReport, FileInfo, LevelStats, ParkedWork, Progress, Stats, ValueStats};
 pub use table::{Bytes, Compression, PrefixRule};

@@ -54,7 +54,8 @@ pub struct Expert {
     pub step_bytes: Option<u64>,
     /// Filter bits for each key that a level has more than the next one below it with data, up to
     /// 16 in all; default 2, and 0 in the LevelDB preset. A false answer costs a read whatever the
-    /// level, and upper levels have few keys: their bits are the cheap ones. 0: the same everywhere.
+    /// level, and upper levels have few keys: their bits are the cheap ones. 0: the same on every
+    /// level.
     pub filter_bits_step: Option<u8>,
     /// Filter bits for each key of the last level, where most keys are; default
     /// [`Options::filter_bits_per_key`]. 0: no filters there, which saves nine tenths of their
@@ -67,7 +68,8 @@ pub struct Expert {
     pub readahead_bytes: Option<u32>,
     /// Blocks of tables without compression are used where the system keeps them, mapped into
     /// memory, instead of read into the block cache: no call and no copy, but a device that fails
-    /// later, or somebody who cuts a table, ends the process. Default: unless `direct_io` is set.
+    /// later, or somebody who cuts a table, ends the process. Default: unless `direct_io` is set, or
+    /// the memory budget is smaller than the default one and so has to hold for the resident set.
     /// At most half of the machine's memory is mapped, and nothing where addresses have 32 bits.
     pub map_tables: Option<bool>,
     /// Level 0 seek compaction (LevelDB preset).
@@ -87,6 +89,9 @@ pub struct Expert {
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,
 }
+
+/// The memory budget where none is set, in bytes.
+pub(crate) const MEMORY_BYTES_DEFAULT: u64 = 320 << 20;
 
 /// How to open a database.
 #[derive(Clone)]
@@ -121,7 +126,7 @@ impl Default for Options {
             values: "inline".into(),
             value_threshold_bytes: 1024,
             durability: Durability::Buffered,
-            memory_bytes: 320 << 20,
+            memory_bytes: MEMORY_BYTES_DEFAULT,
             write_buffer_bytes: None,
             cache_bytes: None,
             compression: None,
@@ -329,7 +334,7 @@ pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "value_threshold",
         unit: "bytes",
-        help: "values of so many bytes and more lie apart from the runs, where the layout does that",
+        help: "values of so many bytes and more lie apart from the runs, in layouts that do so",
         get: |o| o.value_threshold_bytes.to_string(),
         set: |o, v| bytes(v, 1).map(|v| o.value_threshold_bytes(v)),
     },

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use table::Bytes;
 use table::iter::EntryIter;
 use table::range_delete::RangeDeletes;
+use tree::Segments;
 use tree::moves::OlderData;
 use values::ValuePointer;
 
@@ -39,6 +40,24 @@ pub(crate) struct Counts {
     pub bytes_in: u64,
 }
 
+/// Where the values are that entries of the merged stream point to.
+pub(crate) struct ValueSource {
+    pub runs: Arc<Runs>,
+    /// When the merge began.
+    pub segments: Segments,
+}
+
+impl ValueSource {
+    /// The value; `None` where its segment is gone: a newer version stands in some run above, and
+    /// nobody can read this one.
+    fn read(&self, pointer: &[u8], key: &[u8]) -> Result<Option<Bytes>> {
+        if self.segments.get(ValuePointer::decode(pointer)?.file).is_none() {
+            return Ok(None);
+        }
+        self.runs.values.read(pointer, key, Cause::ValueGc).map(Some)
+    }
+}
+
 /// Applies the rule to one merged stream.
 pub(crate) struct Reducer {
     /// Ascending.
@@ -53,7 +72,7 @@ pub(crate) struct Reducer {
     operands: Vec<Vec<u8>>,
     scratch: Vec<u8>,
     counts: Counts,
-    runs: Arc<Runs>,
+    values: ValueSource,
     /// Bytes of value records whose last entry was dropped, by segment.
     buried: BTreeMap<FileId, u64>,
 }
@@ -64,7 +83,7 @@ impl Reducer {
         range_deletes: RangeDeletes,
         operator: Option<Arc<dyn MergeOperator>>,
         older: OlderData,
-        runs: Arc<Runs>,
+        values: ValueSource,
     ) -> Reducer {
         debug_assert!(snapshots.is_sorted());
         Reducer {
@@ -78,7 +97,7 @@ impl Reducer {
             operands: Vec::new(),
             scratch: Vec::new(),
             counts: Counts::default(),
-            runs,
+            values,
             buried: BTreeMap::new(),
         }
     }
@@ -196,7 +215,7 @@ impl Reducer {
                 }
                 EntryKind::Pointer => {
                     let pointer = input.value().to_vec();
-                    let value = self.runs.values.read(&pointer, &self.user_key, Cause::ValueGc)?;
+                    let value = self.values.read(&pointer, &self.user_key)?;
                     base = Base::Pointer { sequence, pointer, value };
                     true
                 }
@@ -248,6 +267,9 @@ impl Reducer {
         stripe: usize,
         base: &Base,
     ) -> Result<()> {
+        if let Base::Pointer { value: None, .. } = base {
+            return self.pass_all(sink, sequences, base);
+        }
         let Some(operator) = &self.operator else { return Ok(()) };
         let oldest_first: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
         let merged = operator.merge(&self.user_key, base.value(), &oldest_first);
@@ -299,7 +321,7 @@ enum Base {
     Pointer {
         sequence: SequenceNumber,
         pointer: Vec<u8>,
-        value: Bytes,
+        value: Option<Bytes>,
     },
 }
 
@@ -307,7 +329,7 @@ impl Base {
     fn value(&self) -> Option<&[u8]> {
         match self {
             Base::Value(_, value) => Some(value),
-            Base::Pointer { value, .. } => Some(value),
+            Base::Pointer { value, .. } => value.as_deref(),
             Base::Nothing | Base::Deleted(_) => None,
         }
     }

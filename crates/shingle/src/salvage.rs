@@ -13,8 +13,9 @@ mod merge;
 use crate::api::{Db, Keyspace, WriteBatch, WriteOptions};
 use crate::keyspace::KeyspaceOptions;
 use crate::options::Options;
+use crate::read::values::ValueFiles;
 use crate::stats::Progress;
-use base::{Error, ErrorKind, KeyspaceId, Ledger, Result};
+use base::{Cause, Error, ErrorKind, KeyspaceId, Ledger, Result};
 use find::{Findings, FoundKeyspace};
 use media::FileStore;
 use media::os::{OsOptions, OsStore};
@@ -54,8 +55,17 @@ pub fn salvage_with(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<SalvageReport> {
     let read = OsOptions { create: false, read_only: true, ..OsOptions::default() };
-    let store: Arc<dyn FileStore> =
-        Arc::new(OsStore::open(source, Arc::new(Ledger::default()), read)?);
+    let store = OsStore::open(source, Arc::new(Ledger::default()), read)?;
+    salvage_store(Arc::new(store), target, options, progress)
+}
+
+/// [`salvage_with`] of the database in `store`.
+pub fn salvage_store(
+    store: Arc<dyn FileStore>,
+    target: &Path,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<SalvageReport> {
     let _lock = store.lock()?;
     let mut report = SalvageReport::default();
     let findings = find::find(&*store, &mut report.losses)?;
@@ -64,7 +74,8 @@ pub fn salvage_with(
         let message = "the target holds data already; salvage into a new directory";
         return Err(Error::new(ErrorKind::AlreadyExists, message));
     }
-    let mut job = Job { store, db, report };
+    let values = ValueFiles::new(store.clone(), findings.database);
+    let mut job = Job { store, values, db, report };
     for (&id, keyspace) in &findings.keyspaces {
         job.keyspace(&findings, id, keyspace, progress)?;
     }
@@ -74,6 +85,8 @@ pub fn salvage_with(
 
 struct Job {
     store: Arc<dyn FileStore>,
+    /// The segments of the source.
+    values: ValueFiles,
     db: Db,
     report: SalvageReport,
 }
@@ -123,11 +136,17 @@ impl Job {
         key: &[u8],
         resolved: Resolved,
     ) -> Result<()> {
-        if resolved.has_pointer {
-            let lost = format!("the separated value of key {}", base::key::display_key(key));
-            self.report.losses.push(lost);
+        let mut value = resolved.value;
+        if let Some(pointer) = resolved.pointer {
+            match self.values.read(&pointer, key, Cause::Recovery) {
+                Ok(found) => value = Some(found.to_vec()),
+                Err(error) => {
+                    let key = base::key::display_key(key);
+                    self.report.losses.push(format!("the value of key {key}: {error}"));
+                }
+            }
         }
-        if let Some(value) = resolved.value {
+        if let Some(value) = value {
             batch.put_in(keyspace, key, value)?;
         }
         if keyspace.state.operator.is_none() && !resolved.operands.is_empty() {

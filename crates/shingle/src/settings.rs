@@ -1,11 +1,11 @@
 //! What options mean for the parts of the engine: every number that the engine works with.
 
 use crate::admission::AdmissionLimits;
-use crate::engine::values::ValueRules;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::merge_operator::{MergeOperator, built_in};
 use crate::options::{Durability, Expert, Options};
+use crate::value_rules::ValueRules;
 use base::{Error, Result};
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};

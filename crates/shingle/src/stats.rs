@@ -71,6 +71,21 @@ pub struct ParkedWork {
     pub error: String,
 }
 
+/// Values that lie apart from the runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ValueStats {
+    /// Segments, retired ones included.
+    pub segments: u64,
+    /// Segment groups.
+    pub groups: u64,
+    /// Bytes of all segments.
+    pub total_bytes: u64,
+    /// Bytes known to be dead, in segments that are not retired.
+    pub dead_bytes: u64,
+    /// Bytes of segments that were collected and wait for readers of old moments.
+    pub retired_bytes: u64,
+}
+
 /// The database at one moment.
 #[derive(Clone, Debug)]
 pub struct Stats {
@@ -88,8 +103,10 @@ pub struct Stats {
     pub compaction: Latency,
     /// Bytes of all files on the medium.
     pub space_bytes: u64,
-    /// Bytes of live slices.
+    /// Bytes of live slices, and of value records not known to be dead.
     pub live_bytes: u64,
+    /// Values that lie apart from the runs.
+    pub values: ValueStats,
     /// Bytes in memtables.
     pub memtable_bytes: u64,
     /// Bytes in the block cache.
@@ -118,6 +135,14 @@ impl Stats {
     /// Space amplification: bytes on the medium per live byte.
     pub fn space_amplification(&self) -> Option<f64> {
         (self.live_bytes > 0).then(|| self.space_bytes as f64 / self.live_bytes as f64)
+    }
+
+    /// Bytes written to value segments per user byte: by flushes, and by garbage collection again.
+    pub fn value_write_amplification(&self) -> Option<f64> {
+        let written = |cause| self.ledger.cause(cause).write_bytes;
+        let bytes = written(Cause::ValueWrite) + written(Cause::ValueGc);
+        let user = self.ledger.user_write_bytes;
+        (user > 0).then(|| bytes as f64 / user as f64)
     }
 
     /// Nanoseconds that writes waited, over all reasons.
@@ -171,6 +196,8 @@ impl Stats {
             ("wa_without_wal", json::number(self.ledger.write_amplification_without_wal())),
             ("space_bytes", int(self.space_bytes)),
             ("live_bytes", int(self.live_bytes)),
+            ("values", values_json(&self.values)),
+            ("value_wa", json::number(self.value_write_amplification())),
             ("memtable_bytes", int(self.memtable_bytes)),
             ("cache_bytes", int(self.cache_bytes)),
             ("open_runs_bytes", int(self.open_runs_bytes)),
@@ -188,6 +215,17 @@ impl Stats {
             ("background_error", error),
         ])
     }
+}
+
+fn values_json(values: &ValueStats) -> String {
+    let int = |n: u64| n.to_string();
+    json::object([
+        ("segments", int(values.segments)),
+        ("groups", int(values.groups)),
+        ("total_bytes", int(values.total_bytes)),
+        ("dead_bytes", int(values.dead_bytes)),
+        ("retired_bytes", int(values.retired_bytes)),
+    ])
 }
 
 fn parked_json(parked: &ParkedWork) -> String {
@@ -253,6 +291,18 @@ impl fmt::Display for Stats {
             gb(self.ledger.user_read_bytes),
             ratio(self.ledger.read_amplification()),
         )?;
+        if self.values.segments > 0 {
+            writeln!(
+                f,
+                "Values: {} segments in {} groups, {:.3} GB, dead {:.3} GB, retired {:.3} GB, W-Amp: {}",
+                self.values.segments,
+                self.values.groups,
+                gb(self.values.total_bytes),
+                gb(self.values.dead_bytes),
+                gb(self.values.retired_bytes),
+                ratio(self.value_write_amplification()),
+            )?;
+        }
         for (reason, count, ns) in &self.stalls {
             let seconds = *ns as f64 / 1e9;
             writeln!(f, "Write Stall: {}: {count} times, {seconds:.3} seconds", reason.name())?;

@@ -14,8 +14,8 @@
 //! checked where it is used.
 
 use base::coding::varint;
-use base::key::TRAILER_BYTES;
-use media::os::MappedBytes;
+use base::key::{TRAILER_BYTES, compare_user};
+use media::MappedBytes;
 use std::cmp::Ordering;
 use std::ops::{Deref, Range};
 
@@ -223,8 +223,8 @@ impl<B: Deref<Target = [u8]>> Block<B> {
             if head.shared != 0 {
                 return Err(Malformed("a restart that does not store its key whole"));
             }
-            let order =
-                self.unshared(&head).cmp(user_key).then_with(|| trailer.cmp(&self.trailer(&head)));
+            let order = compare_user(self.unshared(&head), user_key)
+                .then_with(|| trailer.cmp(&self.trailer(&head)));
             if order.is_lt() {
                 low = middle;
             } else {

@@ -6,7 +6,7 @@
 //!
 //! Costs: one copy of the node pointers of each touched level; untouched levels are shared.
 
-use crate::edit::{Change, RunRecord, SliceRecord};
+use crate::edit::{Change, RunRecord, SegmentChange, SliceRecord};
 use crate::run_table::RunTable;
 use crate::segments::Segments;
 use crate::version::{FileRef, LEVEL0_NODE, LEVELS_MAX, Level, Node, NodeId, Run, Slice, Version};
@@ -51,12 +51,7 @@ fn failure(index: usize, change: &Change, problem: &str) -> Error {
         }
         Change::SetFlushed { sequence } => format!("flushed up to {sequence}"),
         Change::SetCursor { level, .. } => format!("set the cursor of level {level}"),
-        Change::AddSegment { file, .. } => format!("add segment {file}"),
-        Change::GrowSegment { file, .. } => format!("grow segment {file}"),
-        Change::ConfirmSegment { file } => format!("confirm segment {file}"),
-        Change::BuryValues { file, .. } => format!("bury values of segment {file}"),
-        Change::RetireSegment { file, .. } => format!("retire segment {file}"),
-        Change::RemoveSegment { file } => format!("remove segment {file}"),
+        Change::Segment { file, change } => format!("segment {file}: {change:?}"),
     };
     let message = format!("an edit does not fit the tree: change {index} ({name}): {problem}");
     Error::new(ErrorKind::Corruption, message)
@@ -132,18 +127,24 @@ impl<'a> Apply<'a> {
                 self.cursors[usize::from(*level)] = key.clone();
                 Ok(())
             }
-            Change::AddSegment { file, group, bytes, is_provisional } => {
-                let file = self.table.values_file(*file, *bytes);
-                self.segments.add(file, *group, *bytes, *is_provisional)
+            Change::Segment { file, change } => self.segment(*file, change),
+        }
+    }
+
+    fn segment(&mut self, file: FileId, change: &SegmentChange) -> Fit<()> {
+        match *change {
+            SegmentChange::Add { group, bytes, is_provisional } => {
+                let file = self.table.values_file(file, bytes);
+                self.segments.add(file, group, bytes, is_provisional)
             }
-            Change::ConfirmSegment { file } => self.segments.confirm(*file),
-            Change::GrowSegment { file, bytes } => self.segments.grow(*file, *bytes),
-            Change::BuryValues { file, bytes } => {
-                self.segments.bury(*file, *bytes);
+            SegmentChange::Confirm => self.segments.confirm(file),
+            SegmentChange::Grow(bytes) => self.segments.grow(file, bytes),
+            SegmentChange::Bury(bytes) => {
+                self.segments.bury(file, bytes);
                 Ok(())
             }
-            Change::RetireSegment { file, sequence } => self.segments.retire(*file, *sequence),
-            Change::RemoveSegment { file } => self.segments.remove(*file),
+            SegmentChange::Retire(sequence) => self.segments.retire(file, sequence),
+            SegmentChange::Remove => self.segments.remove(file),
         }
     }
 

@@ -44,6 +44,31 @@ pub struct SliceRecord {
     pub bytes: u64,
 }
 
+/// What an edit says of a segment of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentChange {
+    /// It exists.
+    Add {
+        /// Whose records it holds.
+        group: Group,
+        /// Bytes that it has.
+        bytes: u64,
+        /// The tree may not point into it yet.
+        is_provisional: bool,
+    },
+    /// The tree points into it; it was provisional.
+    Confirm,
+    /// It has more bytes: so many now.
+    Grow(u64),
+    /// The last entries that referred to records of so many bytes are gone. Nothing happens if the
+    /// segment is gone already.
+    Bury(u64),
+    /// Readers at this sequence number and later find its live records elsewhere.
+    Retire(SequenceNumber),
+    /// Nobody can read in it any more.
+    Remove,
+}
+
 /// One step of an edit of a keyspace's tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -117,47 +142,12 @@ pub enum Change {
         /// The last sequence number that is skipped.
         sequence: SequenceNumber,
     },
-    /// A segment of values exists.
-    AddSegment {
-        /// The file.
+    /// Something about a segment of values.
+    Segment {
+        /// Its file.
         file: FileId,
-        /// Whose records it holds.
-        group: Group,
-        /// Bytes that it has.
-        bytes: u64,
-        /// The tree may not point into it yet.
-        is_provisional: bool,
-    },
-    /// The tree points into a segment that was provisional.
-    ConfirmSegment {
-        /// The file.
-        file: FileId,
-    },
-    /// A segment of values has more bytes.
-    GrowSegment {
-        /// The file.
-        file: FileId,
-        /// Bytes that it has now.
-        bytes: u64,
-    },
-    /// The last entries that referred to some records of a segment are gone.
-    BuryValues {
-        /// The file; nothing happens if it is gone already.
-        file: FileId,
-        /// Bytes of these records.
-        bytes: u64,
-    },
-    /// Readers at `sequence` and later find the live records of a segment elsewhere.
-    RetireSegment {
-        /// The file.
-        file: FileId,
-        /// The last sequence number that may read it.
-        sequence: SequenceNumber,
-    },
-    /// Nobody can read in a segment any more.
-    RemoveSegment {
-        /// The file.
-        file: FileId,
+        /// What.
+        change: SegmentChange,
     },
     /// Where the policy goes on at a level.
     SetCursor {

@@ -5,6 +5,7 @@
 
 mod apply;
 pub mod edit;
+mod held;
 pub mod invariant;
 pub mod moves;
 mod node_id;
@@ -18,7 +19,7 @@ pub mod segments;
 pub mod simulate;
 pub mod version;
 
-pub use edit::{Change, DatabaseEdit, KeyspaceEdit};
+pub use edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 pub use node_id::NodeId;
 pub use plan::{Cut, Input, Move, Plan, Reason};
 pub use run_table::RunTable;

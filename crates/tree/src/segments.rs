@@ -11,7 +11,7 @@
 //!   those who read at an older sequence number, and for a log that still names it.
 //! - A segment's file lives as long as a version that lists it.
 
-use crate::version::FileRef;
+use crate::held::FileRef;
 use base::{FileId, SequenceNumber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -191,7 +191,8 @@ impl Segments {
     }
 
     /// Records died. More than there are is what two merges of one entry would say; it is cut off,
-    /// because a replay of the log may well say it again. Nothing happens to a segment that is gone.
+    /// because a replay of the log may well say it again. Nothing happens to a segment that is
+    /// gone.
     pub fn bury(&mut self, file: FileId, bytes: u64) {
         let gone = self.change(file, |segment| {
             segment.dead_bytes = segment.dead_bytes.saturating_add(bytes).min(segment.bytes);
@@ -267,7 +268,7 @@ fn unknown() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::version::Graveyard;
+    use crate::held::Graveyard;
 
     fn file(id: u64) -> Arc<FileRef> {
         FileRef::new_values(FileId(id), 0, Arc::new(Graveyard::default()))

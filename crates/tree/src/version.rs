@@ -8,86 +8,13 @@
 //! [`FileRef`], and the last one to go reports the file to the [`Graveyard`]. Nothing counts
 //! references but `Arc`, so the count is a function of the live versions and never stored.
 
+pub use crate::held::{DeadFile, FileRef, Graveyard, HeldKind};
 pub use crate::node_id::NodeId;
 
-use crate::edit::{Change, RunRecord, SliceRecord};
+use crate::edit::{Change, RunRecord, SegmentChange, SliceRecord};
 use crate::segments::{Segment, Segments};
-use base::{FileId, Key, KeyRange, RunId, SequenceNumber};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Files that no live version refers to any more. Shared by the file references of one database.
-///
-/// A version that was abandoned because its edit failed reports its files here too. So a database
-/// whose last edit has an unknown outcome must not remove what it finds here.
-#[derive(Debug, Default)]
-pub struct Graveyard {
-    files: Mutex<Vec<DeadFile>>,
-}
-
-/// A file that nothing refers to any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeadFile {
-    /// What it held.
-    pub kind: HeldKind,
-    /// The file.
-    pub id: FileId,
-}
-
-/// What a file holds that versions refer to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeldKind {
-    /// Runs.
-    Runs,
-    /// Large values.
-    Values,
-}
-
-impl Graveyard {
-    /// Takes the files that died since the last call.
-    pub fn drain(&self) -> Vec<DeadFile> {
-        std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// A file as versions hold it. One object for a file in a database, shared by all who refer to it.
-#[derive(Debug)]
-pub struct FileRef {
-    /// The file.
-    pub id: FileId,
-    kind: HeldKind,
-    bytes: AtomicU64,
-    graveyard: Arc<Graveyard>,
-}
-
-impl FileRef {
-    /// A table file of `bytes` bytes that reports its end to `graveyard`.
-    pub fn new(id: FileId, bytes: u64, graveyard: Arc<Graveyard>) -> Arc<FileRef> {
-        Arc::new(FileRef { id, kind: HeldKind::Runs, bytes: AtomicU64::new(bytes), graveyard })
-    }
-
-    /// A file of values.
-    pub fn new_values(id: FileId, bytes: u64, graveyard: Arc<Graveyard>) -> Arc<FileRef> {
-        Arc::new(FileRef { id, kind: HeldKind::Values, bytes: AtomicU64::new(bytes), graveyard })
-    }
-
-    /// Bytes in the file: the part that the manifest vouches for.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// The file grew (an append). Never shrinks.
-    pub fn grow(&self, bytes: u64) {
-        self.bytes.fetch_max(bytes, Ordering::Relaxed);
-    }
-}
-
-impl Drop for FileRef {
-    fn drop(&mut self) {
-        let mut files = self.graveyard.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.push(DeadFile { kind: self.kind, id: self.id });
-    }
-}
+use base::{Key, KeyRange, RunId, SequenceNumber};
+use std::sync::Arc;
 
 /// An immutable sorted sequence of entries in one contiguous extent of a table file.
 #[derive(Debug)]
@@ -425,21 +352,15 @@ fn snapshot_node(level: u8, node: &Node) -> Option<Change> {
     }
 }
 
-fn snapshot_segment(segment: &Segment) -> Vec<Change> {
+fn snapshot_segment(segment: &Segment) -> impl Iterator<Item = Change> {
+    let &Segment { group, bytes, dead_bytes, retired, is_provisional, .. } = segment;
     let file = segment.file.id;
-    let mut changes = vec![Change::AddSegment {
-        file,
-        group: segment.group,
-        bytes: segment.bytes,
-        is_provisional: segment.is_provisional,
-    }];
-    if segment.dead_bytes > 0 {
-        changes.push(Change::BuryValues { file, bytes: segment.dead_bytes });
-    }
-    if let Some(sequence) = segment.retired {
-        changes.push(Change::RetireSegment { file, sequence });
-    }
-    changes
+    let dead = (dead_bytes > 0).then_some(SegmentChange::Bury(dead_bytes));
+    [Some(SegmentChange::Add { group, bytes, is_provisional }), dead]
+        .into_iter()
+        .chain([retired.map(SegmentChange::Retire)])
+        .flatten()
+        .map(move |change| Change::Segment { file, change })
 }
 
 impl PartialEq for Version {

@@ -3,9 +3,9 @@
 //! The hash of its key names the group of a value, so all versions of a key lie in one group. A
 //! group has a main segment and, once that is full, log segments. Garbage collection takes the
 //! group with most to reclaim for each byte that it must write, whole; its own order tells which
-//! records are superseded, so dead records cost no look-up. With updates spread evenly, groups stand evenly between
-//! just collected and `2 r` dead bytes for each live one, for a reserved share of `r`: each byte is
-//! written `1 + 1 / (2 r)` times.
+//! records are superseded, so dead records cost no look-up. With updates spread evenly, groups
+//! stand evenly between just collected and `2 r` dead bytes for each live one, for a reserved share
+//! of `r`: each byte is written `1 + 1 / (2 r)` times.
 //!
 //! Two things that the paper leaves open:
 //! - *How many groups?* The paper provisions a fixed capacity. Here the number of hash bits follows
@@ -13,14 +13,13 @@
 //!   divided when it is collected. Versions of a key may then lie in a group and in a part of it;
 //!   the condition on the pointer keeps that right.
 //! - *Hotness* (3.4): what a collection finds without a newer version moves to the cold log and
-//!   leaves a tag, so that the next update of the key shows it to be warm. The cold log is collected as well,
-//!   by its segments' dead bytes, with look-ups.
+//!   leaves a tag, so that the next update of the key shows it to be warm. The cold log is
+//!   collected as well, by its segments' dead bytes, with look-ups.
 
 use crate::layout::{
-    Collection, Descriptor, Validity, ValueLayout, ValueLimits, depth_for, is_due, live_bytes,
-    unconfirmed,
+    Collection, Descriptor, Validity, ValueLayout, ValueLimits, by_lookup, depth_for, is_due,
+    live_bytes, unconfirmed,
 };
-use crate::log::by_lookup;
 use base::FileId;
 use tree::segments::Segment;
 use tree::{Group, Segments, Tier};
@@ -33,8 +32,8 @@ pub const HASHED: Descriptor = Descriptor {
            bytes pass the reserved share, the group with most to reclaim is read whole, and the\n\
            newest version of each key is written to a new segment.\n\
            Choose it for large values under frequent, skewed updates.\n\
-           It costs 1 + 1/(2 r) writes for each value byte at a reserved share of r, and the order\n\
-           of values: scans read them at random.",
+           It costs 1 + 1/(2 r) writes for each value byte at a reserved share of r, and the\n\
+           order of values: scans read them at random.",
     paper: "Chan et al., HashKV, USENIX ATC 2018",
     make: || Box::new(Hashed),
 };

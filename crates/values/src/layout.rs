@@ -1,9 +1,9 @@
 //! Layouts: each decides which group a value goes to, when its segment ends, and what garbage
 //! collection reads next, as pure functions of the segments.
 //!
-//! A layout has no state, no clock and no handle, as a policy of the tree has none: what there is to
-//! know stands in [`Segments`]. So the same code runs in the engine and in simulation. The engine
-//! never asks which layout made a choice.
+//! A layout has no state, no clock and no handle, as a policy of the tree has none: what there is
+//! to know stands in [`Segments`]. So the same code runs in the engine and in simulation. The
+//! engine never asks which layout made a choice.
 //!
 //! Rules that hold for every layout:
 //! - A record that the tree does not point to is dead, whatever a group's order says: every move
@@ -13,9 +13,9 @@
 //! - A collection is picked only where it gives back space; so a full store ends in an error and
 //!   never in a loop.
 
-use base::{Error, FileId, Result};
-use tree::segments::{GROUP_DEPTH_MAX, Usage};
-use tree::{Group, Segments};
+use base::FileId;
+use tree::segments::{GROUP_DEPTH_MAX, Segment, Usage};
+use tree::{Group, Segments, Tier};
 
 /// Sizes and shares that layouts keep to. Bytes are bytes of records.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,19 +112,6 @@ pub struct Descriptor {
     pub make: fn() -> Box<dyn ValueLayout>,
 }
 
-/// Every layout there is.
-pub fn registry() -> &'static [Descriptor] {
-    &[crate::INLINE, crate::LOG, crate::HASHED]
-}
-
-/// The layout of this name; an error that lists the names otherwise.
-pub fn by_name(name: &str) -> Result<&'static Descriptor> {
-    registry().iter().find(|descriptor| descriptor.name == name).ok_or_else(|| {
-        let names: Vec<&str> = registry().iter().map(|descriptor| descriptor.name).collect();
-        Error::invalid(format!("no value layout is called {name}; there are {}", names.join(", ")))
-    })
-}
-
 /// A segment that a crash left provisional: nobody knows which of its records the tree points to.
 pub(crate) fn unconfirmed(segments: &Segments, busy: &[FileId]) -> Option<Collection> {
     segments
@@ -133,7 +120,21 @@ pub(crate) fn unconfirmed(segments: &Segments, busy: &[FileId]) -> Option<Collec
             let is_open = segment.retired.is_none() && segment.is_provisional;
             is_open && !busy.contains(&segment.file.id)
         })
-        .map(crate::log::by_lookup)
+        .map(by_lookup)
+}
+
+/// The collection of one segment whose records are looked up.
+pub(crate) fn by_lookup(segment: &Segment) -> Collection {
+    let tier = segment.group.tier;
+    Collection {
+        group: segment.group,
+        files: vec![segment.file.id],
+        to_depth: if tier == Tier::Cold { 0 } else { segment.group.depth },
+        tags_cold: false,
+        validity: Validity::Lookup,
+        read_bytes: segment.bytes,
+        write_bytes: segment.live_bytes(),
+    }
 }
 
 /// Bytes that are neither dead nor retired.
@@ -161,15 +162,6 @@ pub(crate) fn depth_for(live_bytes: u64, limits: &ValueLimits) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_distinct_and_found() {
-        for descriptor in registry() {
-            assert_eq!(by_name(descriptor.name).unwrap().name, descriptor.name);
-            assert_eq!((descriptor.make)().name(), descriptor.name);
-        }
-        assert!(by_name("nowhere").err().unwrap().message().contains("inline"));
-    }
 
     #[test]
     fn a_collection_is_due_when_more_is_dead_than_may_be() {

@@ -1,6 +1,8 @@
-//! Value layouts: where large values go, how they lie there, and what garbage collection takes next.
+//! Value layouts: where large values go, how they lie there, and what garbage collection takes
+//! next.
 //!
-//! - [`layout`]: the contract of layouts, and their registry. [`INLINE`], [`LOG`], [`HASHED`].
+//! - [`layout`]: the contract of layouts. [`registry`] has them all: [`INLINE`], [`LOG`],
+//!   [`HASHED`].
 //! - [`pointer`], [`record`]: what stands in the tree, and in a segment.
 //! - [`segment`]: writing, reading and scanning the files.
 //!
@@ -19,7 +21,36 @@ pub mod simulate;
 
 pub use hashed::HASHED;
 pub use inline::INLINE;
-pub use layout::{Collection, Descriptor, Validity, ValueLayout, ValueLimits, by_name, registry};
+pub use layout::{Collection, Descriptor, Validity, ValueLayout, ValueLimits};
 pub use log::LOG;
 pub use pointer::ValuePointer;
 pub use record::{Record, SegmentPlace};
+
+use base::{Error, Result};
+
+/// Every layout there is.
+pub fn registry() -> &'static [Descriptor] {
+    &[INLINE, LOG, HASHED]
+}
+
+/// The layout of this name; an error that lists the names otherwise.
+pub fn by_name(name: &str) -> Result<&'static Descriptor> {
+    registry().iter().find(|descriptor| descriptor.name == name).ok_or_else(|| {
+        let names: Vec<&str> = registry().iter().map(|descriptor| descriptor.name).collect();
+        Error::invalid(format!("no value layout is called {name}; there are {}", names.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_found() {
+        for descriptor in registry() {
+            assert_eq!(by_name(descriptor.name).unwrap().name, descriptor.name);
+            assert_eq!((descriptor.make)().name(), descriptor.name);
+        }
+        assert!(by_name("nowhere").err().unwrap().message().contains("inline"));
+    }
+}

@@ -5,11 +5,11 @@
 //! `1 / (1 - u)` with `u = exp(-a (1 - u))` and `a` the space over the live bytes.
 
 use crate::layout::{
-    Collection, Descriptor, Validity, ValueLayout, ValueLimits, is_due, live_bytes, unconfirmed,
+    Collection, Descriptor, ValueLayout, ValueLimits, by_lookup, is_due, unconfirmed,
 };
 use base::FileId;
+use tree::Segments;
 use tree::segments::Segment;
-use tree::{Segments, Tier};
 
 /// The layout's line in the registry.
 pub const LOG: Descriptor = Descriptor {
@@ -66,22 +66,11 @@ pub(crate) fn oldest(
     if !is_due(&segments.usage(), limits) {
         return None;
     }
-    let oldest = segments.iter().find(|segment| segment.retired.is_none())?;
-    // The only segment with live records is no tail: moving it would give nothing back for long.
-    let is_alone = oldest.live_bytes() == live_bytes(&segments.usage()) && oldest.live_bytes() > 0;
-    (!is_alone && !busy.contains(&oldest.file.id)).then(|| by_lookup(oldest))
-}
-
-/// The collection of one segment whose records are looked up.
-pub(crate) fn by_lookup(segment: &Segment) -> Collection {
-    let tier = segment.group.tier;
-    Collection {
-        group: segment.group,
-        files: vec![segment.file.id],
-        to_depth: if tier == Tier::Cold { 0 } else { segment.group.depth },
-        tags_cold: false,
-        validity: Validity::Lookup,
-        read_bytes: segment.bytes,
-        write_bytes: segment.live_bytes(),
-    }
+    let mut candidates = segments.iter().filter(|segment| segment.retired.is_none());
+    let oldest = candidates.next()?;
+    let is_free = |segment: &Segment| !busy.contains(&segment.file.id);
+    // Where nothing is dead within reach, moving the oldest would go round for ever.
+    let has_dead = |segment: &Segment| segment.dead_bytes > 0 && is_free(segment);
+    let gives_back = has_dead(oldest) || candidates.any(has_dead);
+    (gives_back && is_free(oldest)).then(|| by_lookup(oldest))
 }

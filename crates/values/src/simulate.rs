@@ -209,7 +209,7 @@ impl Simulation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::by_name;
+    use crate::by_name;
     use base::random::Random;
 
     const KEYS: u32 = 64 * 1024;

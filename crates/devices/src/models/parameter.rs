@@ -119,6 +119,13 @@ impl fmt::Display for Parameter {
     }
 }
 
+/// Bytes as a person writes them: `40MiB`. `None` if it is no whole number of them.
+pub fn bytes(text: &str) -> Option<u64> {
+    let kind = Kind::Bytes("0", "0");
+    let number = Parameter { name: "", kind, default: "", help: "" }.number(text);
+    number.map(|number| number as u64)
+}
+
 #[derive(Clone, Debug)]
 enum Value {
     Number(f64),

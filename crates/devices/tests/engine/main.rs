@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod store;
+mod amplification;
+mod bytes;
+mod setup;
 
-use base::Ledger;
 use base::env::Runtime;
 use base::random::Random;
 use devices::simulation::Counts;
-use devices::{SimulatedDevice, Simulation, SimulationOptions, models};
-use shingle::{Db, Options};
+use setup::Setup;
+use shingle::Options;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use store::DeviceStore;
 
 /// What a run was like.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,14 +34,6 @@ fn options() -> Options {
     })
 }
 
-fn open(model: &str, seed: u64) -> (Simulation, Arc<SimulatedDevice>, Db) {
-    let simulation = Simulation::new(SimulationOptions { seed, ..SimulationOptions::default() });
-    let device = Arc::new(simulation.device(models::make(model).unwrap()));
-    let store = Arc::new(DeviceStore::new(device.clone(), Arc::new(Ledger::default())));
-    let db = options().open_in(store, Arc::new(simulation.clone())).unwrap();
-    (simulation, device, db)
-}
-
 /// What is asked of the engine: each so many operations apart.
 #[derive(Clone, Copy)]
 struct Load {
@@ -53,7 +44,10 @@ struct Load {
 
 /// Writes with reads between them, which find what was written.
 fn run(model: &str, seed: u64, load: Load) -> History {
-    let (simulation, device, db) = open(model, seed);
+    let setup = Setup::new(model, seed);
+    setup.format(None, 0);
+    let db = setup.open(options(), 64 << 10);
+    let simulation = &setup.simulation;
     let mut random = Random::new(1);
     let mut latencies_ns = Vec::new();
     let mut expected = BTreeMap::new();
@@ -80,7 +74,7 @@ fn run(model: &str, seed: u64, load: Load) -> History {
     History {
         trace_hash: simulation.trace_hash(),
         requests: simulation.requests(),
-        counts: device.counts(),
+        counts: setup.device.counts(),
         end_ns: simulation.now_ns(),
         latencies_ns,
         stall_ns,
@@ -88,18 +82,23 @@ fn run(model: &str, seed: u64, load: Load) -> History {
 }
 
 const MIXED: Load = Load { operations: 60_000, read: 4, sync: 100 };
+const SHORT: Load = Load { operations: 20_000, ..MIXED };
 const WRITES: Load = Load { operations: 60_000, read: 10_000, sync: 20_000 };
 
 const SSD: &str = "ssd:capacity=64MiB,superblock=1MiB,op=15%,wear=steady";
 
+/// Hash of the trace, latencies, bytes: everything, on a medium for each placement.
 #[test]
 fn the_same_seed_gives_the_same_history() {
-    let first = run(SSD, 1, MIXED);
-    let again = run(SSD, 1, MIXED);
-    assert!(first == again, "{first:?}\n{again:?}");
-    let other = run(SSD, 2, MIXED);
-    assert_ne!(first.trace_hash, other.trace_hash);
-    println!("trace {:#x}, {} ns", first.trace_hash, first.end_ns);
+    let raw = "smr-raw:capacity=256MiB,track=64KiB";
+    for (model, load) in [(SSD, MIXED), (raw, SHORT), ("zoned:capacity=256MiB,zone=4MiB", SHORT)] {
+        let first = run(model, 1, load);
+        let again = run(model, 1, load);
+        assert!(first == again, "{model}: {first:?}\n{again:?}");
+        let other = run(model, 2, load);
+        assert_ne!(first.trace_hash, other.trace_hash);
+        println!("{model}: trace {:#x}, {} ns", first.trace_hash, first.end_ns);
+    }
 }
 
 /// In order: faster drives end earlier, with the same bytes from the engine, more or less.

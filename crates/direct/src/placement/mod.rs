@@ -163,6 +163,15 @@ pub fn find(name: &str, geometry: &Geometry) -> Result<&'static Descriptor> {
     }
 }
 
+/// The placement that such a medium asks for, where nobody says.
+pub fn suited(geometry: &Geometry) -> &'static str {
+    match geometry.overwrite {
+        Overwrite::InPlace => ext4_like::DESCRIPTOR.name,
+        Overwrite::DestroysDownstream { .. } => dynamic_bands::DESCRIPTOR.name,
+        Overwrite::AtWritePointer => zones::DESCRIPTOR.name,
+    }
+}
+
 impl Descriptor {
     /// The placement on an empty device.
     pub fn make(&self, ground: &Ground) -> Box<dyn Placement> {

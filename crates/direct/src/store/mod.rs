@@ -1,6 +1,7 @@
 //! [`DirectStore`]: the file store on a block device.
 //!
-//! Order of locks: the state of the store, then the state of one file. Rules of durability:
+//! Order of locks: a log that gathers bytes, the state of the store, the state of one file.
+//! Rules of durability:
 //! - Bytes that durable metadata describes are not overwritten. The one exception keeps them: the
 //!   last sector of a log is written again with more in it, on media that take it, whole or not.
 //! - An extent that is not needed any more is reusable once metadata without it is durable.
@@ -296,7 +297,7 @@ impl FileStore for DirectStore {
         state.queue_file(&node);
         state.names.insert(name, node.clone());
         drop(state);
-        Ok(Box::new(Writer::begin(inner.clone(), node, hint)?))
+        Ok(Writer::begin(inner.clone(), node, hint)?.into_file())
     }
 
     fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
@@ -310,7 +311,7 @@ impl FileStore for DirectStore {
         }
         let writer = Writer::begin(inner.clone(), node, hint)?;
         writer.cut(at)?;
-        Ok(Box::new(writer))
+        Ok(writer.into_file())
     }
 
     fn open(&self, name: FileName, _background: bool) -> Result<Arc<dyn ReadFile>> {

@@ -133,6 +133,23 @@ fn unsynced_appends_of_a_log_survive_the_death_of_the_process() {
 }
 
 #[test]
+fn the_second_handle_of_a_log_syncs_what_the_first_has_gathered() {
+    let device = formatted("ext4-like", 8 << 20);
+    let options = DirectOptions { log_buffer_bytes: 1 << 20, ..DirectOptions::default() };
+    let store = DirectStore::open(device.clone(), Arc::default(), options).unwrap();
+    let mut log = store.create(name(1), &LOG).unwrap();
+    let syncer = log.syncer().unwrap();
+    store.sync_names().unwrap();
+    let requests = device.requests();
+    log.append(b"one", Cause::Wal).unwrap();
+    assert_eq!(device.requests(), requests, "it gathers");
+    syncer.sync(Cause::Wal).unwrap();
+    log.append(b"two", Cause::Wal).unwrap();
+    let image = Arc::new(device.crash_images(1, 0).remove(0));
+    assert_eq!(read(&open(&image), 1).unwrap(), b"one");
+}
+
+#[test]
 fn the_ledger_equals_what_the_device_received() {
     for placement in PLACEMENTS {
         let device = formatted(placement, 32 << 20);

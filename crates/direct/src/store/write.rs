@@ -11,8 +11,8 @@ use crate::node::{HOLE, Held, Node, NodeState};
 use crate::placement::Request;
 use base::{Cause, Error, Result};
 use media::{AppendFile, FileHint, SyncFile};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 /// Bounds of what a log asks for at a time.
 const LOG_EXTENT_BYTES_MIN: u64 = 32 << 10;
@@ -45,6 +45,14 @@ impl Writer {
             return Err(Error::invalid(message).in_file(node.name.to_string()));
         }
         Ok(Writer { inner, node, hint: *hint, open: None, sent: 0, cause: Cause::Housekeeping })
+    }
+
+    /// The handle for whoever appends.
+    pub(super) fn into_file(self) -> Box<dyn AppendFile> {
+        if self.node.is_log && self.inner.options.log_buffer_bytes > 0 {
+            return Box::new(Gathering(Arc::new(Mutex::new(self))));
+        }
+        Box::new(self)
     }
 
     /// Lets the bytes from `at` on go. What stays in a sector that is cut stays where it is: new
@@ -290,10 +298,36 @@ impl AppendFile for Writer {
         self.node.shared().len()
     }
 
-    /// `None` where bytes wait in a buffer that belongs to the writer.
     fn syncer(&self) -> Option<Box<dyn SyncFile>> {
-        let is_immediate = self.node.is_log && self.inner.options.log_buffer_bytes == 0;
-        is_immediate.then(|| Box::new(Syncer(self.inner.clone())) as Box<dyn SyncFile>)
+        self.node.is_log.then(|| Box::new(Syncer(self.inner.clone())) as Box<dyn SyncFile>)
+    }
+}
+
+/// A log that gathers bytes: its second handle has to send them before it flushes, so both have
+/// the writer, which ends with the last of them.
+struct Gathering(Arc<Mutex<Writer>>);
+
+impl AppendFile for Gathering {
+    fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
+        super::hold(&self.0).append(bytes, cause)
+    }
+
+    fn sync(&mut self, cause: Cause) -> Result<()> {
+        super::hold(&self.0).sync(cause)
+    }
+
+    fn len(&self) -> u64 {
+        super::hold(&self.0).len()
+    }
+
+    fn syncer(&self) -> Option<Box<dyn SyncFile>> {
+        Some(Box::new(Gathering(self.0.clone())))
+    }
+}
+
+impl SyncFile for Gathering {
+    fn sync(&self, cause: Cause) -> Result<()> {
+        super::hold(&self.0).sync(cause)
     }
 }
 
@@ -305,7 +339,8 @@ impl Drop for Writer {
     }
 }
 
-/// Every append of a log is on the device when it returns, so a flush makes it durable.
+/// Without a buffer every append of a log is on the device when it returns: a flush makes it
+/// durable.
 struct Syncer(Arc<Inner>);
 
 impl SyncFile for Syncer {

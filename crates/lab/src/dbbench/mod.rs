@@ -13,7 +13,7 @@ mod report;
 mod tests;
 mod worker;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, check_threads};
 use crate::measure::Meter;
 use crate::observe::{Gauge, Observer};
 use crate::record::{Record, Tally};
@@ -213,7 +213,9 @@ fn run_workers(
     background: Option<Worker<'_>>,
     monitor: Option<Monitor<'_>>,
 ) -> Result<Tally> {
-    if workers.len() == 1 && background.is_none() && monitor.is_none() {
+    let has_company = background.is_some() || monitor.is_some();
+    check_threads(shared.clock, workers.len(), has_company)?;
+    if workers.len() == 1 && !has_company {
         return workers.pop().expect("there is one worker").run();
     }
     std::thread::scope(|scope| {

@@ -86,6 +86,9 @@ pub(super) fn extras(record: &Record) -> String {
         let without = record.wa_without_wal.map(|wa| format!(" ({wa:.2} without WAL)"));
         parts.push(format!("write amplification {wa:.2}{}", without.unwrap_or_default()));
     }
+    if let (Some(awa), Some(mwa)) = (record.awa, record.mwa) {
+        parts.push(format!("of the device {awa:.2}, of both {mwa:.2}"));
+    }
     let mut bytes = |name: &str, bytes: Option<u64>| {
         if let Some(bytes) = bytes {
             parts.push(format!("{name} {:.1} MB", bytes as f64 / MIB));

@@ -234,8 +234,8 @@ fn json_is_one_line_per_benchmark_with_fixed_fields() {
     assert_eq!(lines.len(), 2, "{}", outcome.text);
     let record: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
     let fields: BTreeSet<&str> = record.as_object().unwrap().keys().map(String::as_str).collect();
-    let expected = "benchmark ops seconds ops_per_second user_bytes host_write_bytes \
-                    host_read_bytes media_write_bytes wa wa_without_wal space_bytes \
+    let expected = "benchmark ops seconds is_simulated ops_per_second user_bytes host_write_bytes \
+                    host_read_bytes media_write_bytes wa wa_without_wal awa mwa space_bytes \
                     stall_seconds peak_rss_bytes latency_ns";
     assert_eq!(fields, expected.split_whitespace().collect::<BTreeSet<_>>());
     assert_eq!(record["latency_ns"]["read"], serde_json::Value::Null);

@@ -12,7 +12,7 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, check_threads};
 use crate::measure::Meter;
 use crate::observe::{Gauge, Observer, PROGRESS_INTERVAL, Progress};
 use crate::record::{Record, Tally};
@@ -106,6 +106,7 @@ fn run_clients(
     name: &str,
 ) -> Result<Measured> {
     let threads = shared.workload.threads;
+    check_threads(shared.clock, threads, observer.wants_progress())?;
     if threads == 1 && !observer.wants_progress() {
         return Client::new(shared, values, 0)?.run();
     }

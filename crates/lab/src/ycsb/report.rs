@@ -33,6 +33,9 @@ pub(super) fn text(
         ("SpaceBytes", record.space_bytes.map(|bytes| bytes as f64)),
         ("WriteAmplification", record.wa),
         ("WriteAmplificationWithoutWal", record.wa_without_wal),
+        ("MediaWriteBytes", record.media_write_bytes.map(|bytes| bytes as f64)),
+        ("AuxiliaryWriteAmplification", record.awa),
+        ("MultiplicativeWriteAmplification", record.mwa),
         ("StallTime(s)", record.stall_seconds),
     ];
     for (name, number) in numbers {

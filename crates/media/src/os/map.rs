@@ -18,11 +18,12 @@
 use super::append::Handle;
 use super::calls;
 use crate::past_end;
+use crate::store::Mapping;
 use base::{Cause, Result};
 use rustix::fd::AsFd;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -71,7 +72,7 @@ impl Budget {
 }
 
 /// A whole file as memory, for as long as it lives.
-pub struct Mapping {
+pub(super) struct FileMapping {
     start: NonNull<c_void>,
     bytes: usize,
     handle: Handle,
@@ -82,14 +83,14 @@ pub struct Mapping {
 
 // SAFETY: the memory is only ever read, and unmapped once, by the only owner; both may happen on
 // any thread.
-unsafe impl Send for Mapping {}
+unsafe impl Send for FileMapping {}
 // SAFETY: as above: shared references only read.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for FileMapping {}
 
-impl Mapping {
+impl FileMapping {
     /// Maps the first `bytes` bytes of a file; `None` where that does not fit the budget, or the
     /// system refuses.
-    pub(super) fn new(handle: Handle, bytes: u64, budget: &Arc<Budget>) -> Option<Mapping> {
+    pub(super) fn new(handle: Handle, bytes: u64, budget: &Arc<Budget>) -> Option<FileMapping> {
         let length = usize::try_from(bytes).ok().filter(|&length| length > 0)?;
         if !budget.take(bytes) {
             return None;
@@ -104,7 +105,7 @@ impl Mapping {
                 budget.give(bytes);
                 None
             }
-            Some(start) => Some(Mapping {
+            Some(start) => Some(FileMapping {
                 start,
                 bytes: length,
                 handle,
@@ -113,18 +114,17 @@ impl Mapping {
             }),
         }
     }
+}
 
-    /// The bytes of the file. Fetch what was not used before.
+impl Mapping for FileMapping {
     #[inline]
-    pub fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is the start of `bytes` mapped, readable bytes until `self` is dropped;
         // nobody writes to the file any more (see the module).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast::<u8>(), self.bytes) }
     }
 
-    /// Brings `range` of the file into memory; what cannot be read is an error here, and a signal
-    /// later. Counted as a read.
-    pub fn fetch(&self, range: Range<u64>, cause: Cause) -> Result<()> {
+    fn fetch(&self, range: Range<u64>, cause: Cause) -> Result<()> {
         let whole = range.start <= range.end && range.end <= self.bytes as u64;
         let name = self.handle.name;
         let (from, bytes) =
@@ -162,41 +162,11 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for FileMapping {
     fn drop(&mut self) {
         // SAFETY: these are the bounds of a mapping that this is the only owner of; no reference
         // into it outlives `self`. An error would leave it mapped, which nobody can mend.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr(), self.bytes) };
         self.budget.give(self.bytes as u64);
-    }
-}
-
-/// A part of a mapped file, which it keeps mapped.
-#[derive(Clone)]
-pub struct MappedBytes {
-    mapping: Arc<Mapping>,
-    range: Range<usize>,
-}
-
-impl MappedBytes {
-    /// The bytes of `range`, if the file has them.
-    pub fn new(mapping: Arc<Mapping>, range: Range<usize>) -> Option<MappedBytes> {
-        mapping.bytes().get(range.clone())?;
-        Some(MappedBytes { mapping, range })
-    }
-}
-
-impl Deref for MappedBytes {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        &self.mapping.bytes()[self.range.start..self.range.end]
-    }
-}
-
-impl std::fmt::Debug for MappedBytes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "bytes {:?} of {}", self.range, self.mapping.handle.name)
     }
 }

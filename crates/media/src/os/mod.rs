@@ -24,7 +24,7 @@ mod tail;
 mod tests;
 
 pub use device::{FileDevice, FileDeviceOptions};
-pub use map::{MappedBytes, Mapping, mappable_bytes};
+pub use map::mappable_bytes;
 pub use priority::lower_thread_priority;
 
 use crate::{

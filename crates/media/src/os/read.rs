@@ -2,9 +2,9 @@
 
 use super::append::Handle;
 use super::calls;
-use super::map::{Budget, Mapping};
+use super::map::{Budget, FileMapping};
 use super::tail::Tail;
-use crate::{FileName, ReadFile, past_end};
+use crate::{FileName, Mapping, ReadFile, past_end};
 use base::{Cause, Result};
 use rustix::fd::AsFd;
 use rustix::fs::Advice;
@@ -19,7 +19,7 @@ pub(super) struct OsReadFile {
     uncached: AtomicBool,
     /// `None`: never mapped.
     maps: Option<Arc<Budget>>,
-    mapping: OnceLock<Option<Arc<Mapping>>>,
+    mapping: OnceLock<Option<Arc<dyn Mapping>>>,
 }
 
 impl OsReadFile {
@@ -99,7 +99,7 @@ impl ReadFile for OsReadFile {
         }
     }
 
-    fn map(&self) -> Option<Arc<Mapping>> {
+    fn map(&self) -> Option<Arc<dyn Mapping>> {
         let budget = self.maps.as_ref()?;
         // A file that is being written has bytes that no mapping shows.
         if self.mapping.get().is_none() && self.tail.file_len().is_some() {
@@ -107,7 +107,8 @@ impl ReadFile for OsReadFile {
         }
         let map = || {
             let bytes = self.len().ok()?;
-            Mapping::new(self.handle.clone(), bytes, budget).map(Arc::new)
+            let mapping = FileMapping::new(self.handle.clone(), bytes, budget)?;
+            Some(Arc::new(mapping) as Arc<dyn Mapping>)
         };
         self.mapping.get_or_init(map).clone()
     }

@@ -1,13 +1,17 @@
 //! Where the database of a benchmark lies: it is opened there, and removed from there.
 
+use super::simulated::Simulated;
 use super::temporary;
-use crate::args::Device;
+use crate::args::BenchArgs;
+use crate::device::is_model;
+use crate::failure::{Failure, Outcome};
+use crate::open;
 use lab::shingle_store::ShingleStore;
-use lab::{Store, StoreFactory};
+use lab::{Clock, Store, StoreFactory, VirtualClock, WallClock};
 use media::FileStore;
 use media::mem::MemStore;
-use shingle::{Db, Error, Ledger, Options, Result};
-use std::path::PathBuf;
+use shingle::{Db, Error, ErrorKind, Ledger, Options, Result};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the database lies on.
@@ -18,16 +22,35 @@ pub enum Place {
     Temporary(PathBuf),
     /// Memory, kept between openings.
     Memory(Mutex<Arc<MemStore>>),
+    /// A model of a device.
+    Simulated(Box<Simulated>),
 }
 
 impl Place {
     /// Where the flags say.
-    pub fn new(device: Device, named: Option<PathBuf>) -> Place {
-        match (device, named) {
-            (Device::Memory, _) => Place::Memory(Mutex::new(empty_memory())),
-            (Device::Files, Some(path)) => Place::Named(path),
-            (Device::Files, None) => Place::Temporary(temporary()),
-        }
+    pub fn new(args: &BenchArgs, named: Option<PathBuf>) -> Outcome<Place> {
+        let (placement, seed) = (args.placement.as_deref(), args.simulation_seed);
+        Ok(match (args.device.as_str(), named) {
+            (model, None) if is_model(model) => {
+                let simulated = Simulated::new(model, placement, seed, args.map.is_some())?;
+                Place::Simulated(Box::new(simulated))
+            }
+            _ if placement.is_some() || args.map.is_some() => {
+                return Err(Failure::usage(
+                    "--placement and --map are for models of devices",
+                    "name one with --device MODEL, without --db",
+                ));
+            }
+            ("memory", _) => Place::Memory(Mutex::new(empty_memory())),
+            ("files", Some(path)) => Place::Named(path),
+            ("files", None) => Place::Temporary(temporary()),
+            (device, _) => {
+                return Err(Failure::usage(
+                    format!("bench: --device {device} is no model, or has no place for --db"),
+                    "there are `files`, `memory`, and the models that `shingle device list` has",
+                ));
+            }
+        })
     }
 }
 
@@ -48,17 +71,43 @@ impl Factory {
         Factory { options, place, disable_wal }
     }
 
+    /// The clock of the run.
+    pub fn clock(&self) -> Box<dyn Clock> {
+        match &self.place {
+            Place::Simulated(simulated) => Box::new(VirtualClock(simulated.runtime())),
+            _ => Box::new(WallClock::default()),
+        }
+    }
+
+    /// The model of the run.
+    pub fn simulated(&self) -> Option<&Simulated> {
+        if let Place::Simulated(simulated) = &self.place { Some(simulated) } else { None }
+    }
+
     /// The database is for this run only.
     pub fn is_temporary(&self) -> bool {
         matches!(self.place, Place::Temporary(_))
     }
 }
 
+/// A device is not formatted by a benchmark: that takes a command of its own.
+fn require_empty(path: &Path) -> Result<()> {
+    if open::store(path, true)?.layout().files.is_empty() {
+        return Ok(());
+    }
+    let message = "the benchmark begins with an empty database and the device has one: format it \
+                   with --force, or pass --use_existing_db";
+    Err(Error::new(ErrorKind::AlreadyExists, message).in_file(path.display().to_string()))
+}
+
 impl StoreFactory for Factory {
     fn open(&self) -> Result<Box<dyn Store>> {
         let options = self.options.clone();
         let db = match &self.place {
-            Place::Named(path) | Place::Temporary(path) => options.open(path)?,
+            Place::Simulated(simulated) => {
+                return Ok(Box::new(simulated.open(options, self.disable_wal)?));
+            }
+            Place::Named(path) | Place::Temporary(path) => open::database(path, options, false)?,
             Place::Memory(store) => {
                 let store: Arc<dyn FileStore> =
                     store.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -71,11 +120,15 @@ impl StoreFactory for Factory {
     fn destroy(&self) -> Result<()> {
         let path = match &self.place {
             Place::Named(path) | Place::Temporary(path) => path,
+            Place::Simulated(simulated) => return simulated.renew(),
             Place::Memory(store) => {
                 *store.lock().unwrap_or_else(PoisonError::into_inner) = empty_memory();
                 return Ok(());
             }
         };
+        if open::is_device(path) {
+            return require_empty(path);
+        }
         let Ok(mut entries) = std::fs::read_dir(path) else { return Ok(()) };
         if entries.next().is_none() {
             return Ok(());

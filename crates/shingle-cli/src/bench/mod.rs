@@ -1,6 +1,7 @@
 //! `bench`: the workloads of the lab on a database of the engine.
 
 mod factory;
+mod simulated;
 mod watcher;
 mod ycsb;
 
@@ -8,8 +9,8 @@ use crate::args::{BenchArgs, PresetName};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use factory::{Factory, Place};
+use lab::StoreFactory;
 use lab::dbbench;
-use lab::{StoreFactory, WallClock};
 use shingle::Options;
 use std::path::{Path, PathBuf};
 use watcher::Watcher;
@@ -68,16 +69,19 @@ fn db(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome {
         }
     }
     let named = config.db.as_ref().map(PathBuf::from);
-    let place = Place::new(args.device, context.global.db.clone().or(named));
+    let place = Place::new(args, context.global.db.clone().or(named))?;
     let factory = Factory::new(options, place, config.disable_wal);
-    let watcher = Watcher::new(context);
-    let outcome =
-        dbbench::run(&config, &factory, &WallClock::default(), &watcher, &mut *context.out);
-    end(&factory, outcome.map(|_| ()))
+    let watcher = Watcher::new(context, factory.simulated().is_none());
+    let clock = factory.clock();
+    let outcome = dbbench::run(&config, &factory, &*clock, &watcher, &mut *context.out);
+    end(&factory, args, outcome.map(|_| ()))
 }
 
-/// Removes a database that was only for this run.
-fn end(factory: &Factory, outcome: shingle::Result<()>) -> Outcome {
+/// Draws what was asked for, and removes a database that was only for this run.
+fn end(factory: &Factory, args: &BenchArgs, outcome: shingle::Result<()>) -> Outcome {
+    if let (Some(simulated), Some(path), Ok(())) = (factory.simulated(), &args.map, &outcome) {
+        simulated.draw(path)?;
+    }
     let removed = if factory.is_temporary() { factory.destroy() } else { Ok(()) };
     // The results going nowhere is how a reader ends a run early.
     match outcome {

@@ -14,11 +14,15 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Silent where the flags or a missing terminal say so.
-    pub fn new(context: &Context) -> Watcher {
+    /// Silent where the flags or a missing terminal say so. Without `threads`, a simulation, there
+    /// is nobody to draw a bar.
+    pub fn new(context: &Context, threads: bool) -> Watcher {
         let quiet = context.global.quiet || context.global.json;
-        let target =
-            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let target = if quiet || !threads {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
         let style = ProgressStyle::with_template(TEMPLATE).expect("the template is well-formed");
         Watcher { bar: ProgressBar::with_draw_target(None, target).with_style(style), quiet }
     }

@@ -6,8 +6,8 @@ use crate::args::BenchArgs;
 use crate::bench::watcher::Watcher;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use lab::StoreFactory;
 use lab::ycsb::{Phase, Properties, Workload};
-use lab::{StoreFactory, WallClock};
 use std::io::Write;
 use std::path::Path;
 
@@ -34,12 +34,12 @@ pub fn run(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome
     let request = parse(flags)?;
     let mut workload = Workload::new(&request.name, &request.properties)?;
     workload.json |= context.global.json;
-    let place = Place::new(args.device, context.global.db.clone());
+    let place = Place::new(args, context.global.db.clone())?;
     let disable_wal = workload.write_options.disable_wal;
     let factory = Factory::new(options(context, args)?, place, disable_wal);
-    let watcher = Watcher::new(context);
+    let watcher = Watcher::new(context, factory.simulated().is_none());
     let outcome = phases(&workload, &request.phases, &factory, &watcher, &mut *context.out);
-    end(&factory, outcome)
+    end(&factory, args, outcome)
 }
 
 fn phases(
@@ -51,8 +51,8 @@ fn phases(
 ) -> shingle::Result<()> {
     let store = factory.open()?;
     for phase in phases {
-        let clock = WallClock::default();
-        lab::ycsb::run(workload, *phase, store.as_ref(), &clock, watcher, out)?;
+        let clock = factory.clock();
+        lab::ycsb::run(workload, *phase, store.as_ref(), &*clock, watcher, out)?;
     }
     store.close()
 }

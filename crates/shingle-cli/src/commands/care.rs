@@ -4,6 +4,7 @@ use crate::args::{CompactArgs, TargetArgs};
 use crate::commands::data::argument;
 use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
+use crate::open;
 use crate::units;
 use serde_json::json;
 
@@ -11,7 +12,8 @@ use serde_json::json;
 pub fn check(context: &mut Context) -> Outcome {
     let path = context.path()?;
     let bar = context.bar("check", 1);
-    let report = shingle::check_closed(&path, &mut |progress| bar.show(&progress));
+    let files = open::files(&path);
+    let report = files.and_then(|files| shingle::check_store(files, &mut |each| bar.show(&each)));
     drop(bar);
     let report = report.map_err(|error| context.explain(&path, error))?;
     let problems = &report.problems;
@@ -89,8 +91,9 @@ pub fn salvage(context: &mut Context, args: TargetArgs) -> Outcome {
     }
     let bar = context.bar("salvage", 1);
     let options = context.options()?;
-    let report = shingle::salvage_with(&source, &args.target, options, &mut |progress| {
-        bar.show(&progress);
+    let report = open::files(&source).and_then(|files| {
+        let mut show = |progress| bar.show(&progress);
+        shingle::salvage_store(files, &args.target, options, &mut show)
     });
     drop(bar);
     let report = report.map_err(|error| context.explain(&source, error))?;

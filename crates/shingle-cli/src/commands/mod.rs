@@ -6,4 +6,5 @@ pub mod keyspace;
 pub mod ledger;
 pub mod options;
 pub mod scan;
+pub mod schemes;
 pub mod stat;

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::args::Global;
+use base::Ledger;
 use base::key::internal_key;
 use base::{EntryKind, FileId, KeyspaceId, RunId};
 use media::FileHint;
+use media::os::{OsOptions, OsStore};
 use table::batch::WriteBatch;
 use table::log::{LogHeader, LogWriter};
 use table::manifest::{Root, encode_edit, encode_root};
@@ -64,7 +66,7 @@ fn dumped(db: &Path, kind: DumpKind, file: Option<&str>) -> Outcome<String> {
     };
     let mut out = Vec::new();
     let file = file.map(|name| db.join(name));
-    let args = DumpArgs { kind, file, entries: true };
+    let args = DumpArgs { kind, file, entries: true, svg: None };
     let outcome = dump(&mut Context::new(global, &mut out), args);
     outcome.map(|()| String::from_utf8(out).unwrap())
 }

@@ -35,3 +35,21 @@ fn what_is_no_such_file_is_refused() {
     shell.run(&["dump", "table", "my.db/what"]).fails(2);
     shell.run(&["dump", "manifest", "--json"]).fails(2);
 }
+
+#[test]
+fn the_tree_is_listed_and_drawn() {
+    let shell = Shell::new();
+    let lines: String = (0..500).map(|i| format!("key{i:05}\tvalue {i}\n")).collect();
+    shell.feed(&["import", "-", "--format", "tsv"], lines.as_bytes()).ok();
+    shell.run(&["keyspace", "create", "other"]).ok();
+    shell.run(&["--keyspace", "other", "put", "a", "b"]).ok();
+    shell.run(&["compact", "--all"]).ok();
+    let text = shell.run(&["dump", "tree"]).ok();
+    assert!(text.contains("from key00000 to key00499") && text.contains("% of it live"), "{text}");
+    assert!(shell.run(&["--keyspace", "other", "dump", "tree"]).ok().contains("from a to a"));
+    shell.run(&["dump", "tree", "--svg", "tree.svg"]).ok();
+    let picture = std::fs::read_to_string(shell.path("tree.svg")).expect("it was written");
+    assert!(picture.starts_with("<svg") && picture.contains("key00000"), "{picture}");
+    shell.run(&["--keyspace", "none", "dump", "tree"]).fails(1);
+    shell.run(&["dump", "table", "--svg", "tree.svg"]).fails(2);
+}

@@ -4,7 +4,10 @@ mod bench;
 mod care;
 mod data;
 mod demo;
+mod device;
 mod dump;
+mod schemes;
+mod simulate;
 mod transfer;
 mod usage;
 

@@ -2,7 +2,7 @@
 
 use crate::{Ran, Shell};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 19] = [
     "put",
     "get",
     "delete",
@@ -17,6 +17,8 @@ const COMMANDS: [&str; 17] = [
     "salvage",
     "keyspace",
     "options",
+    "schemes",
+    "simulate",
     "dump",
     "bench",
     "demo",

@@ -16,7 +16,10 @@ use std::process::Command;
 
 const README: &str = include_str!("../../../../README.md");
 const EXAMPLE: &str = include_str!("example.rs");
-const MANUAL: &str = include_str!("../../../../docs/manual/command.md");
+const MANUAL: [&str; 2] = [
+    include_str!("../../../../docs/manual/command.md"),
+    include_str!("../../../../docs/manual/device.md"),
+];
 
 /// The code blocks of `language`.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
@@ -68,8 +71,10 @@ fn the_shell_blocks_of_the_readme_run() {
 
 #[test]
 fn the_shell_blocks_of_the_manual_run() {
-    assert!(blocks(MANUAL, "sh").len() > 1);
-    run_blocks(MANUAL);
+    for page in MANUAL {
+        assert!(blocks(page, "sh").len() > 1);
+        run_blocks(page);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::engine::commit::Committed;
 use crate::engine::scheduler::EngineWorker;
 use crate::engine::{Engine, open};
 use crate::keyspace::KeyspaceState;
-use crate::options::{Durability, Options};
+use crate::options::{Durability, MEMORY_BYTES_DEFAULT, Options};
 use crate::read::get::get;
 use crate::read::multi_get::multi_get;
 use crate::runtime::Threads;
@@ -89,7 +89,9 @@ impl Options {
 
     fn map_bytes_max(&self) -> u64 {
         // Who keeps background work out of the page cache has more data than memory.
-        if self.expert.map_tables.unwrap_or(!self.direct_io) { mappable_bytes() } else { 0 }
+        // What is mapped counts in the resident set: a budget below the default has to hold there.
+        let may_map = !self.direct_io && self.memory_bytes >= MEMORY_BYTES_DEFAULT;
+        if self.expert.map_tables.unwrap_or(may_map) { mappable_bytes() } else { 0 }
     }
 
     /// Opens the database in `store`.

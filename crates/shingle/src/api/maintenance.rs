@@ -5,7 +5,9 @@ use crate::engine::scheduler::Manual;
 use crate::options::Options;
 use crate::stats::{CheckReport, Progress};
 use base::{KeyRange, Result};
+use media::FileStore;
 use std::path::Path;
+use std::sync::Arc;
 
 impl Keyspace {
     /// Brings everything in the keyspace to the last level, and drops what nobody needs.
@@ -47,7 +49,19 @@ impl Db {
 
 /// [`Db::check`] of a database that is not open. Changes nothing.
 pub fn check_closed(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
-    match Options::new().read_only(true).open(path) {
+    check_opened(Options::new().read_only(true).open(path), progress)
+}
+
+/// [`check_closed`] of the database in `store`.
+pub fn check_store(
+    store: Arc<dyn FileStore>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<CheckReport> {
+    check_opened(Options::new().read_only(true).open_store(store), progress)
+}
+
+fn check_opened(opened: Result<Db>, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
+    match opened {
         Ok(db) => db.check(progress),
         Err(error) if error.kind() == base::ErrorKind::Corruption => {
             let problems = vec![error.to_string()];

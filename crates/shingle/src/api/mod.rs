@@ -16,5 +16,5 @@ mod testing;
 pub use batch::WriteBatch;
 pub use cursor::{Cursor, Iter, ReadOptions};
 pub use db::{Db, Keyspace, WriteOptions};
-pub use maintenance::check_closed;
+pub use maintenance::{check_closed, check_store};
 pub use snapshot::{Pins, Snapshot};

@@ -2,7 +2,7 @@
 
 use super::db::Db;
 use crate::engine::Engine;
-use crate::stats::{FileInfo, LevelStats, ParkedWork, Stats};
+use crate::stats::{FileInfo, LevelStats, ParkedWork, Stats, ValueStats};
 use base::SequenceNumber;
 use base::cause::LEVELS_MAX;
 use media::FileName;
@@ -30,6 +30,7 @@ impl Engine {
     pub(crate) fn stats(&self) -> Stats {
         let mut levels = self.level_work();
         let mut pending_bytes = 0;
+        let mut values = ValueStats::default();
         let mut memtable_bytes = 0;
         for state in self.keyspaces() {
             let view = state.view();
@@ -39,6 +40,12 @@ impl Engine {
         for tree in trees.keyspaces.values() {
             let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
             pending_bytes += tree.keyspace.policy.debt(&view).pending_bytes;
+            let segments = &tree.version.segments;
+            values.segments += segments.len() as u64;
+            values.groups += segments.groups().len() as u64;
+            values.total_bytes += segments.usage().total_bytes;
+            values.dead_bytes += segments.usage().dead_bytes;
+            values.retired_bytes += segments.usage().retired_bytes;
             let scores = tree.keyspace.policy.scores(&view);
             for (index, level) in tree.version.levels.iter().enumerate() {
                 let slices = || level.nodes.iter().flat_map(|node| &node.slices);
@@ -63,7 +70,8 @@ impl Engine {
         });
         let parked = parked.collect();
         drop(trees);
-        let live_bytes = levels.iter().map(|level| level.bytes).sum();
+        let in_runs: u64 = levels.iter().map(|level| level.bytes).sum();
+        let live_bytes = in_runs + values.total_bytes - values.dead_bytes - values.retired_bytes;
         let space = self.store.list().map(|files| files.iter().map(|file| file.bytes).sum());
         Stats {
             ledger: self.ledger().snapshot(),
@@ -74,6 +82,7 @@ impl Engine {
             compaction: self.latencies.compaction.summary(),
             space_bytes: space.unwrap_or(0),
             live_bytes,
+            values,
             memtable_bytes,
             cache_bytes: self.cache.used_bytes(),
             open_runs_bytes: self.runs.open_bytes(),

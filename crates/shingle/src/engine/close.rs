@@ -52,6 +52,17 @@ impl Engine {
         Ok(state.sealed.iter().map(|sealed| sealed.memtable.clone()).collect())
     }
 
+    /// Has what `keyspace` holds up to `sequence` flushed, in the background.
+    pub(crate) fn request_flush(&self, keyspace: KeyspaceId, sequence: u64) -> Result<()> {
+        let mut state = self.lock_commit();
+        self.check_poisoned()?;
+        if state.flush_through < sequence {
+            self.seal(&mut state, &[keyspace])?;
+            state.flush_through = sequence;
+        }
+        Ok(())
+    }
+
     fn wait_flushed(self: &Arc<Self>, waiting: &[Arc<Memtable>]) -> Result<()> {
         self.wait_for(|| {
             let state = self.lock_commit();

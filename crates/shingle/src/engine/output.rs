@@ -15,7 +15,7 @@ use std::sync::Arc;
 use table::range_delete::RangeDeletes;
 use table::{RunSummary, TableOptions, TablePlace, TableWriter};
 use tree::moves::Cutter;
-use tree::{Change, NodeId};
+use tree::{Change, NodeId, SegmentChange};
 
 /// Where a rewrite's output is cut.
 pub(crate) enum OutputRule {
@@ -73,8 +73,11 @@ impl Written {
     /// What it means for the segments of values.
     pub(crate) fn value_changes(&self) -> Vec<Change> {
         let written = self.segments.iter().map(|segment| segment.change(false));
-        let buried = self.buried.iter();
-        written.chain(buried.map(|(&file, &bytes)| Change::BuryValues { file, bytes })).collect()
+        let buried = self.buried.iter().map(|(&file, &bytes)| {
+            let change = SegmentChange::Bury(bytes);
+            Change::Segment { file, change }
+        });
+        written.chain(buried).collect()
     }
 
     pub(crate) fn bytes(&self) -> u64 {

@@ -13,7 +13,7 @@ use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::source::{ChainIter, MemtableIter, Source};
 use crate::read::view::MemtableView;
-use crate::reduce::{Counts, Reducer};
+use crate::reduce::{Counts, Reducer, ValueSource};
 use base::key::SequenceNumber;
 use base::{Cause, KeyRange, Result};
 use media::FileHint;
@@ -120,7 +120,13 @@ impl Part {
             read_buffer_bytes,
             buffers,
             inputs,
-            reducer: Reducer::new(spec.snapshots, deletes, operator, spec.older, runs.clone()),
+            reducer: Reducer::new(
+                spec.snapshots,
+                deletes,
+                operator,
+                spec.older,
+                ValueSource { runs: runs.clone(), segments: spec.values.segments().clone() },
+            ),
             output: Separator::new(output, spec.values, spec.tier, rules, runs, spec.cause),
         })
     }

@@ -305,6 +305,8 @@ impl InternalCursor {
         // Oldest first here; each value or tombstone makes what is older irrelevant.
         let mut operands: Vec<Vec<u8>> = Vec::new();
         let mut value: Option<Bytes> = None;
+        // Followed at the end: the segment of an older version may be gone.
+        let mut is_pointer = false;
         while self.inputs.valid() {
             let (user_key, trailer) = split(self.inputs.key())?;
             if user_key != self.key {
@@ -318,10 +320,12 @@ impl InternalCursor {
                     EntryKind::Put if !deleted => {
                         operands.clear();
                         value = Some(self.inputs.value_bytes());
+                        is_pointer = false;
                     }
                     EntryKind::Pointer if !deleted => {
                         operands.clear();
-                        value = Some(self.read_value()?);
+                        value = Some(self.inputs.value_bytes());
+                        is_pointer = true;
                     }
                     EntryKind::DeleteRange => return Err(unexpected_kind()),
                     _ => {
@@ -331,6 +335,9 @@ impl InternalCursor {
                 }
             }
             self.inputs.prev()?;
+        }
+        if let Some(pointer) = value.as_ref().filter(|_| is_pointer) {
+            value = Some(self.tree.runs.values.read(pointer, &self.key, Cause::Scan)?);
         }
         if !operands.is_empty() {
             operands.reverse();

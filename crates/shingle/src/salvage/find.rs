@@ -37,6 +37,7 @@ pub(super) struct FoundKeyspace {
 
 /// All that was found.
 pub(super) struct Findings {
+    pub database: DatabaseId,
     pub keyspaces: BTreeMap<KeyspaceId, FoundKeyspace>,
     pub memtables: BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>,
 }
@@ -50,7 +51,7 @@ pub(super) fn find(store: &dyn FileStore, losses: &mut Vec<String>) -> Result<Fi
         store,
         database,
         losses,
-        findings: Findings { keyspaces: BTreeMap::new(), memtables: BTreeMap::new() },
+        findings: Findings { database, keyspaces: BTreeMap::new(), memtables: BTreeMap::new() },
         // Without the tree nothing says that an entry of a log is not needed.
         knows_tree: edits.tree.is_some(),
     };

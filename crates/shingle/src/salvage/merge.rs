@@ -22,8 +22,8 @@ pub(super) struct Resolved {
     pub value: Option<Vec<u8>>,
     /// Merge operands on top of the value, newest first.
     pub operands: Vec<Vec<u8>>,
-    /// The newest value is outside the runs, where salvage does not reach.
-    pub has_pointer: bool,
+    /// What names the newest value, where that lies in a segment.
+    pub pointer: Option<Vec<u8>>,
 }
 
 /// Merges pieces of runs and memtables; see the module.
@@ -111,7 +111,10 @@ impl Merge {
                 versions.push(version);
             }
             let resolved = self.resolve(&key, versions);
-            if resolved.value.is_some() || resolved.has_pointer || !resolved.operands.is_empty() {
+            if resolved.value.is_some()
+                || resolved.pointer.is_some()
+                || !resolved.operands.is_empty()
+            {
                 return Ok(Some((key, resolved)));
             }
         }
@@ -294,7 +297,7 @@ impl Merge {
                     break;
                 }
                 Some(EntryKind::Pointer) => {
-                    resolved.has_pointer = true;
+                    resolved.pointer = Some(value);
                     break;
                 }
                 _ => break,

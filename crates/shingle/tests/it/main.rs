@@ -17,3 +17,4 @@ mod moves;
 mod regressions;
 mod run;
 mod threads;
+mod values;

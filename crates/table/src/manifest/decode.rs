@@ -8,7 +8,7 @@ use base::{Error, ErrorKind, FileId, Key, KeyRange, KeyspaceId, Result, RunId, S
 use media::FileName;
 use tree::edit::{KeyspaceRecord, RunRecord, SliceRecord};
 use tree::segments::GROUP_DEPTH_MAX;
-use tree::{Change, DatabaseEdit, Group, KeyspaceEdit, NodeId, Tier};
+use tree::{Change, DatabaseEdit, Group, KeyspaceEdit, NodeId, SegmentChange, Tier};
 
 /// A range may end right behind the longest key.
 const BOUND_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
@@ -119,28 +119,36 @@ fn change(tag: u64, body: &mut Reader<'_>) -> Decoded<Option<Change>> {
             let level = need(body.byte(), "no level")?;
             Change::SetCursor { level, key: optional_key(body)? }
         }
-        change_tag::ADD_SEGMENT => {
+        change_tag::ADD_SEGMENT
+        | change_tag::CONFIRM_SEGMENT
+        | change_tag::GROW_SEGMENT
+        | change_tag::BURY_VALUES
+        | change_tag::RETIRE_SEGMENT
+        | change_tag::REMOVE_SEGMENT => {
             let file = FileId(number(body)?);
-            let (group, is_provisional) = group(body)?;
-            Change::AddSegment { file, group, bytes: number(body)?, is_provisional }
+            Change::Segment { file, change: segment_change(tag, body)? }
         }
-        change_tag::GROW_SEGMENT => {
-            Change::GrowSegment { file: FileId(number(body)?), bytes: number(body)? }
-        }
-        change_tag::BURY_VALUES => {
-            Change::BuryValues { file: FileId(number(body)?), bytes: number(body)? }
-        }
-        change_tag::RETIRE_SEGMENT => {
-            Change::RetireSegment { file: FileId(number(body)?), sequence: sequence(body)? }
-        }
-        change_tag::CONFIRM_SEGMENT => Change::ConfirmSegment { file: FileId(number(body)?) },
-        change_tag::REMOVE_SEGMENT => Change::RemoveSegment { file: FileId(number(body)?) },
         _ => {
             skip_optional(tag, "a change of a keyspace")?;
             return Ok(None);
         }
     };
     Ok(Some(change))
+}
+
+/// What an edit says of a segment, under one of the tags of segments.
+fn segment_change(tag: u64, body: &mut Reader<'_>) -> Decoded<SegmentChange> {
+    Ok(match tag {
+        change_tag::ADD_SEGMENT => {
+            let (group, is_provisional) = group(body)?;
+            SegmentChange::Add { group, bytes: number(body)?, is_provisional }
+        }
+        change_tag::CONFIRM_SEGMENT => SegmentChange::Confirm,
+        change_tag::GROW_SEGMENT => SegmentChange::Grow(number(body)?),
+        change_tag::BURY_VALUES => SegmentChange::Bury(number(body)?),
+        change_tag::RETIRE_SEGMENT => SegmentChange::Retire(sequence(body)?),
+        _ => SegmentChange::Remove,
+    })
 }
 
 /// A group, and whether its segment is provisional.

@@ -4,7 +4,7 @@ use super::{VERSION, change_tag, edit_tag};
 use base::coding::{push_bytes, push_varint};
 use base::{KeyRange, RunId};
 use tree::edit::{RunRecord, SliceRecord};
-use tree::{Change, DatabaseEdit, NodeId};
+use tree::{Change, DatabaseEdit, NodeId, SegmentChange};
 
 /// Appends `edit` to `out` as bytes.
 pub fn encode_edit(edit: &DatabaseEdit, out: &mut Vec<u8>) {
@@ -103,38 +103,38 @@ fn push_change(out: &mut Vec<u8>, change: &Change) -> u64 {
             push_optional_key(out, key.as_deref());
             change_tag::SET_CURSOR
         }
-        Change::AddSegment { file, group, bytes, is_provisional } => {
+        Change::Segment { file, change } => {
             push_varint(out, file.0);
-            out.extend([group.tier as u8, u8::from(*is_provisional), group.depth]);
+            push_segment_change(out, change)
+        }
+    }
+}
+
+/// Appends what follows the segment's file; gives the tag.
+fn push_segment_change(out: &mut Vec<u8>, change: &SegmentChange) -> u64 {
+    match *change {
+        SegmentChange::Add { group, bytes, is_provisional } => {
+            out.extend([group.tier as u8, u8::from(is_provisional), group.depth]);
             // The bits that count, from the most significant one.
             let bits = group.prefix.to_be_bytes();
             out.extend_from_slice(&bits[..usize::from(group.depth).div_ceil(8)]);
-            push_varint(out, *bytes);
+            push_varint(out, bytes);
             change_tag::ADD_SEGMENT
         }
-        Change::ConfirmSegment { file } => {
-            push_varint(out, file.0);
-            change_tag::CONFIRM_SEGMENT
-        }
-        Change::GrowSegment { file, bytes } => {
-            push_varint(out, file.0);
-            push_varint(out, *bytes);
+        SegmentChange::Confirm => change_tag::CONFIRM_SEGMENT,
+        SegmentChange::Grow(bytes) => {
+            push_varint(out, bytes);
             change_tag::GROW_SEGMENT
         }
-        Change::BuryValues { file, bytes } => {
-            push_varint(out, file.0);
-            push_varint(out, *bytes);
+        SegmentChange::Bury(bytes) => {
+            push_varint(out, bytes);
             change_tag::BURY_VALUES
         }
-        Change::RetireSegment { file, sequence } => {
-            push_varint(out, file.0);
-            push_varint(out, *sequence);
+        SegmentChange::Retire(sequence) => {
+            push_varint(out, sequence);
             change_tag::RETIRE_SEGMENT
         }
-        Change::RemoveSegment { file } => {
-            push_varint(out, file.0);
-            change_tag::REMOVE_SEGMENT
-        }
+        SegmentChange::Remove => change_tag::REMOVE_SEGMENT,
     }
 }
 

@@ -7,7 +7,7 @@ use media::FileName;
 use proptest::prelude::*;
 use tree::edit::{KeyspaceRecord, RunRecord, SliceRecord};
 use tree::segments::GROUP_DEPTH_MAX;
-use tree::{Change, DatabaseEdit, Group, KeyspaceEdit, NodeId, Tier};
+use tree::{Change, DatabaseEdit, Group, KeyspaceEdit, NodeId, SegmentChange, Tier};
 
 fn decode(bytes: &[u8]) -> base::Result<DatabaseEdit> {
     decode_edit(bytes, FileName::manifest(FileId(3)), 80)
@@ -52,22 +52,21 @@ fn runs() -> impl Strategy<Value = RunRecord> {
 }
 
 fn segment_changes() -> impl Strategy<Value = Change> {
-    let file = || any::<u64>().prop_map(FileId);
-    prop_oneof![
-        (file(), any::<bool>(), any::<u64>(), 0..=GROUP_DEPTH_MAX, any::<u64>()).prop_map(
-            |(file, is_cold, hash, depth, bytes)| {
+    let sequences = 0..=base::key::SEQUENCE_MAX;
+    let change = prop_oneof![
+        (any::<bool>(), any::<u64>(), 0..=GROUP_DEPTH_MAX, any::<u64>(), any::<bool>()).prop_map(
+            |(is_cold, hash, depth, bytes, is_provisional)| {
                 let tier = if is_cold { Tier::Cold } else { Tier::Main };
-                let (group, is_provisional) = (Group::of(tier, hash, depth), bytes % 2 == 1);
-                Change::AddSegment { file, group, bytes, is_provisional }
+                SegmentChange::Add { group: Group::of(tier, hash, depth), bytes, is_provisional }
             }
         ),
-        (file(), any::<u64>()).prop_map(|(file, bytes)| Change::GrowSegment { file, bytes }),
-        (file(), any::<u64>()).prop_map(|(file, bytes)| Change::BuryValues { file, bytes }),
-        (file(), 0..=base::key::SEQUENCE_MAX)
-            .prop_map(|(file, sequence)| Change::RetireSegment { file, sequence }),
-        file().prop_map(|file| Change::RemoveSegment { file }),
-        file().prop_map(|file| Change::ConfirmSegment { file }),
-    ]
+        Just(SegmentChange::Confirm),
+        any::<u64>().prop_map(SegmentChange::Grow),
+        any::<u64>().prop_map(SegmentChange::Bury),
+        sequences.prop_map(SegmentChange::Retire),
+        Just(SegmentChange::Remove),
+    ];
+    (any::<u64>(), change).prop_map(|(file, change)| Change::Segment { file: FileId(file), change })
 }
 
 fn changes() -> impl Strategy<Value = Change> {

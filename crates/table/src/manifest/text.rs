@@ -1,9 +1,10 @@
 //! Edits as text for people: one line for each change.
 
+use base::FileId;
 use base::key::display_key;
 use std::fmt::Write;
 use tree::edit::{RunRecord, SliceRecord};
-use tree::{Change, DatabaseEdit, Tier};
+use tree::{Change, DatabaseEdit, SegmentChange, Tier};
 
 /// One line for each thing that `edit` says, in its order; every line ends with a line feed.
 pub fn render_edit(edit: &DatabaseEdit) -> String {
@@ -64,7 +65,13 @@ fn render_change(change: &Change) -> String {
             format!("set cursor of level {level} to {}", display_key(key))
         }
         Change::SetCursor { level, key: None } => format!("clear cursor of level {level}"),
-        Change::AddSegment { file, group, bytes, is_provisional } => {
+        Change::Segment { file, change } => render_segment(file, change),
+    }
+}
+
+fn render_segment(file: &FileId, change: &SegmentChange) -> String {
+    match change {
+        SegmentChange::Add { group, bytes, is_provisional } => {
             let tier = match group.tier {
                 Tier::Main => "main",
                 Tier::Cold => "cold",
@@ -75,13 +82,11 @@ fn render_change(change: &Change) -> String {
                 "add {tier} segment {file} of group {prefix:016x}/{depth} with {bytes} bytes{state}"
             )
         }
-        Change::GrowSegment { file, bytes } => format!("segment {file} has {bytes} bytes"),
-        Change::BuryValues { file, bytes } => format!("{bytes} bytes of segment {file} are dead"),
-        Change::RetireSegment { file, sequence } => {
-            format!("retire segment {file} at sequence {sequence}")
-        }
-        Change::ConfirmSegment { file } => format!("confirm segment {file}"),
-        Change::RemoveSegment { file } => format!("remove segment {file}"),
+        SegmentChange::Confirm => format!("confirm segment {file}"),
+        SegmentChange::Grow(bytes) => format!("segment {file} has {bytes} bytes"),
+        SegmentChange::Bury(bytes) => format!("{bytes} bytes of segment {file} are dead"),
+        SegmentChange::Retire(sequence) => format!("retire segment {file} at sequence {sequence}"),
+        SegmentChange::Remove => format!("remove segment {file}"),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::frame;
 use crate::piece::BlockKind;
 use base::{Cause, Result};
 use media::ReadFile;
-use media::os::{MappedBytes, Mapping};
+use media::{MappedBytes, Mapping};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
@@ -32,7 +32,7 @@ const OTHER_GRANULE: u32 = 7;
 
 /// A run's part of a mapped file.
 pub(super) struct Mapped {
-    mapping: Arc<Mapping>,
+    mapping: Arc<dyn Mapping>,
     data: Slots,
     /// Of filters and index blocks.
     others: Slots,

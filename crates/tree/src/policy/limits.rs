@@ -39,3 +39,55 @@ pub struct Limits {
     /// Slices linked to a node at which it is merged. None: by the share of reads.
     pub links_max: Option<usize>,
 }
+
+/// A number of [`Limits`], for manuals.
+pub struct LimitField {
+    /// Its name.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    show: fn(&Limits) -> String,
+}
+
+impl LimitField {
+    /// Its value in `limits`, as text.
+    pub fn value(&self, limits: &Limits) -> String {
+        let text = (self.show)(limits);
+        let inner = text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')'));
+        inner.map_or_else(|| text.replace("None", "not set"), str::to_string)
+    }
+}
+
+macro_rules! fields {
+    ($($name:ident, $unit:literal, $help:literal;)*) => {
+        &[$(LimitField {
+            name: stringify!($name),
+            unit: $unit,
+            help: $help,
+            show: |limits| format!("{:?}", limits.$name),
+        }),*]
+    };
+}
+
+/// The numbers that policies name among their options.
+pub static LIMIT_FIELDS: &[LimitField] = fields! {
+    levels, "levels", "levels of the tree, level 0 included";
+    level0_runs_trigger, "runs", "level 0 is due for a move";
+    level0_runs_slowdown, "runs", "writes are delayed a little";
+    level0_runs_stop, "runs", "writes wait";
+    memtable_bytes, "bytes", "what is flushed at a time";
+    level_bytes_base, "bytes", "the first level below level 0; with dynamic_levels, the least";
+    fan_out, "times", "bytes of a level for those of the one above it";
+    dynamic_levels, "yes or no", "the last level decides the size of those above";
+    table_bytes_max, "bytes", "a table ends; with lwc and smrdb, the band";
+    overlap_bytes_max, "bytes", "of the level below that a table may overlap";
+    expansion_bytes_max, "bytes", "a merge whose upper inputs grow for free";
+    flush_level_max, "level", "the deepest that a flush may go to";
+    parallel_max, "moves", "under way at a time";
+    seek_compaction, "yes or no", "tables that reads miss in are merged down";
+    stack_max, "slices", "a node may have";
+    division_parts, "nodes", "a full node is divided into";
+    links_max, "slices", "linked to a node that make it due; not set: by the share of reads";
+};

@@ -21,7 +21,7 @@ mod tests;
 pub mod tiered;
 
 pub use busy::{Busy, WorkId};
-pub use limits::Limits;
+pub use limits::{LIMIT_FIELDS, LimitField, Limits};
 
 use crate::invariant::Shape;
 use crate::plan::Plan;

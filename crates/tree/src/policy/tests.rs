@@ -213,6 +213,28 @@ fn sequential_writes_are_moved_and_never_rewritten() {
 }
 
 #[test]
+fn every_option_that_a_manual_names_is_explained() {
+    for scheme in registry() {
+        for option in scheme.options {
+            let field = super::LIMIT_FIELDS.iter().find(|field| field.name == *option);
+            assert!(field.is_some(), "{}: {option}", scheme.name);
+        }
+    }
+    let value = |name, limits: &super::Limits| {
+        let field = super::LIMIT_FIELDS.iter().find(|field| field.name == name).unwrap();
+        field.value(limits)
+    };
+    let mut limits = (registry()[0].limits)(4 * KIB);
+    (limits.links_max, limits.levels) = (None, 5);
+    assert_eq!(
+        (value("links_max", &limits), value("levels", &limits)),
+        ("not set".into(), "5".into())
+    );
+    limits.links_max = Some(3);
+    assert_eq!(value("links_max", &limits), "3");
+}
+
+#[test]
 fn an_unknown_name_is_an_error_that_lists_the_names() {
     let error = by_name("levelled").err().unwrap().to_string();
     assert!(error.contains("leveled, leveldb"), "{error}");

@@ -8,7 +8,7 @@ use crate::policy::{Busy, Limits, Observed, Policy, View, WorkId};
 use crate::run_table::RunTable;
 use crate::version::{Graveyard, NodeId, Run, Version};
 use base::{FileId, KeyRange, Result, RunId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// An entry: a key, its sequence number, and whether it is a tombstone.
@@ -113,6 +113,9 @@ pub struct Store {
     policy: Box<dyn Policy>,
     runs: RunTable,
     contents: Contents,
+    /// Bytes of the files that some slice shows a part of.
+    files: HashMap<FileId, u64>,
+    file_bytes: u64,
     next_number: u64,
 }
 
@@ -136,6 +139,8 @@ impl Store {
             policy,
             runs: RunTable::new(Arc::new(Graveyard::default())),
             contents: Contents::new(),
+            files: HashMap::new(),
+            file_bytes: 0,
             next_number: 1,
         }
     }
@@ -254,10 +259,29 @@ impl Store {
             invariant::check(&next, &invariant::Shape::ANY)?;
         }
         invariant::check_edit(&next, changes, &invariant::Shape::ANY)?;
+        let left = self.left(changes);
         self.version = next;
-        self.contents.retain(|run, _| self.runs.run(*run).is_some());
+        for run in left.into_iter().filter(|run| self.runs.run(*run).is_none()) {
+            self.contents.remove(&run);
+        }
+        for dead in self.runs.graveyard().drain() {
+            self.file_bytes -= self.files.remove(&dead.id).unwrap_or_default();
+        }
         self.level0_runs_max = self.level0_runs_max.max(self.version.level0().len());
         Ok(())
+    }
+
+    /// Runs that a slice of the present tree may leave by these changes.
+    fn left(&self, changes: &[Change]) -> Vec<RunId> {
+        let of = |change: &Change| match change {
+            Change::RemoveNode { level, node } => {
+                self.version.node(*level, *node).map_or_else(Vec::new, |node| node.runs())
+            }
+            Change::RemoveSlices { runs, .. } => runs.clone(),
+            Change::NarrowSlice { run, .. } => vec![*run],
+            _ => Vec::new(),
+        };
+        changes.iter().flat_map(of).collect()
     }
 
     /// Runs of these sets. Empty sets become nothing.
@@ -289,6 +313,8 @@ impl Store {
                 sequence_max: sequences.max().unwrap_or_default(),
             };
             self.file_bytes_max = self.file_bytes_max.max(last.1);
+            self.files.insert(file, last.1);
+            self.file_bytes += bytes;
             output.files.push(last);
             output.nodes.push(OutputNode::tight(run));
             self.contents.insert(RunId(number), entries.into());
@@ -362,7 +388,11 @@ impl Store {
 
     /// Bytes of all files, those that no slice shows included: what the tree takes on a medium.
     pub fn file_bytes(&self) -> u64 {
-        self.version.files().iter().map(|usage| usage.total_bytes).sum()
+        debug_assert_eq!(
+            self.file_bytes,
+            self.version.files().iter().map(|usage| usage.total_bytes).sum::<u64>()
+        );
+        self.file_bytes
     }
 
     /// How many slices hold the range of `key`: what a read of an absent key asks.

@@ -51,6 +51,8 @@ pub struct Report {
     pub written_bytes: Vec<u64>,
     /// Bytes in each level at the end.
     pub level_bytes: Vec<u64>,
+    /// Nodes of each level at the end.
+    pub level_nodes: Vec<usize>,
     /// Moves done.
     pub moves: u64,
     /// The most runs that level 0 had.
@@ -125,6 +127,16 @@ impl Workload {
 
     /// Runs the workload under a scheme with other limits than its own.
     pub fn run_under(&self, scheme: &Descriptor, limits: Limits) -> Result<Report> {
+        self.run_watched(scheme, limits, &mut |_| {})
+    }
+
+    /// The same, and calls `watch` after each flush with the writes that it took.
+    pub fn run_watched(
+        &self,
+        scheme: &Descriptor,
+        limits: Limits,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<Report> {
         let entry_bytes = self.entry_bytes * self.scale;
         let mut store = Store::new((scheme.make)(), limits, entry_bytes);
         store.observed.reads = (1e6 * self.reads_share) as u64;
@@ -154,6 +166,7 @@ impl Workload {
             store.stack_max = below.map(|node| node.slices.len()).fold(store.stack_max, usize::max);
             let live = (distinct * entry_bytes).max(1);
             space_max = space_max.max(store.file_bytes() as f64 / live as f64);
+            watch(count * self.scale);
         }
         let space = store.file_bytes() as f64 / (distinct * entry_bytes).max(1) as f64;
         let mut report = self.report(scheme, &store, (space_max, space));
@@ -177,6 +190,7 @@ impl Workload {
             flushed_bytes: store.flushed_bytes,
             written_bytes: store.written_bytes.clone(),
             level_bytes: store.version.levels.iter().map(|level| level.bytes()).collect(),
+            level_nodes: store.version.levels.iter().map(|level| level.nodes.len()).collect(),
             moves: store.moves,
             level0_runs_max: store.level0_runs_max,
             stack_max: store.stack_max,
@@ -211,7 +225,8 @@ impl Workload {
 }
 
 impl Keys {
-    fn draw(self, random: &mut Random, sequence: u64, count: u64) -> u32 {
+    /// The key, one of `count`, of the write with this number, the first being 1.
+    pub fn draw(self, random: &mut Random, sequence: u64, count: u64) -> u32 {
         let key = match self {
             Keys::Uniform => random.below(count),
             Keys::Sequential => (sequence - 1).min(count - 1),

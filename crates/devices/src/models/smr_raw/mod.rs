@@ -61,7 +61,7 @@ pub struct SmrRaw {
     geometry: Geometry,
     hdd: Hdd,
     track_bytes: u64,
-    damage_bytes: u64,
+    overlap_bytes: u64,
     /// Sectors that hold what was written, and those that lost it.
     valid: Bits,
     destroyed: Bits,
@@ -74,7 +74,9 @@ impl SmrRaw {
     pub fn new(settings: &Settings) -> Result<SmrRaw> {
         let hdd = Hdd::new(settings)?;
         let track_bytes = settings.number("track").next_multiple_of(SECTOR);
-        let damage_bytes = settings.number("overlap") * track_bytes;
+        let overlap_bytes = settings.number("overlap") * track_bytes;
+        // At most: a write may end behind the first sector of a track.
+        let damage_bytes = track_bytes - SECTOR + overlap_bytes;
         let geometry = Geometry {
             overwrite: Overwrite::DestroysDownstream { damage_bytes },
             ..hdd.geometry()
@@ -84,7 +86,7 @@ impl SmrRaw {
             geometry,
             hdd,
             track_bytes,
-            damage_bytes,
+            overlap_bytes,
             valid: Bits::new(sectors),
             destroyed: Bits::new(sectors),
             violations: 0,
@@ -94,7 +96,7 @@ impl SmrRaw {
 
     /// The bytes that a write ending at `end` destroys.
     fn reach(&self, end: u64) -> Range<u64> {
-        let last = end.next_multiple_of(self.track_bytes) + self.damage_bytes;
+        let last = end.next_multiple_of(self.track_bytes) + self.overlap_bytes;
         end..last.min(self.geometry.capacity_bytes)
     }
 

@@ -113,3 +113,22 @@ fn figures_are_those_of_the_table() {
     let random = bench.random(Access::Read, 10_000).unwrap().requests;
     assert!((random / 70.0 - 1.0).abs() < 0.02, "{random}");
 }
+
+/// The geometry said two tracks, and the rest of the track that a write ends in came on top: guards
+/// of that size lost data.
+#[test]
+fn no_write_reaches_further_than_the_geometry_says() {
+    let Overwrite::DestroysDownstream { damage_bytes } = raw(2).geometry().overwrite else {
+        panic!("a raw shingled disk")
+    };
+    let guard = damage_bytes / SECTOR;
+    let destroyed = |end: u64, distance: u64| {
+        let mut model = raw(2);
+        let valid = end + distance;
+        model.serve(&request(Access::Write, valid..valid + 1)).unwrap();
+        !model.serve(&request(Access::Write, end - 1..end)).unwrap().destroyed.is_empty()
+    };
+    let ends = || PER_TRACK + 1..=2 * PER_TRACK;
+    assert!(ends().all(|end| !destroyed(end, guard)));
+    assert!(ends().any(|end| destroyed(end, guard - 1)), "and some write reaches so far");
+}

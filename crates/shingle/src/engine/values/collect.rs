@@ -24,7 +24,7 @@ use media::ReadFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use table::batch::WriteBatch;
-use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
+use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 use tree::{Tier, Version};
 use values::segment::SegmentScan;
 use values::{Collection, Validity, ValuePointer};
@@ -81,6 +81,8 @@ pub(crate) struct CollectJob {
     begin_ns: u64,
     step_bytes: u64,
     lookups: u64,
+    /// Without a log: what must be flushed before the old segments go.
+    flush_through: Option<SequenceNumber>,
     is_parked: bool,
 }
 
@@ -116,6 +118,7 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
             begin_ns: engine.runtime.now_ns(),
             step_bytes: 0,
             lookups: 0,
+            flush_through: None,
             is_parked: false,
             collection,
         }))
@@ -157,8 +160,10 @@ impl CollectJob {
                 }
             }
             Phase::Retire => {
-                self.retire(engine)?;
-                return Ok(Progress::Done);
+                if self.is_durable(engine)? {
+                    self.retire(engine)?;
+                    return Ok(Progress::Done);
+                }
             }
         }
         Ok(Progress::More)
@@ -317,17 +322,40 @@ impl CollectJob {
         Ok(true)
     }
 
+    /// Everything that the collection goes by is durable: the pointers that it changed, and the
+    /// newer versions for which it left records behind. A crash must not bring back what needs the
+    /// old segments once an edit has given them up. `false`: a flush is under way.
+    fn is_durable(&mut self, engine: &Arc<Engine>) -> Result<bool> {
+        self.last_sequence = self.last_sequence.max(engine.snapshots.visible());
+        if !self.keyspace.options.without_wal {
+            let position = engine.lock_commit().position();
+            engine.sync_log(position)?;
+            return Ok(true);
+        }
+        let flushed = engine.lock_trees().tree(self.keyspace.id)?.version.flushed_sequence;
+        let needed = *self.flush_through.get_or_insert(self.last_sequence);
+        let view = self.keyspace.view();
+        let mut memtables = view.memtables().map(|view| &view.memtable);
+        if flushed >= needed || memtables.all(|m| m.sequence_min().is_none_or(|s| s > needed)) {
+            return Ok(true);
+        }
+        engine.request_flush(self.keyspace.id, needed)?;
+        Ok(false)
+    }
+
     /// The old segments are done with.
     fn retire(&mut self, engine: &Arc<Engine>) -> Result<()> {
         let written = self.writers.written().iter();
-        let mut changes: Vec<Change> =
-            written.map(|segment| Change::ConfirmSegment { file: segment.file }).collect();
+        let mut changes: Vec<(FileId, SegmentChange)> =
+            written.map(|segment| (segment.file, SegmentChange::Confirm)).collect();
         let lost = self.lost.iter();
-        changes.extend(lost.map(|(&file, &bytes)| Change::BuryValues { file, bytes }));
+        changes.extend(lost.map(|(&file, &bytes)| (file, SegmentChange::Bury(bytes))));
+        // Who reads at an older moment may still need what was found dead.
         let sequence = self.last_sequence;
         let files = self.collection.files.iter();
-        changes.extend(files.map(|&file| Change::RetireSegment { file, sequence }));
-        self.install(engine, changes)?;
+        changes.extend(files.map(|&file| (file, SegmentChange::Retire(sequence))));
+        let changes = changes.into_iter().map(|(file, change)| Change::Segment { file, change });
+        self.install(engine, changes.collect())?;
         self.report(engine);
         Ok(())
     }

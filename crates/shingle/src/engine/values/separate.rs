@@ -8,6 +8,7 @@ use super::writers::ValueWriters;
 use crate::engine::output::OutputWriter;
 use crate::read::view::Runs;
 use crate::reduce::Sink;
+use crate::value_rules::ValueRules;
 use base::key::{EntryKind, push_internal_key, split_internal_key, trailer_kind, trailer_sequence};
 use base::{Cause, Error, ErrorKind, FileId, Result};
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ impl Separator {
         output: OutputWriter,
         writers: ValueWriters,
         tier: Tier,
-        rules: &super::ValueRules,
+        rules: &ValueRules,
         runs: Arc<Runs>,
         cause: Cause,
     ) -> Separator {
@@ -67,10 +68,15 @@ impl Separator {
         self.output.entry(&self.key, &self.pointer)
     }
 
-    /// The value comes back into the run.
-    fn move_in(&mut self, user_key: &[u8], trailer: u64, pointer: &[u8]) -> Result<()> {
-        let value = self.runs.values.read(pointer, user_key, self.cause)?;
+    /// The value comes back into the run. Where its segment is gone, a newer version stands in some
+    /// run above, and nobody can read this one: it stays as it is.
+    fn move_in(&mut self, internal_key: &[u8], pointer: &[u8]) -> Result<()> {
+        let (user_key, trailer) = split(internal_key)?;
         let record = ValuePointer::decode(pointer)?;
+        if self.writers.segments().get(record.file).is_none() {
+            return self.output.entry(internal_key, pointer);
+        }
+        let value = self.runs.values.read(pointer, user_key, self.cause)?;
         *self.inlined.entry(record.file).or_default() += u64::from(record.record_bytes);
         self.key.clear();
         let sequence = trailer_sequence(trailer);
@@ -94,13 +100,17 @@ impl Sink for Separator {
         if !large && !self.inlines {
             return self.output.entry(internal_key, value);
         }
-        let (user_key, trailer) = split_internal_key(internal_key).ok_or_else(|| {
-            Error::new(ErrorKind::Corruption, "found an internal key without its trailer")
-        })?;
+        let (user_key, trailer) = split(internal_key)?;
         match trailer_kind(trailer) {
             Some(EntryKind::Put) if large => self.move_out(user_key, trailer, value),
-            Some(EntryKind::Pointer) if self.inlines => self.move_in(user_key, trailer, value),
+            Some(EntryKind::Pointer) if self.inlines => self.move_in(internal_key, value),
             _ => self.output.entry(internal_key, value),
         }
     }
+}
+
+fn split(internal_key: &[u8]) -> Result<(&[u8], u64)> {
+    split_internal_key(internal_key).ok_or_else(|| {
+        Error::new(ErrorKind::Corruption, "found an internal key without its trailer")
+    })
 }

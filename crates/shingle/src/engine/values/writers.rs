@@ -10,7 +10,7 @@ use base::{Cause, FileId, Result, SequenceNumber};
 use media::{FileHint, FileName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tree::{Change, Group, Segments, Tier};
+use tree::{Change, Group, SegmentChange, Segments, Tier};
 use values::segment::SegmentWriter;
 use values::{SegmentPlace, ValuePointer};
 
@@ -33,11 +33,12 @@ pub(crate) struct WrittenSegment {
 impl WrittenSegment {
     /// The change that makes it part of the tree.
     pub(crate) fn change(&self, is_provisional: bool) -> Change {
-        let (file, group, bytes) = (self.file, self.group, self.bytes);
-        match self.is_new {
-            true => Change::AddSegment { file, group, bytes, is_provisional },
-            false => Change::GrowSegment { file, bytes },
-        }
+        let &WrittenSegment { file, group, bytes, is_new } = self;
+        let change = match is_new {
+            true => SegmentChange::Add { group, bytes, is_provisional },
+            false => SegmentChange::Grow(bytes),
+        };
+        Change::Segment { file, change }
     }
 }
 
@@ -63,6 +64,9 @@ pub(crate) struct ValueWriters {
     fronts: BTreeMap<Group, Front>,
     written: Vec<WrittenSegment>,
     claimed: Vec<FileId>,
+    /// The segments when the job began: those that the entries it reads may point into. Kept, so
+    /// that none is removed before the job ends.
+    segments: Segments,
 }
 
 impl ValueWriters {
@@ -86,6 +90,7 @@ impl ValueWriters {
             fronts: BTreeMap::new(),
             written: Vec::new(),
             claimed: Vec::new(),
+            segments: segments.clone(),
         };
         if extends {
             writers.claim_fronts(segments);
@@ -191,6 +196,11 @@ impl ValueWriters {
             written.bytes = bytes;
         }
         Ok(())
+    }
+
+    /// The segments when the job began.
+    pub(crate) fn segments(&self) -> &Segments {
+        &self.segments
     }
 
     /// Makes every record durable.

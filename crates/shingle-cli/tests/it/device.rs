@@ -1,0 +1,125 @@
+//! device, databases on a file without a file system, and benchmarks in simulation.
+
+use crate::{Ran, Shell, write};
+
+fn shingle(shell: &Shell, arguments: &[&str]) -> Ran {
+    Ran(shell.command().args(arguments).output().expect("it runs"))
+}
+
+#[test]
+fn every_command_works_on_a_formatted_file() {
+    let shell = Shell::new();
+    let format = ["device", "format", "my.db", "--size", "64MiB"];
+    let text = shingle(&shell, &format).ok();
+    assert!(text.contains("placement ext4-like"), "{text}");
+    for (key, value) in [("apple", "red"), ("pear", "green"), ("plum", "blue")] {
+        shell.run(&["put", key, value]).ok();
+    }
+    assert_eq!(shell.run(&["get", "apple"]).ok(), "red\n");
+    shell.run(&["delete", "pear", "--sync"]).ok();
+    shell.run(&["compact"]).ok();
+    assert_eq!(shell.run(&["scan"]).ok(), "apple : red\nplum : blue\n");
+    assert!(shell.run(&["check"]).ok().contains("everything is as it was written"));
+    assert!(shell.run(&["dump", "manifest"]).ok().len() > 10);
+    shell.run(&["stat"]).ok();
+    for command in [["checkpoint", "copy"], ["salvage", "saved"]] {
+        shell.run(&command).ok();
+        let text = shingle(&shell, &["--db", command[1], "scan"]).ok();
+        assert_eq!(text, "apple : red\nplum : blue\n", "{}", command[0]);
+    }
+    let facts = &shingle(&shell, &["--json", "device", "info", "my.db"]).json()[0];
+    assert_eq!(facts["store"]["placement"], "ext4-like");
+    assert!(facts["store"]["files"].as_u64() > Some(1));
+    assert!(shingle(&shell, &["device", "check", "my.db"]).ok().contains("files"));
+    shingle(&shell, &["device", "map", "my.db", "--svg", "my.svg"]).ok();
+    let picture = std::fs::read_to_string(shell.path("my.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("class=\"manifest\""), "{picture}");
+}
+
+#[test]
+fn a_damaged_sector_is_found() {
+    let shell = Shell::new();
+    shingle(&shell, &["device", "format", "my.db", "--size", "16MiB"]).ok();
+    shell.run(&["put", "apple", "red", "--sync"]).ok();
+    shell.run(&["compact"]).ok();
+    let mut bytes = std::fs::read(shell.path("my.db")).unwrap();
+    let at = bytes.windows(5).rposition(|window| window == b"apple").expect("it is there");
+    bytes[at] ^= 1;
+    std::fs::write(shell.path("my.db"), bytes).unwrap();
+    let ran = shell.run(&["check"]);
+    assert!(ran.out().contains("damage: "), "{}{}", ran.out(), ran.err());
+    ran.fails(1);
+}
+
+#[test]
+fn what_is_on_a_file_is_not_lost_unasked() {
+    let shell = Shell::new();
+    write(&shell.path("mine"), &[7; 1 << 20]);
+    assert!(shingle(&shell, &["device", "format", "mine"]).fails(1).contains("not empty"));
+    assert!(shingle(&shell, &["--db", "mine", "scan"]).fails(1).contains("superblock"));
+    shingle(&shell, &["device", "format", "absent"]).fails(1);
+    shingle(&shell, &["device", "format", "my.db", "--size", "16MiB"]).ok();
+    shell.run(&["put", "apple", "red"]).ok();
+    shingle(&shell, &["device", "format", "my.db"]).fails(1);
+    let bench = ["--db", "my.db", "bench", "db", "--benchmarks=fillseq", "--num=10"];
+    assert!(shingle(&shell, &bench).fails(1).contains("--use_existing_db"));
+    assert_eq!(shell.run(&["get", "apple"]).ok(), "red\n");
+    shingle(&shell, &["device", "format", "my.db", "--force"]).ok();
+    assert_eq!(shell.run(&["keyspace", "list"]).code(), 1, "the database is gone");
+    shingle(&shell, &bench).ok();
+}
+
+#[test]
+fn models_and_placements_explain_themselves() {
+    let shell = Shell::new();
+    let text = shingle(&shell, &["device", "list"]).ok();
+    assert!(text.contains("model smr-raw: ") && text.contains("placement zones: "), "{text}");
+    let text = shingle(&shell, &["device", "info", "smr-banded"]).ok();
+    assert!(text.contains("media-cache") && text.contains("40MiB"), "{text}");
+    assert!(shingle(&shell, &["device", "info", "hdd:rpm=1"]).fails(1).contains("rpm"));
+    let rates = shingle(&shell, &["--json", "device", "bench", "hdd", "--count", "2000"]).json();
+    assert_eq!(rates.len(), 4);
+    let megabytes = rates[0]["megabytes"].as_f64().unwrap();
+    assert!((megabytes - 169.0).abs() < 1.0, "the calibrated figure: {megabytes}");
+    write(&shell.path("disk"), &[0; 1 << 21]);
+    let rates = shingle(&shell, &["device", "bench", "disk", "--count", "10", "--overwrite"]).ok();
+    assert_eq!(rates.lines().count(), 4, "{rates}");
+}
+
+/// A line of the benchmark, without what belongs to this machine.
+fn simulated(shell: &Shell, arguments: &[&str]) -> Vec<serde_json::Value> {
+    let all = [&["--json", "bench"], arguments].concat();
+    let mut records = shingle(shell, &all).json();
+    for record in &mut records {
+        record["peak_rss_bytes"] = serde_json::Value::Null;
+    }
+    records
+}
+
+#[test]
+fn benchmarks_run_in_simulation_the_same_each_time() {
+    let shell = Shell::new();
+    let model = "smr-raw:capacity=1GiB,track=64KiB";
+    let flags = ["--benchmarks=fillrandom,fillseq,readrandom,readseq,compact", "--num=20000"];
+    let device = ["--device", model, "--scheme", "sets", "--map", "map.svg", "db"];
+    let first = simulated(&shell, &[&device[..], &flags].concat());
+    assert_eq!(first, simulated(&shell, &[&device[..], &flags].concat()));
+    for record in &first {
+        let number = |name: &str| record[name].as_f64().unwrap();
+        assert_eq!(record["is_simulated"], true);
+        assert!(number("seconds") > 0.0, "{record}");
+        if number("host_write_bytes") > 0.0 {
+            assert_eq!(number("media_write_bytes"), number("host_write_bytes"), "{record}");
+            assert_eq!(number("awa"), 1.0);
+        }
+    }
+    assert!(first[0]["mwa"].as_f64() >= first[0]["wa_without_wal"].as_f64());
+    let picture = std::fs::read_to_string(shell.path("map.svg")).unwrap();
+    assert!(picture.contains("write addresses") && picture.contains("class=\"l0\""));
+    let words = shingle(&shell, &[&["bench"], &device[..4], &["db", "--threads=2"]].concat());
+    assert!(words.fails(1).contains("one thread"));
+    let ycsb = ["--device", "hdd", "ycsb", "-P", "workloada", "-p", "recordcount=500"];
+    assert_eq!(simulated(&shell, &ycsb).len(), 2);
+    shingle(&shell, &["bench", "--device", "hdd:rpm=1", "db", "--num=10"]).fails(1);
+    shingle(&shell, &["bench", "--device", "floppy", "db", "--num=10"]).fails(2);
+}
