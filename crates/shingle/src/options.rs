@@ -85,7 +85,8 @@ pub struct Expert {
     pub value_reserved_ratio: Option<f64>,
     /// Values that do not change move to a cold log when their group is collected; default no.
     pub value_hotness: Option<bool>,
-    /// All segments of a keyspace have no more bytes than this; default: what the medium takes.
+    /// Bytes of segments that garbage collection of a keyspace aims to stay within: it begins when
+    /// less than the reserved share is left. Writes are not refused beyond it. Default: none.
     pub value_capacity_bytes: Option<u64>,
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,

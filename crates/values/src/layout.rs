@@ -28,7 +28,9 @@ pub struct ValueLimits {
     pub reserved_ratio: f64,
     /// Values that did not change between two collections of their group move to the cold log.
     pub hotness: bool,
-    /// All segments together have no more bytes than this. None: as many as the medium takes.
+    /// Bytes that all segments together are meant to stay within: what it leaves beside the live
+    /// ones is then the reserved space, where that is less. Nothing is refused beyond it. None: the
+    /// reserved share alone decides.
     pub capacity_bytes: Option<u64>,
 }
 

@@ -17,9 +17,10 @@ use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
 use tree::moves::{Cutter, OlderData, Output, OutputNode};
 use tree::{Cut, Tier, Version};
 
-/// A flush of less than one of so many parts of a table goes to level 0 wherever its keys lie: the
-/// short sessions of a program that appends would each leave a tiny table in a deep level, where
-/// nothing merges it with its neighbours. In level 0 a few of them become one.
+/// A flush of less than one of so many parts of a table, or of a memtable where that is less, goes
+/// to level 0 wherever its keys lie: the short sessions of a program that appends would each leave
+/// a tiny table in a deep level, where nothing merges it with its neighbours. In level 0 a few of
+/// them become one.
 const SMALL_TABLE_SHARE: u64 = 8;
 
 /// A flush under way: one part for each keyspace; several when they have no log and must become
@@ -146,7 +147,8 @@ fn flush_level(trees: &Trees, member: &Member) -> u8 {
         .unwrap_or_else(KeyRange::all);
     let limits = &member.keyspace.limits;
     let bytes: u64 = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
-    if bytes < limits.table_bytes_max / SMALL_TABLE_SHARE {
+    // A scheme that cuts no tables has no bound on their bytes.
+    if bytes < limits.table_bytes_max.min(limits.memtable_bytes) / SMALL_TABLE_SHARE {
         return 0;
     }
     let view = tree.picker_view(limits, SequenceNumber::MAX);
