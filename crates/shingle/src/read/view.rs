@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
 use table::{BlockCache, Extent};
+use tree::version::{LEVEL0_NODE, NodeId};
 use tree::{Node, Segments, Version};
 
 /// Opens runs, once each, for as long as somebody holds them.
@@ -161,11 +162,24 @@ pub(crate) struct SliceView {
 pub(crate) struct NodeView {
     node: Arc<Node>,
     pub slices: Vec<SliceView>,
+    /// Slices of the node that reads have passed without finding anything there.
+    passed: AtomicU64,
 }
+
+/// Passed slices that count as one seek: nearly all are told by their filter, which costs little.
+const PASSED_PER_SEEK: u64 = 512;
 
 impl NodeView {
     pub(crate) fn range(&self) -> &KeyRange {
         &self.node.range
+    }
+
+    /// A read found nothing in this many slices of a stack, below level 0.
+    #[inline]
+    pub(crate) fn note_passed(&self, slices: usize) {
+        if slices > 0 && self.node.id != LEVEL0_NODE {
+            self.passed.fetch_add(slices as u64, Relaxed);
+        }
     }
 }
 
@@ -252,6 +266,20 @@ impl TreeView {
         let segments = version.segments.clone();
         TreeView { levels, has_range_deletes, runs: runs.clone(), segments }
     }
+
+    /// For each node below level 0 whose stack reads had to pass, how often that was as bad as a
+    /// seek.
+    pub(crate) fn seeks(&self) -> HashMap<(u8, NodeId), u64> {
+        let levels = (0u8..).zip(&self.levels).skip(1);
+        let nodes = levels.flat_map(|(level, view)| view.nodes.iter().map(move |n| (level, n)));
+        nodes
+            .filter(|(_, node)| node.slices.len() > 1)
+            .map(|(level, node)| {
+                ((level, node.node.id), node.passed.load(Relaxed) / PASSED_PER_SEEK)
+            })
+            .filter(|(_, seeks)| *seeks > 0)
+            .collect()
+    }
 }
 
 fn level_view<'a>(
@@ -267,17 +295,20 @@ fn level_view<'a>(
         while cursor < old.len() && old[cursor].range().start < node.range.start {
             cursor += 1;
         }
-        let same = old.get(cursor).filter(|view| Arc::ptr_eq(&view.node, node));
-        view.nodes.push(match same {
-            Some(same) => same.clone(),
-            None => Arc::new(node_view(node, runs)),
+        let before = old.get(cursor).filter(|view| view.node.id == node.id);
+        view.nodes.push(match before {
+            Some(same) if Arc::ptr_eq(&same.node, node) => same.clone(),
+            _ => {
+                let passed = before.map_or(0, |view| view.passed.load(Relaxed));
+                Arc::new(node_view(node, runs, passed))
+            }
         });
     }
     view.index();
     view
 }
 
-fn node_view(node: &Arc<Node>, runs: &Arc<Runs>) -> NodeView {
+fn node_view(node: &Arc<Node>, runs: &Arc<Runs>, passed: u64) -> NodeView {
     let slices = node
         .slices
         .iter()
@@ -289,7 +320,7 @@ fn node_view(node: &Arc<Node>, runs: &Arc<Runs>) -> NodeView {
             has_range_deletes: slice.run.range_deletes > 0,
         })
         .collect();
-    NodeView { node: node.clone(), slices }
+    NodeView { node: node.clone(), slices, passed: AtomicU64::new(passed) }
 }
 
 /// A memtable with its range tombstones in the form that lookups need.
@@ -346,7 +377,11 @@ mod tests {
         let node = |(id, start): (usize, &&[u8])| {
             let range = KeyRange::new(*start, None);
             let node = Node { id: NodeId(id as u64), range, slices: Default::default() };
-            Arc::new(NodeView { node: Arc::new(node), slices: Vec::new() })
+            Arc::new(NodeView {
+                node: Arc::new(node),
+                slices: Vec::new(),
+                passed: AtomicU64::new(0),
+            })
         };
         let nodes = starts.iter().enumerate().map(node).collect();
         let mut level = LevelView { nodes, ..LevelView::default() };

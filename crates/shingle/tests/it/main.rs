@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
+mod adapt;
 mod bands;
 mod care;
 mod crash;
