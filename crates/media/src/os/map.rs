@@ -15,11 +15,11 @@
 
 #![allow(unsafe_code)] // The system's calls give and take raw memory.
 
-use super::append::Handle;
 use super::calls;
+use super::descriptors::Descriptor;
 use crate::past_end;
 use crate::store::Mapping;
-use base::{Cause, Result};
+use base::{Cause, Ledger, Result};
 use rustix::fd::AsFd;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
@@ -75,7 +75,9 @@ impl Budget {
 pub(super) struct FileMapping {
     start: NonNull<c_void>,
     bytes: usize,
-    handle: Handle,
+    /// The mapping outlives the file's descriptor.
+    descriptor: Arc<Descriptor>,
+    ledger: Arc<Ledger>,
     budget: Arc<Budget>,
     /// The system knows how to populate pages.
     populates: AtomicBool,
@@ -90,15 +92,21 @@ unsafe impl Sync for FileMapping {}
 impl FileMapping {
     /// Maps the first `bytes` bytes of a file; `None` where that does not fit the budget, or the
     /// system refuses.
-    pub(super) fn new(handle: Handle, bytes: u64, budget: &Arc<Budget>) -> Option<FileMapping> {
+    pub(super) fn new(
+        descriptor: &Arc<Descriptor>,
+        ledger: &Arc<Ledger>,
+        bytes: u64,
+        budget: &Arc<Budget>,
+    ) -> Option<FileMapping> {
         let length = usize::try_from(bytes).ok().filter(|&length| length > 0)?;
+        let file = descriptor.get().ok()?;
         if !budget.take(bytes) {
             return None;
         }
         let (read, shared) = (ProtFlags::READ, MapFlags::SHARED);
         // SAFETY: the system chooses the place, so that no memory in use is replaced.
         let mapped = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), length, read, shared, handle.file.as_fd(), 0)
+            rustix::mm::mmap(std::ptr::null_mut(), length, read, shared, file.as_fd(), 0)
         };
         match mapped.ok().and_then(NonNull::new) {
             None => {
@@ -108,7 +116,8 @@ impl FileMapping {
             Some(start) => Some(FileMapping {
                 start,
                 bytes: length,
-                handle,
+                descriptor: descriptor.clone(),
+                ledger: ledger.clone(),
                 budget: budget.clone(),
                 populates: AtomicBool::new(true),
             }),
@@ -126,7 +135,7 @@ impl Mapping for FileMapping {
 
     fn fetch(&self, range: Range<u64>, cause: Cause) -> Result<()> {
         let whole = range.start <= range.end && range.end <= self.bytes as u64;
-        let name = self.handle.name;
+        let name = self.descriptor.name();
         let (from, bytes) =
             (range.start as usize, (range.end.saturating_sub(range.start)) as usize);
         if !whole {
@@ -141,19 +150,19 @@ impl Mapping for FileMapping {
                 rustix::mm::madvise(start, lead + bytes, Advice::LinuxPopulateRead)
             };
             if populated.is_ok() {
-                self.handle.ledger.read(cause, bytes as u64);
+                self.ledger.read(cause, bytes as u64);
                 return Ok(());
             }
         }
         // An old system, or an error: an ordinary read says which.
         let mut sink = vec![0; bytes];
-        let given = |count| self.handle.ledger.read(cause, count as u64);
+        let given = |count| self.ledger.read(cause, count as u64);
         let uncached = AtomicBool::new(false);
-        let file = self.handle.file.as_fd();
-        let filled = calls::read_at(file, &mut sink, range.start, &uncached, given)
-            .map_err(|errno| self.handle.error("read", errno).at(range.start))?;
+        let file = self.descriptor.get()?;
+        let filled = calls::read_at(file.as_fd(), &mut sink, range.start, &uncached, given)
+            .map_err(|errno| calls::error("read", name.to_string(), errno).at(range.start))?;
         if filled < bytes {
-            let length = rustix::fs::fstat(&self.handle.file).map(|stat| stat.st_size as u64);
+            let length = rustix::fs::fstat(&file).map(|stat| stat.st_size as u64);
             let length = length.unwrap_or(range.start + filled as u64);
             return Err(past_end(name, range.start, bytes, length));
         }
