@@ -31,6 +31,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// Pages are multiples of this, wherever we run.
 const PAGE_BYTES: usize = 4096;
 
+/// Pages are fetched so many bytes at a time, aligned: a call for each block costs more than the
+/// pages around it, and a fault would read as much ahead.
+const WINDOW_BYTES: usize = 64 << 10;
+
 /// A process may have about 65,000 mappings, and it is not only ours.
 const FILES_MAX: u64 = 8192;
 
@@ -81,6 +85,8 @@ pub(super) struct FileMapping {
     budget: Arc<Budget>,
     /// The system knows how to populate pages.
     populates: AtomicBool,
+    /// A bit for each window that was populated.
+    populated: Vec<AtomicU64>,
 }
 
 // SAFETY: the memory is only ever read, and unmapped once, by the only owner; both may happen on
@@ -120,8 +126,43 @@ impl FileMapping {
                 ledger: ledger.clone(),
                 budget: budget.clone(),
                 populates: AtomicBool::new(true),
+                populated: (0..length.div_ceil(64 * WINDOW_BYTES)).map(|_| 0.into()).collect(),
             }),
         }
+    }
+}
+
+impl FileMapping {
+    /// Has the system put the `bytes` from `from` on into memory, and those of the same windows.
+    /// `false`: some cannot be had.
+    fn populate(&self, from: usize, bytes: usize) -> bool {
+        let windows = from / WINDOW_BYTES..(from + bytes).div_ceil(WINDOW_BYTES);
+        windows.into_iter().all(|window| {
+            let (word, bit) = (&self.populated[window / 64], 1 << (window % 64));
+            if word.load(Relaxed) & bit != 0 {
+                return true;
+            }
+            let start = window * WINDOW_BYTES;
+            let whole = self.populate_pages(start..self.bytes.min(start + WINDOW_BYTES));
+            if whole {
+                word.fetch_or(bit, Relaxed);
+                return true;
+            }
+            // What is not asked for must not make it fail.
+            let lead = from % PAGE_BYTES;
+            self.populate_pages(start.max(from - lead)..(start + WINDOW_BYTES).min(from + bytes))
+        })
+    }
+
+    /// `pages` begin at a page and lie inside the mapping.
+    fn populate_pages(&self, pages: Range<usize>) -> bool {
+        // SAFETY: the pages are inside the mapping, and reading them ahead changes nothing that
+        // anybody sees.
+        let populated = unsafe {
+            let start = self.start.as_ptr().cast::<u8>().add(pages.start).cast();
+            rustix::mm::madvise(start, pages.len(), Advice::LinuxPopulateRead)
+        };
+        populated.is_ok()
     }
 }
 
@@ -141,18 +182,9 @@ impl Mapping for FileMapping {
         if !whole {
             return Err(past_end(name, range.start, bytes, self.bytes as u64));
         }
-        if self.populates.load(Relaxed) {
-            let lead = from % PAGE_BYTES;
-            // SAFETY: the pages from the one with `from` on are inside the mapping, and reading
-            // them ahead changes nothing that anybody sees.
-            let populated = unsafe {
-                let start = self.start.as_ptr().cast::<u8>().add(from - lead).cast();
-                rustix::mm::madvise(start, lead + bytes, Advice::LinuxPopulateRead)
-            };
-            if populated.is_ok() {
-                self.ledger.read(cause, bytes as u64);
-                return Ok(());
-            }
+        if self.populates.load(Relaxed) && self.populate(from, bytes) {
+            self.ledger.read(cause, bytes as u64);
+            return Ok(());
         }
         // An old system, or an error: an ordinary read says which.
         let mut sink = vec![0; bytes];
