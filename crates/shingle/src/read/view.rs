@@ -242,7 +242,7 @@ impl TreeView {
         runs: &Arc<Runs>,
     ) -> TreeView {
         let before = previous.map_or(&[][..], |previous| &previous.levels);
-        let occupied = version.levels.iter().enumerate().filter(|(_, l)| l.nodes.len() > 0);
+        let occupied = version.levels.iter().enumerate().filter(|(_, l)| !l.nodes.is_empty());
         let levels: Vec<LevelView> = occupied
             .map(|(number, level)| {
                 let before = before.iter().find(|before| before.number == number);
