@@ -95,9 +95,9 @@ fn ycsb() -> Made {
     ("YCSB", "--benchmarks=ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-f,ycsb-d,ycsb-e".into())
 }
 
-/// Four readers, and four with a writer beside them; the first benchmark fills the cache. The writer
-/// writes as much beside each engine: one that may write as it can slows the readers of an engine
-/// the more, the faster it writes.
+/// Four readers, and four with a writer beside them; the first benchmark fills the cache. The
+/// writer writes as much beside each engine: one that may write as it can slows the readers of an
+/// engine the more, the faster it writes.
 fn threads(size: &Size, scale: f64) -> Made {
     let reads = scaled(size.reads / 4, scale);
     let (large, rate) = (LARGE_CACHE_BYTES, WRITER_BYTES_PER_SECOND);

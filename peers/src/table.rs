@@ -49,7 +49,8 @@ pub fn verdict(compared: &Compared) -> &'static str {
     }
 }
 
-/// The medians as Markdown: a table for each metric, a row for each phase, a column for each engine.
+/// The medians as Markdown: a table for each metric, a row for each phase, a column for each
+/// engine.
 pub fn markdown(cases: &[Compared]) -> String {
     let rows = || cases.iter().flat_map(|c| c.rows.iter().map(|row| (&c.case.name, row)));
     let metrics = distinct(rows().map(|(_, row)| row.metric));
