@@ -73,6 +73,9 @@ pub struct Expert {
     /// set. At most half of the machine's memory is mapped, and nothing where addresses have 32
     /// bits.
     pub map_tables: Option<bool>,
+    /// Table and value files that may be open for reads at a time; a file that is not read for a
+    /// while gives way. Default: a quarter of the descriptors that the process may have.
+    pub open_files_max: Option<usize>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,
     /// Slices linked to a node at which it is merged (`ldc`); not set: by the share of reads.

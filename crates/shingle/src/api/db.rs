@@ -81,6 +81,7 @@ impl Options {
             read_only: self.read_only,
             direct_background: self.direct_io,
             map_bytes_max: self.map_bytes_max(),
+            open_files_max: self.expert.open_files_max,
             ..OsOptions::default()
         };
         let store = OsStore::open(path.as_ref(), Arc::new(Ledger::default()), os)?;
