@@ -98,11 +98,7 @@ pub fn open(store: Arc<dyn FileStore>, read_only: bool) -> shingle::Result<Db> {
 }
 
 /// Opens what stands in `store` under a setup.
-pub fn open_under(
-    setup: Setup,
-    store: Arc<dyn FileStore>,
-    read_only: bool,
-) -> shingle::Result<Db> {
+pub fn open_under(setup: Setup, store: Arc<dyn FileStore>, read_only: bool) -> shingle::Result<Db> {
     setup.options().read_only(read_only).open_in(store, runtime(5))
 }
 

@@ -1,7 +1,8 @@
 //! Damage of every byte of every file.
 
 use crate::build::{
-    History, Setup, Writer, database, database_under, open_under, options, separating_setups, setups,
+    History, Setup, Writer, database, database_under, open_under, options, separating_setups,
+    setups,
 };
 use crate::image::Image;
 use crate::verdict::{Verdict, judge};

@@ -363,7 +363,10 @@ impl World {
         for (key, value) in &self.content {
             assert_eq!(values.get(key).unwrap().as_deref(), Some(&value[..]));
         }
-        assert_eq!(values.get(VICTIM).unwrap().as_deref(), self.content.get(VICTIM).map(|v| &v[..]));
+        assert_eq!(
+            values.get(VICTIM).unwrap().as_deref(),
+            self.content.get(VICTIM).map(|v| &v[..])
+        );
     }
 
     /// After everything is settled: nothing is dead that is not known to be, nothing is counted
@@ -372,9 +375,8 @@ impl World {
         let version = self.values().tree_for_test().unwrap();
         let live: u64 = version.segments.iter().map(|segment| segment.live_bytes()).sum();
         let large = self.content.iter().filter(|(_, value)| value.len() >= 64);
-        let expected: usize = large
-            .map(|(key, value)| values::record::record_bytes(999, key, Some(value)))
-            .sum();
+        let expected: usize =
+            large.map(|(key, value)| values::record::record_bytes(999, key, Some(value))).sum();
         // Tags are nobody's values, and go with the next collection of their group.
         let slack = if self.config.hotness { KEYS as usize * 16 } else { 0 };
         assert!(

@@ -371,7 +371,8 @@ fn a_long_scan_has_its_values_fetched_ahead_once_each() {
         let is_on = scan.clone();
         let noted = move |name: FileName, offset: u64, is_read: bool| {
             if is_on.load(Ordering::Relaxed) && name.kind == FileKind::Value {
-                let asked = if is_read { Asked::Now(name, offset) } else { Asked::Soon(name, offset) };
+                let asked =
+                    if is_read { Asked::Now(name, offset) } else { Asked::Soon(name, offset) };
                 log.lock().unwrap().push(asked);
             }
         };
@@ -400,7 +401,8 @@ fn a_long_scan_has_its_values_fetched_ahead_once_each() {
             }
         }
         println!("{layout}: {cold} of {} read cold, lead {lead}", content.len());
-        assert!(cold <= 4 && ahead == 0 && lead > 16 && lead <= 32, "{cold} {ahead} {lead}");
+        // The one that is being read is counted too.
+        assert!(cold <= 4 && ahead == 0 && lead > 16 && lead <= 33, "{cold} {ahead} {lead}");
         // A short scan pays nothing for it.
         assert_eq!(db.iter().take(3).count(), 3);
         let asked = std::mem::take(&mut *asked.lock().unwrap());

@@ -53,6 +53,16 @@ enum Replacement {
     Combined,
 }
 
+impl Replacement {
+    /// The copy, which is dead where the tree does not take it.
+    fn record(&self) -> Option<ValuePointer> {
+        match self {
+            Replacement::Record(pointer) => Some(*pointer),
+            Replacement::Combined => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Order,
@@ -305,16 +315,17 @@ impl CollectJob {
                 {
                     batch.put_pointer(id, &moved.key, &to.encode())?;
                 }
-                (Replacement::Combined, Found::Operand) => {
+                // Whatever was found when the record was read: operands may stand on it by now.
+                (to, Found::Operand) => {
                     let operator = self.keyspace.operator.as_ref();
                     let value = combine(&view, &moved.key, seen, operator)?;
                     push_value(&mut batch, id, &moved.key, value.as_deref())?;
+                    lost.extend(to.record());
                 }
-                (Replacement::Record(to), _) => {
-                    lost.push(*to);
+                (to, _) => {
+                    lost.extend(to.record());
                     continue;
                 }
-                (Replacement::Combined, _) => continue,
             }
             keys.push(&moved.key);
         }
