@@ -88,8 +88,9 @@ pub struct Expert {
     pub value_reserved_ratio: Option<f64>,
     /// Values that do not change move to a cold log when their group is collected; default no.
     pub value_hotness: Option<bool>,
-    /// Bytes of segments that garbage collection of a keyspace aims to stay within: it begins when
-    /// less than the reserved share is left. Writes are not refused beyond it. Default: none.
+    /// Bytes that the value segments of a keyspace never exceed; a part of it is kept for garbage
+    /// collection. Writes of large values that find no room are refused, others are not. Segments
+    /// are a sixteenth of it at the most where their size is not set. Default: none.
     pub value_capacity_bytes: Option<u64>,
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,
@@ -344,6 +345,17 @@ pub static TABLE: &[OptionEntry] = &[
         set: |o, v| bytes(v, 1).map(|v| o.value_threshold_bytes(v)),
     },
     OptionEntry {
+        name: "value_capacity_bytes",
+        unit: "bytes",
+        help: "what value segments of a keyspace never exceed, from 64K; `auto`: the medium",
+        get: |o| o.expert.value_capacity_bytes.map_or("auto".into(), |b| b.to_string()),
+        set: |mut o, v| {
+            o.expert.value_capacity_bytes =
+                if v == "auto" { None } else { Some(bytes(v, 64 << 10)?) };
+            Ok(o)
+        },
+    },
+    OptionEntry {
         name: "durability",
         unit: "name",
         help: "`buffered` survives the death of the process, `synced` survives power loss",
@@ -468,7 +480,7 @@ mod tests {
             assert!(!entry.help.is_empty() && !entry.unit.is_empty());
             assert!(Options::new().set(entry.name, "-1").is_err(), "{}", entry.name);
         }
-        assert!(TABLE.len() < 15);
+        assert!(TABLE.len() < 16);
     }
 
     #[test]
