@@ -186,6 +186,8 @@ impl NodeView {
 /// A level ready to read.
 #[derive(Default)]
 pub(crate) struct LevelView {
+    /// Which of the version's levels it is.
+    number: usize,
     /// What the starts of all nodes begin with.
     shared: Vec<u8>,
     /// The eight bytes behind that of each node's start, big-endian: most comparisons end here.
@@ -237,6 +239,7 @@ fn key_prefix(key: &[u8]) -> u64 {
 
 /// A version ready to read.
 pub(crate) struct TreeView {
+    /// The levels that have nodes, from above: a lookup asks no others.
     pub levels: Vec<LevelView>,
     /// Some slice has range tombstones.
     pub has_range_deletes: bool,
@@ -252,13 +255,12 @@ impl TreeView {
         previous: Option<&TreeView>,
         runs: &Arc<Runs>,
     ) -> TreeView {
-        let levels: Vec<LevelView> = version
-            .levels
-            .iter()
-            .enumerate()
-            .map(|(index, level)| {
-                let before = previous.and_then(|p| p.levels.get(index));
-                level_view(level.nodes.iter(), before, runs)
+        let before = previous.map_or(&[][..], |previous| &previous.levels);
+        let occupied = version.levels.iter().enumerate().filter(|(_, l)| !l.nodes.is_empty());
+        let levels: Vec<LevelView> = occupied
+            .map(|(number, level)| {
+                let before = before.iter().find(|before| before.number == number);
+                level_view(number, level.nodes.iter(), before, runs)
             })
             .collect();
         let mut nodes = levels.iter().flat_map(|level| &level.nodes);
@@ -270,8 +272,8 @@ impl TreeView {
     /// For each node below level 0 whose stack reads had to pass, how often that was as bad as a
     /// seek.
     pub(crate) fn seeks(&self) -> HashMap<(u8, NodeId), u64> {
-        let levels = (0u8..).zip(&self.levels).skip(1);
-        let nodes = levels.flat_map(|(level, view)| view.nodes.iter().map(move |n| (level, n)));
+        let below = self.levels.iter().filter(|level| level.number > 0);
+        let nodes = below.flat_map(|level| level.nodes.iter().map(|n| (level.number as u8, n)));
         nodes
             .filter(|(_, node)| node.slices.len() > 1)
             .map(|(level, node)| {
@@ -283,13 +285,14 @@ impl TreeView {
 }
 
 fn level_view<'a>(
+    number: usize,
     nodes: impl Iterator<Item = &'a Arc<Node>>,
     before: Option<&LevelView>,
     runs: &Arc<Runs>,
 ) -> LevelView {
     let old: &[Arc<NodeView>] = before.map_or(&[], |level| &level.nodes);
     let mut cursor = 0;
-    let mut view = LevelView::default();
+    let mut view = LevelView { number, ..LevelView::default() };
     for node in nodes {
         // Both sides are in key order: one walk finds every node that stayed.
         while cursor < old.len() && old[cursor].range().start < node.range.start {

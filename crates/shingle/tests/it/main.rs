@@ -17,5 +17,6 @@ mod model;
 mod moves;
 mod regressions;
 mod run;
+mod schedule;
 mod threads;
 mod values;
