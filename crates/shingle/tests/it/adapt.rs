@@ -66,6 +66,7 @@ fn links_go_as_the_share_of_reads_grows_and_gets_read_what_they_read_under_level
     write(&db, 0, 20_000);
     let written = linked(&db);
     assert!(written.iter().any(|&slices| slices > 5), "{written:?}");
+    let before = reads_of_a_get(&db, store.ledger());
 
     // Most operations of late are reads, but not nearly all.
     read(&db, 40_000);
@@ -82,7 +83,9 @@ fn links_go_as_the_share_of_reads_grows_and_gets_read_what_they_read_under_level
     let leveldb = open("leveldb", &store);
     write(&leveldb, 0, 20_000);
     let leveldb = reads_of_a_get(&leveldb, store.ledger());
-    assert!(ldc <= 1.05 * leveldb, "{ldc} reads for a get, under leveldb {leveldb}");
+    // Level 0 may hold a run more.
+    assert!(ldc <= 1.15 * leveldb, "{ldc} reads for a get, under leveldb {leveldb}");
+    assert!(ldc < 0.6 * before, "{ldc} reads for a get, {before} before");
 }
 
 #[test]
