@@ -17,6 +17,8 @@ pub enum ValueSize {
     Uniform(usize, usize),
     /// Normal around the middle of two lengths, one sixth of their distance wide, cut at both.
     Normal(usize, usize),
+    /// One of two lengths: the first with the given chance in a hundred.
+    Either(usize, usize, u8),
 }
 
 impl ValueSize {
@@ -25,11 +27,16 @@ impl ValueSize {
         match *self {
             ValueSize::Fixed(size) => size..=size,
             ValueSize::Uniform(min, max) | ValueSize::Normal(min, max) => min..=max.max(min),
+            ValueSize::Either(one, other, _) => one.min(other)..=one.max(other),
         }
     }
 
     /// Bytes of a value on average.
     pub fn mean(&self) -> f64 {
+        if let ValueSize::Either(one, other, percent) = *self {
+            let share = f64::from(percent) / 100.0;
+            return share * one as f64 + (1.0 - share) * other as f64;
+        }
         let range = self.range();
         (*range.start() as f64 + *range.end() as f64) / 2.0
     }
@@ -39,6 +46,13 @@ impl ValueSize {
         let (min, max) = (*range.start(), *range.end());
         match self {
             ValueSize::Fixed(size) => *size,
+            ValueSize::Either(one, other, percent) => {
+                if random.below(100) < u64::from(*percent) {
+                    *one
+                } else {
+                    *other
+                }
+            }
             ValueSize::Uniform(..) => min + random.below((max - min) as u64 + 1) as usize,
             ValueSize::Normal(..) => {
                 let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();

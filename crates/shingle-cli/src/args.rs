@@ -1,9 +1,11 @@
 //! The command line: every command with a paragraph and examples.
 
 pub mod device;
+pub mod lab;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use device::DeviceArgs;
+use lab::LabArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -259,6 +261,11 @@ Examples:
   shingle device bench hdd:rpm=5400
   shingle bench --device smr-raw --preset leveldb --scheme sets db --benchmarks=fillrandom")]
     Device(DeviceArgs),
+    /// The figures of the papers behind the schemes, rerun and compared
+    ///
+    /// Systems, devices, phases and claims are data; `run` makes a verdict for every claim.
+    #[command(after_help = lab::EXAMPLES)]
+    Lab(LabArgs),
     /// The whole engine on data of this machine
     ///
     /// Imports sources, documentation and the package index that this machine has, verifies every

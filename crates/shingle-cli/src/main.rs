@@ -5,12 +5,14 @@
 
 mod args;
 mod bench;
+mod chart;
 mod commands;
 mod context;
 mod demo;
 mod device;
 mod dump;
 mod failure;
+mod lab;
 mod ldb;
 mod open;
 mod progress;
@@ -71,6 +73,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Outcome {
         Command::Dump(args) => dump::dump(&mut context, args),
         Command::Bench(args) => bench::bench(&mut context, args),
         Command::Device(args) => device::device(&mut context, args),
+        Command::Lab(args) => lab::lab(&mut context, args),
         Command::Demo(args) => demo::demo(&mut context, args),
         Command::CrashWriter(args) => demo::crash::write_until_killed(&mut context, args),
     }

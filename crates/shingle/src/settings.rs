@@ -84,6 +84,15 @@ fn value_limits(expert: &Expert, layout: &dyn ValueLayout) -> Result<ValueLimits
     }
 }
 
+/// The size of a table, and those that schemes give as a number of tables.
+fn set_table_bytes(limits: &mut Limits, table_bytes: u64) {
+    let by = table_bytes as f64 / limits.table_bytes_max.max(1) as f64;
+    let follow = |bytes: u64| (bytes as f64 * by) as u64;
+    limits.overlap_bytes_max = limits.overlap_bytes_max.map(follow);
+    limits.expansion_bytes_max = follow(limits.expansion_bytes_max);
+    limits.table_bytes_max = table_bytes;
+}
+
 impl Settings {
     pub(crate) fn new(options: &Options) -> Result<Settings> {
         let scheme = tree::policy::by_name(&options.scheme)?;
@@ -97,7 +106,9 @@ impl Settings {
             .unwrap_or_else(|| (preset.memtable_bytes)(write_buffer).max(4096));
         let flush_memtables = (write_buffer / memtable_bytes_max.max(1)).max(1) as usize;
         let mut limits = (scheme.limits)(write_buffer);
-        limits.table_bytes_max = expert.table_bytes.unwrap_or(limits.table_bytes_max);
+        if let Some(table_bytes) = expert.table_bytes {
+            set_table_bytes(&mut limits, table_bytes);
+        }
         limits.level_bytes_base = expert.level_bytes_base.unwrap_or(limits.level_bytes_base);
         limits.fan_out = expert.fan_out.unwrap_or(limits.fan_out);
         limits.level0_runs_trigger =
@@ -285,6 +296,14 @@ mod tests {
         let filters = filters(|e| e.filter_ribbon_level = Some(3));
         assert_eq!(filters.of(2, 1), bloom(12));
         assert_eq!(filters.of(3, 0), Filter::Ribbon { bits_per_key: 7 });
+    }
+
+    #[test]
+    fn smaller_tables_overlap_as_many_tables() {
+        let options = Options::new().preset(Preset::LevelDb).table_bytes(64 << 10);
+        let limits = Settings::new(&options).unwrap().limits;
+        assert_eq!(limits.overlap_bytes_max, Some(10 * (64 << 10)));
+        assert_eq!(limits.expansion_bytes_max, 25 * (64 << 10));
     }
 
     #[test]

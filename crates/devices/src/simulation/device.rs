@@ -31,6 +31,22 @@ pub struct Counts {
     pub moved: Moved,
 }
 
+/// A write, for those who watch a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// When it was sent.
+    pub at_ns: u64,
+    /// Its first byte.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Is told of every write.
+pub type Watch = Box<dyn Fn(Write) + Send + Sync>;
+
 struct Stored {
     content: Content,
     poison: Poison,
@@ -45,6 +61,7 @@ pub struct SimulatedDevice {
     geometry: Geometry,
     stored: Mutex<Stored>,
     locked: Arc<AtomicBool>,
+    watch: Option<Watch>,
 }
 
 /// Lets the next opener in when it goes.
@@ -66,7 +83,20 @@ impl SimulatedDevice {
             counts: Counts::default(),
         };
         let locked = Arc::default();
-        SimulatedDevice { shared, index, name, geometry, stored: Mutex::new(stored), locked }
+        SimulatedDevice {
+            shared,
+            index,
+            name,
+            geometry,
+            stored: Mutex::new(stored),
+            locked,
+            watch: None,
+        }
+    }
+
+    /// The same, and `watch` is told of every write that succeeded, in the order of calls.
+    pub fn watched(self, watch: Watch) -> SimulatedDevice {
+        SimulatedDevice { watch: Some(watch), ..self }
     }
 
     /// What it was asked for so far.
@@ -147,13 +177,19 @@ impl BlockDevice for SimulatedDevice {
         Ok(moved)
     }
 
-    fn write(&self, offset: u64, bytes: &[u8], _cause: Cause) -> Result<Moved> {
+    fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
         let moved = self.send(stored, Access::Write, offset, bytes.len() as u64)?;
         stored.counts.writes += 1;
         stored.counts.write_bytes += bytes.len() as u64;
         stored.content.write(offset, bytes)?;
+        drop(guard);
+        if let Some(watch) = &self.watch {
+            let timeline = &self.shared.lock().timeline;
+            let at_ns = timeline.now_ns(timeline.current());
+            watch(Write { at_ns, offset, bytes: bytes.len() as u64, cause });
+        }
         Ok(moved)
     }
 

@@ -17,7 +17,7 @@ mod poison;
 mod tests;
 mod timeline;
 
-pub use device::{Counts, SimulatedDevice};
+pub use device::{Counts, SimulatedDevice, Watch, Write};
 
 use crate::model::Model;
 use base::env::{Event, Runtime, Worker};

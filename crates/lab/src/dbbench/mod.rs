@@ -57,6 +57,39 @@ pub fn run(
     Ok(records)
 }
 
+/// Runs the one benchmark called `name` on a store that is open, and leaves it open. It does not
+/// begin anew, whatever `name` does elsewhere. `None`: it measures nothing.
+pub fn run_on(
+    config: &Config,
+    name: &str,
+    store: &dyn Store,
+    clock: &dyn Clock,
+    observer: &dyn Observer,
+    out: &mut dyn Write,
+) -> Result<Option<Record>> {
+    let (factory, report_file) = (&NoFactory, None);
+    let mut runner =
+        Runner { config, factory, clock, observer, out, report_file, store: None, workers: 0 };
+    let benchmark = Benchmark::named(name)?;
+    match benchmark.operation {
+        Operation::Maintain(maintenance) => runner.maintain(&benchmark, maintenance, store),
+        _ => runner.measure(&benchmark, store).map(Some),
+    }
+}
+
+/// The store is there already.
+struct NoFactory;
+
+impl StoreFactory for NoFactory {
+    fn open(&self) -> Result<Box<dyn Store>> {
+        Err(Error::invalid("the store is open and not to be opened again"))
+    }
+
+    fn destroy(&self) -> Result<()> {
+        Err(Error::invalid("the store is open and not to be removed"))
+    }
+}
+
 /// What all threads of a benchmark share.
 struct Shared<'a> {
     config: &'a Config,

@@ -6,12 +6,10 @@
 
 use crate::device::map::{Picture, Write};
 use crate::failure::Outcome;
-use base::Cause;
 use base::env::Runtime;
 use devices::{SimulatedDevice, Simulation, SimulationOptions, models};
 use direct::{DirectOptions, DirectStore, Extent, FormatOptions, placement};
 use lab::shingle_store::ShingleStore;
-use media::block::{BlockDevice, DeviceLock, Geometry, Moved, Zone};
 use shingle::{Ledger, Options, Result};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +21,9 @@ pub struct Simulated {
     simulation: Simulation,
     model: String,
     placement: String,
-    device: Mutex<Arc<Traced>>,
+    is_traced: bool,
+    writes: Arc<Mutex<Vec<Write>>>,
+    device: Mutex<Arc<SimulatedDevice>>,
 }
 
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -39,12 +39,15 @@ impl Simulated {
         let made = models::make(model)?;
         let suited = placement::suited(&made.geometry());
         let placement = placement.unwrap_or(suited).to_string();
-        let traced = Traced::new(&simulation, simulation.device(made), trace);
+        let writes = Arc::default();
+        let device = watched(simulation.device(made), trace, &writes);
         let simulated = Simulated {
             simulation,
             model: model.to_string(),
             placement,
-            device: Mutex::new(Arc::new(traced)),
+            is_traced: trace,
+            writes,
+            device: Mutex::new(device),
         };
         simulated.format()?;
         Ok(simulated)
@@ -60,15 +63,14 @@ impl Simulated {
         let (placement, store) = (self.placement.clone(), self.simulation.random_u64());
         let options = FormatOptions { placement, unit_bytes: 0, store, force: false };
         direct::format(device.clone(), Arc::new(Ledger::default()), &options)?;
-        hold(&device.writes).clear();
+        hold(&self.writes).clear();
         Ok(())
     }
 
     /// A new device instead of this one.
     pub fn renew(&self) -> Result<()> {
-        let trace = hold(&self.device).is_traced;
         let device = self.simulation.device(models::make(&self.model)?);
-        *hold(&self.device) = Arc::new(Traced::new(&self.simulation, device, trace));
+        *hold(&self.device) = watched(device, self.is_traced, &self.writes);
         self.format()
     }
 
@@ -86,7 +88,7 @@ impl Simulated {
 
     /// Draws what lies where, and where each write went.
     pub fn draw(&self, path: &Path) -> Outcome {
-        let writes = hold(&hold(&self.device).writes).clone();
+        let writes = hold(&self.writes).clone();
         let store = self.store()?;
         let layout = store.layout();
         let db = Options::new().read_only(true).open_in(Arc::new(store), self.runtime())?;
@@ -95,74 +97,27 @@ impl Simulated {
     }
 }
 
-/// A device whose writes are remembered.
-struct Traced {
+/// The device, with its writes remembered where they are asked for.
+fn watched(
     device: SimulatedDevice,
-    simulation: Simulation,
     is_traced: bool,
-    writes: Mutex<Vec<Write>>,
+    writes: &Arc<Mutex<Vec<Write>>>,
+) -> Arc<SimulatedDevice> {
+    if !is_traced {
+        return Arc::new(device);
+    }
+    let writes = writes.clone();
+    Arc::new(device.watched(Box::new(move |write| note(&mut hold(&writes), write))))
 }
 
-impl Traced {
-    fn new(simulation: &Simulation, device: SimulatedDevice, is_traced: bool) -> Traced {
-        Traced { device, simulation: simulation.clone(), is_traced, writes: Mutex::default() }
+/// Remembers a write; requests that go on where one of the same cause ended are one write.
+fn note(writes: &mut Vec<Write>, write: devices::simulation::Write) {
+    let devices::simulation::Write { at_ns, offset, bytes, cause } = write;
+    let known = writes.iter_mut().rev().take(8);
+    let mut goes_on = known.filter(|last| last.cause == cause && last.extent.end() == offset);
+    if let Some(last) = goes_on.next() {
+        last.extent.bytes += bytes;
+        return;
     }
-
-    /// Requests that go on where one of the same cause ended are one write.
-    fn note(&self, offset: u64, bytes: u64, cause: Cause) {
-        let mut writes = hold(&self.writes);
-        let known = writes.iter_mut().rev().take(8);
-        let mut goes_on = known.filter(|last| last.cause == cause && last.extent.end() == offset);
-        if let Some(last) = goes_on.next() {
-            last.extent.bytes += bytes;
-            return;
-        }
-        let at_ns = self.simulation.now_ns();
-        writes.push(Write { at_ns, cause, extent: Extent { start: offset, bytes } });
-    }
-}
-
-impl BlockDevice for Traced {
-    fn geometry(&self) -> Geometry {
-        self.device.geometry()
-    }
-
-    fn read(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<Moved> {
-        self.device.read(offset, into, cause)
-    }
-
-    fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<Moved> {
-        if self.is_traced {
-            self.note(offset, bytes.len() as u64, cause);
-        }
-        self.device.write(offset, bytes, cause)
-    }
-
-    fn flush(&self, cause: Cause) -> Result<Moved> {
-        self.device.flush(cause)
-    }
-
-    fn discard(&self, offset: u64, bytes: u64) -> Result<Moved> {
-        self.device.discard(offset, bytes)
-    }
-
-    fn reset_zone(&self, start: u64) -> Result<Moved> {
-        self.device.reset_zone(start)
-    }
-
-    fn finish_zone(&self, start: u64) -> Result<()> {
-        self.device.finish_zone(start)
-    }
-
-    fn zone(&self, offset: u64) -> Result<Option<Zone>> {
-        self.device.zone(offset)
-    }
-
-    fn lock(&self) -> Result<DeviceLock> {
-        self.device.lock()
-    }
-
-    fn describe(&self) -> String {
-        self.device.describe()
-    }
+    writes.push(Write { at_ns, cause, extent: Extent { start: offset, bytes } });
 }

@@ -1,7 +1,6 @@
 //! `demo`: the whole engine on data of this machine, in eight steps.
 
 mod account;
-mod chart;
 pub mod crash;
 mod load;
 mod page;

@@ -1,12 +1,12 @@
 //! The demonstration as one self-contained HTML page: no script, no network.
 
 use super::account::{Account, Verification};
-use super::chart::{Bar, Line, bars, lines};
+use crate::chart::{Bar, Line, WIDE, bars, lines};
 use crate::commands::ledger;
 use crate::units::{bytes, count, per_second, ratio, share, time};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = include_str!("../page.css");
 
 /// The page.
 pub fn render(a: &Account) -> String {
@@ -71,7 +71,7 @@ fn data(a: &Account) -> Markup {
             (count(a.range_deleted_keys)) " files below " code { (a.range_deleted) }
             " removed by one range deletion."
         }
-        (bars("bytes by origin", &a.origins.iter().map(|origin| Bar::new(
+        (bars(WIDE, "bytes by origin", &a.origins.iter().map(|origin| Bar::new(
             origin.name.clone(),
             origin.bytes as f64,
             format!("{}, {} records", bytes(origin.bytes), count(origin.records)),
@@ -100,7 +100,8 @@ fn waterfall(a: &Account) -> Markup {
         let amount = row.write_bytes as f64 / user;
         let (from, to) = (at, at + amount);
         let text = format!("+{amount:.2}");
-        steps.push(Bar { label: row.cause.clone(), from, to, text, class: class_of(&row.cause) });
+        let class = class_of(&row.cause);
+        steps.push(Bar { label: row.cause.clone(), from, to, text, class, mark: None });
         at = to;
     }
     steps.push(Bar::new("all", at, format!("{at:.2}"), "c0"));
@@ -111,7 +112,7 @@ fn waterfall(a: &Account) -> Markup {
             "merging adds steps. What the killed writers sent to the log is missing: their "
             "counters died with them; what they stored is in, from the recovery on."
         }
-        (bars("write amplification", &steps))
+        (bars(WIDE, "write amplification", &steps))
     }
 }
 
@@ -179,7 +180,7 @@ fn latencies(a: &Account) -> Markup {
     html! {
         h2 { "Reads" }
         p.soft { "One thread, after the kills. Bars are logarithmic and begin at 100 ns." }
-        (bars("latencies", &marks))
+        (bars(WIDE, "latencies", &marks))
         div.scroll { table {
             tr { th { "read" } th { "per second" } th { "found" } th { "p50" } th { "p99" }
                 th { "p99.9" } th { "max" } }
@@ -203,7 +204,7 @@ fn levels(a: &Account) -> Markup {
     let rows: Vec<Bar> = a.levels.iter().filter(|l| l.files > 0).map(level).collect();
     html! {
         h2 { "The tree at the end" }
-        (bars("levels", &rows))
+        (bars(WIDE, "levels", &rows))
     }
 }
 

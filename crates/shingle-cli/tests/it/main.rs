@@ -6,6 +6,7 @@ mod data;
 mod demo;
 mod device;
 mod dump;
+mod lab;
 mod schemes;
 mod simulate;
 mod transfer;

@@ -1,0 +1,207 @@
+//! Claims beside what was measured: a verdict for each value, and for the claim the worst of them.
+
+use crate::claim::{Claim, SHAPE, Sort, Stated};
+use crate::data::Library;
+use crate::experiment::{Experiment, Measure};
+use crate::expression::{self, Metrics};
+use crate::rules::Rules;
+use crate::scale::Scale;
+use crate::schedule::Table;
+use base::{Error, Result};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+pub use crate::rules::Verdict;
+
+/// One value of a claim, compared.
+#[derive(Clone, Debug, Serialize)]
+pub struct ValueResult {
+    /// Its name in the claim.
+    pub name: String,
+    /// What the paper says.
+    pub paper: String,
+    /// What was measured: one number, or one for each point or condition.
+    pub measured: Vec<f64>,
+    /// Measured over stated; for ranges and lists the geometric mean.
+    pub ratio: Option<f64>,
+    /// How they stand to each other.
+    pub verdict: Verdict,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// What was evaluated.
+    pub expression: String,
+}
+
+/// A claim, compared.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClaimResult {
+    /// Its id.
+    pub id: String,
+    /// Figure, table or section.
+    pub place: String,
+    /// The experiment that answers it.
+    pub experiment: String,
+    /// The worst of its values.
+    pub verdict: Verdict,
+    /// Each value.
+    pub values: Vec<ValueResult>,
+}
+
+/// An experiment with its metrics.
+pub struct Findings<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// The scale.
+    pub scale: &'a Scale,
+    /// Metrics by run.
+    pub table: Table,
+}
+
+impl Findings<'_> {
+    fn one(&self, system: &str, point: Option<&str>, name: &str) -> Result<f64> {
+        let key = (system.to_string(), point.map(str::to_string));
+        let run = self.table.get(&key);
+        let label = format!("{system}{}", point.map(|p| format!("@{p}")).unwrap_or_default());
+        let run = run.ok_or_else(|| Error::invalid(format!("there is no run of {label}")))?;
+        let metrics =
+            run.as_ref().map_err(|why| Error::invalid(format!("{label} failed: {why}")))?;
+        let missing = || Error::invalid(format!("{label} has no metric {name}"));
+        metrics.get(name).copied().ok_or_else(missing)
+    }
+}
+
+impl Metrics for Findings<'_> {
+    fn metric(&self, system: &str, point: Option<&str>, name: &str) -> Result<Vec<f64>> {
+        if point != Some("*") {
+            return self.one(system, point, name).map(|value| vec![value]);
+        }
+        let points = self.experiment.points.iter();
+        points.map(|point| self.one(system, Some(&point.name), name)).collect()
+    }
+
+    fn factor(&self, name: &str) -> Result<f64> {
+        match name {
+            "sizes" => Ok(self.scale.sizes),
+            "data" => Ok(self.scale.data),
+            _ => Err(Error::invalid(format!("a scale has no factor {name}"))),
+        }
+    }
+}
+
+/// A measured number as reasons and reports spell it.
+pub fn spell(value: f64) -> String {
+    match value.abs() {
+        _ if !value.is_finite() => "nothing".into(),
+        0.0 => "0".into(),
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 0.1 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// Replaces `<expression>` in a sentence by what it is.
+pub fn fill(text: &str, metrics: &dyn Metrics) -> Result<String> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('<') {
+        let (inside, after) =
+            after.split_once('>').ok_or_else(|| Error::invalid("`<` without `>`"))?;
+        let values = expression::parse(inside)?.values(metrics)?;
+        let values: Vec<String> = values.into_iter().map(spell).collect();
+        filled += before;
+        filled += &values.join(", ");
+        rest = after;
+    }
+    Ok(filled + rest)
+}
+
+fn sentence(verdict: Verdict, sort: Sort, ratio: Option<f64>, measured: &[f64]) -> String {
+    let times = match ratio {
+        Some(ratio) => format!("{} times the paper's value", spell(ratio)),
+        None => "the paper's value is zero".into(),
+    };
+    let kept = measured.iter().filter(|truth| **truth == 1.0).count();
+    match (verdict, sort) {
+        (_, Sort::Shape) => format!("{kept} of {} conditions are true.", measured.len()),
+        (Verdict::Holds, _) => format!("Within the rule: {times}."),
+        (Verdict::InShape, _) => format!("The direction and the order of magnitude: {times}."),
+        _ => format!("Outside the rule: {times}."),
+    }
+}
+
+fn value(
+    rules: &Rules,
+    findings: &Findings<'_>,
+    measure: &Measure,
+    sort: Sort,
+    stated: &Stated,
+) -> Result<ValueResult> {
+    let mut result = ValueResult {
+        name: measure.value.clone(),
+        paper: stated.to_string(),
+        measured: Vec::new(),
+        ratio: None,
+        verdict: Verdict::Impossible,
+        reason: measure.impossible.clone().unwrap_or_default(),
+        expression: measure.is.as_ref().map_or_else(String::new, |(text, _)| text.clone()),
+    };
+    let Some((_, expression)) = &measure.is else { return Ok(result) };
+    match expression.values(findings) {
+        Err(error) => {
+            result.verdict = Verdict::DoesNotHold;
+            result.reason = format!("It could not be measured: {}.", error.message());
+        }
+        Ok(measured) => {
+            result.measured = measured;
+            if measure.impossible.is_none() {
+                let rule = measure.rule.as_deref();
+                let (verdict, ratio) = rules.judge(sort, rule, stated, &result.measured)?;
+                (result.verdict, result.ratio) = (verdict, ratio.filter(|ratio| ratio.is_finite()));
+                result.reason = sentence(verdict, sort, result.ratio, &result.measured);
+            }
+            if let Some(because) =
+                measure.because.as_ref().filter(|_| result.verdict > Verdict::Holds)
+            {
+                result.reason = format!("{} {}", result.reason, fill(because, findings)?);
+            }
+        }
+    }
+    Ok(result)
+}
+
+/// The results of every claim that the experiments answer, in the order of ids.
+pub fn claims(library: &Library, all: &[Findings<'_>]) -> Result<Vec<ClaimResult>> {
+    let mut results = BTreeMap::new();
+    for findings in all {
+        for claim in findings.experiment.claims() {
+            let claim = library.claim(claim)?;
+            results.insert(claim.id.clone(), compare(library, findings, claim)?);
+        }
+    }
+    Ok(results.into_values().collect())
+}
+
+fn compare(library: &Library, findings: &Findings<'_>, claim: &Claim) -> Result<ClaimResult> {
+    let mut values = Vec::new();
+    for (name, sort, stated) in &claim.values {
+        let measures = &findings.experiment.measures;
+        let measure = measures.iter().find(|m| m.claim == claim.id && m.value == *name);
+        let measure = measure.ok_or_else(|| {
+            let what = if name == SHAPE { "its shape" } else { name };
+            Error::invalid(format!("nothing measures {what} of claim {}", claim.id))
+        })?;
+        let explain =
+            |error: Error| Error::invalid(format!("{}, {name}: {}", claim.id, error.message()));
+        let compared = value(&library.rules, findings, measure, *sort, stated);
+        values.push(compared.map_err(explain)?);
+    }
+    let possible = values.iter().map(|v| v.verdict).filter(|v| *v != Verdict::Impossible);
+    Ok(ClaimResult {
+        id: claim.id.clone(),
+        place: claim.place.clone(),
+        experiment: findings.experiment.id.clone(),
+        verdict: possible.max().unwrap_or(Verdict::Impossible),
+        values,
+    })
+}

@@ -1,0 +1,214 @@
+//! An experiment: the runs of one figure, and how the paper's values follow from their metrics.
+
+use crate::expression::{self, Expression};
+use crate::paper::{Paper, map};
+use crate::settings::{Map, Settings, text};
+use base::{Error, Result};
+use serde::Deserialize;
+
+/// A phase of a run: a name and settings of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// The first part of its metrics' names.
+    pub name: String,
+    /// On top of the run's settings; `do` says what happens.
+    pub settings: Map,
+}
+
+/// A point of a sweep: settings on top of every system's.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Its name.
+    pub name: String,
+    /// Its settings.
+    pub settings: Map,
+}
+
+/// How one value of a claim follows from metrics.
+#[derive(Clone, Debug)]
+pub struct Measure {
+    /// The claim.
+    pub claim: String,
+    /// Which of its values.
+    pub value: String,
+    /// The expression; `None` where it cannot be reproduced.
+    pub is: Option<(String, Expression)>,
+    /// The rule of the verdict, where it is not the value's own.
+    pub rule: Option<String>,
+    /// Why it cannot be reproduced.
+    pub impossible: Option<String>,
+    /// Why it is missed: a sentence with expressions in `<...>`.
+    pub because: Option<String>,
+}
+
+/// A plot: one metric of all systems.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plot {
+    /// What it shows.
+    pub title: String,
+    /// The metric, `phase.metric`.
+    pub y: String,
+    /// Another one along the other axis: each system is a dot.
+    pub x: Option<String>,
+    /// The point of the sweep whose systems are dots.
+    pub at: Option<String>,
+    /// Its unit.
+    #[serde(default)]
+    pub unit: String,
+    /// Relative to this system.
+    pub over: Option<String>,
+    /// Systems; all where none is named.
+    #[serde(default)]
+    pub systems: Vec<String>,
+    /// What the paper has: a system, or a point of the sweep, and its value.
+    #[serde(default)]
+    pub paper: std::collections::BTreeMap<String, f64>,
+}
+
+/// An experiment.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// `paper/figure`.
+    pub id: String,
+    /// The figure or table.
+    pub figure: String,
+    /// What it is about.
+    pub title: String,
+    /// How it differs from what the paper did; empty where the scale is the only difference.
+    pub deviation: String,
+    /// Names of systems of the paper.
+    pub systems: Vec<String>,
+    /// Settings on top of the paper's.
+    pub settings: Map,
+    /// What the sweep varies.
+    pub axis: String,
+    /// Points of the sweep; empty without one.
+    pub points: Vec<Point>,
+    /// What is done, in order.
+    pub phases: Vec<Phase>,
+    /// What is plotted.
+    pub plots: Vec<Plot>,
+    /// What is compared.
+    pub measures: Vec<Measure>,
+}
+
+/// One run of an experiment.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The system.
+    pub system: String,
+    /// The point of the sweep.
+    pub point: Option<String>,
+    /// What is run.
+    pub settings: Settings,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    figure: String,
+    title: String,
+    #[serde(default)]
+    deviation: String,
+    systems: Vec<String>,
+    #[serde(default)]
+    axis: String,
+    #[serde(default)]
+    settings: toml::Table,
+    #[serde(default)]
+    point: Vec<toml::Table>,
+    phase: Vec<toml::Table>,
+    #[serde(default)]
+    plot: Vec<Plot>,
+    #[serde(default)]
+    measure: Vec<RawMeasure>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMeasure {
+    claim: String,
+    value: String,
+    is: Option<String>,
+    rule: Option<String>,
+    impossible: Option<String>,
+    because: Option<String>,
+}
+
+impl RawMeasure {
+    fn read(self) -> Result<Measure> {
+        let is = self.is.map(|text| expression::parse(&text).map(|parsed| (text, parsed)));
+        Ok(Measure {
+            claim: self.claim,
+            value: self.value,
+            is: is.transpose()?,
+            rule: self.rule,
+            impossible: self.impossible,
+            because: self.because,
+        })
+    }
+}
+
+fn named(mut table: toml::Table) -> (String, Map) {
+    let name = table.remove("name").map(|name| text(&name)).unwrap_or_default();
+    (name, map(&table))
+}
+
+impl Experiment {
+    /// The experiment that `text` describes.
+    pub fn read(id: &str, text: &str) -> Result<Experiment> {
+        let wrong = |error: String| Error::invalid(format!("experiment {id}: {error}"));
+        let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let measures = file.measure.into_iter().map(RawMeasure::read).collect::<Result<_>>();
+        let points = file.point.into_iter().map(named);
+        let phases = file.phase.into_iter().map(named);
+        Ok(Experiment {
+            id: id.to_string(),
+            figure: file.figure,
+            title: file.title,
+            deviation: file.deviation,
+            systems: file.systems,
+            settings: map(&file.settings),
+            axis: file.axis,
+            points: points.map(|(name, settings)| Point { name, settings }).collect(),
+            phases: phases.map(|(name, settings)| Phase { name, settings }).collect(),
+            plots: file.plot,
+            measures: measures.map_err(|error| wrong(error.message().to_string()))?,
+        })
+    }
+
+    /// The claims that it answers.
+    pub fn claims(&self) -> Vec<&str> {
+        let mut claims: Vec<&str> = self.measures.iter().map(|m| m.claim.as_str()).collect();
+        claims.dedup();
+        claims
+    }
+
+    /// Every run, with its settings at a scale.
+    pub fn cells(&self, paper: &Paper, scale: &str) -> Result<Vec<Cell>> {
+        let scale = paper.scale(scale)?;
+        let mut cells = Vec::new();
+        for name in &self.systems {
+            let system = paper.systems.get(name).ok_or_else(|| {
+                Error::invalid(format!("experiment {}: there is no system {name}", self.id))
+            })?;
+            let mut base = paper.defaults.clone();
+            base.extend(system.settings.clone());
+            base.extend(self.settings.clone());
+            let none = Point { name: String::new(), settings: Map::new() };
+            let points =
+                if self.points.is_empty() { std::slice::from_ref(&none) } else { &self.points };
+            for point in points {
+                let mut map = base.clone();
+                map.extend(point.settings.clone());
+                cells.push(Cell {
+                    system: name.clone(),
+                    point: (!self.points.is_empty()).then(|| point.name.clone()),
+                    settings: Settings::new(&map, scale)?,
+                });
+            }
+        }
+        Ok(cells)
+    }
+}

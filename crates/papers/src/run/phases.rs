@@ -1,0 +1,172 @@
+//! What a phase does: the workloads of the lab by name, with the numbers of its settings.
+
+use super::machine::{self, Machine};
+use super::metrics::{Values, measure};
+use super::{Metrics, probe::Calls};
+use crate::experiment::Phase;
+use crate::settings::Settings;
+use base::random::Random;
+use base::{Cause, Error, Result};
+use lab::dbbench::{self, Config};
+use lab::values::ValueSize;
+use lab::ycsb;
+use lab::{Clock, Record, Silent};
+use media::block::BlockDevice;
+use std::io::sink;
+
+/// Runs a phase, the `index`-th of its run, and measures it.
+pub fn run(machine: &mut Machine, settings: &Settings, index: u64) -> Result<Values> {
+    let before = machine.look();
+    machine.probe().take();
+    let what = settings.get("do").unwrap_or_default();
+    let record = match what {
+        "renew" => {
+            machine.renew()?;
+            None
+        }
+        "ycsb" => Some(ycsb(machine, settings, index)?),
+        "reopen" => {
+            machine.reopen()?;
+            None
+        }
+        _ => db_bench(machine, settings, what, index)?,
+    };
+    let calls: Calls = machine.probe().take();
+    // Counters began anew where the database was opened.
+    let before = (!matches!(what, "reopen" | "renew")).then_some(before);
+    measure(machine, settings, before, record, &calls)
+}
+
+/// A read or write phase under db_bench's name for it.
+fn db_bench(
+    machine: &Machine,
+    settings: &Settings,
+    what: &str,
+    index: u64,
+) -> Result<Option<Record>> {
+    let mut config = Config {
+        num: settings.pairs("data")?,
+        key_size: settings.key_bytes()?,
+        value_size: value_size(settings)?,
+        seed: 1000 + 7919 * index,
+        zipf: settings.get("zipf").map(|_| settings.number("zipf", 0.99)).transpose()?,
+        compression_ratio: 1.0,
+        disable_wal: settings.is_on("no_wal"),
+        json: true,
+        ..Config::default()
+    };
+    let writes = if settings.get("write").is_some() { "write" } else { "data" };
+    let (writes, requests) = (settings.pairs(writes)?, settings.requests("count")?.max(1));
+    let name = match what {
+        "fillrandom" | "fillseq" | "filluniquerandom" | "overwrite" => {
+            config.writes = Some(writes);
+            if what == "fillseq" || what == "filluniquerandom" {
+                config.num = config.num.max(writes);
+            }
+            what
+        }
+        "readrandom" | "readseq" => {
+            config.reads = Some(requests);
+            what
+        }
+        "seekrandom" => {
+            config.reads = Some(requests);
+            config.seek_nexts = scan_pairs(settings)?.saturating_sub(1);
+            what
+        }
+        "mix" => {
+            config.writes = Some(requests);
+            config.read_percent = (settings.number("reads", 0.5)? * 100.0).round() as u64;
+            "readrandomwriterandom"
+        }
+        "settle" => "waitforcompaction",
+        _ => return Err(Error::invalid(format!("no phase does `{what}`"))),
+    };
+    let clock = machine.clock();
+    dbbench::run_on(&config, name, machine.probe(), &clock, &Silent, &mut sink())
+}
+
+fn value_size(settings: &Settings) -> Result<ValueSize> {
+    let large = settings.value_bytes()?;
+    let Some(_) = settings.get("small_value") else { return Ok(ValueSize::Fixed(large)) };
+    let small = settings.scale().value_bytes(settings.bytes("small_value")?);
+    let percent = settings.number("small_share", 0.5)? * 100.0;
+    Ok(ValueSize::Either(small, large, percent.round() as u8))
+}
+
+/// Pairs of a scan: a number, or as many as have these bytes.
+fn scan_pairs(settings: &Settings) -> Result<usize> {
+    if settings.get("scan_bytes").is_none() {
+        return settings.number("scan", 100.0).map(|pairs| pairs as usize);
+    }
+    let (_, here) = settings.pair_bytes()?;
+    Ok((settings.bytes("scan_bytes")? * settings.scale().sizes / here).ceil().max(2.0) as usize)
+}
+
+fn ycsb(machine: &Machine, settings: &Settings, index: u64) -> Result<Record> {
+    let records = settings.pairs("data")?;
+    let phase = if settings.is_on("load") { ycsb::Phase::Load } else { ycsb::Phase::Run };
+    let mut properties = ycsb::Properties::default();
+    let mut set = |name: &str, value: String| properties.set(name, &value);
+    let shares = [
+        ("read", "read"),
+        ("update", "update"),
+        ("insert", "insert"),
+        ("scan", "scans"),
+        ("readmodifywrite", "readmodifywrite"),
+    ];
+    for (name, setting) in shares {
+        set(&format!("{name}proportion"), settings.number(setting, 0.0)?.to_string());
+    }
+    if phase == ycsb::Phase::Load {
+        // A load inserts and asks for no mix, but a workload has to have one.
+        set("insertproportion", "1".into());
+    }
+    set("recordcount", records.to_string());
+    set("operationcount", settings.requests("count")?.max(1).to_string());
+    set("requestdistribution", settings.get("distribution").unwrap_or("zipfian").to_string());
+    set("valuebytes", settings.value_bytes()?.to_string());
+    set("zeropadding", settings.key_bytes()?.saturating_sub(4).to_string());
+    set("compressionratio", "1.0".into());
+    set("flavour", "c".into());
+    set("seed", (17 + 7919 * index).to_string());
+    // Uniform lengths: their mean is that of the setting.
+    let scan = settings.number("scan", 50.0)? as u64;
+    set("minscanlength", "1".into());
+    set("maxscanlength", (2 * scan).saturating_sub(1).max(1).to_string());
+    let workload = ycsb::Workload::new("ycsb", &properties)?;
+    ycsb::run(&workload, phase, machine.probe(), &machine.clock(), &Silent, &mut sink())
+}
+
+/// Requests to the device itself, without an engine: `writeseq` and `writerandom` of `request`
+/// bytes over the device, `write` bytes in all.
+pub fn raw(settings: &Settings, phases: &[Phase]) -> Result<Metrics> {
+    let mut metrics = Metrics::new();
+    for phase in phases {
+        let settings = settings.with(&phase.settings)?;
+        let (simulation, device) = machine::device(&settings)?;
+        let clock = lab::VirtualClock(std::sync::Arc::new(simulation));
+        let request = settings.by_size(settings.bytes("request")? as u64).next_multiple_of(4096);
+        let capacity = device.geometry().capacity_bytes / request * request;
+        let requests = (settings.bytes("write")? * settings.scale().data) as u64 / request;
+        let is_random = settings.get("do") == Some("writerandom");
+        let mut random = Random::new(1);
+        let bytes = vec![0; request as usize];
+        let start_ns = clock.now_ns();
+        for number in 0..requests {
+            let place = if is_random { random.below(capacity / request) } else { number };
+            device.write(place * request % capacity, &bytes, Cause::Flush)?;
+        }
+        device.flush(Cause::Flush)?;
+        let seconds = (clock.now_ns() - start_ns) as f64 / 1e9;
+        let counts = device.counts();
+        let written = counts.write_bytes as f64;
+        let mut add = |name: &str, value: f64| {
+            metrics.insert(format!("{}.{name}", phase.name), value);
+        };
+        add("seconds", seconds);
+        add("mb_per_second", written / 1e6 / seconds);
+        add("awa", counts.moved.write_bytes as f64 / written);
+    }
+    Ok(metrics)
+}

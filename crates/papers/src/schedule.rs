@@ -1,0 +1,128 @@
+//! All runs of some experiments, each different one once, on a few threads.
+//!
+//! Many figures share a load: what has the same settings and phases is run once and its metrics
+//! are given to all that ask. Results do not depend on who runs first.
+
+use crate::experiment::{Cell, Experiment};
+use crate::paper::Paper;
+use crate::run::{self, Metrics};
+use base::Result;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Metrics of an experiment by system and point, or why there are none.
+pub type Table = BTreeMap<(String, Option<String>), std::result::Result<Metrics, String>>;
+
+/// A run, as news about it name it.
+#[derive(Clone, Debug)]
+pub struct News<'a> {
+    /// Experiment, system and point.
+    pub name: &'a str,
+    /// Its share of all work, as estimated.
+    pub weight: u64,
+}
+
+/// One different run, and where its metrics go.
+struct Work {
+    name: String,
+    weight: u64,
+    cell: Cell,
+    experiment: usize,
+    wanted: Vec<(usize, String, Option<String>)>,
+}
+
+/// Everything that is to be run.
+pub struct Schedule<'a> {
+    experiments: Vec<&'a Experiment>,
+    work: Vec<Work>,
+    cells: usize,
+}
+
+impl<'a> Schedule<'a> {
+    /// For these experiments with their papers, at the scale of this name.
+    pub fn new(experiments: &[(&'a Experiment, &Paper)], scale: &str) -> Result<Schedule<'a>> {
+        let mut found: BTreeMap<String, Work> = BTreeMap::new();
+        let mut cells = 0;
+        for (index, (experiment, paper)) in experiments.iter().enumerate() {
+            for cell in experiment.cells(paper, scale)? {
+                cells += 1;
+                let identity = run::identity(&cell.settings, &experiment.phases);
+                let wanted = (index, cell.system.clone(), cell.point.clone());
+                let at = cell.point.iter().map(|point| format!("@{point}")).collect::<String>();
+                let name = format!("{} {}{at}", experiment.id, cell.system);
+                let weight = weight(&cell, experiment)?;
+                let new = || Work { name, weight, cell, experiment: index, wanted: Vec::new() };
+                found.entry(identity).or_insert_with(new).wanted.push(wanted);
+            }
+        }
+        let mut work: Vec<Work> = found.into_values().collect();
+        // The longest first, so that no thread has one left when the others are done.
+        work.sort_by(|a, b| b.weight.cmp(&a.weight).then_with(|| a.name.cmp(&b.name)));
+        let experiments = experiments.iter().map(|(experiment, _)| *experiment).collect();
+        Ok(Schedule { experiments, work, cells })
+    }
+
+    /// Different runs, and how many the experiments ask for.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.work.len(), self.cells)
+    }
+
+    /// The sum of all weights.
+    pub fn weight(&self) -> u64 {
+        self.work.iter().map(|work| work.weight).sum()
+    }
+
+    /// Runs everything on `threads` threads; `news` hears of each run that ended. Tables stand in
+    /// the order of the experiments.
+    pub fn run(&self, threads: usize, news: &(dyn Fn(News<'_>) + Sync)) -> Vec<Table> {
+        let next = AtomicUsize::new(0);
+        let tables = Mutex::new(vec![Table::new(); self.experiments.len()]);
+        let one = || {
+            while let Some(work) = self.work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let outcome = self.execute(work);
+                let mut tables = tables.lock().unwrap_or_else(PoisonError::into_inner);
+                for (experiment, system, point) in &work.wanted {
+                    let key = (system.clone(), point.clone());
+                    tables[*experiment].insert(key, outcome.clone());
+                }
+                drop(tables);
+                news(News { name: &work.name, weight: work.weight });
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..threads.max(1)).for_each(|_| drop(scope.spawn(one)));
+        });
+        tables.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run that panics is a run that failed, and none of the others' business.
+    fn execute(&self, work: &Work) -> std::result::Result<Metrics, String> {
+        let phases = &self.experiments[work.experiment].phases;
+        let run = || run::execute(&work.cell.settings, phases);
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        match caught {
+            Ok(outcome) => outcome.map_err(|error| error.to_string()),
+            Err(_) => Err("the run panicked".into()),
+        }
+    }
+}
+
+/// Pairs that a run writes, and requests, as an estimate of how long it takes.
+fn weight(cell: &Cell, experiment: &Experiment) -> Result<u64> {
+    let mut weight = 1;
+    for phase in &experiment.phases {
+        let settings = cell.settings.with(&phase.settings)?;
+        let what = settings.get("do").unwrap_or_default();
+        weight += match what {
+            "fillrandom" | "fillseq" | "filluniquerandom" | "overwrite" => {
+                settings.pairs(if settings.get("write").is_some() { "write" } else { "data" })?
+            }
+            "writeseq" | "writerandom" | "settle" | "reopen" => 1,
+            "seekrandom" => 10 * settings.requests("count")?,
+            _ if settings.is_on("load") => settings.pairs("data")?,
+            _ => settings.requests("count")?,
+        };
+    }
+    Ok(weight)
+}

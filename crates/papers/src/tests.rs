@@ -1,0 +1,113 @@
+//! The data files as a whole, and the promise that a run repeats.
+
+use crate::claim::SHAPE;
+use crate::compare::{self, Findings};
+use crate::data::{FILES, Library};
+use crate::schedule::Schedule;
+use std::collections::BTreeSet;
+
+fn results(ids: &[&str], threads: usize) -> String {
+    let library = Library::open().unwrap();
+    let ids: Vec<String> = ids.iter().map(|id| id.to_string()).collect();
+    let experiments = library.select(&ids).unwrap();
+    let pairs: Vec<_> = experiments.iter().map(|e| (*e, library.paper(e).unwrap())).collect();
+    let tables = Schedule::new(&pairs, "smoke").unwrap().run(threads, &|_| {});
+    let findings: Vec<Findings<'_>> = pairs
+        .iter()
+        .zip(tables)
+        .map(|((experiment, paper), table)| {
+            for (run, outcome) in &table {
+                assert!(outcome.is_ok(), "{} {run:?}: {outcome:?}", experiment.id);
+            }
+            Findings { experiment, scale: paper.scale("smoke").unwrap(), table }
+        })
+        .collect();
+    let claims = compare::claims(&library, &findings).unwrap();
+    serde_json::to_string_pretty(&claims).unwrap()
+}
+
+#[test]
+fn two_runs_give_the_same_figures_whoever_runs_first() {
+    let ids = ["lwc/fig02", "sealdb/set-size", "hashkv/exp05", "ldc/table01", "cascaded/fig03"];
+    let first = results(&ids, 2);
+    assert!(first == results(&ids, 1));
+    assert!(first.contains("lwc/fig2/leveldb-wa"));
+}
+
+#[test]
+fn every_experiment_runs_and_every_claim_gets_its_row() {
+    let claims = results(&["all"], 2);
+    let claims: serde_json::Value = serde_json::from_str(&claims).unwrap();
+    assert_eq!(claims.as_array().unwrap().len(), Library::open().unwrap().claims.len());
+}
+
+#[test]
+fn every_file_of_the_data_is_built_in() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+    let mut found = BTreeSet::new();
+    for paper in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+        for file in std::fs::read_dir(&paper).into_iter().flatten() {
+            let file = file.unwrap().path();
+            let name = file.strip_prefix(&folder).unwrap().with_extension("");
+            found.insert(name.to_string_lossy().into_owned());
+        }
+    }
+    let built: BTreeSet<String> = FILES.iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(built, found);
+}
+
+#[test]
+fn every_scale_of_every_experiment_makes_runs() {
+    let library = Library::open().unwrap();
+    for experiment in &library.experiments {
+        let paper = library.paper(experiment).unwrap();
+        for scale in ["smoke", "small", "paper"] {
+            let pairs = [(experiment, paper)];
+            let schedule = Schedule::new(&pairs, scale);
+            let schedule = schedule.unwrap_or_else(|error| panic!("{}: {error}", experiment.id));
+            assert!(schedule.weight() > 0);
+        }
+    }
+}
+
+#[test]
+fn what_measures_name_is_there() {
+    let library = Library::open().unwrap();
+    for experiment in &library.experiments {
+        let phases: Vec<&str> = experiment.phases.iter().map(|p| p.name.as_str()).collect();
+        let points: Vec<&str> = experiment.points.iter().map(|p| p.name.as_str()).collect();
+        for measure in &experiment.measures {
+            let claim = library.claim(&measure.claim).unwrap();
+            let known = claim.values.iter().any(|(name, _, _)| *name == measure.value);
+            assert!(known, "{}: {} has no {}", experiment.id, claim.id, measure.value);
+            assert!(measure.is.is_some() || measure.impossible.is_some(), "{}", claim.id);
+            let Some((_, expression)) = &measure.is else { continue };
+            expression.names(&mut |system, point, metric| {
+                let at = format!("{}: [{system}@{point:?} {metric}]", experiment.id);
+                assert!(experiment.systems.iter().any(|s| s == system), "{at}");
+                let known = point.is_none_or(|p| p == "*" || points.contains(&p));
+                assert!(known && point.is_some() != points.is_empty(), "{at}");
+                let (phase, name) = metric.split_once('.').expect(&at);
+                assert!(phases.contains(&phase), "{at}");
+                assert!(crate::run::CATALOGUE.iter().any(|(known, _, _)| *known == name), "{at}");
+            });
+        }
+    }
+}
+
+/// Claims without an experiment are the ones that are missing here.
+#[test]
+fn every_value_of_every_claim_is_measured_once() {
+    let library = Library::open().unwrap();
+    let measures = || library.experiments.iter().flat_map(|e| &e.measures);
+    let mut missing = Vec::new();
+    for claim in library.claims.values() {
+        for (name, _, _) in &claim.values {
+            let count = measures().filter(|m| m.claim == claim.id && m.value == *name).count();
+            if count != 1 {
+                missing.push(format!("{} {name}: {count}", claim.id));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{SHAPE}: {missing:#?}");
+}

@@ -1,0 +1,54 @@
+//! The command line of `lab`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Below the help of `lab`.
+pub const EXAMPLES: &str = "\
+Examples:
+  shingle lab list
+  shingle lab show lwc/fig11a
+  shingle lab run all --scale smoke --out results
+  shingle lab run sealdb ldc/fig08 --scale small";
+
+#[derive(Args, Debug)]
+pub struct LabArgs {
+    /// Experiments of your own: a folder with files as `crates/papers/data` has them
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    #[command(subcommand)]
+    pub action: LabAction,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum LabAction {
+    /// The experiments: one for each figure and table of the papers
+    List,
+    /// What an experiment runs, and how the paper's values follow from it
+    Show {
+        /// PAPER/FIGURE, as `list` has it, or the id of a claim
+        id: String,
+    },
+    /// Run experiments and hold the papers' claims against what was measured
+    ///
+    /// Everything runs on models of the papers' devices in virtual time, so that the same command
+    /// gives the same figures on every machine. Writes claims.json, claims.csv, metrics.csv and
+    /// report.html, which needs nothing else, to the directory --out.
+    Run(RunArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// `all`, or papers, experiments and claims by their ids
+    #[arg(default_value = "all", value_name = "ID")]
+    pub ids: Vec<String>,
+    /// smoke (a minute or two), small (tens of minutes) or paper (the published sizes)
+    #[arg(long, default_value = "small", value_name = "NAME")]
+    pub scale: String,
+    /// The directory of the results
+    #[arg(long, default_value = "lab-results", value_name = "DIR")]
+    pub out: PathBuf,
+    /// Runs at a time
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    pub threads: usize,
+}

@@ -1,0 +1,318 @@
+//! Small charts as inline SVG. Colours are classes of the page's style sheet, so that light and
+//! dark need nothing here; every mark has a title for those who point at it.
+
+use maud::{Markup, html};
+
+/// Widths of a chart, of what stands left of it and of what stands right.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    width: f64,
+    left: f64,
+    right: f64,
+}
+
+/// Over a whole page.
+pub const WIDE: Frame = Frame { width: 720.0, left: 190.0, right: 180.0 };
+/// Half of that: two side by side, and legible on a phone.
+pub const NARROW: Frame = Frame { width: 440.0, left: 96.0, right: 104.0 };
+
+const ROW_HEIGHT: f64 = 26.0;
+const BAR_HEIGHT: f64 = 18.0;
+
+/// One bar: where it begins and ends, in the unit of the chart.
+pub struct Bar {
+    /// What it is.
+    pub label: String,
+    /// Where it begins; 0 but for waterfalls.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// The figure beside it.
+    pub text: String,
+    /// A class of the style sheet.
+    pub class: &'static str,
+    /// A value to compare with, drawn across the bar.
+    pub mark: Option<f64>,
+}
+
+impl Bar {
+    /// A bar from zero.
+    pub fn new(label: impl Into<String>, value: f64, text: String, class: &'static str) -> Bar {
+        Bar { label: label.into(), from: 0.0, to: value, text, class, mark: None }
+    }
+}
+
+/// Horizontal bars below each other.
+pub fn bars(frame: Frame, title: &str, bars: &[Bar]) -> Markup {
+    let height = bars.len() as f64 * ROW_HEIGHT + 4.0;
+    let ends = bars.iter().map(|bar| bar.to.max(bar.mark.unwrap_or(0.0)));
+    let max = ends.fold(f64::MIN_POSITIVE, f64::max);
+    let x = |value: f64| frame.left + value / max * (frame.width - frame.left - frame.right);
+    html! {
+        svg viewBox=(format!("0 0 {} {height}", frame.width)) role="img" aria-label=(title) {
+            @for (i, bar) in bars.iter().enumerate() {
+                @let top = i as f64 * ROW_HEIGHT + 4.0;
+                @let middle = top + BAR_HEIGHT / 2.0 + 4.5;
+                @let width = (x(bar.to) - x(bar.from)).max(1.0);
+                text class="label" x=(frame.left - 10.0) y=(middle) text-anchor="end" {
+                    (bar.label)
+                }
+                rect class=(bar.class) x=(number(x(bar.from))) y=(top) width=(number(width))
+                    height=(BAR_HEIGHT) rx="2" { title { (bar.label) ": " (bar.text) } }
+                @let end = x(bar.to.max(bar.mark.unwrap_or(0.0)));
+                text class="figure" x=(number(end + 8.0)) y=(middle) { (bar.text) }
+                @if let Some(mark) = bar.mark {
+                    line class="mark" x1=(number(x(mark))) x2=(number(x(mark)))
+                        y1=(top - 3.0) y2=(top + BAR_HEIGHT + 3.0) {}
+                }
+            }
+        }
+    }
+}
+
+/// One line of a line chart.
+pub struct Line {
+    /// What it is.
+    pub label: &'static str,
+    /// Its points, x ascending.
+    pub points: Vec<(f64, f64)>,
+    /// A class of the style sheet.
+    pub class: &'static str,
+}
+
+const PLOT_HEIGHT: f64 = 240.0;
+const PLOT_LEFT: f64 = 80.0;
+const PLOT_RIGHT: f64 = 150.0;
+const PLOT_TOP: f64 = 12.0;
+const PLOT_BOTTOM: f64 = 30.0;
+const GRID_LINES: u8 = 4;
+
+/// Lines over a common x; `show_x` and `show_y` spell the axes' figures.
+pub fn lines(
+    title: &str,
+    lines: &[Line],
+    show_x: impl Fn(f64) -> String,
+    show_y: impl Fn(f64) -> String,
+) -> Markup {
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let x_max = points().map(|p| p.0).fold(f64::MIN_POSITIVE, f64::max);
+    let y_max = points().map(|p| p.1).fold(f64::MIN_POSITIVE, f64::max);
+    let plot_width = WIDE.width - PLOT_LEFT - PLOT_RIGHT;
+    let plot_right = PLOT_LEFT + plot_width;
+    let plot_height = PLOT_HEIGHT - PLOT_TOP - PLOT_BOTTOM;
+    let x = |value: f64| PLOT_LEFT + value / x_max * plot_width;
+    let y = |value: f64| PLOT_TOP + (1.0 - value / y_max) * plot_height;
+    let path =
+        |line: &Line| path(&line.points.iter().map(|p| (x(p.0), y(p.1))).collect::<Vec<_>>());
+    let share = |i: u8| f64::from(i) / f64::from(GRID_LINES);
+    let label_y = spread(lines.iter().map(|l| l.points.last().map_or(0.0, |p| y(p.1))).collect());
+    html! {
+        svg viewBox=(format!("0 0 {} {PLOT_HEIGHT}", WIDE.width)) role="img" aria-label=(title) {
+            @for i in 0..=GRID_LINES {
+                @let (gx, gy) = (x(x_max * share(i)), y(y_max * share(i)));
+                line class="grid" x1=(PLOT_LEFT) x2=(number(plot_right))
+                    y1=(number(gy)) y2=(number(gy)) {}
+                text class="axis" x=(PLOT_LEFT - 8.0) y=(number(gy + 4.0)) text-anchor="end" {
+                    (show_y(y_max * share(i)))
+                }
+                text class="axis" x=(number(gx)) y=(PLOT_HEIGHT - 8.0) text-anchor="middle" {
+                    (show_x(x_max * share(i)))
+                }
+            }
+            @for (line, at) in lines.iter().zip(label_y).filter(|(l, _)| !l.points.is_empty()) {
+                path class=(format!("line {}", line.class)) d=(path(line)) {
+                    title { (line.label) }
+                }
+                text class="label" x=(number(plot_right + 8.0)) y=(number(at + 4.0)) {
+                    (line.label)
+                }
+            }
+        }
+    }
+}
+
+/// A line over named points, and what it is compared with at some of them.
+pub struct Series {
+    /// What it is.
+    pub label: String,
+    /// A value for each point; none where it was not measured.
+    pub values: Vec<Option<f64>>,
+    /// A class of the style sheet.
+    pub class: &'static str,
+}
+
+/// Lines over points that have names, with `marks` (point, value) to compare with.
+pub fn sweep(
+    frame: Frame,
+    title: &str,
+    points: &[String],
+    series: &[Series],
+    marks: &[(usize, f64)],
+    show: impl Fn(f64) -> String,
+) -> Markup {
+    const LEFT: f64 = 52.0;
+    let values = series.iter().flat_map(|line| line.values.iter().flatten().copied());
+    let values = values.chain(marks.iter().map(|mark| mark.1));
+    let max = values.fold(f64::MIN_POSITIVE, f64::max) * 1.04;
+    let height = PLOT_HEIGHT - PLOT_TOP - PLOT_BOTTOM;
+    let width = frame.width - LEFT - frame.right;
+    let step = width / points.len().max(1) as f64;
+    let x = |i: usize| LEFT + (i as f64 + 0.5) * step;
+    let y = |value: f64| PLOT_TOP + (1.0 - value / max) * height;
+    let placed = |line: &Series| -> Vec<(f64, f64)> {
+        let points = line.values.iter().enumerate();
+        points.filter_map(|(i, value)| value.map(|value| (x(i), y(value)))).collect()
+    };
+    let lines: Vec<(&Series, Vec<(f64, f64)>)> =
+        series.iter().map(|line| (line, placed(line))).collect();
+    let label_y = spread(lines.iter().map(|l| l.1.last().map_or(0.0, |p| p.1)).collect());
+    let label_y = raised(label_y, PLOT_TOP + height);
+    html! {
+        svg viewBox=(format!("0 0 {} {PLOT_HEIGHT}", frame.width)) role="img" aria-label=(title) {
+            @for i in 0..=GRID_LINES {
+                @let value = max * f64::from(i) / f64::from(GRID_LINES);
+                line class="grid" x1=(LEFT) x2=(number(LEFT + width))
+                    y1=(number(y(value))) y2=(number(y(value))) {}
+                text class="axis" x=(LEFT - 6.0) y=(number(y(value) + 4.0)) text-anchor="end" {
+                    (show(value))
+                }
+            }
+            @for i in shown(points, step) {
+                text class="axis" x=(number(x(i))) y=(PLOT_HEIGHT - 8.0) text-anchor="middle" {
+                    (points[i])
+                }
+            }
+            @for ((line, at), label_y) in lines.iter().zip(label_y) {
+                path class=(format!("line {}", line.class)) d=(path(at)) {}
+                @for (at, value) in at.iter().zip(line.values.iter().flatten()) {
+                    circle class=(line.class) cx=(number(at.0)) cy=(number(at.1)) r="3" {
+                        title { (line.label) ": " (show(*value)) }
+                    }
+                }
+                text class="label" x=(number(LEFT + width + 6.0)) y=(number(label_y + 4.0)) {
+                    (line.label)
+                }
+            }
+            @for (point, value) in marks {
+                line class="mark" x1=(number(x(*point) - 9.0)) x2=(number(x(*point) + 9.0))
+                    y1=(number(y(*value))) y2=(number(y(*value))) {
+                    title { "paper: " (show(*value)) }
+                }
+            }
+        }
+    }
+}
+
+/// A dot with its name.
+pub struct Dot {
+    /// What it is.
+    pub label: String,
+    /// Where.
+    pub at: (f64, f64),
+    /// Nothing else is as good in one direction and better in the other.
+    pub is_best: bool,
+}
+
+/// Dots over two axes, which are `names`; the best are filled.
+pub fn dots(
+    frame: Frame,
+    title: &str,
+    names: (&str, &str),
+    dots: &[Dot],
+    show: impl Fn(f64) -> String,
+) -> Markup {
+    const LEFT: f64 = 52.0;
+    let most = |get: fn(&Dot) -> f64| dots.iter().map(get).fold(f64::MIN_POSITIVE, f64::max) * 1.05;
+    let (x_max, y_max) = (most(|dot| dot.at.0), most(|dot| dot.at.1));
+    let width = frame.width - LEFT - frame.right;
+    let height = PLOT_HEIGHT - PLOT_TOP - PLOT_BOTTOM;
+    let x = |value: f64| LEFT + value / x_max * width;
+    let y = |value: f64| PLOT_TOP + (1.0 - value / y_max) * height;
+    let share = |i: u8| f64::from(i) / f64::from(GRID_LINES);
+    html! {
+        svg viewBox=(format!("0 0 {} {PLOT_HEIGHT}", frame.width)) role="img" aria-label=(title) {
+            @for i in 0..=GRID_LINES {
+                @let (gx, gy) = (x(x_max * share(i)), y(y_max * share(i)));
+                line class="grid" x1=(LEFT) x2=(number(LEFT + width)) y1=(number(gy))
+                    y2=(number(gy)) {}
+                text class="axis" x=(LEFT - 6.0) y=(number(gy + 4.0)) text-anchor="end" {
+                    (show(y_max * share(i)))
+                }
+                text class="axis" x=(number(gx)) y=(PLOT_HEIGHT - 14.0) text-anchor="middle" {
+                    (show(x_max * share(i)))
+                }
+            }
+            text class="axis" x=(number(LEFT + width)) y=(PLOT_HEIGHT - 1.0) text-anchor="end" {
+                (names.0)
+            }
+            @for (i, dot) in dots.iter().enumerate() {
+                @let (dx, dy) = (x(dot.at.0), y(dot.at.1));
+                circle class=(if dot.is_best { "dot best" } else { "dot" }) cx=(number(dx))
+                    cy=(number(dy)) r="7" {
+                    title {
+                        (dot.label) ": " (names.0) " " (show(dot.at.0)) ", " (names.1) " "
+                        (show(dot.at.1))
+                    }
+                }
+                text class=(if dot.is_best { "inside best" } else { "inside" }) x=(number(dx))
+                    y=(number(dy + 3.0)) text-anchor="middle" { (i + 1) }
+                text class="axis" x=(number(LEFT + width + 8.0))
+                    y=(number(PLOT_TOP + 6.0 + 16.0 * i as f64)) { (i + 1) " " (dot.label) }
+            }
+        }
+    }
+}
+
+fn path(points: &[(f64, f64)]) -> String {
+    let points = points.iter().map(|p| format!("{} {}", number(p.0), number(p.1)));
+    let points: Vec<String> = points.collect();
+    if points.is_empty() { String::new() } else { format!("M{}", points.join("L")) }
+}
+
+/// The points whose names have room beside each other.
+fn shown(points: &[String], step: f64) -> impl Iterator<Item = usize> {
+    const LETTER: f64 = 6.6;
+    let longest = points.iter().map(|name| name.chars().count()).max().unwrap_or(1);
+    let every = ((longest as f64 + 1.0) * LETTER / step).ceil().max(1.0) as usize;
+    (0..points.len()).step_by(every)
+}
+
+/// Moves labels apart that would stand on each other.
+fn spread(mut at: Vec<f64>) -> Vec<f64> {
+    const APART: f64 = 16.0;
+    let mut order: Vec<usize> = (0..at.len()).collect();
+    order.sort_by(|&a, &b| at[a].total_cmp(&at[b]));
+    for pair in order.windows(2) {
+        at[pair[1]] = at[pair[1]].max(at[pair[0]] + APART);
+    }
+    at
+}
+
+/// Labels that reach below `bottom`, higher by as much.
+fn raised(at: Vec<f64>, bottom: f64) -> Vec<f64> {
+    let below = at.iter().copied().fold(bottom, f64::max) - bottom;
+    at.into_iter().map(|y| y - below).collect()
+}
+
+/// One decimal is as fine as anybody sees.
+fn number(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_never_stand_on_each_other() {
+        assert_eq!(spread(vec![50.0, 48.0, 0.0]), [64.0, 48.0, 0.0]);
+        assert_eq!(raised(vec![64.0, 48.0], 60.0), [60.0, 44.0]);
+    }
+
+    #[test]
+    fn empty_charts_have_no_strange_numbers() {
+        let empty = lines("empty", &[], |x| x.to_string(), |y| y.to_string()).into_string();
+        let zero = bars(WIDE, "zero", &[Bar::new("a", 0.0, "0".into(), "c0")]).into_string();
+        assert!(!empty.contains("NaN") && !zero.contains("NaN"));
+    }
+}

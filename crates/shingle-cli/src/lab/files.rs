@@ -1,0 +1,124 @@
+//! The files of results: claims as JSON and CSV, all metrics as CSV, and the report.
+
+use super::{Account, cannot_write, report};
+use crate::failure::{Failure, Outcome};
+use papers::ClaimResult;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// A number as JSON; null where it is none.
+fn number(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
+
+fn numbers(values: &[f64]) -> Value {
+    match values {
+        [one] => number(*one),
+        _ => values.iter().copied().map(number).collect(),
+    }
+}
+
+/// A claim with its verdict as one JSON object.
+pub fn claim_json(claim: &ClaimResult) -> Value {
+    let by_name = |get: &dyn Fn(&papers::ValueResult) -> Value| -> Map<String, Value> {
+        claim.values.iter().map(|value| (value.name.clone(), get(value))).collect()
+    };
+    let reasons: Vec<String> =
+        claim.values.iter().map(|v| format!("{}: {}", v.name, v.reason)).collect();
+    json!({
+        "id": claim.id,
+        "where": claim.place,
+        "experiment": claim.experiment,
+        "paper": by_name(&|value| Value::from(value.paper.clone())),
+        "measured": by_name(&|value| numbers(&value.measured)),
+        "ratio": by_name(&|value| value.ratio.map_or(Value::Null, number)),
+        "verdicts": by_name(&|value| Value::from(value.verdict.name())),
+        "verdict": claim.verdict.name(),
+        "reason": reasons.join(" "),
+    })
+}
+
+/// The data files of `folder`, by name, in order.
+pub fn read(folder: &Path) -> Outcome<Vec<(String, String)>> {
+    let mut files = Vec::new();
+    for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().flatten() {
+        let name = entry.path().strip_prefix(folder).unwrap_or(entry.path());
+        if name.extension().is_some_and(|extension| extension == "toml") {
+            let text = std::fs::read_to_string(entry.path())
+                .map_err(|error| Failure::io(format!("read {}", entry.path().display()), &error))?;
+            files.push((name.with_extension("").to_string_lossy().into_owned(), text));
+        }
+    }
+    Ok(files)
+}
+
+/// Writes everything into `folder`.
+pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
+    let rows: Vec<Value> = account.claims.iter().map(claim_json).collect();
+    save(folder, "claims.json", &(serde_json::to_string_pretty(&rows)? + "\n"))?;
+    save(folder, "claims.csv", &claims_csv(account))?;
+    save(folder, "metrics.csv", &metrics_csv(account))?;
+    save(folder, "report.html", &report::render(account))
+}
+
+fn save(folder: &Path, name: &str, text: &str) -> Outcome {
+    let path = folder.join(name);
+    std::fs::write(&path, text).map_err(|error| cannot_write(&path, &error))
+}
+
+fn csv(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    // Writing to memory cannot fail, and all rows are as long as the header.
+    let _ = writer.write_record(header);
+    rows.for_each(|row| drop(writer.write_record(row)));
+    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
+}
+
+fn claims_csv(account: &Account<'_>) -> String {
+    let header = [
+        "claim",
+        "where",
+        "experiment",
+        "value",
+        "paper",
+        "measured",
+        "ratio",
+        "verdict",
+        "reason",
+    ];
+    let rows = account.claims.iter().flat_map(|claim| {
+        claim.values.iter().map(|value| {
+            let measured: Vec<String> = value.measured.iter().map(f64::to_string).collect();
+            vec![
+                claim.id.clone(),
+                claim.place.clone(),
+                claim.experiment.clone(),
+                value.name.clone(),
+                value.paper.clone(),
+                measured.join(" "),
+                value.ratio.map_or(String::new(), |ratio| ratio.to_string()),
+                value.verdict.name().to_string(),
+                value.reason.clone(),
+            ]
+        })
+    });
+    csv(&header, rows)
+}
+
+fn metrics_csv(account: &Account<'_>) -> String {
+    let rows = account.findings.iter().flat_map(|findings| {
+        findings.table.iter().flat_map(|((system, point), outcome)| {
+            let (id, point) = (findings.experiment.id.clone(), point.clone().unwrap_or_default());
+            let row = move |name: &str, value: String| {
+                vec![id.clone(), system.clone(), point.clone(), name.to_string(), value]
+            };
+            match outcome {
+                Ok(metrics) => {
+                    metrics.iter().map(|(name, value)| row(name, value.to_string())).collect()
+                }
+                Err(why) => vec![row("error", why.clone())],
+            }
+        })
+    });
+    csv(&["experiment", "system", "point", "metric", "value"], rows)
+}

@@ -1,0 +1,85 @@
+//! `lab`: the figures of the papers, rerun, compared and shown.
+//!
+//! Experiments, runs and verdicts are those of the crate `papers`; here are the command line, the
+//! progress bar and the files of results.
+
+mod files;
+mod plot;
+mod report;
+mod terminal;
+
+use crate::args::lab::{LabAction, LabArgs, RunArgs};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use papers::schedule::{News, Schedule};
+use papers::{ClaimResult, Findings, Library, compare};
+use std::path::Path;
+
+/// `shingle lab`.
+pub fn lab(context: &mut Context, args: LabArgs) -> Outcome {
+    let library = match &args.data {
+        None => Library::open()?,
+        Some(folder) => Library::of(files::read(folder)?)?,
+    };
+    match args.action {
+        LabAction::List => terminal::list(context, &library),
+        LabAction::Show { id } => terminal::show(context, &library, &id),
+        LabAction::Run(args) => run(context, &library, &args),
+    }
+}
+
+/// What was run and found, for all kinds of output.
+pub struct Account<'a> {
+    /// Claims, papers and experiments.
+    pub library: &'a Library,
+    /// The name of the scale.
+    pub scale: &'a str,
+    /// Experiments with their metrics.
+    pub findings: Vec<Findings<'a>>,
+    /// Claims with their verdicts.
+    pub claims: Vec<ClaimResult>,
+}
+
+fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
+    let experiments = library.select(&args.ids)?;
+    let pairs = experiments
+        .iter()
+        .map(|experiment| Ok((*experiment, library.paper(experiment)?)))
+        .collect::<Outcome<Vec<_>>>()?;
+    let schedule = Schedule::new(&pairs, &args.scale)?;
+    std::fs::create_dir_all(&args.out).map_err(|error| cannot_write(&args.out, &error))?;
+    let (different, all) = schedule.counts();
+    context.remark(&format!("{different} runs for the {all} that the experiments ask for"));
+    let bar = bar(context, schedule.weight());
+    let news = |news: News<'_>| {
+        bar.inc(news.weight);
+        bar.set_message(news.name.to_string());
+    };
+    let tables = schedule.run(args.threads, &news);
+    bar.finish_and_clear();
+    let mut findings = Vec::new();
+    for ((experiment, paper), table) in pairs.iter().zip(tables) {
+        findings.push(Findings { experiment, scale: paper.scale(&args.scale)?, table });
+    }
+    let claims = compare::claims(library, &findings)?;
+    let account = Account { library, scale: &args.scale, findings, claims };
+    files::write(&account, &args.out)?;
+    terminal::results(context, &account)?;
+    context.remark(&format!("the report is {}", args.out.join("report.html").display()));
+    Ok(())
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::io(format!("write {}", path.display()), error)
+}
+
+const TEMPLATE: &str = "  {bar:28} {percent:>3}%  {eta} left  {wide_msg}";
+
+fn bar(context: &Context, weight: u64) -> ProgressBar {
+    let is_hidden = context.global.quiet || context.global.json;
+    let target =
+        if is_hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let style = ProgressStyle::with_template(TEMPLATE).expect("the template is well-formed");
+    ProgressBar::with_draw_target(Some(weight), target).with_style(style)
+}

@@ -1,0 +1,114 @@
+//! A plot of an experiment: one metric of its systems, with the paper's values drawn in.
+
+use crate::chart::{Bar, Dot, NARROW, Series, bars, dots, sweep};
+use maud::{Markup, html};
+use papers::compare::spell;
+use papers::experiment::Plot;
+use papers::{Experiment, Findings};
+
+const CLASSES: [&str; 6] = ["c0", "c1", "c2", "c3", "c4", "c5"];
+
+fn class(index: usize) -> &'static str {
+    CLASSES[index % CLASSES.len()]
+}
+
+/// A number with its unit, large ones in thousands and so on.
+fn show(value: f64, unit: &str) -> String {
+    const STEPS: [(f64, &str); 3] = [(1e9, "G"), (1e6, "M"), (1e4, "k")];
+    let step = STEPS.iter().find(|(from, _)| value.abs() >= *from);
+    let number = match step {
+        Some((from, letter)) => {
+            format!("{}{letter}", spell(value / if *letter == "k" { 1e3 } else { *from }))
+        }
+        None => spell(value),
+    };
+    if unit.is_empty() { number } else { format!("{number} {unit}") }
+}
+
+fn metric(findings: &Findings<'_>, system: &str, point: Option<&str>, name: &str) -> Option<f64> {
+    let key = (system.to_string(), point.map(str::to_string));
+    let value = findings.table.get(&key)?.as_ref().ok()?.get(name).copied()?;
+    value.is_finite().then_some(value)
+}
+
+/// The value of a system, relative to another where the plot asks for it.
+fn value(findings: &Findings<'_>, plot: &Plot, system: &str, point: Option<&str>) -> Option<f64> {
+    let own = metric(findings, system, point, &plot.y)?;
+    match &plot.over {
+        Some(base) => Some(own / metric(findings, base, point, &plot.y)?),
+        None => Some(own),
+    }
+}
+
+fn systems<'a>(experiment: &'a Experiment, plot: &'a Plot) -> &'a [String] {
+    if plot.systems.is_empty() { &experiment.systems } else { &plot.systems }
+}
+
+/// The plot as a picture with its title.
+pub fn draw(findings: &Findings<'_>, plot: &Plot) -> Markup {
+    let experiment = findings.experiment;
+    let picture = match &plot.x {
+        Some(x) => as_dots(findings, plot, x),
+        None if experiment.points.is_empty() => as_bars(findings, plot),
+        None => as_lines(findings, plot),
+    };
+    html! {
+        div {
+            h4 {
+                (plot.title)
+                @if !experiment.points.is_empty() && plot.x.is_none() { ", by " (experiment.axis) }
+                @if !plot.unit.is_empty() { ", " (plot.unit) }
+            }
+            (picture)
+        }
+    }
+}
+
+fn as_bars(findings: &Findings<'_>, plot: &Plot) -> Markup {
+    let rows = systems(findings.experiment, plot).iter().enumerate().map(|(index, system)| {
+        let measured = value(findings, plot, system, None);
+        let text = measured.map_or("not measured".into(), |value| show(value, &plot.unit));
+        let bar = Bar::new(system.clone(), measured.unwrap_or(0.0), text, class(index));
+        Bar { mark: plot.paper.get(system).copied(), ..bar }
+    });
+    bars(NARROW, &plot.title, &rows.collect::<Vec<_>>())
+}
+
+fn as_lines(findings: &Findings<'_>, plot: &Plot) -> Markup {
+    let experiment = findings.experiment;
+    let points: Vec<String> = experiment.points.iter().map(|point| point.name.clone()).collect();
+    let is_base = |system: &String| plot.over.as_ref() == Some(system);
+    let series = systems(experiment, plot).iter().enumerate().filter(|(_, s)| !is_base(s));
+    let series = series.map(|(index, system)| Series {
+        label: system.clone(),
+        values: points.iter().map(|p| value(findings, plot, system, Some(p))).collect(),
+        class: class(index),
+    });
+    let at = |name: &String| points.iter().position(|point| point == name);
+    let marks: Vec<(usize, f64)> =
+        plot.paper.iter().filter_map(|(name, value)| Some((at(name)?, *value))).collect();
+    let show = |value: f64| show(value, "");
+    sweep(NARROW, &plot.title, &points, &series.collect::<Vec<_>>(), &marks, show)
+}
+
+/// Fewer bytes are better, and of the other axis less where it is a time, else more.
+fn as_dots(findings: &Findings<'_>, plot: &Plot, x: &str) -> Markup {
+    let at = plot.at.as_deref();
+    let place = |system: &String| {
+        let x = metric(findings, system, at, x)?;
+        Some((system.clone(), (x, metric(findings, system, at, &plot.y)?)))
+    };
+    let placed: Vec<_> = systems(findings.experiment, plot).iter().filter_map(place).collect();
+    let less_is_better = plot.y.ends_with("_us");
+    let better = |a: (f64, f64), b: (f64, f64)| {
+        let up = if less_is_better { a.1 <= b.1 } else { a.1 >= b.1 };
+        a != b && a.0 <= b.0 && up
+    };
+    let dot = |(label, at): &(String, (f64, f64))| Dot {
+        label: label.clone(),
+        at: *at,
+        is_best: !placed.iter().any(|(_, other)| better(*other, *at)),
+    };
+    let names = ("bytes written for one of the user", plot.y.as_str());
+    dots(NARROW, &plot.title, names, &placed.iter().map(dot).collect::<Vec<_>>(), |v| show(v, ""))
+}

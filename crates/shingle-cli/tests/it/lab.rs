@@ -1,0 +1,54 @@
+//! The lab, on a few experiments that are quick.
+
+use crate::Shell;
+
+const QUICK: [&str; 2] = ["sealdb/set-size", "cascaded/fig03"];
+
+fn run(shell: &Shell, out: &str) -> String {
+    let arguments = ["--quiet", "lab", "run", QUICK[0], QUICK[1], "--scale", "smoke", "--out", out];
+    shell.run(&arguments).ok()
+}
+
+#[test]
+fn two_runs_give_the_same_claims() {
+    let shell = Shell::new();
+    let text = run(&shell, "one");
+    assert!(text.contains("sealdb/set-size") && text.contains("claims"), "{text}");
+    run(&shell, "two");
+    for file in ["claims.json", "claims.csv", "metrics.csv", "report.html"] {
+        let read = |folder: &str| std::fs::read(shell.path(folder).join(file)).unwrap();
+        assert!(read("one") == read("two"), "{file}");
+    }
+}
+
+#[test]
+fn the_results_say_what_the_paper_says_and_need_nothing_else() {
+    let shell = Shell::new();
+    run(&shell, "out");
+    let json = std::fs::read_to_string(shell.path("out/claims.json")).unwrap();
+    let claims: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let ids: Vec<&str> =
+        claims.as_array().unwrap().iter().map(|c| c["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["cascaded/fig3/raw", "sealdb/set-size"]);
+    let set = &claims[1];
+    assert_eq!(set["paper"]["SSTables per set"], "6.87");
+    assert!(set["measured"]["SSTables per set"].as_f64().unwrap() > 1.0);
+    assert!(set["verdict"].is_string() && set["reason"].is_string(), "{set}");
+    let page = std::fs::read_to_string(shell.path("out/report.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
+    for foreign in ["http:", "https:", "src=", "@import", "NaN", "inf\""] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    assert!(page.contains("prefers-color-scheme: dark") && page.contains("<svg"));
+}
+
+#[test]
+fn lists_and_shows_what_there_is() {
+    let shell = Shell::new();
+    let list = shell.run(&["lab", "list"]).ok();
+    assert!(list.contains("lwc/fig11a") && list.contains("cascaded/fig13"), "{list}");
+    let shown = shell.run(&["lab", "show", "lwc/fig11a/random-load"]).ok();
+    assert!(shown.contains("system LWC-smr") && shown.contains("phase load"), "{shown}");
+    let words = shell.run(&["lab", "show", "lwc/fig99"]).fails(1);
+    assert!(words.contains("lab list"), "{words}");
+}
