@@ -91,7 +91,7 @@ pub struct Moved {
     pub read_bytes: u64,
 }
 
-/// Exclusive use of a device, for as long as it lives.
+/// The use of a device, exclusive or shared, for as long as it lives.
 pub type DeviceLock = Box<dyn Any + Send + Sync>;
 
 /// A range of sectors.
@@ -123,6 +123,12 @@ pub trait BlockDevice: Send + Sync {
 
     /// Keeps other openers out. `Locked` if somebody has it.
     fn lock(&self) -> Result<DeviceLock>;
+
+    /// Keeps writers out and lets other readers in. A device that cannot tell readers from writers
+    /// lets one of either in.
+    fn lock_shared(&self) -> Result<DeviceLock> {
+        self.lock()
+    }
 
     /// A name for people.
     fn describe(&self) -> String;

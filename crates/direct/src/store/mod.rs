@@ -228,14 +228,15 @@ impl Inner {
 }
 
 impl DirectStore {
-    /// Opens the store on a formatted device, and keeps others off the device as long as it lives.
+    /// Opens the store on a formatted device, and keeps others off the device as long as it lives;
+    /// who opens it read-only keeps writers off.
     /// `Incompatible` if the device was not formatted; `Locked` if somebody has it.
     pub fn open(
         device: Arc<dyn BlockDevice>,
         ledger: Arc<Ledger>,
         options: DirectOptions,
     ) -> Result<DirectStore> {
-        let lock = device.lock()?;
+        let lock = if options.read_only { device.lock_shared()? } else { device.lock()? };
         let port = Arc::new(Port::new(device, ledger, options.read_only));
         let inner = Arc::new(recover::recover(port, options, lock)?);
         Ok(DirectStore { inner })

@@ -273,3 +273,20 @@ fn a_store_opened_read_only_writes_nothing() {
     drop(store);
     assert_eq!(device.requests(), requests);
 }
+
+/// A table of 4 MB kept 2 MB of memory for as long as it lived.
+#[test]
+fn a_file_that_was_written_keeps_no_buffer() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 32 << 20);
+        let store = open(&device);
+        for (id, hint) in [(1, TABLE), (2, LOG)] {
+            let mut file = store.create(name(id), &hint).unwrap();
+            (0..13).for_each(|_| file.append(&content(id, 250_000), Cause::Flush).unwrap());
+            file.sync(Cause::Flush).unwrap();
+            drop(file);
+            let node = store.node(&store.inner.state(), name(id)).unwrap();
+            assert_eq!(node.shared().tail.capacity(), 0, "{placement}");
+        }
+    }
+}

@@ -11,6 +11,7 @@ use crate::node::{HOLE, Held, Node, NodeState};
 use crate::placement::Request;
 use base::{Cause, Error, Result};
 use media::{AppendFile, FileHint, SyncFile};
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -93,27 +94,18 @@ impl Writer {
         let payload = self.node.payload();
         let sector_bytes = self.inner.port.sector_bytes();
         loop {
-            let (logical, content) = {
-                let file = self.node.shared();
-                (file.tail_start(), file.tail.clone())
-            };
-            let len = content.len() as u64;
-            let due = if all { len } else { len - len % payload };
-            if due == 0 || content.len() == self.sent {
+            let len = self.node.shared().tail.len();
+            let due = if all { len as u64 } else { len as u64 - len as u64 % payload };
+            if due == 0 || len == self.sent {
                 return Ok(());
             }
-            let sectors = due.div_ceil(payload);
             let Some(open) = self.open.filter(|open| open.next < open.extent.end()) else {
-                self.begin_extent(sectors * sector_bytes)?;
+                self.begin_extent(due.div_ceil(payload) * sector_bytes)?;
                 continue;
             };
             let room = (open.extent.end() - open.next) / sector_bytes;
             let now = due.min(room * payload) as usize;
-            let bytes = self.sectors(&content[..now], logical, open)?;
-            self.inner
-                .port
-                .write(open.next, &bytes, cause)
-                .map_err(|error| error.in_file(self.node.name.to_string()).at(logical))?;
+            self.write_tail(now, open, cause)?;
             let done = if self.keeps_sector() { now - now % payload as usize } else { now };
             let mut file = self.node.exclusive();
             file.tail.drain(..done);
@@ -125,26 +117,44 @@ impl Writer {
         }
     }
 
-    /// `content` as it lies on the device.
-    fn sectors(&self, content: &[u8], logical: u64, open: Open) -> Result<Vec<u8>> {
+    /// Writes the first `count` bytes of the tail. Whoever reads the file reads them from there
+    /// meanwhile.
+    fn write_tail(&self, count: usize, open: Open, cause: Cause) -> Result<()> {
+        let file = self.node.shared();
+        let logical = file.tail_start();
+        let bytes = self.sectors(&file, &file.tail[..count], open)?;
+        let written = self.inner.port.write(open.next, &bytes, cause);
+        written.map_err(|error| error.in_file(self.node.name.to_string()).at(logical))
+    }
+
+    /// `content`, which begins where the tail does, as it lies on the device.
+    fn sectors<'a>(
+        &self,
+        file: &NodeState,
+        content: &'a [u8],
+        open: Open,
+    ) -> Result<Cow<'a, [u8]>> {
         let sector_bytes = self.inner.port.sector_bytes() as usize;
         if !self.node.is_log {
+            if content.len().is_multiple_of(sector_bytes) {
+                return Ok(Cow::Borrowed(content));
+            }
             let mut bytes = content.to_vec();
-            bytes.resize(bytes.len().next_multiple_of(sector_bytes), 0);
-            return Ok(bytes);
+            bytes.resize(content.len().next_multiple_of(sector_bytes), 0);
+            return Ok(Cow::Owned(bytes));
         }
-        let generation = self.node.shared().held.last().map(|held| (held.extent, held.generation));
+        let generation = file.held.last().map(|held| (held.extent, held.generation));
         let Some((_, generation)) = generation.filter(|(extent, _)| *extent == open.extent) else {
             return Err(Error::invalid("a log has lost its extent"));
         };
         let payload = self.node.payload() as usize;
         let mut bytes = vec![0; content.len().div_ceil(payload) * sector_bytes];
-        let places = (logical..).step_by(payload);
+        let places = (file.tail_start()..).step_by(payload);
         let frames = bytes.chunks_mut(sector_bytes).zip(content.chunks(payload));
         for ((sector, content), at) in frames.zip(places) {
             frame::encode(sector, content, at, generation, self.inner.superblock.store);
         }
-        Ok(bytes)
+        Ok(Cow::Owned(bytes))
     }
 
     fn request(&self, now_bytes: u64) -> Request {
@@ -223,6 +233,8 @@ impl Writer {
             self.open = Some(Open { next: open.next + sector_bytes, ..open });
             self.sent = 0;
         }
+        // The file stays for long, and its buffer would stay with it.
+        self.node.exclusive().tail.shrink_to_fit();
         self.end_extent()?;
         self.inner.state().queue_file(&self.node);
         sent
@@ -274,7 +286,12 @@ impl AppendFile for Writer {
         for piece in bytes.chunks(step) {
             let unsent = {
                 let mut file = self.node.exclusive();
-                file.tail.extend(piece);
+                if file.tail.capacity() == 0 && !is_log {
+                    let most =
+                        self.hint.bytes_max.map_or(limit as u64, |max| max.min(limit as u64));
+                    file.tail.reserve_exact(most as usize + piece.len());
+                }
+                file.tail.extend_from_slice(piece);
                 file.tail.len() - self.sent
             };
             if unsent >= limit {

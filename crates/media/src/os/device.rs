@@ -6,7 +6,7 @@
 //! have different bytes: the kernel drops a page of the cache when a direct write passes it.
 
 use super::calls;
-use super::lock;
+use super::lock::{self, FileLocks};
 use crate::block::{BlockDevice, DeviceLock, Geometry, Moved, Overwrite};
 use base::{Cause, Error, ErrorKind, Result};
 use rustix::fd::{AsFd, OwnedFd};
@@ -28,11 +28,13 @@ pub struct FileDeviceOptions {
     pub direct: bool,
     /// Pass discards on: holes in a file, TRIM on a disk.
     pub discard: bool,
+    /// Writes fail, and a disk that others read is not claimed.
+    pub read_only: bool,
 }
 
 impl Default for FileDeviceOptions {
     fn default() -> FileDeviceOptions {
-        FileDeviceOptions { direct: true, discard: true }
+        FileDeviceOptions { direct: true, discard: true, read_only: false }
     }
 }
 
@@ -44,6 +46,7 @@ pub struct FileDevice {
     geometry: Geometry,
     path: String,
     discards: AtomicBool,
+    locks: FileLocks,
 }
 
 impl FileDevice {
@@ -69,7 +72,8 @@ impl FileDevice {
             errno => calls::error(doing, text.clone(), errno),
         };
         let open = |flags| {
-            let flags = OFlags::RDWR | OFlags::CLOEXEC | flags;
+            let access = if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
+            let flags = access | OFlags::CLOEXEC | flags;
             calls::patiently(|| rustix::fs::open(path, flags, Mode::empty()))
         };
         let stat = rustix::fs::stat(path).map_err(|errno| failed("look at", errno))?;
@@ -82,7 +86,8 @@ impl FileDevice {
             }
         };
         // The kernel takes EXCL without CREATE as a claim on the disk; on a file it means nothing.
-        let exclusive = if is_disk { OFlags::EXCL } else { OFlags::empty() };
+        let claims = is_disk && !options.read_only;
+        let exclusive = if claims { OFlags::EXCL } else { OFlags::empty() };
         let buffered = open(exclusive).map_err(|errno| failed("open", errno))?;
         let sector_bytes = if is_disk {
             rustix::fs::ioctl_blkpbszget(&buffered)
@@ -101,7 +106,8 @@ impl FileDevice {
             zones: None,
         };
         let discards = AtomicBool::new(options.discard);
-        Ok(FileDevice { buffered, direct, geometry, path: text, discards })
+        let locks = FileLocks::default();
+        Ok(FileDevice { buffered, direct, geometry, path: text, discards, locks })
     }
 
     fn error(&self, doing: &str, errno: Errno, offset: u64) -> Error {
@@ -247,7 +253,11 @@ impl BlockDevice for FileDevice {
     }
 
     fn lock(&self) -> Result<DeviceLock> {
-        Ok(Box::new(lock::of_file(&self.buffered, &self.path)?))
+        Ok(Box::new(lock::of_file(&self.buffered, &self.locks, &self.path, false)?))
+    }
+
+    fn lock_shared(&self) -> Result<DeviceLock> {
+        Ok(Box::new(lock::of_file(&self.buffered, &self.locks, &self.path, true)?))
     }
 
     fn describe(&self) -> String {
@@ -270,7 +280,7 @@ mod tests {
     #[test]
     fn both_paths_see_the_same_bytes() {
         for direct in [true, false] {
-            let (_folder, device) = device(FileDeviceOptions { direct, discard: true });
+            let (_folder, device) = device(FileDeviceOptions { direct, ..Default::default() });
             assert_eq!(device.geometry().capacity_bytes, 9_998_336);
             let bytes: Vec<u8> = (0..3 * BOUNCE_BYTES as u32).map(|i| (i % 251) as u8).collect();
             for (offset, cause) in [(0, Cause::Wal), (4096, Cause::Flush), (8192, Cause::Wal)] {
@@ -325,6 +335,34 @@ mod tests {
         drop(lock);
         rustix::fs::flock(&other, exclusive).unwrap();
         assert_eq!(first.lock().err().unwrap().kind(), ErrorKind::Locked);
+    }
+
+    #[test]
+    fn readers_share_a_device_and_keep_writers_out() {
+        let (folder, writer) = device(FileDeviceOptions::default());
+        let path = folder.path().join("disk");
+        let mut permissions = std::fs::metadata(&path).unwrap().permissions();
+        permissions.set_readonly(true);
+        std::fs::set_permissions(&path, permissions).unwrap();
+        let options = FileDeviceOptions { read_only: true, ..Default::default() };
+        let reader = || FileDevice::open(&path, options).unwrap();
+        let (first, second) = (reader(), reader());
+        assert!(first.write(0, &[0; 4096], Cause::Wal).is_err());
+        let locks = [first.lock_shared().unwrap(), second.lock_shared().unwrap()];
+        let error = writer.lock().err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Locked);
+        assert!(error.message().contains("for reading"), "{error}");
+        drop(locks);
+        let lock = writer.lock().unwrap();
+        assert_eq!(first.lock_shared().err().unwrap().kind(), ErrorKind::Locked);
+        drop(lock);
+        // Descriptors of their own stand for other processes.
+        drop((first.lock_shared().unwrap(), second.lock_shared().unwrap()));
+        let other = std::fs::File::open(&path).unwrap();
+        let shared = rustix::fs::FlockOperation::NonBlockingLockShared;
+        rustix::fs::flock(&other, shared).unwrap();
+        assert!(first.lock_shared().is_ok());
+        assert!(writer.lock().is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// The name of the lock file.
 pub(super) const LOCK_NAME: &str = "LOCK";
@@ -68,30 +68,53 @@ pub(super) fn shared(directory: &OwnedFd, path: &str) -> Result<Lock> {
     Ok(Lock { _file: file, _entry: entry })
 }
 
-/// A lock on a file itself, which has no LOCK beside it: a block device.
+/// How many locks a file that is its own LOCK, a block device, has in this process. They are one
+/// lock of the system, which goes with the last of them.
+pub(super) type FileLocks = Arc<Mutex<u32>>;
+
+/// A lock on a file itself.
 pub(super) struct FileLock {
     file: OwnedFd,
+    locks: FileLocks,
     _entry: Entry,
 }
 
-/// Locks `file` for a writer.
-pub(super) fn of_file(file: &OwnedFd, path: &str) -> Result<FileLock> {
-    let entry = Entry::new(file, path, false)?;
+/// Locks `file`, for a reader if `is_shared`.
+pub(super) fn of_file(
+    file: &OwnedFd,
+    locks: &FileLocks,
+    path: &str,
+    is_shared: bool,
+) -> Result<FileLock> {
+    let entry = Entry::new(file, path, is_shared)?;
     let file =
         rustix::io::fcntl_dupfd_cloexec(file, 0).map_err(|e| calls::error("lock", path, e))?;
-    match calls::patiently_blocked(|| {
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
-    }) {
-        Ok(()) => Ok(FileLock { file, _entry: entry }),
-        Err(Errno::WOULDBLOCK) => Err(locked_by("another process", path)),
+    let operation = match is_shared {
+        true => FlockOperation::NonBlockingLockShared,
+        false => FlockOperation::NonBlockingLockExclusive,
+    };
+    let mut count = hold(locks);
+    match calls::patiently_blocked(|| rustix::fs::flock(&file, operation)) {
+        Ok(()) => {
+            *count += 1;
+            Ok(FileLock { file, locks: locks.clone(), _entry: entry })
+        }
+        Err(Errno::WOULDBLOCK) => {
+            let owner = readers(&file).unwrap_or_else(|| "another process".into());
+            Err(locked_by(&owner, path))
+        }
         Err(errno) => Err(calls::error("lock", path, errno)),
     }
 }
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // The device's own descriptor shares the lock and may live on.
-        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        let mut count = hold(&self.locks);
+        *count -= 1;
+        if *count == 0 {
+            // The device's own descriptor shares the lock and may live on.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
     }
 }
 

@@ -154,6 +154,19 @@ impl Hdd {
         })
     }
 
+    /// Serves a request that was checked. What tells the drive something moves nothing.
+    pub fn perform(&mut self, request: &Request) -> Served {
+        let Request { access, offset, bytes, at_ns } = *request;
+        let mut moved = Moved::default();
+        let done_ns = match access {
+            Access::Read => self.read(offset, bytes, at_ns, &mut moved),
+            Access::Write => self.write(offset, bytes, at_ns, &mut moved),
+            Access::Flush => self.flush(at_ns),
+            Access::Discard | Access::ResetZone | Access::FinishZone => at_ns + interface_ns(0),
+        };
+        Served { done_ns, free_ns: done_ns, moved, destroyed: Vec::new() }
+    }
+
     /// Reads; answers when the host has it. What the medium moved is added to `moved`.
     pub fn read(&mut self, offset: u64, bytes: u64, at_ns: u64, moved: &mut Moved) -> u64 {
         self.use_idle_time(at_ns);
@@ -239,16 +252,10 @@ impl Model for Hdd {
 
     fn serve(&mut self, request: &Request) -> Result<Served> {
         check(request, &self.geometry)?;
-        let Request { access, offset, bytes, at_ns } = *request;
-        let mut moved = Moved::default();
-        let done_ns = match access {
-            Access::Read => self.read(offset, bytes, at_ns, &mut moved),
-            Access::Write => self.write(offset, bytes, at_ns, &mut moved),
-            Access::Flush => self.flush(at_ns),
-            Access::Discard => at_ns + interface_ns(0),
-            Access::ResetZone | Access::FinishZone => return Err(without_zones()),
-        };
-        Ok(Served { done_ns, free_ns: done_ns, moved, destroyed: Vec::new() })
+        match request.access {
+            Access::ResetZone | Access::FinishZone => Err(without_zones()),
+            _ => Ok(self.perform(request)),
+        }
     }
 
     fn positioning_ns(&self, from: u64, to: u64) -> u64 {

@@ -16,14 +16,14 @@ mod bits;
 #[cfg(test)]
 mod tests;
 
-use super::hdd::{self, Hdd, interface_ns};
+use super::hdd::{self, Hdd};
 use super::parameter::{Kind, Parameter, Settings, join};
 use super::smr_banded::ST5000AS0011;
 use super::{Descriptor, SECTOR_BYTES, check, without_zones};
 use crate::model::{Access, Model, Request, Served};
 use base::{Error, ErrorKind, Result};
 use bits::Bits;
-use media::block::{Geometry, Moved, Overwrite};
+use media::block::{Geometry, Overwrite};
 use std::ops::Range;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
@@ -144,28 +144,19 @@ impl Model for SmrRaw {
 
     fn serve(&mut self, request: &Request) -> Result<Served> {
         check(request, &self.geometry)?;
-        let Request { access, offset, bytes, at_ns } = *request;
-        let range = offset..offset + bytes;
-        let mut moved = Moved::default();
+        let range = request.offset..request.offset + request.bytes;
         let mut destroyed = Vec::new();
-        let done_ns = match access {
-            Access::Read => {
-                self.check_readable(&range)?;
-                self.hdd.read(offset, bytes, at_ns, &mut moved)
-            }
-            Access::Write => {
-                destroyed = self.shingle(&range);
-                self.hdd.write(offset, bytes, at_ns, &mut moved)
-            }
-            Access::Flush => self.hdd.flush(at_ns),
+        match request.access {
+            Access::Read => self.check_readable(&range)?,
+            Access::Write => destroyed = self.shingle(&range),
+            Access::Flush => {}
             Access::Discard => {
                 self.valid.remove(&sectors(&range));
                 self.destroyed.remove(&sectors(&range));
-                at_ns + interface_ns(0)
             }
             Access::ResetZone | Access::FinishZone => return Err(without_zones()),
-        };
-        Ok(Served { done_ns, free_ns: done_ns, moved, destroyed })
+        }
+        Ok(Served { destroyed, ..self.hdd.perform(request) })
     }
 
     fn positioning_ns(&self, from: u64, to: u64) -> u64 {

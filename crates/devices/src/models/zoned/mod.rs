@@ -14,13 +14,13 @@
 #[cfg(test)]
 mod tests;
 
-use super::hdd::{self, Hdd, interface_ns};
+use super::hdd::{self, Hdd};
 use super::parameter::{Kind, Parameter, Settings, join};
 use super::smr_banded::ST5000AS0011;
 use super::{Descriptor, SECTOR_BYTES, check};
 use crate::model::{Access, Model, Request, Served};
 use base::{Error, Result};
-use media::block::{Geometry, Moved, Overwrite, Zone, ZoneGeometry, ZoneState};
+use media::block::{Geometry, Overwrite, Zone, ZoneGeometry, ZoneState};
 use std::ops::Range;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
@@ -236,32 +236,19 @@ impl Model for Zoned {
 
     fn serve(&mut self, request: &Request) -> Result<Served> {
         check(request, &self.geometry)?;
-        let Request { access, offset, bytes, at_ns } = *request;
-        let range = offset..offset + bytes;
-        let mut moved = Moved::default();
-        let done_ns = match access {
-            Access::Read => {
-                self.check_read(&range)?;
-                self.hdd.read(offset, bytes, at_ns, &mut moved)
-            }
-            Access::Write => {
-                self.advance(&range)?;
-                self.hdd.write(offset, bytes, at_ns, &mut moved)
-            }
-            Access::Flush => self.hdd.flush(at_ns),
-            Access::Discard => at_ns + interface_ns(0),
-            Access::ResetZone => {
-                self.set(self.named(offset)?, EMPTY);
-                at_ns + interface_ns(0)
-            }
+        let range = request.offset..request.offset + request.bytes;
+        match request.access {
+            Access::Read => self.check_read(&range)?,
+            Access::Write => self.advance(&range)?,
+            Access::Flush | Access::Discard => {}
+            Access::ResetZone => self.set(self.named(request.offset)?, EMPTY),
             Access::FinishZone => {
-                let number = self.named(offset)?;
+                let number = self.named(request.offset)?;
                 let written = self.get(number).written;
                 self.set(number, Sequential { written, state: ZoneState::Full });
-                at_ns + interface_ns(0)
             }
-        };
-        Ok(Served { done_ns, free_ns: done_ns, moved, destroyed: Vec::new() })
+        }
+        Ok(self.hdd.perform(request))
     }
 
     fn zone(&self, offset: u64) -> Option<Zone> {

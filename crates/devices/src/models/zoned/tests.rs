@@ -4,6 +4,7 @@ use super::*;
 use crate::calibration::Bench;
 use crate::models::make;
 use base::random::Random;
+use media::block::Moved;
 
 const ZONE: u64 = 1 << 20;
 
