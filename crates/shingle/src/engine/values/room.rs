@@ -146,8 +146,8 @@ impl Engine {
         (self.lock_commit().user_sequence, oldest)
     }
 
-    /// Brings versions of a key together, so that dead values are found. `in_place`: also those that
-    /// lie together already, and were kept for a snapshot.
+    /// Brings versions of a key together, so that dead values are found. `in_place`: also those
+    /// that lie together already, and were kept for a snapshot.
     fn compact_index(self: &Arc<Self>, lack: &LackOfRoom, in_place: bool) -> Result<()> {
         let id = lack.keyspace.id;
         self.scheduler.add_manual(Manual { keyspace: id, range: KeyRange::all() });
