@@ -441,6 +441,8 @@ pub enum DumpKind {
     Options,
     /// Levels, nodes and slices of a keyspace
     Tree,
+    /// Value segments of a keyspace by group, live and dead
+    Values,
 }
 
 #[derive(Args, Debug)]
@@ -452,7 +454,7 @@ pub struct DumpArgs {
     /// Entries too, not only the structure
     #[arg(long)]
     pub entries: bool,
-    /// Draw the tree to this file, as SVG
+    /// Draw the tree or the values to this file, as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }

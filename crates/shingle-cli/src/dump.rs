@@ -16,6 +16,7 @@ use table::log::{End, LogIdentity, LogKind, LogReader};
 use table::manifest::{Root, decode_edit, decode_root, render_edit};
 use table::{BlockCache, EntryIter, Extent, IterOptions, Run, RunSummary, TablePlace};
 
+mod groups;
 mod levels;
 mod picture;
 
@@ -39,8 +40,9 @@ pub fn dump(context: &mut Context, args: DumpArgs) -> Outcome {
     if context.global.json {
         return Err(Failure::usage("dump writes text only", "leave --json out"));
     }
-    if args.svg.is_some() && args.kind != DumpKind::Tree {
-        return Err(Failure::usage("--svg draws the tree", "`shingle dump tree --svg FILE`"));
+    if args.svg.is_some() && !matches!(args.kind, DumpKind::Tree | DumpKind::Values) {
+        let example = "`shingle dump tree --svg FILE`";
+        return Err(Failure::usage("--svg draws the tree, or the values by group", example));
     }
     let directory = directory(context, args.file.as_deref())?;
     let store = open::files(&directory)?;
@@ -55,6 +57,7 @@ pub fn dump(context: &mut Context, args: DumpArgs) -> Outcome {
     let mut dump = Dump { context, store, database, root, entries, notation };
     let kind = match args.kind {
         DumpKind::Tree => return dump.tree(args.svg.as_deref()),
+        DumpKind::Values => return dump.values(args.svg.as_deref()),
         DumpKind::Table => FileKind::Table,
         DumpKind::Manifest => FileKind::Manifest,
         DumpKind::Wal => FileKind::Wal,

@@ -48,5 +48,8 @@ pub use merge_operator::MergeOperator;
 pub use options::{Durability, Expert, Options, Preset};
 pub use resources::Resources;
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
-pub use stats::{CheckReport, FileInfo, LevelStats, ParkedWork, Progress, Stats, ValueStats};
+pub use stats::{
+    CheckReport, Collected, FileInfo, LevelStats, ParkedWork, Progress, Stats, ValueGroup,
+    ValueStats,
+};
 pub use table::{Bytes, Compression, PrefixRule};

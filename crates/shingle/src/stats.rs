@@ -84,6 +84,52 @@ pub struct ValueStats {
     pub dead_bytes: u64,
     /// Bytes of segments that were collected and wait for readers of old moments.
     pub retired_bytes: u64,
+    /// Garbage collection since the database was opened.
+    pub collected: Collected,
+}
+
+/// What garbage collection of values did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Collections that ended.
+    pub count: u64,
+    /// Bytes of the segments that they retired.
+    pub read_bytes: u64,
+    /// Bytes that they wrote to new segments.
+    pub write_bytes: u64,
+    /// Records that were looked up in the index.
+    pub lookups: u64,
+}
+
+impl Collected {
+    /// Bytes given back for each byte written.
+    pub fn reclaimed_per_written(&self) -> Option<f64> {
+        let reclaimed = self.read_bytes.saturating_sub(self.write_bytes);
+        (self.write_bytes > 0).then(|| reclaimed as f64 / self.write_bytes as f64)
+    }
+
+    /// Adds what happened.
+    pub(crate) fn add(&mut self, more: &Collected) {
+        self.count += more.count;
+        self.read_bytes += more.read_bytes;
+        self.write_bytes += more.write_bytes;
+        self.lookups += more.lookups;
+    }
+}
+
+/// A segment group of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueGroup {
+    /// The keyspace.
+    pub keyspace: String,
+    /// Which keys, and whether their values are cold.
+    pub group: tree::Group,
+    /// Segments that are not retired.
+    pub segments: u64,
+    /// Bytes that are not known to be dead.
+    pub live_bytes: u64,
+    /// Bytes known to be dead.
+    pub dead_bytes: u64,
 }
 
 /// The database at one moment.
@@ -107,6 +153,8 @@ pub struct Stats {
     pub live_bytes: u64,
     /// Values that lie apart from the runs.
     pub values: ValueStats,
+    /// Segment groups, by keyspace.
+    pub value_groups: Vec<ValueGroup>,
     /// Bytes in memtables.
     pub memtable_bytes: u64,
     /// Bytes in the block cache.
@@ -143,6 +191,12 @@ impl Stats {
         let bytes = written(Cause::ValueWrite) + written(Cause::ValueGc);
         let user = self.ledger.user_write_bytes;
         (user > 0).then(|| bytes as f64 / user as f64)
+    }
+
+    /// Bytes written anywhere but to value segments per user byte: log, runs, manifest.
+    pub fn index_write_amplification(&self) -> Option<f64> {
+        let values = self.value_write_amplification()?;
+        self.ledger.write_amplification().map(|all| all - values)
     }
 
     /// Nanoseconds that writes waited, over all reasons.
@@ -198,6 +252,8 @@ impl Stats {
             ("live_bytes", int(self.live_bytes)),
             ("values", values_json(&self.values)),
             ("value_wa", json::number(self.value_write_amplification())),
+            ("index_wa", json::number(self.index_write_amplification())),
+            ("value_groups", json::array(self.value_groups.iter().map(group_json))),
             ("memtable_bytes", int(self.memtable_bytes)),
             ("cache_bytes", int(self.cache_bytes)),
             ("open_runs_bytes", int(self.open_runs_bytes)),
@@ -225,6 +281,25 @@ fn values_json(values: &ValueStats) -> String {
         ("total_bytes", int(values.total_bytes)),
         ("dead_bytes", int(values.dead_bytes)),
         ("retired_bytes", int(values.retired_bytes)),
+        ("collections", int(values.collected.count)),
+        ("collected_read_bytes", int(values.collected.read_bytes)),
+        ("collected_write_bytes", int(values.collected.write_bytes)),
+        ("collected_lookups", int(values.collected.lookups)),
+        ("reclaimed_per_written", json::number(values.collected.reclaimed_per_written())),
+    ])
+}
+
+fn group_json(of: &ValueGroup) -> String {
+    let tree::Group { tier, prefix, depth } = of.group;
+    let tier = if tier == tree::Tier::Cold { "cold" } else { "main" };
+    json::object([
+        ("keyspace", json::string(&of.keyspace)),
+        ("tier", json::string(tier)),
+        ("depth", depth.to_string()),
+        ("prefix", json::string(&format!("{prefix:016x}"))),
+        ("segments", of.segments.to_string()),
+        ("live_bytes", of.live_bytes.to_string()),
+        ("dead_bytes", of.dead_bytes.to_string()),
     ])
 }
 
@@ -292,17 +367,7 @@ impl fmt::Display for Stats {
             ratio(self.ledger.read_amplification()),
         )?;
         if self.values.segments > 0 {
-            writeln!(
-                f,
-                "Values: {} segments in {} groups, {:.3} GB, dead {:.3} GB, retired {:.3} GB, \
-                 W-Amp: {}",
-                self.values.segments,
-                self.values.groups,
-                gb(self.values.total_bytes),
-                gb(self.values.dead_bytes),
-                gb(self.values.retired_bytes),
-                ratio(self.value_write_amplification()),
-            )?;
+            value_lines(f, self)?;
         }
         for (reason, count, ns) in &self.stalls {
             let seconds = *ns as f64 / 1e9;
@@ -320,6 +385,32 @@ impl fmt::Display for Stats {
             None => Ok(()),
         }
     }
+}
+
+fn value_lines(f: &mut fmt::Formatter<'_>, stats: &Stats) -> fmt::Result {
+    let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let ValueStats { segments, groups, total_bytes, dead_bytes, retired_bytes, collected } =
+        stats.values;
+    writeln!(
+        f,
+        "Values: {segments} segments in {groups} groups, {:.3} GB, dead {:.3} GB, retired {:.3} \
+         GB, W-Amp: {}, Index W-Amp: {}",
+        gb(total_bytes),
+        gb(dead_bytes),
+        gb(retired_bytes),
+        ratio(stats.value_write_amplification()),
+        ratio(stats.index_write_amplification()),
+    )?;
+    writeln!(
+        f,
+        "Value collections: {}, read {:.3} GB, written {:.3} GB, look-ups {}, reclaimed per byte \
+         written: {}",
+        collected.count,
+        gb(collected.read_bytes),
+        gb(collected.write_bytes),
+        collected.lookups,
+        ratio(collected.reclaimed_per_written()),
+    )
 }
 
 fn ratio(value: Option<f64>) -> String {

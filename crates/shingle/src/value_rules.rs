@@ -1,6 +1,7 @@
 //! What a keyspace does with large values, which of its segments are in use, and what room is left
 //! for more.
 
+use crate::stats::Collected;
 use base::{FileId, SequenceNumber};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,6 +22,7 @@ pub(crate) struct ValueRules {
     unlisted_bytes: AtomicU64,
     /// What the collection under way is expected to write.
     collecting_bytes: AtomicU64,
+    collected: Mutex<Collected>,
     /// Who waits for room does so alone; when the index was last compacted to find dead values.
     pub swept: Mutex<Option<SweptAt>>,
 }
@@ -43,6 +45,7 @@ impl ValueRules {
             listed_bytes: AtomicU64::new(0),
             unlisted_bytes: AtomicU64::new(0),
             collecting_bytes: AtomicU64::new(0),
+            collected: Mutex::default(),
             swept: Mutex::default(),
         }
     }
@@ -84,6 +87,16 @@ impl ValueRules {
     /// A collection begins that may write `bytes`; 0: it ended.
     pub(crate) fn set_collecting(&self, bytes: u64) {
         self.collecting_bytes.store(bytes, Relaxed);
+    }
+
+    /// What collections did since the database was opened.
+    pub(crate) fn collected(&self) -> Collected {
+        *self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A collection ended.
+    pub(crate) fn add_collected(&self, more: &Collected) {
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner).add(more);
     }
 
     /// The limits for a pick: memtables are going to bring `pending_bytes`.

@@ -17,9 +17,10 @@
 //!   collected as well, by its segments' dead bytes, with look-ups.
 
 use crate::layout::{
-    Collection, Descriptor, Validity, ValueLayout, ValueLimits, WRITES_PER_RECLAIMED_MAX,
-    by_lookup, depth_for, has_room, is_due, live_bytes, unconfirmed,
+    Collection, Descriptor, Validity, ValueLayout, WRITES_PER_RECLAIMED_MAX, by_lookup, depth_for,
+    has_room, is_due, live_bytes, unconfirmed,
 };
+use crate::limits::ValueLimits;
 use base::FileId;
 use tree::segments::Segment;
 use tree::{Group, Segments, Tier};

@@ -1,6 +1,7 @@
 //! The layout `inline`: values stay in the runs, and compaction is their garbage collection.
 
-use crate::layout::{Collection, Descriptor, ValueLayout, ValueLimits};
+use crate::layout::{Collection, Descriptor, ValueLayout};
+use crate::limits::ValueLimits;
 use base::FileId;
 use tree::Segments;
 

@@ -13,39 +13,10 @@
 //! - A collection is picked only where it gives back space, and where the capacity has room for
 //!   what it writes; so a full store ends in an error and never in a loop.
 
+use crate::limits::ValueLimits;
 use base::FileId;
 use tree::segments::{GROUP_DEPTH_MAX, Segment, Usage};
 use tree::{Group, Segments, Tier};
-
-/// Sizes and shares that layouts keep to. Bytes are bytes of records.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ValueLimits {
-    /// Live bytes that a group is meant to hold; where its first segment ends (HashKV: 64 MiB).
-    pub main_segment_bytes: u64,
-    /// Where each further segment of a group ends (HashKV: 1 MiB).
-    pub log_segment_bytes: u64,
-    /// Dead bytes that may stand beside the live ones, as a share of these (HashKV: 0.3).
-    pub reserved_ratio: f64,
-    /// Values that did not change between two collections of their group move to the cold log.
-    pub hotness: bool,
-    /// Bytes that all segments together never exceed. Collections begin when less than twice what
-    /// one of them writes is left, where the reserved share allows more; the last of that room is
-    /// theirs. None: the reserved share alone decides.
-    pub capacity_bytes: Option<u64>,
-}
-
-impl Default for ValueLimits {
-    /// The paper's, HashKV 3.2 and 4.1.
-    fn default() -> ValueLimits {
-        ValueLimits {
-            main_segment_bytes: 64 << 20,
-            log_segment_bytes: 1 << 20,
-            reserved_ratio: 0.3,
-            hotness: false,
-            capacity_bytes: None,
-        }
-    }
-}
 
 /// How a collection tells live records from dead ones, before the condition of their move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +90,7 @@ pub struct Descriptor {
     pub help: &'static str,
     /// The paper or system it comes from.
     pub paper: &'static str,
-    /// The fields of [`ValueLimits`] that it goes by, and the public options of values.
+    /// The numbers that it goes by, by their names in [`crate::LIMIT_FIELDS`].
     pub options: &'static [&'static str],
     /// Makes one; costs nothing.
     pub make: fn() -> Box<dyn ValueLayout>,

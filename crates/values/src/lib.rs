@@ -2,7 +2,7 @@
 //! next.
 //!
 //! - [`layout`]: the contract of layouts. [`registry`] has them all: [`INLINE`], [`LOG`],
-//!   [`HASHED`].
+//!   [`HASHED`]. [`ValueLimits`]: the numbers that they keep to.
 //! - [`pointer`], [`record`]: what stands in the tree, and in a segment.
 //! - [`segment`]: writing, reading and scanning the files.
 //!
@@ -12,6 +12,7 @@
 mod hashed;
 mod inline;
 pub mod layout;
+mod limits;
 mod log;
 pub mod pointer;
 pub mod record;
@@ -21,7 +22,8 @@ pub mod simulate;
 
 pub use hashed::HASHED;
 pub use inline::INLINE;
-pub use layout::{Collection, Descriptor, Validity, ValueLayout, ValueLimits};
+pub use layout::{Collection, Descriptor, Validity, ValueLayout};
+pub use limits::{LIMIT_FIELDS, LimitField, ValueLimits};
 pub use log::LOG;
 pub use pointer::ValuePointer;
 pub use record::{Record, SegmentPlace};
@@ -50,6 +52,10 @@ mod tests {
         for descriptor in registry() {
             assert_eq!(by_name(descriptor.name).unwrap().name, descriptor.name);
             assert_eq!((descriptor.make)().name(), descriptor.name);
+            for option in descriptor.options {
+                let field = LIMIT_FIELDS.iter().find(|field| field.name == *option).unwrap();
+                assert!(!field.value(&ValueLimits::default()).is_empty(), "{option}");
+            }
         }
         assert!(by_name("nowhere").err().unwrap().message().contains("inline"));
     }

@@ -5,9 +5,10 @@
 //! `1 / (1 - u)` with `u = exp(-a (1 - u))` and `a` the space over the live bytes.
 
 use crate::layout::{
-    Collection, Descriptor, ValueLayout, ValueLimits, WRITES_PER_RECLAIMED_MAX, by_lookup,
-    has_room, is_due, live_bytes, unconfirmed,
+    Collection, Descriptor, ValueLayout, WRITES_PER_RECLAIMED_MAX, by_lookup, has_room, is_due,
+    live_bytes, unconfirmed,
 };
+use crate::limits::ValueLimits;
 use base::FileId;
 use tree::Segments;
 use tree::segments::{Segment, Usage};

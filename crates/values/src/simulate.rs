@@ -4,7 +4,8 @@
 //! device), and what-if answers about value layouts. The layout is the engine's own; records are of
 //! one size, and what the tree says of a key is an array.
 
-use crate::layout::{Collection, ValueLayout, ValueLimits};
+use crate::layout::{Collection, ValueLayout};
+use crate::limits::ValueLimits;
 use base::FileId;
 use base::checksum::hash64;
 use std::collections::{BTreeMap, HashMap};

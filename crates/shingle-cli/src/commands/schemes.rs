@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::failure::Outcome;
 use crate::units;
 use serde_json::{Value, json};
-use tree::policy::{LIMIT_FIELDS, LimitField, Limits};
+use tree::policy::{LIMIT_FIELDS, Limits};
+use values::ValueLimits;
 
 const COLUMNS: usize = 96;
 /// Defaults are shown for a write buffer of this size.
@@ -17,8 +18,18 @@ struct Page {
     summary: &'static str,
     help: &'static str,
     paper: &'static str,
-    /// The numbers that it works with, and their defaults.
-    options: Vec<(&'static LimitField, String)>,
+    /// The numbers that it works with.
+    options: Vec<Number>,
+    /// What their defaults depend on.
+    basis: String,
+}
+
+/// A number that a scheme or a layout works with.
+struct Number {
+    name: &'static str,
+    unit: &'static str,
+    help: &'static str,
+    default: String,
 }
 
 fn policy(scheme: &tree::policy::Descriptor) -> Page {
@@ -29,13 +40,36 @@ fn policy(scheme: &tree::policy::Descriptor) -> Page {
         summary: scheme.summary,
         help: scheme.help,
         paper: scheme.paper,
-        options: fields.map(|field| (field, field.text(&limits))).collect(),
+        options: fields
+            .map(|field| Number {
+                name: field.name,
+                unit: field.unit,
+                help: field.help,
+                default: field.text(&limits),
+            })
+            .collect(),
+        basis: format!(", as they are for a write buffer of {}", units::bytes(MEMTABLE_BYTES)),
     }
 }
 
 fn layout(layout: &values::Descriptor) -> Page {
-    let (name, summary) = (layout.name, layout.summary);
-    Page { name, summary, help: layout.help, paper: layout.paper, options: Vec::new() }
+    let limits = ValueLimits::default();
+    let fields = values::LIMIT_FIELDS.iter().filter(|field| layout.options.contains(&field.name));
+    Page {
+        name: layout.name,
+        summary: layout.summary,
+        help: layout.help,
+        paper: layout.paper,
+        options: fields
+            .map(|field| Number {
+                name: field.name,
+                unit: field.unit,
+                help: field.help,
+                default: field.value(&limits),
+            })
+            .collect(),
+        basis: String::new(),
+    }
 }
 
 /// `shingle schemes`.
@@ -64,9 +98,9 @@ pub fn schemes(context: &mut Context, args: &SchemesArgs) -> Outcome {
 }
 
 fn as_json(page: &Page) -> Value {
-    let option = |(field, value): &(&'static LimitField, String)| {
-        let (name, unit, help) = (field.name, field.unit, field.help);
-        json!({ "name": name, "unit": unit, "value": value, "help": help })
+    let option = |number: &Number| {
+        let Number { name, unit, help, default } = number;
+        json!({ "name": name, "unit": unit, "value": default, "help": help })
     };
     json!({
         "name": page.name,
@@ -86,10 +120,9 @@ fn show(context: &mut Context, page: &Page) -> Outcome {
     if page.options.is_empty() {
         return Ok(());
     }
-    let buffer = units::bytes(MEMTABLE_BYTES);
-    writeln!(context.out, "\nIts numbers, as they are for a write buffer of {buffer}:\n")?;
-    for (field, value) in &page.options {
-        writeln!(context.out, "{} = {value} ({})\n    {}", field.name, field.unit, field.help)?;
+    writeln!(context.out, "\nIts numbers{}:\n", page.basis)?;
+    for Number { name, unit, help, default } in &page.options {
+        writeln!(context.out, "{name} = {default} ({unit})\n    {help}")?;
     }
     Ok(())
 }

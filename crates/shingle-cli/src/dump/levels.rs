@@ -16,18 +16,19 @@ use tree::{Graveyard, RunTable, Version};
 impl Dump<'_, '_> {
     pub(super) fn tree(&mut self, svg: Option<&Path>) -> Outcome {
         let keyspace = self.context.global.keyspace.clone();
-        let version = self.version(&keyspace)?.ok_or_else(|| {
+        let version = self.known_version(&keyspace)?;
+        let Some(path) = svg else { return self.levels(&version) };
+        self.draw(path, &picture::svg(&version, &format!("The tree of keyspace {keyspace}")))
+    }
+
+    /// The tree of a keyspace that must be there.
+    pub(super) fn known_version(&self, keyspace: &str) -> Outcome<Version> {
+        self.version(keyspace)?.ok_or_else(|| {
             Failure::said(
                 format!("there is no keyspace {keyspace}"),
                 "list them with `shingle keyspace list`",
             )
-        })?;
-        let Some(path) = svg else { return self.levels(&version) };
-        let text = picture::svg(&version, &format!("The tree of keyspace {keyspace}"));
-        std::fs::write(path, text)
-            .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
-        self.context.remark(&format!("drawn: {}", path.display()));
-        Ok(())
+        })
     }
 
     /// The tree of a keyspace, by the edits of the manifest. None: there is no such keyspace.

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tree::Version;
 use tree::version::{Level, Node, NodeId, Slice};
 
-const STYLE: &str = include_str!("picture.css");
+pub(super) const STYLE: &str = include_str!("picture.css");
 const WIDTH: f64 = 1200.0;
 const LEFT: f64 = 150.0;
 const RIGHT: f64 = 1180.0;
@@ -350,12 +350,12 @@ fn show_range(range: &KeyRange) -> String {
 }
 
 /// Text without the two characters that are no control characters and yet may not be in XML.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.replace(['\u{FFFE}', '\u{FFFF}'], "\u{FFFD}")
 }
 
 /// A tenth is as fine as anybody sees.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     format!("{value:.1}")
 }
 

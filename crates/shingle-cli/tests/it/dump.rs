@@ -53,3 +53,17 @@ fn the_tree_is_listed_and_drawn() {
     shell.run(&["--keyspace", "none", "dump", "tree"]).fails(1);
     shell.run(&["dump", "table", "--svg", "tree.svg"]).fails(2);
 }
+
+#[test]
+fn values_are_listed_and_drawn_by_group() {
+    let shell = Shell::new();
+    let value = "v".repeat(2000);
+    let lines: String = (0..200).map(|i| format!("key{i:05}\t{value}\n")).collect();
+    let import = ["--option", "values=hashed", "import", "-", "--format", "tsv"];
+    shell.feed(&import, lines.as_bytes()).ok();
+    let text = shell.run(&["dump", "values"]).ok();
+    assert!(text.contains("main, all keys: ") && text.contains(".value: "), "{text}");
+    shell.run(&["dump", "values", "--svg", "values.svg"]).ok();
+    let picture = std::fs::read_to_string(shell.path("values.svg")).expect("it was written");
+    assert!(picture.starts_with("<svg") && picture.contains("main, all keys"), "{picture}");
+}

@@ -2,12 +2,14 @@
 
 use super::db::Db;
 use crate::engine::Engine;
-use crate::stats::{FileInfo, LevelStats, ParkedWork, Stats, ValueStats};
+use crate::engine::trees::Trees;
+use crate::stats::{FileInfo, LevelStats, ParkedWork, Stats, ValueGroup, ValueStats};
 use base::SequenceNumber;
 use base::cause::LEVELS_MAX;
 use media::FileName;
 use std::collections::BTreeSet;
 use table::BlockKind;
+use tree::{Group, Segment, Segments};
 
 impl Db {
     /// What the database did, and how it stands.
@@ -26,11 +28,39 @@ impl Db {
     }
 }
 
+/// The segments of all keyspaces, together and by group.
+fn value_stats(trees: &Trees) -> (ValueStats, Vec<ValueGroup>) {
+    let (mut values, mut all_groups) = (ValueStats::default(), Vec::new());
+    for tree in trees.keyspaces.values() {
+        let (segments, usage) = (&tree.version.segments, tree.version.segments.usage());
+        let groups = groups(&tree.keyspace.name, segments);
+        values.segments += segments.len() as u64;
+        values.groups += groups.len() as u64;
+        values.total_bytes += usage.total_bytes;
+        values.dead_bytes += usage.dead_bytes;
+        values.retired_bytes += usage.retired_bytes;
+        values.collected.add(&tree.keyspace.values.collected());
+        all_groups.extend(groups);
+    }
+    (values, all_groups)
+}
+
+/// The segment groups of a keyspace.
+fn groups(keyspace: &str, segments: &Segments) -> Vec<ValueGroup> {
+    let of = |(group, segments): (Group, Vec<&Segment>)| ValueGroup {
+        keyspace: keyspace.to_string(),
+        group,
+        segments: segments.len() as u64,
+        live_bytes: segments.iter().map(|segment| segment.live_bytes()).sum(),
+        dead_bytes: segments.iter().map(|segment| segment.dead_bytes).sum(),
+    };
+    segments.groups().into_iter().map(of).collect()
+}
+
 impl Engine {
     pub(crate) fn stats(&self) -> Stats {
         let mut levels = self.level_work();
         let mut pending_bytes = 0;
-        let mut values = ValueStats::default();
         let mut memtable_bytes = 0;
         for state in self.keyspaces() {
             let view = state.view();
@@ -40,12 +70,6 @@ impl Engine {
         for tree in trees.keyspaces.values() {
             let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
             pending_bytes += tree.keyspace.policy.debt(&view).pending_bytes;
-            let segments = &tree.version.segments;
-            values.segments += segments.len() as u64;
-            values.groups += segments.groups().len() as u64;
-            values.total_bytes += segments.usage().total_bytes;
-            values.dead_bytes += segments.usage().dead_bytes;
-            values.retired_bytes += segments.usage().retired_bytes;
             let scores = tree.keyspace.policy.scores(&view);
             for (index, level) in tree.version.levels.iter().enumerate() {
                 let slices = || level.nodes.iter().flat_map(|node| &node.slices);
@@ -58,6 +82,7 @@ impl Engine {
                 stats.score = stats.score.max(scores.get(index).copied().unwrap_or(0.0));
             }
         }
+        let (values, value_groups) = value_stats(&trees);
         let now_ns = self.runtime.now_ns();
         let parked = trees.parked.iter().map(|parked| ParkedWork {
             keyspace: trees
@@ -83,6 +108,7 @@ impl Engine {
             space_bytes: space.unwrap_or(0),
             live_bytes,
             values,
+            value_groups,
             memtable_bytes,
             cache_bytes: self.cache.used_bytes(),
             open_runs_bytes: self.runs.open_bytes(),

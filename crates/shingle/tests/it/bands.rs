@@ -239,6 +239,10 @@ fn a_set_is_read_from_front_to_back_a_table_at_a_time() {
     // First the tables are opened, then each is read in one go.
     let data = &read[read.len() - runs.len()..];
     assert!(data.is_sorted_by_key(|read| read.1), "{read:?}");
-    assert!(data.iter().all(|read| read.0 == file && read.2 > 4096), "{read:?}");
+    // The last table of a set may be a small one.
+    let whole = |(read, run): (&(FileId, u64, usize), &tree::Run)| {
+        read.0 == file && 2 * read.2 as u64 > run.bytes
+    };
+    assert!(data.iter().zip(runs.iter().map(|run| &**run)).all(whole), "{read:?} {runs:?}");
     assert_eq!(db.iter().count(), 8 * 60);
 }

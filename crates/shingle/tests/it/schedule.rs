@@ -25,7 +25,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 struct Script {
     now_ns: AtomicU64,
     worker: Mutex<Option<Arc<dyn Worker>>>,
-    is_stepping: AtomicBool,
+    /// Steps under way, one inside a read of another.
+    depth: AtomicU64,
+    /// A second worker is at hand.
+    has_second: AtomicBool,
 }
 
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -35,11 +38,12 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Script {
     fn step(&self) -> bool {
         let worker = hold(&self.worker).clone();
-        let Some(worker) = worker.filter(|_| !self.is_stepping.swap(true, SeqCst)) else {
-            return false;
-        };
+        let depth = self.depth.load(SeqCst);
+        let is_free = depth == 0 || (depth == 1 && self.has_second.load(SeqCst));
+        let Some(worker) = worker.filter(|_| is_free) else { return false };
+        self.depth.fetch_add(1, SeqCst);
         let did = worker.step();
-        self.is_stepping.store(false, SeqCst);
+        self.depth.fetch_sub(1, SeqCst);
         did
     }
 }
@@ -71,8 +75,8 @@ impl Runtime for Script {
     }
 }
 
-/// Is told the file, the offset, and whether it is read now (else it will be).
-type Hook = Arc<dyn Fn(FileName, u64, bool) + Send + Sync>;
+/// Is told the file, the offset, and why it is read now (nothing: it will be).
+type Hook = Arc<dyn Fn(FileName, u64, Option<Cause>) + Send + Sync>;
 
 /// A memory store that calls before each read.
 pub struct Watched {
@@ -87,14 +91,14 @@ struct WatchedFile {
 
 impl ReadFile for WatchedFile {
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
-        (self.hook)(self.inner.name(), offset, true);
+        (self.hook)(self.inner.name(), offset, Some(cause));
         self.inner.read_at(offset, into, cause)
     }
     fn len(&self) -> Result<u64> {
         self.inner.len()
     }
     fn prefetch(&self, offset: u64, bytes: u64) {
-        (self.hook)(self.inner.name(), offset, false);
+        (self.hook)(self.inner.name(), offset, None);
         self.inner.prefetch(offset, bytes);
     }
     fn name(&self) -> FileName {
@@ -160,6 +164,8 @@ enum Act {
     Merge,
     Snapshot,
     DropSnapshots,
+    /// A value that is in a run before anybody looks again.
+    PutAndFlush,
     DeleteRange,
     Flush,
     Reopen,
@@ -168,23 +174,29 @@ enum Act {
 }
 
 impl Act {
-    const ALL: [Act; 10] = [
+    const ALL: [Act; 11] = [
         Act::PutLarge,
         Act::PutSmall,
         Act::Delete,
         Act::Merge,
         Act::Snapshot,
         Act::DropSnapshots,
+        Act::PutAndFlush,
         Act::DeleteRange,
         Act::Flush,
         Act::Reopen,
         Act::Crash,
     ];
 
-    /// Another thread may do it while a step reads; the rest waits for the end of the step, because
-    /// it makes steps itself or locks what a step may hold.
-    fn falls_into_steps(self) -> bool {
-        matches!(self, Act::PutLarge | Act::PutSmall | Act::Delete | Act::Merge | Act::Snapshot)
+    /// Another thread may do it while a step reads for `cause`; the rest waits for the end of the
+    /// step. Flushes make steps of their own, which must not need what the other step has locked:
+    /// collections read without locks.
+    fn falls_into(self, cause: Cause) -> bool {
+        match self {
+            Act::PutLarge | Act::PutSmall | Act::Delete | Act::Merge | Act::Snapshot => true,
+            Act::PutAndFlush | Act::Flush => matches!(cause, Cause::Get | Cause::ValueGc),
+            Act::DropSnapshots | Act::DeleteRange | Act::Reopen | Act::Crash => false,
+        }
     }
 }
 
@@ -286,16 +298,18 @@ impl World {
         keyspace(self.db.as_ref().unwrap())
     }
 
-    /// The next position is reached.
-    fn pass(&mut self, in_step: bool) {
+    /// The next position is reached: between two steps, or in a read of one.
+    fn pass(&mut self, in_step: Option<Cause>) {
         let here = self.position;
         self.position += 1;
         while let Some(&(at, act)) = self.schedule.front()
             && at <= here
-            && (!in_step || act.falls_into_steps())
+            && in_step.is_none_or(|cause| act.falls_into(cause))
         {
             self.schedule.pop_front();
+            self.script.has_second.store(true, SeqCst);
             self.act(act);
+            self.script.has_second.store(false, SeqCst);
         }
     }
 
@@ -328,6 +342,10 @@ impl World {
             Act::DeleteRange => {
                 self.values().delete_range("key01", "key04").unwrap();
                 self.content.retain(|key, _| &key[..] < b"key01" || &key[..] >= b"key04");
+            }
+            Act::PutAndFlush => {
+                put(self, LARGE_BYTES);
+                self.act(Act::Flush);
             }
             Act::Flush => self.db.as_ref().unwrap().flush().unwrap(),
             Act::Reopen => {
@@ -406,13 +424,14 @@ fn explore(config: Config, start: &(MemStore, Content), schedule: &[(usize, Act)
     let store = start.0.crash_image(&mut Random::new(1), Personality::KeepAll);
     let world = Arc::new_cyclic(|weak: &std::sync::Weak<Mutex<World>>| {
         let (weak, of_step) = (weak.clone(), script.clone());
-        let hook: Hook = Arc::new(move |_, _, _| {
+        let hook: Hook = Arc::new(move |_, _, cause| {
             // Reads of users' own acts, of which some make steps, are no positions.
-            if of_step.is_stepping.load(SeqCst)
+            if of_step.depth.load(SeqCst) == 1
+                && cause.is_some()
                 && let Some(world) = weak.upgrade()
                 && let Ok(mut world) = world.try_lock()
             {
-                world.pass(true);
+                world.pass(cause);
             }
         });
         Mutex::new(World {
@@ -431,7 +450,7 @@ fn explore(config: Config, start: &(MemStore, Content), schedule: &[(usize, Act)
     hold(&world).open();
     for steps in 0.. {
         assert!(steps < 5000, "it goes on for ever");
-        hold(&world).pass(false);
+        hold(&world).pass(None);
         if !script.step() {
             let mut world = hold(&world);
             let Some((_, act)) = world.schedule.pop_front() else { break };

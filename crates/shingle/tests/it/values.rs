@@ -4,7 +4,9 @@ use crate::schedule::Watched;
 use base::random::Random;
 use media::mem::MemStore;
 use media::{FileKind, FileName, FileStore};
-use shingle::{Cause, Db, ErrorKind, Options, StallReason, WriteBatch, WriteOptions, runtime};
+use shingle::{
+    Cause, Db, ErrorKind, Options, StallReason, Stats, WriteBatch, WriteOptions, runtime,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -89,10 +91,28 @@ fn collections_keep_the_space_of_updated_values_bounded() {
         let live = (content.len() * (VALUE_BYTES + 20)) as u64;
         println!("{layout}: {:?} for {live} live bytes", stats.values);
         assert!(stats.values.segments > 0 && stats.values.total_bytes < 3 * live);
-        assert!(stats.ledger.cause(Cause::ValueGc).write_bytes > 0);
+        let gc_bytes = stats.ledger.cause(Cause::ValueGc).write_bytes;
+        assert!(gc_bytes > 0);
+        assert_collected(&stats, gc_bytes);
         drop(db);
         assert_content(&open(&store, layout), &content);
     }
+}
+
+/// Statistics of values agree with the ledger and among themselves.
+fn assert_collected(stats: &Stats, gc_bytes: u64) {
+    let (values, collected) = (&stats.values, stats.values.collected);
+    assert!(collected.count > 0 && collected.write_bytes == gc_bytes, "{collected:?} {gc_bytes}");
+    assert!(collected.reclaimed_per_written().unwrap() > 0.0);
+    let in_groups: u64 = stats.value_groups.iter().map(|g| g.live_bytes + g.dead_bytes).sum();
+    assert_eq!(in_groups, values.total_bytes - values.retired_bytes);
+    let parts =
+        stats.value_write_amplification().unwrap() + stats.index_write_amplification().unwrap();
+    assert!((parts - stats.ledger.write_amplification().unwrap()).abs() < 1e-9);
+    let (text, json) = (stats.to_string(), stats.to_json());
+    assert!(text.contains("Index W-Amp: ") && text.contains("reclaimed per byte"), "{text}");
+    let names = ["\"index_wa\"", "\"value_groups\"", "\"prefix\"", "\"reclaimed_per_written\""];
+    assert!(names.iter().all(|name| json.contains(name)), "{json}");
 }
 
 #[test]
@@ -369,11 +389,12 @@ fn a_long_scan_has_its_values_fetched_ahead_once_each() {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (log, scan) = (asked.clone(), Arc::new(AtomicBool::new(false)));
         let is_on = scan.clone();
-        let noted = move |name: FileName, offset: u64, is_read: bool| {
+        let noted = move |name: FileName, offset: u64, cause: Option<Cause>| {
             if is_on.load(Ordering::Relaxed) && name.kind == FileKind::Value {
-                let asked =
-                    if is_read { Asked::Now(name, offset) } else { Asked::Soon(name, offset) };
-                log.lock().unwrap().push(asked);
+                log.lock().unwrap().push(match cause {
+                    Some(_) => Asked::Now(name, offset),
+                    None => Asked::Soon(name, offset),
+                });
             }
         };
         let store = MemStore::new(Arc::default());

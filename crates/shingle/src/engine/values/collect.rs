@@ -19,6 +19,7 @@ use crate::engine::rewrite::Progress;
 use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::read::get::{Found, combine, find};
+use crate::stats::Collected;
 use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
 use media::ReadFile;
 use std::collections::{BTreeMap, HashMap};
@@ -378,6 +379,12 @@ impl CollectJob {
 
     fn report(&self, engine: &Engine) {
         let written: u64 = self.writers.written().iter().map(|segment| segment.bytes).sum();
+        self.keyspace.values.add_collected(&Collected {
+            count: 1,
+            read_bytes: self.collection.read_bytes,
+            write_bytes: written,
+            lookups: self.lookups,
+        });
         engine.events.add(
             Event::new("value_collection_finished")
                 .text("keyspace", &self.keyspace.name)
