@@ -101,6 +101,9 @@ struct Compare {
     /// Writes every line of the tables to this file, as comma-separated values.
     #[arg(long)]
     csv: Option<PathBuf>,
+    /// Writes the medians to this file, as tables in Markdown.
+    #[arg(long)]
+    markdown: Option<PathBuf>,
     /// Writes a page with plots to this file.
     #[arg(long)]
     html: Option<PathBuf>,
@@ -184,6 +187,9 @@ impl Compare {
         }
         if let Some(file) = &self.csv {
             write(file, &table::csv(cases))?;
+        }
+        if let Some(file) = &self.markdown {
+            write(file, &table::markdown(cases))?;
         }
         if let Some(file) = &self.html {
             write(file, &page::html(&self.title(), &self.engines, cases))?;

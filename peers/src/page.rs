@@ -104,7 +104,7 @@ fn colour(index: usize) -> &'static str {
 }
 
 /// Three digits that matter.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     match value.abs() {
         value if value >= 1e6 => format!("{:.2} M", value / 1e6),
         value if value >= 1e4 => format!("{:.0} k", value / 1e3),
@@ -115,7 +115,7 @@ fn number(value: f64) -> String {
 }
 
 /// The items without repetition, in order of appearance.
-fn distinct<'a>(items: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn distinct<'a>(items: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = Vec::new();
     for item in items {
         if !seen.contains(&item) {

@@ -40,6 +40,9 @@ const SMALL_CACHE_BYTES: u64 = 8 << 20;
 /// Block cache where it is to hold all data.
 const LARGE_CACHE_BYTES: u64 = 1 << 30;
 
+/// What a writer beside readers writes.
+const WRITER_BYTES_PER_SECOND: u64 = 10 << 20;
+
 /// The cases of the suite called `name`, with `scale` times the usual numbers of entries and
 /// operations. `flags` stand behind those of each first step.
 pub fn cases(name: &str, scale: f64, flags: &[String]) -> Result<Vec<Case>> {
@@ -92,14 +95,16 @@ fn ycsb() -> Made {
     ("YCSB", "--benchmarks=ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-f,ycsb-d,ycsb-e".into())
 }
 
-/// Four readers, and four with a writer beside them; the first benchmark fills the cache.
+/// Four readers, and four with a writer beside them; the first benchmark fills the cache. The
+/// writer writes as much beside each engine: one that may write as it can slows the readers of an
+/// engine the more, the faster it writes.
 fn threads(size: &Size, scale: f64) -> Made {
     let reads = scaled(size.reads / 4, scale);
-    let large = LARGE_CACHE_BYTES;
+    let (large, rate) = (LARGE_CACHE_BYTES, WRITER_BYTES_PER_SECOND);
     let work = format!(
         "--benchmarks=fillrandom then:4-threads \
          --benchmarks=readrandom,readrandom,readwhilewriting --threads=4 --reads={reads} \
-         --cache_size={large}"
+         --cache_size={large} --benchmark_write_rate_limit={rate}"
     );
     ("threads", work)
 }

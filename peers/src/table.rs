@@ -1,6 +1,7 @@
 //! A comparison as text: tables for people, and lines for programs.
 
-use crate::compare::{Compared, Spread};
+use crate::compare::{Compared, Row, Spread};
+use crate::page::{distinct, number};
 use std::fmt::Write;
 
 /// The cases as tables.
@@ -48,6 +49,36 @@ pub fn verdict(compared: &Compared) -> &'static str {
     }
 }
 
+/// The medians as Markdown: a table for each metric, a row for each phase, a column for each
+/// engine.
+pub fn markdown(cases: &[Compared]) -> String {
+    let rows = || cases.iter().flat_map(|c| c.rows.iter().map(|row| (&c.case.name, row)));
+    let metrics = distinct(rows().map(|(_, row)| row.metric));
+    let engines = distinct(rows().map(|(_, row)| row.engine.as_str()));
+    let mut text = String::new();
+    for metric in metrics {
+        let _ = writeln!(text, "## {metric}\n\n| work | {} |", engines.join(" | "));
+        let _ = writeln!(text, "|---|{}", "---:|".repeat(engines.len()));
+        let mut last = None;
+        for (case, row) in rows().filter(|(_, row)| row.metric == metric) {
+            let phase = (case, &row.phase);
+            if last.replace(phase) == Some(phase) {
+                continue;
+            }
+            let of = |engine: &&str| {
+                let same = |(c, r): &(&String, &Row)| {
+                    (*c, &r.phase) == phase && r.metric == metric && r.engine == **engine
+                };
+                rows().find(same).map_or("-".into(), |(_, row)| number(row.value.median))
+            };
+            let cells: Vec<String> = engines.iter().map(of).collect();
+            let _ = writeln!(text, "| {case}: {} | {} |", row.phase, cells.join(" | "));
+        }
+        text.push('\n');
+    }
+    text
+}
+
 /// Every measurement as comma-separated values.
 pub fn csv(cases: &[Compared]) -> String {
     let mut text =
@@ -86,6 +117,9 @@ mod tests {
         assert!(text.contains("All runs left the same content."), "{text}");
         let csv = csv(&cases);
         assert!(csv.contains("\"fill\",1 fillseq,ops/s,b,50,50,50,0.5,0.5,0.5\n"), "{csv}");
+        let markdown = markdown(&cases);
+        assert!(markdown.contains("## ops/s\n\n| work | a | b |\n|---|---:|---:|\n"), "{markdown}");
+        assert!(markdown.contains("| fill: 1 fillseq | 55.0 | 50.0 |\n"), "{markdown}");
         let columns = |line: &str| line.split(',').count();
         assert!(csv.lines().all(|line| columns(line) == 10), "{csv}");
     }

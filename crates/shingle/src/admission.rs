@@ -21,12 +21,18 @@ pub enum StallReason {
     Level0,
     /// Compaction is far behind.
     CompactionDebt,
+    /// The segments of values are nearly full, and collections can win room.
+    ValueSpace,
 }
 
 impl StallReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [StallReason; 3] =
-        [StallReason::MemoryFull, StallReason::Level0, StallReason::CompactionDebt];
+    pub const ALL: [StallReason; 4] = [
+        StallReason::MemoryFull,
+        StallReason::Level0,
+        StallReason::CompactionDebt,
+        StallReason::ValueSpace,
+    ];
 
     /// The name in tables, JSON and metrics.
     pub fn name(self) -> &'static str {
@@ -34,6 +40,7 @@ impl StallReason {
             StallReason::MemoryFull => "memory-full",
             StallReason::Level0 => "level-0",
             StallReason::CompactionDebt => "compaction-debt",
+            StallReason::ValueSpace => "value-space",
         }
     }
 }
@@ -56,6 +63,9 @@ pub struct Pressure {
     pub level0_runs: u64,
     /// Bytes that compaction has yet to move.
     pub debt_bytes: u64,
+    /// Bytes of value segments, of the keyspace that has most: beyond the soft limit no more than
+    /// collections can give back, because it is they that writes are slowed down for.
+    pub value_bytes: u64,
 }
 
 /// Where slowing down begins and where waiting begins.
@@ -75,6 +85,10 @@ pub struct AdmissionLimits {
     pub debt_bytes_soft: u64,
     /// The slowest rate is reached at this debt.
     pub debt_bytes_hard: u64,
+    /// Slow down above this many bytes of value segments.
+    pub value_bytes_soft: u64,
+    /// The slowest rate is reached at this many; writes of large values find no room beyond.
+    pub value_bytes_hard: u64,
     /// The rate where slowing down begins, in bytes per second.
     pub rate_max: u64,
     /// The slowest rate, in bytes per second.
@@ -117,6 +131,10 @@ pub fn pace(pressure: &Pressure, limits: &AdmissionLimits) -> Pace {
             StallReason::CompactionDebt,
             share(pressure.debt_bytes, limits.debt_bytes_soft, limits.debt_bytes_hard),
         ),
+        (
+            StallReason::ValueSpace,
+            share(pressure.value_bytes, limits.value_bytes_soft, limits.value_bytes_hard),
+        ),
     ];
     let worst = candidates.into_iter().fold(candidates[0], |a, b| if b.1 > a.1 { b } else { a });
     let (reason, share) = worst;
@@ -147,11 +165,13 @@ fn share(value: u64, soft: u64, hard: u64) -> f64 {
 /// Waits shorter than this are saved up.
 const WAIT_NS_MIN: u64 = 300_000;
 
+const REASONS: usize = StallReason::ALL.len();
+
 /// How often and how long writes waited, by reason.
 #[derive(Debug, Default)]
 struct Recorded {
-    count: [AtomicU64; 3],
-    ns: [AtomicU64; 3],
+    count: [AtomicU64; REASONS],
+    ns: [AtomicU64; REASONS],
 }
 
 /// The admission object of one database.
@@ -189,7 +209,8 @@ impl Admission {
         self.constrained.store(!free, Relaxed);
         let fell = pressure.sealed_bytes < before.sealed_bytes
             || pressure.level0_runs < before.level0_runs
-            || pressure.debt_bytes < before.debt_bytes;
+            || pressure.debt_bytes < before.debt_bytes
+            || pressure.value_bytes < before.value_bytes;
         drop(pressure);
         if fell {
             self.relieved.signal();
@@ -328,7 +349,8 @@ impl Admission {
         Ok(())
     }
 
-    fn record(&self, reason: StallReason, ns: u64) {
+    /// A write waited.
+    pub(crate) fn record(&self, reason: StallReason, ns: u64) {
         let index = reason as usize;
         self.recorded.count[index].fetch_add(1, Relaxed);
         self.recorded.ns[index].fetch_add(ns, Relaxed);
@@ -340,7 +362,7 @@ impl Admission {
             .into_iter()
             .map(|reason| {
                 let index = reason as usize;
-                let load = |cells: &[AtomicU64; 3]| cells[index].load(Relaxed);
+                let load = |cells: &[AtomicU64; REASONS]| cells[index].load(Relaxed);
                 (reason, load(&self.recorded.count), load(&self.recorded.ns))
             })
             .collect()
@@ -366,6 +388,8 @@ mod tests {
             level0_stop: false,
             debt_bytes_soft: 1000,
             debt_bytes_hard: 10_000,
+            value_bytes_soft: 1 << 40,
+            value_bytes_hard: 2 << 40,
             rate_max: 64 << 20,
             rate_min: 1 << 20,
             fixed_delay_ns: None,
@@ -402,6 +426,14 @@ mod tests {
         assert_eq!(pace(&full, &limits()), Pace::Stop { reason: StallReason::MemoryFull });
         let crowded = Pressure { level0_runs: 1000, ..Pressure::default() };
         assert!(matches!(pace(&crowded, &limits()), Pace::Slow { .. }));
+    }
+
+    #[test]
+    fn nearly_full_segments_slow_down_and_never_stop() {
+        let at = |value_bytes| pace(&Pressure { value_bytes, ..Pressure::default() }, &limits());
+        assert_eq!(at(1 << 40), Pace::Free);
+        let reason = StallReason::ValueSpace;
+        assert_eq!(at(5 << 40), Pace::Slow { reason, bytes_per_second: limits().rate_min });
     }
 
     #[test]

@@ -112,6 +112,7 @@ impl KeyspaceState {
         rules: Rules,
         view: ReadView,
     ) -> KeyspaceState {
+        rules.values.set_listed(view.tree.segments.usage().total_bytes);
         KeyspaceState {
             id,
             name,
@@ -180,6 +181,7 @@ impl KeyspaceState {
 
     /// Readers see `tree`; the memtables in `flushed` are in it now.
     pub(crate) fn install(&self, tree: Arc<TreeView>, flushed: &[Arc<Memtable>]) {
+        self.values.set_listed(tree.segments.usage().total_bytes);
         self.change_view(|view| {
             view.tree = tree;
             let is_flushed = |m: &MemtableView| flushed.iter().any(|f| Arc::ptr_eq(f, &m.memtable));

@@ -73,6 +73,9 @@ pub struct Expert {
     /// set. At most half of the machine's memory is mapped, and nothing where addresses have 32
     /// bits.
     pub map_tables: Option<bool>,
+    /// Table and value files that may be open for reads at a time; a file that is not read for a
+    /// while gives way. Default: a quarter of the descriptors that the process may have.
+    pub open_files_max: Option<usize>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,
     /// Slices linked to a node at which it is merged (`ldc`); not set: by the share of reads.
@@ -85,8 +88,9 @@ pub struct Expert {
     pub value_reserved_ratio: Option<f64>,
     /// Values that do not change move to a cold log when their group is collected; default no.
     pub value_hotness: Option<bool>,
-    /// Bytes of segments that garbage collection of a keyspace aims to stay within: it begins when
-    /// less than the reserved share is left. Writes are not refused beyond it. Default: none.
+    /// Bytes that the value segments of a keyspace never exceed; a part of it is kept for garbage
+    /// collection. Writes of large values that find no room are refused, others are not. Segments
+    /// are a sixteenth of it at the most where their size is not set. Default: none.
     pub value_capacity_bytes: Option<u64>,
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,
@@ -341,6 +345,17 @@ pub static TABLE: &[OptionEntry] = &[
         set: |o, v| bytes(v, 1).map(|v| o.value_threshold_bytes(v)),
     },
     OptionEntry {
+        name: "value_capacity_bytes",
+        unit: "bytes",
+        help: "what value segments of a keyspace never exceed, from 64K; `auto`: the medium",
+        get: |o| o.expert.value_capacity_bytes.map_or("auto".into(), |b| b.to_string()),
+        set: |mut o, v| {
+            o.expert.value_capacity_bytes =
+                if v == "auto" { None } else { Some(bytes(v, 64 << 10)?) };
+            Ok(o)
+        },
+    },
+    OptionEntry {
         name: "durability",
         unit: "name",
         help: "`buffered` survives the death of the process, `synced` survives power loss",
@@ -465,7 +480,7 @@ mod tests {
             assert!(!entry.help.is_empty() && !entry.unit.is_empty());
             assert!(Options::new().set(entry.name, "-1").is_err(), "{}", entry.name);
         }
-        assert!(TABLE.len() < 15);
+        assert!(TABLE.len() < 16);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use base::{Error, Result};
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};
 use tree::policy::{Descriptor, Limits};
-use values::ValueLimits;
+use values::{ValueLayout, ValueLimits};
 
 /// The logs may have so many write buffers: more than what memtables hold, active and sealed, when
 /// writers are stopped, so that a bound on logs alone does not cause flushes under load.
@@ -55,14 +55,32 @@ pub(crate) struct Settings {
     operators: Vec<Arc<dyn MergeOperator>>,
 }
 
-fn value_limits(expert: &Expert) -> ValueLimits {
+/// A capacity must have room for so many collections.
+const COLLECTIONS_MIN: u64 = 4;
+
+fn value_limits(expert: &Expert, layout: &dyn ValueLayout) -> Result<ValueLimits> {
     let paper = ValueLimits::default();
-    ValueLimits {
-        main_segment_bytes: expert.value_segment_bytes.unwrap_or(paper.main_segment_bytes),
-        log_segment_bytes: expert.value_log_segment_bytes.unwrap_or(paper.log_segment_bytes),
+    let bounded = |bytes: u64, share: u64| match expert.value_capacity_bytes {
+        Some(capacity) => bytes.min(capacity / share).max(1),
+        None => bytes,
+    };
+    let main_segment_bytes = bounded(paper.main_segment_bytes, 16);
+    let log_segment_bytes = bounded(paper.log_segment_bytes, 256);
+    let limits = ValueLimits {
+        main_segment_bytes: expert.value_segment_bytes.unwrap_or(main_segment_bytes),
+        log_segment_bytes: expert.value_log_segment_bytes.unwrap_or(log_segment_bytes),
         reserved_ratio: expert.value_reserved_ratio.unwrap_or(paper.reserved_ratio),
         hotness: expert.value_hotness.unwrap_or(paper.hotness),
         capacity_bytes: expert.value_capacity_bytes,
+    };
+    let least = layout.collection_bytes_max(&limits).saturating_mul(COLLECTIONS_MIN);
+    match limits.capacity_bytes {
+        Some(capacity) if layout.separates() && capacity < least => Err(Error::invalid(format!(
+            "value_capacity_bytes is {capacity}: with segments of {} bytes, garbage collection \
+             needs at least {least}; raise it, or choose smaller segments",
+            limits.main_segment_bytes
+        ))),
+        _ => Ok(limits),
     }
 }
 
@@ -100,6 +118,15 @@ impl Settings {
         limits.division_parts = expert.division_parts.unwrap_or(limits.division_parts);
         limits.seek_compaction = expert.seek_compaction.unwrap_or(limits.seek_compaction);
         limits.links_max = expert.links_max.or(limits.links_max);
+        let layout = (values.make)();
+        let value_limits = value_limits(expert, &*layout)?;
+        let mut admission = (preset.admission)(&limits, write_buffer);
+        if let Some(capacity) = value_limits.capacity_bytes.filter(|_| layout.separates()) {
+            // Collections are due from the first, nothing but them goes on from the second.
+            let reserve = layout.collection_bytes_max(&value_limits);
+            admission.value_bytes_soft = capacity - 2 * reserve;
+            admission.value_bytes_hard = capacity - reserve;
+        }
         Ok(Settings {
             durability: options.durability,
             memtable_bytes_max,
@@ -115,11 +142,11 @@ impl Settings {
             step_bytes: expert.step_bytes.unwrap_or(1 << 20),
             readahead_bytes: expert.readahead_bytes.unwrap_or(256 << 10),
             job_bytes_max: options.memory_bytes / JOB_SHARE,
-            admission: (preset.admission)(&limits, write_buffer),
+            admission,
             scheme,
             limits,
             values,
-            value_limits: value_limits(expert),
+            value_limits,
             value_threshold_bytes: options.value_threshold_bytes,
             start_threads: !expert.no_threads,
             block_bytes: expert.block_bytes.unwrap_or(4096),
@@ -133,6 +160,11 @@ impl Settings {
     pub(crate) fn is_full(&self, memtable: &Memtable) -> bool {
         let free = memtable.entries() * self.entry_bytes_free;
         memtable.bytes().saturating_sub(free) >= self.memtable_bytes_max
+    }
+
+    /// The segments of a keyspace are kept within a capacity.
+    pub(crate) fn bounds_values(&self) -> bool {
+        self.admission.value_bytes_hard != u64::MAX
     }
 
     /// What a keyspace does with large values.

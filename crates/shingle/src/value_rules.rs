@@ -1,7 +1,9 @@
-//! What a keyspace does with large values, and which of its segments are in use.
+//! What a keyspace does with large values, which of its segments are in use, and what room is left
+//! for more.
 
-use base::FileId;
+use base::{FileId, SequenceNumber};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use values::{ValueLayout, ValueLimits};
 
@@ -13,7 +15,19 @@ pub(crate) struct ValueRules {
     pub threshold_bytes: u64,
     /// Segments that a job appends to or reads.
     claims: Mutex<BTreeSet<FileId>>,
+    /// Bytes of the segments in the tree.
+    listed_bytes: AtomicU64,
+    /// Bytes that jobs wrote beyond what memtables held, and that are not in the tree yet.
+    unlisted_bytes: AtomicU64,
+    /// What the collection under way is expected to write.
+    collecting_bytes: AtomicU64,
+    /// Who waits for room does so alone; when the index was last compacted to find dead values.
+    pub swept: Mutex<Option<SweptAt>>,
 }
+
+/// The state that a compaction for the sake of dead values saw: the last write of a user, and the
+/// oldest snapshot.
+pub(crate) type SweptAt = (SequenceNumber, Option<SequenceNumber>);
 
 impl ValueRules {
     pub(crate) fn new(
@@ -21,7 +35,61 @@ impl ValueRules {
         limits: ValueLimits,
         threshold_bytes: u64,
     ) -> ValueRules {
-        ValueRules { layout, limits, threshold_bytes, claims: Mutex::default() }
+        ValueRules {
+            layout,
+            limits,
+            threshold_bytes,
+            claims: Mutex::default(),
+            listed_bytes: AtomicU64::new(0),
+            unlisted_bytes: AtomicU64::new(0),
+            collecting_bytes: AtomicU64::new(0),
+            swept: Mutex::default(),
+        }
+    }
+
+    /// The bytes that segments are kept within; `None` where nothing bounds them.
+    pub(crate) fn capacity_bytes(&self) -> Option<u64> {
+        self.limits.capacity_bytes.filter(|_| self.layout.separates())
+    }
+
+    /// What is left of a capacity for anything but collections, beside `pending_bytes` that
+    /// memtables are going to bring: one collection must always find room.
+    pub(crate) fn room_bytes(&self, capacity_bytes: u64, pending_bytes: u64) -> u64 {
+        let reserve = self.layout.collection_bytes_max(&self.limits);
+        let used = self.listed_bytes() + self.unlisted_bytes.load(Relaxed) + pending_bytes;
+        let kept_back = reserve.max(self.collecting_bytes.load(Relaxed));
+        capacity_bytes.saturating_sub(kept_back).saturating_sub(used)
+    }
+
+    /// Bytes of the segments in the tree.
+    pub(crate) fn listed_bytes(&self) -> u64 {
+        self.listed_bytes.load(Relaxed)
+    }
+
+    /// The segments in the tree have so many bytes from here on.
+    pub(crate) fn set_listed(&self, bytes: u64) {
+        self.listed_bytes.store(bytes, Relaxed);
+    }
+
+    /// A job writes `bytes` that nobody counted before.
+    pub(crate) fn add_unlisted(&self, bytes: u64) {
+        self.unlisted_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// The job's bytes are in the tree, or gone.
+    pub(crate) fn end_unlisted(&self, bytes: u64) {
+        self.unlisted_bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    /// A collection begins that may write `bytes`; 0: it ended.
+    pub(crate) fn set_collecting(&self, bytes: u64) {
+        self.collecting_bytes.store(bytes, Relaxed);
+    }
+
+    /// The limits for a pick: memtables are going to bring `pending_bytes`.
+    pub(crate) fn limits_beside(&self, pending_bytes: u64) -> ValueLimits {
+        let capacity = self.capacity_bytes().map(|capacity| capacity.saturating_sub(pending_bytes));
+        ValueLimits { capacity_bytes: capacity, ..self.limits.clone() }
     }
 
     /// The segments that jobs have in hand.

@@ -165,6 +165,13 @@ impl<B: Deref<Target = [u8]>> Block<B> {
         Ok(())
     }
 
+    /// The same block, with its bytes found once: those of a mapped file take a call to reach.
+    #[inline]
+    pub(crate) fn borrowed(&self) -> Block<&[u8]> {
+        let &Block { ref bytes, entries_end, restarts, ref buckets } = self;
+        Block { bytes, entries_end, restarts, buckets: buckets.clone() }
+    }
+
     /// All bytes of the block; the ranges of values are ranges of these.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -85,12 +85,13 @@ impl Cursor {
         let Some((user_key, trailer)) = split_internal_key(target) else {
             return Err(Malformed("a search key without its trailer"));
         };
-        let Some(found) = self.block.search(user_key, trailer)? else { return Ok(()) };
+        let block = self.block.borrowed();
+        let Some(found) = block.search(user_key, trailer)? else { return Ok(()) };
         let head = found.head;
         self.key.clear();
         self.key.reserve(head.shared + (head.value_start - head.key_start) + KEY_ROOM);
         self.key.extend_from_slice(&user_key[..head.shared]);
-        self.key.extend_from_slice(&self.block.bytes()[head.key_start..head.value_start]);
+        self.key.extend_from_slice(&block.bytes()[head.key_start..head.value_start]);
         self.value = found.value();
         self.at = found.at;
         self.next = head.end;

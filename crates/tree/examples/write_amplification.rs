@@ -78,14 +78,7 @@ fn all_schemes() -> base::Result<()> {
         ..base
     };
     let large = Workload { writes: 100_000_000, keys_count: 100_000_000, scale: 200, ..base };
-    let paper = Workload {
-        writes: 2_500_000,
-        keys_count: 2_500_000,
-        entry_bytes: 4112,
-        memtable_bytes: 4 << 20,
-        scale: 16,
-        ..base
-    };
+    let shingled = Workload { writes: 2_500_000, keys_count: 2_500_000, ..Workload::SHINGLED };
     let workloads = [
         ("10 M uniform, 64 MiB memtable", base),
         ("2.5 M uniform, 4 MiB memtable", small),
@@ -93,7 +86,7 @@ fn all_schemes() -> base::Result<()> {
         ("30 M writes over 2.5 M keys, 4 MiB memtable", Workload { writes: 30_000_000, ..small }),
         ("10 M Zipf 0.99, 64 MiB memtable", Workload { keys: Keys::Zipf(0.99), ..base }),
         ("10 M sequential, 64 MiB memtable", Workload { keys: Keys::Sequential, ..base }),
-        ("2.5 M uniform of 4 KiB, 4 MiB memtable", paper),
+        ("2.5 M uniform of 4 KiB, 4 MiB memtable", shingled),
     ];
     for (title, workload) in workloads {
         println!("{title}");

@@ -7,10 +7,10 @@
 //! Costs: one copy of the node pointers of each touched level; untouched levels are shared.
 
 use crate::edit::{Change, RunRecord, SegmentChange, SliceRecord};
-use crate::run_table::RunTable;
-use crate::segments::Segments;
+use crate::run_table::{RunTable, Shown};
 use crate::version::{FileRef, LEVEL0_NODE, LEVELS_MAX, Level, Node, NodeId, Run, Slice, Version};
-use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId, SequenceNumber};
+use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId};
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -18,6 +18,12 @@ impl Version {
     /// The version after `changes`. `runs` must know the runs of this version, and afterwards knows
     /// those of the new one.
     pub fn apply(&self, changes: &[Change], runs: &mut RunTable) -> Result<Version> {
+        self.clone().advance(changes, runs)
+    }
+
+    /// The same, for a version that nobody needs any more: what no other version shares is changed
+    /// where it is.
+    pub fn advance(self, changes: &[Change], runs: &mut RunTable) -> Result<Version> {
         let mut apply = Apply::new(self, runs);
         for (index, change) in changes.iter().enumerate() {
             apply.change(change).map_err(|problem| failure(index, change, &problem))?;
@@ -64,6 +70,8 @@ struct LevelChange {
     touched: BTreeSet<NodeId>,
     /// Bytes of the nodes that are not touched.
     bytes: u64,
+    /// Where a node was found last.
+    near: Cell<usize>,
 }
 
 struct FileChange {
@@ -72,28 +80,21 @@ struct FileChange {
 }
 
 struct Apply<'a> {
-    before: &'a Version,
+    /// What it began with, without the levels that change.
+    version: Version,
     table: &'a mut RunTable,
     levels: Vec<Option<LevelChange>>,
-    cursors: Vec<Option<base::Key>>,
-    next_node: u64,
-    flushed_sequence: SequenceNumber,
-    segments: Segments,
     files: HashMap<FileId, FileChange>,
     runs: HashMap<RunId, Arc<Run>>,
     counts: HashMap<RunId, isize>,
 }
 
 impl<'a> Apply<'a> {
-    fn new(before: &'a Version, table: &'a mut RunTable) -> Apply<'a> {
+    fn new(version: Version, table: &'a mut RunTable) -> Apply<'a> {
         Apply {
-            before,
+            levels: version.levels.iter().map(|_| None).collect(),
+            version,
             table,
-            levels: before.levels.iter().map(|_| None).collect(),
-            cursors: before.cursors.clone(),
-            next_node: before.next_node,
-            flushed_sequence: before.flushed_sequence,
-            segments: before.segments.clone(),
             files: HashMap::new(),
             runs: HashMap::new(),
             counts: HashMap::new(),
@@ -119,12 +120,12 @@ impl<'a> Apply<'a> {
             Change::NarrowSlice { level, node, run, to } => self.narrow(*level, *node, *run, to),
             Change::SetRange { level, node, range } => self.set_range(*level, *node, range),
             Change::SetFlushed { sequence } => {
-                self.flushed_sequence = self.flushed_sequence.max(*sequence);
+                self.version.flushed_sequence = self.version.flushed_sequence.max(*sequence);
                 Ok(())
             }
             Change::SetCursor { level, key } => {
                 self.level(*level)?;
-                self.cursors[usize::from(*level)] = key.clone();
+                self.version.cursors[usize::from(*level)] = key.clone();
                 Ok(())
             }
             Change::Segment { file, change } => self.segment(*file, change),
@@ -135,16 +136,16 @@ impl<'a> Apply<'a> {
         match *change {
             SegmentChange::Add { group, bytes, is_provisional } => {
                 let file = self.table.values_file(file, bytes);
-                self.segments.add(file, group, bytes, is_provisional)
+                self.version.segments.add(file, group, bytes, is_provisional)
             }
-            SegmentChange::Confirm => self.segments.confirm(file),
-            SegmentChange::Grow(bytes) => self.segments.grow(file, bytes),
+            SegmentChange::Confirm => self.version.segments.confirm(file),
+            SegmentChange::Grow(bytes) => self.version.segments.grow(file, bytes),
             SegmentChange::Bury(bytes) => {
-                self.segments.bury(file, bytes);
+                self.version.segments.bury(file, bytes);
                 Ok(())
             }
-            SegmentChange::Retire(sequence) => self.segments.retire(file, sequence),
-            SegmentChange::Remove => self.segments.remove(file),
+            SegmentChange::Retire(sequence) => self.version.segments.retire(file, sequence),
+            SegmentChange::Remove => self.version.segments.remove(file),
         }
     }
 
@@ -206,7 +207,7 @@ impl<'a> Apply<'a> {
             return Err("level 0 has its one node".to_string());
         }
         let slices = self.slices(slices)?;
-        self.next_node = self.next_node.max(id.0.saturating_add(1));
+        self.version.next_node = self.version.next_node.max(id.0.saturating_add(1));
         let change = self.level(level)?;
         if id == LEVEL0_NODE || change.ids.contains(&id) {
             return Err("there is a node of this number".to_string());
@@ -283,9 +284,11 @@ impl<'a> Apply<'a> {
         let index = usize::from(level);
         if self.levels.len() <= index {
             self.levels.resize_with(index + 1, || None);
-            self.cursors.resize(index + 1, None);
+            self.version.levels.resize_with(index + 1, Level::default);
+            self.version.cursors.resize(index + 1, None);
         }
-        Ok(self.levels[index].get_or_insert_with(|| LevelChange::new(self.before.level(level))))
+        let before = &mut self.version.levels[index];
+        Ok(self.levels[index].get_or_insert_with(|| LevelChange::new(std::mem::take(before))))
     }
 
     fn node(&mut self, level: u8, id: NodeId) -> Fit<&mut Node> {
@@ -333,50 +336,54 @@ impl<'a> Apply<'a> {
                 change.check(level)?;
             }
         }
-        for change in self.files.values() {
-            change.file.grow(change.bytes);
+        let mut version = self.version;
+        for FileChange { file, bytes } in self.files.values() {
+            if self.table.shows(file.id) {
+                version.file_bytes += bytes.saturating_sub(file.bytes());
+            }
+            file.grow(*bytes);
         }
         for (id, count) in &self.counts {
-            self.table.count(&self.runs[id], *count);
+            let run = &self.runs[id];
+            match self.table.count(run, *count) {
+                Some(Shown::Begins) => version.file_bytes += run.file.bytes(),
+                Some(Shown::Ends) => version.file_bytes -= run.file.bytes(),
+                None => {}
+            }
         }
-        let before = self.before;
-        let levels = self
-            .levels
-            .into_iter()
-            .enumerate()
-            .map(|(index, change)| match change {
-                Some(change) => change.finish(),
-                None => before.levels.get(index).cloned().unwrap_or_default(),
-            })
-            .collect();
-        Ok(Version {
-            levels,
-            cursors: self.cursors,
-            next_node: self.next_node,
-            flushed_sequence: self.flushed_sequence,
-            segments: self.segments,
-        })
+        for (level, change) in version.levels.iter_mut().zip(self.levels) {
+            if let Some(change) = change {
+                *level = change.finish();
+            }
+        }
+        Ok(version)
     }
 }
 
 impl LevelChange {
-    fn new(level: &Level) -> LevelChange {
-        LevelChange {
-            ids: level.ids().to_vec(),
-            nodes: level.nodes.to_vec(),
-            touched: BTreeSet::new(),
-            bytes: level.bytes(),
-        }
+    fn new(level: Level) -> LevelChange {
+        let (nodes, ids, bytes) = level.into_parts();
+        LevelChange { ids, nodes, touched: BTreeSet::new(), bytes, near: Cell::new(0) }
+    }
+
+    /// The place of a node. Those of one edit stand together as a rule.
+    fn find(&self, id: NodeId) -> Option<usize> {
+        let near = self.near.get().min(self.ids.len());
+        let (before, from) = self.ids.split_at(near);
+        let behind = from.iter().position(|&other| other == id).map(|at| near + at);
+        let at = behind.or_else(|| before.iter().rposition(|&other| other == id))?;
+        self.near.set(at);
+        Some(at)
     }
 
     fn node(&mut self, id: NodeId) -> Option<&mut Node> {
-        let at = self.ids.iter().position(|&other| other == id)?;
+        let at = self.find(id)?;
         self.touch(at);
         Some(Arc::make_mut(&mut self.nodes[at]))
     }
 
     fn take(&mut self, id: NodeId) -> Option<Arc<Node>> {
-        let at = self.ids.iter().position(|&other| other == id)?;
+        let at = self.find(id)?;
         self.touch(at);
         self.ids.remove(at);
         Some(self.nodes.remove(at))
@@ -389,9 +396,8 @@ impl LevelChange {
     }
 
     fn finish(self) -> Level {
-        let touched = |id: &NodeId| self.ids.iter().position(|other| other == id);
-        let bytes: u64 =
-            self.touched.iter().filter_map(touched).map(|at| self.nodes[at].bytes()).sum();
+        let touched = self.touched.iter().filter_map(|&id| self.find(id));
+        let bytes: u64 = touched.map(|at| self.nodes[at].bytes()).sum();
         Level::from_parts(self.nodes, self.ids, self.bytes + bytes)
     }
 
@@ -412,7 +418,7 @@ impl LevelChange {
             Err(Error::new(ErrorKind::Corruption, message))
         };
         for id in &self.touched {
-            let Some(at) = self.ids.iter().position(|other| other == id) else { continue };
+            let Some(at) = self.find(*id) else { continue };
             let node = &self.nodes[at];
             if node.range.is_empty() {
                 return problem(node, "its range is empty".to_string());

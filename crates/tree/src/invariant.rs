@@ -6,7 +6,7 @@
 //! | `node order` | nodes of a level have ranges, which are disjoint and in key order |
 //! | `slice place` | a slice has keys, and lies in its run's range and in its node's range |
 //! | `run once` | slices of one run are disjoint, and have no more bytes than it |
-//! | `extents` | runs lie inside their file and do not overlap there |
+//! | `extents` | runs lie inside their file and do not overlap there; files are counted rightly |
 //! | `level 0 order` | of two overlapping runs in level 0, all of the upper is newer than the lower
 //! |
 //! | `recency` | of two runs that both hold a key for certain, the upper can be newer there |
@@ -237,6 +237,11 @@ fn check_runs(version: &Version) -> Check {
             let place = format!("run {} leaves file {} behind", run.id, run.file.id);
             return broken("extents", place);
         }
+    }
+    let files: u64 = version.files().iter().map(|usage| usage.total_bytes).sum();
+    if files != version.file_bytes() {
+        let place = format!("{} bytes of files, counted as {}", files, version.file_bytes());
+        return broken("extents", place);
     }
     for pair in extents.windows(2) {
         let (a, b) = (pair[0], pair[1]);

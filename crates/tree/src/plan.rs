@@ -147,3 +147,11 @@ pub struct Plan {
     /// Cursors that the edit of this move advances: level and the key to go on from.
     pub cursors: Vec<(u8, Option<base::Key>)>,
 }
+
+impl Plan {
+    /// A plan that reads and writes `bytes`, and advances no cursor.
+    pub fn new(action: Move, reason: Reason, score: f64, bytes: u64) -> Plan {
+        let cursors = Vec::new();
+        Plan { action, reason, score, read_bytes: bytes, write_bytes: bytes, cursors }
+    }
+}

@@ -5,17 +5,19 @@
 //! run that the newest version has no slice of is forgotten at once, even while a reader's older
 //! version holds it, so that an edit is accepted now exactly when its replay will be.
 
-use crate::version::{FileRef, Graveyard, Run, Version};
+use crate::version::{FileRef, Graveyard, Run};
 use base::{FileId, RunId};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-/// Runs and files by number, for replaying edits. One for a database.
+/// Runs and files by number, for replaying edits. One for a keyspace.
 #[derive(Debug)]
 pub struct RunTable {
     graveyard: Arc<Graveyard>,
     files: HashMap<FileId, Weak<FileRef>>,
     runs: HashMap<RunId, Entry>,
+    /// How many of `runs` are in each file.
+    shown: HashMap<FileId, usize>,
     files_sweep_at: usize,
 }
 
@@ -25,10 +27,25 @@ struct Entry {
     slices: usize,
 }
 
+/// What becomes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// A slice points into it, the first.
+    Begins,
+    /// No slice points into it any more.
+    Ends,
+}
+
 impl RunTable {
     /// A table that knows nothing. Files that it makes report their end to `graveyard`.
     pub fn new(graveyard: Arc<Graveyard>) -> RunTable {
-        RunTable { graveyard, files: HashMap::new(), runs: HashMap::new(), files_sweep_at: 64 }
+        RunTable {
+            graveyard,
+            files: HashMap::new(),
+            runs: HashMap::new(),
+            shown: HashMap::new(),
+            files_sweep_at: 64,
+        }
     }
 
     /// Where files are reported that nothing refers to.
@@ -46,11 +63,9 @@ impl RunTable {
         self.runs.len()
     }
 
-    /// A keyspace was dropped whose newest version is `version`: its runs are forgotten.
-    pub fn forget(&mut self, version: &Version) {
-        for slice in version.slices() {
-            self.count(&slice.run, -1);
-        }
+    /// A slice of the newest version points into this file.
+    pub(crate) fn shows(&self, file: FileId) -> bool {
+        self.shown.contains_key(&file)
     }
 
     /// The file of this number, made if nothing holds it.
@@ -72,15 +87,34 @@ impl RunTable {
         FileRef::new_values(id, bytes, self.graveyard.clone())
     }
 
-    /// `change` slices more, or fewer, show `run`.
-    pub(crate) fn count(&mut self, run: &Arc<Run>, change: isize) {
+    /// `change` slices more, or fewer, show `run`. Says what that means for its file.
+    pub(crate) fn count(&mut self, run: &Arc<Run>, change: isize) -> Option<Shown> {
+        if change == 0 {
+            return None;
+        }
         let entry = self
             .runs
             .entry(run.id)
             .or_insert_with(|| Entry { run: Arc::downgrade(run), slices: 0 });
-        entry.slices = entry.slices.saturating_add_signed(change);
-        if entry.slices == 0 {
+        let before = entry.slices;
+        entry.slices = before.saturating_add_signed(change);
+        let is_gone = entry.slices == 0;
+        if is_gone {
             self.runs.remove(&run.id);
+        }
+        match (before > 0, is_gone) {
+            (false, false) => {
+                let runs = self.shown.entry(run.file.id).or_default();
+                *runs += 1;
+                (*runs == 1).then_some(Shown::Begins)
+            }
+            (true, true) => {
+                let runs = self.shown.get_mut(&run.file.id)?;
+                *runs -= 1;
+                let ends = *runs == 0;
+                ends.then(|| self.shown.remove(&run.file.id)).map(|_| Shown::Ends)
+            }
+            _ => None,
         }
     }
 }

@@ -141,9 +141,9 @@ pub fn hull<'a>(slices: impl IntoIterator<Item = &'a Slice>) -> KeyRange {
 #[derive(Clone, Debug)]
 pub struct Level {
     /// In key order.
-    pub nodes: Arc<[Arc<Node>]>,
+    pub nodes: Arc<Vec<Arc<Node>>>,
     /// Their numbers, so that one is found without a look at the nodes.
-    ids: Arc<[NodeId]>,
+    ids: Arc<Vec<NodeId>>,
     bytes: u64,
 }
 
@@ -158,11 +158,16 @@ impl Level {
     pub fn new(nodes: Vec<Arc<Node>>) -> Level {
         let bytes = nodes.iter().map(|node| node.bytes()).sum();
         let ids = nodes.iter().map(|node| node.id).collect();
-        Level { nodes: nodes.into(), ids, bytes }
+        Level::from_parts(nodes, ids, bytes)
     }
 
     pub(crate) fn from_parts(nodes: Vec<Arc<Node>>, ids: Vec<NodeId>, bytes: u64) -> Level {
-        Level { nodes: nodes.into(), ids: ids.into(), bytes }
+        Level { nodes: Arc::new(nodes), ids: Arc::new(ids), bytes }
+    }
+
+    /// The nodes and their numbers, copied if another version shares them; and the bytes.
+    pub(crate) fn into_parts(self) -> (Vec<Arc<Node>>, Vec<NodeId>, u64) {
+        (Arc::unwrap_or_clone(self.nodes), Arc::unwrap_or_clone(self.ids), self.bytes)
     }
 
     pub(crate) fn ids(&self) -> &[NodeId] {
@@ -222,6 +227,8 @@ pub struct Version {
     pub flushed_sequence: SequenceNumber,
     /// Where large values are.
     pub segments: Segments,
+    /// Kept by each edit; see [`Version::file_bytes`].
+    pub(crate) file_bytes: u64,
 }
 
 /// What a version uses of a file.
@@ -248,6 +255,7 @@ impl Version {
             next_node: 1,
             flushed_sequence: 0,
             segments: Segments::default(),
+            file_bytes: 0,
         }
     }
 
@@ -280,6 +288,11 @@ impl Version {
     /// Live bytes of the tree.
     pub fn bytes(&self) -> u64 {
         self.levels.iter().map(Level::bytes).sum()
+    }
+
+    /// Bytes of the files that slices point into, with what no slice shows. Costs nothing.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
     }
 
     /// The runs, each once, by number.

@@ -17,8 +17,8 @@
 //!   collected as well, by its segments' dead bytes, with look-ups.
 
 use crate::layout::{
-    Collection, Descriptor, Validity, ValueLayout, ValueLimits, by_lookup, depth_for, is_due,
-    live_bytes, unconfirmed,
+    Collection, Descriptor, Validity, ValueLayout, ValueLimits, WRITES_PER_RECLAIMED_MAX,
+    by_lookup, depth_for, has_room, is_due, live_bytes, unconfirmed,
 };
 use base::FileId;
 use tree::segments::Segment;
@@ -35,12 +35,15 @@ pub const HASHED: Descriptor = Descriptor {
            It costs 1 + 1/(2 r) writes for each value byte at a reserved share of r, and the\n\
            order of values: scans read them at random.",
     paper: "Chan et al., HashKV, USENIX ATC 2018",
+    options: &[
+        "main_segment_bytes",
+        "log_segment_bytes",
+        "reserved_ratio",
+        "hotness",
+        "capacity_bytes",
+    ],
     make: || Box::new(Hashed),
 };
-
-/// A collection that would give back less than one byte for so many that it writes is not worth
-/// its writes.
-const WRITES_PER_RECLAIMED_MAX: u64 = 64;
 
 struct Hashed;
 
@@ -71,16 +74,23 @@ impl ValueLayout for Hashed {
         }
     }
 
+    /// A group has less than twice its mean of live bytes, about.
+    fn collection_bytes_max(&self, limits: &ValueLimits) -> u64 {
+        limits.main_segment_bytes.saturating_mul(2)
+    }
+
     fn pick(
         &self,
         segments: &Segments,
         limits: &ValueLimits,
         busy: &[FileId],
     ) -> Option<Collection> {
+        let (usage, reserve_bytes) = (segments.usage(), self.collection_bytes_max(limits));
+        let fits = |c: &Collection| has_room(c, &usage, limits, reserve_bytes);
         if let Some(collection) = unconfirmed(segments, busy) {
-            return Some(collection);
+            return Some(collection).filter(fits);
         }
-        if !is_due(&segments.usage(), limits) {
+        if !is_due(&usage, limits, reserve_bytes) {
             return None;
         }
         let depth = self.depth(segments, limits);
@@ -93,6 +103,7 @@ impl ValueLayout for Hashed {
                 candidates(group, &members, depth, limits)
             })
             .filter(|c| reclaimed(c).saturating_mul(WRITES_PER_RECLAIMED_MAX) > c.write_bytes)
+            .filter(fits)
             // Reclaimed bytes for each written one, compared without a division.
             .max_by_key(|c| (u128::from(reclaimed(c)) << 32) / u128::from(c.write_bytes.max(1)))
     }

@@ -12,6 +12,7 @@ pub const INLINE: Descriptor = Descriptor {
            Choose it for values up to some hundred bytes, and for scans.\n\
            It costs the write amplification of the tree for every byte of every value.",
     paper: "O'Neil et al., The log-structured merge-tree, 1996",
+    options: &[],
     make: || Box::new(Inline),
 };
 
@@ -26,14 +27,6 @@ impl ValueLayout for Inline {
         false
     }
 
-    fn depth(&self, _segments: &Segments, _limits: &ValueLimits) -> u8 {
-        0
-    }
-
-    fn segment_bytes_max(&self, limits: &ValueLimits, _segments_before: usize) -> u64 {
-        limits.main_segment_bytes
-    }
-
     /// Segments that another layout left empty out as their values come back into the runs; what
     /// is dead in them goes by the plain log's rule.
     fn pick(
@@ -42,6 +35,6 @@ impl ValueLayout for Inline {
         limits: &ValueLimits,
         busy: &[FileId],
     ) -> Option<Collection> {
-        crate::log::oldest(segments, limits, busy)
+        crate::log::oldest(segments, limits, self.collection_bytes_max(limits), busy)
     }
 }

@@ -10,8 +10,8 @@
 //!   of a value is conditional on the exact pointer. A group's order only tells, without a look
 //!   into the tree, which records are certainly superseded.
 //! - Nothing is overwritten. A collection writes new segments, commits, and retires the old ones.
-//! - A collection is picked only where it gives back space; so a full store ends in an error and
-//!   never in a loop.
+//! - A collection is picked only where it gives back space, and where the capacity has room for
+//!   what it writes; so a full store ends in an error and never in a loop.
 
 use base::FileId;
 use tree::segments::{GROUP_DEPTH_MAX, Segment, Usage};
@@ -28,9 +28,9 @@ pub struct ValueLimits {
     pub reserved_ratio: f64,
     /// Values that did not change between two collections of their group move to the cold log.
     pub hotness: bool,
-    /// Bytes that all segments together are meant to stay within: what it leaves beside the live
-    /// ones is then the reserved space, where that is less. Nothing is refused beyond it. None: the
-    /// reserved share alone decides.
+    /// Bytes that all segments together never exceed. Collections begin when less than twice what
+    /// one of them writes is left, where the reserved share allows more; the last of that room is
+    /// theirs. None: the reserved share alone decides.
     pub capacity_bytes: Option<u64>,
 }
 
@@ -83,11 +83,20 @@ pub trait ValueLayout: Send + Sync {
     /// Values go to segments at all.
     fn separates(&self) -> bool;
 
-    /// Bits that tell the groups of new values apart.
-    fn depth(&self, segments: &Segments, limits: &ValueLimits) -> u8;
+    /// Bits that tell the groups of new values apart; none where all lie in one log.
+    fn depth(&self, _segments: &Segments, _limits: &ValueLimits) -> u8 {
+        0
+    }
 
-    /// Bytes at which a segment of `group` ends, where `segments_before` of the group are there.
-    fn segment_bytes_max(&self, limits: &ValueLimits, segments_before: usize) -> u64;
+    /// Bytes at which a segment of a group ends, where `segments_before` of the group are there.
+    fn segment_bytes_max(&self, limits: &ValueLimits, _segments_before: usize) -> u64 {
+        limits.main_segment_bytes
+    }
+
+    /// Bytes that one collection writes, about, at the most: the room that a capacity sets aside.
+    fn collection_bytes_max(&self, limits: &ValueLimits) -> u64 {
+        limits.main_segment_bytes
+    }
 
     /// The next collection, of segments outside `busy`. None: nothing is due. Segments that a crash
     /// left provisional go first.
@@ -110,6 +119,8 @@ pub struct Descriptor {
     pub help: &'static str,
     /// The paper or system it comes from.
     pub paper: &'static str,
+    /// The fields of [`ValueLimits`] that it goes by, and the public options of values.
+    pub options: &'static [&'static str],
     /// Makes one; costs nothing.
     pub make: fn() -> Box<dyn ValueLayout>,
 }
@@ -144,15 +155,31 @@ pub(crate) fn live_bytes(usage: &Usage) -> u64 {
     usage.total_bytes - usage.retired_bytes - usage.dead_bytes
 }
 
-/// More is dead than may stand beside the live bytes.
-pub(crate) fn is_due(usage: &Usage, limits: &ValueLimits) -> bool {
-    let live = live_bytes(usage) as f64;
-    let allowed = match limits.capacity_bytes {
-        // What the capacity leaves is the reserved space.
-        Some(capacity) => (capacity as f64 - live).min(limits.reserved_ratio * live).max(0.0),
-        None => limits.reserved_ratio * live,
-    };
-    usage.dead_bytes > 0 && usage.dead_bytes as f64 >= allowed
+/// More is dead than may stand beside the live bytes, when collections write `reserve_bytes` each.
+pub(crate) fn is_due(usage: &Usage, limits: &ValueLimits, reserve_bytes: u64) -> bool {
+    let allowed = limits.reserved_ratio * live_bytes(usage) as f64;
+    let is_crowded = limits.capacity_bytes.is_some_and(|capacity| {
+        usage.total_bytes > capacity.saturating_sub(reserve_bytes.saturating_mul(2))
+    });
+    usage.dead_bytes > 0 && (is_crowded || usage.dead_bytes as f64 >= allowed)
+}
+
+/// A collection that would give back less than one byte for so many that it writes is not worth
+/// its writes.
+pub(crate) const WRITES_PER_RECLAIMED_MAX: u64 = 64;
+
+/// The capacity has room for what `collection` writes before it gives room back. Where it was
+/// lowered below what is there, one at a time goes beyond.
+pub(crate) fn has_room(
+    collection: &Collection,
+    usage: &Usage,
+    limits: &ValueLimits,
+    reserve_bytes: u64,
+) -> bool {
+    let is_small = usage.retired_bytes == 0 && collection.write_bytes <= reserve_bytes;
+    limits.capacity_bytes.is_none_or(|capacity| {
+        is_small || usage.total_bytes.saturating_add(collection.write_bytes) <= capacity
+    })
 }
 
 /// Bits that tell groups of `main_segment_bytes` apart when `live_bytes` spread over them.
@@ -166,14 +193,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_collection_keeps_to_the_capacity_unless_that_was_lowered() {
+        let limits = ValueLimits { capacity_bytes: Some(130), ..ValueLimits::default() };
+        let writing = |write_bytes| Collection {
+            group: Group::all(Tier::Main),
+            files: Vec::new(),
+            to_depth: 0,
+            tags_cold: false,
+            validity: Validity::Lookup,
+            read_bytes: 40,
+            write_bytes,
+        };
+        let usage =
+            |total_bytes, retired_bytes| Usage { total_bytes, dead_bytes: 9, retired_bytes };
+        assert!(has_room(&writing(30), &usage(100, 20), &limits, 10));
+        assert!(!has_room(&writing(31), &usage(100, 20), &limits, 10));
+        assert!(has_room(&writing(10), &usage(500, 0), &limits, 10));
+        assert!(!has_room(&writing(10), &usage(500, 1), &limits, 10));
+        assert!(has_room(&writing(0), &usage(130, 1), &limits, 10));
+    }
+
+    #[test]
     fn a_collection_is_due_when_more_is_dead_than_may_be() {
         let limits = ValueLimits { reserved_ratio: 0.5, ..ValueLimits::default() };
         let usage = |total_bytes, dead_bytes| Usage { total_bytes, dead_bytes, retired_bytes: 0 };
-        assert!(!is_due(&usage(100, 0), &limits));
-        assert!(!is_due(&usage(149, 49), &limits));
-        assert!(is_due(&usage(150, 50), &limits));
-        let tight = ValueLimits { capacity_bytes: Some(110), ..limits };
-        assert!(is_due(&usage(110, 10), &tight));
-        assert!(!is_due(&usage(104, 4), &tight));
+        assert!(!is_due(&usage(100, 0), &limits, 10));
+        assert!(!is_due(&usage(149, 49), &limits, 10));
+        assert!(is_due(&usage(150, 50), &limits, 10));
+        let tight = ValueLimits { capacity_bytes: Some(130), ..limits };
+        assert!(is_due(&usage(111, 1), &tight, 10));
+        assert!(!is_due(&usage(110, 10), &tight, 10));
+        assert!(!is_due(&usage(130, 0), &tight, 10), "nothing to win");
     }
 }

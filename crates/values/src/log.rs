@@ -5,11 +5,12 @@
 //! `1 / (1 - u)` with `u = exp(-a (1 - u))` and `a` the space over the live bytes.
 
 use crate::layout::{
-    Collection, Descriptor, ValueLayout, ValueLimits, by_lookup, is_due, unconfirmed,
+    Collection, Descriptor, ValueLayout, ValueLimits, WRITES_PER_RECLAIMED_MAX, by_lookup,
+    has_room, is_due, live_bytes, unconfirmed,
 };
 use base::FileId;
 use tree::Segments;
-use tree::segments::Segment;
+use tree::segments::{Segment, Usage};
 
 /// The layout's line in the registry.
 pub const LOG: Descriptor = Descriptor {
@@ -22,6 +23,7 @@ pub const LOG: Descriptor = Descriptor {
            It costs an index look-up for each record that is collected, and under skewed updates\n\
            it moves the same cold values again and again.",
     paper: "Lu et al., WiscKey, FAST 2016; the vLog of HashKV, section 2.2",
+    options: &["main_segment_bytes", "reserved_ratio", "capacity_bytes"],
     make: || Box::new(Log),
 };
 
@@ -36,21 +38,13 @@ impl ValueLayout for Log {
         true
     }
 
-    fn depth(&self, _segments: &Segments, _limits: &ValueLimits) -> u8 {
-        0
-    }
-
-    fn segment_bytes_max(&self, limits: &ValueLimits, _segments_before: usize) -> u64 {
-        limits.main_segment_bytes
-    }
-
     fn pick(
         &self,
         segments: &Segments,
         limits: &ValueLimits,
         busy: &[FileId],
     ) -> Option<Collection> {
-        oldest(segments, limits, busy)
+        oldest(segments, limits, self.collection_bytes_max(limits), busy)
     }
 }
 
@@ -58,12 +52,15 @@ impl ValueLayout for Log {
 pub(crate) fn oldest(
     segments: &Segments,
     limits: &ValueLimits,
+    reserve_bytes: u64,
     busy: &[FileId],
 ) -> Option<Collection> {
+    let usage = segments.usage();
+    let fits = |c: &Collection| has_room(c, &usage, limits, reserve_bytes);
     if let Some(collection) = unconfirmed(segments, busy) {
-        return Some(collection);
+        return Some(collection).filter(fits);
     }
-    if !is_due(&segments.usage(), limits) {
+    if !is_due(&usage, limits, reserve_bytes) || is_tedious(&usage) {
         return None;
     }
     let mut candidates = segments.iter().filter(|segment| segment.retired.is_none());
@@ -72,5 +69,10 @@ pub(crate) fn oldest(
     // Where nothing is dead within reach, moving the oldest would go round for ever.
     let has_dead = |segment: &Segment| segment.dead_bytes > 0 && is_free(segment);
     let gives_back = has_dead(oldest) || candidates.any(has_dead);
-    (gives_back && is_free(oldest)).then(|| by_lookup(oldest))
+    (gives_back && is_free(oldest)).then(|| by_lookup(oldest)).filter(fits)
+}
+
+/// One round through the log would give back too little for what it writes.
+fn is_tedious(usage: &Usage) -> bool {
+    usage.dead_bytes.saturating_mul(WRITES_PER_RECLAIMED_MAX) < live_bytes(usage)
 }

@@ -4,7 +4,9 @@
 //! that the tree still holds this very pointer. On disk: varint file, varint offset, varint record
 //! bytes, varint value bytes.
 
+use crate::record::HEADER_BYTES_MAX;
 use base::coding::{Reader, push_varint};
+use base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use base::{Error, ErrorKind, FileId, Result};
 
 /// Where a record lies.
@@ -51,6 +53,11 @@ impl ValuePointer {
         pointer
             .filter(|p| reader.is_empty() && p.value_bytes < p.record_bytes)
             .filter(|p| p.offset.checked_add(p.record_bytes.into()).is_some())
+            .filter(|p| {
+                let rest = (p.record_bytes - p.value_bytes) as usize;
+                p.value_bytes as usize <= VALUE_BYTES_MAX
+                    && rest <= HEADER_BYTES_MAX + KEY_BYTES_MAX
+            })
             .ok_or_else(|| {
                 let shown = bytes.len().min(16);
                 let message = format!("no value pointer: {:02x?}", &bytes[..shown]);

@@ -15,11 +15,11 @@
 
 #![allow(unsafe_code)] // The system's calls give and take raw memory.
 
-use super::append::Handle;
 use super::calls;
+use super::descriptors::Descriptor;
 use crate::past_end;
 use crate::store::Mapping;
-use base::{Cause, Result};
+use base::{Cause, Ledger, Result};
 use rustix::fd::AsFd;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
@@ -30,6 +30,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Pages are multiples of this, wherever we run.
 const PAGE_BYTES: usize = 4096;
+
+/// Pages are fetched so many bytes at a time, aligned: a call for each block costs more than the
+/// pages around it, and a fault would read as much ahead.
+const WINDOW_BYTES: usize = 64 << 10;
 
 /// A process may have about 65,000 mappings, and it is not only ours.
 const FILES_MAX: u64 = 8192;
@@ -75,10 +79,14 @@ impl Budget {
 pub(super) struct FileMapping {
     start: NonNull<c_void>,
     bytes: usize,
-    handle: Handle,
+    /// The mapping outlives the file's descriptor.
+    descriptor: Arc<Descriptor>,
+    ledger: Arc<Ledger>,
     budget: Arc<Budget>,
     /// The system knows how to populate pages.
     populates: AtomicBool,
+    /// A bit for each window that was populated.
+    populated: Vec<AtomicU64>,
 }
 
 // SAFETY: the memory is only ever read, and unmapped once, by the only owner; both may happen on
@@ -90,15 +98,21 @@ unsafe impl Sync for FileMapping {}
 impl FileMapping {
     /// Maps the first `bytes` bytes of a file; `None` where that does not fit the budget, or the
     /// system refuses.
-    pub(super) fn new(handle: Handle, bytes: u64, budget: &Arc<Budget>) -> Option<FileMapping> {
+    pub(super) fn new(
+        descriptor: &Arc<Descriptor>,
+        ledger: &Arc<Ledger>,
+        bytes: u64,
+        budget: &Arc<Budget>,
+    ) -> Option<FileMapping> {
         let length = usize::try_from(bytes).ok().filter(|&length| length > 0)?;
+        let file = descriptor.get().ok()?;
         if !budget.take(bytes) {
             return None;
         }
         let (read, shared) = (ProtFlags::READ, MapFlags::SHARED);
         // SAFETY: the system chooses the place, so that no memory in use is replaced.
         let mapped = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), length, read, shared, handle.file.as_fd(), 0)
+            rustix::mm::mmap(std::ptr::null_mut(), length, read, shared, file.as_fd(), 0)
         };
         match mapped.ok().and_then(NonNull::new) {
             None => {
@@ -108,11 +122,47 @@ impl FileMapping {
             Some(start) => Some(FileMapping {
                 start,
                 bytes: length,
-                handle,
+                descriptor: descriptor.clone(),
+                ledger: ledger.clone(),
                 budget: budget.clone(),
                 populates: AtomicBool::new(true),
+                populated: (0..length.div_ceil(64 * WINDOW_BYTES)).map(|_| 0.into()).collect(),
             }),
         }
+    }
+}
+
+impl FileMapping {
+    /// Has the system put the `bytes` from `from` on into memory, and those of the same windows.
+    /// `false`: some cannot be had.
+    fn populate(&self, from: usize, bytes: usize) -> bool {
+        let windows = from / WINDOW_BYTES..(from + bytes).div_ceil(WINDOW_BYTES);
+        windows.into_iter().all(|window| {
+            let (word, bit) = (&self.populated[window / 64], 1 << (window % 64));
+            if word.load(Relaxed) & bit != 0 {
+                return true;
+            }
+            let start = window * WINDOW_BYTES;
+            let whole = self.populate_pages(start..self.bytes.min(start + WINDOW_BYTES));
+            if whole {
+                word.fetch_or(bit, Relaxed);
+                return true;
+            }
+            // What is not asked for must not make it fail.
+            let lead = from % PAGE_BYTES;
+            self.populate_pages(start.max(from - lead)..(start + WINDOW_BYTES).min(from + bytes))
+        })
+    }
+
+    /// `pages` begin at a page and lie inside the mapping.
+    fn populate_pages(&self, pages: Range<usize>) -> bool {
+        // SAFETY: the pages are inside the mapping, and reading them ahead changes nothing that
+        // anybody sees.
+        let populated = unsafe {
+            let start = self.start.as_ptr().cast::<u8>().add(pages.start).cast();
+            rustix::mm::madvise(start, pages.len(), Advice::LinuxPopulateRead)
+        };
+        populated.is_ok()
     }
 }
 
@@ -126,34 +176,25 @@ impl Mapping for FileMapping {
 
     fn fetch(&self, range: Range<u64>, cause: Cause) -> Result<()> {
         let whole = range.start <= range.end && range.end <= self.bytes as u64;
-        let name = self.handle.name;
+        let name = self.descriptor.name();
         let (from, bytes) =
             (range.start as usize, (range.end.saturating_sub(range.start)) as usize);
         if !whole {
             return Err(past_end(name, range.start, bytes, self.bytes as u64));
         }
-        if self.populates.load(Relaxed) {
-            let lead = from % PAGE_BYTES;
-            // SAFETY: the pages from the one with `from` on are inside the mapping, and reading
-            // them ahead changes nothing that anybody sees.
-            let populated = unsafe {
-                let start = self.start.as_ptr().cast::<u8>().add(from - lead).cast();
-                rustix::mm::madvise(start, lead + bytes, Advice::LinuxPopulateRead)
-            };
-            if populated.is_ok() {
-                self.handle.ledger.read(cause, bytes as u64);
-                return Ok(());
-            }
+        if self.populates.load(Relaxed) && self.populate(from, bytes) {
+            self.ledger.read(cause, bytes as u64);
+            return Ok(());
         }
         // An old system, or an error: an ordinary read says which.
         let mut sink = vec![0; bytes];
-        let given = |count| self.handle.ledger.read(cause, count as u64);
+        let given = |count| self.ledger.read(cause, count as u64);
         let uncached = AtomicBool::new(false);
-        let file = self.handle.file.as_fd();
-        let filled = calls::read_at(file, &mut sink, range.start, &uncached, given)
-            .map_err(|errno| self.handle.error("read", errno).at(range.start))?;
+        let file = self.descriptor.get()?;
+        let filled = calls::read_at(file.as_fd(), &mut sink, range.start, &uncached, given)
+            .map_err(|errno| calls::error("read", name.to_string(), errno).at(range.start))?;
         if filled < bytes {
-            let length = rustix::fs::fstat(&self.handle.file).map(|stat| stat.st_size as u64);
+            let length = rustix::fs::fstat(&file).map(|stat| stat.st_size as u64);
             let length = length.unwrap_or(range.start + filled as u64);
             return Err(past_end(name, range.start, bytes, length));
         }

@@ -3,7 +3,7 @@
 //!
 //! - Files are opened relative to a descriptor of the directory, are private to their owner (0600),
 //!   and a symbolic link in place of one of them is an error.
-//! - Each open handle is one descriptor.
+//! - A file being written is one descriptor; of the files being read, so many have one at a time.
 //! - The root is replaced by writing CURRENT.tmp, syncing it and the directory, renaming it to
 //!   CURRENT and syncing the directory again; so what the root names is durable before the root.
 //! - Bytes are written to the ledger as the system accepts them, call by call.
@@ -12,6 +12,7 @@
 
 mod append;
 mod calls;
+mod descriptors;
 mod device;
 mod directory;
 mod lock;
@@ -33,6 +34,7 @@ use crate::{
 };
 use append::{BackgroundFile, ForegroundFile, Handle};
 use base::{Cause, Error, ErrorKind, Ledger, Result};
+use descriptors::Descriptors;
 use directory::Directory;
 use map::Budget;
 use read::OsReadFile;
@@ -62,6 +64,10 @@ pub struct OsOptions {
     /// Bytes of files that may be mapped into memory at a time; 0: none is. See
     /// [`mappable_bytes`].
     pub map_bytes_max: u64,
+    /// Files being read in the foreground that may be open at a time, at least 1; those not read
+    /// for the longest time give way. `None`: a quarter of the descriptors that the process may
+    /// have.
+    pub open_files_max: Option<usize>,
 }
 
 impl Default for OsOptions {
@@ -72,16 +78,18 @@ impl Default for OsOptions {
             direct_background: true,
             background_buffer_bytes: 512 << 10,
             map_bytes_max: 0,
+            open_files_max: None,
         }
     }
 }
 
 /// Files in a directory.
 pub struct OsStore {
-    directory: Directory,
+    directory: Arc<Directory>,
     ledger: Arc<Ledger>,
     options: OsOptions,
     tails: Tails,
+    descriptors: Arc<Descriptors>,
     maps: Arc<Budget>,
     /// One root or note is replaced at a time: they share names of temporary files.
     replacing: Mutex<()>,
@@ -94,10 +102,12 @@ impl OsStore {
         if options.create && !options.read_only {
             directory::create(path, &ledger)?;
         }
-        let directory = Directory::open(path, ledger.clone())?;
+        let directory = Arc::new(Directory::open(path, ledger.clone())?);
         let (tails, replacing) = (Tails::default(), Mutex::new(()));
         let maps = Arc::new(Budget::new(options.map_bytes_max));
-        Ok(OsStore { directory, ledger, options, tails, maps, replacing })
+        let open_max = options.open_files_max.unwrap_or_else(descriptors::sensible_max);
+        let descriptors = Arc::new(Descriptors::new(directory.clone(), open_max));
+        Ok(OsStore { directory, ledger, options, tails, descriptors, maps, replacing })
     }
 
     /// Something in the directory that is no file of ours; `None` if there is nothing else.
@@ -186,14 +196,18 @@ impl FileStore for OsStore {
     }
 
     fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
-        let handle = self.handle(name, OFlags::RDONLY)?;
-        // Background work reads once, in large pieces: it has nothing from a mapping.
-        let maps = (!background).then(|| self.maps.clone());
-        Ok(Arc::new(OsReadFile::new(handle, self.tails.of(name), maps)))
+        let (tail, ledger) = (self.tails.of(name), self.ledger.clone());
+        if background {
+            let handle = self.handle(name, OFlags::RDONLY)?;
+            return Ok(Arc::new(OsReadFile::background(name, handle.file, tail, ledger)));
+        }
+        let descriptor = self.descriptors.open(name)?;
+        Ok(Arc::new(OsReadFile::foreground(descriptor, self.maps.clone(), tail, ledger)))
     }
 
     fn remove(&self, name: FileName) -> Result<()> {
         self.check_writable()?;
+        self.descriptors.keep(name)?;
         self.directory.unlink(&name.to_string())?;
         self.tails.forget(name);
         Ok(())

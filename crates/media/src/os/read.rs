@@ -1,46 +1,77 @@
 //! Files being read.
 
-use super::append::Handle;
 use super::calls;
+use super::descriptors::Descriptor;
 use super::map::{Budget, FileMapping};
 use super::tail::Tail;
 use crate::{FileName, Mapping, ReadFile, past_end};
-use base::{Cause, Result};
-use rustix::fd::AsFd;
+use base::{Cause, Error, Ledger, Result};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::Advice;
+use rustix::io::Errno;
 use std::num::NonZeroU64;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// One descriptor, and the tail that the file's writer may still hold.
+/// A file, and the tail that its writer may still hold.
 pub(super) struct OsReadFile {
-    handle: Handle,
+    name: FileName,
+    opened: Opened,
+    ledger: Arc<Ledger>,
     tail: Arc<Tail>,
     uncached: AtomicBool,
-    /// `None`: never mapped.
-    maps: Option<Arc<Budget>>,
     mapping: OnceLock<Option<Arc<dyn Mapping>>>,
 }
 
+/// How a file is open.
+enum Opened {
+    /// For one pass in large pieces: it keeps its descriptor, and is never mapped.
+    Background(Arc<OwnedFd>),
+    /// For as long as somebody may read it.
+    Foreground(Arc<Descriptor>, Arc<Budget>),
+}
+
 impl OsReadFile {
-    /// Without a budget for mappings it is read in the background: reads leave no pages in the
-    /// cache that were not there before.
-    pub(super) fn new(handle: Handle, tail: Arc<Tail>, maps: Option<Arc<Budget>>) -> OsReadFile {
-        let background = maps.is_none();
-        if background {
-            // Advice only: nothing depends on it.
-            let _ = rustix::fs::fadvise(&handle.file, 0, None, Advice::Sequential);
+    /// Reads leave no pages in the cache that were not there before.
+    pub(super) fn background(
+        name: FileName,
+        file: Arc<OwnedFd>,
+        tail: Arc<Tail>,
+        ledger: Arc<Ledger>,
+    ) -> OsReadFile {
+        // Advice only: nothing depends on it.
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
+        let (opened, uncached) = (Opened::Background(file), AtomicBool::new(true));
+        OsReadFile { name, opened, ledger, tail, uncached, mapping: OnceLock::new() }
+    }
+
+    pub(super) fn foreground(
+        descriptor: Arc<Descriptor>,
+        maps: Arc<Budget>,
+        tail: Arc<Tail>,
+        ledger: Arc<Ledger>,
+    ) -> OsReadFile {
+        let (name, uncached) = (descriptor.name(), AtomicBool::new(false));
+        let opened = Opened::Foreground(descriptor, maps);
+        OsReadFile { name, opened, ledger, tail, uncached, mapping: OnceLock::new() }
+    }
+
+    fn file(&self) -> Result<Arc<OwnedFd>> {
+        match &self.opened {
+            Opened::Background(file) => Ok(file.clone()),
+            Opened::Foreground(descriptor, _) => descriptor.get(),
         }
-        let (uncached, mapping) = (AtomicBool::new(background), OnceLock::new());
-        OsReadFile { handle, tail, uncached, maps, mapping }
+    }
+
+    fn error(&self, doing: &str, errno: Errno) -> Error {
+        calls::error(doing, self.name.to_string(), errno)
     }
 
     /// Fills `into` as far as the file goes; returns the bytes filled.
     fn read_file(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<usize> {
-        let ledger = &self.handle.ledger;
-        let given = |count| ledger.read(cause, count as u64);
-        calls::read_at(self.handle.file.as_fd(), into, offset, &self.uncached, given)
-            .map_err(|errno| self.handle.error("read", errno).at(offset))
+        let given = |count| self.ledger.read(cause, count as u64);
+        calls::read_at(self.file()?.as_fd(), into, offset, &self.uncached, given)
+            .map_err(|errno| self.error("read", errno).at(offset))
     }
 
     /// Reads a range whose end may be in the writer's buffer; `None` if there is no buffer any
@@ -49,7 +80,7 @@ impl OsReadFile {
         self.tail.with(|buffer| {
             let wanted = into.len();
             if offset.saturating_add(wanted as u64) > buffer.end() {
-                return Err(past_end(self.handle.name, offset, wanted, buffer.end()));
+                return Err(past_end(self.name, offset, wanted, buffer.end()));
             }
             let in_file = buffer.start().saturating_sub(offset).min(wanted as u64) as usize;
             let (from_file, from_buffer) = into.split_at_mut(in_file);
@@ -59,7 +90,7 @@ impl OsReadFile {
             }
             let filled = self.read_file(offset, from_file, cause)?;
             if filled < from_file.len() {
-                return Err(past_end(self.handle.name, offset, wanted, offset + filled as u64));
+                return Err(past_end(self.name, offset, wanted, offset + filled as u64));
             }
             Ok(())
         })
@@ -70,7 +101,7 @@ impl ReadFile for OsReadFile {
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
         let end = offset.saturating_add(into.len() as u64);
         if end > i64::MAX as u64 {
-            return Err(past_end(self.handle.name, offset, into.len(), self.len()?));
+            return Err(past_end(self.name, offset, into.len(), self.len()?));
         }
         if self.tail.may_hold(end)
             && let Some(result) = self.read_tail(offset, into, cause)
@@ -78,7 +109,7 @@ impl ReadFile for OsReadFile {
             return result;
         }
         if self.read_file(offset, into, cause)? < into.len() {
-            return Err(past_end(self.handle.name, offset, into.len(), self.len()?));
+            return Err(past_end(self.name, offset, into.len(), self.len()?));
         }
         Ok(())
     }
@@ -87,33 +118,32 @@ impl ReadFile for OsReadFile {
         if let Some(len) = self.tail.file_len() {
             return Ok(len);
         }
-        let stat = rustix::fs::fstat(&self.handle.file)
-            .map_err(|errno| self.handle.error("look at", errno))?;
+        let stat = rustix::fs::fstat(self.file()?).map_err(|errno| self.error("look at", errno))?;
         Ok(stat.st_size as u64)
     }
 
     fn prefetch(&self, offset: u64, bytes: u64) {
-        if let Some(len) = NonZeroU64::new(bytes) {
-            // Advice only: nothing depends on it.
-            let _ = rustix::fs::fadvise(&self.handle.file, offset, Some(len), Advice::WillNeed);
+        // Advice only: nothing depends on it.
+        if let (Some(len), Ok(file)) = (NonZeroU64::new(bytes), self.file()) {
+            let _ = rustix::fs::fadvise(file, offset, Some(len), Advice::WillNeed);
         }
     }
 
     fn map(&self) -> Option<Arc<dyn Mapping>> {
-        let budget = self.maps.as_ref()?;
+        let Opened::Foreground(descriptor, budget) = &self.opened else { return None };
         // A file that is being written has bytes that no mapping shows.
         if self.mapping.get().is_none() && self.tail.file_len().is_some() {
             return None;
         }
         let map = || {
             let bytes = self.len().ok()?;
-            let mapping = FileMapping::new(self.handle.clone(), bytes, budget)?;
+            let mapping = FileMapping::new(descriptor, &self.ledger, bytes, budget)?;
             Some(Arc::new(mapping) as Arc<dyn Mapping>)
         };
         self.mapping.get_or_init(map).clone()
     }
 
     fn name(&self) -> FileName {
-        self.handle.name
+        self.name
     }
 }

@@ -344,3 +344,76 @@ fn nothing_is_mapped_over_the_budget_or_while_it_is_written() {
     drop(growing);
     assert_eq!(reader.map().unwrap().bytes(), b"more to come");
 }
+
+/// How many descriptors of this process lie in `dir`.
+fn open_in(dir: &TempDir) -> usize {
+    let links = fs::read_dir("/proc/self/fd").unwrap();
+    let targets = links.filter_map(|link| fs::read_link(link.unwrap().path()).ok());
+    targets.filter(|target| target.parent() == Some(dir.path())).count()
+}
+
+#[test]
+fn more_files_are_read_than_may_be_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = OsOptions { open_files_max: Some(4), ..OsOptions::default() };
+    let store = open(&dir, options).unwrap();
+    let write = |id| {
+        let mut file = store.create(table(id), &BACKGROUND).unwrap();
+        file.append(&[id as u8; 5000], Cause::Flush).unwrap();
+    };
+    (1..=32).for_each(write);
+    let readers: Vec<_> = (1..=32).map(|id| store.open(table(id), false).unwrap()).collect();
+    let expect = |id: u64| {
+        let mut found = vec![0; 5000];
+        readers[id as usize - 1].read_at(0, &mut found, Cause::Get).unwrap();
+        assert_eq!(found, [id as u8; 5000]);
+        assert!(open_in(&dir) <= 4, "{} are open", open_in(&dir));
+    };
+    for id in (1..=32).chain((1..=32).rev()).chain((0..200).map(|i| 1 + i * 13 % 32)) {
+        expect(id);
+    }
+    // One that has no descriptor loses its name, which then leads to another file.
+    store.remove(table(1)).unwrap();
+    store.create(table(1), &BACKGROUND).unwrap().append(b"other", Cause::Flush).unwrap();
+    (2..=32).for_each(|id| {
+        let mut found = [0];
+        readers[id as usize - 1].read_at(4999, &mut found, Cause::Get).unwrap();
+    });
+    expect(1);
+    let mut found = [0; 5];
+    store.open(table(1), false).unwrap().read_at(0, &mut found, Cause::Get).unwrap();
+    assert_eq!(&found, b"other");
+    drop(readers);
+    assert_eq!(open_in(&dir), 0);
+}
+
+#[test]
+fn conforms_with_one_file_open_at_a_time() {
+    conform(&OsOptions { open_files_max: Some(1), ..OsOptions::default() });
+}
+
+#[test]
+fn threads_share_few_descriptors() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = OsOptions { open_files_max: Some(2), ..OsOptions::default() };
+    let store = open(&dir, options).unwrap();
+    for id in 0..8 {
+        let mut file = store.create(table(id), &FileHint::default()).unwrap();
+        file.append(&[id as u8; 100], Cause::Flush).unwrap();
+    }
+    let readers: Vec<_> = (0..8).map(|id| store.open(table(id), false).unwrap()).collect();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let readers = &readers;
+            scope.spawn(move || {
+                for step in 0..2000 {
+                    let id = (step * (2 * thread + 1) + thread) % 8;
+                    let mut found = [0; 100];
+                    readers[id].read_at(0, &mut found, Cause::Get).unwrap();
+                    assert_eq!(found, [id as u8; 100]);
+                }
+            });
+        }
+    });
+    assert!(open_in(&dir) <= 2);
+}

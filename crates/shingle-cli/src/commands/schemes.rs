@@ -29,7 +29,7 @@ fn policy(scheme: &tree::policy::Descriptor) -> Page {
         summary: scheme.summary,
         help: scheme.help,
         paper: scheme.paper,
-        options: fields.map(|field| (field, field.value(&limits))).collect(),
+        options: fields.map(|field| (field, field.text(&limits))).collect(),
     }
 }
 
@@ -115,6 +115,34 @@ fn wrap(text: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
+    fn manual(page: &str) -> String {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manual").join(page);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    #[test]
+    fn every_scheme_has_a_page_with_the_numbers_that_it_reads_and_their_defaults() {
+        let index = manual("schemes.md");
+        for scheme in tree::policy::registry() {
+            let name = scheme.name;
+            assert!(index.contains(&format!("[`{name}`]({name}.md)")), "schemes.md: {name}");
+            let page = manual(&format!("{name}.md"));
+            assert!(page.starts_with(&format!("# Scheme `{name}`\n")), "{name}");
+            for part in ["**What it does.**", "**When to choose it.**", "**What it costs.**"] {
+                assert!(page.contains(part), "{name}: {part}");
+            }
+            let limits = (scheme.limits)(MEMTABLE_BYTES);
+            for field in LIMIT_FIELDS {
+                let cells = format!("| `{}` |", field.name);
+                let row = format!("{cells} {} | {} |", field.unit, field.text(&limits));
+                let expected = if scheme.options.contains(&field.name) { row } else { cells };
+                let is_there = page.contains(&expected);
+                assert_eq!(is_there, scheme.options.contains(&field.name), "{name}: {expected}");
+            }
+        }
+    }
 
     #[test]
     fn lines_are_filled_and_not_longer() {

@@ -4,7 +4,7 @@ use super::batch::WriteBatch;
 use super::cursor::{Cursor, Iter, ReadOptions};
 use super::snapshot::Snapshot;
 use crate::admission::Wait;
-use crate::engine::commit::Committed;
+use crate::engine::commit::{Committed, Outcome};
 use crate::engine::scheduler::EngineWorker;
 use crate::engine::{Engine, open};
 use crate::keyspace::KeyspaceState;
@@ -81,6 +81,7 @@ impl Options {
             read_only: self.read_only,
             direct_background: self.direct_io,
             map_bytes_max: self.map_bytes_max(),
+            open_files_max: self.expert.open_files_max,
             ..OsOptions::default()
         };
         let store = OsStore::open(path.as_ref(), Arc::new(Ledger::default()), os)?;
@@ -287,7 +288,13 @@ impl Engine {
         let bytes = batch.bytes().len() as u64;
         let go_on = |is_stopped| self.check_waiting(is_stopped);
         self.admission.admit(bytes, options.wait, &*self.runtime, go_on)?;
-        let committed = self.commit(batch, options.durability == Some(Durability::Synced))?;
+        let is_synced = options.durability == Some(Durability::Synced);
+        let committed = loop {
+            match self.commit(batch, is_synced)? {
+                Outcome::Committed(committed) => break committed,
+                Outcome::LacksRoom(lack) => self.make_room(&lack, options.wait)?,
+            }
+        };
         let durability = options.durability.unwrap_or(self.settings.durability);
         if durability == Durability::Synced {
             self.sync_log(committed.position)?;

@@ -10,6 +10,7 @@
 //! - After a failed append nothing more is written: the record may be half there.
 
 use crate::engine::Engine;
+use crate::engine::values::room::{LackOfRoom, lack_of_room};
 use crate::keyspace::{Active, KeyspaceState};
 use crate::memtable::Memtable;
 use crate::read::view::ReadView;
@@ -29,6 +30,8 @@ pub(crate) struct CommitState {
     pub next_sequence: SequenceNumber,
     /// The last one in a log of this life: unlike `next_sequence`, what a reader of the logs finds.
     logged_sequence: SequenceNumber,
+    /// The last one of a user's write in this life: collections change pointers, not content.
+    pub user_sequence: SequenceNumber,
     actives: HashMap<KeyspaceId, Active>,
     /// Sealed memtables that wait for their flush, oldest first.
     pub sealed: Vec<Sealed>,
@@ -81,6 +84,13 @@ pub(crate) struct Committed {
     pub last_sequence: SequenceNumber,
 }
 
+/// What became of a user's batch.
+pub(crate) enum Outcome {
+    Committed(Committed),
+    /// Nothing happened: the segments of a keyspace lack room for its large values.
+    LacksRoom(LackOfRoom),
+}
+
 /// How far a commit reached in the log, for a sync that must cover it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct LogPosition {
@@ -94,6 +104,7 @@ impl CommitState {
             log: None,
             next_sequence,
             logged_sequence: 0,
+            user_sequence: 0,
             actives: HashMap::new(),
             sealed: Vec::new(),
             replaced: Vec::new(),
@@ -113,6 +124,25 @@ impl CommitState {
         let active = self.actives.remove(&id);
         self.active_bytes -= active.map_or(0, |active| active.counted_bytes);
         self.sealed.retain(|sealed| sealed.keyspace.id != id);
+    }
+
+    pub(crate) fn active(&self, id: KeyspaceId) -> Option<&Active> {
+        self.actives.get(&id)
+    }
+
+    /// What the memtables of a keyspace may bring into its segments, at the most.
+    pub(crate) fn pending_bytes(&self, id: KeyspaceId) -> u64 {
+        let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
+        let active = self.actives.get(&id).map_or(0, |active| active.counted_bytes);
+        sealed.map(|sealed| sealed.bytes).sum::<u64>() + active
+    }
+
+    /// The first sequence number that memtables of a keyspace hold.
+    pub(crate) fn unflushed_sequence(&self, id: KeyspaceId) -> Option<SequenceNumber> {
+        let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
+        let active = self.actives.get(&id).map(|active| active.writer.memtable());
+        let all = sealed.map(|sealed| &sealed.memtable).chain(active);
+        all.filter_map(|memtable| memtable.sequence_min()).min()
     }
 
     pub(crate) fn actives(&self) -> impl Iterator<Item = &Active> {
@@ -179,9 +209,9 @@ impl CommitState {
 
 impl Engine {
     /// Commits `batch`. `is_synced`: the caller will promise that it is durable.
-    pub(crate) fn commit(&self, batch: &WriteBatch, is_synced: bool) -> Result<Committed> {
+    pub(crate) fn commit(&self, batch: &WriteBatch, is_synced: bool) -> Result<Outcome> {
         if batch.is_empty() {
-            return Ok(Committed::default());
+            return Ok(Outcome::Committed(Committed::default()));
         }
         let mut state = self.lock_commit();
         self.check_writable()?;
@@ -194,9 +224,15 @@ impl Engine {
         if batch.has_merge() {
             check_operators(&state, batch)?;
         }
+        if self.settings.bounds_values()
+            && let Some(lack) = lack_of_room(&state, batch)?
+        {
+            return Ok(Outcome::LacksRoom(lack));
+        }
         let committed = self.commit_checked(&mut state, batch, with_log)?;
+        state.user_sequence = committed.last_sequence;
         self.ledger().user_wrote(batch.user_bytes());
-        Ok(committed)
+        Ok(Outcome::Committed(committed))
     }
 
     /// Commits `batch`, which the lock's holder checked.

@@ -78,7 +78,8 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees, at_rest: bool) -> Optio
             let cause = Cause::ValueWrite;
             let keyspace = &member.keyspace;
             let values = ValueWriters::new(engine, keyspace, segments, depth, cause, true);
-            member.values = Some(values);
+            let bytes = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
+            member.values = Some(values.with_budget(bytes));
         }
     }
     let begin_ns = engine.runtime.now_ns();

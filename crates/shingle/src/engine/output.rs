@@ -5,7 +5,7 @@
 //! until the edit that refers to it is durable, so that a failure removes it.
 
 use crate::engine::Engine;
-use crate::engine::values::writers::WrittenSegment;
+use crate::engine::values::writers::{TakenRoom, WrittenSegment};
 use crate::reduce::Sink;
 use base::key::user_key;
 use base::{Cause, FileId, Key, KeyRange, Result};
@@ -59,6 +59,8 @@ pub(crate) struct Written {
     pub created: Vec<FileId>,
     /// Segments of values that exist now, or grew.
     pub segments: Vec<WrittenSegment>,
+    /// Room that was taken for them.
+    pub room: Option<Arc<TakenRoom>>,
     /// Bytes of value records that no entry refers to any more, by segment.
     pub buried: BTreeMap<FileId, u64>,
 }

@@ -260,7 +260,8 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
     trees.unpark(engine.runtime.now_ns());
     pick(engine, &mut trees, false).is_none()
         && !flush::is_due(engine)
-        && !collect::is_due(&trees)
+        && !collect::is_due(engine, &trees)
+        && !engine.has_free_retired(&trees)
         && engine.scheduler.is_idle()
         && trees.dead_files.is_empty()
 }
@@ -320,7 +321,6 @@ fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
 }
 
 /// Begins `plan` as if a policy had picked it. `false`: it does not fit the tree of now.
-#[cfg(any(test, feature = "testing"))]
 pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Result<bool> {
     engine.check_writable()?;
     let mut trees = engine.lock_trees();

@@ -9,6 +9,7 @@
 
 use crate::engine::Engine;
 use crate::engine::parked::Parked;
+use crate::engine::recent::Recent;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::view::{Runs, TreeView};
@@ -54,8 +55,9 @@ pub(crate) struct TreeState {
     pub view: Arc<TreeView>,
     /// What the policy is shown of the workload.
     observed: Observed,
-    /// Reads, and the newest sequence number, when level 0 took its present shape.
-    level0_since: (u64, SequenceNumber),
+    recent: Recent,
+    /// Reads when level 0 took its present shape.
+    level0_since_reads: u64,
 }
 
 /// The open log of edits.
@@ -80,25 +82,27 @@ impl TreeState {
             busy: Busy::default(),
             view,
             observed: Observed::default(),
-            level0_since: (0, 0),
+            recent: Recent::default(),
+            level0_since_reads: 0,
         }
     }
 
     /// Takes note of the workload, for the next pick.
     pub(crate) fn observe(&mut self, sequence: SequenceNumber, is_idle: bool) {
-        let (reads, first) = self.level0_since;
-        self.observed.reads = self.keyspace.reads().saturating_sub(reads);
-        self.observed.writes = sequence.saturating_sub(first);
+        let reads = self.keyspace.reads();
+        self.observed.reads = reads.saturating_sub(self.level0_since_reads);
+        self.observed.reads_share = self.recent.observe(reads, sequence);
+        self.observed.seeks = self.view.seeks();
         self.observed.is_idle = is_idle;
     }
 
     /// Makes `version` the tree.
-    fn replace(&mut self, version: Arc<Version>, runs: &Arc<Runs>, sequence: SequenceNumber) {
+    fn replace(&mut self, version: Arc<Version>, runs: &Arc<Runs>) {
         let runs_of = |version: &Version| -> Vec<RunId> {
             version.level0().iter().map(|slice| slice.run.id).collect()
         };
         if runs_of(&self.version) != runs_of(&version) {
-            self.level0_since = (self.keyspace.reads(), sequence);
+            self.level0_since_reads = self.keyspace.reads();
         }
         self.view = Arc::new(TreeView::new(version.clone(), Some(&self.view), runs));
         self.version = version;
@@ -185,7 +189,7 @@ impl Engine {
         }
         for (id, version) in next {
             let tree = trees.tree(id)?;
-            tree.replace(version, &self.runs, self.snapshots.visible());
+            tree.replace(version, &self.runs);
             let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
             tree.keyspace.install(tree.view.clone(), memtables);
         }
@@ -299,16 +303,18 @@ impl Engine {
 
     /// Tells admission how the trees stand.
     pub(crate) fn update_pressure(&self, trees: &Trees) {
-        let (mut level0_runs, mut debt_bytes) = (0, 0);
+        let (mut level0_runs, mut debt_bytes, mut value_bytes) = (0, 0, 0);
         for tree in trees.keyspaces.values() {
             let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
             let debt = tree.keyspace.policy.debt(&view);
             level0_runs = level0_runs.max(debt.level0_runs);
             debt_bytes += debt.pending_bytes;
+            value_bytes = value_bytes.max(self.value_pressure(&tree.version.segments.usage()));
         }
         self.admission.update(|pressure| {
             pressure.level0_runs = level0_runs;
             pressure.debt_bytes = debt_bytes;
+            pressure.value_bytes = value_bytes;
         });
     }
 

@@ -3,8 +3,9 @@
 //! Invariants: a cursor shows each key once, with the newest version visible at its snapshot; keys
 //! hidden by tombstones do not appear; after an error it stays invalid and repeats the error.
 
+use super::ahead::{ReadAhead, Scene};
 use super::source::{LevelIter, MemtableIter, SliceIter, Source, scan_options};
-use super::view::{LevelView, ReadView, TreeView};
+use super::view::{LevelView, ReadView};
 use crate::merge_operator::MergeOperator;
 use base::key::{
     EntryKind, Key, KeyRange, SequenceNumber, internal_key, push_internal_key, split_internal_key,
@@ -46,7 +47,9 @@ pub(crate) struct InternalCursor {
     value: Option<Bytes>,
     /// `value` was read apart from the runs, and the inputs still stand on its pointer.
     stands_on_value: bool,
-    tree: Arc<TreeView>,
+    view: Arc<ReadView>,
+    options: CursorOptions,
+    ahead: ReadAhead,
     valid: bool,
     error: Option<Error>,
 }
@@ -70,7 +73,9 @@ impl InternalCursor {
             target: Vec::new(),
             value: None,
             stands_on_value: false,
-            tree: view.tree.clone(),
+            view,
+            options,
+            ahead: ReadAhead::default(),
             valid: false,
             error: None,
         })
@@ -107,6 +112,7 @@ impl InternalCursor {
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.moving(|cursor| {
             cursor.direction = Direction::Forward;
+            cursor.ahead.reset();
             let from = if *key < *cursor.bounds.start { &cursor.bounds.start } else { key };
             cursor.target.clear();
             push_internal_key(&mut cursor.target, from, cursor.snapshot, EntryKind::SEARCH);
@@ -157,6 +163,7 @@ impl InternalCursor {
         self.moving(|cursor| {
             if cursor.direction == Direction::Forward {
                 cursor.direction = Direction::Backward;
+                cursor.ahead.reset();
                 let before = before_key(&cursor.key);
                 cursor.inputs.seek_for_prev(&before)?;
             }
@@ -219,6 +226,7 @@ impl InternalCursor {
                     continue;
                 }
                 EntryKind::Pointer => {
+                    self.read_ahead();
                     self.value = Some(self.read_value()?);
                     self.stands_on_value = true;
                     self.valid = true;
@@ -337,7 +345,7 @@ impl InternalCursor {
             self.inputs.prev()?;
         }
         if let Some(pointer) = value.as_ref().filter(|_| is_pointer) {
-            value = Some(self.tree.runs.values.read(pointer, &self.key, Cause::Scan)?);
+            value = Some(self.view.tree.runs.values.read(pointer, &self.key, Cause::Scan)?);
         }
         if !operands.is_empty() {
             operands.reverse();
@@ -347,9 +355,18 @@ impl InternalCursor {
         Ok(self.value.is_some())
     }
 
+    /// Has the values behind the one at the inputs' position fetched, in a scan.
+    fn read_ahead(&mut self) {
+        let (view, options) = (&self.view, self.options);
+        let files = &view.tree.runs.values;
+        let scene = Scene { files, snapshot: self.snapshot, bounds: &self.bounds };
+        let (key, pointer) = (self.inputs.key(), self.inputs.value());
+        self.ahead.advance(key, pointer, &scene, || sources(view, options));
+    }
+
     /// The value that the pointer at the inputs' position names.
     fn read_value(&self) -> Result<Bytes> {
-        self.tree.runs.values.read(self.inputs.value(), &self.key, Cause::Scan)
+        self.view.tree.runs.values.read(self.inputs.value(), &self.key, Cause::Scan)
     }
 
     #[inline]

@@ -122,12 +122,17 @@ impl<'a> Lookup<'a> {
 
     fn find_in_level(&mut self, level: &LevelView) -> Result<Found> {
         let Some(node) = level.find(self.key) else { return Ok(Found::Nothing) };
-        for slice in &node.slices {
+        for (passed, slice) in node.slices.iter().enumerate() {
             match self.find_in_slice(slice)? {
                 Found::Nothing => {}
-                found => return Ok(found),
+                found => {
+                    node.note_passed(passed);
+                    return Ok(found);
+                }
             }
         }
+        // The oldest run would be asked without the others too.
+        node.note_passed(node.slices.len().saturating_sub(1));
         Ok(Found::Nothing)
     }
 

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
 use table::{BlockCache, Extent};
+use tree::version::{LEVEL0_NODE, NodeId};
 use tree::{Node, Segments, Version};
 
 /// Opens runs, once each, for as long as somebody holds them.
@@ -161,17 +162,32 @@ pub(crate) struct SliceView {
 pub(crate) struct NodeView {
     node: Arc<Node>,
     pub slices: Vec<SliceView>,
+    /// Slices of the node that reads have passed without finding anything there.
+    passed: AtomicU64,
 }
+
+/// Passed slices that count as one seek: nearly all are told by their filter, which costs little.
+const PASSED_PER_SEEK: u64 = 512;
 
 impl NodeView {
     pub(crate) fn range(&self) -> &KeyRange {
         &self.node.range
+    }
+
+    /// A read found nothing in this many slices of a stack, below level 0.
+    #[inline]
+    pub(crate) fn note_passed(&self, slices: usize) {
+        if slices > 0 && self.node.id != LEVEL0_NODE {
+            self.passed.fetch_add(slices as u64, Relaxed);
+        }
     }
 }
 
 /// A level ready to read.
 #[derive(Default)]
 pub(crate) struct LevelView {
+    /// Which of the version's levels it is.
+    number: usize,
     /// What the starts of all nodes begin with.
     shared: Vec<u8>,
     /// The eight bytes behind that of each node's start, big-endian: most comparisons end here.
@@ -223,6 +239,7 @@ fn key_prefix(key: &[u8]) -> u64 {
 
 /// A version ready to read.
 pub(crate) struct TreeView {
+    /// The levels that have nodes, from above: a lookup asks no others.
     pub levels: Vec<LevelView>,
     /// Some slice has range tombstones.
     pub has_range_deletes: bool,
@@ -238,13 +255,12 @@ impl TreeView {
         previous: Option<&TreeView>,
         runs: &Arc<Runs>,
     ) -> TreeView {
-        let levels: Vec<LevelView> = version
-            .levels
-            .iter()
-            .enumerate()
-            .map(|(index, level)| {
-                let before = previous.and_then(|p| p.levels.get(index));
-                level_view(level.nodes.iter(), before, runs)
+        let before = previous.map_or(&[][..], |previous| &previous.levels);
+        let occupied = version.levels.iter().enumerate().filter(|(_, l)| !l.nodes.is_empty());
+        let levels: Vec<LevelView> = occupied
+            .map(|(number, level)| {
+                let before = before.iter().find(|before| before.number == number);
+                level_view(number, level.nodes.iter(), before, runs)
             })
             .collect();
         let mut nodes = levels.iter().flat_map(|level| &level.nodes);
@@ -252,32 +268,50 @@ impl TreeView {
         let segments = version.segments.clone();
         TreeView { levels, has_range_deletes, runs: runs.clone(), segments }
     }
+
+    /// For each node below level 0 whose stack reads had to pass, how often that was as bad as a
+    /// seek.
+    pub(crate) fn seeks(&self) -> HashMap<(u8, NodeId), u64> {
+        let below = self.levels.iter().filter(|level| level.number > 0);
+        let nodes = below.flat_map(|level| level.nodes.iter().map(|n| (level.number as u8, n)));
+        nodes
+            .filter(|(_, node)| node.slices.len() > 1)
+            .map(|(level, node)| {
+                ((level, node.node.id), node.passed.load(Relaxed) / PASSED_PER_SEEK)
+            })
+            .filter(|(_, seeks)| *seeks > 0)
+            .collect()
+    }
 }
 
 fn level_view<'a>(
+    number: usize,
     nodes: impl Iterator<Item = &'a Arc<Node>>,
     before: Option<&LevelView>,
     runs: &Arc<Runs>,
 ) -> LevelView {
     let old: &[Arc<NodeView>] = before.map_or(&[], |level| &level.nodes);
     let mut cursor = 0;
-    let mut view = LevelView::default();
+    let mut view = LevelView { number, ..LevelView::default() };
     for node in nodes {
         // Both sides are in key order: one walk finds every node that stayed.
         while cursor < old.len() && old[cursor].range().start < node.range.start {
             cursor += 1;
         }
-        let same = old.get(cursor).filter(|view| Arc::ptr_eq(&view.node, node));
-        view.nodes.push(match same {
-            Some(same) => same.clone(),
-            None => Arc::new(node_view(node, runs)),
+        let before = old.get(cursor).filter(|view| view.node.id == node.id);
+        view.nodes.push(match before {
+            Some(same) if Arc::ptr_eq(&same.node, node) => same.clone(),
+            _ => {
+                let passed = before.map_or(0, |view| view.passed.load(Relaxed));
+                Arc::new(node_view(node, runs, passed))
+            }
         });
     }
     view.index();
     view
 }
 
-fn node_view(node: &Arc<Node>, runs: &Arc<Runs>) -> NodeView {
+fn node_view(node: &Arc<Node>, runs: &Arc<Runs>, passed: u64) -> NodeView {
     let slices = node
         .slices
         .iter()
@@ -289,7 +323,7 @@ fn node_view(node: &Arc<Node>, runs: &Arc<Runs>) -> NodeView {
             has_range_deletes: slice.run.range_deletes > 0,
         })
         .collect();
-    NodeView { node: node.clone(), slices }
+    NodeView { node: node.clone(), slices, passed: AtomicU64::new(passed) }
 }
 
 /// A memtable with its range tombstones in the form that lookups need.
@@ -346,7 +380,11 @@ mod tests {
         let node = |(id, start): (usize, &&[u8])| {
             let range = KeyRange::new(*start, None);
             let node = Node { id: NodeId(id as u64), range, slices: Default::default() };
-            Arc::new(NodeView { node: Arc::new(node), slices: Vec::new() })
+            Arc::new(NodeView {
+                node: Arc::new(node),
+                slices: Vec::new(),
+                passed: AtomicU64::new(0),
+            })
         };
         let nodes = starts.iter().enumerate().map(node).collect();
         let mut level = LevelView { nodes, ..LevelView::default() };

@@ -19,8 +19,35 @@ pub type State = BTreeMap<String, Content>;
 /// The keyspace whose values are sums.
 pub const COUNTERS: &str = "counters";
 
-/// The scheme of the tests that are not about schemes.
-pub const DEFAULT_SCHEME: &str = "leveled";
+/// How a database is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    pub scheme: &'static str,
+    /// The value layout.
+    pub values: &'static str,
+}
+
+/// The setup of the tests that are not about setups.
+pub const DEFAULT_SETUP: Setup = Setup { scheme: "leveled", values: "inline" };
+
+impl Setup {
+    /// [`options`] under this setup.
+    pub fn options(self) -> Options {
+        options().scheme(self.scheme).values(self.values)
+    }
+}
+
+/// Every scheme of the registry, and every value layout under the default one.
+pub fn setups() -> Vec<Setup> {
+    let schemes = schemes().map(|scheme| Setup { scheme, ..DEFAULT_SETUP });
+    schemes.chain(separating_setups()).collect()
+}
+
+/// Those with value segments.
+pub fn separating_setups() -> impl Iterator<Item = Setup> {
+    let layouts = values::registry().iter().filter(|layout| (layout.make)().separates());
+    layouts.map(|layout| Setup { values: layout.name, ..DEFAULT_SETUP })
+}
 
 /// The state after each commit, in order.
 #[derive(Default)]
@@ -45,8 +72,11 @@ impl History {
 
 /// Limits under which a few tens of kilobytes are a tree of several levels.
 pub fn options() -> Options {
-    Options::new().write_buffer_bytes(16 << 10).cache_bytes(256 << 10).expert(|expert| {
+    let sized = Options::new().write_buffer_bytes(16 << 10).cache_bytes(256 << 10);
+    sized.value_threshold_bytes(30).expert(|expert| {
         expert.no_threads = true;
+        expert.value_segment_bytes = Some(2 << 10);
+        expert.value_log_segment_bytes = Some(1 << 10);
         expert.memtable_bytes = Some(4 << 10);
         expert.block_bytes = Some(256);
         expert.table_bytes = Some(2 << 10);
@@ -64,12 +94,12 @@ pub fn runtime(seed: u64) -> Arc<Stepped> {
 
 /// Opens what stands in `store`.
 pub fn open(store: Arc<dyn FileStore>, read_only: bool) -> shingle::Result<Db> {
-    open_under(DEFAULT_SCHEME, store, read_only)
+    open_under(DEFAULT_SETUP, store, read_only)
 }
 
-/// Opens what stands in `store` under a scheme.
-pub fn open_under(scheme: &str, store: Arc<dyn FileStore>, read_only: bool) -> shingle::Result<Db> {
-    options().scheme(scheme).read_only(read_only).open_in(store, runtime(5))
+/// Opens what stands in `store` under a setup.
+pub fn open_under(setup: Setup, store: Arc<dyn FileStore>, read_only: bool) -> shingle::Result<Db> {
+    setup.options().read_only(read_only).open_in(store, runtime(5))
 }
 
 /// The name of every scheme of the registry.
@@ -153,6 +183,18 @@ impl Writer {
         self.history.proven = self.history.flushed;
     }
 
+    /// Some values of which some are dead, and a log.
+    pub fn fill_a_little(&mut self) {
+        for _ in 0..2 {
+            self.commits(25);
+            self.flush();
+            self.db.wait_idle().unwrap();
+        }
+        self.commit(Durability::Synced);
+        self.history.proven = self.history.states.len() - 1;
+        self.commits(2);
+    }
+
     /// Three levels at least, runs in level 0, and two logs.
     pub fn fill(&mut self) {
         for _ in 0..7 {
@@ -172,15 +214,15 @@ impl Writer {
 
 /// The database of most tests: its files when the process died, and its history.
 pub fn database(seed: u64) -> (Image, History) {
-    database_under(DEFAULT_SCHEME, seed)
+    database_under(DEFAULT_SETUP, seed, Writer::fill)
 }
 
-/// The same under any scheme.
-pub fn database_under(scheme: &str, seed: u64) -> (Image, History) {
+/// The same under any setup, filled in any way.
+pub fn database_under(setup: Setup, seed: u64, fill: impl FnOnce(&mut Writer)) -> (Image, History) {
     let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
-    let db = options().scheme(scheme).open_in(store.clone(), runtime(seed)).unwrap();
+    let db = setup.options().open_in(store.clone(), runtime(seed)).unwrap();
     let mut writer = Writer::new(db, seed);
-    writer.fill();
+    fill(&mut writer);
     let image = Image::of(&*store);
     (image, writer.history)
 }

@@ -1,6 +1,6 @@
 //! Checkpoints, the check of a closed database, and the memory that a hostile one may take.
 
-use crate::build::{Writer, content, database, open, options, runtime, schemes};
+use crate::build::{Writer, content, database, open, options, runtime, setups};
 use crate::image::{everything_in, temporary};
 use crate::memory::peak_bytes;
 use base::ErrorKind;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn a_checkpoint_is_the_moment_of_its_flush_and_stands_alone() {
-    for scheme in schemes() {
+    for setup in setups() {
         let (home, copies) = (temporary(), temporary());
         let target = copies.path().join("checkpoint");
-        let db = options().scheme(scheme).open(home.path()).unwrap();
+        let db = setup.options().open(home.path()).unwrap();
         let mut writer = Writer::new(db, 3);
         writer.fill();
         let expected = writer.state.clone();
@@ -26,14 +26,14 @@ fn a_checkpoint_is_the_moment_of_its_flush_and_stands_alone() {
         drop(writer);
         home.close().unwrap();
         let unchanged = everything_in(&target);
-        assert!(before.iter().all(|(name, (bytes, _))| unchanged[name].0 == *bytes), "{scheme}");
+        assert!(before.iter().all(|(name, (bytes, _))| unchanged[name].0 == *bytes), "{setup:?}");
         let report = check_closed(&target, &mut |_| {}).unwrap();
         assert!(report.is_clean() && report.entries > 0, "{:?}", report.problems);
-        let db = options().scheme(scheme).create(false).open(&target).unwrap();
-        assert!(content(&db).unwrap() == expected, "{scheme}");
+        let db = setup.options().create(false).open(&target).unwrap();
+        assert!(content(&db).unwrap() == expected, "{setup:?}");
         let mut writer = Writer { db, ..again(expected) };
         writer.fill();
-        assert!(content(&writer.db).unwrap() == writer.state, "{scheme}");
+        assert!(content(&writer.db).unwrap() == writer.state, "{setup:?}");
     }
 }
 

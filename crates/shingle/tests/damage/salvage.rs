@@ -1,7 +1,7 @@
 //! Salvage after every class of damage: all that lies outside the damage, and the source untouched.
 
 use crate::build::{
-    Content, History, State, content, database, database_under, options, runtime, schemes,
+    Content, History, State, Writer, content, database, database_under, options, runtime, setups,
 };
 use crate::image::{Image, everything_in, temporary};
 use crate::verdict::difference;
@@ -70,12 +70,12 @@ fn differing(found: &State, expected: &State) -> usize {
 
 #[test]
 fn an_intact_database_is_salvaged_whole() {
-    for scheme in schemes() {
+    for setup in setups() {
         for seed in [1, 2, 3] {
-            let (image, history) = database_under(scheme, seed);
+            let (image, history) = database_under(setup, seed, Writer::fill);
             let (found, report) = salvaged(image.in_directory().path());
-            assert!(found == *history.last(), "{scheme}: {}", difference(&found, history.last()));
-            assert!(report.losses.is_empty(), "{scheme}: {:?}", report.losses);
+            assert!(found == *history.last(), "{setup:?}: {}", difference(&found, history.last()));
+            assert!(report.losses.is_empty(), "{setup:?}: {:?}", report.losses);
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Damage of every byte of every file.
 
-use crate::build::{History, database, database_under, open_under, options, schemes};
+use crate::build::{
+    History, Setup, Writer, database, database_under, open_under, options, separating_setups,
+    setups,
+};
 use crate::image::Image;
 use crate::verdict::{Verdict, judge};
 use base::random::Random;
@@ -12,11 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use table::format::HEADER_BYTES;
 
-/// Mutations of single bytes that the usual volume tries, over all schemes and files.
+/// Mutations of single bytes that the usual volume tries, over all setups and files.
 const BYTE_MUTATIONS: usize = 18_000;
-/// Lengths that the usual volume tries for a file, over all schemes.
+/// Lengths that the usual volume tries for a file, over all setups.
 const CUTS: usize = 160;
-/// Mutations of a scheme's database that must have been found out, at the usual volume.
+/// Mutations of a setup's database that must have been found out, at the usual volume.
 const DETECTED_MIN: usize = 250;
 /// One mutation in so many is opened for writing too, which changes and removes files.
 const WRITABLE_ONE_IN: usize = 16;
@@ -108,9 +111,9 @@ fn kind_name(kind: FileKind) -> &'static str {
     }
 }
 
-/// Where the runs of a database lie, by table.
-fn live_runs(scheme: &'static str, image: &Image) -> BTreeMap<FileName, Vec<Range<u64>>> {
-    let db = open_under(scheme, image.in_memory(), true).unwrap();
+/// Where the runs of a database lie, by table, and what the manifest vouches for of segments.
+fn live_runs(setup: Setup, image: &Image) -> BTreeMap<FileName, Vec<Range<u64>>> {
+    let db = open_under(setup, image.in_memory(), true).unwrap();
     let mut runs: BTreeMap<FileName, Vec<Range<u64>>> = BTreeMap::new();
     for name in db.keyspaces() {
         let version = db.keyspace(&name).unwrap().tree_for_test().unwrap();
@@ -118,29 +121,33 @@ fn live_runs(scheme: &'static str, image: &Image) -> BTreeMap<FileName, Vec<Rang
             let of = runs.entry(FileName::table(run.file.id)).or_default();
             of.push(run.offset..run.offset + run.bytes);
         }
+        for segment in version.segments.iter() {
+            let of = runs.entry(FileName::value(segment.file.id)).or_default();
+            of.push(0..segment.bytes);
+        }
     }
     runs
 }
 
 /// The database under test.
 struct Subject {
-    scheme: &'static str,
+    setup: Setup,
     image: Image,
     history: History,
     /// Files without which it does not open.
     needed: BTreeSet<FileName>,
-    /// Where the live runs of table files lie.
+    /// Where the live runs of table files lie, and the records of segments.
     runs: BTreeMap<FileName, Vec<Range<u64>>>,
 }
 
 impl Subject {
-    fn new(scheme: &'static str, seed: u64) -> Subject {
-        let (image, history) = database_under(scheme, seed);
+    fn new(setup: Setup, seed: u64, fill: fn(&mut Writer)) -> Subject {
+        let (image, history) = database_under(setup, seed, fill);
         let is_needed =
-            |name: &FileName| open_under(scheme, image.without(*name).in_memory(), true).is_err();
+            |name: &FileName| open_under(setup, image.without(*name).in_memory(), true).is_err();
         let needed = image.files.keys().copied().filter(is_needed).collect();
-        let runs = live_runs(scheme, &image);
-        Subject { scheme, image, history, needed, runs }
+        let runs = live_runs(setup, &image);
+        Subject { setup, image, history, needed, runs }
     }
 
     /// Opens one mutation and judges it.
@@ -156,7 +163,7 @@ impl Subject {
             Mutation::FlipBit(..) | Mutation::Set(..) => self.history.proven,
             _ => self.history.flushed,
         };
-        let open = || open_under(self.scheme, image.in_memory(), read_only);
+        let open = || open_under(self.setup, image.in_memory(), read_only);
         let verdict = guarded(|| judge(open(), &self.history, first))?;
         let is_extended = matches!(mutation, Mutation::Extend(_));
         let may_pass = match (name.kind, verdict) {
@@ -180,7 +187,8 @@ impl Subject {
         let (Mutation::FlipBit(at, _) | Mutation::Set(at, _)) = mutation else { return false };
         let Some(runs) = self.runs.get(&name) else { return false };
         let at = *at as u64;
-        at >= HEADER_BYTES && !runs.iter().any(|run| run.contains(&at))
+        let header = if name.kind == FileKind::Table { HEADER_BYTES } else { 0 };
+        at >= header && !runs.iter().any(|run| run.contains(&at))
     }
 
     /// Tries all `mutations` on two threads.
@@ -213,16 +221,36 @@ impl Subject {
     }
 }
 
-/// Damages the database of every scheme; `mutations` is told in how many shares the volume goes.
+/// Damages the database of every setup; `mutations` is told in how many shares the volume goes.
 fn sweep(mutations: impl Fn(&Image, usize) -> Vec<(FileName, Mutation)>) {
-    for scheme in schemes() {
-        let subject = Subject::new(scheme, 1);
-        let mutations = mutations(&subject.image, schemes().count());
-        println!("{scheme}: {} bytes, {} mutations", subject.image.bytes(), mutations.len());
+    for setup in setups() {
+        let subject = Subject::new(setup, 1, Writer::fill);
+        let mutations = mutations(&subject.image, setups().len());
+        println!("{setup:?}: {} bytes, {} mutations", subject.image.bytes(), mutations.len());
         let tally = subject.try_all(&mutations);
         let detected = tally.detected();
         tally.finish();
-        assert!(detected >= DETECTED_MIN, "{scheme}: only {detected} were detected");
+        assert!(detected >= DETECTED_MIN, "{setup:?}: only {detected} were detected");
+    }
+}
+
+#[test]
+fn damage_of_each_byte_of_each_value_segment_is_detected() {
+    for setup in separating_setups() {
+        let subject = Subject::new(setup, 1, Writer::fill_a_little);
+        let mut random = Random::new(6);
+        let segments = subject.image.files.iter().filter(|(name, _)| name.kind == FileKind::Value);
+        let mutations: Vec<(FileName, Mutation)> = segments
+            .flat_map(|(&name, bytes)| (0..bytes.len()).map(move |at| (name, at)))
+            .map(|(name, at)| (name, Mutation::FlipBit(at, random.below(8) as u32)))
+            .collect();
+        println!("{setup:?}: {} bytes of segments", mutations.len());
+        assert!(mutations.len() > 1000);
+        let tally = subject.try_all(&mutations);
+        // Of every byte that the manifest vouches for, and none is beyond.
+        let (detected, opened) = (tally.detected(), mutations.len().div_ceil(WRITABLE_ONE_IN));
+        tally.finish();
+        assert_eq!(detected, mutations.len() + opened, "{setup:?}");
     }
 }
 

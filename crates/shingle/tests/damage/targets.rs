@@ -24,12 +24,14 @@ use table::{
     BlockCache, Compression, EntryIter, Extent, Filter, IterOptions, PrefixRule, RangeDeletes, Run,
     TableOptions, TablePlace, TableWriter,
 };
+use values::segment::{self, SegmentScan, SegmentWriter};
+use values::{SegmentPlace, ValuePointer};
 
 /// A name, and what is done with the bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target by name.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("log", log),
     ("edit", edit),
     ("batch", batch),
@@ -39,6 +41,7 @@ pub const TARGETS: [Target; 11] = [
     ("block", block),
     ("filter", filter),
     ("run", run),
+    ("value_segment", value_segment),
     ("image", image),
     ("history", history),
 ];
@@ -81,6 +84,46 @@ fn change(bytes: &mut Vec<u8>, changes: &[u8]) {
             },
         }
     }
+}
+
+// ---- Values apart ----
+
+/// Records of a value segment: raw bytes, or a sound segment with changes, of which a prefix must
+/// come back; and pointers.
+pub fn value_segment(data: &[u8]) {
+    let Some((&mode, rest)) = data.split_first() else { return };
+    acceptable(ValuePointer::decode(rest));
+    let (place, name) =
+        (SegmentPlace { database: PLACE.database, file: PLACE.file }, FileKind::Value);
+    let name = FileName { kind: name, id: PLACE.file };
+    let values: Vec<Option<Vec<u8>>> =
+        (0..12u8).map(|n| (n % 5 != 4).then(|| vec![n; usize::from(n) * 30])).collect();
+    let mut bytes = rest.to_vec();
+    if mode & 1 != 0 {
+        let store = store();
+        let file = store.create(name, &FileHint::default()).unwrap();
+        let mut writer = SegmentWriter::new(file, place, 100, Cause::Flush);
+        for (n, value) in (0..).zip(&values) {
+            writer.add(n, &n.to_be_bytes(), value.as_deref()).unwrap();
+        }
+        writer.sync().unwrap();
+        bytes = read(&*store, name);
+        change(&mut bytes, rest);
+    }
+    let store = store();
+    stored(&store, name, &bytes);
+    let file = store.open(name, false).unwrap();
+    let mut scan = SegmentScan::new(&*file, place, bytes.len() as u64, Cause::Check);
+    let mut found: Vec<(Vec<u8>, Option<Vec<u8>>, ValuePointer)> = Vec::new();
+    while let Some(Some((record, pointer))) = acceptable(scan.next_record()) {
+        found.push((record.key.to_vec(), record.value.map(<[u8]>::to_vec), pointer));
+    }
+    for (key, value, pointer) in &found {
+        let read = acceptable(segment::read(&*file, place, pointer, key, Cause::Check));
+        assert_eq!(read.as_ref(), value.as_ref());
+    }
+    let found: Vec<_> = found.into_iter().map(|(_, value, _)| value).collect();
+    assert!(mode & 1 == 0 || values.starts_with(&found), "{} records", found.len());
 }
 
 // ---- Logs and what they carry ----
@@ -507,10 +550,20 @@ pub fn image(data: &[u8]) {
     }
 }
 
-/// Any history of operations, flushes and restarts against a sorted map.
+/// Any history of operations, flushes and restarts against a sorted map; its first byte chooses the
+/// compaction scheme and the value layout, anew at each restart.
 pub fn history(data: &[u8]) {
+    let schemes = ["leveled", "leveldb", "ldc", "lwc", "sets", "smrdb", "tiered", "fragmented"];
+    let layouts = ["inline", "log", "hashed"];
+    let mut choice = data.first().map_or(0, |&byte| usize::from(byte));
     let store = store();
-    let mut db = open(store.clone(), false).unwrap();
+    let mut open = || {
+        let (scheme, layout) = (schemes[choice % 8], layouts[choice / 8 % 3]);
+        choice += 11;
+        let options = options().scheme(scheme).values(layout).value_threshold_bytes(64);
+        options.open_in(store.clone(), Arc::new(Stepped::new(1, 3)))
+    };
+    let mut db = open().unwrap();
     let mut model = BTreeMap::new();
     for operation in data.chunks_exact(3).take(400) {
         let key = vec![b'k'; usize::from(operation[1] % 4)];
@@ -537,7 +590,7 @@ pub fn history(data: &[u8]) {
             14 => assert_eq!(db.get(&key).unwrap().as_deref(), model.get(&key).map(Vec::as_slice)),
             _ => {
                 db.close().unwrap();
-                db = open(store.clone(), false).unwrap();
+                db = open().unwrap();
             }
         }
     }

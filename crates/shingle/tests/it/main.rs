@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
+mod adapt;
 mod bands;
 mod care;
 mod crash;
@@ -16,5 +17,6 @@ mod model;
 mod moves;
 mod regressions;
 mod run;
+mod schedule;
 mod threads;
 mod values;

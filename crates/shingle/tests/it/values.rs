@@ -1,10 +1,13 @@
 //! Values apart from the runs: space, snapshots, switching, salvage.
 
+use crate::schedule::Watched;
 use base::random::Random;
 use media::mem::MemStore;
-use shingle::{Cause, Db, Options, runtime};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use media::{FileKind, FileName, FileStore};
+use shingle::{Cause, Db, ErrorKind, Options, StallReason, WriteBatch, WriteOptions, runtime};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 const KEYS: u64 = 300;
 const VALUE_BYTES: usize = 200;
@@ -147,5 +150,262 @@ fn values_follow_the_layout_of_now() {
         } else {
             assert!(values.segments > 0);
         }
+    }
+}
+
+const CAPACITY_BYTES: u64 = 128 << 10;
+
+fn bounded(layout: &str) -> Options {
+    options(layout).expert(|e| e.value_capacity_bytes = Some(CAPACITY_BYTES))
+}
+
+fn open_bounded(store: &MemStore, layout: &str, runtime_seed: u64) -> Db {
+    let runtime = Arc::new(runtime::Stepped::new(runtime_seed, 2));
+    bounded(layout).open_in(Arc::new(store.clone()), runtime).unwrap()
+}
+
+/// Puts new keys until one is refused; gives the refusal.
+fn fill(
+    db: &Db,
+    content: &mut Content,
+    random: &mut Random,
+    numbers: &mut std::ops::RangeFrom<u64>,
+) -> shingle::Error {
+    loop {
+        let (key, value) = (key(numbers.next().unwrap()), value(random));
+        match db.put(&key, &value) {
+            Ok(()) => content.insert(key, value),
+            Err(error) => return error,
+        };
+        assert!(db.stats().values.total_bytes <= CAPACITY_BYTES);
+    }
+}
+
+fn value_bytes_on_medium(store: &MemStore) -> u64 {
+    let files = store.list().unwrap();
+    files.iter().filter(|file| file.name.kind == FileKind::Value).map(|file| file.bytes).sum()
+}
+
+/// Every byte of every value segment on the medium is one that the tree lists.
+fn assert_no_leak(db: &Db, store: &MemStore) {
+    db.wait_idle().unwrap();
+    assert_eq!(value_bytes_on_medium(store), db.stats().values.total_bytes);
+}
+
+#[test]
+fn a_full_value_store_refuses_writes_and_takes_them_again_after_deletions() {
+    for layout in ["log", "hashed"] {
+        let store = MemStore::new(Arc::default());
+        let mut db = open_bounded(&store, layout, 5);
+        let (mut content, mut random, mut numbers) = (Content::new(), Random::new(11), 0..);
+        for round in 0..4 {
+            let error = fill(&db, &mut content, &mut random, &mut numbers);
+            assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+            let text = error.message();
+            let parts = ["`default`", "131072 bytes", "delete values", "value_capacity_bytes"];
+            assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+            // Most of the capacity holds live values, not garbage.
+            let live = content.len() as u64 * VALUE_BYTES as u64;
+            assert!(live > CAPACITY_BYTES * 6 / 10, "{layout}, round {round}: {live} live bytes");
+            assert_content(&db, &content);
+            // Refused at once from here on; small values and deletions are not.
+            assert_eq!(db.put("more", [1; VALUE_BYTES]).unwrap_err().kind(), ErrorKind::NoSpace);
+            db.put("small", "value").unwrap();
+            content.insert(b"small".to_vec(), b"value".to_vec());
+            let gone: Vec<Vec<u8>> = content.keys().step_by(3).cloned().collect();
+            for key in gone {
+                db.delete(&key).unwrap();
+                content.remove(&key);
+            }
+            if round == 1 {
+                db.close().unwrap();
+                db = open_bounded(&store, layout, round);
+            }
+        }
+        let stats = db.stats();
+        println!("{layout}: {:?}, {:?}", stats.values, stats.stalls);
+        let waited = |(reason, count, _): &(StallReason, u64, u64)| {
+            *reason == StallReason::ValueSpace && *count > 0
+        };
+        assert!(stats.stalls.iter().any(waited), "{:?}", stats.stalls);
+        assert_content(&db, &content);
+        settle(&db);
+        assert_no_leak(&db, &store);
+        drop(db);
+        let db = open_bounded(&store, layout, 9);
+        assert_no_leak(&db, &store);
+        assert_content(&db, &content);
+    }
+}
+
+#[test]
+fn updates_in_a_nearly_full_value_store_go_on_by_collection() {
+    for layout in ["log", "hashed"] {
+        let store = MemStore::new(Arc::default());
+        let db = open_bounded(&store, layout, 6);
+        let (mut content, mut random) = (Content::new(), Random::new(12));
+        // Live values take three fifths of the capacity.
+        let keys = CAPACITY_BYTES * 6 / 10 / (VALUE_BYTES as u64 + 20);
+        for _ in 0..10 * keys {
+            let (key, value) = (key(random.below(keys)), value(&mut random));
+            db.put(&key, &value).unwrap();
+            content.insert(key, value);
+            let values = db.stats().values;
+            assert!(values.total_bytes <= CAPACITY_BYTES, "{layout}: {values:?}");
+        }
+        assert_content(&db, &content);
+        let stalls = db.stats().stalls;
+        let slowed = stalls.iter().find(|(reason, ..)| *reason == StallReason::ValueSpace);
+        println!("{layout}: {slowed:?}");
+        settle(&db);
+        assert_no_leak(&db, &store);
+    }
+}
+
+#[test]
+fn a_snapshot_that_holds_the_room_is_named_and_its_end_gives_the_room_back() {
+    for layout in ["log", "hashed"] {
+        let store = MemStore::new(Arc::default());
+        let db = open_bounded(&store, layout, 7);
+        let (mut content, mut random, mut numbers) = (Content::new(), Random::new(13), 0..);
+        fill(&db, &mut content, &mut random, &mut numbers);
+        let (snapshot, then) = (db.snapshot(), content.clone());
+        for key in std::mem::take(&mut content).keys() {
+            db.delete(key).unwrap();
+        }
+        let error = fill(&db, &mut content, &mut random, &mut numbers);
+        assert!(error.message().contains("snapshots"), "{error}");
+        for (key, value) in &then {
+            assert_eq!(snapshot.get(key).unwrap().as_deref(), Some(&value[..]), "{layout}");
+        }
+        drop(snapshot);
+        let before = content.len();
+        fill(&db, &mut content, &mut random, &mut numbers);
+        assert!(content.len() > before + then.len() * 8 / 10, "{} {before}", content.len());
+        assert_content(&db, &content);
+    }
+}
+
+#[test]
+fn who_must_not_wait_learns_whether_waiting_would_help() {
+    let store = MemStore::new(Arc::default());
+    let db = open_bounded(&store, "log", 8);
+    let (mut content, mut random, mut numbers) = (Content::new(), Random::new(14), 0..);
+    fill(&db, &mut content, &mut random, &mut numbers);
+    let write = |db: &Db| {
+        let mut batch = WriteBatch::new();
+        batch.put("now", [7; VALUE_BYTES]).unwrap();
+        db.write(batch, &WriteOptions { wait: false, ..WriteOptions::default() })
+    };
+    assert_eq!(write(&db).unwrap_err().kind(), ErrorKind::NoSpace);
+    for key in content.keys().step_by(2) {
+        db.delete(key).unwrap();
+    }
+    assert_eq!(write(&db).unwrap_err().kind(), ErrorKind::WouldWait);
+    db.put("wait", [7; VALUE_BYTES]).unwrap();
+}
+
+#[test]
+fn a_value_larger_than_the_capacity_is_refused_and_changes_nothing() {
+    let store = MemStore::new(Arc::default());
+    let db = open_bounded(&store, "hashed", 9);
+    db.put("a", [1; VALUE_BYTES]).unwrap();
+    let error = db.put("b", vec![2; CAPACITY_BYTES as usize]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSpace);
+    db.put("c", [3; VALUE_BYTES]).unwrap();
+    assert_eq!(db.iter().count(), 2);
+}
+
+#[test]
+fn values_that_find_no_room_when_a_layout_begins_stay_in_the_runs() {
+    let store = MemStore::new(Arc::default());
+    let (mut content, mut random) = (Content::new(), Random::new(15));
+    let db = open(&store, "inline");
+    for n in 0..2 * CAPACITY_BYTES / VALUE_BYTES as u64 {
+        let (key, value) = (key(n), value(&mut random));
+        db.put(&key, &value).unwrap();
+        content.insert(key, value);
+    }
+    drop(db);
+    let db = open_bounded(&store, "hashed", 10);
+    let touch = |db: &Db| {
+        for key in content.keys() {
+            db.delete([key, &b"x"[..]].concat()).unwrap();
+        }
+        settle(db);
+    };
+    touch(&db);
+    let total = db.stats().values.total_bytes;
+    assert!(total > CAPACITY_BYTES / 2 && total <= CAPACITY_BYTES, "{total}");
+    assert_content(&db, &content);
+    // More room: they go on when the tree is written again.
+    db.close().unwrap();
+    let db = open(&store, "hashed");
+    touch(&db);
+    assert!(db.stats().values.total_bytes > 2 * CAPACITY_BYTES);
+    assert_content(&db, &content);
+}
+
+#[test]
+fn a_capacity_without_room_for_collections_is_refused_at_opening() {
+    let store = MemStore::new(Arc::default());
+    let options = options("hashed").expert(|e| e.value_capacity_bytes = Some(50 << 10));
+    let error = options.open_in(Arc::new(store), Arc::new(runtime::Stepped::new(1, 1)));
+    let error = error.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains("at least 65536"), "{error}");
+}
+
+/// What is asked of a store's value segments, in order: records that will be read, and are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Asked {
+    Soon(FileName, u64),
+    Now(FileName, u64),
+}
+
+#[test]
+fn a_long_scan_has_its_values_fetched_ahead_once_each() {
+    for layout in ["log", "hashed"] {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (log, scan) = (asked.clone(), Arc::new(AtomicBool::new(false)));
+        let is_on = scan.clone();
+        let noted = move |name: FileName, offset: u64, is_read: bool| {
+            if is_on.load(Ordering::Relaxed) && name.kind == FileKind::Value {
+                let asked =
+                    if is_read { Asked::Now(name, offset) } else { Asked::Soon(name, offset) };
+                log.lock().unwrap().push(asked);
+            }
+        };
+        let store = MemStore::new(Arc::default());
+        let watched = Watched { inner: store, hook: Arc::new(noted) };
+        let runtime = Arc::new(runtime::Stepped::new(7, 2));
+        let db = options(layout).open_in(Arc::new(watched), runtime).unwrap();
+        let (mut content, mut random) = (Content::new(), Random::new(21));
+        write(&db, &mut content, &mut random, 4 * KEYS);
+        settle(&db);
+        scan.store(true, Ordering::Relaxed);
+        let whole: Vec<_> = db.iter().map(|pair| pair.unwrap().1.to_vec()).collect();
+        assert!(whole.iter().eq(content.values()));
+        let asked_whole = std::mem::take(&mut *asked.lock().unwrap());
+        let mut ahead = 0usize;
+        let (mut soon, mut cold, mut lead) = (BTreeSet::new(), 0, 0);
+        for asked in asked_whole {
+            match asked {
+                Asked::Soon(name, offset) => {
+                    assert!(soon.insert((name, offset)), "{layout}: asked for twice");
+                    ahead += 1;
+                    lead = lead.max(ahead);
+                }
+                Asked::Now(name, offset) if soon.contains(&(name, offset)) => ahead -= 1,
+                Asked::Now(..) => cold += 1,
+            }
+        }
+        println!("{layout}: {cold} of {} read cold, lead {lead}", content.len());
+        // The one that is being read is counted too.
+        assert!(cold <= 4 && ahead == 0 && lead > 16 && lead <= 33, "{cold} {ahead} {lead}");
+        // A short scan pays nothing for it.
+        assert_eq!(db.iter().take(3).count(), 3);
+        let asked = std::mem::take(&mut *asked.lock().unwrap());
+        assert!(asked.iter().all(|asked| matches!(asked, Asked::Now(..))), "{asked:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::plan::Cut;
 use crate::version::{Node, Version};
+use base::Key;
 use std::sync::Arc;
 
 /// Tells a merge, key by key in order, where a run ends. Cuts stand between user keys only.
@@ -9,7 +10,7 @@ use std::sync::Arc;
 pub struct Cutter {
     cut: Cut,
     /// The nodes under the output level, in key order.
-    below: Arc<[Arc<Node>]>,
+    below: Arc<Vec<Arc<Node>>>,
     /// The first node below that does not end before the current key.
     at: usize,
     /// Bytes of nodes below that the output has passed since it was last cut for their sake.
@@ -21,6 +22,12 @@ impl Cutter {
     pub fn new(version: &Version, to_level: u8, cut: Cut) -> Cutter {
         let below = version.level(to_level.saturating_add(1)).nodes.clone();
         Cutter { cut, below, at: 0, passed_bytes: 0 }
+    }
+
+    /// The key at which the next node below ends: until there only the bytes of a run end it. None:
+    /// no node is left, or the last has no end.
+    pub fn next_end(&self) -> Option<&Key> {
+        self.below.get(self.at)?.range.end.as_ref()
     }
 
     /// Whether a run that has `run_bytes` bytes so far ends before `key`, a new user key. Keys come

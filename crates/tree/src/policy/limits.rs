@@ -40,6 +40,37 @@ pub struct Limits {
     pub links_max: Option<usize>,
 }
 
+impl Limits {
+    /// What a scheme has where it says nothing else: LevelDB's sizes, without bounds by count.
+    pub(super) fn base(memtable_bytes: u64) -> Limits {
+        const MIB: u64 = 1 << 20;
+        Limits {
+            levels: 7,
+            level0_runs_trigger: 4,
+            level0_runs_slowdown: None,
+            level0_runs_stop: None,
+            memtable_bytes: memtable_bytes.max(1),
+            level_bytes_base: 10 * MIB,
+            fan_out: 10.0,
+            dynamic_levels: false,
+            table_bytes_max: 2 * MIB,
+            overlap_bytes_max: None,
+            expansion_bytes_max: 50 * MIB,
+            flush_level_max: 2,
+            parallel_max: 4,
+            seek_compaction: false,
+            stack_max: 1,
+            division_parts: 1,
+            links_max: None,
+        }
+    }
+
+    /// Bytes that a level below level 0 may have where sizes are fixed.
+    pub(super) fn level_bytes(&self, level: u8) -> f64 {
+        (self.level_bytes_base as f64 * self.fan_out.powi(i32::from(level) - 1)).max(1.0)
+    }
+}
+
 /// A number of [`Limits`], for manuals.
 pub struct LimitField {
     /// Its name.
@@ -57,6 +88,18 @@ impl LimitField {
         let text = (self.show)(limits);
         let inner = text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')'));
         inner.map_or_else(|| text.replace("None", "not set"), str::to_string)
+    }
+
+    /// Its value in `limits`, for people: `64 MiB`, `yes`, `not set`.
+    pub fn text(&self, limits: &Limits) -> String {
+        let value = self.value(limits);
+        match (self.unit, value.parse::<u64>()) {
+            ("bytes", Ok(bytes)) if bytes > 0 && bytes % (1 << 20) == 0 => {
+                format!("{} MiB", bytes >> 20)
+            }
+            ("yes or no", _) => if value == "true" { "yes" } else { "no" }.to_string(),
+            _ => value.trim_end_matches(".0").to_string(),
+        }
     }
 }
 

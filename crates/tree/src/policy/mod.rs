@@ -37,8 +37,9 @@ pub struct Observed {
     pub seeks: HashMap<(u8, NodeId), u64>,
     /// Point reads, and cursors made, since level 0 took its present shape.
     pub reads: u64,
-    /// Writes since then, of all keyspaces.
-    pub writes: u64,
+    /// Of the operations of late, writes of all keyspaces among them, the share that were reads,
+    /// from 0 to 1. None: there was none.
+    pub reads_share: Option<f64>,
     /// The database is at rest: no write has come for a while. Not part of what is urgent: a policy
     /// may use the time, with work that ends.
     pub is_idle: bool,
@@ -57,6 +58,18 @@ pub struct View<'a> {
     pub observed: &'a Observed,
     /// The oldest sequence number that a snapshot may read at; the newest one without snapshots.
     pub oldest_snapshot: SequenceNumber,
+}
+
+impl View<'_> {
+    /// As many moves are under way as may be.
+    fn is_full(&self) -> bool {
+        self.busy.count() >= self.limits.parallel_max.max(1)
+    }
+
+    /// Nothing under way is in conflict with the plan.
+    fn allows(&self, plan: &Plan) -> bool {
+        !self.busy.conflicts(self.version, plan)
+    }
 }
 
 /// How far the tree is behind; for admission.

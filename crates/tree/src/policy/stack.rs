@@ -2,10 +2,21 @@
 
 use super::leveled;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
-use crate::policy::View;
+use crate::policy::{Limits, View};
 use crate::version::{Node, hull};
 use base::KeyRange;
 use std::sync::Arc;
+
+/// Tables of half a memtable, and a first level for a few of them.
+pub(super) fn limits(memtable_bytes: u64) -> Limits {
+    const MIB: u64 = 1 << 20;
+    let base = Limits::base(memtable_bytes);
+    Limits {
+        level_bytes_base: (base.memtable_bytes.saturating_mul(5) / 2).max(base.level_bytes_base),
+        table_bytes_max: (base.memtable_bytes / 2).clamp(2 * MIB, 32 * MIB),
+        ..base
+    }
+}
 
 /// The whole stack of a node, as input.
 pub(super) fn whole(level: u8, node: &Node) -> Input {
@@ -22,14 +33,7 @@ pub(super) struct Why {
 impl Why {
     /// A plan that rewrites `bytes`.
     pub(super) fn plan(self, action: Move, bytes: u64) -> Plan {
-        Plan {
-            action,
-            reason: self.reason,
-            score: self.score,
-            read_bytes: bytes,
-            write_bytes: bytes,
-            cursors: Vec::new(),
-        }
+        Plan::new(action, self.reason, self.score, bytes)
     }
 }
 
@@ -79,7 +83,7 @@ pub(super) fn drop_empty(view: &View<'_>) -> Option<Plan> {
             below.all(|nodes| nodes.overlap_bytes(&node.range) == 0)
         };
         let drop = |node| why.plan(Move::Drop { inputs: vec![whole(level, node)] }, 0);
-        let is_free = |plan: &Plan| !view.busy.conflicts(version, plan);
+        let is_free = |plan: &Plan| view.allows(plan);
         empty.by_ref().filter(is_idle).map(|node| drop(node)).find(is_free)
     })
 }
@@ -125,7 +129,7 @@ pub(super) fn in_turn<'a>(view: &View<'a>, level: u8) -> impl Iterator<Item = &'
 pub(super) fn manual(view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
     let version = view.version;
     let why = Why { reason: Reason::Manual, score: 1.0 };
-    let is_free = |plan: &Plan| !view.busy.conflicts(version, plan);
+    let is_free = |plan: &Plan| view.allows(plan);
     let deepest = version.levels.iter().rposition(|level| level.bytes() > 0)? as u8;
     let bottom = to_level.unwrap_or(deepest.max(1)).min(leveled::last_level(version, view.limits));
     let nodes = || {

@@ -38,6 +38,21 @@ pub struct Workload {
     pub reads_share: f64,
 }
 
+impl Workload {
+    /// The shape of the papers about shingled disks: 1 million writes of 4 KiB over as many keys,
+    /// a 25th of theirs, with memtables of 4 MiB.
+    pub const SHINGLED: Workload = Workload {
+        keys: Keys::Uniform,
+        writes: 1_000_000,
+        keys_count: 1_000_000,
+        entry_bytes: 4112,
+        memtable_bytes: 4 << 20,
+        scale: 16,
+        moves_per_flush: None,
+        reads_share: 0.0,
+    };
+}
+
 /// What a workload cost.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -61,6 +76,8 @@ pub struct Report {
     pub stack_max: usize,
     /// The largest file.
     pub file_bytes_max: u64,
+    /// Bytes of files that no slice shows, at the end.
+    pub dead_bytes: u64,
     /// Merges whose output was a set, and the tables of those sets.
     pub sets: (u64, u64),
     /// The largest ratio of the bytes of all files to those of the different keys so far.
@@ -140,7 +157,7 @@ impl Workload {
         let entry_bytes = self.entry_bytes * self.scale;
         let mut store = Store::new((scheme.make)(), limits, entry_bytes);
         store.observed.reads = (1e6 * self.reads_share) as u64;
-        store.observed.writes = 1_000_000 - store.observed.reads;
+        store.observed.reads_share = Some(self.reads_share);
         let writes = self.writes / self.scale;
         let keys_count = (self.keys_count / self.scale).max(1);
         let memtable_entries = (self.memtable_bytes / entry_bytes).max(1);
@@ -165,15 +182,15 @@ impl Workload {
             let below = store.version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());
             store.stack_max = below.map(|node| node.slices.len()).fold(store.stack_max, usize::max);
             let live = (distinct * entry_bytes).max(1);
-            space_max = space_max.max(store.file_bytes() as f64 / live as f64);
+            space_max = space_max.max(store.version.file_bytes() as f64 / live as f64);
             watch(count * self.scale);
         }
-        let space = store.file_bytes() as f64 / (distinct * entry_bytes).max(1) as f64;
+        let space = store.version.file_bytes() as f64 / (distinct * entry_bytes).max(1) as f64;
         let mut report = self.report(scheme, &store, (space_max, space));
         store.observed.reads = 1_000_000;
-        store.observed.writes = 0;
+        store.observed.reads_share = Some(1.0);
         self.settle(&mut store)?;
-        report.slices_per_get_read_only = self.slices_per_get(&store);
+        report.slices_per_get_read_only = store.slices_for_a_key();
         Ok(report)
     }
 
@@ -195,20 +212,13 @@ impl Workload {
             level0_runs_max: store.level0_runs_max,
             stack_max: store.stack_max,
             file_bytes_max: store.file_bytes_max,
+            dead_bytes: store.version.file_bytes() - store.version.bytes(),
             sets: store.sets,
             space_amplification_max: space_max,
             space_amplification,
-            slices_per_get: self.slices_per_get(store),
+            slices_per_get: store.slices_for_a_key(),
             slices_per_get_read_only: 0.0,
         }
-    }
-
-    fn slices_per_get(&self, store: &Store) -> f64 {
-        let keys_count = (self.keys_count / self.scale).max(1);
-        let mut random = Random::new(3);
-        let count = 20_000;
-        let of = |_| store.slices_of(spread(random.below(keys_count) as u32, keys_count));
-        (0..count).map(of).sum::<usize>() as f64 / f64::from(count)
     }
 
     fn settle(&self, store: &mut Store) -> Result<()> {

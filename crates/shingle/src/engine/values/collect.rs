@@ -16,7 +16,7 @@ use super::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::events::Event;
 use crate::engine::rewrite::Progress;
-use crate::engine::trees::{Flushed, Trees};
+use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::read::get::{Found, combine, find};
 use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
@@ -51,6 +51,16 @@ enum Replacement {
     Record(ValuePointer),
     /// Operands stand above the record: what all amounts to becomes the value.
     Combined,
+}
+
+impl Replacement {
+    /// The copy, which is dead where the tree does not take it.
+    fn record(&self) -> Option<ValuePointer> {
+        match self {
+            Replacement::Record(pointer) => Some(*pointer),
+            Replacement::Combined => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,13 +101,11 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
     trees.keyspaces.values().find_map(|tree| {
         let keyspace = &tree.keyspace;
         let (rules, segments) = (&keyspace.values, &tree.version.segments);
-        if segments.is_empty() {
-            return None;
-        }
-        let collection = rules.layout.pick(segments, &rules.limits, &rules.claimed())?;
+        let collection = pick(engine, tree)?;
         if !rules.claim(&collection.files) {
             return None;
         }
+        rules.set_collecting(collection.write_bytes);
         let (depth, cause) = (collection.to_depth, Cause::ValueGc);
         let writers = ValueWriters::new(engine, keyspace, segments, depth, cause, false);
         let phase = match collection.validity {
@@ -126,13 +134,20 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
 }
 
 /// A collection is due.
-pub(crate) fn is_due(trees: &Trees) -> bool {
-    trees.keyspaces.values().any(|tree| {
-        let rules = &tree.keyspace.values;
-        let segments = &tree.version.segments;
-        !segments.is_empty()
-            && rules.layout.pick(segments, &rules.limits, &rules.claimed()).is_some()
-    })
+pub(crate) fn is_due(engine: &Engine, trees: &Trees) -> bool {
+    trees.keyspaces.values().any(|tree| pick(engine, tree).is_some())
+}
+
+fn pick(engine: &Engine, tree: &TreeState) -> Option<Collection> {
+    let (rules, segments) = (&tree.keyspace.values, &tree.version.segments);
+    if segments.is_empty() {
+        return None;
+    }
+    if rules.capacity_bytes().is_none() {
+        return rules.layout.pick(segments, &rules.limits, &rules.claimed());
+    }
+    let pending_bytes = engine.lock_commit().pending_bytes(tree.keyspace.id);
+    rules.layout.pick(segments, &rules.limits_beside(pending_bytes), &rules.claimed())
 }
 
 impl CollectJob {
@@ -300,16 +315,17 @@ impl CollectJob {
                 {
                     batch.put_pointer(id, &moved.key, &to.encode())?;
                 }
-                (Replacement::Combined, Found::Operand) => {
+                // Whatever was found when the record was read: operands may stand on it by now.
+                (to, Found::Operand) => {
                     let operator = self.keyspace.operator.as_ref();
                     let value = combine(&view, &moved.key, seen, operator)?;
                     push_value(&mut batch, id, &moved.key, value.as_deref())?;
+                    lost.extend(to.record());
                 }
-                (Replacement::Record(to), _) => {
-                    lost.push(*to);
+                (to, _) => {
+                    lost.extend(to.record());
                     continue;
                 }
-                (Replacement::Combined, _) => continue,
             }
             keys.push(&moved.key);
         }
@@ -386,6 +402,7 @@ impl CollectJob {
 
 impl Drop for CollectJob {
     fn drop(&mut self) {
+        self.keyspace.values.set_collecting(0);
         if !self.is_parked {
             self.keyspace.values.release(&self.collection.files);
         }

@@ -9,26 +9,28 @@
 //!   pointer, under the lock that orders commits.
 //! - A retired segment is removed when no snapshot is older than the move of its records, and the
 //!   moved pointers are in runs.
+//! - Where a capacity bounds the segments, nobody makes them larger: users' writes are refused
+//!   (`room`), a collection begins only where its output fits, and what moves would separate stays
+//!   in the runs.
 
 pub(crate) mod collect;
+pub(crate) mod room;
 pub(crate) mod separate;
 pub(crate) mod writers;
 
 use crate::engine::Engine;
 use crate::engine::trees::{Flushed, Trees};
-use base::Result;
+use base::{KeyspaceId, Result, SequenceNumber};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
+use tree::{Segment, Version};
 
 impl Engine {
     /// Removes retired segments that nobody can read any more. `false`: there is none.
     pub(crate) fn remove_retired(&self, trees: &mut Trees) -> Result<bool> {
-        let oldest = self.snapshots.oldest().map(|(sequence, _)| sequence);
         let mut edits = Vec::new();
         for (&id, tree) in &trees.keyspaces {
-            let flushed = tree.version.flushed_sequence;
-            let is_free = |sequence| sequence <= flushed && oldest.is_none_or(|o| o >= sequence);
-            let retired = tree.version.segments.iter().filter(|s| s.retired.is_some_and(is_free));
-            let changes: Vec<Change> = retired
+            let free = self.free_retired(id, &tree.version);
+            let changes: Vec<Change> = free
                 .map(|s| Change::Segment { file: s.file.id, change: SegmentChange::Remove })
                 .collect();
             if !changes.is_empty() {
@@ -41,5 +43,38 @@ impl Engine {
         let edit = DatabaseEdit { keyspaces: edits, ..DatabaseEdit::default() };
         self.install(trees, edit, &Flushed::new())?;
         Ok(true)
+    }
+
+    /// A retired segment can be removed.
+    pub(crate) fn has_free_retired(&self, trees: &Trees) -> bool {
+        let mut trees = trees.keyspaces.iter();
+        trees.any(|(&id, tree)| self.free_retired(id, &tree.version).next().is_some())
+    }
+
+    /// A retired segment waits for a flush of the pointers that replaced its own.
+    pub(crate) fn has_unflushed_retired(&self, id: KeyspaceId, version: &Version) -> bool {
+        let unflushed = self.unflushed(id, version);
+        let mut retired = version.segments.iter().filter_map(|segment| segment.retired);
+        retired.any(|sequence| unflushed.is_some_and(|first| first <= sequence))
+    }
+
+    fn free_retired<'a>(
+        &self,
+        id: KeyspaceId,
+        version: &'a Version,
+    ) -> impl Iterator<Item = &'a Segment> {
+        let oldest = self.snapshots.oldest().map(|(sequence, _)| sequence);
+        let unflushed = self.unflushed(id, version);
+        let is_free = move |sequence| {
+            unflushed.is_none_or(|first| first > sequence) && oldest.is_none_or(|o| o >= sequence)
+        };
+        version.segments.iter().filter(move |segment| segment.retired.is_some_and(is_free))
+    }
+
+    /// The first sequence number that memtables of a keyspace hold; asked only where segments are
+    /// retired.
+    fn unflushed(&self, id: KeyspaceId, version: &Version) -> Option<SequenceNumber> {
+        let has_retired = version.segments.usage().retired_bytes > 0;
+        has_retired.then(|| self.lock_commit().unflushed_sequence(id)).flatten()
     }
 }

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tree::Tier;
 use values::ValuePointer;
+use values::record::record_bytes;
 
 /// Writes the kept entries of one part, each where it belongs.
 pub(crate) struct Separator {
@@ -57,9 +58,15 @@ impl Separator {
         }
     }
 
-    /// The entry's value goes to a segment, a pointer to the run.
-    fn move_out(&mut self, user_key: &[u8], trailer: u64, value: &[u8]) -> Result<()> {
+    /// The entry's value goes to a segment, a pointer to the run. Where segments have no room for
+    /// it, it stays where it is.
+    fn move_out(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        let (user_key, trailer) = split(internal_key)?;
         let sequence = trailer_sequence(trailer);
+        let bytes = record_bytes(sequence, user_key, Some(value));
+        if !self.writers.take_room(bytes as u64) {
+            return self.output.entry(internal_key, value);
+        }
         let pointer = self.writers.add(self.tier, sequence, user_key, Some(value))?;
         self.pointer.clear();
         pointer.push(&mut self.pointer);
@@ -89,6 +96,7 @@ impl Separator {
         self.writers.finish()?;
         self.output.finish()?;
         self.output.written.segments = self.writers.written().to_vec();
+        self.output.written.room = Some(self.writers.room().clone());
         self.output.written.bury(&self.inlined);
         Ok(())
     }
@@ -100,9 +108,9 @@ impl Sink for Separator {
         if !large && !self.inlines {
             return self.output.entry(internal_key, value);
         }
-        let (user_key, trailer) = split(internal_key)?;
+        let (_, trailer) = split(internal_key)?;
         match trailer_kind(trailer) {
-            Some(EntryKind::Put) if large => self.move_out(user_key, trailer, value),
+            Some(EntryKind::Put) if large => self.move_out(internal_key, value),
             Some(EntryKind::Pointer) if self.inlines => self.move_in(internal_key, value),
             _ => self.output.entry(internal_key, value),
         }

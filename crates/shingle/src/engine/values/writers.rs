@@ -9,7 +9,9 @@ use base::checksum::hash64;
 use base::{Cause, FileId, Result, SequenceNumber};
 use media::{FileHint, FileName};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tree::{Change, Group, SegmentChange, Segments, Tier};
 use values::segment::SegmentWriter;
 use values::{SegmentPlace, ValuePointer};
@@ -53,6 +55,31 @@ struct Front {
     writer: Option<SegmentWriter>,
 }
 
+/// Room that a job took beyond what was counted before it: until its segments are in the tree.
+pub(crate) struct TakenRoom {
+    keyspace: Arc<KeyspaceState>,
+    bytes: AtomicU64,
+}
+
+impl TakenRoom {
+    fn take(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Relaxed);
+        self.keyspace.values.add_unlisted(bytes);
+    }
+}
+
+impl Drop for TakenRoom {
+    fn drop(&mut self) {
+        self.keyspace.values.end_unlisted(self.bytes.load(Relaxed));
+    }
+}
+
+impl fmt::Debug for TakenRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TakenRoom({:?})", self.bytes)
+    }
+}
+
 /// The segments of one job.
 pub(crate) struct ValueWriters {
     engine: Arc<Engine>,
@@ -64,6 +91,9 @@ pub(crate) struct ValueWriters {
     fronts: BTreeMap<Group, Front>,
     written: Vec<WrittenSegment>,
     claimed: Vec<FileId>,
+    /// Bytes that the memtables of a flush are counted with.
+    budget_bytes: u64,
+    room: Arc<TakenRoom>,
     /// The segments when the job began: those that the entries it reads may point into. Kept, so
     /// that none is removed before the job ends.
     segments: Segments,
@@ -90,12 +120,41 @@ impl ValueWriters {
             fronts: BTreeMap::new(),
             written: Vec::new(),
             claimed: Vec::new(),
+            budget_bytes: 0,
+            room: Arc::new(TakenRoom { keyspace: keyspace.clone(), bytes: AtomicU64::new(0) }),
             segments: segments.clone(),
         };
         if extends {
             writers.claim_fronts(segments);
         }
         writers
+    }
+
+    /// The job writes what memtables hold, which are counted with `bytes`.
+    pub(crate) fn with_budget(mut self, bytes: u64) -> ValueWriters {
+        self.budget_bytes = bytes;
+        self
+    }
+
+    /// Takes room for a record of `bytes`; `false`: the capacity has none.
+    pub(crate) fn take_room(&mut self, bytes: u64) -> bool {
+        let rules = &self.keyspace.values;
+        let Some(capacity_bytes) = rules.capacity_bytes() else { return true };
+        if let Some(left) = self.budget_bytes.checked_sub(bytes) {
+            self.budget_bytes = left;
+            return true;
+        }
+        let pending_bytes = self.engine.lock_commit().pending_bytes(self.keyspace.id);
+        let has_room = rules.room_bytes(capacity_bytes, pending_bytes) >= bytes;
+        if has_room {
+            self.room.take(bytes);
+        }
+        has_room
+    }
+
+    /// The room that was taken, to be kept until an edit lists the segments.
+    pub(crate) fn room(&self) -> &Arc<TakenRoom> {
+        &self.room
     }
 
     fn claim_fronts(&mut self, segments: &Segments) {

@@ -52,28 +52,7 @@ pub const FRAGMENTED: Descriptor = Descriptor {
 };
 
 fn limits(memtable_bytes: u64) -> Limits {
-    const MIB: u64 = 1 << 20;
-    let memtable_bytes = memtable_bytes.max(1);
-    let table_bytes_max = (memtable_bytes / 2).clamp(2 * MIB, 32 * MIB);
-    Limits {
-        levels: 7,
-        level0_runs_trigger: 4,
-        level0_runs_slowdown: None,
-        level0_runs_stop: None,
-        memtable_bytes,
-        level_bytes_base: (memtable_bytes.saturating_mul(5) / 2).max(10 * MIB),
-        fan_out: 10.0,
-        dynamic_levels: false,
-        table_bytes_max,
-        overlap_bytes_max: None,
-        expansion_bytes_max: 25 * table_bytes_max,
-        flush_level_max: 2,
-        parallel_max: 4,
-        seek_compaction: false,
-        stack_max: 4,
-        division_parts: 1,
-        links_max: None,
-    }
+    Limits { stack_max: 4, ..stack::limits(memtable_bytes) }
 }
 
 /// The fragmented tree.
@@ -90,10 +69,10 @@ impl Policy for Fragmented {
     }
 
     fn pick(&self, view: &View<'_>) -> Option<Plan> {
-        if view.busy.count() >= view.limits.parallel_max.max(1) {
+        if view.is_full() {
             return None;
         }
-        let is_free = |plan: &Plan| !view.busy.conflicts(view.version, plan);
+        let is_free = |plan: &Plan| view.allows(plan);
         let high = due(view).into_iter().map(|(score, level, node)| {
             let reason = if level == 0 { Reason::Level0Runs } else { Reason::StackHeight };
             relieve(view, level, node, Why { reason, score })
@@ -122,7 +101,7 @@ impl Policy for Fragmented {
         let mut arriving = 0.0;
         for level in 1..last_level(view.version, view.limits) {
             let bytes = view.version.level(level).bytes() as f64 + arriving;
-            arriving = (bytes - level_limit(view, level)).max(0.0);
+            arriving = (bytes - view.limits.level_bytes(level)).max(0.0);
             pending = pending.saturating_add(arriving as u64);
         }
         Debt { level0_runs: view.version.level0().len() as u64, pending_bytes: pending }
@@ -137,18 +116,12 @@ impl Policy for Fragmented {
     }
 }
 
-/// Bytes that a level may have.
-fn level_limit(view: &View<'_>, level: u8) -> f64 {
-    let steps = i32::from(level) - 1;
-    (view.limits.level_bytes_base as f64 * view.limits.fan_out.powi(steps)).max(1.0)
-}
-
 /// How full a level is; the last one and level 0 have no limit in bytes.
 fn level_score(view: &View<'_>, level: u8) -> f64 {
     if level == 0 || level >= last_level(view.version, view.limits) {
         return 0.0;
     }
-    view.version.level(level).bytes() as f64 / level_limit(view, level)
+    view.version.level(level).bytes() as f64 / view.limits.level_bytes(level)
 }
 
 /// What becomes of a guard with too many slices: it stays where it is if nothing lies below and its

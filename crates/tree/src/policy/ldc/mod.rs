@@ -10,18 +10,19 @@
 //! tables, not dozens.
 //!
 //! - *When a node is merged*: at `T` slices, or when they have `T / fan_out` times its own bytes.
-//!   `T` is `links_max`, or follows the workload: `2 * fan_out` times the share of writes, at least
-//!   2; and a node whose slices reads keep missing in needs fewer, down to one. Where there is less
-//!   than one write for each `2 * fan_out` operations, one slice is enough, and the tree becomes
-//!   that of leveled compaction.
+//!   `T` is `links_max`, or follows the workload: `2 * fan_out` times the share of writes of late,
+//!   at least 2; and a node whose slices reads keep passing needs fewer, down to one. Where there
+//!   is less than one write for each `2 * fan_out` operations, one slice is enough, and the tree
+//!   becomes that of leveled compaction.
 //! - *Level 0* is linked as a whole, once it has `level0_runs_trigger` runs; unless they are so
 //!   small that merging them among themselves costs less than the slices would.
 //! - *No starvation*: only nodes without slices are linked (section III-D); a level over its limit
 //!   that has none merges its most urgent node. Nothing is linked onto a node that is due twice
 //!   over, so that stacks stay bounded when merges fall behind, and admission sees it.
-//! - *Frozen space* is bounded: more than a tenth of the live bytes, or a slice that is older than
-//!   four times the tree, is merged away (`frozen`); the paper has no bound. Entries that a linked
-//!   slice overwrites stay below it until the merge: a higher threshold costs space.
+//! - *Frozen space* is bounded: what is dead beyond a twelfth of the live bytes, less where the
+//!   threshold is above `fan_out`, and slices that are older than four times the tree, are merged
+//!   away (`frozen`); the paper has no bound. Entries that a linked slice overwrites stay below it
+//!   until the merge: a higher threshold costs space.
 //! - *Keys in gaps* belong to the node on the left (Example 3.2): the rule of [`crate::moves`].
 //!
 //! Links are slices in the manifest: they survive as every edit does. Tombstones go by the rule of
@@ -38,7 +39,7 @@ use super::leveled::{flush_level, last_level, merge_level0};
 use super::stack::{self, Why, in_turn, keys, merge, whole};
 use crate::invariant::Shape;
 use crate::plan::{Input, Move, Plan, Reason};
-use crate::policy::{Debt, Descriptor, Limits, Policy, View};
+use crate::policy::{Debt, Descriptor, Policy, View};
 use crate::version::{LEVEL0_NODE, hull};
 use base::KeyRange;
 use survey::{Survey, threshold};
@@ -51,7 +52,7 @@ pub const LDC: Descriptor = Descriptor {
            merged when about as much is linked to it as it has. Writes about two bytes for each \
            byte and level where leveled compaction by LevelDB's rules writes five to ten, in \
            merges of a few tables. Costs reads: up to twice `fan_out` slices of a node, each \
-           behind its filter, come before its own run; and space: up to a tenth for runs that \
+           behind its filter, come before its own run; and space: up to a twelfth for runs that \
            are merged in part, and what linked slices have overwritten. Choose it for write-heavy \
            data that is also read, and where long merges hurt. The threshold \
            follows the share of reads: twice `fan_out` slices \
@@ -67,37 +68,12 @@ pub const LDC: Descriptor = Descriptor {
         "links_max",
         "parallel_max",
     ],
-    limits,
+    limits: stack::limits,
     make: || Box::new(Ldc),
 };
 
 /// Nothing is linked onto a node whose score is this.
 const OVERDUE: f64 = 2.0;
-
-fn limits(memtable_bytes: u64) -> Limits {
-    const MIB: u64 = 1 << 20;
-    let memtable_bytes = memtable_bytes.max(1);
-    let table_bytes_max = (memtable_bytes / 2).clamp(2 * MIB, 32 * MIB);
-    Limits {
-        levels: 7,
-        level0_runs_trigger: 4,
-        level0_runs_slowdown: None,
-        level0_runs_stop: None,
-        memtable_bytes,
-        level_bytes_base: (memtable_bytes.saturating_mul(5) / 2).max(10 * MIB),
-        fan_out: 10.0,
-        dynamic_levels: false,
-        table_bytes_max,
-        overlap_bytes_max: None,
-        expansion_bytes_max: 25 * table_bytes_max,
-        flush_level_max: 2,
-        parallel_max: 4,
-        seek_compaction: false,
-        stack_max: 20,
-        division_parts: 1,
-        links_max: None,
-    }
-}
 
 /// Lower-level driven compaction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,7 +89,7 @@ impl Policy for Ldc {
     }
 
     fn pick(&self, view: &View<'_>) -> Option<Plan> {
-        if view.busy.count() >= view.limits.parallel_max.max(1) {
+        if view.is_full() {
             return None;
         }
         let survey = Survey::new(view);
@@ -144,7 +120,7 @@ impl Policy for Ldc {
         }
         for level in 1..last_level(view.version, view.limits) {
             let bytes = view.version.level(level).bytes() as f64 + arriving;
-            arriving = (bytes - level_limit(view, level)).max(0.0);
+            arriving = (bytes - view.limits.level_bytes(level)).max(0.0);
             pending += arriving * cost;
         }
         Debt {
@@ -162,12 +138,6 @@ impl Policy for Ldc {
     }
 }
 
-/// Bytes that a level may have, without what is linked to it.
-fn level_limit(view: &View<'_>, level: u8) -> f64 {
-    let steps = i32::from(level) - 1;
-    (view.limits.level_bytes_base as f64 * view.limits.fan_out.powi(steps)).max(1.0)
-}
-
 /// How full a level is. The last one has no limit.
 fn level_score(view: &View<'_>, survey: &Survey<'_>, level: u8) -> f64 {
     if level == 0 {
@@ -178,7 +148,7 @@ fn level_score(view: &View<'_>, survey: &Survey<'_>, level: u8) -> f64 {
         return 0.0;
     }
     let own = survey.own_bytes.get(usize::from(level)).copied().unwrap_or(0);
-    own as f64 / level_limit(view, level)
+    own as f64 / view.limits.level_bytes(level)
 }
 
 /// The link of an input to the level below it, where the nodes can take it.
@@ -196,7 +166,7 @@ fn link(
     }
     let mut plan = why.plan(Move::Push { input, to_level }, 0);
     plan.cursors.push((to_level - 1, range.end.clone()));
-    (!view.busy.conflicts(view.version, &plan)).then_some(plan)
+    view.allows(&plan).then_some(plan)
 }
 
 /// Level 0 goes down, the oldest run first, with those that overlap it.
@@ -231,7 +201,7 @@ fn merge_due(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
         let why = Why { reason: Reason::StackHeight, score: linked.score };
         merge(view, linked.level, linked.node, linked.level, why)
     })
-    .find(|plan| !view.busy.conflicts(view.version, plan))
+    .find(|plan| view.allows(plan))
 }
 
 /// The fullest level over its limit links a node, the next in turn that has no slices.
@@ -253,7 +223,5 @@ fn relieve(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
 /// A level without a node that may be linked gets one.
 fn merge_most_linked(view: &View<'_>, survey: &Survey<'_>, level: u8, why: Why) -> Option<Plan> {
     let linked = survey.linked.iter().filter(|linked| linked.level == level);
-    linked
-        .map(|linked| merge(view, level, linked.node, level, why))
-        .find(|plan| !view.busy.conflicts(view.version, plan))
+    linked.map(|linked| merge(view, level, linked.node, level, why)).find(|plan| view.allows(plan))
 }

@@ -18,7 +18,7 @@ pub(super) struct Linked<'a> {
 
 /// What is linked, over the whole tree.
 pub(super) struct Survey<'a> {
-    threshold: f64,
+    pub(super) threshold: f64,
     pub(super) linked: Vec<Linked<'a>>,
     /// For each level, the bytes of its nodes without what is linked to them.
     pub(super) own_bytes: Vec<u64>,
@@ -75,11 +75,8 @@ pub(super) fn threshold(view: &View<'_>) -> f64 {
     if let Some(links) = view.limits.links_max {
         return links.max(1) as f64;
     }
-    let most = 2.0 * view.limits.fan_out.max(1.0);
-    let (reads, writes) = (view.observed.reads as f64, view.observed.writes as f64);
-    if reads + writes == 0.0 {
-        return most / 2.0;
-    }
-    let wanted = most * writes / (reads + writes);
+    let fan_out = view.limits.fan_out.max(1.0);
+    let Some(reads_share) = view.observed.reads_share else { return fan_out };
+    let wanted = 2.0 * fan_out * (1.0 - reads_share);
     if wanted < 1.0 { 1.0 } else { wanted.max(2.0) }
 }

@@ -1,7 +1,7 @@
 //! Picks, as text; and what the paper promises, at a size that runs in seconds.
 
+use super::LDC;
 use super::survey::threshold;
-use super::{LDC, limits};
 use crate::policy::{Limits, by_name};
 use crate::scenario::run_file;
 use crate::simulate::{Entry, Keys, Report, Store, Workload};
@@ -53,14 +53,17 @@ fn compacted(report: &Report) -> f64 {
 }
 
 #[test]
-fn compaction_writes_half_of_leveled_for_at_most_a_third_more_space() {
+fn compaction_writes_half_of_leveled_for_little_more_space() {
     let leveled = run("leveldb", 0.0, None);
+    // With as many writes as keys. Of the paper's workload for space, half of that, figures are in
+    // docs/adr/0070.
     for reads_share in [0.0, 0.3, 0.5] {
         let ldc = run("ldc", reads_share, None);
         let share = compacted(&ldc) / compacted(&leveled);
-        assert!(share <= 0.55, "{share} of leveled's bytes with {reads_share} reads");
         let space = ldc.space_amplification / leveled.space_amplification;
-        assert!(space <= 1.33, "{space} of leveled's space with {reads_share} reads");
+        println!("{reads_share} reads: {share:.3} of leveled's bytes, {space:.3} of its space");
+        assert!(share <= 0.55, "{share} of leveled's bytes with {reads_share} reads");
+        assert!(space <= 1.2, "{space} of leveled's space with {reads_share} reads");
     }
 }
 
@@ -77,9 +80,22 @@ fn a_level_costs_one_and_the_fan_out_over_the_threshold() {
     }
 }
 
+#[test]
+fn compaction_writes_less_with_a_larger_fan_out_where_leveled_writes_more() {
+    let of = |name, fan_out| {
+        let scheme = by_name(name).unwrap();
+        let limits = Limits { fan_out, ..scaled(&(scheme.limits)(256 * KIB)) };
+        compacted(&workload(0.5).run_under(scheme, limits).unwrap())
+    };
+    let ldc = [3.0, 10.0, 25.0].map(|fan_out| of("ldc", fan_out));
+    assert!(ldc.is_sorted_by(|a, b| a > b), "{ldc:?}");
+    let leveldb = [3.0, 25.0].map(|fan_out| of("leveldb", fan_out));
+    assert!(leveldb[0] < leveldb[1], "{leveldb:?}");
+}
+
 /// A store after so many flushes of keys drawn by chance, at rest after each.
 fn filled(flushes: u64, draw: impl Fn(u64, u32) -> u32, look: impl Fn(&Store)) -> Store {
-    let mut store = Store::new((LDC.make)(), scaled(&limits(256 * KIB)), KIB);
+    let mut store = Store::new((LDC.make)(), scaled(&(LDC.limits)(256 * KIB)), KIB);
     let mut random = Random::new(5);
     for flush in 1..=flushes {
         let mut keys: Vec<u32> = (0..256).map(|_| draw(flush, random.next_u64() as u32)).collect();
@@ -104,7 +120,7 @@ fn linked(store: &Store) -> Vec<(u8, Arc<Node>)> {
 fn reads_alone_leave_no_slice_linked() {
     let mut store = filled(150, |_, key| key, |_| {});
     assert!(linked(&store).len() > 10, "nothing is linked");
-    (store.observed.reads, store.observed.writes) = (1000, 0);
+    store.observed.reads_share = Some(1.0);
     while store.step().unwrap() {}
     assert!(linked(&store).is_empty());
 }
@@ -127,21 +143,21 @@ fn frozen_space_keeps_to_its_bound_at_rest() {
     let frozen_most = std::cell::Cell::new(0);
     filled(200, draw, |store| {
         let live = store.version.bytes();
-        let frozen = store.file_bytes() - live;
+        let frozen = store.version.file_bytes() - live;
         frozen_most.set(frozen_most.get().max(frozen));
-        assert!(frozen <= live / 10, "{frozen} bytes are frozen, {live} live");
+        assert!(frozen <= live / 12, "{frozen} bytes are frozen, {live} live");
     });
     assert!(frozen_most.get() > 0, "nothing was ever frozen");
 }
 
 #[test]
 fn the_threshold_follows_the_share_of_writes() {
-    let mut store = Store::new((LDC.make)(), limits(1 << 22), KIB);
-    let cases =
-        [(0, 0, 10.0), (0, 9, 20.0), (3, 7, 14.0), (1, 1, 10.0), (88, 12, 2.4), (94, 6, 2.0)];
-    for (reads, writes, expected) in cases.into_iter().chain([(96, 4, 1.0), (5, 0, 1.0)]) {
-        (store.observed.reads, store.observed.writes) = (reads, writes);
-        assert!((threshold(&store.view()) - expected).abs() < 1e-9, "{reads} {writes}");
+    let mut store = Store::new((LDC.make)(), (LDC.limits)(1 << 22), KIB);
+    assert!((threshold(&store.view()) - 10.0).abs() < 1e-9, "before anything is known");
+    let cases = [(0.0, 20.0), (0.3, 14.0), (0.5, 10.0), (0.88, 2.4), (0.94, 2.0), (0.96, 1.0)];
+    for (reads_share, expected) in cases.into_iter().chain([(1.0, 1.0)]) {
+        store.observed.reads_share = Some(reads_share);
+        assert!((threshold(&store.view()) - expected).abs() < 1e-9, "{reads_share}");
     }
     store.limits.links_max = Some(7);
     assert!((threshold(&store.view()) - 7.0).abs() < 1e-9);

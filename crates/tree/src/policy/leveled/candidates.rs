@@ -1,15 +1,11 @@
 //! What both presets pick from: sets of nodes that may be merged down together.
 
-use crate::plan::{Cut, Input, Move, Plan, Reason};
+use crate::plan::{Cut, Input, Move, Plan};
 use crate::policy::View;
+use crate::policy::stack::{Why, whole};
 use crate::version::{LEVEL0_NODE, Node, Slice, Version, hull};
 use base::KeyRange;
 use std::sync::Arc;
-
-/// The whole stack of a node, as input.
-pub(super) fn whole(level: u8, node: &Node) -> Input {
-    Input { level, node: node.id, runs: node.runs() }
-}
 
 /// Slices of level 0, newest first, as input.
 pub(super) fn level0_input(slices: &[&Slice]) -> Input {
@@ -93,30 +89,14 @@ impl Candidate {
         } else {
             merge(view, inputs, to_level)
         };
-        Plan {
-            action,
-            reason: why.reason,
-            score: why.score,
-            read_bytes: bytes,
-            write_bytes: bytes,
-            cursors: Vec::new(),
-        }
+        why.plan(action, bytes)
     }
 
     /// The upper nodes are empty, as other schemes leave them: they go, and nothing is rewritten.
     fn drop_empty(self, why: Why) -> Plan {
         let inputs = self.inputs.into_iter().take(self.uppers).collect();
-        let action = Move::Drop { inputs };
-        let Why { reason, score } = why;
-        Plan { action, reason, score, read_bytes: 0, write_bytes: 0, cursors: Vec::new() }
+        why.plan(Move::Drop { inputs }, 0)
     }
-}
-
-/// Reason and urgency of a plan.
-#[derive(Clone, Copy)]
-pub(in crate::policy) struct Why {
-    pub(in crate::policy) reason: Reason,
-    pub(in crate::policy) score: f64,
 }
 
 /// A merge under the view's limits.

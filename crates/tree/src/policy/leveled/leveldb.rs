@@ -1,9 +1,10 @@
 //! LevelDB's rules (facts in public documentation and code; see the help of the preset).
 
-use super::candidates::{Candidate, Why, level0_closure};
+use super::candidates::{Candidate, level0_closure};
 use super::{SHAPE, manual};
 use crate::invariant::Shape;
 use crate::plan::{Plan, Reason};
+use crate::policy::stack::Why;
 use crate::policy::{Debt, Limits, Policy, View};
 use crate::version::{Node, Version};
 use base::{Key, KeyRange};
@@ -45,7 +46,7 @@ impl Policy for LevelDb {
                     view.version.level0().len() as f64 / trigger as f64
                 }
                 _ if level == last => 0.0,
-                _ => view.version.level(level).bytes() as f64 / level_limit(view.limits, level),
+                _ => view.version.level(level).bytes() as f64 / view.limits.level_bytes(level),
             })
             .collect()
     }
@@ -55,7 +56,7 @@ impl Policy for LevelDb {
         let mut pending = 0.0;
         let mut arriving = level0_excess(view);
         for level in 1..last {
-            let limit = level_limit(view.limits, level);
+            let limit = view.limits.level_bytes(level);
             let bytes = view.version.level(level).bytes() as f64 + arriving;
             arriving = (bytes - limit).max(0.0);
             pending += arriving * (view.limits.fan_out + 1.0);
@@ -76,12 +77,6 @@ impl Policy for LevelDb {
 fn level0_excess(view: &View<'_>) -> f64 {
     let is_due = view.version.level0().len() >= view.limits.level0_runs_trigger;
     if is_due { view.version.level(0).bytes() as f64 } else { 0.0 }
-}
-
-/// Bytes that a level may have.
-fn level_limit(limits: &Limits, level: u8) -> f64 {
-    let steps = i32::from(level) - 1;
-    (limits.level_bytes_base as f64 * limits.fan_out.powi(steps)).max(1.0)
 }
 
 /// The deepest level: that of the limits, or that of a deeper tree that another policy left.

@@ -1,9 +1,10 @@
 //! Manual compaction: one level at a time, from the top, until a range lies on one level only.
 
-use super::candidates::{Candidate, Why, cover, level0_closure};
+use super::candidates::{Candidate, cover, level0_closure};
 use super::leveldb::last_level;
 use crate::plan::{Plan, Reason};
 use crate::policy::View;
+use crate::policy::stack::Why;
 use base::KeyRange;
 
 /// The next step that brings `range` down to `to_level` (none: the deepest level that has data).
@@ -30,7 +31,7 @@ pub(in crate::policy) fn pick(
         debug_assert!(cover(upper).overlaps(range));
         candidate.plan(view, level + 1, true, why)
     };
-    (!view.busy.conflicts(version, &plan)).then_some(plan)
+    view.allows(&plan).then_some(plan)
 }
 
 /// Level 0 goes down past levels that have nothing in its range.

@@ -27,10 +27,10 @@ mod tests;
 
 use crate::invariant::Shape;
 use crate::plan::{Plan, Reason};
+use crate::policy::stack::Why;
 use crate::policy::{Descriptor, Limits, View};
 use crate::version::Slice;
 
-pub(super) use candidates::Why;
 pub use leveldb::LevelDb;
 pub(super) use leveldb::{finish_node, flush_level, last_level, next_node};
 pub(super) use manual::pick as manual;
@@ -91,54 +91,32 @@ pub const MODERN: Descriptor = Descriptor {
 pub(super) fn merge_level0(view: &View<'_>, reason: Reason, score: f64) -> Option<Plan> {
     let stack: Vec<&Slice> = view.version.level0().iter().collect();
     let plan = modern::intra_level0(view, &stack, Why { reason, score });
-    plan.filter(|plan| !view.busy.conflicts(view.version, plan))
+    plan.filter(|plan| view.allows(plan))
 }
 
 const MIB: u64 = 1 << 20;
 
 pub(super) fn leveldb_limits(memtable_bytes: u64) -> Limits {
-    let table_bytes_max = 2 * MIB;
+    let base = Limits::base(memtable_bytes);
     Limits {
-        levels: 7,
-        level0_runs_trigger: 4,
         level0_runs_slowdown: Some(8),
         level0_runs_stop: Some(12),
-        memtable_bytes,
-        level_bytes_base: 10 * MIB,
-        fan_out: 10.0,
-        dynamic_levels: false,
-        table_bytes_max,
-        overlap_bytes_max: Some(10 * table_bytes_max),
-        expansion_bytes_max: 25 * table_bytes_max,
-        flush_level_max: 2,
+        overlap_bytes_max: Some(10 * base.table_bytes_max),
         parallel_max: 1,
-        seek_compaction: false,
-        stack_max: 1,
-        division_parts: 1,
-        links_max: None,
+        ..base
     }
 }
 
 fn modern_limits(memtable_bytes: u64) -> Limits {
-    let memtable_bytes = memtable_bytes.max(1);
-    let table_bytes_max = memtable_bytes.clamp(MIB, 64 * MIB);
+    let base = Limits::base(memtable_bytes);
+    let table_bytes_max = base.memtable_bytes.clamp(MIB, 64 * MIB);
     Limits {
-        levels: 7,
         level0_runs_trigger: 8,
-        level0_runs_slowdown: None,
-        level0_runs_stop: None,
-        memtable_bytes,
-        level_bytes_base: 16 * memtable_bytes,
-        fan_out: 10.0,
+        level_bytes_base: 16 * base.memtable_bytes,
         dynamic_levels: true,
         table_bytes_max,
-        overlap_bytes_max: None,
         expansion_bytes_max: 32 * table_bytes_max,
         flush_level_max: 6,
-        parallel_max: 4,
-        seek_compaction: false,
-        stack_max: 1,
-        division_parts: 1,
-        links_max: None,
+        ..base
     }
 }

@@ -14,11 +14,12 @@
 //!   byte of its own, tombstones counting as a gain; equals in turn, by the cursor. Its right
 //!   neighbours join, as far as a step may go, so that nodes below at the seams are rewritten once.
 
-use super::candidates::{Candidate, Why, cover, level0_input};
+use super::candidates::{Candidate, cover, level0_input};
 use super::leveldb::{flush_level, last_level};
 use super::{SHAPE, manual, reads};
 use crate::invariant::Shape;
 use crate::plan::{Cut, Move, Plan, Reason};
+use crate::policy::stack::Why;
 use crate::policy::{Debt, Policy, View};
 use crate::version::{Node, Slice, hull};
 use base::KeyRange;
@@ -98,7 +99,7 @@ impl Policy for Modern {
     }
 
     fn pick(&self, view: &View<'_>) -> Option<Plan> {
-        if view.busy.count() >= view.limits.parallel_max.max(1) {
+        if view.is_full() {
             return None;
         }
         let targets = Targets::new(view);
@@ -158,7 +159,7 @@ fn pick_level0(view: &View<'_>, targets: &Targets, score: f64) -> Option<Plan> {
     let stack: Vec<&Slice> = view.version.level0().iter().collect();
     let is_idle = !stack.iter().any(|slice| view.busy.level0_run(slice.run.id));
     let down = is_idle.then(|| level0_down(view, targets, &stack, why));
-    let down = down.filter(|plan| !view.busy.conflicts(view.version, plan));
+    let down = down.filter(|plan| view.allows(plan));
     let bytes: u64 = stack.iter().map(|slice| slice.bytes).sum();
     let is_cheap = bytes * LEVEL0_SHARE >= view.version.level(targets.base).bytes();
     match down {
@@ -274,7 +275,7 @@ fn plan_from(view: &View<'_>, level: u8, at: usize, why: Why) -> Option<Plan> {
         plan.cursors.push((level, cover(upper).end));
         plan
     };
-    let is_free = |plan: &Plan| !view.busy.conflicts(view.version, plan);
+    let is_free = |plan: &Plan| view.allows(plan);
     let mut plan = Some(make(1)).filter(is_free)?;
     if matches!(plan.action, Move::Push { .. }) {
         return Some(plan);

@@ -13,10 +13,10 @@
 //! of the others. After that no more is due until level 0 changes: a byte is written once more for
 //! each rest at most, where level 0 stays, and each byte of the base once, where it goes down.
 
-use super::candidates::Why;
 use super::modern::{Targets, level0_down, merge_level0};
 use crate::plan::{Plan, Reason};
 use crate::policy::View;
+use crate::policy::stack::Why;
 use crate::version::Slice;
 
 /// Level 0 goes down at rest when it has one of this many parts of the bytes there.
@@ -43,12 +43,12 @@ pub(super) fn pick(view: &View<'_>, targets: &Targets) -> Option<Plan> {
     let is_free = !stack.iter().any(|slice| view.busy.level0_run(slice.run.id));
     if is_free && bytes.saturating_mul(SHARE) >= view.version.level(targets.base).bytes() {
         let down = level0_down(view, targets, &stack, why);
-        return Some(down).filter(|plan| !view.busy.conflicts(view.version, plan));
+        return Some(down).filter(|plan| view.allows(plan));
     }
     let free = stack.iter().take_while(|slice| !view.busy.level0_run(slice.run.id)).count();
     let count = (2..=free).rev().find(|&count| is_even(&stack[..count]))?;
     let merge = merge_level0(&stack[..count], why);
-    Some(merge).filter(|plan| !view.busy.conflicts(view.version, plan))
+    Some(merge).filter(|plan| view.allows(plan))
 }
 
 /// None of the runs is much larger than the others together.

@@ -75,26 +75,17 @@ pub const LWC: Descriptor = Descriptor {
 const MIB: u64 = 1 << 20;
 
 fn limits(memtable_bytes: u64) -> Limits {
+    let base = Limits::base(memtable_bytes);
     let table_bytes_max = 40 * MIB;
-    let runs = table_bytes_max / memtable_bytes.max(1);
+    let runs = table_bytes_max / base.memtable_bytes;
     Limits {
-        levels: 7,
         level0_runs_trigger: runs.clamp(2, 10) as usize,
-        level0_runs_slowdown: None,
-        level0_runs_stop: None,
-        memtable_bytes,
         level_bytes_base: 10 * table_bytes_max,
-        fan_out: 10.0,
-        dynamic_levels: false,
         table_bytes_max,
-        overlap_bytes_max: None,
-        expansion_bytes_max: 10 * table_bytes_max,
         flush_level_max: 6,
-        parallel_max: 4,
-        seek_compaction: false,
         stack_max: 128,
         division_parts: 12,
-        links_max: None,
+        ..base
     }
 }
 
@@ -108,7 +99,7 @@ impl Policy for Lwc {
     }
 
     fn pick(&self, view: &View<'_>) -> Option<Plan> {
-        if view.busy.count() >= view.limits.parallel_max.max(1) {
+        if view.is_full() {
             return None;
         }
         pick::most_urgent(view).or_else(|| pick::balance(view))

@@ -47,7 +47,7 @@ pub(super) fn most_urgent(view: &View<'_>) -> Option<Plan> {
     }
     // Deeper ones first: what is emptied onto a node finds room there.
     due.sort_by(|a, b| b.1.cmp(&a.1).then(b.0.total_cmp(&a.0)));
-    let is_free = |plan: &Plan| !view.busy.conflicts(view.version, plan);
+    let is_free = |plan: &Plan| view.allows(plan);
     let below = due.iter().map(|&(score, level, node)| full_node(view, level, node, score));
     below.into_iter().find(is_free).or_else(|| level0(view).filter(is_free))
 }
@@ -71,7 +71,7 @@ fn level0(view: &View<'_>) -> Option<Plan> {
     };
     let bytes = view.version.level(0).bytes();
     if first.is_none() && stack.len() == 1 {
-        return Some(plan(Move::Push { input, to_level }, Reason::Level0Runs, score, 0));
+        return Some(Plan::new(Move::Push { input, to_level }, Reason::Level0Runs, score, 0));
     }
     Some(append(view, input, to_level, bytes, Reason::Level0Runs, score))
 }
@@ -93,7 +93,7 @@ fn full_node(view: &View<'_>, level: u8, node: &Arc<Node>, score: f64) -> Plan {
     let is_small = bytes < limits.table_bytes_max / 2;
     let divide = |parts: u32, reason| {
         let parts = parts.max(bytes.div_ceil(limits.table_bytes_max.max(1)) as u32);
-        plan(Move::Divide { input: input.clone(), parts }, reason, score, bytes)
+        Plan::new(Move::Divide { input: input.clone(), parts }, reason, score, bytes)
     };
     match below {
         _ if is_small => divide(1, Reason::StackHeight),
@@ -115,12 +115,7 @@ fn append(
 ) -> Plan {
     let file_bytes_max = view.limits.table_bytes_max;
     let parts = view.limits.division_parts.max(1);
-    plan(Move::Append { input, to_level, file_bytes_max, parts }, reason, score, bytes)
-}
-
-fn plan(action: Move, reason: Reason, score: f64, bytes: u64) -> Plan {
-    let cursors = Vec::new();
-    Plan { action, reason, score, read_bytes: bytes, write_bytes: bytes, cursors }
+    Plan::new(Move::Append { input, to_level, file_bytes_max, parts }, reason, score, bytes)
 }
 
 /// An emptied node gives an end of its range to a neighbour that has little to do.
@@ -130,8 +125,7 @@ pub(super) fn balance(view: &View<'_>) -> Option<Plan> {
             if !node.slices.is_empty() {
                 continue;
             }
-            let found = give(view, level, &nodes.nodes, at)
-                .filter(|plan| !view.busy.conflicts(view.version, plan));
+            let found = give(view, level, &nodes.nodes, at).filter(|plan| view.allows(plan));
             if found.is_some() {
                 return found;
             }
@@ -152,7 +146,7 @@ fn give(view: &View<'_>, level: u8, nodes: &[Arc<Node>], at: usize) -> Option<Pl
         // Nothing to tell by, and nothing lost: keys that come find a node again.
         let input = Input { level, node: from.id, runs: Vec::new() };
         let action = Move::Drop { inputs: vec![input] };
-        return Some(plan(action, Reason::Balance, 1.0, 0));
+        return Some(Plan::new(action, Reason::Balance, 1.0, 0));
     };
     let children = below.overlap(&from.range);
     let sides = [(at.checked_sub(1), false), (Some(at + 1), true)];
@@ -172,6 +166,6 @@ fn give(view: &View<'_>, level: u8, nodes: &[Arc<Node>], at: usize) -> Option<Pl
         };
         let fits = from.range.covers(&range) && !range.is_empty() && range != from.range;
         let action = Move::Balance { level, from: from.id, to: to.id, range };
-        fits.then(|| plan(action, Reason::Balance, 1.0, 0))
+        fits.then(|| Plan::new(action, Reason::Balance, 1.0, 0))
     })
 }

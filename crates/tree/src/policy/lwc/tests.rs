@@ -3,29 +3,17 @@
 use super::LWC;
 use crate::policy::leveled;
 use crate::scenario::run_file;
-use crate::simulate::{Keys, Workload};
+use crate::simulate::Workload;
 
 #[test]
 fn picks_segments_divisions_and_cold_starts() {
     run_file("src/policy/lwc/testdata/lwc.txt");
 }
 
-/// The paper's shape with 4 KiB values, 40 MiB bands and memtables of 4 MiB; a tenth of its data.
-const PAPER: Workload = Workload {
-    reads_share: 0.0,
-    keys: Keys::Uniform,
-    writes: 1_000_000,
-    keys_count: 1_000_000,
-    entry_bytes: 4112,
-    memtable_bytes: 4 << 20,
-    scale: 16,
-    moves_per_flush: None,
-};
-
 #[test]
 fn merges_write_a_fifth_of_what_leveldb_merges_write() {
-    let report = PAPER.run(&LWC).unwrap();
-    let leveldb = PAPER.run(&leveled::LEVELDB).unwrap();
+    let report = Workload::SHINGLED.run(&LWC).unwrap();
+    let leveldb = Workload::SHINGLED.run(&leveled::LEVELDB).unwrap();
     // The paper counts what compactions write for a byte of the user; flushes come on top.
     let merged = |bytes: &[u64]| bytes.iter().sum::<u64>() as f64;
     let ratio = merged(&leveldb.written_bytes) / merged(&report.written_bytes);
@@ -34,7 +22,7 @@ fn merges_write_a_fifth_of_what_leveldb_merges_write() {
 
 #[test]
 fn a_byte_is_written_about_once_for_each_level_and_once_in_divisions() {
-    let report = PAPER.run(&LWC).unwrap();
+    let report = Workload::SHINGLED.run(&LWC).unwrap();
     let levels = report.written_bytes.iter().filter(|&&bytes| bytes > 0).count() as f64;
     let merged: u64 = report.written_bytes.iter().sum();
     // A table of the last level that grew from a division holds division_parts - 1 parts of new
@@ -45,7 +33,7 @@ fn a_byte_is_written_about_once_for_each_level_and_once_in_divisions() {
 
 #[test]
 fn no_table_outgrows_its_band() {
-    let report = PAPER.run(&LWC).unwrap();
+    let report = Workload::SHINGLED.run(&LWC).unwrap();
     assert!(report.file_bytes_max <= 40 << 20, "{report}");
     assert!(report.stack_max <= 129, "{report}");
 }

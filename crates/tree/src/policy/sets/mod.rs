@@ -21,7 +21,8 @@ mod tests;
 
 use crate::invariant::Shape;
 use crate::plan::{Move, Plan, Reason};
-use crate::policy::leveled::{self, LevelDb, Why};
+use crate::policy::leveled::{self, LevelDb};
+use crate::policy::stack::Why;
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
 use crate::version::{Node, Version};
 use base::{FileId, KeyRange};
@@ -45,18 +46,7 @@ pub const SETS: Descriptor = Descriptor {
            a table, `fan_out` (a ratio, 10) about the tables of a set.",
     paper: "Yao et al., SEALDB: a Set-aware Key-Value Store on Shingled Magnetic Recording Drives, \
             2018",
-    options: &[
-        "levels",
-        "level0_runs_trigger",
-        "level0_runs_slowdown",
-        "level0_runs_stop",
-        "level_bytes_base",
-        "fan_out",
-        "table_bytes_max",
-        "overlap_bytes_max",
-        "expansion_bytes_max",
-        "flush_level_max",
-    ],
+    options: leveled::LEVELDB.options,
     limits,
     make: || Box::new(Sets),
 };

@@ -3,30 +3,19 @@
 use super::SETS;
 use crate::policy::{Descriptor, leveled};
 use crate::scenario::run_file;
-use crate::simulate::{Keys, Workload};
+use crate::simulate::Workload;
 
 #[test]
 fn picks_victims_by_dead_tables() {
     run_file("src/policy/sets/testdata/sets.txt");
 }
 
-const PAPER: Workload = Workload {
-    reads_share: 0.0,
-    keys: Keys::Uniform,
-    writes: 1_000_000,
-    keys_count: 1_000_000,
-    entry_bytes: 4112,
-    memtable_bytes: 4 << 20,
-    scale: 16,
-    moves_per_flush: None,
-};
-
 #[test]
 fn sets_write_what_leveled_compaction_writes_in_sets_of_the_papers_size() {
-    let sets = PAPER.run(&SETS).unwrap();
+    let sets = Workload::SHINGLED.run(&SETS).unwrap();
     // LevelDB's rules with the sizes of the sets.
     let leveldb = Descriptor { limits: SETS.limits, ..leveled::LEVELDB };
-    let leveldb = PAPER.run(&leveldb).unwrap();
+    let leveldb = Workload::SHINGLED.run(&leveldb).unwrap();
     let ratio = sets.write_amplification() / leveldb.write_amplification();
     assert!((0.93..1.07).contains(&ratio), "{ratio:.3}: {sets}\n{leveldb}");
     // 6.87 in the paper.

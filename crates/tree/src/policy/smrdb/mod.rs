@@ -55,26 +55,20 @@ pub const SMRDB: Descriptor = Descriptor {
 const MIB: u64 = 1 << 20;
 
 fn limits(memtable_bytes: u64) -> Limits {
-    let table_bytes_max = memtable_bytes.max(40 * MIB);
-    let runs = table_bytes_max / memtable_bytes.max(1);
+    let base = Limits::base(memtable_bytes);
+    let table_bytes_max = base.memtable_bytes.max(40 * MIB);
+    let runs = table_bytes_max / base.memtable_bytes;
     Limits {
         levels: 2,
         level0_runs_trigger: runs.clamp(1, 10) as usize,
-        level0_runs_slowdown: None,
-        level0_runs_stop: None,
-        memtable_bytes,
         level_bytes_base: 20 * table_bytes_max,
         fan_out: 20.0,
-        dynamic_levels: false,
         table_bytes_max,
-        overlap_bytes_max: None,
         expansion_bytes_max: 40 * table_bytes_max,
         flush_level_max: 0,
         parallel_max: 2,
-        seek_compaction: false,
         stack_max: 80,
-        division_parts: 1,
-        links_max: None,
+        ..base
     }
 }
 
@@ -88,7 +82,7 @@ impl Policy for Smrdb {
     }
 
     fn pick(&self, view: &View<'_>) -> Option<Plan> {
-        if view.busy.count() >= view.limits.parallel_max.max(1) {
+        if view.is_full() {
             return None;
         }
         pick::merge(view).or_else(|| pick::drain(view)).or_else(|| pick::level0(view))

@@ -37,11 +37,6 @@ pub(super) fn debt(view: &View<'_>) -> u64 {
     high.map(|node| node.bytes()).sum()
 }
 
-fn plan(action: Move, reason: Reason, score: f64, bytes: u64) -> Plan {
-    let cursors = Vec::new();
-    Plan { action, reason, score, read_bytes: bytes, write_bytes: bytes, cursors }
-}
-
 /// A merge whose output are bands.
 fn bands(view: &View<'_>, inputs: Vec<Input>, to_level: u8) -> Move {
     // A run is cut when it has this much; what ends it comes on top.
@@ -71,11 +66,11 @@ pub(super) fn level0(view: &View<'_>) -> Option<Plan> {
     let found = if is_band || !overlaps || runs.len() < 2 {
         let input = input(vec![oldest.run.id]);
         let to_level = bottom(view.version);
-        plan(Move::Push { input, to_level }, Reason::Level0Runs, score, 0)
+        Plan::new(Move::Push { input, to_level }, Reason::Level0Runs, score, 0)
     } else {
-        plan(bands(view, vec![input(runs)], 0), Reason::Level0Runs, score, bytes)
+        Plan::new(bands(view, vec![input(runs)], 0), Reason::Level0Runs, score, bytes)
     };
-    (!view.busy.conflicts(view.version, &found)).then_some(found)
+    view.allows(&found).then_some(found)
 }
 
 /// What another scheme left between level 0 and the lower level goes down, deepest first.
@@ -88,8 +83,8 @@ pub(super) fn drain(view: &View<'_>) -> Option<Plan> {
                 true => Move::Drop { inputs: vec![input] },
                 false => Move::Push { input, to_level: bottom },
             };
-            let found = plan(action, Reason::LevelBytes, 1.0, 0);
-            (!view.busy.conflicts(view.version, &found)).then_some(found)
+            let found = Plan::new(action, Reason::LevelBytes, 1.0, 0);
+            view.allows(&found).then_some(found)
         });
         // The levels above wait for this one.
         if found.is_some() || has_nodes(view.version, level) {
@@ -172,8 +167,8 @@ pub(super) fn merge(view: &View<'_>) -> Option<Plan> {
         let wide = (group.width > 0).then(|| across(view, bottom, &group)).flatten();
         let inputs = wide.unwrap_or_else(|| vec![within(bottom, &group)]);
         let bytes = input_bytes(view.version, &inputs);
-        let found = plan(bands(view, inputs, bottom), Reason::StackHeight, group.score, bytes);
-        (!view.busy.conflicts(view.version, &found)).then_some(found)
+        let found = Plan::new(bands(view, inputs, bottom), Reason::StackHeight, group.score, bytes);
+        view.allows(&found).then_some(found)
     })
 }
 

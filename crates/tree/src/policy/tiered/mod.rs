@@ -45,25 +45,15 @@ pub const TIERED: Descriptor = Descriptor {
 const SPACE_TIMES: u64 = 2;
 
 fn limits(memtable_bytes: u64) -> Limits {
+    let base = Limits::base(memtable_bytes);
     Limits {
-        levels: 7,
-        level0_runs_trigger: 4,
-        level0_runs_slowdown: None,
-        level0_runs_stop: None,
-        memtable_bytes: memtable_bytes.max(1),
-        level_bytes_base: memtable_bytes.max(1).saturating_mul(4),
+        level_bytes_base: base.memtable_bytes.saturating_mul(4),
         fan_out: 4.0,
-        dynamic_levels: false,
         // A run is never cut.
         table_bytes_max: u64::MAX,
-        overlap_bytes_max: None,
-        expansion_bytes_max: 0,
-        flush_level_max: 2,
         parallel_max: 2,
-        seek_compaction: false,
         stack_max: 4,
-        division_parts: 1,
-        links_max: None,
+        ..base
     }
 }
 
@@ -81,10 +71,10 @@ impl Policy for Tiered {
     }
 
     fn pick(&self, view: &View<'_>) -> Option<Plan> {
-        if view.busy.count() >= view.limits.parallel_max.max(1) {
+        if view.is_full() {
             return None;
         }
-        let is_free = |plan: &Plan| !view.busy.conflicts(view.version, plan);
+        let is_free = |plan: &Plan| view.allows(plan);
         let last = last_level(view.version, view.limits);
         let high = due(view).into_iter().map(|(score, level, node)| {
             let reason = if level == 0 { Reason::Level0Runs } else { Reason::StackHeight };

@@ -1,0 +1,110 @@
+//! Scheme `ldc` follows the share of reads that the engine observes.
+
+use base::{Cause, Ledger};
+use media::FileStore;
+use media::mem::MemStore;
+use shingle::runtime::Stepped;
+use shingle::{Compression, Db, Options};
+use std::sync::Arc;
+
+const KEYS: u64 = 6000;
+
+fn open(scheme: &str, store: &Arc<MemStore>) -> Db {
+    Options::new()
+        .scheme(scheme)
+        .compression(Compression::None)
+        .filter_bits_per_key(10)
+        .write_buffer_bytes(64 << 10)
+        .cache_bytes(0)
+        .expert(|e| {
+            e.memtable_bytes = Some(8 << 10);
+            e.table_bytes = Some(4 << 10);
+            e.level_bytes_base = Some(20 << 10);
+            e.level0_runs_trigger = Some(4);
+            e.map_tables = Some(false);
+        })
+        .open_in(store.clone(), Arc::new(Stepped::new(1, 5)))
+        .unwrap()
+}
+
+fn key(n: u64) -> [u8; 8] {
+    (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % KEYS).to_be_bytes()
+}
+
+fn write(db: &Db, from: u64, count: u64) {
+    for n in from..from + count {
+        db.put(key(n), [n as u8; 100]).unwrap();
+    }
+    db.wait_idle().unwrap();
+}
+
+fn read(db: &Db, count: u64) {
+    for n in 0..count {
+        db.get(key(n)).unwrap();
+    }
+    db.wait_idle().unwrap();
+}
+
+/// Slices of each node below level 0 beyond its own run.
+fn linked(db: &Db) -> Vec<usize> {
+    let version = db.keyspace("default").unwrap().tree_for_test().unwrap();
+    let nodes = version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());
+    nodes.map(|node| node.slices.len() - 1).collect()
+}
+
+/// Reads of tables for each get, without a cache.
+fn reads_of_a_get(db: &Db, ledger: &Ledger) -> f64 {
+    let before = ledger.snapshot().cause(Cause::Get).read_ops;
+    (0..2000).for_each(|n| assert!(db.get(key(n)).unwrap().is_some()));
+    (ledger.snapshot().cause(Cause::Get).read_ops - before) as f64 / 2000.0
+}
+
+#[test]
+fn links_go_as_the_share_of_reads_grows_and_gets_read_what_they_read_under_leveldb() {
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let db = open("ldc", &store);
+    write(&db, 0, 20_000);
+    let written = linked(&db);
+    assert!(written.iter().any(|&slices| slices > 5), "{written:?}");
+
+    // Most operations of late are reads, but not nearly all.
+    read(&db, 40_000);
+    let balanced = linked(&db);
+    assert!(balanced.iter().all(|&slices| slices < 10), "{balanced:?}");
+    assert!(balanced.iter().sum::<usize>() < written.iter().sum::<usize>(), "{balanced:?}");
+
+    read(&db, 400_000);
+    let idle = linked(&db);
+    assert!(idle.iter().all(|&slices| slices == 0), "{idle:?}");
+    let ldc = reads_of_a_get(&db, store.ledger());
+
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let leveldb = open("leveldb", &store);
+    write(&leveldb, 0, 20_000);
+    let leveldb = reads_of_a_get(&leveldb, store.ledger());
+    assert!(ldc <= 1.05 * leveldb, "{ldc} reads for a get, under leveldb {leveldb}");
+}
+
+#[test]
+fn a_node_that_reads_pass_often_is_merged_before_the_others() {
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let db = open("ldc", &store);
+    write(&db, 0, 20_000);
+    let version = db.keyspace("default").unwrap().tree_for_test().unwrap();
+    let (level, node) = (1u8..)
+        .zip(version.levels.iter().skip(1))
+        .flat_map(|(level, nodes)| nodes.nodes.iter().map(move |node| (level, node)))
+        .max_by_key(|(_, node)| node.slices.len())
+        .unwrap();
+    let hot: Vec<u64> = (0..KEYS).filter(|&n| node.range.contains(&key(n))).collect();
+    for n in 0..20_000 {
+        db.get(key(hot[n % hot.len()])).unwrap();
+    }
+    // With as many reads as writes, the others stay linked.
+    db.put(key(hot[0]), b"wakes the scheduler").unwrap();
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let after = db.keyspace("default").unwrap().tree_for_test().unwrap();
+    assert!(after.node(level, node.id).is_none(), "it was not merged: {node:?}");
+    assert!(linked(&db).iter().any(|&slices| slices > 0), "the others were too");
+}

@@ -1,0 +1,507 @@
+//! Garbage collection of values under a schedule explorer: what users do falls between any two of
+//! its steps and, as another thread would, into any of its reads, one position after another.
+//!
+//! Each schedule starts from the same database, in which a collection is due. The runtime makes a
+//! step only when the explorer says so; the store shows each read that a step makes. Whatever the
+//! schedule, nothing that a user wrote or deleted is lost or comes back, snapshots see what they
+//! saw, and every byte of every segment is accounted for at the end.
+
+use crate::run::scaled;
+use base::env::{Event, Runtime, Worker};
+use base::random::Random;
+use base::{Cause, Ledger, Result};
+use media::mem::{MemStore, Personality};
+use media::{
+    AppendFile, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock,
+};
+use shingle::{Db, Durability, Keyspace, KeyspaceOptions, Options, Snapshot};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Steps when it is told to, or when somebody waits.
+#[derive(Default)]
+struct Script {
+    now_ns: AtomicU64,
+    worker: Mutex<Option<Arc<dyn Worker>>>,
+    is_stepping: AtomicBool,
+}
+
+fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Script {
+    fn step(&self) -> bool {
+        let worker = hold(&self.worker).clone();
+        let Some(worker) = worker.filter(|_| !self.is_stepping.swap(true, SeqCst)) else {
+            return false;
+        };
+        let did = worker.step();
+        self.is_stepping.store(false, SeqCst);
+        did
+    }
+}
+
+impl Runtime for Script {
+    fn now_ns(&self) -> u64 {
+        self.now_ns.fetch_add(100, SeqCst)
+    }
+    fn wall_micros(&self) -> u64 {
+        0
+    }
+    fn random_u64(&self) -> u64 {
+        self.now_ns()
+    }
+    fn wait(&self, event: &Event, seen: u64, deadline_ns: Option<u64>) {
+        while event.count() == seen {
+            if !self.step() {
+                self.now_ns.fetch_max(deadline_ns.unwrap_or(0), SeqCst);
+                return;
+            }
+        }
+    }
+    fn start(&self, worker: Arc<dyn Worker>, _workers: usize) {
+        *hold(&self.worker) = Some(worker);
+    }
+    fn wake(&self) {}
+    fn stop(&self) {
+        *hold(&self.worker) = None;
+    }
+}
+
+/// Is told the file, the offset, and whether it is read now (else it will be).
+type Hook = Arc<dyn Fn(FileName, u64, bool) + Send + Sync>;
+
+/// A memory store that calls before each read.
+pub struct Watched {
+    pub inner: MemStore,
+    pub hook: Hook,
+}
+
+struct WatchedFile {
+    inner: Arc<dyn ReadFile>,
+    hook: Hook,
+}
+
+impl ReadFile for WatchedFile {
+    fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
+        (self.hook)(self.inner.name(), offset, true);
+        self.inner.read_at(offset, into, cause)
+    }
+    fn len(&self) -> Result<u64> {
+        self.inner.len()
+    }
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        (self.hook)(self.inner.name(), offset, false);
+        self.inner.prefetch(offset, bytes);
+    }
+    fn name(&self) -> FileName {
+        self.inner.name()
+    }
+}
+
+impl FileStore for Watched {
+    fn ledger(&self) -> &Arc<Ledger> {
+        self.inner.ledger()
+    }
+    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        self.inner.create(name, hint)
+    }
+    fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        self.inner.extend(name, at, hint)
+    }
+    fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
+        let inner = self.inner.open(name, background)?;
+        Ok(Arc::new(WatchedFile { inner, hook: self.hook.clone() }))
+    }
+    fn remove(&self, name: FileName) -> Result<()> {
+        self.inner.remove(name)
+    }
+    fn list(&self) -> Result<Vec<FileSummary>> {
+        self.inner.list()
+    }
+    fn sync_names(&self) -> Result<()> {
+        self.inner.sync_names()
+    }
+    fn root(&self) -> Result<Option<Vec<u8>>> {
+        self.inner.root()
+    }
+    fn set_root(&self, root: &[u8]) -> Result<()> {
+        self.inner.set_root(root)
+    }
+    fn lock(&self) -> Result<StoreLock> {
+        self.inner.lock()
+    }
+    fn space(&self) -> Option<Space> {
+        self.inner.space()
+    }
+    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+        self.inner.note(name, bytes, append)
+    }
+    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.inner.read_note(name)
+    }
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
+        self.inner.share(name, target, bytes)
+    }
+}
+
+/// What a user does to the key that the collection moves, or to the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    PutLarge,
+    PutSmall,
+    Delete,
+    Merge,
+    Snapshot,
+    DropSnapshots,
+    DeleteRange,
+    Flush,
+    Reopen,
+    /// Power is lost, and with it all that is not synced.
+    Crash,
+}
+
+impl Act {
+    const ALL: [Act; 10] = [
+        Act::PutLarge,
+        Act::PutSmall,
+        Act::Delete,
+        Act::Merge,
+        Act::Snapshot,
+        Act::DropSnapshots,
+        Act::DeleteRange,
+        Act::Flush,
+        Act::Reopen,
+        Act::Crash,
+    ];
+
+    /// Another thread may do it while a step reads; the rest waits for the end of the step, because
+    /// it makes steps itself or locks what a step may hold.
+    fn falls_into_steps(self) -> bool {
+        matches!(self, Act::PutLarge | Act::PutSmall | Act::Delete | Act::Merge | Act::Snapshot)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Config {
+    layout: &'static str,
+    hotness: bool,
+}
+
+const CONFIGS: [Config; 3] = [
+    Config { layout: "log", hotness: false },
+    Config { layout: "hashed", hotness: false },
+    Config { layout: "hashed", hotness: true },
+];
+
+const KEYSPACE: &str = "values";
+const LARGE_BYTES: usize = 200;
+const KEYS: u64 = 12;
+/// A key whose first value lives, in the oldest segment.
+const VICTIM: &[u8] = b"key01";
+
+type Content = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn open(store: Arc<dyn FileStore>, config: Config, script: &Arc<Script>, ratio: f64) -> Db {
+    let options = Options::new()
+        .values(config.layout)
+        .value_threshold_bytes(64)
+        .durability(Durability::Synced)
+        .write_buffer_bytes(32 << 10)
+        // Look-ups read, so that they can be raced.
+        .cache_bytes(0)
+        .expert(|e| {
+            e.memtable_bytes = Some(8 << 10);
+            e.table_bytes = Some(8 << 10);
+            e.block_bytes = Some(128);
+            e.level_bytes_base = Some(16 << 10);
+            e.value_segment_bytes = Some(1 << 10);
+            e.value_log_segment_bytes = Some(256);
+            e.value_reserved_ratio = Some(ratio);
+            e.value_hotness = Some(config.hotness);
+        });
+    options.open_in(store, script.clone()).unwrap()
+}
+
+fn keyspace(db: &Db) -> Keyspace {
+    db.keyspace(KEYSPACE).unwrap()
+}
+
+/// A database in which a collection is due, and its content.
+fn prepare(config: Config) -> (MemStore, Content) {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store.clone()), config, &Arc::default(), 100.0);
+    let merge_operator = Some("append".into());
+    db.create_keyspace(KEYSPACE, KeyspaceOptions { merge_operator, ..Default::default() }).unwrap();
+    let values = keyspace(&db);
+    let mut content = Content::new();
+    // Every later sequence number takes two bytes.
+    for _ in 0..150 {
+        db.put("number", "small").unwrap();
+    }
+    let mut put = |n: u64, byte: u8| {
+        let (key, value) = (format!("key{n:02}").into_bytes(), vec![byte; LARGE_BYTES]);
+        values.put(&key, &value).unwrap();
+        content.insert(key, value);
+    };
+    (0..KEYS).for_each(|n| put(n, b'a'));
+    db.flush().unwrap();
+    (0..KEYS).step_by(2).for_each(|n| put(n, b'b'));
+    db.flush().unwrap();
+    values.compact().unwrap();
+    db.wait_idle().unwrap();
+    assert!(db.stats().values.dead_bytes > 0);
+    db.close().unwrap();
+    (store, content)
+}
+
+/// The database under a schedule, and what it must contain.
+struct World {
+    config: Config,
+    script: Arc<Script>,
+    store: MemStore,
+    hook: Hook,
+    db: Option<Db>,
+    content: Content,
+    snapshots: Vec<(Snapshot, Content)>,
+    /// Positions, not falling, and what happens there.
+    schedule: VecDeque<(usize, Act)>,
+    position: usize,
+    acts: u8,
+}
+
+impl World {
+    fn open(&mut self) {
+        let store = Watched { inner: self.store.clone(), hook: self.hook.clone() };
+        self.db = Some(open(Arc::new(store), self.config, &self.script, 0.2));
+    }
+
+    fn values(&self) -> Keyspace {
+        keyspace(self.db.as_ref().unwrap())
+    }
+
+    /// The next position is reached.
+    fn pass(&mut self, in_step: bool) {
+        let here = self.position;
+        self.position += 1;
+        while let Some(&(at, act)) = self.schedule.front()
+            && at <= here
+            && (!in_step || act.falls_into_steps())
+        {
+            self.schedule.pop_front();
+            self.act(act);
+        }
+    }
+
+    fn act(&mut self, act: Act) {
+        self.acts += 1;
+        let put = |world: &mut World, bytes: usize| {
+            let value = vec![b'0' + world.acts; bytes];
+            world.values().put(VICTIM, &value).unwrap();
+            world.content.insert(VICTIM.to_vec(), value);
+        };
+        match act {
+            Act::PutLarge => put(self, LARGE_BYTES),
+            Act::PutSmall => put(self, 3),
+            Act::Delete => {
+                self.values().delete(VICTIM).unwrap();
+                self.content.remove(VICTIM);
+            }
+            Act::Merge => {
+                self.values().merge(VICTIM, "+").unwrap();
+                self.content.entry(VICTIM.to_vec()).or_default().push(b'+');
+            }
+            Act::Snapshot => {
+                let snapshot = self.db.as_ref().unwrap().snapshot().of(&self.values());
+                self.snapshots.push((snapshot, self.content.clone()));
+            }
+            Act::DropSnapshots => {
+                self.look_at_snapshots();
+                self.snapshots.clear();
+            }
+            Act::DeleteRange => {
+                self.values().delete_range("key01", "key04").unwrap();
+                self.content.retain(|key, _| &key[..] < b"key01" || &key[..] >= b"key04");
+            }
+            Act::Flush => self.db.as_ref().unwrap().flush().unwrap(),
+            Act::Reopen => {
+                self.look_at_snapshots();
+                self.snapshots.clear();
+                self.db.take().unwrap().close().unwrap();
+                self.open();
+            }
+            Act::Crash => {
+                self.look_at_snapshots();
+                self.snapshots.clear();
+                let lost = Personality::LoseUnsynced;
+                let image = self.store.crash_image(&mut Random::new(1), lost);
+                self.store.stop_after(0);
+                drop(self.db.take());
+                self.store = image;
+                self.open();
+            }
+        }
+    }
+
+    fn look_at_snapshots(&self) {
+        for (snapshot, content) in &self.snapshots {
+            let found = snapshot.iter().map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())));
+            assert_eq!(&found.collect::<Result<Content>>().unwrap(), content, "a snapshot");
+        }
+    }
+
+    fn look(&self) {
+        let values = self.values();
+        let found = values.iter().map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())));
+        assert_eq!(found.collect::<Result<Content>>().unwrap(), self.content);
+        for (key, value) in &self.content {
+            assert_eq!(values.get(key).unwrap().as_deref(), Some(&value[..]));
+        }
+        assert_eq!(
+            values.get(VICTIM).unwrap().as_deref(),
+            self.content.get(VICTIM).map(|v| &v[..])
+        );
+    }
+
+    /// After everything is settled: nothing is dead that is not known to be, nothing is counted
+    /// dead that lives, and no file is there that nobody lists.
+    fn account(&self) {
+        let version = self.values().tree_for_test().unwrap();
+        let live: u64 = version.segments.iter().map(|segment| segment.live_bytes()).sum();
+        let large = self.content.iter().filter(|(_, value)| value.len() >= 64);
+        let expected: usize =
+            large.map(|(key, value)| values::record::record_bytes(999, key, Some(value))).sum();
+        // Tags are nobody's values, and go with the next collection of their group.
+        let slack = if self.config.hotness { KEYS as usize * 16 } else { 0 };
+        assert!(
+            (expected..=expected + slack).contains(&(live as usize)),
+            "{live} bytes live, {expected} expected: {:?}",
+            version.segments
+        );
+        let listed: u64 = version.segments.iter().map(|segment| segment.bytes).sum();
+        let files = self.store.list().unwrap();
+        let there = files.iter().filter(|file| file.name.kind == FileKind::Value);
+        assert_eq!(there.map(|file| file.bytes).sum::<u64>(), listed, "leaked");
+    }
+
+    fn settle(&self) {
+        let db = self.db.as_ref().unwrap();
+        for _ in 0..4 {
+            db.flush().unwrap();
+            self.values().compact().unwrap();
+            db.wait_idle().unwrap();
+        }
+    }
+}
+
+/// Runs one schedule. Gives how many positions it had.
+fn explore(config: Config, start: &(MemStore, Content), schedule: &[(usize, Act)]) -> usize {
+    let script = Arc::<Script>::default();
+    let store = start.0.crash_image(&mut Random::new(1), Personality::KeepAll);
+    let world = Arc::new_cyclic(|weak: &std::sync::Weak<Mutex<World>>| {
+        let (weak, of_step) = (weak.clone(), script.clone());
+        let hook: Hook = Arc::new(move |_, _, _| {
+            // Reads of users' own acts, of which some make steps, are no positions.
+            if of_step.is_stepping.load(SeqCst)
+                && let Some(world) = weak.upgrade()
+                && let Ok(mut world) = world.try_lock()
+            {
+                world.pass(true);
+            }
+        });
+        Mutex::new(World {
+            config,
+            script: script.clone(),
+            store,
+            hook,
+            db: None,
+            content: start.1.clone(),
+            snapshots: Vec::new(),
+            schedule: schedule.iter().copied().collect(),
+            position: 0,
+            acts: 0,
+        })
+    });
+    hold(&world).open();
+    for steps in 0.. {
+        assert!(steps < 5000, "it goes on for ever");
+        hold(&world).pass(false);
+        if !script.step() {
+            let mut world = hold(&world);
+            let Some((_, act)) = world.schedule.pop_front() else { break };
+            world.act(act);
+        }
+    }
+    let mut world = hold(&world);
+    world.look();
+    world.look_at_snapshots();
+    world.settle();
+    world.look();
+    world.look_at_snapshots();
+    world.snapshots.clear();
+    // What snapshots kept is found by the next writes of its keys.
+    world.act(Act::Delete);
+    world.settle();
+    world.look();
+    let report = world.db.as_ref().unwrap().check(&mut |_| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
+    world.account();
+    let positions = world.position;
+    world.act(Act::Reopen);
+    world.look();
+    positions
+}
+
+fn explore_named(config: Config, start: &(MemStore, Content), schedule: &[(usize, Act)]) -> usize {
+    let run = std::panic::AssertUnwindSafe(|| explore(config, start, schedule));
+    std::panic::catch_unwind(run).unwrap_or_else(|_| panic!("{config:?}, {schedule:?}"))
+}
+
+#[test]
+fn one_act_of_a_user_at_any_position_of_a_collection() {
+    let mut count = 0;
+    for config in CONFIGS {
+        let start = prepare(config);
+        let positions = explore_named(config, &start, &[]);
+        assert!(positions > 10, "{positions} positions");
+        for at in 0..=positions {
+            for act in Act::ALL {
+                explore_named(config, &start, &[(at, act)]);
+                count += 1;
+            }
+        }
+        println!("{config:?}: {positions} positions");
+    }
+    println!("{count} schedules");
+}
+
+#[test]
+fn two_acts_of_users_at_any_positions_of_a_collection() {
+    let (mut count, mut all) = (0, 0);
+    let wanted = scaled(600);
+    for config in CONFIGS {
+        let start = prepare(config);
+        let positions = explore_named(config, &start, &[]);
+        let firsts = (0..=positions).flat_map(|at| Act::ALL.map(|act| (at, act)));
+        let pairs: Vec<_> = firsts
+            .flat_map(|first| {
+                let seconds = first.0..=positions;
+                seconds.flat_map(move |at| Act::ALL.map(|act| [first, (at, act)]))
+            })
+            .collect();
+        // All of them when the volume is large enough, else some from everywhere.
+        let stride = (pairs.len() as u64 / wanted).max(1) as usize;
+        for pair in pairs.iter().step_by(stride | 1) {
+            explore_named(config, &start, pair);
+            count += 1;
+        }
+        all += pairs.len();
+    }
+    println!("{count} of {all} schedules");
+}
