@@ -163,7 +163,9 @@ fn value(
             if let Some(because) =
                 measure.because.as_ref().filter(|_| result.verdict > Verdict::Holds)
             {
-                result.reason = format!("{} {}", result.reason, fill(because, findings)?);
+                // A run that failed elsewhere must not take the report with it.
+                let why = fill(because, findings).unwrap_or_else(|error| error.to_string());
+                result.reason = format!("{} {why}", result.reason);
             }
         }
     }
