@@ -8,6 +8,7 @@ use base::env::Runtime;
 use base::{Cause, Error, ErrorKind, Result};
 use shingle::{Db, Durability, Keyspace, KeyspaceOptions, ReadOptions, WriteBatch};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Steps of a scan that end like an operation: about as much work as one.
 const SCAN_STEPS_PER_TURN: usize = 16;
@@ -25,6 +26,8 @@ pub struct ShingleStore {
     disable_wal: bool,
     /// Reads have to give background work its turn where there are no threads.
     runtime: Option<Arc<dyn Runtime>>,
+    /// Who wants to know what was written, when it is closed.
+    total_write_bytes: Option<Arc<AtomicU64>>,
 }
 
 impl ShingleStore {
@@ -40,12 +43,18 @@ impl ShingleStore {
             }
             found => found?,
         };
-        Ok(ShingleStore { db, keyspace, disable_wal, runtime: None })
+        Ok(ShingleStore { db, keyspace, disable_wal, runtime: None, total_write_bytes: None })
     }
 
     /// The same for a database that was opened in `runtime`, a simulation.
     pub fn in_runtime(self, runtime: Arc<dyn Runtime>) -> ShingleStore {
         ShingleStore { runtime: Some(runtime), ..self }
+    }
+
+    /// Adds the bytes that it wrote to its files to `total` when it is closed. What closing itself
+    /// writes after the flush is not in it.
+    pub fn counted_in(self, total: Arc<AtomicU64>) -> ShingleStore {
+        ShingleStore { total_write_bytes: Some(total), ..self }
     }
 
     fn turn(&self) {
@@ -166,7 +175,11 @@ impl Store for ShingleStore {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        let ShingleStore { db, keyspace, .. } = *self;
+        let ShingleStore { db, keyspace, total_write_bytes, .. } = *self;
+        if let Some(total) = total_write_bytes {
+            db.flush()?;
+            total.fetch_add(db.stats().ledger.host().write_bytes, Relaxed);
+        }
         drop(keyspace);
         db.close()
     }

@@ -562,6 +562,8 @@ pub struct BenchArgs {
     /// Draw the medium of a model, and the address of every write, as SVG
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
+    #[command(flatten)]
+    pub smart: device::SmartArgs,
     /// `db` or `ycsb`, and its flags
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub workload: Vec<String>,

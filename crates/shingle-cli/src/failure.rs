@@ -38,18 +38,26 @@ impl Failure {
         Failure::said(format!("{doing}: {error}"), "look at the path and its permissions")
     }
 
+    /// What happened, in one sentence.
+    pub fn message(&self) -> String {
+        match self {
+            Failure::OutputClosed => "the output was closed".into(),
+            Failure::Engine(error) => error.to_string(),
+            Failure::Said { message, .. } | Failure::Usage { message, .. } => message.clone(),
+            Failure::NoSuchKey(key) => format!("no such key: {key}"),
+        }
+    }
+
     /// Tells the user on stderr, and gives the exit code.
     pub fn report(&self) -> ExitCode {
-        let (message, help, code) = match self {
+        let (help, code) = match self {
             Failure::OutputClosed => return ExitCode::SUCCESS,
-            Failure::Engine(error) => (error.to_string(), remedy(error), 1),
-            Failure::Said { message, help } => (message.clone(), help.clone(), 1),
-            Failure::Usage { message, help } => (message.clone(), help.clone(), 2),
-            Failure::NoSuchKey(key) => {
-                let help = "list keys with `shingle scan --keys-only`".to_string();
-                (format!("no such key: {key}"), help, 127)
-            }
+            Failure::Engine(error) => (remedy(error), 1),
+            Failure::Said { help, .. } => (help.clone(), 1),
+            Failure::Usage { help, .. } => (help.clone(), 2),
+            Failure::NoSuchKey(_) => ("list keys with `shingle scan --keys-only`".into(), 127),
         };
+        let message = self.message();
         // Nothing can be done when stderr is gone as well.
         let mut stderr = std::io::stderr().lock();
         let _ = writeln!(stderr, "shingle: {message}");

@@ -16,14 +16,15 @@ pub fn is_device(path: &Path) -> bool {
 }
 
 /// The device at `path`.
-pub fn device(path: &Path) -> Result<Arc<FileDevice>> {
-    FileDevice::open(path, FileDeviceOptions::default()).map(Arc::new)
+pub fn device(path: &Path, read_only: bool) -> Result<Arc<FileDevice>> {
+    let options = FileDeviceOptions { read_only, ..FileDeviceOptions::default() };
+    FileDevice::open(path, options).map(Arc::new)
 }
 
 /// The store on the device at `path`.
 pub fn store(path: &Path, read_only: bool) -> Result<DirectStore> {
     let options = DirectOptions { read_only, ..DirectOptions::default() };
-    DirectStore::open(device(path)?, Arc::new(Ledger::default()), options)
+    DirectStore::open(device(path, read_only)?, Arc::new(Ledger::default()), options)
 }
 
 /// The database at `path`: in a directory, or on a device.
@@ -55,7 +56,7 @@ pub fn look(path: &Path) -> Outcome<(Geometry, Option<DirectStore>)> {
     match store(path, true) {
         Ok(store) => Ok((store.layout().geometry, Some(store))),
         Err(error) if error.kind() == ErrorKind::Incompatible => {
-            Ok((device(path)?.geometry(), None))
+            Ok((device(path, true)?.geometry(), None))
         }
         Err(error) => Err(error.into()),
     }

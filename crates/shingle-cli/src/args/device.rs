@@ -16,10 +16,10 @@ pub enum DeviceAction {
     /// Make an empty store on a file or a disk; what is on a disk is lost
     Format(FormatArgs),
     /// What a device is like, and how full it is; of a model, its parameters
-    Info {
-        /// A file, a disk, or MODEL[:parameter=value,...]
-        device: String,
-    },
+    ///
+    /// Of a disk, and of the drive that --smart names, also what the drive itself counts: bytes
+    /// that hosts wrote and bytes that its medium wrote.
+    Info(InfoArgs),
     /// Read every sector that a file has
     Check {
         /// A file or a disk
@@ -51,6 +51,28 @@ pub struct FormatArgs {
     /// Format although something is there
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct InfoArgs {
+    /// A file, a disk, or MODEL[:parameter=value,...]
+    pub device: String,
+    #[command(flatten)]
+    pub smart: SmartArgs,
+}
+
+/// How a drive's own counters are read.
+#[derive(Args, Debug)]
+pub struct SmartArgs {
+    /// The drive below, as /dev/sda: its own counters, by smartctl
+    #[arg(long, value_name = "DRIVE")]
+    pub smart: Option<String>,
+    /// The program smartctl
+    #[arg(long, env = "SHINGLE_SMARTCTL", default_value = "smartctl", hide = true)]
+    pub smartctl: PathBuf,
+    /// The program nvme
+    #[arg(long, env = "SHINGLE_NVME", default_value = "nvme", hide = true)]
+    pub nvme: PathBuf,
 }
 
 #[derive(Args, Debug)]

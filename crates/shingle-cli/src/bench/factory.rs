@@ -12,6 +12,7 @@ use media::FileStore;
 use media::mem::MemStore;
 use shingle::{Db, Error, ErrorKind, Ledger, Options, Result};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the database lies on.
@@ -63,12 +64,19 @@ pub struct Factory {
     options: Options,
     place: Place,
     disable_wal: bool,
+    /// What closed databases of this run wrote.
+    written: Arc<AtomicU64>,
 }
 
 impl Factory {
     /// For a run under these options.
     pub fn new(options: Options, place: Place, disable_wal: bool) -> Factory {
-        Factory { options, place, disable_wal }
+        Factory { options, place, disable_wal, written: Arc::default() }
+    }
+
+    /// Bytes that the databases of this run wrote to their files, those that were closed.
+    pub fn write_bytes(&self) -> u64 {
+        self.written.load(Relaxed)
     }
 
     /// The clock of the run.
@@ -82,6 +90,11 @@ impl Factory {
     /// The model of the run.
     pub fn simulated(&self) -> Option<&Simulated> {
         if let Place::Simulated(simulated) = &self.place { Some(simulated) } else { None }
+    }
+
+    /// The database is on files, or on one file or disk.
+    pub fn is_on_files(&self) -> bool {
+        matches!(self.place, Place::Named(_) | Place::Temporary(_))
     }
 
     /// The database is for this run only.
@@ -114,7 +127,8 @@ impl StoreFactory for Factory {
                 options.open_store(store)?
             }
         };
-        Ok(Box::new(ShingleStore::new(db, self.disable_wal)?))
+        let store = ShingleStore::new(db, self.disable_wal)?;
+        Ok(Box::new(store.counted_in(self.written.clone())))
     }
 
     fn destroy(&self) -> Result<()> {

@@ -7,6 +7,7 @@ mod ycsb;
 
 use crate::args::{BenchArgs, PresetName};
 use crate::context::Context;
+use crate::device::smart;
 use crate::failure::{Failure, Outcome};
 use factory::{Factory, Place};
 use lab::StoreFactory;
@@ -71,14 +72,54 @@ fn db(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome {
     let named = config.db.as_ref().map(PathBuf::from);
     let place = Place::new(args, context.global.db.clone().or(named))?;
     let factory = Factory::new(options, place, config.disable_wal);
+    let drive = Drive::before(args, &factory)?;
     let watcher = Watcher::new(context, factory.simulated().is_none());
     let clock = factory.clock();
     let outcome = dbbench::run(&config, &factory, &*clock, &watcher, &mut *context.out);
-    end(&factory, args, outcome.map(|_| ()))
+    end(context, &factory, args, drive, outcome.map(|_| ()))
 }
 
-/// Draws what was asked for, and removes a database that was only for this run.
-fn end(factory: &Factory, args: &BenchArgs, outcome: shingle::Result<()>) -> Outcome {
+/// The drive below a run, and its counters when the run began.
+struct Drive<'a> {
+    name: &'a str,
+    before: smart::Counters,
+}
+
+impl<'a> Drive<'a> {
+    /// The drive that `--smart` names.
+    fn before(args: &'a BenchArgs, factory: &Factory) -> Outcome<Option<Drive<'a>>> {
+        let Some(name) = args.smart.smart.as_deref() else { return Ok(None) };
+        if !factory.is_on_files() {
+            return Err(Failure::usage(
+                "--smart reads the counters of a drive, and the database is on none",
+                "leave --smart out, or --device",
+            ));
+        }
+        Ok(Some(Drive { name, before: smart::read(&args.smart, name)? }))
+    }
+
+    /// What it did since, beside what the run wrote.
+    fn tell(&self, context: &mut Context, args: &BenchArgs, own_bytes: u64) -> Outcome {
+        let after = smart::read(&args.smart, self.name)?;
+        let interval = smart::Interval::new(&self.before, &after, own_bytes)?;
+        if context.global.json {
+            return context.json(&interval.json(&after));
+        }
+        Ok(write!(context.out, "{}", interval.text(&after))?)
+    }
+}
+
+/// Tells and draws what was asked for, and removes a database that was only for this run.
+fn end(
+    context: &mut Context,
+    factory: &Factory,
+    args: &BenchArgs,
+    drive: Option<Drive<'_>>,
+    outcome: shingle::Result<()>,
+) -> Outcome {
+    if let (Some(drive), Ok(())) = (drive, &outcome) {
+        drive.tell(context, args, factory.write_bytes())?;
+    }
     if let (Some(simulated), Some(path), Ok(())) = (factory.simulated(), &args.map, &outcome) {
         simulated.draw(path)?;
     }

@@ -1,7 +1,7 @@
 //! `bench ycsb`: YCSB's command line, `[load|run] -P FILE -p name=value -threads N -target N`.
 
 use super::factory::{Factory, Place};
-use super::{end, options};
+use super::{Drive, end, options};
 use crate::args::BenchArgs;
 use crate::bench::watcher::Watcher;
 use crate::context::Context;
@@ -37,9 +37,10 @@ pub fn run(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome
     let place = Place::new(args, context.global.db.clone())?;
     let disable_wal = workload.write_options.disable_wal;
     let factory = Factory::new(options(context, args)?, place, disable_wal);
+    let drive = Drive::before(args, &factory)?;
     let watcher = Watcher::new(context, factory.simulated().is_none());
     let outcome = phases(&workload, &request.phases, &factory, &watcher, &mut *context.out);
-    end(&factory, args, outcome)
+    end(context, &factory, args, drive, outcome)
 }
 
 fn phases(

@@ -79,8 +79,10 @@ fn of_device(args: &BenchDeviceArgs) -> Outcome<Rates> {
             format!("models: {}", names.join(", ")),
         ));
     }
-    let mut bench = DeviceBench { device: open::device(path)?, random: Random::new(1) };
-    let _lock = bench.device.lock()?;
+    let mut bench =
+        DeviceBench { device: open::device(path, !args.overwrite)?, random: Random::new(1) };
+    let device = &bench.device;
+    let _lock = if args.overwrite { device.lock()? } else { device.lock_shared()? };
     let read = Some(bench.sequential(Access::Read)?);
     let random_read = Some(bench.random(Access::Read, args.count)?);
     if !args.overwrite {

@@ -2,8 +2,9 @@
 
 mod bench;
 pub mod map;
+pub mod smart;
 
-use crate::args::device::{DeviceAction, DeviceArgs, FormatArgs, MapArgs};
+use crate::args::device::{DeviceAction, DeviceArgs, FormatArgs, InfoArgs, MapArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::{open, units};
@@ -15,6 +16,7 @@ use media::{FileKind, Geometry};
 use serde_json::{Value, json};
 use shingle::{Ledger, Options};
 use std::hash::{BuildHasher, RandomState};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +25,7 @@ pub fn device(context: &mut Context, args: DeviceArgs) -> Outcome {
     match args.action {
         DeviceAction::List => list(context),
         DeviceAction::Format(args) => format(context, &args),
-        DeviceAction::Info { device } => info(context, &device),
+        DeviceAction::Info(args) => info(context, &args),
         DeviceAction::Check { path } => check(context, &path),
         DeviceAction::Bench(args) => bench::bench(context, &args),
         DeviceAction::Map(args) => draw(context, &args),
@@ -56,7 +58,7 @@ fn list(context: &mut Context) -> Outcome {
 fn format(context: &mut Context, args: &FormatArgs) -> Outcome {
     let path = &args.path;
     let device = match (path.exists(), args.size) {
-        (true, None) => open::device(path)?,
+        (true, None) => open::device(path, false)?,
         (true, Some(_)) => {
             return Err(Failure::said(
                 format!("{} exists and has its size", path.display()),
@@ -85,7 +87,7 @@ fn format(context: &mut Context, args: &FormatArgs) -> Outcome {
     let unit_bytes = args.unit.unwrap_or(0);
     let options = FormatOptions { placement, unit_bytes, store, force: args.force };
     direct::format(device, Arc::new(Ledger::default()), &options)?;
-    info(context, &path.display().to_string())
+    info_device(context, path, None)
 }
 
 /// The first MiB is zeros: nobody's data begins there.
@@ -96,18 +98,40 @@ fn is_blank(device: &FileDevice) -> Outcome<bool> {
     Ok(bytes.iter().all(|byte| *byte == 0))
 }
 
-fn info(context: &mut Context, device: &str) -> Outcome {
-    if is_model(device) {
-        return info_model(context, device);
+fn info(context: &mut Context, args: &InfoArgs) -> Outcome {
+    if is_model(&args.device) {
+        return info_model(context, &args.device);
     }
-    let (geometry, store) = open::look(Path::new(device))?;
+    let path = Path::new(&args.device);
+    let is_disk = path.metadata().is_ok_and(|found| found.file_type().is_block_device());
+    let counters = match &args.smart.smart {
+        Some(drive) => Some(smart::read(&args.smart, drive)?),
+        // Nobody asked, so that a drive without counters is no failure.
+        None if is_disk => match smart::read(&args.smart, &args.device) {
+            Ok(counters) => Some(counters),
+            Err(failure) => {
+                context.remark(&failure.message());
+                None
+            }
+        },
+        None => None,
+    };
+    info_device(context, path, counters.as_ref())
+}
+
+fn info_device(context: &mut Context, path: &Path, drive: Option<&smart::Counters>) -> Outcome {
+    let (geometry, store) = open::look(path)?;
     let layout = store.map(|store| store.layout());
     if context.global.json {
         let mut facts = geometry_json(&geometry);
         facts["store"] = layout.as_ref().map_or(Value::Null, layout_json);
+        facts["smart"] = drive.map_or(Value::Null, smart::facts);
         return context.json(&facts);
     }
-    writeln!(context.out, "{device}: {}", geometry_text(&geometry))?;
+    writeln!(context.out, "{}: {}", path.display(), geometry_text(&geometry))?;
+    if let Some(counters) = drive {
+        write!(context.out, "{}", smart::text(counters))?;
+    }
     let Some(layout) = layout else {
         writeln!(context.out, "no store is on it; `shingle device format` makes one")?;
         return Ok(());

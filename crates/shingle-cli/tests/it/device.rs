@@ -123,3 +123,53 @@ fn benchmarks_run_in_simulation_the_same_each_time() {
     shingle(&shell, &["bench", "--device", "hdd:rpm=1", "db", "--num=10"]).fails(1);
     shingle(&shell, &["bench", "--device", "floppy", "db", "--num=10"]).fails(2);
 }
+
+/// A program that stands for smartctl: it prints `sample`, with this many blocks written.
+#[cfg(unix)]
+fn smartctl(shell: &Shell, name: &str, sample: &str, blocks: u64) {
+    use std::os::unix::fs::PermissionsExt;
+    // At each call there are `blocks` more.
+    let script = format!(
+        "#!/bin/sh\nn=$(cat {name}.calls 2>/dev/null || echo 0)\necho $((n + 1)) > {name}.calls\n\
+         sed \"s/61503210496/$((61503210496 + n * {blocks}))/\" <<'END'\n{sample}\nEND\n"
+    );
+    let path = shell.path(name);
+    std::fs::write(&path, script).expect("it can be written");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+}
+
+#[test]
+#[cfg(unix)]
+fn counters_of_a_drive_stand_beside_the_ledger() {
+    let shell = Shell::new();
+    smartctl(&shell, "smartctl", include_str!("../smart/sata-241-lbas.json"), 100_000);
+    let run = |words: &[&str]| {
+        let program = shell.path("smartctl");
+        let mut command = shell.command();
+        Ran(command.env("SHINGLE_SMARTCTL", program).args(words).output().expect("it runs"))
+    };
+    shingle(&shell, &["device", "format", "my.db", "--size", "16MiB"]).ok();
+    let text = run(&["device", "info", "my.db", "--smart", "/dev/sda"]).ok();
+    assert!(text.contains("hosts wrote 31.5 TB (241 Total_LBAs_Written)"), "{text}");
+    assert!(text.contains("no WA2"), "{text}");
+    let flags = ["db", "--benchmarks=fillrandom", "--num=20000"];
+    let bench = [&["bench", "--smart", "/dev/sda"], &flags[..]].concat();
+    let text = run(&bench).ok();
+    assert!(text.contains("hosts wrote 51.2 MB, this run"), "{text}");
+    assert!(text.contains("others wrote to the drive too"), "{text}");
+    let facts = run(&[&["--json"], &bench[..]].concat()).json();
+    let (load, smart) = (&facts[0], &facts[1]);
+    let own = smart["own_write_bytes"].as_u64().unwrap();
+    assert!(own >= load["host_write_bytes"].as_u64().unwrap(), "{facts:?}");
+    assert_eq!(smart["drive_host_write_bytes"], 51_200_000);
+    assert_eq!(smart["other_write_bytes"].as_u64().unwrap() + own, 51_200_000);
+    // Who cannot read them says why, and what to do.
+    smartctl(&shell, "smartctl", include_str!("../smart/denied.json"), 0);
+    let words = run(&bench).fails(1);
+    assert!(words.contains("Permission denied") && words.contains("root"), "{words}");
+    let mut absent = shell.command();
+    absent.env("SHINGLE_SMARTCTL", "/nowhere/smartctl").args(&bench);
+    assert!(Ran(absent.output().expect("it runs")).fails(1).contains("smartmontools"));
+    let model = [&["bench", "--smart", "/dev/sda", "--device", "hdd"], &flags[..]].concat();
+    run(&model).fails(2);
+}
