@@ -16,6 +16,7 @@ mod open;
 mod progress;
 mod simulate;
 mod text;
+mod trace;
 mod transfer;
 mod units;
 
@@ -71,6 +72,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Outcome {
         Command::Dump(args) => dump::dump(&mut context, args),
         Command::Bench(args) => bench::bench(&mut context, args),
         Command::Device(args) => device::device(&mut context, args),
+        Command::Lab(args) => trace::lab(&mut context, &args),
         Command::Demo(args) => demo::demo(&mut context, args),
         Command::CrashWriter(args) => demo::crash::write_until_killed(&mut context, args),
     }

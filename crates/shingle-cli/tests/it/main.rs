@@ -8,6 +8,7 @@ mod device;
 mod dump;
 mod schemes;
 mod simulate;
+mod trace;
 mod transfer;
 mod usage;
 
