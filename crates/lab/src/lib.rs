@@ -19,6 +19,8 @@ pub mod random;
 pub mod record;
 pub mod shingle_store;
 pub mod store;
+pub mod text;
+pub mod trace;
 pub mod values;
 pub mod ycsb;
 pub mod zipf;

@@ -1,7 +1,11 @@
 //! The command line: every command with a paragraph and examples.
 
+pub mod bench;
 pub mod device;
 pub mod lab;
+pub mod trace;
+
+pub use bench::{BenchArgs, PresetName};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use device::DeviceArgs;
@@ -527,46 +531,6 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub scale: Option<u64>,
-}
-
-/// Presets of options.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PresetName {
-    /// LevelDB's sizes
-    Leveldb,
-    /// Sizes for today's machines
-    Modern,
-}
-
-#[derive(Args, Debug)]
-pub struct BenchArgs {
-    /// How data moves down the tree
-    #[arg(long, value_name = "NAME")]
-    pub scheme: Option<String>,
-    /// Sizes and limits
-    #[arg(long, value_enum, default_value = "modern")]
-    pub preset: PresetName,
-    /// Where values go
-    #[arg(long, value_name = "NAME")]
-    pub values: Option<String>,
-    /// What the database lies on: `files`, `memory`, or a model of a device, in virtual time:
-    /// MODEL[:parameter=value,...]; `shingle device list` has them
-    #[arg(long, default_value = "files")]
-    pub device: String,
-    /// How files are placed on a model; what suits its medium when absent
-    #[arg(long, value_name = "NAME")]
-    pub placement: Option<String>,
-    /// Seed of the simulation that a model is in
-    #[arg(long, default_value_t = 0)]
-    pub simulation_seed: u64,
-    /// Draw the medium of a model, and the address of every write, as SVG
-    #[arg(long, value_name = "FILE")]
-    pub map: Option<PathBuf>,
-    #[command(flatten)]
-    pub smart: device::SmartArgs,
-    /// `db` or `ycsb`, and its flags
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    pub workload: Vec<String>,
 }
 
 #[derive(Args, Debug)]

@@ -125,4 +125,9 @@ impl<'a> Context<'a> {
     pub fn bar(&self, what: &str, total_bytes: u64) -> Bar {
         Bar::bytes(what, total_bytes, self.global.quiet || self.global.json)
     }
+
+    /// A progress bar over things that are counted.
+    pub fn count_bar(&self, what: &str) -> Bar {
+        Bar::things(what, self.global.quiet || self.global.json)
+    }
 }

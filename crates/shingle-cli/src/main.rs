@@ -18,6 +18,7 @@ mod open;
 mod progress;
 mod simulate;
 mod text;
+mod trace;
 mod transfer;
 mod units;
 

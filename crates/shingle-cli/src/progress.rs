@@ -5,8 +5,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const TEMPLATE: &str =
     "  {prefix:<24} {bar:28} {bytes:>10} of {total_bytes:<10} {bytes_per_sec:>12}  {eta} left";
 const TEMPLATE_OPEN: &str = "  {prefix:<24} {spinner} {bytes:>10} {bytes_per_sec:>12}  {elapsed}";
+const TEMPLATE_COUNT: &str = "  {prefix:<24} {bar:28} {pos:>10} of {len:<10}  {eta} left";
 
-/// A bar over bytes. Vanishes when dropped, so that figures stand in its place.
+/// A bar over bytes, or things. Vanishes when dropped, so that figures stand in its place.
 pub struct Bar(ProgressBar);
 
 impl Bar {
@@ -22,6 +23,20 @@ impl Bar {
         bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         bar.set_prefix(what.to_string());
         Bar(bar)
+    }
+
+    /// Of things that are counted; how many there are comes with each.
+    pub fn things(what: &str, hidden: bool) -> Bar {
+        let bar = Bar::bytes(what, 1, hidden);
+        let style = ProgressStyle::with_template(TEMPLATE_COUNT).expect("the template is fine");
+        bar.0.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+        bar
+    }
+
+    /// One more of `all` things is done.
+    pub fn step_of(&self, all: u64) {
+        self.0.set_length(all);
+        self.0.inc(1);
     }
 
     /// `bytes` more are done.

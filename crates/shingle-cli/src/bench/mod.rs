@@ -1,6 +1,7 @@
 //! `bench`: the workloads of the lab on a database of the engine.
 
 mod factory;
+mod recording;
 mod simulated;
 mod watcher;
 mod ycsb;
@@ -12,6 +13,7 @@ use crate::failure::{Failure, Outcome};
 use factory::{Factory, Place};
 use lab::StoreFactory;
 use lab::dbbench;
+use recording::Recording;
 use shingle::Options;
 use std::path::{Path, PathBuf};
 use watcher::Watcher;
@@ -75,8 +77,12 @@ fn db(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome {
     let drive = Drive::before(args, &factory)?;
     let watcher = Watcher::new(context, factory.simulated().is_none());
     let clock = factory.clock();
-    let outcome = dbbench::run(&config, &factory, &*clock, &watcher, &mut *context.out);
-    end(context, &factory, args, drive, outcome.map(|_| ()))
+    let recording = Recording::new(args, &factory)?;
+    let outcome = recording.factory(&factory, |factory| {
+        dbbench::run(&config, factory, &*clock, &watcher, &mut *context.out)
+    });
+    end(context, &factory, args, drive, outcome.map(|_| ()))?;
+    recording.finish()
 }
 
 /// The drive below a run, and its counters when the run began.

@@ -1,13 +1,14 @@
 //! `bench ycsb`: YCSB's command line, `[load|run] -P FILE -p name=value -threads N -target N`.
 
 use super::factory::{Factory, Place};
+use super::recording::Recording;
 use super::{Drive, end, options};
 use crate::args::BenchArgs;
 use crate::bench::watcher::Watcher;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use lab::StoreFactory;
 use lab::ycsb::{Phase, Properties, Workload};
+use lab::{Clock, StoreFactory};
 use std::io::Write;
 use std::path::Path;
 
@@ -39,20 +40,26 @@ pub fn run(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome
     let factory = Factory::new(options(context, args)?, place, disable_wal);
     let drive = Drive::before(args, &factory)?;
     let watcher = Watcher::new(context, factory.simulated().is_none());
-    let outcome = phases(&workload, &request.phases, &factory, &watcher, &mut *context.out);
-    end(context, &factory, args, drive, outcome)
+    let recording = Recording::new(args, &factory)?;
+    let clocks = || factory.clock();
+    let outcome = recording.factory(&factory, |stores| {
+        phases(&workload, &request.phases, stores, &clocks, &watcher, &mut *context.out)
+    });
+    end(context, &factory, args, drive, outcome)?;
+    recording.finish()
 }
 
 fn phases(
     workload: &Workload,
     phases: &[Phase],
-    factory: &Factory,
+    stores: &dyn StoreFactory,
+    clocks: &dyn Fn() -> Box<dyn Clock>,
     watcher: &Watcher,
     out: &mut dyn Write,
 ) -> shingle::Result<()> {
-    let store = factory.open()?;
+    let store = stores.open()?;
     for phase in phases {
-        let clock = factory.clock();
+        let clock = clocks();
         lab::ycsb::run(workload, *phase, store.as_ref(), &*clock, watcher, out)?;
     }
     store.close()

@@ -11,6 +11,7 @@ mod terminal;
 use crate::args::lab::{LabAction, LabArgs, RunArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::trace;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use papers::schedule::{News, Schedule};
 use papers::{ClaimResult, Findings, Library, compare};
@@ -18,14 +19,15 @@ use std::path::Path;
 
 /// `shingle lab`.
 pub fn lab(context: &mut Context, args: LabArgs) -> Outcome {
-    let library = match &args.data {
-        None => Library::open()?,
-        Some(folder) => Library::of(files::read(folder)?)?,
+    let library = || match &args.data {
+        None => Ok(Library::open()?),
+        Some(folder) => Outcome::Ok(Library::of(files::read(folder)?)?),
     };
-    match args.action {
-        LabAction::List => terminal::list(context, &library),
-        LabAction::Show { id } => terminal::show(context, &library, &id),
-        LabAction::Run(args) => run(context, &library, &args),
+    match &args.action {
+        LabAction::List => terminal::list(context, &library()?),
+        LabAction::Show { id } => terminal::show(context, &library()?, id),
+        LabAction::Run(args) => run(context, &library()?, args),
+        LabAction::Trace(args) => trace::trace(context, args),
     }
 }
 

@@ -9,6 +9,7 @@ mod dump;
 mod lab;
 mod schemes;
 mod simulate;
+mod trace;
 mod transfer;
 mod usage;
 

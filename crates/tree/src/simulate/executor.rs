@@ -413,6 +413,28 @@ impl Store {
         self.version.slices().map(|slice| width(&slice.range)).sum::<f64>() / 2f64.powi(32)
     }
 
+    /// How many slices a read of `key` asks until it is found, filters aside, and whether it is.
+    pub fn asked(&self, key: u32) -> (usize, bool) {
+        let bytes = key_bytes(key);
+        let slices = self.version.path(&bytes).flat_map(|node| &node.slices);
+        let mut asked = 0;
+        for slice in slices.filter(|slice| slice.range.contains(&bytes)) {
+            asked += 1;
+            let entries = &self.contents[&slice.run.id];
+            if let Ok(at) = entries.binary_search_by_key(&key, |entry| entry.key) {
+                return (asked, !entries[at].is_delete);
+            }
+        }
+        (asked, false)
+    }
+
+    /// How many slices hold the range of `key`: what a scan from there merges.
+    pub fn slices_of(&self, key: u32) -> usize {
+        let bytes = key_bytes(key);
+        let slices = self.version.path(&bytes).flat_map(|node| &node.slices);
+        slices.filter(|slice| slice.range.contains(&bytes)).count()
+    }
+
     /// What a read of `key` finds: level by level the one node, its stack newest first.
     pub fn get(&self, key: u32) -> Option<Entry> {
         let bytes = key_bytes(key);

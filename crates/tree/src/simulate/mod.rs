@@ -9,4 +9,4 @@ mod executor;
 mod workload;
 
 pub use executor::{Entry, Store, Work};
-pub use workload::{Keys, Report, Workload};
+pub use workload::{Keys, Report, Workload, spread};

@@ -253,6 +253,6 @@ impl Keys {
 }
 
 /// Spreads the keys over all numbers, in order, so that sizes guessed from keys are right.
-fn spread(key: u32, count: u64) -> u32 {
+pub fn spread(key: u32, count: u64) -> u32 {
     ((u64::from(key) << 32) / count.max(1)) as u32
 }

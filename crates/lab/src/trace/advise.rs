@@ -1,0 +1,349 @@
+//! What every scheme, value layout and fan-out would cost under a workload, and which to take.
+//!
+//! A tree is simulated once for each scheme and fan-out with values in it, and once with pointers;
+//! a value layout once. A layout's cost is that of its segments, of the tree of pointers, and of
+//! the pointers that garbage collection writes anew.
+
+use super::device::{DEVICES, Device, Load};
+use super::replay::{self, TreeCost, ValueCost};
+use super::workload::Workload;
+use base::{Error, Result};
+use serde::Serialize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use tree::policy::{Descriptor, by_name};
+
+/// A filter of ten bits a key lets one in a hundred reads of an absent key through.
+const FILTER_MISS_SHARE: f64 = 0.01;
+/// A segment of values is written in one go.
+const SEGMENT_BYTES: f64 = (64u64 << 20) as f64;
+/// What others are compared with.
+const REFERENCE: (&str, &str) = ("leveled", "inline");
+/// Memtables that a trace should fill for its tree to have a shape.
+const MEMTABLES_MIN: f64 = 16.0;
+/// Simulated records that a memtable and a table should have at least.
+const RECORDS_IN_TABLE_MIN: f64 = 16.0;
+
+/// What to hold small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// Write amplification.
+    Write,
+    /// Read amplification.
+    Read,
+    /// Space amplification.
+    Space,
+    /// The time that a device is busy.
+    Time,
+}
+
+impl Goal {
+    /// Every goal.
+    pub const ALL: [Goal; 4] = [Goal::Write, Goal::Read, Goal::Space, Goal::Time];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Goal::Write => "write",
+            Goal::Read => "read",
+            Goal::Space => "space",
+            Goal::Time => "time",
+        }
+    }
+}
+
+/// What is compared, and by what.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Names of schemes.
+    pub schemes: Vec<String>,
+    /// Names of value layouts.
+    pub layouts: Vec<String>,
+    /// Fan-outs, beside each scheme's own.
+    pub fan_outs: Vec<f64>,
+    /// What to hold small.
+    pub goal: Goal,
+    /// The device that times are of: a place in [`DEVICES`].
+    pub device: usize,
+}
+
+/// A scheme, a layout and a fan-out, and what they cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Candidate {
+    /// The scheme.
+    pub scheme: &'static str,
+    /// The value layout.
+    pub values: &'static str,
+    /// The fan-out; `None` where the scheme has none.
+    pub fan_out: Option<f64>,
+    /// The fan-out is the scheme's own.
+    pub is_default: bool,
+    /// Bytes written for a byte of the user, without the log.
+    pub write_amplification: f64,
+    /// Places asked for a get: runs, filters aside, and one more for a value that lies apart.
+    pub read_amplification: f64,
+    /// Bytes of files for a byte of live keys and values, at the end.
+    pub space_amplification: f64,
+    /// Seconds that each of [`DEVICES`] is busy, one request at a time, without any cache.
+    pub busy_seconds: [f64; DEVICES.len()],
+    /// No other candidate is better both at writing and at reading.
+    pub is_on_front: bool,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    /// Best first.
+    pub candidates: Vec<Candidate>,
+    /// What to take, and why, in one sentence.
+    pub recommendation: String,
+    /// What the estimate rests on here, and where it is weak.
+    pub remarks: Vec<String>,
+}
+
+/// A tree to simulate.
+struct Job {
+    scheme: &'static Descriptor,
+    fan_out: Option<f64>,
+    is_default: bool,
+    has_pointers: bool,
+}
+
+/// Answers; `progress` is called after each of the simulations, with how many there are.
+pub fn advise(
+    workload: &Workload,
+    question: &Question,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Advice> {
+    let layouts: Vec<&values::Descriptor> =
+        question.layouts.iter().map(|name| values::by_name(name)).collect::<Result<_>>()?;
+    let is_apart = |layout: &values::Descriptor| (layout.make)().separates();
+    let has_apart = workload.has_large_values() && layouts.iter().any(|layout| is_apart(layout));
+    let has_inline = layouts.iter().any(|layout| !is_apart(layout));
+    let jobs = jobs(question, has_inline || !has_apart, has_apart)?;
+    let trees = simulate(workload, &jobs, progress)?;
+    let mut candidates = Vec::new();
+    for layout in layouts {
+        let separates = is_apart(layout);
+        if separates && !has_apart {
+            continue;
+        }
+        let cost = if separates { replay::values(workload, layout)? } else { ValueCost::default() };
+        let of_layout = jobs.iter().zip(&trees).filter(|(job, _)| job.has_pointers == separates);
+        candidates.extend(of_layout.map(|(job, tree)| price(workload, job, layout, tree, &cost)));
+    }
+    if candidates.is_empty() {
+        let message = "nothing to compare: no value reaches the threshold of the layouts named";
+        return Err(Error::invalid(message));
+    }
+    mark_front(&mut candidates);
+    let key = |candidate: &Candidate| candidate.rank(question);
+    candidates.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal));
+    let recommendation = recommend(&candidates, question);
+    Ok(Advice { candidates, recommendation, remarks: remarks(workload, &jobs) })
+}
+
+fn jobs(question: &Question, with_values: bool, with_pointers: bool) -> Result<Vec<Job>> {
+    let mut jobs = Vec::new();
+    for name in &question.schemes {
+        let scheme = by_name(name)?;
+        let own = (scheme.limits)(1).fan_out;
+        let mut fan_outs = vec![None];
+        if scheme.options.contains(&"fan_out") {
+            fan_outs = question.fan_outs.iter().copied().map(Some).collect();
+            fan_outs.push(Some(own));
+            fan_outs.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+            fan_outs.dedup();
+        }
+        for fan_out in fan_outs {
+            let kinds = [(with_values, false), (with_pointers, true)];
+            for (_, has_pointers) in kinds.into_iter().filter(|(is_asked, _)| *is_asked) {
+                let is_default = fan_out.is_none_or(|fan_out| fan_out == own);
+                jobs.push(Job { scheme, fan_out, is_default, has_pointers });
+            }
+        }
+    }
+    Ok(jobs)
+}
+
+/// Runs the jobs on the machine's cores; the results do not depend on how many there are.
+fn simulate(
+    workload: &Workload,
+    jobs: &[Job],
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Vec<TreeCost>> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    let next = AtomicUsize::new(0);
+    let costs = Mutex::new(vec![Ok(TreeCost::default()); jobs.len()]);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Relaxed);
+                    let Some(job) = jobs.get(at) else { return };
+                    let cost = job.run(workload);
+                    let mut costs = costs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    if let Some(place) = costs.get_mut(at) {
+                        *place = cost;
+                    }
+                    progress(jobs.len());
+                }
+            });
+        }
+    });
+    costs.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_iter().collect()
+}
+
+impl Job {
+    fn run(&self, workload: &Workload) -> Result<TreeCost> {
+        let entry_bytes =
+            if self.has_pointers { workload.pointer_entry_bytes } else { workload.entry_bytes };
+        replay::tree(workload, self.scheme, self.limits(workload), entry_bytes)
+    }
+
+    fn limits(&self, workload: &Workload) -> tree::policy::Limits {
+        let limits = (self.scheme.limits)(workload.memtable_bytes);
+        tree::policy::Limits { fan_out: self.fan_out.unwrap_or(limits.fan_out), ..limits }
+    }
+}
+
+fn price(
+    workload: &Workload,
+    job: &Job,
+    layout: &'static values::Descriptor,
+    tree: &TreeCost,
+    values: &ValueCost,
+) -> Candidate {
+    let repointed_bytes = values.moved_records * workload.pointer_entry_bytes * tree.per_flushed();
+    let tree_bytes = tree.flushed_bytes + tree.moved_bytes + repointed_bytes;
+    let write_bytes = tree_bytes + values.written_bytes;
+    let apart_share = if job.has_pointers { workload.apart_get_share } else { 0.0 };
+    let gets = workload.gets as f64;
+    let missed = (tree.runs_per_get - tree.found_share).max(0.0) * FILTER_MISS_SHARE;
+    let scanned_bytes = workload.scan_records as f64 * workload.entry_bytes;
+    let apart_records = if job.has_pointers { workload.scan_records as f64 } else { 0.0 };
+    let load = Load {
+        // The log has every byte once more.
+        write_bytes: write_bytes + workload.write_bytes as f64,
+        // Merges and collections read about what they write.
+        read_bytes: tree.moved_bytes + values.written_bytes / 2.0 + scanned_bytes,
+        random_writes: tree.files + values.written_bytes / SEGMENT_BYTES,
+        random_reads: gets * (tree.found_share + missed + apart_share)
+            + workload.scans as f64 * tree.runs_per_scan
+            + apart_records
+            + tree.files,
+    };
+    let live_bytes = workload.live_bytes();
+    Candidate {
+        scheme: job.scheme.name,
+        values: layout.name,
+        fan_out: job.fan_out,
+        is_default: job.is_default,
+        write_amplification: write_bytes / (workload.write_bytes as f64).max(1.0),
+        read_amplification: tree.runs_per_get + apart_share,
+        space_amplification: (tree.file_bytes + values.segment_bytes) / live_bytes.max(1.0),
+        busy_seconds: DEVICES.map(|device: Device| device.busy_seconds(&load)),
+        is_on_front: false,
+    }
+}
+
+impl Candidate {
+    /// What the goal counts.
+    pub fn cost(&self, goal: Goal, device: usize) -> f64 {
+        match goal {
+            Goal::Write => self.write_amplification,
+            Goal::Read => self.read_amplification,
+            Goal::Space => self.space_amplification,
+            Goal::Time => self.busy_seconds.get(device).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Costs within half a percent are alike; time decides then, and then the scheme's own fan-out.
+    fn rank(&self, question: &Question) -> (f64, f64, bool) {
+        let goal = self.cost(question.goal, question.device);
+        let steps = (goal.max(f64::MIN_POSITIVE).ln() * 200.0).round();
+        (steps, self.cost(Goal::Time, question.device), !self.is_default)
+    }
+
+    /// Scheme, layout and fan-out in words.
+    pub fn name(&self) -> String {
+        match self.fan_out {
+            Some(fan_out) => format!("{}, values {}, fan-out {fan_out}", self.scheme, self.values),
+            None => format!("{}, values {}", self.scheme, self.values),
+        }
+    }
+}
+
+fn mark_front(candidates: &mut [Candidate]) {
+    let points: Vec<(f64, f64)> =
+        candidates.iter().map(|c| (c.write_amplification, c.read_amplification)).collect();
+    for (candidate, &(write, read)) in candidates.iter_mut().zip(&points) {
+        let is_better = |&(w, r): &(f64, f64)| w <= write && r <= read && (w < write || r < read);
+        candidate.is_on_front = !points.iter().any(is_better);
+    }
+}
+
+fn recommend(candidates: &[Candidate], question: &Question) -> String {
+    let Some(best) = candidates.first() else { return String::new() };
+    let is_reference = |c: &&Candidate| (c.scheme, c.values) == REFERENCE && c.is_default;
+    let figures = |c: &Candidate| {
+        let device = DEVICES.get(question.device).map_or("device", |device| device.name);
+        format!(
+            "writes {:.2} bytes for each of the user's, asks {:.2} places for a get, takes {:.2} \
+             times the live bytes, and keeps the {device} busy for {}",
+            c.write_amplification,
+            c.read_amplification,
+            c.space_amplification,
+            seconds(c.cost(Goal::Time, question.device)),
+        )
+    };
+    let why =
+        format!("for the goal `{}` it is the best of {}", question.goal.name(), candidates.len());
+    match candidates.iter().find(is_reference) {
+        Some(reference) if reference != best => format!(
+            "Take {}: {why}; it {}, where the default ({}) {}.",
+            best.name(),
+            figures(best),
+            reference.name(),
+            figures(reference)
+        ),
+        _ => format!("Take {}: {why}; it {}.", best.name(), figures(best)),
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.1 => format!("{:.1} ms", s * 1e3),
+        s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 7200.0 => format!("{:.1} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+fn remarks(workload: &Workload, jobs: &[Job]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if workload.scale > 1 {
+        remarks.push(format!("a simulated record stands for {} of the trace", workload.scale));
+    }
+    let memtables = workload.memtables();
+    if memtables < MEMTABLES_MIN {
+        remarks.push(format!(
+            "the trace fills {memtables:.1} memtables of {} bytes: its tree has hardly a shape; a \
+             longer trace, --grow or smaller --memtable-bytes would show one",
+            workload.memtable_bytes
+        ));
+    }
+    let tables = jobs.iter().map(|job| job.limits(workload).table_bytes_max);
+    let unit = tables.fold(workload.memtable_bytes, u64::min) as f64;
+    let records = unit / (workload.entry_bytes * workload.scale as f64);
+    if records < RECORDS_IN_TABLE_MIN {
+        remarks.push(format!(
+            "a table has {records:.1} simulated records: schemes with small tables are estimated \
+             coarsely; a larger --sample helps"
+        ));
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! A workload on the simulated stores: the tree under a scheme, and a value layout.
+
+use super::workload::Workload;
+use base::{Error, Result};
+use tree::policy::{Descriptor, Limits};
+use tree::simulate::{Entry, Store};
+use values::ValueLimits;
+use values::simulate::Simulation;
+
+/// More moves than any policy needs after one flush.
+const MOVES_MAX: u32 = 100_000;
+/// A simulated record may stand for so many bytes.
+const RECORD_BYTES_MAX: f64 = (1u64 << 30) as f64;
+/// Simulated records that a segment should have room for.
+const RECORDS_IN_SEGMENT: u64 = 16;
+
+/// What a tree cost, without what was there before. Bytes are those of the whole trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TreeCost {
+    /// Bytes that flushes wrote.
+    pub flushed_bytes: f64,
+    /// Bytes that moves wrote.
+    pub moved_bytes: f64,
+    /// Bytes of all files at the end.
+    pub file_bytes: f64,
+    /// Files that were begun, a set of tables being one.
+    pub files: f64,
+    /// Runs asked for a get, on average, filters aside; one that the memtable answers asks none.
+    pub runs_per_get: f64,
+    /// Gets that found their key in a run, of all gets.
+    pub found_share: f64,
+    /// Runs in which a scan begins.
+    pub runs_per_scan: f64,
+}
+
+impl TreeCost {
+    /// Bytes written for each that was flushed.
+    pub fn per_flushed(&self) -> f64 {
+        (self.flushed_bytes + self.moved_bytes) / self.flushed_bytes.max(1.0)
+    }
+}
+
+/// What a value layout cost. Bytes are those of the whole trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ValueCost {
+    /// Bytes that went to segments, those of garbage collection included.
+    pub written_bytes: f64,
+    /// Values that garbage collection moved: each writes a pointer anew.
+    pub moved_records: f64,
+    /// Bytes of all segments at the end.
+    pub segment_bytes: f64,
+}
+
+/// What reads asked.
+#[derive(Default)]
+struct Asked {
+    gets: u64,
+    runs: u64,
+    found: u64,
+    scans: u64,
+    scan_runs: u64,
+}
+
+/// The workload on a tree whose entries have `entry_bytes`.
+pub fn tree(
+    workload: &Workload,
+    scheme: &Descriptor,
+    limits: Limits,
+    entry_bytes: f64,
+) -> Result<TreeCost> {
+    let simulated_bytes = simulated_bytes(entry_bytes, workload.scale)?;
+    let table_bytes_max = limits.table_bytes_max;
+    let mut store = Store::new((scheme.make)(), limits, simulated_bytes);
+    store.observed.reads_share = Some(workload.read_share);
+    load(&mut store, workload, simulated_bytes)?;
+    let written = |store: &Store| store.written_bytes.iter().sum::<u64>();
+    let (flushed_before, moved_before) = (store.flushed_bytes, written(&store));
+    let mut asked = Asked::default();
+    for epoch in &workload.epochs {
+        asked.gets += epoch.memtable_gets;
+        for &key in &epoch.gets {
+            asked.get(&store, key);
+        }
+        for &key in &epoch.scans {
+            asked.scans += 1;
+            asked.scan_runs += store.slices_of(key) as u64;
+        }
+        flush(&mut store, &epoch.entries)?;
+    }
+    let flushed_bytes = (store.flushed_bytes - flushed_before) as f64;
+    let moved_bytes = (written(&store) - moved_before) as f64;
+    let tables_in_set = store.sets.1.max(1) as f64 / store.sets.0.max(1) as f64;
+    Ok(TreeCost {
+        flushed_bytes,
+        moved_bytes,
+        file_bytes: store.version.file_bytes() as f64,
+        files: workload.epochs.len() as f64 + moved_bytes / table_bytes_max as f64 / tables_in_set,
+        runs_per_get: asked.runs as f64 / asked.gets.max(1) as f64,
+        found_share: asked.found as f64 / asked.gets.max(1) as f64,
+        runs_per_scan: asked.scan_runs as f64 / asked.scans.max(1) as f64,
+    })
+}
+
+impl Asked {
+    fn get(&mut self, store: &Store, key: u32) {
+        let (runs, is_found) = store.asked(key);
+        self.gets += 1;
+        self.runs += runs as u64;
+        self.found += u64::from(is_found);
+    }
+}
+
+/// What was there before, in the order of hashes.
+fn load(store: &mut Store, workload: &Workload, simulated_bytes: u64) -> Result<()> {
+    let entries = (workload.memtable_bytes / simulated_bytes).max(1) as usize;
+    let mut sequences = 1u64..;
+    for chunk in workload.old.chunks(entries) {
+        let numbered = chunk.iter().zip(sequences.by_ref());
+        let entry = |(&(key, _), sequence)| Entry { key, sequence, is_delete: false };
+        let mut memtable: Vec<Entry> = numbered.map(entry).collect();
+        memtable.sort_by_key(|entry| entry.key);
+        flush(store, &memtable)?;
+    }
+    // What was there before the trace had time to settle.
+    store.observed.is_idle = true;
+    let settled = settle(store);
+    store.observed.is_idle = false;
+    settled
+}
+
+fn flush(store: &mut Store, entries: &[Entry]) -> Result<()> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    store.flush(entries)?;
+    settle(store)
+}
+
+fn settle(store: &mut Store) -> Result<()> {
+    for _ in 0..MOVES_MAX {
+        if !store.step()? {
+            return Ok(());
+        }
+    }
+    Err(Error::invalid("the policy does not come to rest"))
+}
+
+/// The workload's large values under a layout.
+pub fn values(workload: &Workload, layout: &values::Descriptor) -> Result<ValueCost> {
+    let record_bytes = simulated_bytes(workload.segment_record_bytes, workload.scale)?;
+    let mut store = Simulation::new(
+        (layout.make)(),
+        value_limits(record_bytes),
+        workload.keys,
+        record_bytes,
+        0,
+    );
+    let is_apart = |key: u32| workload.is_apart.get(key as usize) == Some(&true);
+    let old = workload.old.iter().map(|(_, key)| *key);
+    old.filter(|key| is_apart(*key)).for_each(|key| store.put(key));
+    let (user, written) = (store.user_bytes, store.written_bytes);
+    for epoch in &workload.epochs {
+        let flushed = epoch.keys.iter().zip(&epoch.entries);
+        for (&key, entry) in flushed.filter(|(key, _)| is_apart(**key)) {
+            if entry.is_delete {
+                store.delete(key);
+            } else {
+                store.put(key);
+            }
+        }
+    }
+    let (user, written) = (store.user_bytes - user, store.written_bytes - written);
+    let moved = written.saturating_sub(user) as f64 / record_bytes as f64;
+    Ok(ValueCost {
+        written_bytes: written as f64,
+        moved_records: moved * workload.scale as f64,
+        segment_bytes: store.usage().total_bytes as f64,
+    })
+}
+
+/// Bytes of a simulated record.
+fn simulated_bytes(record_bytes: f64, scale: u64) -> Result<u64> {
+    let bytes = (record_bytes * scale as f64).round().max(1.0);
+    if bytes > RECORD_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "one simulated record would stand for {scale} records of {record_bytes:.0} bytes, more \
+             than 1 GiB; let the workload grow less, or the sample be larger"
+        )));
+    }
+    Ok(bytes as u64)
+}
+
+/// The engine's sizes; larger ones where a simulated record would not fit.
+fn value_limits(record_bytes: u64) -> ValueLimits {
+    let limits = ValueLimits::default();
+    let times = (record_bytes * RECORDS_IN_SEGMENT).div_ceil(limits.log_segment_bytes).max(1);
+    ValueLimits {
+        main_segment_bytes: limits.main_segment_bytes * times,
+        log_segment_bytes: limits.log_segment_bytes * times,
+        ..limits
+    }
+}
