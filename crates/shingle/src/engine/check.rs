@@ -44,7 +44,7 @@ impl Engine {
                 done_bytes += segment.bytes;
             }
         }
-        self.check_values(&mut report)?;
+        self.check_values(&mut report);
         for (name, kind) in manifest.into_iter().chain(logs) {
             progress(Progress { done_bytes, total_bytes, what: name.to_string() });
             let checked = self.check_log(name, kind);
@@ -141,7 +141,7 @@ impl Engine {
     }
 
     /// Every pointer that a reader of now follows leads to its value.
-    fn check_values(&self, report: &mut CheckReport) -> Result<()> {
+    fn check_values(&self, report: &mut CheckReport) {
         for keyspace in self.keyspaces() {
             let (view, sequence) = keyspace.moment(&self.snapshots);
             if view.tree.segments.is_empty() {
@@ -149,15 +149,14 @@ impl Engine {
             }
             let options = CursorOptions { fill_cache: false, readahead_bytes: 1 << 18 };
             let operator = keyspace.operator.clone();
-            let mut cursor =
-                InternalCursor::new(view, sequence, operator, options, KeyRange::all())?;
+            let cursor = InternalCursor::new(view, sequence, operator, options, KeyRange::all());
+            let Some(mut cursor) = report.note(cursor) else { continue };
             let mut moved = cursor.seek_to_first();
             while moved.is_ok() && cursor.valid() {
                 moved = cursor.next();
             }
             report.note(moved);
         }
-        Ok(())
     }
 
     fn check_log(&self, name: FileName, kind: LogKind) -> Result<u64> {

@@ -1,13 +1,12 @@
 //! Appends to tables and sets: what they read, and how large the tables become.
 
-use base::{Cause, FileId, Ledger, Result};
+use crate::watched::{Hook, Watched};
+use base::FileId;
+use media::FileKind;
 use media::mem::MemStore;
-use media::store::{FileSummary, Space, StoreLock};
-use media::{AppendFile, FileHint, FileKind, FileName, FileStore, ReadFile};
 use shingle::runtime::Stepped;
 use shingle::{Compression, Db, Options};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tree::version::LEVEL0_NODE;
 use tree::{Cut, Input, Move, Plan, Reason};
@@ -15,88 +14,15 @@ use tree::{Cut, Input, Move, Plan, Reason};
 /// File, place and length of every read of a table, in order.
 type Reads = Arc<Mutex<Vec<(FileId, u64, usize)>>>;
 
-/// A store that notes what is read of tables.
-struct Watched {
-    inner: MemStore,
-    reads: Reads,
-}
-
-struct WatchedFile {
-    inner: Arc<dyn ReadFile>,
-    reads: Reads,
-}
-
-impl ReadFile for WatchedFile {
-    fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
-        if self.inner.name().kind == FileKind::Table {
-            let read = (self.inner.name().id, offset, into.len());
-            self.reads.lock().unwrap().push(read);
-        }
-        self.inner.read_at(offset, into, cause)
-    }
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-    fn prefetch(&self, offset: u64, bytes: u64) {
-        self.inner.prefetch(offset, bytes);
-    }
-    fn name(&self) -> FileName {
-        self.inner.name()
-    }
-}
-
-impl FileStore for Watched {
-    fn ledger(&self) -> &Arc<Ledger> {
-        self.inner.ledger()
-    }
-    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        self.inner.create(name, hint)
-    }
-    fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        self.inner.extend(name, at, hint)
-    }
-    fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
-        let inner = self.inner.open(name, background)?;
-        Ok(Arc::new(WatchedFile { inner, reads: self.reads.clone() }))
-    }
-    fn remove(&self, name: FileName) -> Result<()> {
-        self.inner.remove(name)
-    }
-    fn list(&self) -> Result<Vec<FileSummary>> {
-        self.inner.list()
-    }
-    fn sync_names(&self) -> Result<()> {
-        self.inner.sync_names()
-    }
-    fn root(&self) -> Result<Option<Vec<u8>>> {
-        self.inner.root()
-    }
-    fn set_root(&self, root: &[u8]) -> Result<()> {
-        self.inner.set_root(root)
-    }
-    fn lock(&self) -> Result<StoreLock> {
-        self.inner.lock()
-    }
-    fn space(&self) -> Option<Space> {
-        self.inner.space()
-    }
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
-        self.inner.note(name, bytes, append)
-    }
-    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.inner.read_note(name)
-    }
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
-        self.inner.share(name, target, bytes)
-    }
-}
-
 /// Steps run only while somebody waits; with a table bound of `table_bytes`.
 fn open(reads: Reads, table_bytes: u64, level0_runs_trigger: usize) -> Db {
     let inner = MemStore::new(Arc::default());
+    let hook: Hook = Arc::new(move |request| {
+        if request.cause.is_some() && request.name.kind == FileKind::Table {
+            let read = (request.name.id, request.offset, request.bytes as usize);
+            reads.lock().unwrap().push(read);
+        }
+    });
     Options::new()
         .scheme("lwc")
         .write_buffer_bytes(64 << 10)
@@ -107,7 +33,7 @@ fn open(reads: Reads, table_bytes: u64, level0_runs_trigger: usize) -> Db {
             e.level0_runs_trigger = Some(level0_runs_trigger);
             e.readahead_bytes = Some(1024);
         })
-        .open_in(Arc::new(Watched { inner, reads }), Arc::new(Stepped::new(1, u64::MAX)))
+        .open_in(Arc::new(Watched { inner, hook }), Arc::new(Stepped::new(1, u64::MAX)))
         .unwrap()
 }
 

@@ -20,3 +20,4 @@ mod run;
 mod schedule;
 mod threads;
 mod values;
+mod watched;

@@ -7,16 +7,14 @@
 //! saw, and every byte of every segment is accounted for at the end.
 
 use crate::run::scaled;
+use crate::watched::{Hook, Watched};
 use base::env::{Event, Runtime, Worker};
 use base::random::Random;
-use base::{Cause, Ledger, Result};
+use base::{Cause, Result};
 use media::mem::{MemStore, Personality};
-use media::{
-    AppendFile, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock,
-};
+use media::{FileKind, FileStore};
 use shingle::{Db, Durability, Keyspace, KeyspaceOptions, Options, Snapshot};
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -72,86 +70,6 @@ impl Runtime for Script {
     fn wake(&self) {}
     fn stop(&self) {
         *hold(&self.worker) = None;
-    }
-}
-
-/// Is told the file, the offset, and why it is read now (nothing: it will be).
-type Hook = Arc<dyn Fn(FileName, u64, Option<Cause>) + Send + Sync>;
-
-/// A memory store that calls before each read.
-pub struct Watched {
-    pub inner: MemStore,
-    pub hook: Hook,
-}
-
-struct WatchedFile {
-    inner: Arc<dyn ReadFile>,
-    hook: Hook,
-}
-
-impl ReadFile for WatchedFile {
-    fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
-        (self.hook)(self.inner.name(), offset, Some(cause));
-        self.inner.read_at(offset, into, cause)
-    }
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-    fn prefetch(&self, offset: u64, bytes: u64) {
-        (self.hook)(self.inner.name(), offset, None);
-        self.inner.prefetch(offset, bytes);
-    }
-    fn name(&self) -> FileName {
-        self.inner.name()
-    }
-}
-
-impl FileStore for Watched {
-    fn ledger(&self) -> &Arc<Ledger> {
-        self.inner.ledger()
-    }
-    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        self.inner.create(name, hint)
-    }
-    fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        self.inner.extend(name, at, hint)
-    }
-    fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
-        let inner = self.inner.open(name, background)?;
-        Ok(Arc::new(WatchedFile { inner, hook: self.hook.clone() }))
-    }
-    fn remove(&self, name: FileName) -> Result<()> {
-        self.inner.remove(name)
-    }
-    fn list(&self) -> Result<Vec<FileSummary>> {
-        self.inner.list()
-    }
-    fn sync_names(&self) -> Result<()> {
-        self.inner.sync_names()
-    }
-    fn root(&self) -> Result<Option<Vec<u8>>> {
-        self.inner.root()
-    }
-    fn set_root(&self, root: &[u8]) -> Result<()> {
-        self.inner.set_root(root)
-    }
-    fn lock(&self) -> Result<StoreLock> {
-        self.inner.lock()
-    }
-    fn space(&self) -> Option<Space> {
-        self.inner.space()
-    }
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
-        self.inner.note(name, bytes, append)
-    }
-    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.inner.read_note(name)
-    }
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
-        self.inner.share(name, target, bytes)
     }
 }
 
@@ -424,7 +342,8 @@ fn explore(config: Config, start: &(MemStore, Content), schedule: &[(usize, Act)
     let store = start.0.crash_image(&mut Random::new(1), Personality::KeepAll);
     let world = Arc::new_cyclic(|weak: &std::sync::Weak<Mutex<World>>| {
         let (weak, of_step) = (weak.clone(), script.clone());
-        let hook: Hook = Arc::new(move |_, _, cause| {
+        let hook: Hook = Arc::new(move |request| {
+            let cause = request.cause;
             // Reads of users' own acts, of which some make steps, are no positions.
             if of_step.depth.load(SeqCst) == 1
                 && cause.is_some()

@@ -1,6 +1,6 @@
 //! Values apart from the runs: space, snapshots, switching, salvage.
 
-use crate::schedule::Watched;
+use crate::watched::{Request, Watched};
 use base::random::Random;
 use media::mem::MemStore;
 use media::{FileKind, FileName, FileStore};
@@ -389,7 +389,8 @@ fn a_long_scan_has_its_values_fetched_ahead_once_each() {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (log, scan) = (asked.clone(), Arc::new(AtomicBool::new(false)));
         let is_on = scan.clone();
-        let noted = move |name: FileName, offset: u64, cause: Option<Cause>| {
+        let noted = move |request: &Request| {
+            let &Request { name, offset, cause, .. } = request;
             if is_on.load(Ordering::Relaxed) && name.kind == FileKind::Value {
                 log.lock().unwrap().push(match cause {
                     Some(_) => Asked::Now(name, offset),
