@@ -7,6 +7,7 @@ use direct::{DirectOptions, DirectStore, FormatOptions, format};
 use media::Geometry;
 use media::block::{Overwrite, ZoneGeometry};
 use media::mem::MemDevice;
+use shingle::runtime::Stepped;
 use shingle::{Db, Durability, Options, WriteBatch, WriteOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ fn open(device: &Arc<MemDevice>, scheme: &str) -> shingle::Result<Db> {
             e.fan_out = Some(2.0);
             e.stack_max = Some(2);
         })
-        .open_store(Arc::new(store(device)?))
+        .open_in(Arc::new(store(device)?), Arc::new(Stepped::new(1, 3)))
 }
 
 /// The scheme whose turn it is.
