@@ -112,7 +112,6 @@ impl KeyspaceState {
         rules: Rules,
         view: ReadView,
     ) -> KeyspaceState {
-        rules.values.set_listed(view.tree.segments.usage().total_bytes);
         KeyspaceState {
             id,
             name,
@@ -179,9 +178,20 @@ impl KeyspaceState {
         self.change_view(|view| view.sealed.insert(0, MemtableView::new(memtable)));
     }
 
+    /// Room for records of large values beside `pending_bytes` that memtables are going to bring;
+    /// `None` where nothing bounds it.
+    pub(crate) fn value_room_bytes(&self, pending_bytes: u64) -> Option<u64> {
+        self.values.capacity_bytes()?;
+        self.values.room_bytes(self.segment_bytes() + pending_bytes)
+    }
+
+    /// Bytes of the segments in the tree.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.view().tree.segments.usage().total_bytes
+    }
+
     /// Readers see `tree`; the memtables in `flushed` are in it now.
     pub(crate) fn install(&self, tree: Arc<TreeView>, flushed: &[Arc<Memtable>]) {
-        self.values.set_listed(tree.segments.usage().total_bytes);
         self.change_view(|view| {
             view.tree = tree;
             let is_flushed = |m: &MemtableView| flushed.iter().any(|f| Arc::ptr_eq(f, &m.memtable));

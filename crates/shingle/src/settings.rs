@@ -164,7 +164,7 @@ impl Settings {
 
     /// The segments of a keyspace are kept within a capacity.
     pub(crate) fn bounds_values(&self) -> bool {
-        self.admission.value_bytes_hard != u64::MAX
+        self.value_limits.capacity_bytes.is_some()
     }
 
     /// What a keyspace does with large values.

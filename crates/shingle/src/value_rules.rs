@@ -16,8 +16,6 @@ pub(crate) struct ValueRules {
     pub threshold_bytes: u64,
     /// Segments that a job appends to or reads.
     claims: Mutex<BTreeSet<FileId>>,
-    /// Bytes of the segments in the tree.
-    listed_bytes: AtomicU64,
     /// Bytes that jobs wrote beyond what memtables held, and that are not in the tree yet.
     unlisted_bytes: AtomicU64,
     /// What the collection under way is expected to write.
@@ -42,7 +40,6 @@ impl ValueRules {
             limits,
             threshold_bytes,
             claims: Mutex::default(),
-            listed_bytes: AtomicU64::new(0),
             unlisted_bytes: AtomicU64::new(0),
             collecting_bytes: AtomicU64::new(0),
             collected: Mutex::default(),
@@ -55,23 +52,13 @@ impl ValueRules {
         self.limits.capacity_bytes.filter(|_| self.layout.separates())
     }
 
-    /// What is left of a capacity for anything but collections, beside `pending_bytes` that
-    /// memtables are going to bring: one collection must always find room.
-    pub(crate) fn room_bytes(&self, capacity_bytes: u64, pending_bytes: u64) -> u64 {
+    /// What is left of the capacity for anything but collections, beside `used_bytes` in the tree
+    /// and in memtables: one collection must always find room. `None` where nothing bounds it.
+    pub(crate) fn room_bytes(&self, used_bytes: u64) -> Option<u64> {
         let reserve = self.layout.collection_bytes_max(&self.limits);
-        let used = self.listed_bytes() + self.unlisted_bytes.load(Relaxed) + pending_bytes;
+        let used = used_bytes + self.unlisted_bytes.load(Relaxed);
         let kept_back = reserve.max(self.collecting_bytes.load(Relaxed));
-        capacity_bytes.saturating_sub(kept_back).saturating_sub(used)
-    }
-
-    /// Bytes of the segments in the tree.
-    pub(crate) fn listed_bytes(&self) -> u64 {
-        self.listed_bytes.load(Relaxed)
-    }
-
-    /// The segments in the tree have so many bytes from here on.
-    pub(crate) fn set_listed(&self, bytes: u64) {
-        self.listed_bytes.store(bytes, Relaxed);
+        Some(self.capacity_bytes()?.saturating_sub(kept_back).saturating_sub(used))
     }
 
     /// A job writes `bytes` that nobody counted before.

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::scheduler;
 use crate::memtable::Memtable;
-use base::{Error, ErrorKind, KeyspaceId, Result};
+use base::{Error, KeyspaceId, Result};
 use std::sync::{Arc, PoisonError};
 
 /// A waiter looks again at least this often.
@@ -123,14 +123,11 @@ impl Engine {
         self.vouch_for_manifest()
     }
 
-    /// A write may go on waiting. One that is stopped would wait for ever while nothing can be
-    /// flushed for want of room.
+    /// A write may go on waiting. One that is stopped would wait for as long as what it waits for
+    /// fails: it gets the reason.
     pub(crate) fn check_waiting(&self, is_stopped: bool) -> Result<()> {
         self.check_writable()?;
-        match self.scheduler.last_error() {
-            Some(error) if is_stopped && error.kind() == ErrorKind::NoSpace => Err(error),
-            _ => Ok(()),
-        }
+        self.scheduler.last_error().filter(|_| is_stopped).map_or(Ok(()), Err)
     }
 
     /// The reason why background work stands still, if it does.

@@ -4,7 +4,7 @@ use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore};
-use shingle::{Db, KeyspaceOptions, Options, Preset, runtime::Stepped};
+use shingle::{Db, ErrorKind, KeyspaceOptions, Options, Preset, runtime::Stepped};
 use std::sync::Arc;
 
 /// Steps run only while somebody waits, so that tests choose when.
@@ -92,6 +92,26 @@ fn a_manifest_that_cannot_be_rewritten_costs_nothing() {
     assert_eq!(db.iter().map(Result::unwrap).count(), 60 * 45);
     plan.clear();
     assert_eq!(after_power_loss(&store, Personality::LoseUnsynced).iter().count(), 60 * 45);
+}
+
+#[test]
+fn a_stopped_writer_learns_why_flushes_fail() {
+    let plan = Arc::new(FaultPlan::default());
+    let inner = Arc::new(MemStore::new(Arc::default()));
+    let db = open(Arc::new(FaultyStore::new(inner, plan.clone()))).unwrap();
+    let filter = Filter { operation: Some(Operation::Create), kind: Some(FileKind::Table) };
+    // They end, so that a writer who waits for them would be seen to wait and not for ever.
+    for after in 0..40 {
+        plan.add(Fault { filter, after, is_sticky: false, effect: Effect::Io });
+    }
+    let put = |n: u64| db.put(n.to_be_bytes(), [n as u8; 100]);
+    let first_refused = (0..3000).find_map(|n| put(n).err().map(|error| (n, error)));
+    let (refused, error) = first_refused.expect("the writer waited");
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    plan.clear();
+    db.flush().unwrap();
+    put(refused).unwrap();
+    assert_eq!(db.iter().map(Result::unwrap).count() as u64, refused + 1);
 }
 
 #[test]

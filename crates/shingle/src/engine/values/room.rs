@@ -43,8 +43,7 @@ pub(crate) fn lack_of_room(state: &CommitState, batch: &WriteBatch) -> Result<Op
     }
     let lack = wanted.into_iter().find_map(|(id, wanted_bytes)| {
         let keyspace = state.active(id)?.keyspace.clone();
-        let capacity_bytes = keyspace.values.capacity_bytes()?;
-        let room_bytes = keyspace.values.room_bytes(capacity_bytes, state.pending_bytes(id));
+        let room_bytes = keyspace.value_room_bytes(state.pending_bytes(id))?;
         (room_bytes < wanted_bytes).then_some(LackOfRoom { keyspace, wanted_bytes })
     });
     Ok(lack)
@@ -52,11 +51,10 @@ pub(crate) fn lack_of_room(state: &CommitState, batch: &WriteBatch) -> Result<Op
 
 impl LackOfRoom {
     fn is_over(&self, engine: &Engine) -> bool {
-        let Some(capacity_bytes) = self.keyspace.values.capacity_bytes() else { return true };
         let pending_bytes = engine.lock_commit().pending_bytes(self.keyspace.id);
-        let room_bytes = self.keyspace.values.room_bytes(capacity_bytes, pending_bytes);
+        let room_bytes = self.keyspace.value_room_bytes(pending_bytes);
         // The commit says what there is to say of a dropped keyspace.
-        room_bytes >= self.wanted_bytes || self.keyspace.is_dropped()
+        room_bytes.is_none_or(|bytes| bytes >= self.wanted_bytes) || self.keyspace.is_dropped()
     }
 
     fn error(&self, engine: &Engine) -> Error {
@@ -64,7 +62,7 @@ impl LackOfRoom {
         let segments = &self.keyspace.view().tree.segments;
         let Usage { total_bytes, dead_bytes, retired_bytes } = segments.usage();
         let capacity_bytes = rules.capacity_bytes().unwrap_or(u64::MAX);
-        let room_bytes = rules.room_bytes(capacity_bytes, 0);
+        let room_bytes = rules.room_bytes(total_bytes).unwrap_or(u64::MAX);
         let held = match engine.snapshots.oldest() {
             Some(_) => "; snapshots and iterators keep old values: drop them",
             None => "",
@@ -84,13 +82,26 @@ impl Engine {
     /// Wins room for a write that lacks it; an error where there is none to win. Who must not wait
     /// gets `WouldWait` where winning it takes time.
     pub(crate) fn make_room(self: &Arc<Self>, lack: &LackOfRoom, waits: bool) -> Result<()> {
+        if !waits {
+            return Err(self.refuse(lack));
+        }
         let begin_ns = self.runtime.now_ns();
-        let won = self.win_room(lack, waits);
+        let won = self.win_room(lack);
         self.admission.record(StallReason::ValueSpace, self.runtime.now_ns() - begin_ns);
         won
     }
 
-    fn win_room(self: &Arc<Self>, lack: &LackOfRoom, waits: bool) -> Result<()> {
+    /// The error of a write that lacks room and must not wait.
+    fn refuse(self: &Arc<Self>, lack: &LackOfRoom) -> Error {
+        // Who holds it is winning room.
+        let Ok(swept) = lack.keyspace.values.swept.try_lock() else { return would_wait() };
+        let can_win = !scheduler::is_idle(self)
+            || self.needs_flush(lack)
+            || *swept != Some(self.sweep_state());
+        if can_win { would_wait() } else { lack.error(self) }
+    }
+
+    fn win_room(self: &Arc<Self>, lack: &LackOfRoom) -> Result<()> {
         let rules = &lack.keyspace.values;
         // One writer at a time: the others find what it won.
         let mut swept = rules.swept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,15 +109,10 @@ impl Engine {
         let mut may_sweep = true;
         while !lack.is_over(self) {
             self.check_writable()?;
-            if !waits {
-                let can_win = !scheduler::is_idle(self)
-                    || self.needs_flush(lack)
-                    || *swept != Some(self.sweep_state());
-                return Err(if can_win { would_wait() } else { lack.error(self) });
-            }
             self.settle_values(lack)?;
-            let is_less = rules.listed_bytes() < least_bytes;
-            least_bytes = least_bytes.min(rules.listed_bytes());
+            let bytes = lack.keyspace.segment_bytes();
+            let is_less = bytes < least_bytes;
+            least_bytes = least_bytes.min(bytes);
             let state = self.sweep_state();
             if may_sweep && *swept != Some(state) && !lack.is_over(self) {
                 may_sweep = false;

@@ -138,14 +138,16 @@ impl ValueWriters {
 
     /// Takes room for a record of `bytes`; `false`: the capacity has none.
     pub(crate) fn take_room(&mut self, bytes: u64) -> bool {
-        let rules = &self.keyspace.values;
-        let Some(capacity_bytes) = rules.capacity_bytes() else { return true };
+        if self.keyspace.values.capacity_bytes().is_none() {
+            return true;
+        }
         if let Some(left) = self.budget_bytes.checked_sub(bytes) {
             self.budget_bytes = left;
             return true;
         }
         let pending_bytes = self.engine.lock_commit().pending_bytes(self.keyspace.id);
-        let has_room = rules.room_bytes(capacity_bytes, pending_bytes) >= bytes;
+        let room_bytes = self.keyspace.value_room_bytes(pending_bytes);
+        let has_room = room_bytes.is_none_or(|room_bytes| room_bytes >= bytes);
         if has_room {
             self.room.take(bytes);
         }
