@@ -13,11 +13,13 @@
 //! passed [`Block::new`] can be searched without panics whatever its entries hold: every length is
 //! checked where it is used.
 
+use crate::bytes::Bytes;
 use base::coding::varint;
 use base::key::{TRAILER_BYTES, compare_user};
 use media::MappedBytes;
 use std::cmp::Ordering;
 use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 /// Bucket value: keys of several restarts share it.
 pub(crate) const BUCKET_SHARED: u8 = 254;
@@ -33,30 +35,33 @@ const BUCKETS_FLAG: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
-/// Where the bytes of a block that somebody keeps are.
+/// Where the bytes of a block are that a cursor stands in.
 #[derive(Debug)]
-pub enum Content {
-    /// In memory of its own.
-    Owned(Vec<u8>),
+pub(crate) enum Kept {
+    /// Nowhere: it has none.
+    Nothing,
+    /// In a block of its own, shared with the cache.
+    Shared(Arc<Block>),
     /// In a mapped file.
     Mapped(MappedBytes),
 }
 
-impl Deref for Content {
+impl Deref for Kept {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            Content::Owned(bytes) => bytes,
-            Content::Mapped(bytes) => bytes,
+            Kept::Nothing => &[],
+            Kept::Shared(block) => &block.bytes,
+            Kept::Mapped(bytes) => bytes,
         }
     }
 }
 
 /// A block of entries.
 #[derive(Debug)]
-pub struct Block<B = Content> {
+pub struct Block<B = Vec<u8>> {
     bytes: B,
     entries_end: usize,
     restarts: usize,
@@ -102,26 +107,39 @@ pub(crate) struct EntryHead {
 impl Block {
     /// Takes the bytes of a block, and checks its restart array.
     pub fn new(bytes: Vec<u8>) -> Result<Block, Malformed> {
-        let block = Block::parse(Content::Owned(bytes))?;
+        let block = Block::parse(bytes)?;
         block.check_restarts()?;
         Ok(block)
     }
 
-    /// A block without entries.
-    pub fn empty() -> Block {
-        let bytes = Content::Owned(vec![0; COUNT_BYTES]);
-        Block { bytes, entries_end: 0, restarts: 0, buckets: 0..0 }
-    }
-
-    /// Its bytes are in a mapped file.
-    pub fn is_mapped(&self) -> bool {
-        matches!(self.bytes, Content::Mapped(_))
-    }
-
-    /// Bytes that it takes in memory, those of a mapped file not counted.
+    /// Bytes that it takes in memory.
     pub fn memory_bytes(&self) -> usize {
-        let bytes = if let Content::Owned(bytes) = &self.bytes { bytes.capacity() } else { 0 };
-        bytes + size_of::<Block>()
+        self.bytes.capacity() + size_of::<Block>()
+    }
+}
+
+impl Block<Kept> {
+    /// A block without entries.
+    pub fn nothing() -> Block<Kept> {
+        Block { bytes: Kept::Nothing, entries_end: 0, restarts: 0, buckets: 0..0 }
+    }
+
+    /// The bytes `range` as a value that lives longer than the block.
+    pub fn value_bytes(&self, range: Range<usize>) -> Bytes {
+        match &self.bytes {
+            Kept::Shared(block) => Bytes::shared(block.clone(), range),
+            // A value that somebody keeps must not keep a file on the device.
+            Kept::Nothing | Kept::Mapped(_) => Bytes::from(&self.bytes[range]),
+        }
+    }
+}
+
+impl From<Arc<Block>> for Block<Kept> {
+    #[inline]
+    fn from(block: Arc<Block>) -> Block<Kept> {
+        let &Block { entries_end, restarts, ref buckets, .. } = &*block;
+        let buckets = buckets.clone();
+        Block { bytes: Kept::Shared(block), entries_end, restarts, buckets }
     }
 }
 

@@ -1,49 +1,115 @@
-//! A position in a block: walks its entries both ways, with the key of the current one rebuilt.
+//! A position in a block: walks its entries both ways, with the key of the current one rebuilt
+//! where somebody asks for it.
 
-use crate::block::{Block, Malformed, head};
+use crate::block::{Block, EntryHead, Kept, Malformed, head};
 use crate::bytes::Bytes;
 use base::key::{TRAILER_BYTES, split_internal_key};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Room for keys that are longer than the first one, so that few of them move it.
 const KEY_ROOM: usize = 24;
 
 type Step = Result<(), Malformed>;
 
+/// What a cursor remembers of the key of its entry.
+pub(crate) trait KeyMemory {
+    /// The next entry stores its key whole.
+    fn restart(&mut self);
+
+    /// The cursor goes on to the entry of `head`, the next one in `entries`.
+    fn go_on(&mut self, entries: &[u8], head: &EntryHead) -> Step;
+
+    /// The cursor jumps to the entry of `head`, which was found by a search for `user_key`.
+    fn jump(&mut self, user_key: &[u8], entries: &[u8], head: &EntryHead);
+}
+
+/// The internal key.
+impl KeyMemory for Vec<u8> {
+    #[inline]
+    fn restart(&mut self) {
+        self.clear();
+    }
+
+    #[inline]
+    fn go_on(&mut self, entries: &[u8], head: &EntryHead) -> Step {
+        if head.shared > self.len().saturating_sub(TRAILER_BYTES) {
+            return Err(Malformed("an entry shares more bytes than there are"));
+        }
+        self.truncate(head.shared);
+        self.extend_from_slice(&entries[head.key_start..head.value_start]);
+        Ok(())
+    }
+
+    #[inline]
+    fn jump(&mut self, user_key: &[u8], entries: &[u8], head: &EntryHead) {
+        self.clear();
+        self.reserve(head.shared + (head.value_start - head.key_start) + KEY_ROOM);
+        self.extend_from_slice(&user_key[..head.shared]);
+        self.extend_from_slice(&entries[head.key_start..head.value_start]);
+    }
+}
+
+/// Nothing: who walks an index looks at its values alone.
+impl KeyMemory for () {
+    #[inline]
+    fn restart(&mut self) {}
+
+    #[inline]
+    fn go_on(&mut self, _: &[u8], _: &EntryHead) -> Step {
+        Ok(())
+    }
+
+    #[inline]
+    fn jump(&mut self, _: &[u8], _: &[u8], _: &EntryHead) {}
+}
+
 /// A position in a block, or past its ends.
-pub(crate) struct Cursor {
-    block: Arc<Block>,
+pub(crate) struct Cursor<K = Vec<u8>> {
+    block: Block<Kept>,
     /// Where the current entry begins.
     at: usize,
     /// Where the next entry begins.
     next: usize,
-    key: Vec<u8>,
+    key: K,
     value: Range<usize>,
     valid: bool,
 }
 
 impl Cursor {
     /// At no entry of `block`.
-    pub fn new(block: Arc<Block>) -> Cursor {
-        Cursor { block, at: 0, next: 0, key: Vec::new(), value: 0..0, valid: false }
-    }
-
-    /// Goes over to another block, at no entry of it.
-    pub fn set_block(&mut self, block: Arc<Block>) {
-        self.block = block;
-        self.valid = false;
-    }
-
-    #[inline]
-    pub fn valid(&self) -> bool {
-        self.valid
+    pub fn new(block: impl Into<Block<Kept>>) -> Cursor {
+        Cursor::with(block.into(), Vec::new())
     }
 
     /// The internal key; at least a trailer when the cursor is valid.
     #[inline]
     pub fn key(&self) -> &[u8] {
         &self.key
+    }
+}
+
+impl Cursor<()> {
+    /// At no entry of `block`; it will know no keys.
+    pub fn without_keys(block: impl Into<Block<Kept>>) -> Cursor<()> {
+        Cursor::with(block.into(), ())
+    }
+}
+
+impl<K: KeyMemory> Cursor<K> {
+    fn with(block: Block<Kept>, key: K) -> Cursor<K> {
+        Cursor { block, at: 0, next: 0, key, value: 0..0, valid: false }
+    }
+
+    /// Goes over to another block, at no entry of it.
+    pub fn set_block(&mut self, block: impl Into<Block<Kept>>) {
+        self.block = block.into();
+        self.valid = false;
+        self.value = 0..0;
+    }
+
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.valid
     }
 
     #[inline]
@@ -52,11 +118,7 @@ impl Cursor {
     }
 
     pub fn value_bytes(&self) -> Bytes {
-        if self.block.is_mapped() {
-            // A value that somebody keeps must not keep a file on the device.
-            return Bytes::from(self.value());
-        }
-        Bytes::shared(self.block.clone(), self.value.clone())
+        self.block.value_bytes(self.value.clone())
     }
 
     pub fn invalidate(&mut self) {
@@ -65,7 +127,7 @@ impl Cursor {
 
     pub fn first(&mut self) -> Step {
         self.next = 0;
-        self.key.clear();
+        self.key.restart();
         self.next()
     }
 
@@ -87,43 +149,31 @@ impl Cursor {
         };
         let block = self.block.borrowed();
         let Some(found) = block.search(user_key, trailer)? else { return Ok(()) };
-        let head = found.head;
-        self.key.clear();
-        self.key.reserve(head.shared + (head.value_start - head.key_start) + KEY_ROOM);
-        self.key.extend_from_slice(&user_key[..head.shared]);
-        self.key.extend_from_slice(&block.bytes()[head.key_start..head.value_start]);
-        self.value = found.value();
-        self.at = found.at;
+        self.key.jump(user_key, block.entries(), &found.head);
+        self.stand(found.at, &found.head);
+        Ok(())
+    }
+
+    /// Stands on the entry at `at`.
+    #[inline]
+    fn stand(&mut self, at: usize, head: &EntryHead) {
+        self.value = head.value_start..head.end;
+        self.at = at;
         self.next = head.end;
         self.valid = true;
-        Ok(())
     }
 
     /// Goes to the next entry.
     #[inline]
     pub fn next(&mut self) -> Step {
+        self.valid = false;
         let entries = self.block.entries();
         if self.next >= entries.len() {
-            self.valid = false;
             return Ok(());
         }
-        let head = match head(entries, self.next) {
-            Ok(head) => head,
-            Err(malformed) => {
-                self.valid = false;
-                return Err(malformed);
-            }
-        };
-        if head.shared > self.key.len().saturating_sub(TRAILER_BYTES) {
-            self.valid = false;
-            return Err(Malformed("an entry shares more bytes than there are"));
-        }
-        self.key.truncate(head.shared);
-        self.key.extend_from_slice(&entries[head.key_start..head.value_start]);
-        self.value = head.value_start..head.end;
-        self.at = self.next;
-        self.next = head.end;
-        self.valid = true;
+        let head = head(entries, self.next)?;
+        self.key.go_on(entries, &head)?;
+        self.stand(self.next, &head);
         Ok(())
     }
 
@@ -148,7 +198,7 @@ impl Cursor {
     /// Goes to the last entry after restart `restart` that begins before `end`.
     fn walk(&mut self, restart: usize, end: usize) -> Step {
         self.next = self.block.restart(restart);
-        self.key.clear();
+        self.key.restart();
         self.next()?;
         while self.valid && self.next < end {
             self.next()?;

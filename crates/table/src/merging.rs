@@ -168,12 +168,12 @@ impl<I: EntryIter> EntryIter for MergingIter<I> {
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.current().map_or(&[], |child| self.children[child].key())
+        if let Some(child) = self.current() { self.children[child].key() } else { &[] }
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        self.current().map_or(&[], |child| self.children[child].value())
+        if let Some(child) = self.current() { self.children[child].value() } else { &[] }
     }
 
     fn value_bytes(&self) -> Bytes {

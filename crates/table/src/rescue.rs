@@ -58,7 +58,7 @@ impl Rescue {
             end,
             window_start: 0,
             window: Vec::new(),
-            block: Cursor::new(Arc::new(Block::empty())),
+            block: Cursor::new(Block::nothing()),
             last_key: Vec::new(),
             lost: Vec::new(),
         };

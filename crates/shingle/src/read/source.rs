@@ -346,12 +346,12 @@ impl EntryIter for LevelIter {
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.stack.as_ref().map_or(&[], |stack| stack.key())
+        if let Some(stack) = &self.stack { stack.key() } else { &[] }
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        self.stack.as_ref().map_or(&[], |stack| stack.value())
+        if let Some(stack) = &self.stack { stack.value() } else { &[] }
     }
 
     fn value_bytes(&self) -> Bytes {
@@ -438,12 +438,12 @@ impl EntryIter for ChainIter {
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.current.as_ref().map_or(&[], |current| current.key())
+        if let Some(current) = &self.current { current.key() } else { &[] }
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        self.current.as_ref().map_or(&[], |current| current.value())
+        if let Some(current) = &self.current { current.value() } else { &[] }
     }
 
     fn value_bytes(&self) -> Bytes {

@@ -3,15 +3,15 @@
 use super::Run;
 use super::mapped::Walk;
 use super::window::{Ahead, Window};
-use crate::block::{Block, Malformed};
+use crate::block::{Block, Kept, Malformed};
 use crate::bytes::Bytes;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, KeyMemory};
 use crate::format::Handle;
 use crate::iter::EntryIter;
 use crate::piece::BlockKind;
 use base::key::{SEQUENCE_MAX, internal_key};
 use base::{Cause, EntryKind, Error, KeyRange, Result};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// How a run is walked.
 #[derive(Clone, Debug)]
@@ -44,9 +44,9 @@ pub struct RunIter {
     run: Arc<Run>,
     options: IterOptions,
     /// The top index; of a one-level index it points at data.
-    top: Cursor,
+    top: Cursor<()>,
     /// The current index block of a two-level index.
-    index: Cursor,
+    index: Cursor<()>,
     index_handle: Option<Handle>,
     data: Cursor,
     data_handle: Option<Handle>,
@@ -64,18 +64,14 @@ enum End {
     Last,
 }
 
-/// What an iterator stands in before it stands anywhere.
-static EMPTY: LazyLock<Arc<Block>> = LazyLock::new(|| Arc::new(Block::empty()));
-
 impl Run {
     /// An iterator over the entries.
     pub fn iter(self: &Arc<Run>, options: IterOptions) -> RunIter {
-        let empty = EMPTY.clone();
         RunIter {
-            top: Cursor::new(self.top.clone()),
-            index: Cursor::new(empty.clone()),
+            top: Cursor::without_keys(self.top.clone()),
+            index: Cursor::without_keys(Block::nothing()),
             index_handle: None,
-            data: Cursor::new(empty),
+            data: Cursor::new(Block::nothing()),
             data_handle: None,
             window: Window::default(),
             walk: Walk::default(),
@@ -107,21 +103,20 @@ impl RunIter {
     }
 
     /// The cursor whose entries point at data blocks, and the block that it is in.
-    fn leaf(&mut self) -> (&mut Cursor, Handle) {
+    fn leaf(&self) -> (&Cursor<()>, Handle) {
         match self.index_handle {
-            Some(handle) if self.run.footer.index_levels == 2 => (&mut self.index, handle),
-            _ => (&mut self.top, self.run.footer.top),
+            Some(handle) => (&self.index, handle),
+            None => (&self.top, self.run.footer.top),
         }
     }
 
-    fn top_step(&mut self, step: impl FnOnce(&mut Cursor) -> Moved) -> Result<()> {
+    fn top_step(&mut self, step: impl FnOnce(&mut Cursor<()>) -> Moved) -> Result<()> {
         step(&mut self.top).map_err(|m| self.run.malformed(self.run.footer.top, m))
     }
 
-    fn leaf_step(&mut self, step: impl FnOnce(&mut Cursor) -> Moved) -> Result<()> {
-        let (cursor, handle) = self.leaf();
-        let moved = step(cursor);
-        moved.map_err(|m| self.run.malformed(handle, m))
+    fn leaf_step(&mut self, step: impl FnOnce(&mut Cursor<()>) -> Moved) -> Result<()> {
+        let Some(handle) = self.index_handle else { return self.top_step(step) };
+        step(&mut self.index).map_err(|m| self.run.malformed(handle, m))
     }
 
     #[inline]
@@ -151,13 +146,12 @@ impl RunIter {
 
     /// Makes the data block that the index stands at the current one; none when it stands nowhere.
     fn load_data(&mut self) -> Result<()> {
-        let run = self.run.clone();
         let (leaf, from) = self.leaf();
         if !leaf.valid() {
             self.data.invalidate();
             return Ok(());
         }
-        let (handle, _) = run.handle(leaf.value(), from, BlockKind::Data)?;
+        let (handle, _) = self.run.handle(leaf.value(), from, BlockKind::Data)?;
         if self.data_handle != Some(handle) {
             self.data_handle = None;
             let block = self.data_block(handle)?;
@@ -167,7 +161,7 @@ impl RunIter {
         Ok(())
     }
 
-    fn data_block(&mut self, handle: Handle) -> Result<Arc<Block>> {
+    fn data_block(&mut self, handle: Handle) -> Result<Block<Kept>> {
         if self.options.readahead_bytes == 0 {
             let fill = self.options.fill_cache;
             self.walk.enter(&self.run, handle, self.ahead.end, self.options.cause)?;
@@ -175,7 +169,7 @@ impl RunIter {
         }
         let ahead = Ahead { bytes: self.options.readahead_bytes, within: self.ahead.clone() };
         let raw = self.window.block(&self.run, handle, &ahead, self.options.cause)?;
-        self.run.parse_block(handle, raw)
+        self.run.parse_block(handle, raw).map(Block::from)
     }
 
     /// Narrows read-ahead to the blocks of the range that was announced.
@@ -192,7 +186,7 @@ impl RunIter {
     /// Goes to the block after, or before, the current one, and to its nearer end.
     fn cross(&mut self, end: End) -> Result<()> {
         while !self.data.valid() {
-            let step = move |cursor: &mut Cursor| match end {
+            let step = move |cursor: &mut Cursor<()>| match end {
                 End::First => cursor.next(),
                 End::Last => cursor.prev(),
             };
@@ -255,7 +249,7 @@ impl RunIter {
 
 type Moved = std::result::Result<(), Malformed>;
 
-fn at_end(cursor: &mut Cursor, end: End) -> Moved {
+fn at_end<K: KeyMemory>(cursor: &mut Cursor<K>, end: End) -> Moved {
     match end {
         End::First => cursor.first(),
         End::Last => cursor.last(),

@@ -90,7 +90,7 @@ impl Run {
             };
             let index = match &last_index {
                 Some((last, index)) if *last == handle => index.clone(),
-                _ => self.block(BlockKind::Index, handle, true, cause)?,
+                _ => self.cached_block(BlockKind::Index, handle, true, cause)?,
             };
             let found = index.search(probe.key, search).map_err(|m| self.malformed(handle, m))?;
             if let Some(found) = found {

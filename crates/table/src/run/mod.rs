@@ -14,7 +14,7 @@ pub use iter::{IterOptions, RunIter};
 pub use many::Probe;
 pub use ranges::Boundary;
 
-use crate::block::{Block, Content, Malformed};
+use crate::block::{Block, Kept, Malformed};
 use crate::bytes::Bytes;
 use crate::cache::{BlockCache, Cached};
 use crate::filter::{FilterBlock, prefix_hash};
@@ -210,7 +210,7 @@ impl Run {
             let block = Block::parse(raw).map_err(|m| self.malformed(data, m))?;
             return self.entry(&block, data, &sought, |value| Bytes::from(&raw[value]));
         }
-        let block = self.block(BlockKind::Data, data, true, cause)?;
+        let block = self.cached_block(BlockKind::Data, data, true, cause)?;
         self.entry(&block, data, &sought, |value| Bytes::shared(block.clone(), value))
     }
 
@@ -227,7 +227,7 @@ impl Run {
             let index = Block::parse(raw).map_err(|m| self.malformed(handle, m))?;
             return self.indexed(&index, handle, user_key, search);
         }
-        let index = self.block(BlockKind::Index, handle, true, cause)?;
+        let index = self.cached_block(BlockKind::Index, handle, true, cause)?;
         self.indexed(&index, handle, user_key, search)
     }
 
@@ -358,11 +358,23 @@ impl Run {
         handle: Handle,
         fill: bool,
         cause: Cause,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block<Kept>> {
         if let Some(bytes) = self.in_place_to_keep(kind, handle, cause)? {
-            let block = Block::parse(Content::Mapped(bytes));
-            return block.map(Arc::new).map_err(|malformed| self.malformed(handle, malformed));
+            let block = Block::parse(Kept::Mapped(bytes));
+            return block.map_err(|malformed| self.malformed(handle, malformed));
         }
+        self.cached_block(kind, handle, fill, cause).map(Block::from)
+    }
+
+    /// A block from the cache, or read and, if `fill`, cached.
+    #[inline]
+    fn cached_block(
+        &self,
+        kind: BlockKind,
+        handle: Handle,
+        fill: bool,
+        cause: Cause,
+    ) -> Result<Arc<Block>> {
         if let Some(Cached::Block(block)) = self.cache.get(self.owner, handle.offset, kind) {
             return Ok(block);
         }
