@@ -377,7 +377,7 @@ fn short(steps: usize) -> Profile {
 fn power_lost_at_any_operation_leaves_a_prefix() {
     let (mut sum, mut points) = (Counts::default(), ByScheme::default());
     for seed in seeds_for_schemes(20) {
-        let config = Config::draw(seed);
+        let config = Config::draw(seed).sometimes_bounded(seed);
         let steps = Generator::new(seed, short(150)).steps();
         let counts = Sweep::new(&config, seed, 4).run(&steps, seed).unwrap_or_else(|what| {
             let line = replay("power_lost_at_any", seed, &Failure::Wrong(what));

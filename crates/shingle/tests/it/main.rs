@@ -10,6 +10,7 @@ mod bands;
 mod care;
 mod crash;
 mod fault;
+mod fronts;
 mod history;
 mod kill;
 mod metamorphic;
