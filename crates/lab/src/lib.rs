@@ -20,6 +20,7 @@ pub mod record;
 pub mod shingle_store;
 pub mod store;
 pub mod text;
+pub mod threshold;
 pub mod trace;
 pub mod values;
 pub mod ycsb;
