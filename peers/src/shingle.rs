@@ -1,6 +1,6 @@
 //! Shingle behind [`Store`]: the adapter of the lab, with bytes as the kernel counts them.
 
-use crate::engine::EngineOptions;
+use crate::engine::{EngineOptions, VALUE_THRESHOLD_BYTES};
 use crate::kernel;
 use ::shingle::{Compression, Options};
 use base::Result;
@@ -15,19 +15,48 @@ struct Shingle {
 
 /// Opens Shingle in `dir`. Without a log, it is a keyspace of its own.
 pub fn open(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
-    open_preset(dir, options, "modern")
+    open_as(dir, options, Options::new())
 }
 
 /// Opens Shingle with LevelDB's rules, to be compared with LevelDB itself.
 pub fn open_with_leveldb_rules(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
-    open_preset(dir, options, "leveldb")
+    open_as(dir, options, Options::new().set("preset", "leveldb")?)
 }
 
-fn open_preset(dir: &Path, options: &EngineOptions, preset: &str) -> Result<Box<dyn Store>> {
-    let db = Options::new()
-        .set("preset", preset)?
+/// Opens Shingle with large values in one log.
+pub fn open_log(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_as(dir, options, apart("log"))
+}
+
+/// Opens Shingle with large values in segment groups.
+pub fn open_hashed(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_as(dir, options, apart("hashed"))
+}
+
+/// With a cold log for values that do not change.
+pub fn open_hashed_cold(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_as(dir, options, apart("hashed").expert(|expert| expert.value_hotness = Some(true)))
+}
+
+/// With all values in segment groups, small ones too.
+pub fn open_hashed_all(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_as(dir, options, apart("hashed").value_threshold_bytes(1))
+}
+
+fn apart(values: &str) -> Options {
+    Options::new().values(values).value_threshold_bytes(VALUE_THRESHOLD_BYTES)
+}
+
+fn open_as(dir: &Path, options: &EngineOptions, own: Options) -> Result<Box<dyn Store>> {
+    // HashKV's segments of 64 and 1 MiB belong to a write cache of 64 MiB.
+    let buffer_bytes = options.write_buffer_bytes;
+    let db = own
         .compression(Compression::None)
-        .set("write_buffer_bytes", &options.write_buffer_bytes.to_string())?
+        .expert(|expert| {
+            expert.value_segment_bytes = Some(buffer_bytes);
+            expert.value_log_segment_bytes = Some((buffer_bytes / 64).max(4096));
+        })
+        .set("write_buffer_bytes", &buffer_bytes.to_string())?
         .set("cache_bytes", &options.cache_bytes.to_string())?
         .set("filter_bits_per_key", &options.bloom_bits.to_string())?
         .set("background_threads", &options.background_threads.to_string())?
