@@ -22,6 +22,7 @@ pub mod store;
 pub mod text;
 pub mod trace;
 pub mod values;
+pub mod watched;
 pub mod ycsb;
 pub mod zipf;
 
