@@ -5,11 +5,12 @@ use crate::kernel;
 use ::shingle::{Compression, Options};
 use base::Result;
 use lab::shingle_store::ShingleStore;
-use lab::store::{Counters, Direction, Store, WriteOptions};
+use lab::store::{Counters, Store};
+use lab::watched::{Watched, Watcher};
 use std::path::{Path, PathBuf};
 
-struct Shingle {
-    store: Box<ShingleStore>,
+/// Counts what the kernel counts for the files in `dir`.
+struct Kernel {
     dir: PathBuf,
 }
 
@@ -62,71 +63,19 @@ fn open_as(dir: &Path, options: &EngineOptions, own: Options) -> Result<Box<dyn 
         .set("background_threads", &options.background_threads.to_string())?
         .open(dir)?;
     let store = Box::new(ShingleStore::new(db, options.disable_wal)?);
-    Ok(Box::new(Shingle { store, dir: dir.to_path_buf() }))
+    Ok(Box::new(Watched::new(store, Kernel { dir: dir.to_path_buf() })))
 }
 
-impl Store for Shingle {
-    fn put(&self, key: &[u8], value: &[u8], options: WriteOptions) -> Result<()> {
-        self.store.put(key, value, options)
-    }
-
-    fn put_batch(&self, entries: &[(&[u8], &[u8])], options: WriteOptions) -> Result<()> {
-        self.store.put_batch(entries, options)
-    }
-
-    fn delete(&self, key: &[u8], options: WriteOptions) -> Result<()> {
-        self.store.delete(key, options)
-    }
-
-    fn delete_range(&self, begin: &[u8], end: &[u8], options: WriteOptions) -> Result<()> {
-        self.store.delete_range(begin, end, options)
-    }
-
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        self.store.get(key, value)
-    }
-
-    fn scan(
-        &self,
-        start: Option<&[u8]>,
-        count: usize,
-        direction: Direction,
-        visit: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize> {
-        self.store.scan(start, count, direction, visit)
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.store.flush()
-    }
-
-    fn compact_all(&self) -> Result<()> {
-        self.store.compact_all()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.store.sync()
-    }
-
-    fn wait_idle(&self) -> Result<()> {
-        self.store.wait_idle()?;
+impl Watcher for Kernel {
+    fn settle(&self) -> Result<()> {
         kernel::settle(&self.dir, || false)
     }
 
-    fn counters(&self) -> Result<Counters> {
-        let own = self.store.counters()?;
-        Ok(Counters {
+    fn counters(&self, own: Counters) -> Counters {
+        Counters {
             wal_bytes: own.wal_bytes,
             stall_ns: own.stall_ns,
             ..kernel::counters(&self.dir)
-        })
-    }
-
-    fn report(&self, name: &str) -> Option<String> {
-        self.store.report(name)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.store.close()
+        }
     }
 }

@@ -23,6 +23,7 @@ pub mod text;
 pub mod threshold;
 pub mod trace;
 pub mod values;
+pub mod watched;
 pub mod ycsb;
 pub mod zipf;
 
