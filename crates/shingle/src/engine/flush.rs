@@ -260,6 +260,7 @@ impl FlushJob {
                 .number("output_level", member.to_level.into())
                 .number("output_bytes", written.bytes())
                 .numbers("files", written.files.iter().map(|(file, _)| file.0))
+                .places(written.runs.iter().flat_map(|run| run.places(&*engine.store)))
                 .number("micros", elapsed_ns / 1000),
         );
     }

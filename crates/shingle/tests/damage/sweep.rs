@@ -86,12 +86,17 @@ impl Tally {
         counts.map(|(_, count)| count).sum()
     }
 
+    /// How many of a row came to this verdict.
+    pub fn count(&self, row: &str, verdict: Verdict) -> usize {
+        self.counts.get(&(row.into(), verdict)).copied().unwrap_or(0)
+    }
+
     /// Prints the table; fails when anything was wrong.
     pub fn finish(self) {
         let rows: BTreeSet<&String> = self.counts.keys().map(|(row, _)| row).collect();
         println!("{:<28} {:>9} {:>9} {:>9}", "", "detected", "harmless", "torn tail");
         for row in rows {
-            let count = |verdict| self.counts.get(&(row.clone(), verdict)).copied().unwrap_or(0);
+            let count = |verdict| self.count(row, verdict);
             let (detected, harmless) = (count(Verdict::Detected), count(Verdict::Harmless));
             let torn = count(Verdict::TornTail);
             println!("{row:<28} {detected:>9} {harmless:>9} {torn:>9}");
@@ -102,7 +107,7 @@ impl Tally {
 }
 
 /// Runs `work` with a panic as a failure.
-fn guarded(work: impl FnOnce() -> Result<Verdict, String>) -> Result<Verdict, String> {
+pub fn guarded(work: impl FnOnce() -> Result<Verdict, String>) -> Result<Verdict, String> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("panic".into()))
 }
 

@@ -75,6 +75,40 @@ impl ByScheme {
     }
 }
 
+/// What was done under each scheme of the registry on each store.
+#[derive(Default)]
+pub struct Cells(BTreeMap<(&'static str, &'static str), u64>);
+
+impl Cells {
+    pub fn add(&mut self, scheme: &'static str, store: &'static str, count: u64) {
+        *self.0.entry((scheme, store)).or_default() += count;
+    }
+
+    /// Prints the sums of each store. In each cell there must be `floor` at least, unless one seed
+    /// runs.
+    pub fn finish(
+        self,
+        what: &str,
+        stores: impl Iterator<Item = &'static str> + Clone,
+        floor: u64,
+    ) {
+        for store in stores.clone() {
+            let of = self.0.iter().filter(|((_, at), _)| *at == store);
+            let counts: Vec<u64> = of.map(|(_, count)| *count).collect();
+            println!("{what} on {store}, by scheme: {counts:?}");
+        }
+        if std::env::var("SHINGLE_TEST_SEED").is_ok() {
+            return;
+        }
+        for scheme in tree::policy::registry() {
+            for store in stores.clone() {
+                let count = self.0.get(&(scheme.name, store)).copied().unwrap_or(0);
+                assert!(count >= floor, "{count} {what} under {} on {store}", scheme.name);
+            }
+        }
+    }
+}
+
 impl Config {
     /// A configuration with absurdly small limits. Seeds in a row have the schemes in turn.
     pub fn draw(seed: u64) -> Config {
@@ -767,6 +801,12 @@ pub fn seeds(count: u64) -> Vec<u64> {
         Some(seed) => vec![seed],
         None => (1..=scaled(count)).collect(),
     }
+}
+
+/// One seed runs, in `SHINGLE_TEST_SEED`, and it is another one.
+pub fn is_left_out(seed: u64) -> bool {
+    let only = std::env::var("SHINGLE_TEST_SEED").ok().and_then(|text| text.parse().ok());
+    only.is_some_and(|only: u64| only != seed)
 }
 
 /// The seeds to run: as [`seeds`], or more so that [`Config::draw`] gives each scheme once.
