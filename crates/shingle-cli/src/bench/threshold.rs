@@ -217,8 +217,10 @@ fn conclude(
         return Ok(writeln!(out, "{what} (--option values=inline), or measure larger ones")?);
     };
     writeln!(out, "from {bytes} bytes on, values apart cost no more time ({layout})")?;
-    Ok(match is_kept {
-        true => writeln!(out, "kept with the database, for --option value_threshold=auto")?,
-        false => writeln!(out, "use it with --option value_threshold={bytes}")?,
-    })
+    if is_kept {
+        writeln!(out, "kept with the database, for --option value_threshold=auto")?;
+    } else {
+        writeln!(out, "use it with --option value_threshold={bytes}")?;
+    }
+    Ok(())
 }

@@ -76,12 +76,8 @@ impl Tally {
         }
     }
 
-    /// How many were detected.
-    fn detected(&self) -> usize {
-        self.count(Verdict::Detected)
-    }
-
-    fn count(&self, verdict: Verdict) -> usize {
+    /// How many came to this verdict.
+    fn total(&self, verdict: Verdict) -> usize {
         let counts = self.counts.iter().filter(|((_, v), _)| *v == verdict);
         counts.map(|(_, count)| count).sum()
     }
@@ -242,7 +238,7 @@ fn sweep(mutations: impl Fn(&Image, usize) -> Vec<(FileName, Mutation)>) {
         let mutations = mutations(&subject.image, setups().len());
         println!("{setup:?}: {} bytes, {} mutations", subject.image.bytes(), mutations.len());
         let tally = subject.try_all(&mutations);
-        let detected = tally.detected();
+        let detected = tally.total(Verdict::Detected);
         tally.finish();
         assert!(detected >= DETECTED_MIN, "{setup:?}: only {detected} were detected");
     }
@@ -262,7 +258,7 @@ fn damage_of_each_byte_of_each_value_segment_is_detected() {
         assert!(mutations.len() > 1000);
         let tally = subject.try_all(&mutations);
         let vouched = mutations.iter().filter(|(name, flip)| !subject.is_dead(*name, flip)).count();
-        let (detected, torn) = (tally.detected(), tally.count(Verdict::TornTail));
+        let (detected, torn) = (tally.total(Verdict::Detected), tally.total(Verdict::TornTail));
         let opened = mutations.len().div_ceil(WRITABLE_ONE_IN);
         tally.finish();
         // Every byte counts; what the manifest does not vouch for may be the end of a log.
