@@ -217,10 +217,9 @@ fn conclude(
         return Ok(writeln!(out, "{what} (--option values=inline), or measure larger ones")?);
     };
     writeln!(out, "from {bytes} bytes on, values apart cost no more time ({layout})")?;
-    if is_kept {
-        writeln!(out, "kept with the database, for --option value_threshold=auto")?;
-    } else {
-        writeln!(out, "use it with --option value_threshold={bytes}")?;
-    }
-    Ok(())
+    let what = match is_kept {
+        true => "kept with the database, for --option value_threshold=auto".to_string(),
+        false => format!("use it with --option value_threshold={bytes}"),
+    };
+    Ok(writeln!(out, "{what}")?)
 }
