@@ -12,6 +12,7 @@ mod crash;
 mod fault;
 mod history;
 mod kill;
+mod links;
 mod metamorphic;
 mod model;
 mod moves;
