@@ -518,6 +518,7 @@ impl Relocation {
                 .number("num_input_records", entries_in)
                 .number("num_output_records", entries_out)
                 .number("compaction_time_micros", elapsed_ns / 1000)
+                .places(runs.iter().flat_map(|run| run.places(&*engine.store)))
                 .numbers("lsm_state", files),
         );
     }
