@@ -97,6 +97,9 @@ impl Runs {
     }
 }
 
+/// An index tells sizes in whole blocks: of so many, a tenth is told to about one in two.
+const TELLING_BLOCKS_MIN: u64 = 16;
+
 /// A run that can be opened.
 pub(crate) struct RunHandle {
     runs: Arc<Runs>,
@@ -133,10 +136,29 @@ impl RunHandle {
         Ok(self.file.file.get_or_init(|| file))
     }
 
-    /// A second opening that reads past the page cache where the store can, for background work.
+    /// A second opening that reads past the page cache where the store can, and everything anew.
     pub(crate) fn open_for_background(&self, cause: Cause) -> Result<Arc<table::Run>> {
         let file = self.runs.store.open(self.file.name, true)?;
         table::Run::open(file, self.extent, self.runs.cache.clone(), cause)
+    }
+
+    /// The same for a rewrite, which reads the end of an open run no second time. The run stays
+    /// open where the rewrite needs only a part of it: the next rewrite needs another.
+    pub(crate) fn open_for_rewrite(&self, in_part: bool, cause: Cause) -> Result<Arc<table::Run>> {
+        if in_part {
+            self.run()?;
+        }
+        let Some(open) = self.open.get() else { return self.open_for_background(cause) };
+        Ok(open.through(self.runs.store.open(self.file.name, true)?))
+    }
+
+    /// Bytes of the run inside `range`, by its index; `None` where it has too few blocks to tell.
+    pub(crate) fn bytes_within(&self, range: &KeyRange) -> Result<Option<u64>> {
+        let run = self.run()?;
+        if run.summary().data_blocks < TELLING_BLOCKS_MIN {
+            return Ok(None);
+        }
+        run.approximate_bytes(range, Cause::OpenRun).map(Some)
     }
 }
 

@@ -13,6 +13,7 @@ mod fault;
 mod fronts;
 mod history;
 mod kill;
+mod links;
 mod medium;
 mod metamorphic;
 mod model;
