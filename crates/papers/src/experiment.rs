@@ -83,8 +83,8 @@ pub struct Experiment {
     pub systems: Vec<String>,
     /// Settings on top of the paper's.
     pub settings: Map,
-    /// By name of a scale, what data shrinks by where it is not what the paper's other figures need:
-    /// a figure with little data can afford to shrink it less. The same for all its systems.
+    /// By name of a scale, what data shrinks by where it is not what the paper's other figures
+    /// need: a figure with little data can afford to shrink it less. The same for all its systems.
     pub data_scales: BTreeMap<String, f64>,
     /// What the sweep varies.
     pub axis: String,

@@ -178,7 +178,8 @@ fn the_same_seed_gives_the_same_history_and_it_is_the_pinned_one() {
     }
     assert!(
         other_pins.is_empty(),
-        "if a change of what is sent or counted was meant, put these into HISTORIES; otherwise time or chance came in from outside: {}",
+        "if a change of what is sent or counted was meant, put these into HISTORIES; otherwise \
+         time or chance came in from outside: {}",
         other_pins.join("\n")
     );
 }

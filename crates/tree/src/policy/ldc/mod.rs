@@ -14,8 +14,8 @@
 //!   at least 2; and a node whose slices reads keep passing needs fewer, down to one. Where there
 //!   is less than one write for each `2 * fan_out` operations, one slice is enough, and the tree
 //!   becomes that of leveled compaction.
-//! - *Links come first*: they cost no I/O, and a level that waited with its links behind merges would
-//!   grow until what comes to it is cut into ever smaller slices.
+//! - *Links come first*: they cost no I/O, and a level that waited with its links behind merges
+//!   would grow until what comes to it is cut into ever smaller slices.
 //! - *Level 0* is linked as a whole, once it has `level0_runs_trigger` runs; unless they are so
 //!   small that merging them among themselves costs less than the slices would.
 //! - *No starvation*: only nodes without slices are linked (section III-D); a level over its limit
