@@ -123,10 +123,10 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0xdf4f_6b36_9988_026a,
-            latencies_hash: 0xa9bf_68a7_8eb2_a26e,
+            trace_hash: 0x26bb_77ef_d71d_a7c9,
+            latencies_hash: 0x3d7c_262f_04f4_19a2,
             write_bytes: 0x0193_a000,
-            media_write_bytes: 0x0650_f000,
+            media_write_bytes: 0x064e_6000,
         },
     ),
     (
