@@ -6,7 +6,8 @@
 //! flushed before anything relies on it. The newest area with a complete snapshot is the truth.
 //!
 //! A block also says how many blocks before it were durable when it was written. So an unreadable
-//! block that a later one calls durable is damage, and the last block of a crash is not.
+//! block that a later one calls durable is damage, and the last block of a crash is not; nor is one
+//! of an older epoch, over which a snapshot was being written when power was lost.
 
 use crate::extent::Extent;
 use crate::port::Port;
@@ -62,6 +63,14 @@ struct Replay {
     epoch: u64,
     catalogue: Catalogue,
     is_complete: bool,
+    damage: Option<Damage>,
+}
+
+/// A block that was durable and cannot be read.
+struct Damage {
+    epoch: u64,
+    sequence: u64,
+    place: u64,
 }
 
 impl Journal {
@@ -94,6 +103,14 @@ impl Journal {
                 return Err(Error::corruption(port.describe(), place, message));
             }
         };
+        let areas = [first, second];
+        let mut damages = areas.iter().filter_map(|area| area.damage.as_ref());
+        if let Some(damage) = damages.find(|damage| damage.epoch >= areas[newest].epoch) {
+            let sequence = damage.sequence;
+            let message = format!("a durable metadata block, number {sequence}, cannot be read");
+            return Err(Error::corruption(port.describe(), damage.place, message));
+        }
+        let [first, second] = areas;
         let catalogue = if newest == 0 { first.catalogue } else { second.catalogue };
         let mut journal = Journal::new(superblock, places);
         (journal.active, journal.epoch) = (newest, epoch);
@@ -151,6 +168,10 @@ impl Journal {
             (self.epoch, self.sequence, self.previous, self.durable) = before;
             let message = "the metadata area is full: there are too many files or parts of files";
             return Err(Error::new(ErrorKind::NoSpace, message).in_file(port.describe()));
+        }
+        if self.position.is_none() {
+            // What was found at opening may be in a cache only, and what it follows lies in `area`.
+            port.flush(Cause::StoreMetadata)?;
         }
         if is_sequential {
             port.reset_zone(area.start)?;
@@ -251,7 +272,8 @@ fn replay(port: &Port, superblock: &Superblock, area: Extent) -> Result<Replay> 
         port.salvage(area.start + (index << 20) as u64, piece, Cause::Recovery)?;
     }
     let at = |offset: u64| bytes.get(offset as usize..).unwrap_or_default();
-    let mut replay = Replay { epoch: 0, catalogue: Catalogue::default(), is_complete: false };
+    let catalogue = Catalogue::default();
+    let mut replay = Replay { epoch: 0, catalogue, is_complete: false, damage: None };
     let (mut offset, mut sequence, mut previous) = (sector_bytes, 0, 0);
     while let Some((epoch, block)) = decode(at(offset), area.start + offset, superblock) {
         let continues = if sequence == 0 { block.sequence == 0 } else { epoch == replay.epoch };
@@ -266,16 +288,16 @@ fn replay(port: &Port, superblock: &Superblock, area: Extent) -> Result<Replay> 
         (sequence, previous) = (sequence + 1, block.hash);
         offset += block.bytes;
     }
-    // Whether a block behind the first unreadable one knows that one as durable.
-    let broken = offset;
+    // Whether a block behind the first unreadable one knows that one as durable: of its epoch, or
+    // of a newer one, of which then nothing is found at the beginning.
+    let place = area.start + offset;
     while offset + sector_bytes <= area.bytes {
-        if let Some((epoch, block)) = decode(at(offset), area.start + offset, superblock)
-            && (sequence == 0 || epoch == replay.epoch)
-            && block.sequence > sequence
-            && block.durable > sequence
-        {
-            let message = format!("a durable metadata block, number {sequence}, cannot be read");
-            return Err(Error::corruption(port.describe(), area.start + broken, message));
+        if let Some((epoch, block)) = decode(at(offset), area.start + offset, superblock) {
+            let sequence = if epoch == replay.epoch { sequence } else { 0 };
+            let known = replay.damage.as_ref().map_or(replay.epoch, |damage| damage.epoch);
+            if epoch >= known && block.durable > sequence {
+                replay.damage = Some(Damage { epoch, sequence, place });
+            }
         }
         offset += sector_bytes;
     }

@@ -11,6 +11,7 @@ use crate::port::Port;
 use crate::record::{FileRecord, Part};
 use base::{Cause, Error, Result};
 use media::{FileName, ReadFile};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -163,6 +164,27 @@ impl Node {
         };
         let (number, name, is_log) = (self.number, self.name, self.is_log);
         FileRecord { number, name, is_log, bytes: state.tail_start(), parts }
+    }
+
+    /// Where the sectors of bytes `range` are, in the order of the file.
+    pub fn places(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        let state = self.shared();
+        let mut places: Vec<Range<u64>> = Vec::new();
+        for piece in state.pieces.iter().filter(|piece| piece.device != HOLE) {
+            let start = range.start.clamp(piece.logical, piece.logical + piece.bytes);
+            let end = range.end.clamp(start, piece.logical + piece.bytes);
+            if start == end {
+                continue;
+            }
+            let sector = |at: u64| piece.device + at * self.sector_bytes;
+            let first = sector((start - piece.logical) / self.payload);
+            let behind = sector((end - piece.logical).div_ceil(self.payload));
+            match places.last_mut() {
+                Some(last) if last.end == first => last.end = behind,
+                _ => places.push(first..behind),
+            }
+        }
+        places
     }
 
     /// Fills `into` from `offset`.

@@ -6,7 +6,7 @@
 //!   flush may succeed without having written.
 
 use base::{Cause, Error, ErrorKind, Ledger, Result};
-use media::block::{BlockDevice, Geometry, Moved, Zone};
+use media::block::{BlockDevice, Geometry, Moved, Zone, ZoneState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A device with the ledger of its store.
@@ -76,8 +76,20 @@ impl Port {
         Ok(())
     }
 
-    /// Reads what can be read: sectors that are damaged become zeros.
+    /// Reads what can be read: sectors that are damaged become zeros, and so does what lies behind
+    /// the write pointer of a zone, which strict devices refuse to read.
     pub fn salvage(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
+        let written_bytes = match self.zone(offset)? {
+            Some(zone) if !matches!(zone.state, ZoneState::Conventional | ZoneState::Full) => {
+                zone.write_pointer.saturating_sub(offset).min(into.len() as u64)
+            }
+            _ => into.len() as u64,
+        };
+        let (into, unwritten) = into.split_at_mut(written_bytes as usize);
+        unwritten.fill(0);
+        if into.is_empty() {
+            return Ok(());
+        }
         match self.read(offset, into, cause) {
             Err(error) if error.kind() == ErrorKind::Corruption => {}
             result => return result,

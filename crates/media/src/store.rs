@@ -254,6 +254,13 @@ pub trait FileStore: Send + Sync {
     /// Room on the medium; `None` where the question has no answer.
     fn space(&self) -> Option<Space>;
 
+    /// Where bytes `range` of a file lie on the device, in their order: for pictures and the event
+    /// log. Nothing where the store does not know.
+    fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
+        let _ = (name, range);
+        Vec::new()
+    }
+
     /// A small named text beside the files (options, event log): appended or replaced whole, never
     /// needed to open. `name` is a plain file name.
     fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()>;

@@ -33,6 +33,7 @@ use media::{
     AppendFile, FileHint, FileName, FileStore, FileSummary, Geometry, ReadFile, Space, StoreLock,
 };
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -371,6 +372,11 @@ impl FileStore for DirectStore {
         let total_bytes = self.inner.places.data.bytes;
         let free_bytes = (state.placement.free_bytes() + freed).min(total_bytes);
         Some(Space { total_bytes, free_bytes })
+    }
+
+    fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
+        let node = self.inner.state().names.get(&name).cloned();
+        node.map_or_else(Vec::new, |node| node.places(range))
     }
 
     fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {

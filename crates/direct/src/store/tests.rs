@@ -1,9 +1,10 @@
 //! The store on the device in memory: the contract for every placement.
 
 use super::*;
+use base::random::Random;
 use media::block::ZoneGeometry;
 use media::conformance;
-use media::mem::MemDevice;
+use media::mem::{MemDevice, PowerLoss};
 
 pub(super) const PLACEMENTS: [&str; 5] =
     ["ext4-like", "band-per-table", "dynamic-bands", "zones", "zones-only"];
@@ -56,7 +57,7 @@ fn name(id: u64) -> FileName {
 
 fn content(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
-    base::random::Random::new(seed).fill(&mut bytes);
+    Random::new(seed).fill(&mut bytes);
     bytes
 }
 
@@ -71,6 +72,60 @@ fn put(store: &DirectStore, id: u64, hint: &FileHint, bytes: &[u8]) -> Result<()
     let mut file = store.create(name(id), hint)?;
     file.append(bytes, Cause::Flush)?;
     file.sync(Cause::Flush)
+}
+
+/// The areas are used in turn: a snapshot goes over the blocks of an older one, of which some say
+/// that others are durable. Half of the snapshot over half of those is not damage.
+#[test]
+fn a_torn_snapshot_over_an_older_journal_does_not_stop_the_store_from_opening() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 12 << 20);
+        for round in 0..3u64 {
+            let store = open(&device);
+            store.note("long", &content(round, 5000), false).unwrap();
+            for root in 0..6 {
+                store.set_root(&[root]).unwrap();
+            }
+        }
+        for stop in 0..4 {
+            let device = Arc::new(device.crash_image(&mut Random::new(0), PowerLoss::KeepAll));
+            device.stop_after(device.requests() + stop);
+            let is_set = open(&device).set_root(&[9]).is_ok();
+            for (index, image) in device.crash_images(60, stop).into_iter().enumerate() {
+                let store = open(&Arc::new(image));
+                let root = store.root().unwrap().unwrap()[0];
+                assert!(root == 9 || root == 5 && !is_set, "{placement} {stop} {index}: {root}");
+                let notes = store.read_note("long").unwrap().unwrap();
+                assert!(notes == content(2, 5000), "{placement} {stop} {index}");
+            }
+        }
+    }
+}
+
+#[test]
+fn places_are_where_the_bytes_of_a_table_lie() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 32 << 20);
+        let store = open(&device);
+        let mut file = store.create(name(1), &TABLE).unwrap();
+        let bytes = content(1, 3_000_000);
+        for part in bytes.chunks(70_001) {
+            file.append(part, Cause::Flush).unwrap();
+        }
+        file.sync(Cause::Flush).unwrap();
+        for range in [0..3_000_000, 512..1024, 700..701, 2_000_000..2_500_000] {
+            let places = store.places(name(1), range.clone());
+            let read =
+                |place: &Range<u64>| device.peek(place.start, (place.end - place.start) as usize);
+            let found: Vec<u8> = places.iter().flat_map(read).collect();
+            let skip = (range.start % 512) as usize;
+            let expected = &bytes[range.start as usize..range.end as usize];
+            assert!(found[skip..].starts_with(expected), "{placement} {range:?}");
+            assert!(found.len() < skip + expected.len() + 512, "{placement} {range:?}");
+        }
+        assert_eq!(store.places(name(1), 5_000_000..6_000_000), []);
+        assert_eq!(store.places(name(2), 0..10), []);
+    }
 }
 
 #[test]
@@ -126,8 +181,8 @@ fn unsynced_appends_of_a_log_survive_the_death_of_the_process() {
             log.append(&record, Cause::Wal).unwrap();
             all.extend(record);
         }
-        let mut random = base::random::Random::new(0);
-        let image = device.crash_image(&mut random, media::mem::PowerLoss::KeepAll);
+        let mut random = Random::new(0);
+        let image = device.crash_image(&mut random, PowerLoss::KeepAll);
         assert!(read(&open(&Arc::new(image)), 1).unwrap() == all, "{placement}");
     }
 }

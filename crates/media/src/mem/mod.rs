@@ -38,7 +38,7 @@ mod strength;
 mod tests;
 
 pub use crash::{CrashImages, Personality};
-pub use device::{MemDevice, PowerLoss};
+pub use device::{BeforeChange, MakeDevice, MemDevice, PowerLoss, RecordedDevice};
 pub use disk::RawTraffic;
 
 use crate::{

@@ -10,6 +10,7 @@ use base::{Error, FileId, Result};
 use media::FileStore;
 use std::collections::VecDeque;
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Lines that stay in memory.
@@ -21,6 +22,9 @@ const LOG: &str = "LOG";
 const OLD_LOG: &str = "LOG.old";
 /// `LOG` is full at this many bytes.
 const LOG_BYTES_MAX: u64 = if cfg!(any(test, feature = "testing")) { 8 << 10 } else { 1 << 20 };
+
+/// Places on a device that one event tells at most.
+const PLACES_MAX: usize = 64;
 
 /// Takes events.
 pub(crate) struct Events {
@@ -58,6 +62,28 @@ impl Event {
     pub(crate) fn text(mut self, key: &str, value: &str) -> Event {
         let _ = write!(self.line, ", \"{key}\": {}", crate::json::string(value));
         self
+    }
+
+    /// Where something was written on a device, as begin and bytes in turn; nothing where the store
+    /// does not know. Places that touch are one; of many small ones the first are told.
+    pub(crate) fn places(self, places: impl IntoIterator<Item = Range<u64>>) -> Event {
+        let mut merged: Vec<Range<u64>> = Vec::new();
+        for place in places {
+            match merged.last_mut() {
+                Some(last) if (last.start..=last.end).contains(&place.start) => {
+                    last.end = last.end.max(place.end);
+                }
+                _ => merged.push(place),
+            }
+        }
+        if merged.is_empty() {
+            return self;
+        }
+        merged.truncate(PLACES_MAX);
+        self.numbers(
+            "extents",
+            merged.iter().flat_map(|place| [place.start, place.end - place.start]),
+        )
     }
 
     pub(crate) fn numbers(mut self, key: &str, values: impl IntoIterator<Item = u64>) -> Event {

@@ -9,8 +9,9 @@ use crate::engine::values::writers::{TakenRoom, WrittenSegment};
 use crate::reduce::Sink;
 use base::key::user_key;
 use base::{Cause, FileId, Key, KeyRange, Result};
-use media::{FileHint, FileName};
+use media::{FileHint, FileName, FileStore};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use table::range_delete::RangeDeletes;
 use table::{RunSummary, TableOptions, TablePlace, TableWriter};
@@ -63,6 +64,14 @@ pub(crate) struct Written {
     pub room: Option<Arc<TakenRoom>>,
     /// Bytes of value records that no entry refers to any more, by segment.
     pub buried: BTreeMap<FileId, u64>,
+}
+
+impl WrittenRun {
+    /// Where it lies on the device, as far as the store knows.
+    pub(crate) fn places(&self, store: &dyn FileStore) -> Vec<Range<u64>> {
+        let RunSummary { offset, bytes, .. } = self.summary;
+        store.places(FileName::table(self.file), offset..offset + bytes)
+    }
 }
 
 impl Written {

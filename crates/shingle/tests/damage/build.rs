@@ -220,11 +220,21 @@ pub fn database(seed: u64) -> (Image, History) {
 /// The same under any setup, filled in any way.
 pub fn database_under(setup: Setup, seed: u64, fill: impl FnOnce(&mut Writer)) -> (Image, History) {
     let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
-    let db = setup.options().open_in(store.clone(), runtime(seed)).unwrap();
+    let writer = write_under(setup, store.clone(), seed, fill);
+    (Image::of(&*store), writer.history)
+}
+
+/// A database in `store`; as long as the writer lives, nothing is closed.
+pub fn write_under(
+    setup: Setup,
+    store: Arc<dyn FileStore>,
+    seed: u64,
+    fill: impl FnOnce(&mut Writer),
+) -> Writer {
+    let db = setup.options().open_in(store, runtime(seed)).unwrap();
     let mut writer = Writer::new(db, seed);
     fill(&mut writer);
-    let image = Image::of(&*store);
-    (image, writer.history)
+    writer
 }
 
 /// The content of a database, read forward.

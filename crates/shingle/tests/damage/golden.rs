@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 const SEED: u64 = 7;
 
-fn golden(version: &str) -> PathBuf {
+pub fn golden(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version)
 }
 
 /// A line for each pair: keyspace, key, value.
-fn dump(state: &State) -> String {
+pub fn dump(state: &State) -> String {
     let mut text = String::new();
     for (name, content) in state {
         for (key, value) in content {
@@ -32,7 +32,7 @@ fn copy(from: &Path) -> tempfile::TempDir {
 }
 
 #[test]
-fn golden_databases_stay_readable() {
+pub fn golden_databases_stay_readable() {
     let expected = std::fs::read_to_string(golden("v1.dump")).unwrap();
     for read_only in [true, false] {
         let directory = copy(&golden("v1"));

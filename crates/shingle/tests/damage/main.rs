@@ -8,6 +8,7 @@
 
 mod build;
 mod care;
+mod device;
 mod doors;
 mod golden;
 mod image;

@@ -1,142 +1,21 @@
 //! Power lost at every mutating I/O of a history, and again in the recoveries: every image must
 //! open, be a prefix of the commit order that holds what was safe, open again to the same, and go
-//! on.
-//!
-//! [`CrashPoints`] wraps the memory store. Before each mutating operation it takes images of the
-//! store as it stands, so that one run of a history sees every crash point, with the model as it
-//! was.
+//! on. On files, and on direct storage over every kind of device.
 
 use crate::history::{Generator, Profile, Step};
+use crate::medium::{Direct, KINDS, Kind, Medium};
 use crate::model::{Found, Model};
 use crate::run::{
-    ByScheme, Config, Failure, Outcome, Runner, SharedModel, hold, read_all, replay,
-    seeds_for_schemes, wrong,
+    ByScheme, Cells, Config, Failure, Outcome, Runner, SharedModel, hold, is_left_out, read_all,
+    replay, scaled, seeds_for_schemes, wrong,
 };
-use base::Result;
 use base::random::Random;
-use base::{Cause, Ledger};
+use media::FileStore;
 use media::mem::{MemStore, Personality};
-use media::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock, SyncFile,
-};
 use shingle::{Durability, WriteBatch, WriteOptions};
 use std::collections::HashSet;
-use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-
-/// What is called before each mutating operation.
-pub type Hook = Arc<dyn Fn(&MemStore) + Send + Sync>;
-
-/// A memory store that shows itself before each mutating operation.
-pub struct CrashPoints {
-    inner: MemStore,
-    hook: Hook,
-}
-
-impl CrashPoints {
-    pub fn new(inner: MemStore, hook: Hook) -> Arc<CrashPoints> {
-        Arc::new(CrashPoints { inner, hook })
-    }
-
-    fn point(&self) {
-        (self.hook)(&self.inner);
-    }
-
-    fn wrap(&self, inner: Box<dyn AppendFile>) -> Box<dyn AppendFile> {
-        Box::new(PointFile { store: self.inner.clone(), hook: self.hook.clone(), inner })
-    }
-}
-
-struct PointFile {
-    store: MemStore,
-    hook: Hook,
-    inner: Box<dyn AppendFile>,
-}
-
-impl AppendFile for PointFile {
-    fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
-        (self.hook)(&self.store);
-        self.inner.append(bytes, cause)
-    }
-    fn sync(&mut self, cause: Cause) -> Result<()> {
-        (self.hook)(&self.store);
-        self.inner.sync(cause)
-    }
-    fn len(&self) -> u64 {
-        self.inner.len()
-    }
-    fn syncer(&self) -> Option<Box<dyn SyncFile>> {
-        let inner = self.inner.syncer()?;
-        Some(Box::new(PointSyncer { store: self.store.clone(), hook: self.hook.clone(), inner }))
-    }
-}
-
-struct PointSyncer {
-    store: MemStore,
-    hook: Hook,
-    inner: Box<dyn SyncFile>,
-}
-
-impl SyncFile for PointSyncer {
-    fn sync(&self, cause: Cause) -> Result<()> {
-        (self.hook)(&self.store);
-        self.inner.sync(cause)
-    }
-}
-
-impl FileStore for CrashPoints {
-    fn ledger(&self) -> &Arc<Ledger> {
-        self.inner.ledger()
-    }
-    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        self.point();
-        Ok(self.wrap(self.inner.create(name, hint)?))
-    }
-    fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        self.point();
-        Ok(self.wrap(self.inner.extend(name, at, hint)?))
-    }
-    fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
-        self.inner.open(name, background)
-    }
-    fn remove(&self, name: FileName) -> Result<()> {
-        self.point();
-        self.inner.remove(name)
-    }
-    fn list(&self) -> Result<Vec<FileSummary>> {
-        self.inner.list()
-    }
-    fn sync_names(&self) -> Result<()> {
-        self.point();
-        self.inner.sync_names()
-    }
-    fn root(&self) -> Result<Option<Vec<u8>>> {
-        self.inner.root()
-    }
-    fn set_root(&self, root: &[u8]) -> Result<()> {
-        self.point();
-        self.inner.set_root(root)
-    }
-    fn lock(&self) -> Result<StoreLock> {
-        // A process that died has let go of its lock.
-        Ok(Box::new(()))
-    }
-    fn space(&self) -> Option<Space> {
-        self.inner.space()
-    }
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
-        self.inner.note(name, bytes, append)
-    }
-    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.inner.read_note(name)
-    }
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
-        self.inner.share(name, target, bytes)
-    }
-}
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default)]
@@ -157,6 +36,9 @@ struct Sweep {
     counts: Mutex<Counts>,
     failure: Mutex<Option<String>>,
     images_per_point: usize,
+    /// Power is lost at one point in so many: those with this remainder.
+    stride: u64,
+    turn: u64,
 }
 
 fn text(failure: Failure) -> String {
@@ -176,7 +58,18 @@ impl Sweep {
             counts: Mutex::default(),
             failure: Mutex::default(),
             images_per_point,
+            stride: 1,
+            turn: 0,
         })
+    }
+
+    /// A sweep that stops at one point in `stride`.
+    fn strided(config: &Config, seed: u64, images_per_point: usize, stride: u64) -> Arc<Sweep> {
+        let mut sweep = Sweep::new(config, seed, images_per_point);
+        if let Some(sweep) = Arc::get_mut(&mut sweep) {
+            (sweep.stride, sweep.turn) = (stride, seed % stride);
+        }
+        sweep
     }
 
     fn has_failed(&self) -> bool {
@@ -187,50 +80,46 @@ impl Sweep {
         hold(&self.failure).get_or_insert(what);
     }
 
-    /// Every personality, and every subset where there are few pieces.
-    fn images(&self, store: &MemStore, limit: usize) -> Vec<MemStore> {
+    fn images<M: Medium>(&self, medium: &M, limit: usize) -> Vec<(String, M)> {
         let mut random = Random::new(hold(&self.random).next_u64());
-        let mut images = Vec::new();
-        for personality in Personality::ALL {
-            images.push(store.crash_image(&mut random, personality));
-        }
-        images.extend(store.crash_images(limit, random.next_u64()));
-        images
+        medium.images(&mut random, limit)
     }
 
     /// Power is lost now.
-    fn point(self: &Arc<Self>, store: &MemStore) {
-        if self.has_failed() {
+    fn point<M: Medium>(self: &Arc<Self>, medium: &M) {
+        let point = {
+            let mut counts = hold(&self.counts);
+            counts.points += 1;
+            counts.points
+        };
+        if self.has_failed() || point % self.stride != self.turn {
             return;
         }
-        hold(&self.counts).points += 1;
         let model = hold(&self.model).clone();
-        for (at, image) in self.images(store, self.images_per_point).into_iter().enumerate() {
+        for (title, image) in self.images(medium, self.images_per_point) {
             // The same bytes with a newer model are another question, but only sometimes asked.
             let key = image.content_hash() ^ (model.now() / 8);
             if !hold(&self.seen).insert(key) {
                 continue;
             }
             hold(&self.counts).images += 1;
-            let title = image.describe();
             if let Err(failure) = self.verify(image, model.clone(), 0) {
-                let point = hold(&self.counts).points;
-                self.fail(format!("point {point}, image {at} ({title}): {}", text(failure)));
+                self.fail(format!("point {point}, image {title}: {}", text(failure)));
                 return;
             }
         }
     }
 
     /// Opens, reads all, and stops the machine: nothing is closed in order.
-    fn find(&self, store: MemStore) -> std::result::Result<Found, Failure> {
-        let db = self.config.open(Arc::new(store.clone()))?;
+    fn find<M: Medium>(&self, medium: &M) -> Result<Found, Failure> {
+        let db = self.config.open(medium.store()?)?;
         let found = read_all(&db)?;
-        store.stop_after(0);
+        medium.stop();
         Ok(found)
     }
 
     /// An image opens, is a prefix, and is the same prefix again; then history goes on from it.
-    fn verify(self: &Arc<Self>, image: MemStore, mut model: Model, depth: usize) -> Outcome {
+    fn verify<M: Medium>(self: &Arc<Self>, image: M, mut model: Model, depth: usize) -> Outcome {
         let (goes_on, nests) = {
             let mut random = hold(&self.random);
             if depth == 0 {
@@ -239,9 +128,8 @@ impl Sweep {
                 (random.one_in(200), depth < 2 && random.one_in(300))
             }
         };
-        let untouched = image.crash_image(&mut Random::new(0), Personality::KeepAll);
-        let store = self.recovery_store(image.clone(), &model, depth, nests);
-        let db = self.config.open(store)?;
+        let untouched = goes_on.then(|| image.with_all());
+        let db = self.config.open(self.recovery_store(&image, &model, depth, nests)?)?;
         let found = read_all(&db)?;
         let recovered = model.recover(&found).map_err(Failure::Wrong)?;
         let report = db.check(&mut |_| {})?;
@@ -253,11 +141,11 @@ impl Sweep {
             return Ok(());
         }
         // A read-only opening of the same image agrees and leaves no trace.
-        if goes_on {
+        if let Some(untouched) = untouched {
             let before = untouched.content_hash();
             let options = self.config.options().read_only(true);
             // A machine that lost power before the first root holds no database yet.
-            match options.open_in(Arc::new(untouched.clone()), self.config.runtime()) {
+            match options.open_in(untouched.store()?, self.config.runtime()) {
                 Ok(db) => same(&found, &read_all(&db)?, "read-only")?,
                 Err(error) if error.kind() == shingle::ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
@@ -266,7 +154,7 @@ impl Sweep {
                 return wrong("a read-only opening changed the store");
             }
         }
-        let again = self.find(image.crash_image(&mut Random::new(1), Personality::LoseUnsynced))?;
+        let again = self.find(&image.without_unsynced())?;
         same(&found, &again, "the second opening")?;
         if goes_on {
             model.go_on_from(recovered);
@@ -276,68 +164,71 @@ impl Sweep {
     }
 
     /// The store for a recovery: plain, or one that loses power at every operation of it.
-    fn recovery_store(
+    fn recovery_store<M: Medium>(
         self: &Arc<Self>,
-        image: MemStore,
+        image: &M,
         model: &Model,
         depth: usize,
         nests: bool,
-    ) -> Arc<dyn FileStore> {
+    ) -> shingle::Result<Arc<dyn FileStore>> {
         if !nests {
-            return Arc::new(image);
+            return image.store();
         }
         let (sweep, model) = (self.clone(), model.clone());
-        CrashPoints::new(
-            image,
-            Arc::new(move |store| {
-                if sweep.has_failed() {
-                    return;
-                }
-                for image in sweep.images(store, 2).into_iter().take(4) {
-                    hold(&sweep.counts).nested += 1;
-                    let title = image.describe();
-                    if let Err(failure) = sweep.verify(image, model.clone(), depth + 1) {
-                        let what = text(failure);
-                        sweep.fail(format!("in recovery, depth {}, {title}: {what}", depth + 1));
-                        return;
-                    }
-                }
-            }),
-        )
+        image.store_calling(Arc::new(move |medium| sweep.nested(medium, &model, 4, depth + 1)))
+    }
+
+    /// Power is lost in a recovery: up to `count` images are looked at.
+    fn nested<M: Medium>(self: &Arc<Self>, medium: &M, model: &Model, count: usize, depth: usize) {
+        if self.has_failed() {
+            return;
+        }
+        for (title, image) in self.images(medium, count / 2).into_iter().take(count) {
+            hold(&self.counts).nested += 1;
+            if let Err(failure) = self.verify(image, model.clone(), depth) {
+                let what = text(failure);
+                self.fail(format!("in recovery, depth {depth}, {title}: {what}"));
+                return;
+            }
+        }
     }
 
     /// Writes more, loses power again, and looks again.
-    fn go_on(self: &Arc<Self>, image: &MemStore, model: Model, depth: usize) -> Outcome {
+    fn go_on<M: Medium>(self: &Arc<Self>, image: &M, model: Model, depth: usize) -> Outcome {
         if depth > 1 {
             return Ok(());
         }
         hold(&self.counts).gone_on += 1;
         let model = Arc::new(Mutex::new(model));
-        let image = image.crash_image(&mut Random::new(2), Personality::KeepAll);
+        let image = image.with_all();
         let seed = hold(&self.random).next_u64();
-        let mut runner = Runner::open(&self.config, Arc::new(image.clone()), model.clone(), seed)?;
+        let mut runner = Runner::open(&self.config, image.store()?, model.clone(), seed)?;
         runner.compare_all()?;
         let steps = Generator::new(seed, Profile { reopens: false, ..short(25) }).steps();
         runner.run(&steps)?;
         runner.step(&Step::Sync)?;
         runner.run(&steps[..5])?;
         let model = hold(&model).clone();
-        for image in self.images(&image, 2).into_iter().take(5) {
+        for (_, image) in self.images(&image, 2).into_iter().take(5) {
             hold(&self.counts).nested += 1;
             self.verify(image, model.clone(), depth + 1)?;
         }
-        image.stop_after(0);
+        image.stop();
         drop(runner);
         Ok(())
     }
 
     /// Runs the history with power lost at every operation.
-    fn run(self: &Arc<Self>, steps: &[Step], seed: u64) -> std::result::Result<Counts, String> {
-        let store = MemStore::new(Arc::default());
+    fn run<M: Medium>(
+        self: &Arc<Self>,
+        medium: &M,
+        steps: &[Step],
+        seed: u64,
+    ) -> Result<Counts, String> {
         let sweep = self.clone();
-        let points = CrashPoints::new(store, Arc::new(move |store| sweep.point(store)));
         let run = || -> Outcome {
-            let mut runner = Runner::open(&self.config, points, self.model.clone(), seed)?;
+            let store = medium.store_calling(Arc::new(move |medium| sweep.point(medium)))?;
+            let mut runner = Runner::open(&self.config, store, self.model.clone(), seed)?;
             runner.run(steps)?;
             runner.finish()
         };
@@ -377,9 +268,11 @@ fn short(steps: usize) -> Profile {
 fn power_lost_at_any_operation_leaves_a_prefix() {
     let (mut sum, mut points) = (Counts::default(), ByScheme::default());
     for seed in seeds_for_schemes(20) {
-        let config = Config::draw(seed);
+        let config = Config::draw(seed).sometimes_bounded(seed);
         let steps = Generator::new(seed, short(150)).steps();
-        let counts = Sweep::new(&config, seed, 4).run(&steps, seed).unwrap_or_else(|what| {
+        let store = MemStore::new(Arc::default());
+        let swept = Sweep::new(&config, seed, 4).run(&store, &steps, seed);
+        let counts = swept.unwrap_or_else(|what| {
             let line = replay("power_lost_at_any", seed, &Failure::Wrong(what));
             panic!("{line} {config:?}")
         });
@@ -394,44 +287,110 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
     points.finish("crash points", 500);
 }
 
+/// The history of a process that dies; then power is lost at every operation of the recovery.
+/// At one in `stride` of them; up to `images` each.
+fn orphaned<M: Medium>(
+    medium: &M,
+    config: &Config,
+    seed: u64,
+    (steps, stride, images): (usize, u64, usize),
+) -> Outcome {
+    // The page cache outlives the process, so a recovery may read what is not durable yet.
+    let steps = Generator::new(seed, Profile { reopens: false, ..short(steps) }).steps();
+    let sweep = Sweep::new(config, seed, 2);
+    let model = sweep.model.clone();
+    let mut runner = Runner::open(config, medium.store()?, model.clone(), seed)?;
+    runner.run(&steps)?;
+    let model = hold(&model).clone();
+    // The lock goes with the process.
+    std::mem::forget(runner);
+    let inner = sweep.clone();
+    let operations = AtomicU64::new(seed);
+    let hook = move |medium: &M| {
+        if operations.fetch_add(1, Relaxed).is_multiple_of(stride) {
+            inner.nested(medium, &model, images, 2);
+        }
+    };
+    let opened = config.open(medium.orphan().store_calling(Arc::new(hook))?);
+    drop(opened?);
+    // What closing does is looked at too.
+    let failed = hold(&sweep.failure).take();
+    failed.map_or(Ok(()), wrong)
+}
+
 #[test]
 fn a_process_that_dies_and_then_power_lost_in_recovery_leave_a_prefix() {
-    // The page cache outlives the process, so a recovery may read what is not durable yet.
     for seed in seeds_for_schemes(30) {
         let config = Config::draw(seed);
-        let steps = Generator::new(seed, Profile { reopens: false, ..short(60) }).steps();
         let store = MemStore::new(Arc::default());
-        let sweep = Sweep::new(&config, seed, 2);
-        let outcome = (|| -> Outcome {
-            let model = sweep.model.clone();
-            let mut runner = Runner::open(&config, Arc::new(store.clone()), model.clone(), seed)?;
-            runner.run(&steps)?;
-            let model = hold(&model).clone();
-            // The lock goes with the process.
-            std::mem::forget(runner);
-            let orphan = store.clone();
-            let inner = sweep.clone();
-            let points = CrashPoints::new(
-                orphan,
-                Arc::new(move |store| {
-                    for image in inner.images(store, 6) {
-                        if inner.has_failed() {
-                            return;
-                        }
-                        let title = image.describe();
-                        if let Err(failure) = inner.verify(image, model.clone(), 2) {
-                            inner.fail(format!("{title}: {}", text(failure)));
-                        }
-                    }
-                }),
-            );
-            config.open(points)?;
-            Ok(())
-        })();
-        let failed = hold(&sweep.failure).take().map(Failure::Wrong);
-        if let Some(failure) = failed.or(outcome.err()) {
-            panic!("{} {config:?}", replay("a_process_that_dies", seed, &failure));
+        orphaned(&store, &config, seed, (60, 1, 12)).unwrap_or_else(|failure| {
+            panic!("{} {config:?}", replay("a_process_that_dies", seed, &failure))
+        });
+    }
+}
+
+/// One point in so many, at the usual volume, of the history of each scheme on each device.
+const DEVICE_STRIDE: u64 = 24;
+
+/// The history of `seed` on a device of `kind`, with power lost at one request in `stride`.
+fn sweep_device(kind: &Kind, config: &Config, seed: u64, stride: u64, steps: usize) -> Counts {
+    let steps = Generator::new(seed, short(steps)).steps();
+    let sweep = Sweep::strided(config, seed, 1, stride);
+    sweep.run(&Direct::new(kind), &steps, seed).unwrap_or_else(|what| {
+        let line = replay("power_lost_at", seed, &Failure::Wrong(what));
+        panic!("{}: {line} {config:?}", kind.name)
+    })
+}
+
+#[test]
+fn power_lost_at_any_request_to_any_device_leaves_a_prefix_under_every_scheme() {
+    let (mut sum, mut images) = (Counts::default(), Cells::default());
+    let schemes = tree::policy::registry().len() as u64;
+    let stride = (DEVICE_STRIDE / scaled(1)).max(1);
+    for (index, kind) in (0..).zip(&KINDS) {
+        for scheme in 0..schemes {
+            // Each scheme stops at other requests, and on each device at others again.
+            let seed = (index * schemes + scheme) * (schemes + 1);
+            if is_left_out(seed) {
+                continue;
+            }
+            let config = Config::draw(seed);
+            let counts = sweep_device(kind, &config, seed, stride, 50);
+            images.add(config.scheme, kind.name, counts.images);
+            sum.points += counts.points;
+            sum.images += counts.images;
+            sum.nested += counts.nested;
+            sum.gone_on += counts.gone_on;
         }
+    }
+    println!("{sum:?}");
+    images.finish("images", KINDS.iter().map(|kind| kind.name), 4);
+}
+
+#[test]
+fn power_lost_at_every_single_request_of_a_short_history_on_each_device() {
+    for (seed, kind) in (1000..).zip(&KINDS) {
+        if is_left_out(seed) {
+            continue;
+        }
+        let config = Config::draw(seed);
+        let counts = sweep_device(kind, &config, seed, 1, 8);
+        println!("{}, {}: {counts:?}", kind.name, config.scheme);
+        assert!(counts.images >= counts.points, "{}: {counts:?}", kind.name);
+    }
+}
+
+#[test]
+fn a_process_dies_on_each_device_and_then_power_is_lost_in_recovery() {
+    for (seed, kind) in (100..).zip(&KINDS) {
+        if is_left_out(seed) {
+            continue;
+        }
+        let config = Config::draw(seed);
+        println!("{}, {}", kind.name, config.scheme);
+        orphaned(&Direct::new(kind), &config, seed, (12, 8, 3)).unwrap_or_else(|failure| {
+            panic!("{}: {} {config:?}", kind.name, replay("a_process_dies", seed, &failure))
+        });
     }
 }
 

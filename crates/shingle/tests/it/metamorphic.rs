@@ -1,15 +1,20 @@
 //! One history, many configurations, the same answers: those of the model.
 
 use crate::history::{Generator, Step};
+use crate::medium::{Direct, KINDS, Kind, Medium};
 use crate::model::Model;
 use crate::run::{
-    ByScheme, Config, Failure, Outcome, Runner, hold, profile, replay, seeds_for_schemes, wrong,
+    ByScheme, Cells, Config, Failure, Outcome, Runner, hold, is_left_out, profile, replay, scaled,
+    seeds_for_schemes, wrong,
 };
 use base::Ledger;
 use media::FileStore;
 use media::mem::MemStore;
 use media::os::{OsOptions, OsStore};
 use std::sync::{Arc, Mutex};
+
+/// The store that is a directory.
+const FILES: &str = "files";
 
 fn run(
     config: &Config,
@@ -110,9 +115,11 @@ fn any_scheme_goes_on_with_the_tree_of_any_other() {
 
 #[test]
 fn files_give_the_same_answers_as_memory() {
+    let mut steps_run = Cells::default();
     for seed in seeds_for_schemes(6) {
         let steps = Generator::new(seed, profile(400)).steps();
         let config = Config::draw(seed);
+        steps_run.add(config.scheme, FILES, steps.len() as u64);
         let dir = tempfile::tempdir().unwrap();
         let ledger = Arc::new(Ledger::default());
         let options = OsOptions { map_bytes_max: u64::MAX, ..OsOptions::default() };
@@ -121,6 +128,43 @@ fn files_give_the_same_answers_as_memory() {
             panic!("{} {config:?}", replay("files_give", seed, &failure))
         });
     }
+    steps_run.finish("steps", [FILES].into_iter(), 200);
+}
+
+/// A history on direct storage; every byte has a cause.
+fn on_device(kind: &Kind, config: &Config, steps: &[Step], seed: u64) -> Outcome {
+    let medium = Direct::new(kind);
+    let before = medium.device.raw();
+    let store = medium.store()?;
+    run(config, store.clone(), steps, seed)?;
+    let (host, after) = (store.ledger().snapshot().host(), medium.device.raw());
+    let raw = (after.write_bytes - before.write_bytes, after.read_bytes - before.read_bytes);
+    if (host.write_bytes, host.read_bytes) != raw {
+        return wrong(format!("the ledger has {host:?}, the device received {raw:?}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn direct_storage_on_every_device_gives_the_same_answers_as_memory() {
+    let mut steps_run = Cells::default();
+    let schemes = tree::policy::registry().len() as u64;
+    for (index, kind) in (0..).zip(&KINDS) {
+        for round in 0..schemes * scaled(1) {
+            let seed = index * 1000 + round;
+            if is_left_out(seed) {
+                continue;
+            }
+            let steps = Generator::new(seed, profile(120)).steps();
+            let config = Config::draw(seed);
+            on_device(kind, &config, &steps, seed).unwrap_or_else(|failure| {
+                let line = replay("direct_storage_on_every_device", seed, &failure);
+                panic!("{}: {line} {config:?}", kind.name)
+            });
+            steps_run.add(config.scheme, kind.name, steps.len() as u64);
+        }
+    }
+    steps_run.finish("steps", KINDS.iter().map(|kind| kind.name), 100);
 }
 
 #[test]

@@ -37,13 +37,13 @@ impl PowerLoss {
 
 /// What becomes of a change: a seed says which sectors of a torn write survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Fate {
+pub(super) enum Fate {
     Kept,
     Lost,
     Torn(u64),
 }
 
-fn draw(changes: usize, loss: PowerLoss, random: &mut Random) -> Vec<Fate> {
+pub(super) fn draw(changes: usize, loss: PowerLoss, random: &mut Random) -> Vec<Fate> {
     let kept = random.below(changes as u64 + 1) as usize;
     let mut fate = |index: usize| match loss {
         PowerLoss::LoseUnflushed => Fate::Lost,

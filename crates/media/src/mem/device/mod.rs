@@ -16,10 +16,12 @@
 
 mod crash;
 mod plate;
+mod recorded;
 #[cfg(test)]
 mod tests;
 
 pub use crash::PowerLoss;
+pub use recorded::{BeforeChange, MakeDevice, RecordedDevice};
 
 use super::disk::RawTraffic;
 use crate::block::{BlockDevice, DeviceLock, Geometry, Moved, Overwrite, Zone, ZoneState};

@@ -1,0 +1,317 @@
+//! What loses power: files as an operating system keeps them, and direct storage on devices.
+//!
+//! A store can call a hook before each mutating operation, so that one run
+//! of a history sees every crash point, with the model as it was.
+
+use base::random::Random;
+use base::{Cause, Ledger, Result};
+use devices::{Simulation, SimulationOptions, models};
+use direct::{DirectOptions, DirectStore, FormatOptions, format};
+use media::block::{Geometry, Overwrite, SharedDevice, ZoneGeometry};
+use media::mem::{MakeDevice, MemDevice, MemStore, Personality, PowerLoss, RecordedDevice};
+use media::{
+    AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock, SyncFile,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Is called before each mutating operation.
+pub type Hook<M> = Arc<dyn Fn(&M) + Send + Sync>;
+
+/// Something that holds a database and can lose power. A clone is a second handle.
+pub trait Medium: Clone + Send + Sync + 'static {
+    /// The store on it.
+    fn store(&self) -> Result<Arc<dyn FileStore>>;
+
+    /// The store on it; `hook` is called before each mutating operation. A process that died before
+    /// has let go of its locks.
+    fn store_calling(&self, hook: Hook<Self>) -> Result<Arc<dyn FileStore>>;
+
+    /// What power loss may leave, with titles: the extremes, and at least `limit` draws.
+    fn images(&self, random: &mut Random, limit: usize) -> Vec<(String, Self)>;
+
+    /// A copy after the death of the process: nothing is lost.
+    fn with_all(&self) -> Self;
+
+    /// The image in which everything is lost that may be.
+    fn without_unsynced(&self) -> Self;
+
+    /// After the death of the process: what is not durable can still be lost.
+    fn orphan(&self) -> Self;
+
+    /// A fingerprint of what is on it.
+    fn content_hash(&self) -> u64;
+
+    /// Every operation from now on fails.
+    fn stop(&self);
+}
+
+impl Medium for MemStore {
+    fn store(&self) -> Result<Arc<dyn FileStore>> {
+        Ok(Arc::new(self.clone()))
+    }
+    fn store_calling(&self, hook: Hook<MemStore>) -> Result<Arc<dyn FileStore>> {
+        Ok(Arc::new(CrashPoints { inner: self.clone(), hook }))
+    }
+
+    /// Every personality, and every subset where there are few pieces.
+    fn images(&self, random: &mut Random, limit: usize) -> Vec<(String, MemStore)> {
+        let personalities = Personality::ALL.into_iter();
+        let mut images: Vec<MemStore> =
+            personalities.map(|each| self.crash_image(random, each)).collect();
+        images.extend(self.crash_images(limit, random.next_u64()));
+        images.into_iter().map(|image| (image.describe(), image)).collect()
+    }
+    fn with_all(&self) -> MemStore {
+        self.crash_image(&mut Random::new(0), Personality::KeepAll)
+    }
+    fn without_unsynced(&self) -> MemStore {
+        self.crash_image(&mut Random::new(1), Personality::LoseUnsynced)
+    }
+    fn orphan(&self) -> MemStore {
+        self.clone()
+    }
+    fn content_hash(&self) -> u64 {
+        MemStore::content_hash(self)
+    }
+    fn stop(&self) {
+        self.stop_after(0);
+    }
+}
+
+/// A memory store that shows itself before each mutating operation.
+struct CrashPoints {
+    inner: MemStore,
+    hook: Hook<MemStore>,
+}
+
+impl CrashPoints {
+    fn point(&self) {
+        (self.hook)(&self.inner);
+    }
+
+    fn wrap(&self, inner: Box<dyn AppendFile>) -> Box<dyn AppendFile> {
+        Box::new(PointFile { store: self.inner.clone(), hook: self.hook.clone(), inner })
+    }
+}
+
+struct PointFile {
+    store: MemStore,
+    hook: Hook<MemStore>,
+    inner: Box<dyn AppendFile>,
+}
+
+impl AppendFile for PointFile {
+    fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
+        (self.hook)(&self.store);
+        self.inner.append(bytes, cause)
+    }
+    fn sync(&mut self, cause: Cause) -> Result<()> {
+        (self.hook)(&self.store);
+        self.inner.sync(cause)
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn syncer(&self) -> Option<Box<dyn SyncFile>> {
+        let inner = self.inner.syncer()?;
+        Some(Box::new(PointSyncer { store: self.store.clone(), hook: self.hook.clone(), inner }))
+    }
+}
+
+struct PointSyncer {
+    store: MemStore,
+    hook: Hook<MemStore>,
+    inner: Box<dyn SyncFile>,
+}
+
+impl SyncFile for PointSyncer {
+    fn sync(&self, cause: Cause) -> Result<()> {
+        (self.hook)(&self.store);
+        self.inner.sync(cause)
+    }
+}
+
+impl FileStore for CrashPoints {
+    fn ledger(&self) -> &Arc<Ledger> {
+        self.inner.ledger()
+    }
+    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        self.point();
+        Ok(self.wrap(self.inner.create(name, hint)?))
+    }
+    fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        self.point();
+        Ok(self.wrap(self.inner.extend(name, at, hint)?))
+    }
+    fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
+        self.inner.open(name, background)
+    }
+    fn remove(&self, name: FileName) -> Result<()> {
+        self.point();
+        self.inner.remove(name)
+    }
+    fn list(&self) -> Result<Vec<FileSummary>> {
+        self.inner.list()
+    }
+    fn sync_names(&self) -> Result<()> {
+        self.point();
+        self.inner.sync_names()
+    }
+    fn root(&self) -> Result<Option<Vec<u8>>> {
+        self.inner.root()
+    }
+    fn set_root(&self, root: &[u8]) -> Result<()> {
+        self.point();
+        self.inner.set_root(root)
+    }
+    fn lock(&self) -> Result<StoreLock> {
+        // A process that died has let go of its lock.
+        Ok(Box::new(()))
+    }
+    fn space(&self) -> Option<Space> {
+        self.inner.space()
+    }
+    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+        self.inner.note(name, bytes, append)
+    }
+    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.inner.read_note(name)
+    }
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
+        self.inner.share(name, target, bytes)
+    }
+}
+
+/// A device, and how files are placed on it.
+pub struct Kind {
+    /// What people call it.
+    pub name: &'static str,
+    placement: &'static str,
+    unit_bytes: u64,
+    make: fn() -> SharedDevice,
+}
+
+const UNIT_BYTES: u64 = 64 << 10;
+
+/// A device in memory that does the worst that such a medium may do.
+fn worst(overwrite: Overwrite, conventional_zones: u32) -> SharedDevice {
+    let zones = ZoneGeometry { zone_bytes: 1 << 20, conventional_zones, open_zones_max: 14 };
+    let zones = (overwrite == Overwrite::AtWritePointer).then_some(zones);
+    let capacity_bytes = if zones.is_some() { 64 << 20 } else { 32 << 20 };
+    Arc::new(MemDevice::new(Geometry {
+        sector_bytes: 512,
+        capacity_bytes,
+        overwrite,
+        band_bytes: 0,
+        zones,
+    }))
+}
+
+/// The model that `text` describes, in a time of its own.
+fn model(text: &str) -> SharedDevice {
+    let simulation = Simulation::new(SimulationOptions::default());
+    Arc::new(simulation.device(models::make(text).unwrap()))
+}
+
+const fn kind(
+    name: &'static str,
+    placement: &'static str,
+    unit_bytes: u64,
+    make: fn() -> SharedDevice,
+) -> Kind {
+    Kind { name, placement, unit_bytes, make }
+}
+
+const SHINGLED: Overwrite = Overwrite::DestroysDownstream { damage_bytes: 16 << 10 };
+
+/// Every placement on devices that do their worst, and on every model that it suits.
+pub const KINDS: [Kind; 14] = [
+    kind("memory, ext4-like", "ext4-like", 0, || worst(Overwrite::InPlace, 0)),
+    kind("memory, band-per-table", "band-per-table", UNIT_BYTES, || worst(Overwrite::InPlace, 0)),
+    kind("memory, dynamic-bands", "dynamic-bands", UNIT_BYTES, || worst(SHINGLED, 0)),
+    kind("memory, zones", "zones", 0, || worst(Overwrite::AtWritePointer, 1)),
+    kind("memory, zones alone", "zones", 0, || worst(Overwrite::AtWritePointer, 0)),
+    kind("hdd, ext4-like", "ext4-like", 0, || model("hdd:capacity=32MiB")),
+    kind("ssd, ext4-like", "ext4-like", 0, || {
+        model("ssd:capacity=32MiB,superblock=1MiB,op=15%,wear=steady")
+    }),
+    kind("raid, ext4-like", "ext4-like", 0, || model("raid:members=3,member=hdd:capacity=16MiB")),
+    kind("smr-banded, ext4-like", "ext4-like", 0, || model("smr-banded:capacity=32MiB,band=1MiB")),
+    kind("smr-banded, band-per-table", "band-per-table", 0, || {
+        model("smr-banded:capacity=32MiB,band=64KiB")
+    }),
+    kind("smr-raw, band-per-table", "band-per-table", UNIT_BYTES, || {
+        model("smr-raw:capacity=32MiB,track=8KiB,overlap=1")
+    }),
+    kind("smr-raw, dynamic-bands", "dynamic-bands", UNIT_BYTES, || {
+        model("smr-raw:capacity=32MiB,track=16KiB")
+    }),
+    kind("zoned, zones", "zones", 0, || model("zoned:capacity=64MiB,zone=1MiB")),
+    kind("zoned, zones alone", "zones", 0, || {
+        model("zoned:capacity=64MiB,zone=1MiB,conventional=0%")
+    }),
+];
+
+/// Direct storage on a device.
+#[derive(Clone)]
+pub struct Direct {
+    pub device: RecordedDevice,
+}
+
+impl Direct {
+    /// An empty store on a new device.
+    pub fn new(kind: &Kind) -> Direct {
+        let make: MakeDevice = Arc::new(kind.make);
+        let device = RecordedDevice::new(make);
+        let (placement, unit_bytes) = (kind.placement.to_string(), kind.unit_bytes);
+        let options = FormatOptions { placement, unit_bytes, store: 5, force: false };
+        format(Arc::new(device.clone()), Arc::default(), &options).unwrap();
+        Direct { device }
+    }
+
+    fn lose(&self, random: &mut Random, loss: PowerLoss) -> Direct {
+        Direct { device: self.device.crash_image(random, loss) }
+    }
+}
+
+fn opened(device: RecordedDevice) -> Result<Arc<dyn FileStore>> {
+    let ledger = Arc::new(Ledger::default());
+    let store = DirectStore::open(Arc::new(device), ledger, DirectOptions::default())?;
+    Ok(Arc::new(store))
+}
+
+impl Medium for Direct {
+    fn store(&self) -> Result<Arc<dyn FileStore>> {
+        opened(self.device.clone())
+    }
+    fn store_calling(&self, hook: Hook<Direct>) -> Result<Arc<dyn FileStore>> {
+        let before = move |device: &RecordedDevice| hook(&Direct { device: device.clone() });
+        opened(self.device.calling(Arc::new(before)))
+    }
+    fn images(&self, random: &mut Random, limit: usize) -> Vec<(String, Direct)> {
+        let draws = [PowerLoss::Torn, PowerLoss::Subset, PowerLoss::Prefix].into_iter().cycle();
+        let draws = draws.skip(random.below(3) as usize);
+        let losses = [PowerLoss::LoseUnflushed, PowerLoss::KeepAll].into_iter();
+        let losses = losses.chain(draws.take(limit));
+        losses.map(|loss| (format!("{loss:?}"), self.lose(random, loss))).collect()
+    }
+    fn with_all(&self) -> Direct {
+        self.lose(&mut Random::new(0), PowerLoss::KeepAll)
+    }
+    fn without_unsynced(&self) -> Direct {
+        self.lose(&mut Random::new(1), PowerLoss::LoseUnflushed)
+    }
+    fn orphan(&self) -> Direct {
+        self.with_all()
+    }
+    fn content_hash(&self) -> u64 {
+        self.device.content_hash()
+    }
+    fn stop(&self) {
+        self.device.stop();
+    }
+}
