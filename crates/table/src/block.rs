@@ -18,6 +18,7 @@ use base::coding::varint;
 use base::key::{TRAILER_BYTES, compare_user};
 use media::MappedBytes;
 use std::cmp::Ordering;
+use std::hint::black_box;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -29,6 +30,9 @@ pub(crate) const BUCKET_EMPTY: u8 = 255;
 pub(crate) const HASH_RESTARTS_MAX: usize = 253;
 
 const COUNT_BYTES: usize = 4;
+const CACHE_LINE_BYTES: usize = 64;
+/// The entries of one restart that are fetched before they are walked.
+const WARM_BYTES_MAX: usize = 4 << 10;
 const BUCKETS_FLAG: u32 = 1 << 31;
 
 /// What is wrong with a block whose checksum is right.
@@ -266,7 +270,7 @@ impl<B: Deref<Target = [u8]>> Block<B> {
             return Ok(None);
         }
         let restart = self.restart_before(user_key, trailer)?;
-        self.scan(self.restart(restart), user_key, trailer)
+        self.scan(restart, user_key, trailer)
     }
 
     /// The newest entry of `user_key` at or after the search key, by the hash index where there is
@@ -286,23 +290,25 @@ impl<B: Deref<Target = [u8]>> Block<B> {
             BUCKET_EMPTY => Ok(None),
             BUCKET_SHARED => self.search(user_key, trailer),
             restart if usize::from(restart) < self.restarts => {
-                self.scan(self.restart(usize::from(restart)), user_key, trailer)
+                self.scan(usize::from(restart), user_key, trailer)
             }
             _ => Err(Malformed("a hash bucket names a restart that is not there")),
         }
     }
 
-    /// Walks from the restart at `at` to the first entry at or after the search key.
+    /// Walks from restart `restart` to the first entry at or after the search key.
     ///
     /// All entries passed are before the search key, so it is enough to know how many bytes of the
     /// sought user key the last one matched: an entry that shares more with its predecessor is on
     /// the same side of the search key, and one that shares less or as much is compared from there.
     fn scan(
         &self,
-        mut at: usize,
+        restart: usize,
         user_key: &[u8],
         trailer: u64,
     ) -> Result<Option<Found>, Malformed> {
+        let mut at = self.restart(restart);
+        self.warm(at, restart + 1);
         let mut matched = 0;
         while at < self.entries_end {
             let head = self.head(at)?;
@@ -318,6 +324,22 @@ impl<B: Deref<Target = [u8]>> Block<B> {
             at = head.end;
         }
         Ok(None)
+    }
+
+    /// Has the entries from `at` to restart `until` on their way into the processor's caches.
+    ///
+    /// Where an entry begins is known only when the one before it has arrived, so that a walk waits
+    /// for memory once per entry; these loads depend on nothing and are under way together. Entries
+    /// so large that most lines of the cache are inside their values are not worth it.
+    #[inline]
+    fn warm(&self, at: usize, until: usize) {
+        let end = if until < self.restarts { self.restart(until) } else { self.entries_end };
+        let Some(ahead) = self.bytes.get(at..end) else { return };
+        if ahead.len() <= WARM_BYTES_MAX {
+            for line in ahead.iter().step_by(CACHE_LINE_BYTES) {
+                black_box(*line);
+            }
+        }
     }
 }
 
