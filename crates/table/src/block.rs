@@ -13,7 +13,6 @@
 //! passed [`Block::new`] can be searched without panics whatever its entries hold: every length is
 //! checked where it is used.
 
-use crate::bytes::Bytes;
 use base::coding::varint;
 use base::key::{TRAILER_BYTES, compare_user};
 use media::MappedBytes;
@@ -128,13 +127,9 @@ impl Block<Kept> {
         Block { bytes: Kept::Nothing, entries_end: 0, restarts: 0, buckets: 0..0 }
     }
 
-    /// The bytes `range` as a value that lives longer than the block.
-    pub fn value_bytes(&self, range: Range<usize>) -> Bytes {
-        match &self.bytes {
-            Kept::Shared(block) => Bytes::shared(block.clone(), range),
-            // A value that somebody keeps must not keep a file on the device.
-            Kept::Nothing | Kept::Mapped(_) => Bytes::from(&self.bytes[range]),
-        }
+    /// Where its bytes are.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.bytes
     }
 }
 

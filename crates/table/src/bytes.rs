@@ -1,6 +1,6 @@
 //! Value bytes without copies: a range of a shared block, or bytes of one's own.
 
-use crate::block::Block;
+use crate::block::{Block, Kept};
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -28,6 +28,15 @@ impl Bytes {
     pub(crate) fn shared(block: Arc<Block>, range: Range<usize>) -> Bytes {
         debug_assert!(range.start <= range.end && range.end <= block.bytes().len());
         Bytes(Held::Shared { block, start: range.start as u32, end: range.end as u32 })
+    }
+
+    /// The bytes `range` of a block that a cursor stands in. Those of a mapped file are copied: a
+    /// value that somebody keeps must not keep a file on the device.
+    pub(crate) fn kept(block: &Block<Kept>, range: Range<usize>) -> Bytes {
+        match block.kept() {
+            Kept::Shared(block) => Bytes::shared(block.clone(), range),
+            Kept::Nothing | Kept::Mapped(_) => Bytes::from(&block.bytes()[range]),
+        }
     }
 
     /// The bytes as a vector of one's own; copies only shared ones.

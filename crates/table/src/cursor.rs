@@ -118,7 +118,7 @@ impl<K: KeyMemory> Cursor<K> {
     }
 
     pub fn value_bytes(&self) -> Bytes {
-        self.block.value_bytes(self.value.clone())
+        Bytes::kept(&self.block, self.value.clone())
     }
 
     pub fn invalidate(&mut self) {
