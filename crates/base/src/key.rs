@@ -108,6 +108,27 @@ pub fn user_key(internal: &[u8]) -> &[u8] {
     &internal[..internal.len() - TRAILER_BYTES]
 }
 
+/// How many bytes `a` and `b` have in common at their start.
+#[inline]
+pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let length = a.len().min(b.len());
+    let (a, b) = (&a[..length], &b[..length]);
+    let (a_words, _) = a.as_chunks::<8>();
+    let (b_words, _) = b.as_chunks::<8>();
+    let mut at = 0;
+    for (x, y) in a_words.iter().zip(b_words) {
+        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if difference != 0 {
+            return at + difference.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while at < length && a[at] == b[at] {
+        at += 1;
+    }
+    at
+}
+
 /// Orders two whole internal keys: user key ascending, then newer first.
 #[inline]
 pub fn compare_internal(a: &[u8], b: &[u8]) -> Ordering {

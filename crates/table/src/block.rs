@@ -14,7 +14,7 @@
 //! checked where it is used.
 
 use base::coding::varint;
-use base::key::{TRAILER_BYTES, compare_user};
+use base::key::{TRAILER_BYTES, common_prefix, compare_user};
 use media::MappedBytes;
 use std::cmp::Ordering;
 use std::hint::black_box;
@@ -390,25 +390,4 @@ fn long_lengths(rest: &[u8], at: usize) -> Option<(usize, usize, usize, usize)> 
 #[inline]
 pub(crate) fn bucket_of(hash: u64, count: usize) -> usize {
     (((hash & 0xffff_ffff) * count as u64) >> 32) as usize
-}
-
-/// How many bytes `a` and `b` have in common at their start.
-#[inline]
-pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let length = a.len().min(b.len());
-    let (a, b) = (&a[..length], &b[..length]);
-    let (a_words, _) = a.as_chunks::<8>();
-    let (b_words, _) = b.as_chunks::<8>();
-    let mut at = 0;
-    for (x, y) in a_words.iter().zip(b_words) {
-        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
-        if difference != 0 {
-            return at + difference.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    while at < length && a[at] == b[at] {
-        at += 1;
-    }
-    at
 }

@@ -6,7 +6,6 @@
 //! version of a key that is at or after a search key is in the block that the index names, or
 //! nowhere.
 
-use crate::block::common_prefix;
 use crate::block_builder::BlockBuilder;
 use crate::filter::{self, key_hash, prefix_hash};
 use crate::format::{Footer, Handle};
@@ -17,8 +16,8 @@ use crate::range_delete::RangeDeletes;
 use crate::sink::Sink;
 use crate::summary::RunSummary;
 use base::key::{
-    KEY_BYTES_MAX, SEQUENCE_MAX, TRAILER_BYTES, VALUE_BYTES_MAX, display_key, split_internal_key,
-    user_key,
+    KEY_BYTES_MAX, SEQUENCE_MAX, TRAILER_BYTES, VALUE_BYTES_MAX, common_prefix, display_key,
+    split_internal_key, user_key,
 };
 use base::{Error, Result, RunId, SequenceNumber};
 

@@ -15,7 +15,7 @@ use crate::engine::values::room::{LackOfRoom, lack_of_room};
 use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, Writer};
 use crate::read::view::ReadView;
-use base::key::SequenceNumber;
+use base::key::{SequenceNumber, common_prefix};
 use base::{Cause, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileName, SyncFile};
 use std::collections::{BTreeMap, HashMap};
@@ -73,12 +73,24 @@ pub(crate) struct OpenLog {
 pub(crate) struct Active {
     pub keyspace: Arc<KeyspaceState>,
     pub writer: Writer,
+    /// What all keys of the memtable before it began with; `None` without one.
+    pub key_start_before: Option<Vec<u8>>,
     /// The log that holds its first entry; `None` while it is empty, or without a log.
     pub first_log: Option<FileId>,
     /// Its bytes in the sum over all active memtables.
     pub counted_bytes: u64,
     /// The large values that commits write apart.
     pub fronted: Fronted,
+}
+
+impl Active {
+    /// What the keys of the next memtable will begin with, most of them: what all keys of the last
+    /// two do. Two, as the keys of a sequential load move on.
+    fn next_key_start(&self) -> &[u8] {
+        let start = self.writer.memtable().common_key_start().unwrap_or_default();
+        let before = self.key_start_before.as_deref().unwrap_or(start);
+        &start[..common_prefix(start, before)]
+    }
 }
 
 /// A memtable that waits for its flush.
@@ -450,8 +462,10 @@ impl Engine {
         if active.writer.memtable().is_empty() {
             return Ok(());
         }
-        let (fresh, writer) = Memtable::new(self.settings.memtable_bytes_max as usize)?;
+        let capacity_bytes = self.settings.memtable_bytes_max as usize;
+        let (fresh, writer) = Memtable::with_key_start(capacity_bytes, active.next_key_start())?;
         let full = std::mem::replace(&mut active.writer, writer);
+        active.key_start_before = full.memtable().common_key_start().map(<[u8]>::to_vec);
         let sealed = Sealed {
             keyspace: active.keyspace.clone(),
             memtable: full.memtable().clone(),

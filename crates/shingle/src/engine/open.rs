@@ -169,6 +169,7 @@ pub(crate) fn keyspace_parts(
     let active = Active {
         keyspace: state.clone(),
         writer,
+        key_start_before: None,
         first_log: None,
         counted_bytes: 0,
         fronted: Fronted::default(),

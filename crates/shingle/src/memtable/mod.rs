@@ -29,7 +29,7 @@ use base::key::{
 use base::{EntryKind, Error, KeyRange, Result, SequenceNumber};
 
 pub use skiplist::MemIter;
-use skiplist::{Inserter, SkipList, Target};
+use skiplist::{Inserter, KeyStart, SkipList};
 
 /// An entry that [`Memtable::get`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,13 @@ impl Memtable {
     /// An empty memtable that will grow to about `capacity_bytes`, and its writer. The size decides
     /// only how memory is reserved; the memtable takes what it is given beyond it.
     pub fn new(capacity_bytes: usize) -> Result<(Arc<Memtable>, Writer)> {
-        let (list, inserter) = SkipList::new(capacity_bytes)?;
+        Memtable::with_key_start(capacity_bytes, b"")
+    }
+
+    /// As [`Memtable::new`], for keys of which most begin with `start`. It takes all keys; these
+    /// are found sooner.
+    pub fn with_key_start(capacity_bytes: usize, start: &[u8]) -> Result<(Arc<Memtable>, Writer)> {
+        let (list, inserter) = SkipList::new(capacity_bytes, KeyStart::new(start))?;
         let memtable = Arc::new(Memtable {
             list,
             entries: AtomicU64::new(0),
@@ -93,7 +99,7 @@ impl Memtable {
     /// The newest point entry of `user_key` that `snapshot` sees. Range deletions are not applied.
     #[inline]
     pub fn get(&self, user_key: &[u8], snapshot: SequenceNumber) -> Option<MemEntry<'_>> {
-        let newest = Target::new(user_key, search_trailer(snapshot));
+        let newest = self.list.target(user_key, search_trailer(snapshot));
         let (trailer, value) = self.list.versions(newest).next()?;
         Some(entry(trailer, value))
     }
@@ -105,7 +111,7 @@ impl Memtable {
         user_key: &[u8],
         snapshot: SequenceNumber,
     ) -> impl Iterator<Item = MemEntry<'_>> {
-        let newest = Target::new(user_key, search_trailer(snapshot));
+        let newest = self.list.target(user_key, search_trailer(snapshot));
         self.list.versions(newest).map(|(trailer, value)| entry(trailer, value))
     }
 
@@ -175,6 +181,11 @@ impl Memtable {
     /// The largest sequence number inserted; `None` when the memtable is empty.
     pub fn sequence_max(&self) -> Option<SequenceNumber> {
         self.sequence_min().map(|_| self.sequence_max.load(Relaxed))
+    }
+
+    /// What all keys of point entries begin with; `None` without any.
+    pub fn common_key_start(&self) -> Option<&[u8]> {
+        self.list.common_start()
     }
 
     /// The smallest range with every key inserted and every range deleted; an empty range when

@@ -1,8 +1,9 @@
 //! An ordered list of entries in an arena: one writer, any number of readers without locks.
 //!
-//! A skip list (Pugh, 1990) whose links carry the first eight bytes of the key they lead to. A
-//! search passes a node by, or turns down a level, on that prefix alone; it touches a node only to
-//! walk on from it, and reads a key only where prefixes are equal.
+//! A skip list (Pugh, 1990) whose links carry eight bytes of the key they lead to: the first that
+//! follow what most keys begin with ([`KeyStart`]). A search passes a node by, or turns down a
+//! level, on that prefix alone; it touches a node only to walk on from it, and reads a key only
+//! where prefixes are equal.
 //!
 //! A node is one allocation; its address is that of its lowest link:
 //!
@@ -33,7 +34,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use base::key::{TRAILER_BYTES, split_internal_key};
+use base::key::{TRAILER_BYTES, common_prefix, split_internal_key, user_key};
 use base::random::Random;
 use base::{Error, Result};
 
@@ -114,12 +115,7 @@ pub(super) struct Target<'a> {
     trailer: u64,
 }
 
-impl<'a> Target<'a> {
-    #[inline]
-    pub(super) fn new(user_key: &'a [u8], trailer: u64) -> Target<'a> {
-        Target { prefix: prefix(user_key), user_key, trailer }
-    }
-
+impl Target<'_> {
     /// How `node` compares with this target.
     ///
     /// # Safety
@@ -146,21 +142,37 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The first eight bytes of a key as a number, short keys padded with zeros. Where two prefixes
-/// differ, the keys are in the same order; where they are equal, nothing is known.
-#[inline]
-fn prefix(user_key: &[u8]) -> u64 {
-    if let Some(bytes) = user_key.first_chunk() {
-        return u64::from_be_bytes(*bytes);
+/// What most keys of a list begin with, as far as one can tell before they come. Keys tend to share
+/// their start, "user" or zeros; it would fill prefixes that then tell nothing apart.
+pub(super) struct KeyStart(Box<[u8]>);
+
+impl KeyStart {
+    pub(super) fn new(start: &[u8]) -> KeyStart {
+        KeyStart(start.into())
     }
-    let mut bytes = [0; 8];
-    bytes[..user_key.len()].copy_from_slice(user_key);
-    u64::from_be_bytes(bytes)
+
+    /// Eight bytes of a key as a number, those after the start, short keys padded with zeros. All
+    /// keys before those that begin with the start have the smallest number, all behind them the
+    /// largest. Where two prefixes differ, the keys are in the same order; where they are equal,
+    /// nothing is known.
+    #[inline]
+    fn prefix(&self, user_key: &[u8]) -> u64 {
+        let Some(rest) = user_key.strip_prefix(&*self.0) else {
+            return if *user_key < *self.0 { 0 } else { u64::MAX };
+        };
+        if let Some(bytes) = rest.first_chunk() {
+            return u64::from_be_bytes(*bytes);
+        }
+        let mut bytes = [0; 8];
+        bytes[..rest.len()].copy_from_slice(rest);
+        u64::from_be_bytes(bytes)
+    }
 }
 
 /// The list as its readers see it.
 pub(super) struct SkipList {
     head: Node,
+    start: KeyStart,
     /// Levels in use; a reader may see an old, smaller number and only searches slower.
     height: AtomicUsize,
     used_bytes: AtomicU64,
@@ -174,8 +186,9 @@ unsafe impl Send for SkipList {}
 unsafe impl Sync for SkipList {}
 
 impl SkipList {
-    /// An empty list for about `capacity_bytes`, and its one writer.
-    pub(super) fn new(capacity_bytes: usize) -> Result<(Arc<SkipList>, Inserter)> {
+    /// An empty list for about `capacity_bytes`, most of whose keys will begin with `start`, and
+    /// its one writer.
+    pub(super) fn new(capacity_bytes: usize, start: KeyStart) -> Result<(Arc<SkipList>, Inserter)> {
         let arena = Arena::new(capacity_bytes);
         let mut bump = Bump::new();
         let head_bytes = HEIGHT_MAX * LINK_BYTES;
@@ -188,7 +201,8 @@ impl SkipList {
         // SAFETY: the last link is inside the allocation.
         let head = Node(unsafe { links.add(HEIGHT_MAX - 1) }.as_ptr().cast());
         let used_bytes = AtomicU64::new(head_bytes as u64);
-        let list = Arc::new(SkipList { head, height: AtomicUsize::new(1), used_bytes, arena });
+        let list =
+            Arc::new(SkipList { head, start, height: AtomicUsize::new(1), used_bytes, arena });
         let place =
             Place { before: head, before_prefix: 0, at: Node::NONE, at_prefix: PREFIX_NONE };
         let inserter = Inserter {
@@ -208,6 +222,24 @@ impl SkipList {
     /// Bytes taken from the global allocator.
     pub(super) fn reserved_bytes(&self) -> u64 {
         self.arena.reserved_bytes()
+    }
+
+    /// What to search for to find the first entry at or after this internal key.
+    #[inline]
+    pub(super) fn target<'k>(&self, user_key: &'k [u8], trailer: u64) -> Target<'k> {
+        Target { prefix: self.start.prefix(user_key), user_key, trailer }
+    }
+
+    /// What all keys begin with; `None` without keys.
+    pub(super) fn common_start(&self) -> Option<&[u8]> {
+        let (first, last) = (self.first(), self.last());
+        if first.is_none() {
+            return None;
+        }
+        // SAFETY: there is a first node, so there is a last one; both live as long as the list.
+        let (first, last) = unsafe { (first.internal_key(), last.internal_key()) };
+        let (first, last) = (user_key(first), user_key(last));
+        Some(&first[..common_prefix(first, last)])
     }
 
     /// Trailers and values of the entries with `target`'s user key that are not before it.
@@ -332,7 +364,7 @@ impl Inserter {
     /// Adds an entry. `user_key` has at most `KEY_BYTES_MAX` bytes and `value` at most
     /// `VALUE_BYTES_MAX`. Fails, and adds nothing, when the internal key exists or memory is short.
     pub(super) fn insert(&mut self, user_key: &[u8], trailer: u64, value: &[u8]) -> Result<()> {
-        let target = Target::new(user_key, trailer);
+        let target = self.list.target(user_key, trailer);
         self.move_splice(target);
         let place = self.splice[0];
         // SAFETY: a place's `at` is none or a node of the list.
@@ -496,13 +528,13 @@ impl MemIter {
     /// Goes to the first entry at or after `internal_key`. Fails when the key is too short to be an
     /// internal key.
     pub fn seek(&mut self, internal_key: &[u8]) -> Result<()> {
-        self.node = self.list.seek(target(internal_key)?).1;
+        self.node = self.list.seek(self.target(internal_key)?).1;
         Ok(())
     }
 
     /// Goes to the last entry at or before `internal_key`. Fails as [`MemIter::seek`] does.
     pub fn seek_for_prev(&mut self, internal_key: &[u8]) -> Result<()> {
-        let target = target(internal_key)?;
+        let target = self.target(internal_key)?;
         let (before, at) = self.list.seek(target);
         // SAFETY: `at`, where it is some, is a node of the list.
         if !at.is_none() && unsafe { target.compare(at) }.is_eq() {
@@ -525,7 +557,7 @@ impl MemIter {
     /// Goes to the entry before; does nothing on a cursor that stands nowhere.
     pub fn prev(&mut self) {
         if self.valid() {
-            let target = target(self.key()).expect("a node's key has a trailer");
+            let target = self.target(self.key()).expect("a node's key has a trailer");
             let before = self.list.seek(target).0;
             self.go_back_to(before);
         }
@@ -554,16 +586,16 @@ impl MemIter {
     fn go_back_to(&mut self, node: Node) {
         self.node = if node == self.list.head { Node::NONE } else { node };
     }
-}
 
-fn target(internal_key: &[u8]) -> Result<Target<'_>> {
-    let (user_key, trailer) = split_internal_key(internal_key).ok_or_else(|| {
-        Error::invalid(format!(
-            "an internal key has at least {TRAILER_BYTES} bytes, this one has {}",
-            internal_key.len()
-        ))
-    })?;
-    Ok(Target::new(user_key, trailer))
+    fn target<'k>(&self, internal_key: &'k [u8]) -> Result<Target<'k>> {
+        let (user_key, trailer) = split_internal_key(internal_key).ok_or_else(|| {
+            Error::invalid(format!(
+                "an internal key has at least {TRAILER_BYTES} bytes, this one has {}",
+                internal_key.len()
+            ))
+        })?;
+        Ok(self.list.target(user_key, trailer))
+    }
 }
 
 #[cfg(test)]
@@ -573,10 +605,10 @@ mod tests {
     /// What a reader may meet while a link changes: the new node under the old prefix.
     #[test]
     fn reads_are_right_between_the_two_stores_of_a_link() {
-        let (list, mut inserter) = SkipList::new(0).expect("a little memory");
+        let (list, mut inserter) = SkipList::new(0, KeyStart::new(b"")).expect("a little memory");
         inserter.insert(b"a", 1, b"").expect("new");
         inserter.insert(b"z", 2, b"").expect("new");
-        let target = Target::new(b"m", 3);
+        let target = list.target(b"m", 3);
         inserter.move_splice(target);
         let node = inserter.write_node(1, target, b"").expect("a little memory");
         // SAFETY: every node has a lowest link.
@@ -585,7 +617,7 @@ mod tests {
         for (user_key, found, before) in
             [(b"b", b"m", b"a"), (b"n", b"z", b"m"), (b"z", b"z", b"m")]
         {
-            let versions = list.versions(Target::new(user_key, 9)).count();
+            let versions = list.versions(list.target(user_key, 9)).count();
             assert_eq!(versions, usize::from(user_key == b"z"));
             let key = [&user_key[..], &9u64.to_le_bytes()].concat();
             cursor.seek(&key).expect("whole");

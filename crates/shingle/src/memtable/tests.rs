@@ -21,7 +21,11 @@ const fn sized(large: u64, small: u64) -> u64 {
 }
 
 fn memtable() -> (Arc<Memtable>, Writer) {
-    Memtable::new(64 << 10).expect("a little memory")
+    memtable_of_keys_from(b"")
+}
+
+fn memtable_of_keys_from(start: &[u8]) -> (Arc<Memtable>, Writer) {
+    Memtable::with_key_start(64 << 10, start).expect("a little memory")
 }
 
 fn put(writer: &mut Writer, user_key: &[u8], sequence: u64, value: &[u8]) {
@@ -90,6 +94,7 @@ proptest! {
 
     #[test]
     fn it_is_a_sorted_map(
+        start in nasty_key(),
         inserts in proptest::collection::vec(
             (nasty_key(), point_kind(), proptest::collection::vec(any::<u8>(), 0..20)),
             0..sized(300, 40) as usize,
@@ -99,7 +104,7 @@ proptest! {
             sized(60, 10) as usize,
         ),
     ) {
-        let (memtable, mut writer) = memtable();
+        let (memtable, mut writer) = memtable_of_keys_from(&start);
         let mut model = Model::new();
         for (index, (key, kind, value)) in inserts.iter().enumerate() {
             let sequence = index as u64 + 1;
@@ -130,6 +135,10 @@ proptest! {
         prop_assert_eq!(memtable.deletes(), deletes as u64);
         if let (Some(first), Some(last)) = (model.first_key_value(), model.last_key_value()) {
             prop_assert_eq!(memtable.user_range(), KeyRange::closed(&first.0.0, &last.0.0));
+            let common = memtable.common_key_start().expect("there are keys");
+            prop_assert!(inserts.iter().all(|(key, _, _)| key.starts_with(common)));
+            let longer = first.0.0.get(..common.len() + 1);
+            prop_assert!(longer.is_none_or(|longer| !last.0.0.starts_with(longer)));
         }
     }
 }
@@ -334,10 +343,16 @@ fn scattered_key(sequence: u64) -> Vec<u8> {
     [&scattered.to_be_bytes()[..], &sequence.to_be_bytes()].concat()
 }
 
+/// Few of the keys begin with 0x80: all others have the smallest or the largest prefix.
 #[test]
 fn readers_see_every_entry_published_before_they_looked() {
-    let count = sized(60_000, 120);
-    let (memtable, mut writer) = memtable();
+    for start in [&b""[..], &[0x80]] {
+        check_readers(memtable_of_keys_from(start));
+    }
+}
+
+fn check_readers((memtable, mut writer): (Arc<Memtable>, Writer)) {
+    let count = sized(40_000, 80);
     let published = Arc::new(AtomicU64::new(0));
     let readers: Vec<_> = (0..sized(3, 2))
         .map(|reader| {
