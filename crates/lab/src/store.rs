@@ -34,6 +34,10 @@ pub struct Counters {
     pub host_read_bytes: Option<u64>,
     /// Bytes that the device wrote to its medium.
     pub media_write_bytes: Option<u64>,
+    /// Bytes that merges read from files, part of `host_read_bytes`.
+    pub merge_read_bytes: Option<u64>,
+    /// Bytes that the device read from its medium for writes and merges.
+    pub media_merge_read_bytes: Option<u64>,
     /// Bytes written to the log, part of `host_write_bytes`.
     pub wal_bytes: Option<u64>,
     /// Time that user threads were held back, summed over threads.
@@ -51,6 +55,11 @@ impl Counters {
             host_write_bytes: less(self.host_write_bytes, earlier.host_write_bytes),
             host_read_bytes: less(self.host_read_bytes, earlier.host_read_bytes),
             media_write_bytes: less(self.media_write_bytes, earlier.media_write_bytes),
+            merge_read_bytes: less(self.merge_read_bytes, earlier.merge_read_bytes),
+            media_merge_read_bytes: less(
+                self.media_merge_read_bytes,
+                earlier.media_merge_read_bytes,
+            ),
             wal_bytes: less(self.wal_bytes, earlier.wal_bytes),
             stall_ns: less(self.stall_ns, earlier.stall_ns),
             space_bytes: self.space_bytes,

@@ -248,6 +248,11 @@ impl Stats {
             ("wa", json::number(self.ledger.write_amplification())),
             ("ra", json::number(self.ledger.read_amplification())),
             ("wa_without_wal", json::number(self.ledger.write_amplification_without_wal())),
+            ("awa", json::number(self.ledger.auxiliary_write_amplification())),
+            ("mwa", json::number(self.ledger.multiplicative_write_amplification())),
+            ("merge_ra", json::number(self.ledger.merge_read_amplification())),
+            ("ara", json::number(self.ledger.auxiliary_read_amplification())),
+            ("mra", json::number(self.ledger.multiplicative_read_amplification())),
             ("space_bytes", int(self.space_bytes)),
             ("live_bytes", int(self.live_bytes)),
             ("values", values_json(&self.values)),
@@ -366,6 +371,7 @@ impl fmt::Display for Stats {
             gb(self.ledger.user_read_bytes),
             ratio(self.ledger.read_amplification()),
         )?;
+        amplification_line(f, "Cumulative", &self.ledger)?;
         if self.values.segments > 0 {
             value_lines(f, self)?;
         }
@@ -385,6 +391,25 @@ impl fmt::Display for Stats {
             None => Ok(()),
         }
     }
+}
+
+/// The papers' factors over what a ledger has.
+pub(crate) fn amplification_line(
+    f: &mut impl fmt::Write,
+    title: &str,
+    ledger: &LedgerSnapshot,
+) -> fmt::Result {
+    writeln!(
+        f,
+        "{title} amplification: WA {}, without WAL {}, AWA {}, MWA {}, RA {}, ARA {}, MRA {}",
+        ratio(ledger.write_amplification()),
+        ratio(ledger.write_amplification_without_wal()),
+        ratio(ledger.auxiliary_write_amplification()),
+        ratio(ledger.multiplicative_write_amplification()),
+        ratio(ledger.merge_read_amplification()),
+        ratio(ledger.auxiliary_read_amplification()),
+        ratio(ledger.multiplicative_read_amplification()),
+    )
 }
 
 fn value_lines(f: &mut fmt::Formatter<'_>, stats: &Stats) -> fmt::Result {

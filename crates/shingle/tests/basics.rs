@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use shingle::{Options, WriteBatch, WriteOptions};
+use shingle::{Db, Options, WriteBatch, WriteOptions};
 use std::collections::BTreeMap;
 
 #[test]
@@ -87,4 +87,26 @@ fn a_deleted_range_without_keys_does_not_keep_a_database_from_opening() {
     killed.close().unwrap();
     db.close().unwrap();
     assert_eq!(open().iter().count(), 0);
+}
+
+/// The line of a report whose title is this.
+fn amplification(db: &Db, title: &str) -> String {
+    let report = db.property("rocksdb.stats").unwrap();
+    let line = report.lines().find(|line| line.starts_with(&format!("{title} amplification: ")));
+    line.unwrap_or_else(|| panic!("{report}")).to_string()
+}
+
+#[test]
+fn a_report_tells_amplification_since_the_report_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Options::new().open(dir.path()).unwrap();
+    for n in 0..100u64 {
+        db.put(n.to_be_bytes(), [7; 100]).unwrap();
+    }
+    let first = amplification(&db, "Interval");
+    assert!(!first.contains("WA -,"), "{first}");
+    // Files have no medium that tells.
+    assert!(first.contains("AWA -, MWA -,") && first.contains("MRA -"), "{first}");
+    assert!(amplification(&db, "Interval").contains("WA -, without WAL -,"));
+    assert!(!amplification(&db, "Cumulative").contains("WA -,"));
 }

@@ -34,6 +34,8 @@ fn every_command_works_on_a_formatted_file() {
     shingle(&shell, &["device", "map", "my.db", "--svg", "my.svg"]).ok();
     let picture = std::fs::read_to_string(shell.path("my.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("class=\"manifest\""), "{picture}");
+    // The compaction is in the event log, with its place.
+    assert!(picture.contains("write addresses") && picture.contains("flush, "), "{picture}");
 }
 
 #[test]
@@ -116,6 +118,12 @@ fn benchmarks_run_in_simulation_the_same_each_time() {
     assert!(first[0]["mwa"].as_f64() >= first[0]["wa_without_wal"].as_f64());
     let picture = std::fs::read_to_string(shell.path("map.svg")).unwrap();
     assert!(picture.contains("write addresses") && picture.contains("class=\"l0\""));
+    let report = ["--report_file=rows.json", "--report_interval_seconds=1"];
+    let flags = [&["--benchmarks=fillrandom", "--num=60000"][..], &report].concat();
+    simulated(&shell, &[&device[..4], &["db"], &flags[..]].concat());
+    let rows = std::fs::read_to_string(shell.path("rows.json")).unwrap();
+    let row: serde_json::Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    assert!(row["interval_wa"].as_f64() > Some(1.0) && row["awa"] == 1.0, "{row}");
     let words = shingle(&shell, &[&["bench"], &device[..4], &["db", "--threads=2"]].concat());
     assert!(words.fails(1).contains("one thread"));
     let ycsb = ["--device", "hdd", "ycsb", "-P", "workloada", "-p", "recordcount=500"];
