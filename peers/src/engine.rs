@@ -38,6 +38,10 @@ impl EngineOptions {
     }
 }
 
+/// Values of so many bytes and more lie apart, in the engines whose name says that they do.
+#[cfg(any(feature = "rocksdb", feature = "shingle"))]
+pub const VALUE_THRESHOLD_BYTES: u64 = 512;
+
 type Open = fn(&Path, &EngineOptions) -> Result<Box<dyn Store>>;
 
 /// An engine that this program was built with.
@@ -54,8 +58,18 @@ pub const ENGINES: &[Engine] = &[
     Engine { name: "shingle", open: crate::shingle::open },
     #[cfg(feature = "shingle")]
     Engine { name: "shingle-leveldb-rules", open: crate::shingle::open_with_leveldb_rules },
+    #[cfg(feature = "shingle")]
+    Engine { name: "shingle-hashed", open: crate::shingle::open_hashed },
+    #[cfg(feature = "shingle")]
+    Engine { name: "shingle-hashed-cold", open: crate::shingle::open_hashed_cold },
+    #[cfg(feature = "shingle")]
+    Engine { name: "shingle-hashed-all", open: crate::shingle::open_hashed_all },
+    #[cfg(feature = "shingle")]
+    Engine { name: "shingle-log", open: crate::shingle::open_log },
     #[cfg(feature = "rocksdb")]
     Engine { name: "rocksdb", open: crate::rocks::open },
+    #[cfg(feature = "rocksdb")]
+    Engine { name: "rocksdb-blob", open: crate::rocks::open_with_blobs },
     #[cfg(feature = "leveldb")]
     Engine { name: "leveldb", open: crate::leveldb::open },
     #[cfg(feature = "fjall")]

@@ -86,7 +86,7 @@ struct Compare {
     /// Where the stores go, one at a time.
     #[arg(long)]
     dir: PathBuf,
-    /// Cases by name instead of benchmarks: writes, reads, ycsb, threads or all.
+    /// Cases by name instead of benchmarks: writes, reads, ycsb, threads, all, values or hashkv.
     #[arg(long, conflicts_with = "benchmarks")]
     suite: Option<String>,
     /// How many times the usual numbers of entries and operations a suite has.

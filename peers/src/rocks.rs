@@ -1,6 +1,6 @@
 //! RocksDB behind [`Store`], leveled compaction.
 
-use crate::engine::{EngineOptions, failed};
+use crate::engine::{EngineOptions, VALUE_THRESHOLD_BYTES, failed};
 use crate::kernel;
 use base::{Error, Result};
 use lab::store::{Counters, Direction, Store, WriteOptions};
@@ -20,6 +20,26 @@ struct Rocks {
 
 /// Opens RocksDB in `dir`.
 pub fn open(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_with(dir, options, |_| {})
+}
+
+/// Opens RocksDB with large values in blob files, which compactions collect: by its defaults, the
+/// oldest quarter of the files.
+pub fn open_with_blobs(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_with(dir, options, |all| {
+        all.set_enable_blob_files(true);
+        all.set_min_blob_size(VALUE_THRESHOLD_BYTES);
+        // The default, 256 MiB, belongs to a write buffer of 64 MiB.
+        all.set_blob_file_size(4 * options.write_buffer_bytes);
+        all.set_enable_blob_gc(true);
+    })
+}
+
+fn open_with(
+    dir: &Path,
+    options: &EngineOptions,
+    change: impl FnOnce(&mut Options),
+) -> Result<Box<dyn Store>> {
     let mut blocks = BlockBasedOptions::default();
     blocks.set_block_cache(&Cache::new_lru_cache(options.cache_bytes as usize));
     blocks.set_bloom_filter(options.bloom_bits as f64, false);
@@ -33,6 +53,7 @@ pub fn open(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
     all.set_compression_type(DBCompressionType::None);
     all.set_max_background_jobs(options.background_threads as i32);
     all.enable_statistics();
+    change(&mut all);
     let database = DB::open(&all, dir).map_err(|error| failed("RocksDB: open", error))?;
     let writes = [false, true].map(|sync| {
         [false, true].map(|disable_wal| {

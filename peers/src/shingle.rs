@@ -1,103 +1,81 @@
 //! Shingle behind [`Store`]: the adapter of the lab, with bytes as the kernel counts them.
 
-use crate::engine::EngineOptions;
+use crate::engine::{EngineOptions, VALUE_THRESHOLD_BYTES};
 use crate::kernel;
 use ::shingle::{Compression, Options};
 use base::Result;
 use lab::shingle_store::ShingleStore;
-use lab::store::{Counters, Direction, Store, WriteOptions};
+use lab::store::{Counters, Store};
+use lab::watched::{Watched, Watcher};
 use std::path::{Path, PathBuf};
 
-struct Shingle {
-    store: Box<ShingleStore>,
+/// Counts what the kernel counts for the files in `dir`.
+struct Kernel {
     dir: PathBuf,
 }
 
 /// Opens Shingle in `dir`. Without a log, it is a keyspace of its own.
 pub fn open(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
-    open_preset(dir, options, "modern")
+    open_as(dir, options, Options::new())
 }
 
 /// Opens Shingle with LevelDB's rules, to be compared with LevelDB itself.
 pub fn open_with_leveldb_rules(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
-    open_preset(dir, options, "leveldb")
+    open_as(dir, options, Options::new().set("preset", "leveldb")?)
 }
 
-fn open_preset(dir: &Path, options: &EngineOptions, preset: &str) -> Result<Box<dyn Store>> {
-    let db = Options::new()
-        .set("preset", preset)?
+/// Opens Shingle with large values in one log.
+pub fn open_log(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_as(dir, options, apart("log"))
+}
+
+/// Opens Shingle with large values in segment groups.
+pub fn open_hashed(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_as(dir, options, apart("hashed"))
+}
+
+/// With a cold log for values that do not change.
+pub fn open_hashed_cold(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_as(dir, options, apart("hashed").expert(|expert| expert.value_hotness = Some(true)))
+}
+
+/// With all values in segment groups, small ones too.
+pub fn open_hashed_all(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_as(dir, options, apart("hashed").value_threshold_bytes(1))
+}
+
+fn apart(values: &str) -> Options {
+    Options::new().values(values).value_threshold_bytes(VALUE_THRESHOLD_BYTES)
+}
+
+fn open_as(dir: &Path, options: &EngineOptions, own: Options) -> Result<Box<dyn Store>> {
+    // HashKV's segments of 64 and 1 MiB belong to a write cache of 64 MiB.
+    let buffer_bytes = options.write_buffer_bytes;
+    let db = own
         .compression(Compression::None)
-        .set("write_buffer_bytes", &options.write_buffer_bytes.to_string())?
+        .expert(|expert| {
+            expert.value_segment_bytes = Some(buffer_bytes);
+            expert.value_log_segment_bytes = Some((buffer_bytes / 64).max(4096));
+        })
+        .set("write_buffer_bytes", &buffer_bytes.to_string())?
         .set("cache_bytes", &options.cache_bytes.to_string())?
         .set("filter_bits_per_key", &options.bloom_bits.to_string())?
         .set("background_threads", &options.background_threads.to_string())?
         .open(dir)?;
     let store = Box::new(ShingleStore::new(db, options.disable_wal)?);
-    Ok(Box::new(Shingle { store, dir: dir.to_path_buf() }))
+    Ok(Box::new(Watched::new(store, Kernel { dir: dir.to_path_buf() })))
 }
 
-impl Store for Shingle {
-    fn put(&self, key: &[u8], value: &[u8], options: WriteOptions) -> Result<()> {
-        self.store.put(key, value, options)
-    }
-
-    fn put_batch(&self, entries: &[(&[u8], &[u8])], options: WriteOptions) -> Result<()> {
-        self.store.put_batch(entries, options)
-    }
-
-    fn delete(&self, key: &[u8], options: WriteOptions) -> Result<()> {
-        self.store.delete(key, options)
-    }
-
-    fn delete_range(&self, begin: &[u8], end: &[u8], options: WriteOptions) -> Result<()> {
-        self.store.delete_range(begin, end, options)
-    }
-
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        self.store.get(key, value)
-    }
-
-    fn scan(
-        &self,
-        start: Option<&[u8]>,
-        count: usize,
-        direction: Direction,
-        visit: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize> {
-        self.store.scan(start, count, direction, visit)
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.store.flush()
-    }
-
-    fn compact_all(&self) -> Result<()> {
-        self.store.compact_all()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.store.sync()
-    }
-
-    fn wait_idle(&self) -> Result<()> {
-        self.store.wait_idle()?;
+impl Watcher for Kernel {
+    fn settle(&self) -> Result<()> {
         kernel::settle(&self.dir, || false)
     }
 
-    fn counters(&self) -> Result<Counters> {
-        let own = self.store.counters()?;
-        Ok(Counters {
+    fn counters(&self, own: Counters) -> Counters {
+        Counters {
             wal_bytes: own.wal_bytes,
             stall_ns: own.stall_ns,
             ..kernel::counters(&self.dir)
-        })
-    }
-
-    fn report(&self, name: &str) -> Option<String> {
-        self.store.report(name)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.store.close()
+        }
     }
 }

@@ -18,7 +18,7 @@ pub struct Case {
 }
 
 /// The names of suites.
-pub const NAMES: [&str; 5] = ["writes", "reads", "ycsb", "threads", "all"];
+pub const NAMES: [&str; 7] = ["writes", "reads", "ycsb", "threads", "all", "values", "hashkv"];
 
 /// Entries of one size: how many there are, and how many operations read them.
 struct Size {
@@ -53,6 +53,11 @@ pub fn cases(name: &str, scale: f64, flags: &[String]) -> Result<Vec<Case>> {
     if scale.is_nan() || scale <= 0.0 {
         return Err(Error::invalid("--scale must be above 0"));
     }
+    match name {
+        "values" => return Ok(values(scale, flags)),
+        "hashkv" => return Ok(hashkv(scale, flags)),
+        _ => {}
+    }
     let is_wanted = |suite: &str| name == "all" || name == suite;
     let mut cases = Vec::new();
     for size in &SIZES {
@@ -70,6 +75,55 @@ pub fn cases(name: &str, scale: f64, flags: &[String]) -> Result<Vec<Case>> {
 
 /// What a case is called, and its flags.
 type Made = (&'static str, String);
+
+/// The updates of HashKV's first experiment: a load, then three times as many updates as there are
+/// keys. Not among `all`: its engines are others, those that keep large values apart.
+fn values(scale: f64, flags: &[String]) -> Vec<Case> {
+    let size = Size { name: "24+992 B", value_bytes: 992, num: 300_000, reads: 100_000 };
+    let case = |title: &str, drawn: &str| {
+        let work = format!(
+            "--benchmarks=filluniquerandom,overwrite,overwrite,overwrite,readrandom,readseq \
+             --key_size=24{drawn}"
+        );
+        let flags = with_sizes(&work, &size, scale, flags);
+        Case { name: format!("{title}, {}", size.name), flags }
+    };
+    vec![case("Zipf updates", " --zipf=0.99"), case("uniform updates", "")]
+}
+
+/// Bytes of keys and values that a load of `hashkv` writes.
+const HASHKV_BYTES: u64 = 2 << 30;
+/// Bytes of a key in HashKV's experiments.
+const HASHKV_KEY_BYTES: u64 = 24;
+
+/// HashKV's experiments 1, 4, 5, 6 and 7. 6 is for `shingle-hashed-cold` beside `shingle-hashed`,
+/// 7 for `shingle-hashed-all` beside it.
+fn hashkv(scale: f64, flags: &[String]) -> Vec<Case> {
+    let updates = "--benchmarks=filluniquerandom,overwrite,overwrite,overwrite";
+    let scan = "--benchmarks=filluniquerandom then:1-MiB --benchmarks=seekrandom --reads=1000";
+    let mixed = "--value_size_distribution_type=uniform --value_size_min=16 --value_size_max=1008";
+    let mut cases = Vec::new();
+    let mut add = |title: &str, pair_bytes: u64, work: String| {
+        let value_bytes = pair_bytes - HASHKV_KEY_BYTES;
+        let num = HASHKV_BYTES / pair_bytes;
+        let size = Size { name: "", value_bytes, num, reads: num };
+        let work = work.replacen(' ', &format!(" --key_size={HASHKV_KEY_BYTES} "), 1);
+        let flags = with_sizes(&work, &size, scale, flags);
+        cases.push(Case { name: format!("{title}, pairs of {pair_bytes} B"), flags });
+    };
+    add("1 updates", 1016, format!("{updates} --zipf=0.99"));
+    for pair_bytes in [256, 4096, 16384, 65536] {
+        add("4 updates", pair_bytes, format!("{updates} --zipf=0.99"));
+    }
+    for pair_bytes in [256, 1024, 4096] {
+        add("5 scans", pair_bytes, format!("{scan} --seek_nexts={}", (1 << 20) / pair_bytes));
+    }
+    for theta in [0.9, 0.99] {
+        add(&format!("6 hotness, Zipf {theta}"), 1016, format!("{updates} --zipf={theta}"));
+    }
+    add("7 mixed sizes", 536, format!("{updates} --zipf=0.99 {mixed}"));
+    cases
+}
 
 fn writes() -> Vec<Made> {
     vec![
@@ -150,6 +204,7 @@ mod tests {
             }
         }
         let count = |suite| cases(suite, 1.0, &[]).unwrap().len();
+        assert_eq!((count("values"), count("hashkv")), (2, 11));
         assert_eq!(NAMES[..4].iter().map(|suite| count(suite)).sum::<usize>(), count("all"));
         assert!(cases("most", 1.0, &[]).is_err());
         assert!(cases("all", 0.0, &[]).is_err());

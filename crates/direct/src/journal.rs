@@ -169,6 +169,10 @@ impl Journal {
             let message = "the metadata area is full: there are too many files or parts of files";
             return Err(Error::new(ErrorKind::NoSpace, message).in_file(port.describe()));
         }
+        if self.position.is_none() {
+            // What was found at opening may be in a cache only, and what it follows lies in `area`.
+            port.flush(Cause::StoreMetadata)?;
+        }
         if is_sequential {
             port.reset_zone(area.start)?;
         } else if matches!(port.geometry().overwrite, Overwrite::DestroysDownstream { .. }) {

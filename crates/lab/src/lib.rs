@@ -21,8 +21,10 @@ pub mod record;
 pub mod shingle_store;
 pub mod store;
 pub mod text;
+pub mod threshold;
 pub mod trace;
 pub mod values;
+pub mod watched;
 pub mod ycsb;
 pub mod zipf;
 

@@ -52,7 +52,7 @@ pub struct Findings<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
     /// The scale.
-    pub scale: &'a Scale,
+    pub scale: Scale,
     /// Metrics by run.
     pub table: Table,
 }

@@ -2,9 +2,11 @@
 
 use crate::expression::{self, Expression};
 use crate::paper::{Paper, map};
+use crate::scale::Scale;
 use crate::settings::{Map, Settings, text};
 use base::{Error, Result};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// A phase of a run: a name and settings of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +65,7 @@ pub struct Plot {
     pub systems: Vec<String>,
     /// What the paper has: a system, or a point of the sweep, and its value.
     #[serde(default)]
-    pub paper: std::collections::BTreeMap<String, f64>,
+    pub paper: BTreeMap<String, f64>,
 }
 
 /// An experiment.
@@ -81,6 +83,9 @@ pub struct Experiment {
     pub systems: Vec<String>,
     /// Settings on top of the paper's.
     pub settings: Map,
+    /// By name of a scale, what data shrinks by where it is not what the paper's other figures
+    /// need: a figure with little data can afford to shrink it less. The same for all its systems.
+    pub data_scales: BTreeMap<String, f64>,
     /// What the sweep varies.
     pub axis: String,
     /// Points of the sweep; empty without one.
@@ -116,6 +121,8 @@ struct File {
     axis: String,
     #[serde(default)]
     settings: toml::Table,
+    #[serde(default)]
+    data_scale: BTreeMap<String, f64>,
     #[serde(default)]
     point: Vec<toml::Table>,
     phase: Vec<toml::Table>,
@@ -170,6 +177,7 @@ impl Experiment {
             deviation: file.deviation,
             systems: file.systems,
             settings: map(&file.settings),
+            data_scales: file.data_scale,
             axis: file.axis,
             points: points.map(|(name, settings)| Point { name, settings }).collect(),
             phases: phases.map(|(name, settings)| Phase { name, settings }).collect(),
@@ -185,9 +193,16 @@ impl Experiment {
         claims
     }
 
+    /// The scale of this name: its paper's, but for the data where the figure says so.
+    pub fn scale(&self, paper: &Paper, name: &str) -> Result<Scale> {
+        let of_paper = paper.scale(name)?;
+        let data = self.data_scales.get(name).copied().unwrap_or(of_paper.data);
+        Ok(Scale { data, ..of_paper.clone() })
+    }
+
     /// Every run, with its settings at a scale.
     pub fn cells(&self, paper: &Paper, scale: &str) -> Result<Vec<Cell>> {
-        let scale = paper.scale(scale)?;
+        let scale = self.scale(paper, scale)?;
         let mut cells = Vec::new();
         for name in &self.systems {
             let system = paper.systems.get(name).ok_or_else(|| {
@@ -205,7 +220,7 @@ impl Experiment {
                 cells.push(Cell {
                     system: name.clone(),
                     point: (!self.points.is_empty()).then(|| point.name.clone()),
-                    settings: Settings::new(&map, scale)?,
+                    settings: Settings::new(&map, &scale)?,
                 });
             }
         }

@@ -178,6 +178,8 @@ impl Settings {
         let (fan_out, trigger, stack) = (count("fan_out")?, count("level0")?, count("stack")?);
         let (division, links) = (count("division")?, count("links")?);
         let reserved = count("reserved")?;
+        // What stands in a write cache reaches the values when that is flushed.
+        let at_commit = self.get("write_cache").is_none();
         let (seek, hotness) = (self.is_on("seek_compaction"), self.is_on("hotness"));
         Ok(options.expert(|expert| {
             expert.table_bytes = table;
@@ -195,6 +197,7 @@ impl Settings {
             expert.value_log_segment_bytes = log;
             expert.value_reserved_ratio = reserved;
             expert.value_hotness = Some(hotness);
+            expert.values_at_commit = Some(at_commit);
         }))
     }
 

@@ -19,7 +19,7 @@ fn results(ids: &[&str], threads: usize) -> String {
             for (run, outcome) in &table {
                 assert!(outcome.is_ok(), "{} {run:?}: {outcome:?}", experiment.id);
             }
-            Findings { experiment, scale: paper.scale("smoke").unwrap(), table }
+            Findings { experiment, scale: experiment.scale(paper, "smoke").unwrap(), table }
         })
         .collect();
     let claims = compare::claims(&library, &findings).unwrap();

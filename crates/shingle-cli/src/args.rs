@@ -242,13 +242,16 @@ Examples:
     /// Runs workloads under the names and with the flags that db_bench and YCSB use, and prints
     /// the lines that scripts expect; write amplification, stalls and space stand on extra lines.
     /// `db` takes db_bench's flags. `ycsb [load|run]` takes -P FILE (or workloada to workloadf),
-    /// -p name=value and -threads, -target; without `load` or `run` it does both. Flags of the
-    /// engine stand before the workload. Without --db the database is temporary.
+    /// -p name=value and -threads, -target; without `load` or `run` it does both. `threshold`
+    /// finds the size from which on values are better apart from the runs, in a directory beside
+    /// --db, and keeps it with that database for value_threshold=auto. Flags of the engine stand
+    /// before the workload. Without --db the database is temporary.
     #[command(after_help = "\
 Examples:
   shingle bench db --benchmarks=fillrandom,readrandom --num=1000000
   shingle --db bench.db bench --preset leveldb db --benchmarks=fillseq,stats
-  shingle bench --device memory ycsb -P workloada -p recordcount=100000")]
+  shingle bench --device memory ycsb -P workloada -p recordcount=100000
+  shingle --db my.db bench --values log threshold --sizes 256,1024,4096")]
     Bench(BenchArgs),
     /// Databases directly on files and disks, and models of devices
     ///

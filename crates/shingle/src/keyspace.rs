@@ -1,11 +1,11 @@
 //! A keyspace inside the engine: its fixed properties, and the view that its readers use.
 
-use crate::memtable::{Memtable, Writer};
+use crate::memtable::Memtable;
 use crate::merge_operator::MergeOperator;
 use crate::read::view::{MemtableView, ReadView, Runs, TreeView};
 use crate::snapshot_list::SnapshotList;
 use crate::value_rules::ValueRules;
-use base::{Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
+use base::{Error, ErrorKind, KeyspaceId, Result, SequenceNumber};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use table::PrefixRule;
@@ -224,16 +224,6 @@ impl KeyspaceState {
         }
         Ok(())
     }
-}
-
-/// The memtable that takes a keyspace's writes, with the right to write it.
-pub(crate) struct Active {
-    pub keyspace: Arc<KeyspaceState>,
-    pub writer: Writer,
-    /// The log that holds its first entry; `None` while it is empty, or without a log.
-    pub first_log: Option<FileId>,
-    /// Its bytes in the sum over all active memtables.
-    pub counted_bytes: u64,
 }
 
 #[cfg(test)]

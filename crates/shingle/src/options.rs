@@ -88,6 +88,10 @@ pub struct Expert {
     pub value_reserved_ratio: Option<f64>,
     /// Values that do not change move to a cold log when their group is collected; default no.
     pub value_hotness: Option<bool>,
+    /// Commits append large values to segments, and pointers to the log, in layouts that have one
+    /// log of values: each is written once. No: a flush writes them, and the log does before, which
+    /// spares segments the values that are overwritten in memory. Default yes.
+    pub values_at_commit: Option<bool>,
     /// Bytes that the value segments of a keyspace never exceed; a part of it is kept for garbage
     /// collection. Writes of large values that find no room are refused, others are not. Segments
     /// are a sixteenth of it at the most where their size is not set. Default: none.
@@ -107,7 +111,8 @@ pub struct Options {
     pub(crate) preset: Preset,
     pub(crate) scheme: String,
     pub(crate) values: String,
-    pub(crate) value_threshold_bytes: u64,
+    /// `None`: what was measured for the database, else the default.
+    pub(crate) value_threshold_bytes: Option<u64>,
     pub(crate) durability: Durability,
     pub(crate) memory_bytes: u64,
     pub(crate) write_buffer_bytes: Option<u64>,
@@ -130,7 +135,7 @@ impl Default for Options {
             preset: Preset::Modern,
             scheme: "leveled".into(),
             values: "inline".into(),
-            value_threshold_bytes: 1024,
+            value_threshold_bytes: None,
             durability: Durability::Buffered,
             memory_bytes: MEMORY_BYTES_DEFAULT,
             write_buffer_bytes: None,
@@ -184,9 +189,10 @@ impl Options {
         self
     }
 
-    /// Values of so many bytes and more lie apart from the runs, where the layout does that.
+    /// Values of so many bytes and more lie apart from the runs, where the layout does that. When
+    /// this is not called: as [`crate::Db::keep_value_threshold`] was told, else 1024.
     pub fn value_threshold_bytes(mut self, bytes: u64) -> Self {
-        self.value_threshold_bytes = bytes;
+        self.value_threshold_bytes = Some(bytes);
         self
     }
 
@@ -340,9 +346,13 @@ pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "value_threshold",
         unit: "bytes",
-        help: "values of so many bytes and more lie apart from the runs, in layouts that do so",
-        get: |o| o.value_threshold_bytes.to_string(),
-        set: |o, v| bytes(v, 1).map(|v| o.value_threshold_bytes(v)),
+        help: "values from this size on lie apart, in layouts that do so; `auto`: what \
+               `bench threshold` found for the database, else 1024",
+        get: |o| o.value_threshold_bytes.map_or("auto".into(), |bytes| bytes.to_string()),
+        set: |mut o, v| {
+            o.value_threshold_bytes = if v == "auto" { None } else { Some(bytes(v, 1)?) };
+            Ok(o)
+        },
     },
     OptionEntry {
         name: "value_capacity_bytes",

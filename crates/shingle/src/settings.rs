@@ -7,6 +7,7 @@ use crate::merge_operator::{MergeOperator, built_in};
 use crate::options::{Durability, Expert, Options};
 use crate::value_rules::ValueRules;
 use base::{Error, Result};
+use media::FileStore;
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};
 use tree::policy::{Descriptor, Limits};
@@ -48,11 +49,31 @@ pub(crate) struct Settings {
     values: &'static values::Descriptor,
     value_limits: ValueLimits,
     value_threshold_bytes: u64,
+    /// Commits write large values apart.
+    pub writes_values_at_commit: bool,
+    /// A memtable is sealed when the values that commits wrote apart for it have so many bytes.
+    pub reach_bytes_max: u64,
     pub start_threads: bool,
     block_bytes: u32,
     compression: Option<Compression>,
     filters: Filters,
     operators: Vec<Arc<dyn MergeOperator>>,
+}
+
+/// Values of so many bytes and more lie apart, where nobody asked for another size or measured one.
+const VALUE_THRESHOLD_BYTES: u64 = 1024;
+/// The note in which a database keeps what was measured.
+const THRESHOLD_NOTE: &str = "THRESHOLD";
+
+/// Keeps a measured threshold in `store`, for openings to come.
+pub(crate) fn keep_threshold(store: &dyn FileStore, bytes: u64) -> Result<()> {
+    store.note(THRESHOLD_NOTE, format!("{bytes}\n").as_bytes(), false)
+}
+
+/// The threshold that `store` keeps. What cannot be read was not measured: no opening needs it.
+fn kept_threshold(store: &dyn FileStore) -> Option<u64> {
+    let note = store.read_note(THRESHOLD_NOTE).ok()??;
+    std::str::from_utf8(&note).ok()?.trim().parse().ok().filter(|&bytes| bytes > 0)
 }
 
 /// A capacity must have room for so many collections.
@@ -105,6 +126,7 @@ impl Settings {
             .memtable_bytes
             .unwrap_or_else(|| (preset.memtable_bytes)(write_buffer).max(4096));
         let flush_memtables = (write_buffer / memtable_bytes_max.max(1)).max(1) as usize;
+        let log_bytes_max = expert.log_bytes.unwrap_or(LOG_BUFFERS_MAX * write_buffer);
         let mut limits = (scheme.limits)(write_buffer);
         if let Some(table_bytes) = expert.table_bytes {
             set_table_bytes(&mut limits, table_bytes);
@@ -136,7 +158,7 @@ impl Settings {
             flush_bytes: write_buffer,
             memory_bytes: options.memory_bytes,
             cache_bytes: options.cache_bytes,
-            log_bytes_max: expert.log_bytes.unwrap_or(LOG_BUFFERS_MAX * write_buffer),
+            log_bytes_max,
             background_threads: options.background_threads.clamp(1, preset.background_threads_max),
             background_bytes_per_second: options.background_bytes_per_second,
             step_bytes: expert.step_bytes.unwrap_or(1 << 20),
@@ -147,13 +169,26 @@ impl Settings {
             limits,
             values,
             value_limits,
-            value_threshold_bytes: options.value_threshold_bytes,
+            value_threshold_bytes: options.value_threshold_bytes.unwrap_or(VALUE_THRESHOLD_BYTES),
+            writes_values_at_commit: layout.writes_at_commit()
+                && expert.values_at_commit.unwrap_or(true),
+            reach_bytes_max: (log_bytes_max / (flush_memtables as u64 + 1)).max(memtable_bytes_max),
             start_threads: !expert.no_threads,
             block_bytes: expert.block_bytes.unwrap_or(4096),
             compression: options.compression,
             filters: Filters::new(options.filter_bits_per_key, preset.filter_bits_step, expert),
             operators: options.operators.clone(),
         })
+    }
+
+    /// For the database in `store`, which may know better what suits it.
+    pub(crate) fn of_database(options: &Options, store: &dyn FileStore) -> Result<Settings> {
+        let mut settings = Settings::new(options)?;
+        if options.value_threshold_bytes.is_none() {
+            let kept = kept_threshold(store);
+            settings.value_threshold_bytes = kept.unwrap_or(settings.value_threshold_bytes);
+        }
+        Ok(settings)
     }
 
     /// Whether `memtable` is to be sealed.

@@ -79,6 +79,12 @@ impl WriteBatch {
         self.push(EntryKind::Pointer, keyspace, key, pointer)
     }
 
+    /// An operation of another batch.
+    pub fn copy(&mut self, operation: &Operation<'_>) -> Result<()> {
+        let &Operation { keyspace, kind, key, value } = operation;
+        self.push(kind, keyspace, key, value)
+    }
+
     /// All keys from `start` to `end` (exclusive) are absent from here on. `InvalidArgument` if
     /// `end` is smaller than `start`; an empty range is an operation without effect.
     pub fn delete_range(&mut self, keyspace: KeyspaceId, start: &[u8], end: &[u8]) -> Result<()> {
@@ -387,6 +393,11 @@ mod tests {
                 expected.push(Operation { keyspace, kind, key, value });
             }
             prop_assert_eq!(batch.len(), expected.len());
+            let mut copy = WriteBatch::new();
+            for operation in batch.iter() {
+                copy.copy(&operation.unwrap()).unwrap();
+            }
+            prop_assert_eq!(copy.bytes(), batch.bytes());
             let view = BatchView::parse(batch.bytes()).unwrap();
             prop_assert_eq!(view.len(), expected.len());
             prop_assert_eq!(operations(view.bytes()).unwrap(), expected);

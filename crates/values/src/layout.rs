@@ -54,6 +54,12 @@ pub trait ValueLayout: Send + Sync {
     /// Values go to segments at all.
     fn separates(&self) -> bool;
 
+    /// A commit writes large values to the newest segment, and pointers to the log; else values go
+    /// to segments when they are flushed. Only where all new values lie in one log.
+    fn writes_at_commit(&self) -> bool {
+        false
+    }
+
     /// Bits that tell the groups of new values apart; none where all lie in one log.
     fn depth(&self, _segments: &Segments, _limits: &ValueLimits) -> u8 {
         0

@@ -19,7 +19,8 @@ pub const LOG: Descriptor = Descriptor {
     summary: "large values in one circular log; garbage collection from its oldest end",
     help: "Values over the threshold are appended to one log of segments. When the dead bytes\n\
            pass the reserved share, the oldest segment is read, each record is looked up in the\n\
-           index, and the live ones are written again at the end.\n\
+           index, and the live ones are written again at the end. New values are written once: a\n\
+           commit appends them, and the write-ahead log has their pointers.\n\
            Choose it for large values that are written once or uniformly often.\n\
            It costs an index look-up for each record that is collected, and under skewed updates\n\
            it moves the same cold values again and again.",
@@ -36,6 +37,10 @@ impl ValueLayout for Log {
     }
 
     fn separates(&self) -> bool {
+        true
+    }
+
+    fn writes_at_commit(&self) -> bool {
         true
     }
 

@@ -23,6 +23,11 @@ pub struct ValuePointer {
 }
 
 impl ValuePointer {
+    /// The byte behind the record.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(u64::from(self.record_bytes))
+    }
+
     /// Appends the pointer to `out`.
     pub fn push(&self, out: &mut Vec<u8>) {
         push_varint(out, self.file.0);

@@ -7,7 +7,7 @@ use crate::pointer::ValuePointer;
 use crate::record::{self, HEADER_BYTES_MAX, Record, SegmentPlace};
 use base::key::SequenceNumber;
 use base::{Cause, Error, Result};
-use media::{AppendFile, FileName, ReadFile};
+use media::{AppendFile, FileName, ReadFile, SyncFile};
 
 /// Appends records to one segment.
 pub struct SegmentWriter {
@@ -62,12 +62,18 @@ impl SegmentWriter {
         Ok(pointer)
     }
 
-    fn write_batch(&mut self) -> Result<()> {
+    /// Hands what was gathered to the file. After an error the segment takes no more.
+    pub fn write_batch(&mut self) -> Result<()> {
         if !self.batch.is_empty() {
             self.file.append(&self.batch, self.cause)?;
             self.batch.clear();
         }
         Ok(())
+    }
+
+    /// Syncs what was written while others go on; `None` where the store cannot.
+    pub fn syncer(&self) -> Option<Box<dyn SyncFile>> {
+        self.file.syncer()
     }
 
     /// Makes every record durable; gives the segment's bytes.
@@ -86,6 +92,46 @@ pub fn read(
     key: &[u8],
     cause: Cause,
 ) -> Result<Vec<u8>> {
+    let (mut bytes, _) = read_record(file, place, pointer, key, cause)?;
+    let value_bytes = pointer.value_bytes as usize;
+    bytes.drain(..bytes.len() - value_bytes);
+    Ok(bytes)
+}
+
+/// Verifies that the record which `pointer` names is there, and is the one that `key` was given at
+/// `sequence`. `Corruption` where it is not.
+pub fn verify(
+    file: &dyn ReadFile,
+    place: SegmentPlace,
+    pointer: &ValuePointer,
+    key: &[u8],
+    sequence: SequenceNumber,
+    cause: Cause,
+) -> Result<()> {
+    let (have, wanted) = (file.len()?, pointer.end());
+    let name = FileName::value(place.file).to_string();
+    if have < wanted {
+        let message = format!("a value ends at byte {wanted}, and there are {have}");
+        return Err(Error::corruption(name, have, message));
+    }
+    match read_record(file, place, pointer, key, cause)? {
+        (_, found) if found == sequence => Ok(()),
+        (_, found) => {
+            let message =
+                format!("a value of sequence number {found} stands for one of {sequence}");
+            Err(Error::corruption(name, pointer.offset, message))
+        }
+    }
+}
+
+/// The record's bytes and sequence number.
+fn read_record(
+    file: &dyn ReadFile,
+    place: SegmentPlace,
+    pointer: &ValuePointer,
+    key: &[u8],
+    cause: Cause,
+) -> Result<(Vec<u8>, SequenceNumber)> {
     let mut bytes = vec![0; pointer.record_bytes as usize];
     file.read_at(pointer.offset, &mut bytes, cause)?;
     let record = record::decode(&bytes, place, pointer.offset)?;
@@ -97,9 +143,8 @@ pub fn read(
         let message = "the record that a pointer names is of another key or length";
         return Err(Error::corruption(name, pointer.offset, message));
     }
-    let value_bytes = pointer.value_bytes as usize;
-    bytes.drain(..bytes.len() - value_bytes);
-    Ok(bytes)
+    let sequence = record.sequence;
+    Ok((bytes, sequence))
 }
 
 /// Walks the records of a segment in order, with large reads and bounded memory.
@@ -214,9 +259,15 @@ mod tests {
             if let Some(value) = value {
                 assert_eq!(read(&*file, place, pointer, key, Cause::Get).unwrap(), *value);
                 assert!(read(&*file, place, pointer, b"other", Cause::Get).is_err());
+                let sequence = record.sequence;
+                verify(&*file, place, pointer, key, sequence, Cause::Recovery).unwrap();
+                let later = verify(&*file, place, pointer, key, sequence + 1, Cause::Recovery);
+                assert_eq!(later.unwrap_err().kind(), base::ErrorKind::Corruption);
             }
         }
         assert!(scan.next_record().unwrap().is_none());
+        let beyond = ValuePointer { offset: bytes, ..written[0].2 };
+        assert!(verify(&*file, place, &beyond, &written[0].0, 0, Cause::Recovery).is_err());
         let ledger = store.ledger().snapshot();
         assert_eq!(ledger.cause(Cause::ValueWrite).write_bytes, bytes);
     }

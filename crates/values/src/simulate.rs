@@ -232,6 +232,18 @@ mod tests {
             Draw::Zipf(sums.collect())
         }
 
+        /// The probability of each key.
+        fn shares(&self) -> Vec<f64> {
+            match self {
+                Draw::Uniform => vec![1.0 / f64::from(KEYS); KEYS as usize],
+                Draw::Zipf(sums) => {
+                    let before = std::iter::once(&0.0).chain(sums);
+                    let total = sums[sums.len() - 1];
+                    sums.iter().zip(before).map(|(sum, before)| (sum - before) / total).collect()
+                }
+            }
+        }
+
         fn next(&self, random: &mut Random) -> u32 {
             match self {
                 Draw::Uniform => random.below(KEYS.into()) as u32,
@@ -279,6 +291,21 @@ mod tests {
         1.0 / (1.0 - u)
     }
 
+    /// What a circular log writes for each update of keys with these shares of the updates. A live
+    /// record is written anew by an update, after an exponential time, or when the log has gone
+    /// round, after `u` updates: at the rate `p / (1 - exp(-p u))`. In `u` updates as much is
+    /// written as the log is long.
+    fn circular(shares: &[f64], reserved_ratio: f64) -> f64 {
+        let written = |u: f64| shares.iter().map(|p| p / -(-p * u).exp_m1()).sum::<f64>();
+        let bytes = shares.len() as f64 * (1.0 + reserved_ratio);
+        let (mut low, mut high) = (0.0, bytes);
+        for _ in 0..60 {
+            let u = (low + high) / 2.0;
+            if u * written(u) > bytes { high = u } else { low = u }
+        }
+        written(low)
+    }
+
     fn assert_near(what: &str, found: f64, expected: f64, tolerance: f64) {
         let off = found / expected - 1.0;
         assert!(off.abs() <= tolerance, "{what}: {found:.3}, expected {expected:.3}, off {off:.3}");
@@ -302,7 +329,12 @@ mod tests {
             let small = ValueLimits { main_segment_bytes: 128 * RECORD_BYTES, ..limits(r) };
             let found = write_amplification("log", small.clone(), &Draw::Uniform, 3);
             assert_near(&format!("log, uniform, r {r}"), found, fifo(r), 0.05);
-            let skewed = write_amplification("log", small, &Draw::zipf(), 3);
+            let uniform = circular(&Draw::Uniform.shares(), r);
+            assert_near(&format!("both forms, r {r}"), uniform, fifo(r), 0.001);
+            let draw = Draw::zipf();
+            let form = circular(&draw.shares(), r);
+            let skewed = write_amplification("log", small, &draw, 3);
+            assert_near(&format!("log, zipf, r {r}"), skewed, form, 0.05);
             let worst = (1.0 + r) / r;
             assert!(skewed > found && skewed < worst * 1.02, "r {r}: {found} {skewed} {worst}");
         }

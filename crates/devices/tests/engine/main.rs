@@ -123,17 +123,17 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0x53ca_6f8e_342d_0292,
-            latencies_hash: 0xa9bf_68a7_8eb2_a26e,
+            trace_hash: 0x26bb_77ef_d71d_a7c9,
+            latencies_hash: 0x3d7c_262f_04f4_19a2,
             write_bytes: 0x0193_a000,
-            media_write_bytes: 0x0650_f000,
+            media_write_bytes: 0x064e_6000,
         },
     ),
     (
         "smr-raw:capacity=256MiB,track=64KiB",
         SHORT,
         Pinned {
-            trace_hash: 0xedd2_4335_126f_4ddf,
+            trace_hash: 0xf18c_6e03_2686_62d8,
             latencies_hash: 0x0c9c_7c50_4ac8_aad2,
             write_bytes: 0x0070_1000,
             media_write_bytes: 0x0070_1000,
@@ -143,7 +143,7 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         "smr-banded:capacity=256MiB,band=1MiB",
         SHORT,
         Pinned {
-            trace_hash: 0x770e_3578_2a53_d2d3,
+            trace_hash: 0x5617_75e9_6e12_37ef,
             latencies_hash: 0xf1dd_45fa_c5cf_d583,
             write_bytes: 0x0073_f000,
             media_write_bytes: 0x03b2_f000,
@@ -153,7 +153,7 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         "zoned:capacity=256MiB,zone=4MiB",
         SHORT,
         Pinned {
-            trace_hash: 0xc957_4271_867f_38a1,
+            trace_hash: 0xaaf8_0d35_c29b_3965,
             latencies_hash: 0xd663_21fd_ab48_3cef,
             write_bytes: 0x0070_0000,
             media_write_bytes: 0x0070_0000,
@@ -178,7 +178,8 @@ fn the_same_seed_gives_the_same_history_and_it_is_the_pinned_one() {
     }
     assert!(
         other_pins.is_empty(),
-        "if a change of what is sent or counted was meant, put these into HISTORIES; otherwise time or chance came in from outside: {}",
+        "if a change of what is sent or counted was meant, put these into HISTORIES; otherwise \
+         time or chance came in from outside: {}",
         other_pins.join("\n")
     );
 }

@@ -7,7 +7,8 @@
 use super::formats;
 use super::operation::{Kind, Operation};
 use crate::clock::Clock;
-use crate::store::{Counters, Direction, Store, StoreFactory, WriteOptions};
+use crate::store::{Store, StoreFactory};
+use crate::watched::{Call, Watched, Watcher};
 use base::{Error, Result};
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,91 +79,19 @@ impl Recorder {
 }
 
 /// A store whose operations are recorded once they are done.
-pub struct Recorded {
-    store: Box<dyn Store>,
-    recorder: Arc<Recorder>,
-}
+pub type Recorded = Watched<Arc<Recorder>>;
 
-impl Recorded {
-    /// Around `store`.
-    pub fn new(store: Box<dyn Store>, recorder: Arc<Recorder>) -> Recorded {
-        Recorded { store, recorder }
-    }
-}
-
-impl Store for Recorded {
-    fn put(&self, key: &[u8], value: &[u8], options: WriteOptions) -> Result<()> {
-        self.store.put(key, value, options)?;
-        self.recorder.put(key, value.len() as u64);
-        Ok(())
-    }
-
-    fn put_batch(&self, entries: &[(&[u8], &[u8])], options: WriteOptions) -> Result<()> {
-        self.store.put_batch(entries, options)?;
-        entries.iter().for_each(|(key, value)| self.recorder.put(key, value.len() as u64));
-        Ok(())
-    }
-
-    fn delete(&self, key: &[u8], options: WriteOptions) -> Result<()> {
-        self.store.delete(key, options)?;
-        self.recorder.delete(key);
-        Ok(())
-    }
-
-    fn delete_range(&self, begin: &[u8], end: &[u8], options: WriteOptions) -> Result<()> {
-        self.store.delete_range(begin, end, options)?;
-        self.recorder.delete_range(begin);
-        Ok(())
-    }
-
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let is_found = self.store.get(key, value)?;
-        self.recorder.get(key, if is_found { value.len() as u64 } else { 0 });
-        Ok(is_found)
-    }
-
-    fn scan(
-        &self,
-        start: Option<&[u8]>,
-        count: usize,
-        direction: Direction,
-        visit: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize> {
-        let records = self.store.scan(start, count, direction, visit)?;
-        self.recorder.scan(start.unwrap_or_default(), records as u64);
-        Ok(records)
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.store.flush()
-    }
-
-    fn compact_all(&self) -> Result<()> {
-        self.store.compact_all()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.store.sync()
-    }
-
-    fn wait_idle(&self) -> Result<()> {
-        self.store.wait_idle()
-    }
-
-    fn counters(&self) -> Result<Counters> {
-        self.store.counters()
-    }
-
-    fn report(&self, name: &str) -> Option<String> {
-        self.store.report(name)
-    }
-
-    fn reset_statistics(&self) {
-        self.store.reset_statistics();
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.store.close()
+impl Watcher for Arc<Recorder> {
+    fn done(&self, call: &Call<'_>, _: u64) {
+        match *call {
+            Call::Put(entries) => {
+                entries.iter().for_each(|(key, value)| self.put(key, value.len() as u64));
+            }
+            Call::Delete(key) => self.delete(key),
+            Call::DeleteRange(begin, _) => self.delete_range(begin),
+            Call::Get(key, value) => self.get(key, value.map_or(0, <[u8]>::len) as u64),
+            Call::Scan(start, records) => self.scan(start.unwrap_or_default(), records as u64),
+        }
     }
 }
 
@@ -194,6 +123,7 @@ mod tests {
     use super::*;
     use crate::WallClock;
     use crate::memory_store::MemoryStore;
+    use crate::store::{Direction, WriteOptions};
     use crate::trace::{Format, read};
 
     /// Bytes that the test still has when the recorder is gone.

@@ -8,6 +8,7 @@ use devices::{SimulatedDevice, Simulation, SimulationOptions, models};
 use direct::{DirectOptions, DirectStore, FormatOptions, Layout, format, placement};
 use lab::VirtualClock;
 use lab::shingle_store::ShingleStore;
+use lab::watched::Watched;
 use media::block::BlockDevice;
 use shingle::{Db, Ledger, Stats};
 use std::sync::Arc;
@@ -37,7 +38,13 @@ pub struct Machine {
     /// None only while it is opened again.
     store: Option<DirectStore>,
     settings: Settings,
-    probe: Option<Probe>,
+    open: Option<Open>,
+}
+
+/// A database that is open, and the view of it that workloads run on.
+struct Open {
+    db: Db,
+    store: Watched<Probe>,
 }
 
 fn simulation_options(settings: &Settings) -> Result<SimulationOptions> {
@@ -79,7 +86,7 @@ impl Machine {
         format(device.clone(), Arc::new(Ledger::default()), &options)?;
         let store = Some(open_store(&device, settings)?);
         let mut machine =
-            Machine { simulation, device, bands, store, settings: settings.clone(), probe: None };
+            Machine { simulation, device, bands, store, settings: settings.clone(), open: None };
         machine.open_database()?;
         Ok(machine)
     }
@@ -90,7 +97,8 @@ impl Machine {
         let db = options.open_in(Arc::new(self.store().clone()), runtime.clone())?;
         let disable_wal = self.settings.is_on("no_wal");
         let store = ShingleStore::new(db.clone(), disable_wal)?.in_runtime(runtime.clone());
-        self.probe = Some(Probe::new(db, store, VirtualClock(runtime)));
+        let probe = Probe::new(VirtualClock(runtime));
+        self.open = Some(Open { db, store: Watched::new(Box::new(store), probe) });
         Ok(())
     }
 
@@ -110,7 +118,9 @@ impl Machine {
     }
 
     fn close_database(&mut self) -> Result<()> {
-        self.probe.take().map_or(Ok(()), Probe::close)
+        let Some(Open { db, store }) = self.open.take() else { return Ok(()) };
+        drop(store);
+        db.close()
     }
 
     /// The end.
@@ -119,8 +129,12 @@ impl Machine {
     }
 
     /// The store under measurement.
-    pub fn probe(&self) -> &Probe {
-        self.probe.as_ref().expect("the database is open between calls")
+    pub fn watched(&self) -> &Watched<Probe> {
+        &self.open().store
+    }
+
+    fn open(&self) -> &Open {
+        self.open.as_ref().expect("the database is open between calls")
     }
 
     fn store(&self) -> &DirectStore {
@@ -128,7 +142,7 @@ impl Machine {
     }
 
     fn db(&self) -> &Db {
-        self.probe().db()
+        &self.open().db
     }
 
     /// The clock.

@@ -17,7 +17,7 @@ use std::io::sink;
 /// Runs a phase, the `index`-th of its run, and measures it.
 pub fn run(machine: &mut Machine, settings: &Settings, index: u64) -> Result<Values> {
     let before = machine.look();
-    machine.probe().take();
+    machine.watched().watcher().take();
     let what = settings.get("do").unwrap_or_default();
     let record = match what {
         "renew" => {
@@ -31,7 +31,7 @@ pub fn run(machine: &mut Machine, settings: &Settings, index: u64) -> Result<Val
         }
         _ => db_bench(machine, settings, what, index)?,
     };
-    let calls: Calls = machine.probe().take();
+    let calls: Calls = machine.watched().watcher().take();
     // Counters began anew where the database was opened.
     let before = (!matches!(what, "reopen" | "renew")).then_some(before);
     measure(machine, settings, before, record, &calls)
@@ -83,7 +83,7 @@ fn db_bench(
         _ => return Err(Error::invalid(format!("no phase does `{what}`"))),
     };
     let clock = machine.clock();
-    dbbench::run_on(&config, name, machine.probe(), &clock, &Silent, &mut sink())
+    dbbench::run_on(&config, name, machine.watched(), &clock, &Silent, &mut sink())
 }
 
 fn value_size(settings: &Settings) -> Result<ValueSize> {
@@ -135,7 +135,7 @@ fn ycsb(machine: &Machine, settings: &Settings, index: u64) -> Result<Record> {
     set("minscanlength", "1".into());
     set("maxscanlength", (2 * scan).saturating_sub(1).max(1).to_string());
     let workload = ycsb::Workload::new("ycsb", &properties)?;
-    ycsb::run(&workload, phase, machine.probe(), &machine.clock(), &Silent, &mut sink())
+    ycsb::run(&workload, phase, machine.watched(), &machine.clock(), &Silent, &mut sink())
 }
 
 /// Requests to the device itself, without an engine: `writeseq` and `writerandom` of `request`

@@ -1,12 +1,10 @@
-//! What workloads and devices are watched by: a store that takes the time of each call, and the
-//! bands that merges write into.
+//! What workloads and devices are watched by: the times of calls, and the bands that merges write
+//! into.
 
-use base::{Cause, Result};
+use base::Cause;
 use devices::simulation::Write;
-use lab::shingle_store::ShingleStore;
-use lab::store::{Counters, Direction, WriteOptions};
-use lab::{Clock, Store, VirtualClock};
-use shingle::Db;
+use lab::watched::{Call, Watcher};
+use lab::{Clock, VirtualClock};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -72,104 +70,37 @@ pub struct Calls {
     pub series: Vec<(u64, u64)>,
 }
 
-/// A store that takes the time of every call.
+/// Takes the time of every call.
 pub struct Probe {
-    db: Db,
-    store: ShingleStore,
     clock: VirtualClock,
     calls: Mutex<Calls>,
 }
 
 impl Probe {
-    /// Around `store`, which is `db`.
-    pub fn new(db: Db, store: ShingleStore, clock: VirtualClock) -> Probe {
-        Probe { db, store, clock, calls: Mutex::default() }
-    }
-
-    /// The database.
-    pub fn db(&self) -> &Db {
-        &self.db
+    /// With the times of `clock`.
+    pub fn new(clock: VirtualClock) -> Probe {
+        Probe { clock, calls: Mutex::default() }
     }
 
     /// The calls since this was asked last.
     pub fn take(&self) -> Calls {
         std::mem::take(&mut *hold(&self.calls))
     }
-
-    /// Closes the database.
-    pub fn close(self) -> Result<()> {
-        let Probe { db, store, .. } = self;
-        drop(store);
-        db.close()
-    }
-
-    fn timed<T>(&self, is_write: bool, call: impl FnOnce() -> Result<T>) -> Result<T> {
-        let start_ns = self.clock.now_ns();
-        let result = call()?;
-        let end_ns = self.clock.now_ns();
-        let calls = &mut *hold(&self.calls);
-        let times = if is_write { &mut calls.writes } else { &mut calls.reads };
-        times.count += 1;
-        times.sum_ns += end_ns - start_ns;
-        if is_write {
-            calls.series.push((end_ns, end_ns - start_ns));
-        }
-        Ok(result)
-    }
 }
 
-impl Store for Probe {
-    fn put(&self, key: &[u8], value: &[u8], options: WriteOptions) -> Result<()> {
-        self.timed(true, || self.store.put(key, value, options))
+impl Watcher for Probe {
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
     }
 
-    fn put_batch(&self, entries: &[(&[u8], &[u8])], options: WriteOptions) -> Result<()> {
-        self.timed(true, || self.store.put_batch(entries, options))
-    }
-
-    fn delete(&self, key: &[u8], options: WriteOptions) -> Result<()> {
-        self.timed(true, || self.store.delete(key, options))
-    }
-
-    fn delete_range(&self, begin: &[u8], end: &[u8], options: WriteOptions) -> Result<()> {
-        self.timed(true, || self.store.delete_range(begin, end, options))
-    }
-
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        self.timed(false, || self.store.get(key, value))
-    }
-
-    fn scan(
-        &self,
-        start: Option<&[u8]>,
-        count: usize,
-        direction: Direction,
-        visit: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize> {
-        self.timed(false, || self.store.scan(start, count, direction, visit))
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.store.flush()
-    }
-
-    fn compact_all(&self) -> Result<()> {
-        self.store.compact_all()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.store.sync()
-    }
-
-    fn wait_idle(&self) -> Result<()> {
-        self.store.wait_idle()
-    }
-
-    fn counters(&self) -> Result<Counters> {
-        self.store.counters()
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        Probe::close(*self)
+    fn done(&self, call: &Call<'_>, begin_ns: u64) {
+        let end_ns = self.clock.now_ns();
+        let calls = &mut *hold(&self.calls);
+        let times = if call.is_write() { &mut calls.writes } else { &mut calls.reads };
+        times.count += 1;
+        times.sum_ns += end_ns - begin_ns;
+        if call.is_write() {
+            calls.series.push((end_ns, end_ns - begin_ns));
+        }
     }
 }

@@ -42,7 +42,7 @@ pub struct BenchArgs {
     pub record_trace: Option<PathBuf>,
     #[command(flatten)]
     pub smart: SmartArgs,
-    /// `db` or `ycsb`, and its flags
+    /// `db`, `ycsb` or `threshold`, and its flags
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub workload: Vec<String>,
 }

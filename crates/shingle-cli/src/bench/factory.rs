@@ -62,7 +62,7 @@ fn empty_memory() -> Arc<MemStore> {
 /// Opens and removes the database of a run.
 pub struct Factory {
     options: Options,
-    place: Place,
+    place: Arc<Place>,
     disable_wal: bool,
     /// What closed databases of this run wrote.
     written: Arc<AtomicU64>,
@@ -71,7 +71,13 @@ pub struct Factory {
 impl Factory {
     /// For a run under these options.
     pub fn new(options: Options, place: Place, disable_wal: bool) -> Factory {
-        Factory { options, place, disable_wal, written: Arc::default() }
+        Factory { options, place: Arc::new(place), disable_wal, written: Arc::default() }
+    }
+
+    /// At the same place, under other options.
+    pub fn under(&self, options: Options) -> Factory {
+        let (place, written) = (self.place.clone(), self.written.clone());
+        Factory { options, place, disable_wal: self.disable_wal, written }
     }
 
     /// Bytes that the databases of this run wrote to their files, those that were closed.
@@ -81,7 +87,7 @@ impl Factory {
 
     /// The clock of the run.
     pub fn clock(&self) -> Box<dyn Clock> {
-        match &self.place {
+        match &*self.place {
             Place::Simulated(simulated) => Box::new(VirtualClock(simulated.runtime())),
             _ => Box::new(WallClock::default()),
         }
@@ -89,17 +95,17 @@ impl Factory {
 
     /// The model of the run.
     pub fn simulated(&self) -> Option<&Simulated> {
-        if let Place::Simulated(simulated) = &self.place { Some(simulated) } else { None }
+        if let Place::Simulated(simulated) = &*self.place { Some(simulated) } else { None }
     }
 
     /// The database is on files, or on one file or disk.
     pub fn is_on_files(&self) -> bool {
-        matches!(self.place, Place::Named(_) | Place::Temporary(_))
+        matches!(*self.place, Place::Named(_) | Place::Temporary(_))
     }
 
     /// The database is for this run only.
     pub fn is_temporary(&self) -> bool {
-        matches!(self.place, Place::Temporary(_))
+        matches!(*self.place, Place::Temporary(_))
     }
 }
 
@@ -116,7 +122,7 @@ fn require_empty(path: &Path) -> Result<()> {
 impl StoreFactory for Factory {
     fn open(&self) -> Result<Box<dyn Store>> {
         let options = self.options.clone();
-        let db = match &self.place {
+        let db = match &*self.place {
             Place::Simulated(simulated) => {
                 return Ok(Box::new(simulated.open(options, self.disable_wal)?));
             }
@@ -132,7 +138,7 @@ impl StoreFactory for Factory {
     }
 
     fn destroy(&self) -> Result<()> {
-        let path = match &self.place {
+        let path = match &*self.place {
             Place::Named(path) | Place::Temporary(path) => path,
             Place::Simulated(simulated) => return simulated.renew(),
             Place::Memory(store) => {

@@ -3,6 +3,7 @@
 mod factory;
 mod recording;
 mod simulated;
+mod threshold;
 mod watcher;
 mod ycsb;
 
@@ -34,9 +35,10 @@ pub fn bench(context: &mut Context, args: BenchArgs) -> Outcome {
     match name.as_str() {
         "db" | "db_bench" => db(context, &args, flags),
         "ycsb" => ycsb::run(context, &args, flags),
+        "threshold" => threshold::run(context, &args, flags),
         _ => Err(Failure::usage(
             format!("bench: unknown workload {name}"),
-            "there are `db` (db_bench) and `ycsb`; flags of the engine stand before that name",
+            "there are `db` (db_bench), `ycsb` and `threshold`; the engine's flags stand before it",
         )),
     }
 }

@@ -62,7 +62,8 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
     bar.finish_and_clear();
     let mut findings = Vec::new();
     for ((experiment, paper), table) in pairs.iter().zip(tables) {
-        findings.push(Findings { experiment, scale: paper.scale(&args.scale)?, table });
+        let scale = experiment.scale(paper, &args.scale)?;
+        findings.push(Findings { experiment, scale, table });
     }
     let claims = compare::claims(library, &findings)?;
     let account = Account { library, scale: &args.scale, findings, claims };

@@ -60,3 +60,47 @@ fn what_is_unknown_is_named() {
     assert!(bench(&shell, &["db", "--benchmarks=what"]).fails(1).contains("what"));
     bench(&shell, &["ycsb", "-P", "not-there"]).fails(1);
 }
+
+#[test]
+fn the_threshold_of_separation_is_measured_and_kept_with_the_database() {
+    let shell = Shell::new();
+    let db = |arguments: &[&str]| {
+        let all = [&["--db", "my.db"], arguments].concat();
+        Ran(shell.command().args(all).output().expect("it runs"))
+    };
+    db(&["put", "a", "b"]).ok();
+    let small = ["threshold", "--sizes", "100,4000", "--bytes", "400000"];
+    let measured = db(&[&["--json", "bench", "--values", "log"], &small[..]].concat()).json();
+    let found = &measured[0];
+    assert_eq!(
+        (&found["layout"], found["points"].as_array().map(Vec::len)),
+        (&"log".into(), Some(2))
+    );
+    for point in found["points"].as_array().expect("there are points") {
+        assert!(point["inline"]["wa"].as_f64() > Some(0.9), "{point}");
+        assert!(point["apart"]["read_ns"].as_u64() > Some(0), "{point}");
+    }
+    let kept = std::fs::read_to_string(shell.path("my.db/THRESHOLD")).ok();
+    let threshold = found["threshold_bytes"].as_u64();
+    assert_eq!(kept.map(|text| text.trim().to_string()), threshold.map(|bytes| bytes.to_string()));
+    assert_eq!(found["is_kept"].as_bool(), Some(threshold.is_some()));
+    assert_eq!(std::fs::read_dir(shell.path("")).unwrap().count(), 1, "it cleans up");
+    assert_eq!(db(&["get", "a"]).ok().trim(), "b");
+}
+
+#[test]
+fn the_threshold_of_a_model_repeats() {
+    let shell = Shell::new();
+    let run = || {
+        let words = ["--device", "ssd", "threshold", "--sizes", "64,8000", "--bytes", "300000"];
+        bench(&shell, &words).ok()
+    };
+    let text = run();
+    assert_eq!(text, run());
+    assert!(text.contains("W-Amp") && text.contains("hashed"), "{text}");
+    let bad = bench(&shell, &["threshold", "--sizes", "64,32"]).fails(1);
+    assert!(bad.contains("ascending"), "{bad}");
+    assert!(bench(&shell, &["threshold", "--what"]).fails(2).contains("--what"));
+    bench(&shell, &["--values", "inline", "threshold"]).fails(2);
+    assert!(bench(&shell, &["threshold", "--help"]).ok().contains("--sizes"));
+}

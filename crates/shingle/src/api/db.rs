@@ -293,6 +293,7 @@ impl Engine {
             match self.commit(batch, is_synced)? {
                 Outcome::Committed(committed) => break committed,
                 Outcome::LacksRoom(lack) => self.make_room(&lack, options.wait)?,
+                Outcome::LacksFront(keyspace) => self.begin_front(&keyspace)?,
             }
         };
         let durability = options.durability.unwrap_or(self.settings.durability);

@@ -29,6 +29,14 @@ impl Keyspace {
 }
 
 impl Db {
+    /// Keeps `bytes` as the size from which on values are better apart, as somebody measured it:
+    /// for later openings that name no [`crate::Options::value_threshold_bytes`].
+    pub fn keep_value_threshold(&self, bytes: u64) -> Result<()> {
+        let engine = self.engine();
+        engine.check_writable()?;
+        crate::settings::keep_threshold(&*engine.store, bytes.max(1))
+    }
+
     /// A consistent copy in the new directory `target`, by hard links where the file system allows.
     /// Keyspaces without a log are in it as they were last flushed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {

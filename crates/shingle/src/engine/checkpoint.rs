@@ -4,15 +4,32 @@
 //! may still grow are copied up to what the manifest vouches for, never linked.
 
 use crate::engine::Engine;
+use crate::engine::commit::{CommitState, LiveLog, LogPosition};
 use crate::engine::trees::Trees;
-use base::{Cause, Error, ErrorKind, Ledger, Result};
+use base::{Cause, Error, ErrorKind, FileId, Ledger, Result};
 use media::os::{OsOptions, OsStore};
 use media::{FileHint, FileName, FileStore};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use table::log::{LogHeader, LogKind, LogWriter};
 use table::manifest::{Root, encode_edit, encode_root};
 use tree::edit::DatabaseEdit;
+
+/// What was written since the flush, up to one point of the commit order.
+struct Logged {
+    logs: Vec<LiveLog>,
+    position: LogPosition,
+    /// How far the logs point into segments of values.
+    values: BTreeMap<FileId, u64>,
+}
+
+impl Logged {
+    fn of(state: &CommitState) -> Logged {
+        let (logs, position) = (state.logs.clone(), state.position());
+        Logged { logs, position, values: state.reach() }
+    }
+}
 
 impl Engine {
     pub(crate) fn write_checkpoint(&self, target: &Path) -> Result<()> {
@@ -31,14 +48,15 @@ impl Engine {
         }
         // No edit is installed meanwhile: tables and logs belong together, and none of them goes.
         let trees = self.lock_trees();
-        self.share_tables(&trees, target)?;
-        self.share_logs(&trees, target)?;
+        let logged = Logged::of(&self.lock_commit());
+        self.share_tables(&trees, &logged, target)?;
+        self.share_logs(&trees, &logged, target)?;
         let edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
         drop(trees);
         self.write_checkpoint_root(&copy, &edit)
     }
 
-    fn share_tables(&self, trees: &Trees, target: &Path) -> Result<()> {
+    fn share_tables(&self, trees: &Trees, logged: &Logged, target: &Path) -> Result<()> {
         for tree in trees.keyspaces.values() {
             let runs = tree.version.runs();
             for usage in tree.version.files() {
@@ -49,21 +67,19 @@ impl Engine {
             }
             // A flush may go on with any segment: both databases would write behind a link.
             for segment in tree.version.segments.iter() {
-                let name = FileName::value(segment.file.id);
-                self.store.share(name, target, Some(segment.bytes))?;
+                let (id, name) = (segment.file.id, FileName::value(segment.file.id));
+                let bytes =
+                    logged.values.get(&id).map_or(segment.bytes, |&end| end.max(segment.bytes));
+                self.store.share(name, target, Some(bytes))?;
             }
         }
         Ok(())
     }
 
-    /// The logs hold what was written since the flush, up to one point of the commit order.
-    fn share_logs(&self, trees: &Trees, target: &Path) -> Result<()> {
-        let (logs, position) = {
-            let state = self.lock_commit();
-            (state.logs.clone(), state.position())
-        };
-        for log in logs.into_iter().map(|log| log.file).filter(|&log| log >= trees.log_floor) {
-            let bytes = (log == position.file).then_some(position.bytes);
+    fn share_logs(&self, trees: &Trees, logged: &Logged, target: &Path) -> Result<()> {
+        let logs = logged.logs.iter().map(|log| log.file);
+        for log in logs.filter(|&log| log >= trees.log_floor) {
+            let bytes = (log == logged.position.file).then_some(logged.position.bytes);
             self.store.share(FileName::wal(log), target, bytes)?;
         }
         Ok(())

@@ -10,14 +10,15 @@
 //! - After a failed append nothing more is written: the record may be half there.
 
 use crate::engine::Engine;
+use crate::engine::values::front::{Fronted, Reach};
 use crate::engine::values::room::{LackOfRoom, lack_of_room};
-use crate::keyspace::{Active, KeyspaceState};
-use crate::memtable::Memtable;
+use crate::keyspace::KeyspaceState;
+use crate::memtable::{Memtable, Writer};
 use crate::read::view::ReadView;
 use base::key::SequenceNumber;
 use base::{Cause, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileName, SyncFile};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use table::batch::WriteBatch;
 use table::log::{LogHeader, LogKind, LogWriter, PreviousLog};
@@ -37,6 +38,10 @@ pub(crate) struct CommitState {
     pub sealed: Vec<Sealed>,
     /// Logs that were replaced and may not be durable yet, oldest first.
     pub replaced: Vec<(FileId, Arc<dyn SyncFile>)>,
+    /// Segments that commits wrote to since the last sync.
+    pub unsynced_values: BTreeMap<FileId, Arc<dyn SyncFile>>,
+    /// Segments that commits wrote to, and that memtables may still point into.
+    pub ended_fronts: Vec<(Arc<KeyspaceState>, FileId)>,
     /// Every log that still exists, oldest first.
     pub logs: Vec<LiveLog>,
     /// Sealed memtables that need a log up to this one are flushed, so that it can go.
@@ -64,6 +69,18 @@ pub(crate) struct OpenLog {
     pub is_broken: bool,
 }
 
+/// The memtable that takes a keyspace's writes, with the right to write it.
+pub(crate) struct Active {
+    pub keyspace: Arc<KeyspaceState>,
+    pub writer: Writer,
+    /// The log that holds its first entry; `None` while it is empty, or without a log.
+    pub first_log: Option<FileId>,
+    /// Its bytes in the sum over all active memtables.
+    pub counted_bytes: u64,
+    /// The large values that commits write apart.
+    pub fronted: Fronted,
+}
+
 /// A memtable that waits for its flush.
 pub(crate) struct Sealed {
     pub keyspace: Arc<KeyspaceState>,
@@ -71,6 +88,8 @@ pub(crate) struct Sealed {
     /// The first log that it needs.
     pub first_log: Option<FileId>,
     pub bytes: u64,
+    /// The large values that it points to.
+    pub reach: Reach,
     /// A flush of it is under way.
     pub is_flushing: bool,
 }
@@ -89,6 +108,8 @@ pub(crate) enum Outcome {
     Committed(Committed),
     /// Nothing happened: the segments of a keyspace lack room for its large values.
     LacksRoom(LackOfRoom),
+    /// Nothing happened: a keyspace lacks a segment for its large values.
+    LacksFront(Arc<KeyspaceState>),
 }
 
 /// How far a commit reached in the log, for a sync that must cover it.
@@ -108,6 +129,8 @@ impl CommitState {
             actives: HashMap::new(),
             sealed: Vec::new(),
             replaced: Vec::new(),
+            unsynced_values: BTreeMap::new(),
+            ended_fronts: Vec::new(),
             logs: Vec::new(),
             flush_logs_through: None,
             active_bytes: 0,
@@ -130,11 +153,16 @@ impl CommitState {
         self.actives.get(&id)
     }
 
+    pub(crate) fn active_mut(&mut self, id: KeyspaceId) -> Option<&mut Active> {
+        self.actives.get_mut(&id)
+    }
+
     /// What the memtables of a keyspace may bring into its segments, at the most.
     pub(crate) fn pending_bytes(&self, id: KeyspaceId) -> u64 {
         let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
-        let active = self.actives.get(&id).map_or(0, |active| active.counted_bytes);
-        sealed.map(|sealed| sealed.bytes).sum::<u64>() + active
+        let active = self.actives.get(&id);
+        let active = active.map_or(0, |active| active.counted_bytes + active.fronted.reach.bytes);
+        sealed.map(|sealed| sealed.bytes + sealed.reach.bytes).sum::<u64>() + active
     }
 
     /// The first sequence number that memtables of a keyspace hold.
@@ -229,6 +257,9 @@ impl Engine {
         {
             return Ok(Outcome::LacksRoom(lack));
         }
+        if with_log && let Some(keyspace) = self.lacks_front(&state, batch)? {
+            return Ok(Outcome::LacksFront(keyspace));
+        }
         let committed = self.commit_checked(&mut state, batch, with_log)?;
         state.user_sequence = committed.last_sequence;
         self.ledger().user_wrote(batch.user_bytes());
@@ -243,10 +274,20 @@ impl Engine {
         with_log: bool,
     ) -> Result<Committed> {
         let first = state.next_sequence;
-        if with_log {
-            self.append_to_log(state, first, batch)?;
+        let separated = match with_log {
+            true => self.write_to_fronts(state, first, batch)?,
+            false => None,
+        };
+        let logged = separated.as_ref().map_or(batch, |separated| &separated.batch);
+        let appended = if with_log { self.append_to_log(state, first, logged) } else { Ok(()) };
+        if let Some(separated) = &separated {
+            match &appended {
+                Ok(()) => state.note_fronts(separated),
+                Err(_) => state.give_up(separated),
+            }
         }
-        let last = self.insert(state, first, batch)?;
+        appended?;
+        let last = self.insert(state, first, logged)?;
         state.next_sequence = last + 1;
         if with_log {
             state.logged_sequence = last;
@@ -338,7 +379,10 @@ impl Engine {
     }
 
     fn seal_full_memtables(&self, state: &mut CommitState, batch: &WriteBatch) -> Result<()> {
-        let is_full = |active: &Active| self.settings.is_full(active.writer.memtable());
+        let is_full = |active: &Active| {
+            self.settings.is_full(active.writer.memtable())
+                || active.fronted.reach.bytes >= self.settings.reach_bytes_max
+        };
         let full: Vec<KeyspaceId> = match batch.only_keyspace() {
             Some(id) => state.actives.get(&id).filter(|a| is_full(a)).map(|a| a.keyspace.id),
             None => None,
@@ -413,6 +457,7 @@ impl Engine {
             memtable: full.memtable().clone(),
             first_log: active.first_log.take(),
             bytes: full.memtable().bytes(),
+            reach: std::mem::take(&mut active.fronted.reach),
             is_flushing: false,
         };
         state.active_bytes -= std::mem::take(&mut active.counted_bytes);

@@ -3,6 +3,7 @@
 use super::events::Event;
 use super::output::{OutputRule, Written};
 use super::rewrite::{Part, PartSpec, Progress};
+use super::values::front::Reach;
 use super::values::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::commit::{CommitState, Sealed};
@@ -41,6 +42,8 @@ struct Member {
     levels_below: usize,
     /// Until the part begins.
     values: Option<ValueWriters>,
+    /// The values that the memtables point to already.
+    reach: Reach,
     part: Option<Part>,
 }
 
@@ -62,9 +65,11 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees, at_rest: bool) -> Optio
             to_level: 0,
             levels_below: 1,
             values: None,
+            reach: Reach::default(),
             part: None,
         });
         member.memtables.push(sealed.memtable.clone());
+        member.reach.join(&sealed.reach);
     }
     drop(state);
     let mut members: Vec<Member> = members.into_values().collect();
@@ -187,6 +192,7 @@ impl FlushJob {
 
     fn install(&mut self, engine: &Arc<Engine>) -> Result<()> {
         self.sync_older_writes(engine)?;
+        self.members.iter().try_for_each(|member| member.reach.sync(engine))?;
         let mut trees = engine.lock_trees();
         let mut edit = DatabaseEdit::default();
         let mut flushed = Flushed::new();
@@ -288,6 +294,7 @@ impl Member {
             Err(_) if self.to_level > 0 => tree::moves::flush(version, &output, 0)?,
             Err(error) => return Err(error),
         };
+        changes.extend(self.reach.changes(version));
         changes.extend(written.value_changes());
         let newest = self.memtables.iter().filter_map(|memtable| memtable.sequence_max()).max();
         changes.extend(newest.map(|sequence| Change::SetFlushed { sequence }));
@@ -332,6 +339,7 @@ impl Engine {
         let mut state = self.lock_commit();
         let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
         state.sealed.retain(|sealed| !is_flushed(&sealed.memtable));
+        state.release_fronts();
         let all = state.logs.iter().map(|log| log.file);
         let dead: Vec<FileId> = all.filter(|&log| log < floor).collect();
         state.logs.retain(|log| log.file >= floor);

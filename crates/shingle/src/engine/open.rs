@@ -8,12 +8,13 @@
 //!
 //! Nothing on disk changes before stage 4, and a crash in stage 4 leads to the same state again.
 
-use crate::engine::commit::{CommitState, LiveLog, Sealed};
+use crate::engine::commit::{Active, CommitState, LiveLog, Sealed};
 use crate::engine::memory::Memory;
 use crate::engine::recover::{Found, Replayed, find, replay};
 use crate::engine::trees::{TreeState, Trees};
+use crate::engine::values::front::{Fronted, Reach};
 use crate::engine::{Engine, Numbers, Parts};
-use crate::keyspace::{Active, KeyspaceOptions, KeyspaceState, Rules};
+use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::read::view::{MemtableView, ReadView, Runs};
@@ -38,7 +39,7 @@ pub(crate) fn open(
     store: Arc<dyn FileStore>,
     runtime: Arc<dyn Runtime>,
 ) -> Result<Arc<Engine>> {
-    let settings = Settings::new(options)?;
+    let settings = Settings::of_database(options, &*store)?;
     // Before the lock, which writes: a foreign directory stays as it is.
     if let Some(root) = store.root()? {
         decode_root(&root).map_err(|error| error.in_file("CURRENT"))?;
@@ -165,7 +166,13 @@ pub(crate) fn keyspace_parts(
     let (id, name) = (record.id, record.name);
     let state = Arc::new(KeyspaceState::new(id, name, options, operator, rules, first));
     let tree = TreeState::new(state.clone(), version, run_table, view);
-    let active = Active { keyspace: state.clone(), writer, first_log: None, counted_bytes: 0 };
+    let active = Active {
+        keyspace: state.clone(),
+        writer,
+        first_log: None,
+        counted_bytes: 0,
+        fronted: Fronted::default(),
+    };
     Ok((state, tree, active))
 }
 
@@ -175,6 +182,12 @@ fn take_replayed(
     state: &Arc<KeyspaceState>,
     replayed: &Replayed,
 ) -> Result<()> {
+    // With the first memtable the tree vouches for all values that the logs name.
+    let mut reach = replayed.reach.get(&state.id).map(Reach::recovered).unwrap_or_default();
+    for (file, _) in reach.ends() {
+        state.values.claim(&[file]);
+        commit.ended_fronts.push((state.clone(), file));
+    }
     for memtable in replayed.memtables.get(&state.id).into_iter().flatten() {
         state.add_sealed(memtable.clone());
         commit.sealed.push(Sealed {
@@ -182,6 +195,7 @@ fn take_replayed(
             memtable: memtable.clone(),
             first_log: replayed.logs.first().copied(),
             bytes: memtable.bytes(),
+            reach: std::mem::take(&mut reach),
             is_flushing: false,
         });
     }

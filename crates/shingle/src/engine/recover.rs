@@ -6,8 +6,8 @@
 
 use crate::memtable::{Memtable, Writer};
 use base::key::{SEQUENCE_MAX, SequenceNumber, TRAILER_BYTES};
-use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::{FileKind, FileName, FileStore};
+use base::{Cause, DatabaseId, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
+use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::batch::BatchView;
@@ -18,6 +18,7 @@ use table::manifest::{decode_edit, decode_root};
 use tree::edit::{DatabaseEdit, KeyspaceRecord};
 use tree::invariant::Shape;
 use tree::{Graveyard, RunTable, Version};
+use values::{SegmentPlace, ValuePointer, segment};
 
 /// What the manifest says.
 pub(crate) struct Found {
@@ -154,6 +155,9 @@ pub(crate) struct Replayed {
     /// Every log that was found, in order; those behind a lost tail too.
     pub logs: Vec<FileId>,
     pub last_sequence: SequenceNumber,
+    /// By keyspace and segment, where the last value ends that the logs point to and the manifest
+    /// does not vouch for.
+    pub reach: BTreeMap<KeyspaceId, BTreeMap<FileId, u64>>,
 }
 
 /// Stage 3: replays the logs from the floor on, until the history ends.
@@ -175,6 +179,7 @@ pub(crate) fn replay(
         memtable_bytes_max,
         writers: BTreeMap::new(),
         next_sequence_min: 0,
+        segments: BTreeMap::new(),
         replayed: Replayed::default(),
     };
     replay.replayed.last_sequence = found.last_sequence;
@@ -189,6 +194,10 @@ pub(crate) fn replay(
             LogOutcome::Headerless => {}
             LogOutcome::HistoryEnded(why) => {
                 replay.expect_nothing_durable(&logs[index..], &why)?;
+                break;
+            }
+            LogOutcome::ValueLost(why) => {
+                replay.expect_nothing_durable(&logs[index + 1..], &why)?;
                 break;
             }
         }
@@ -210,6 +219,8 @@ struct Replay<'a> {
     writers: BTreeMap<KeyspaceId, Writer>,
     /// Behind the last record; the next must not begin before it.
     next_sequence_min: SequenceNumber,
+    /// Opened to look for values.
+    segments: BTreeMap<FileId, Arc<dyn ReadFile>>,
     replayed: Replayed,
 }
 
@@ -222,6 +233,8 @@ enum LogOutcome {
     Headerless,
     /// The history ended before it, for this reason.
     HistoryEnded(String),
+    /// The history ended in it: a value that it points to never became durable, for this reason.
+    ValueLost(String),
 }
 
 impl Replay<'_> {
@@ -257,12 +270,75 @@ impl Replay<'_> {
         let mut logged_sequence = header.previous.map_or(0, |previous| previous.last_sequence);
         while let Some(record) = reader.next()? {
             let offset = record.offset;
+            let lost = self.find_values(record.payload);
+            if let Some(why) = lost.map_err(|error| error.in_file(name.to_string()).at(offset))? {
+                return self.value_lost(&*file, log, offset, &why);
+            }
             let last = self
                 .record(record.payload)
                 .map_err(|error| error.in_file(name.to_string()).at(offset))?;
             logged_sequence = last.unwrap_or(logged_sequence);
         }
         Ok(LogOutcome::Replayed(reader.as_previous(log, logged_sequence)))
+    }
+
+    /// A record points to a value that is not there: the end of what was written, unless the log
+    /// proves that the record, and with it the value, was durable.
+    fn value_lost(
+        &self,
+        file: &dyn ReadFile,
+        log: FileId,
+        offset: u64,
+        why: &Error,
+    ) -> Result<LogOutcome> {
+        if durable_bytes(file, self.identity(log), Cause::Recovery)? <= offset {
+            return Ok(LogOutcome::ValueLost(why.to_string()));
+        }
+        let message = format!("the log proves that a value was durable, but: {why}");
+        Err(Error::corruption(FileName::wal(log).to_string(), offset, message))
+    }
+
+    /// Looks whether the values are there that a record points to and that the manifest does not
+    /// vouch for; if so, notes how far they reach. Gives what is wrong with the first that is not.
+    fn find_values(&mut self, payload: &[u8]) -> Result<Option<Error>> {
+        let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
+        let mut found = Vec::new();
+        for (sequence, operation) in (first..).zip(batch.iter()) {
+            let operation = operation?;
+            let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace) else { continue };
+            let is_flushed = sequence <= keyspace.version.flushed_sequence;
+            if operation.kind != EntryKind::Pointer || is_flushed {
+                continue;
+            }
+            let pointer = ValuePointer::decode(operation.value)?;
+            let segment = keyspace.version.segments.get(pointer.file);
+            if segment.is_none_or(|segment| pointer.end() <= segment.bytes) {
+                continue;
+            }
+            let place = SegmentPlace { database: self.found.database, file: pointer.file };
+            let file = self.segment(pointer.file)?;
+            let key = operation.key;
+            match segment::verify(&*file, place, &pointer, key, sequence, Cause::Recovery) {
+                Ok(()) => found.push((operation.keyspace, pointer)),
+                Err(error) if error.kind() == ErrorKind::Corruption => return Ok(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        for (keyspace, pointer) in found {
+            let ends = self.replayed.reach.entry(keyspace).or_default();
+            ends.insert(pointer.file, pointer.end());
+        }
+        Ok(None)
+    }
+
+    fn segment(&mut self, id: FileId) -> Result<Arc<dyn ReadFile>> {
+        if let Some(file) = self.segments.get(&id) {
+            return Ok(file.clone());
+        }
+        let name = FileName::value(id);
+        let file = self.store.open(name, true).map_err(|error| missing(error, name))?;
+        self.segments.insert(id, file.clone());
+        Ok(file)
     }
 
     /// A log's bytes are called durable only after every log before it is durable in full. So what

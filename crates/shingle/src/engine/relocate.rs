@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
-use tree::moves::{Child, Cutter, OlderData, Output, OutputNode, Proportional};
+use tree::moves::{Child, Cutter, OlderData, Output, OutputNode, Proportional, SizeEstimate};
 use tree::policy::WorkId;
 use tree::{Cut, Input, Move, NodeId, Plan, Slice, Tier, Version};
 
@@ -63,7 +63,7 @@ pub(crate) fn begin(
 ) -> Result<Vec<RelocationPart>> {
     let tree = trees.tree(id)?;
     let version = tree.version.clone();
-    let changes = edit_only(&version, &plan)?;
+    let changes = edit_only(engine, &version, &plan)?;
     if let Some(changes) = changes {
         let moved_bytes = input_bytes(&version, &plan);
         let to_level = plan.action.inputs().1;
@@ -92,11 +92,23 @@ pub(crate) fn begin(
     }
 }
 
+/// Sizes of parts of runs by their indexes. A guess from the first and the last key is wrong by
+/// orders of magnitude where keys are decimal numbers or words, and what is due follows from it.
+struct Indexed<'a>(&'a Engine);
+
+impl SizeEstimate for Indexed<'_> {
+    fn bytes(&self, run: &tree::Run, range: &KeyRange) -> u64 {
+        // The edit does not depend on it: whoever reads the run hears of its damage.
+        let known = self.0.runs.handle(run).bytes_within(range).unwrap_or_default();
+        known.unwrap_or_else(|| Proportional.bytes(run, range))
+    }
+}
+
 /// The edit of a move that needs no bytes.
-fn edit_only(version: &Version, plan: &Plan) -> Result<Option<Vec<Change>>> {
+fn edit_only(engine: &Engine, version: &Version, plan: &Plan) -> Result<Option<Vec<Change>>> {
     Ok(Some(match &plan.action {
         Move::Push { input, to_level } => {
-            tree::moves::push(version, input, *to_level, &Proportional)?
+            tree::moves::push(version, input, *to_level, &Indexed(engine))?
         }
         Move::Balance { level, from, to, range } => {
             tree::moves::balance(version, *level, *from, *to, range)?
@@ -438,7 +450,7 @@ impl Relocation {
             outputs.iter().flat_map(|written| written.files.iter().copied()).collect();
         let mut trees = engine.lock_trees();
         let tree = trees.tree(self.keyspace.id)?;
-        let mut changes = self.changes(&tree.version, &runs, &files)?;
+        let mut changes = self.changes(&Indexed(engine), &tree.version, &runs, &files)?;
         changes.extend(outputs.iter().flat_map(|written| written.value_changes()));
         install(engine, &mut trees, self.keyspace.id, changes, &self.plan)?;
         trees.tree(self.keyspace.id)?.busy.end(self.work);
@@ -450,6 +462,7 @@ impl Relocation {
 
     fn changes(
         &self,
+        sizes: &dyn SizeEstimate,
         version: &Version,
         runs: &[&WrittenRun],
         files: &[(FileId, u64)],
@@ -459,14 +472,14 @@ impl Relocation {
         match &self.plan.action {
             Move::Merge { inputs, to_level, .. } => {
                 let nodes = records().map(OutputNode::tight).collect();
-                tree::moves::merge(version, inputs, *to_level, &output(nodes), &Proportional)
+                tree::moves::merge(version, inputs, *to_level, &output(nodes), sizes)
             }
             Move::Divide { input, .. } => {
                 let range = version
                     .node(input.level, input.node)
                     .map_or_else(KeyRange::all, |node| node.range.clone());
                 let nodes = tree::moves::tile(&range, records().collect());
-                tree::moves::divide(version, input, &output(nodes), &Proportional)
+                tree::moves::divide(version, input, &output(nodes), sizes)
             }
             Move::Append { input, to_level, .. } => {
                 let runs: Vec<(Option<NodeId>, RunRecord)> =

@@ -76,7 +76,8 @@ impl Part {
         }
         for slice in spec.slices.iter().filter(|slice| slice.run.range_deletes > 0) {
             let range = slice.range.intersect(&spec.range);
-            let run = engine.runs.handle(&slice.run).open_for_background(spec.cause)?;
+            let in_part = !range.covers(&slice.run.range);
+            let run = engine.runs.handle(&slice.run).open_for_rewrite(in_part, spec.cause)?;
             range_deletes.push(run.range_deletes().clip(&range));
         }
         let chains = chains(&spec);

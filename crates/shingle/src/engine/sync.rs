@@ -20,6 +20,8 @@ pub(crate) struct SyncState {
 
 /// What one sync has to do.
 struct Work {
+    /// Segments of values that the logs point into.
+    values: Vec<Arc<dyn SyncFile>>,
     replaced: Vec<Arc<dyn SyncFile>>,
     current: Option<Arc<dyn SyncFile>>,
     target: LogPosition,
@@ -35,6 +37,10 @@ impl Engine {
         self.check_poisoned()?;
         let work = self.sync_work();
         let begin_ns = self.runtime.now_ns();
+        // What the log names is durable before the log: a record proves its values.
+        for segment in &work.values {
+            segment.sync(Cause::ValueWrite).map_err(|error| self.poison(error))?;
+        }
         for log in work.replaced.iter().chain(&work.current) {
             log.sync(Cause::Wal).map_err(|error| self.poison(error))?;
         }
@@ -51,6 +57,7 @@ impl Engine {
     fn sync_work(&self) -> Work {
         let mut state = self.lock_commit();
         Work {
+            values: std::mem::take(&mut state.unsynced_values).into_values().collect(),
             replaced: state.replaced.drain(..).map(|(_, syncer)| syncer).collect(),
             current: state.log.as_ref().map(|log| log.syncer.clone()),
             target: state.position(),

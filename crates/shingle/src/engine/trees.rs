@@ -193,7 +193,6 @@ impl Engine {
             let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
             tree.keyspace.install(tree.view.clone(), memtables);
         }
-        self.runs.sweep();
         self.collect_dead_files(trees);
         self.update_pressure(trees);
         Ok(())

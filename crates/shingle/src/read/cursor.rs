@@ -399,7 +399,7 @@ fn unexpected_kind() -> Error {
 fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> {
     let options = scan_options(options.fill_cache, options.readahead_bytes);
     let levels = &view.tree.levels;
-    let count = |level: &LevelView| match &level.nodes[..] {
+    let count = |level: &Arc<LevelView>| match &level.nodes[..] {
         [node] => node.slices.len(),
         nodes => nodes.len().min(1),
     };
@@ -436,8 +436,8 @@ fn collect_range_deletes(view: &ReadView) -> Result<RangeDeletes> {
             all.push(deletes.as_ref().clone());
         }
     }
-    let levels = if view.tree.has_range_deletes { &view.tree.levels[..] } else { &[] };
-    for slice in levels.iter().flat_map(|l| &l.nodes).flat_map(|n| &n.slices) {
+    let nodes = view.tree.levels.iter().flat_map(|level| level.deleting());
+    for slice in nodes.flat_map(|node| &node.slices) {
         if slice.has_range_deletes {
             all.push(slice.run.run()?.range_deletes().clip(&slice.range));
         }

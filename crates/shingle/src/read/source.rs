@@ -385,9 +385,11 @@ impl ChainIter {
             // The buffer of the last slice goes before that of the next is made.
             self.current = None;
             let Some((slice, range)) = self.rest.pop() else { return Ok(()) };
-            let run = self.runs.handle(&slice.run).open_for_background(self.options.cause)?;
             let clip = (!range.covers(&slice.run.range)).then_some(range);
-            let mut iter = SliceIter::new(run.iter(self.options.clone()), clip);
+            let in_part = clip.is_some();
+            let run = self.runs.handle(&slice.run).open_for_rewrite(in_part, self.options.cause)?;
+            let options = IterOptions { fill_cache: in_part, ..self.options.clone() };
+            let mut iter = SliceIter::new(run.iter(options), clip);
             iter.seek_to_first()?;
             self.current = Some(iter);
         }

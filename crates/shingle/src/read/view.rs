@@ -9,6 +9,7 @@ use crate::memtable::Memtable;
 use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
 use media::{FileName, FileStore, ReadFile};
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
@@ -23,8 +24,8 @@ pub(crate) struct Runs {
     database: DatabaseId,
     /// Memory that open runs hold outside the cache.
     open_bytes: AtomicU64,
-    files: Mutex<HashMap<FileId, Weak<OpenFile>>>,
-    handles: Mutex<HashMap<RunId, Weak<RunHandle>>>,
+    files: Mutex<Held<FileId, OpenFile>>,
+    handles: Mutex<Held<RunId, RunHandle>>,
     /// Where large values are.
     pub values: ValueFiles,
 }
@@ -46,14 +47,14 @@ impl Runs {
             cache,
             database,
             open_bytes: AtomicU64::new(0),
-            files: Mutex::new(HashMap::new()),
-            handles: Mutex::new(HashMap::new()),
+            files: Mutex::default(),
+            handles: Mutex::default(),
         }
     }
 
     pub(crate) fn handle(self: &Arc<Self>, run: &tree::Run) -> Arc<RunHandle> {
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handle) = handles.get(&run.id).and_then(Weak::upgrade) {
+        if let Some(handle) = handles.get(run.id) {
             return handle;
         }
         let handle = Arc::new(RunHandle {
@@ -68,17 +69,17 @@ impl Runs {
             file: self.file(run.file.id),
             open: OnceLock::new(),
         });
-        handles.insert(run.id, Arc::downgrade(&handle));
+        handles.insert(run.id, &handle);
         handle
     }
 
     fn file(&self, id: FileId) -> Arc<OpenFile> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = files.get(&id).and_then(Weak::upgrade) {
+        if let Some(file) = files.get(id) {
             return file;
         }
         let file = Arc::new(OpenFile { name: FileName::table(id), file: OnceLock::new() });
-        files.insert(id, Arc::downgrade(&file));
+        files.insert(id, &file);
         file
     }
 
@@ -86,16 +87,37 @@ impl Runs {
     pub(crate) fn open_bytes(&self) -> u64 {
         self.open_bytes.load(Relaxed)
     }
+}
 
-    /// Forgets runs and files that nobody holds.
-    pub(crate) fn sweep(&self) {
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        handles.retain(|_, handle| handle.strong_count() > 0);
-        drop(handles);
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.retain(|_, file| file.strong_count() > 0);
+/// What somebody holds, by its number. What nobody holds any more is forgotten once it may be half
+/// of all, so that it costs little for each that comes.
+struct Held<K, V> {
+    items: HashMap<K, Weak<V>>,
+    forget_at: usize,
+}
+
+impl<K, V> Default for Held<K, V> {
+    fn default() -> Held<K, V> {
+        Held { items: HashMap::new(), forget_at: 64 }
     }
 }
+
+impl<K: Eq + Hash, V> Held<K, V> {
+    fn get(&self, number: K) -> Option<Arc<V>> {
+        self.items.get(&number)?.upgrade()
+    }
+
+    fn insert(&mut self, number: K, item: &Arc<V>) {
+        if self.items.len() >= self.forget_at {
+            self.items.retain(|_, item| item.strong_count() > 0);
+            self.forget_at = 64.max(2 * self.items.len());
+        }
+        self.items.insert(number, Arc::downgrade(item));
+    }
+}
+
+/// An index tells sizes in whole blocks: of so many, a tenth is told to about one in two.
+const TELLING_BLOCKS_MIN: u64 = 16;
 
 /// A run that can be opened.
 pub(crate) struct RunHandle {
@@ -133,10 +155,29 @@ impl RunHandle {
         Ok(self.file.file.get_or_init(|| file))
     }
 
-    /// A second opening that reads past the page cache where the store can, for background work.
+    /// A second opening that reads past the page cache where the store can, and everything anew.
     pub(crate) fn open_for_background(&self, cause: Cause) -> Result<Arc<table::Run>> {
         let file = self.runs.store.open(self.file.name, true)?;
         table::Run::open(file, self.extent, self.runs.cache.clone(), cause)
+    }
+
+    /// The same for a rewrite, which reads the end of an open run no second time. The run stays
+    /// open where the rewrite needs only a part of it: the next rewrite needs another.
+    pub(crate) fn open_for_rewrite(&self, in_part: bool, cause: Cause) -> Result<Arc<table::Run>> {
+        if in_part {
+            self.run()?;
+        }
+        let Some(open) = self.open.get() else { return self.open_for_background(cause) };
+        Ok(open.through(self.runs.store.open(self.file.name, true)?))
+    }
+
+    /// Bytes of the run inside `range`, by its index; `None` where it has too few blocks to tell.
+    pub(crate) fn bytes_within(&self, range: &KeyRange) -> Result<Option<u64>> {
+        let run = self.run()?;
+        if run.summary().data_blocks < TELLING_BLOCKS_MIN {
+            return Ok(None);
+        }
+        run.approximate_bytes(range, Cause::OpenRun).map(Some)
     }
 }
 
@@ -193,6 +234,12 @@ pub(crate) struct LevelView {
     /// The eight bytes behind that of each node's start, big-endian: most comparisons end here.
     prefixes: Vec<u64>,
     pub nodes: Vec<Arc<NodeView>>,
+    /// The nodes as the version has them: where its list is the same, so is the level.
+    source: Arc<Vec<Arc<Node>>>,
+    /// Which nodes have stacks of several slices.
+    stacked: Vec<usize>,
+    /// Which nodes have range tombstones.
+    deleting: Vec<usize>,
 }
 
 impl LevelView {
@@ -216,15 +263,20 @@ impl LevelView {
         before + equal.partition_point(|node| *node.range().start <= *key)
     }
 
-    /// Fills in what searches use, from the nodes.
-    fn index(&mut self) {
-        // In key order, what the first and the last have in common all have.
-        let (Some(first), Some(last)) = (self.nodes.first(), self.nodes.last()) else { return };
-        let (first, last) = (&first.range().start, &last.range().start);
-        let shared = first.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
-        self.shared = first[..shared].to_vec();
-        let prefix = |node: &Arc<NodeView>| key_prefix(&node.range().start[shared..]);
-        self.prefixes = self.nodes.iter().map(prefix).collect();
+    /// The nodes that have range tombstones.
+    pub(crate) fn deleting(&self) -> impl Iterator<Item = &Arc<NodeView>> {
+        self.deleting.iter().map(|&at| &self.nodes[at])
+    }
+
+    fn push(&mut self, node: Arc<NodeView>, prefix: u64) {
+        if node.slices.len() > 1 {
+            self.stacked.push(self.nodes.len());
+        }
+        if node.slices.iter().any(|slice| slice.has_range_deletes) {
+            self.deleting.push(self.nodes.len());
+        }
+        self.prefixes.push(prefix);
+        self.nodes.push(node);
     }
 }
 
@@ -240,9 +292,7 @@ fn key_prefix(key: &[u8]) -> u64 {
 /// A version ready to read.
 pub(crate) struct TreeView {
     /// The levels that have nodes, from above: a lookup asks no others.
-    pub levels: Vec<LevelView>,
-    /// Some slice has range tombstones.
-    pub has_range_deletes: bool,
+    pub levels: Vec<Arc<LevelView>>,
     pub runs: Arc<Runs>,
     /// Keeps the segments that pointers in the levels name.
     pub segments: Segments,
@@ -257,25 +307,27 @@ impl TreeView {
     ) -> TreeView {
         let before = previous.map_or(&[][..], |previous| &previous.levels);
         let occupied = version.levels.iter().enumerate().filter(|(_, l)| !l.nodes.is_empty());
-        let levels: Vec<LevelView> = occupied
+        let levels: Vec<Arc<LevelView>> = occupied
             .map(|(number, level)| {
                 let before = before.iter().find(|before| before.number == number);
-                level_view(number, level.nodes.iter(), before, runs)
+                match before {
+                    Some(same) if Arc::ptr_eq(&same.source, &level.nodes) => same.clone(),
+                    _ => Arc::new(level_view(number, &level.nodes, before, runs)),
+                }
             })
             .collect();
-        let mut nodes = levels.iter().flat_map(|level| &level.nodes);
-        let has_range_deletes = nodes.any(|node| node.slices.iter().any(|s| s.has_range_deletes));
         let segments = version.segments.clone();
-        TreeView { levels, has_range_deletes, runs: runs.clone(), segments }
+        TreeView { levels, runs: runs.clone(), segments }
     }
 
     /// For each node below level 0 whose stack reads had to pass, how often that was as bad as a
     /// seek.
     pub(crate) fn seeks(&self) -> HashMap<(u8, NodeId), u64> {
         let below = self.levels.iter().filter(|level| level.number > 0);
-        let nodes = below.flat_map(|level| level.nodes.iter().map(|n| (level.number as u8, n)));
-        nodes
-            .filter(|(_, node)| node.slices.len() > 1)
+        let stacked = below.flat_map(|level| {
+            level.stacked.iter().map(|&at| (level.number as u8, &level.nodes[at]))
+        });
+        stacked
             .map(|(level, node)| {
                 ((level, node.node.id), node.passed.load(Relaxed) / PASSED_PER_SEEK)
             })
@@ -284,31 +336,51 @@ impl TreeView {
     }
 }
 
-fn level_view<'a>(
+/// Compiles a level, at the cost of a pointer for each node that stayed: a database of 100 GB has
+/// tens of thousands, and every edit comes through here.
+fn level_view(
     number: usize,
-    nodes: impl Iterator<Item = &'a Arc<Node>>,
-    before: Option<&LevelView>,
+    nodes: &Arc<Vec<Arc<Node>>>,
+    before: Option<&Arc<LevelView>>,
     runs: &Arc<Runs>,
 ) -> LevelView {
-    let old: &[Arc<NodeView>] = before.map_or(&[], |level| &level.nodes);
+    let nothing = LevelView::default();
+    let old = before.map_or(&nothing, |level| level);
+    let shared = shared_start(nodes);
+    let knows_prefixes = old.shared == shared;
+    let prefix = |node: &Node| key_prefix(&node.range.start[shared.len()..]);
+    let source = nodes.clone();
+    let mut view = LevelView { number, shared: shared.clone(), source, ..LevelView::default() };
+    view.nodes.reserve_exact(nodes.len());
+    view.prefixes.reserve_exact(nodes.len());
     let mut cursor = 0;
-    let mut view = LevelView { number, ..LevelView::default() };
-    for node in nodes {
-        // Both sides are in key order: one walk finds every node that stayed.
-        while cursor < old.len() && old[cursor].range().start < node.range.start {
+    for node in nodes.iter() {
+        let stayed = |at: usize| old.source.get(at).is_some_and(|same| Arc::ptr_eq(same, node));
+        // Both sides are in key order: one walk finds every node that stayed, most of them next.
+        while !stayed(cursor)
+            && old.source.get(cursor).is_some_and(|n| n.range.start < node.range.start)
+        {
             cursor += 1;
         }
-        let before = old.get(cursor).filter(|view| view.node.id == node.id);
-        view.nodes.push(match before {
-            Some(same) if Arc::ptr_eq(&same.node, node) => same.clone(),
-            _ => {
-                let passed = before.map_or(0, |view| view.passed.load(Relaxed));
-                Arc::new(node_view(node, runs, passed))
-            }
-        });
+        if stayed(cursor) {
+            let known = knows_prefixes.then(|| old.prefixes[cursor]);
+            view.push(old.nodes[cursor].clone(), known.unwrap_or_else(|| prefix(node)));
+            cursor += 1;
+        } else {
+            let before = old.nodes.get(cursor).filter(|view| view.node.id == node.id);
+            let passed = before.map_or(0, |view| view.passed.load(Relaxed));
+            view.push(Arc::new(node_view(node, runs, passed)), prefix(node));
+        }
     }
-    view.index();
     view
+}
+
+/// What the starts of all nodes begin with: in key order, what the first and the last share.
+fn shared_start(nodes: &[Arc<Node>]) -> Vec<u8> {
+    let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return Vec::new() };
+    let (first, last) = (&first.range.start, &last.range.start);
+    let shared = first.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
+    first[..shared].to_vec()
 }
 
 fn node_view(node: &Arc<Node>, runs: &Arc<Runs>, passed: u64) -> NodeView {
@@ -374,22 +446,58 @@ impl ReadView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::random::Random;
+    use media::mem::MemStore;
     use tree::NodeId;
 
+    fn runs() -> Arc<Runs> {
+        let store = Arc::new(MemStore::new(Arc::default()));
+        Arc::new(Runs::new(store, BlockCache::new(0), DatabaseId(0)))
+    }
+
+    fn node(id: usize, start: &[u8]) -> Arc<Node> {
+        let range = KeyRange::new(start, None);
+        Arc::new(Node { id: NodeId(id as u64), range, slices: Default::default() })
+    }
+
     fn level(starts: &[&[u8]]) -> LevelView {
-        let node = |(id, start): (usize, &&[u8])| {
-            let range = KeyRange::new(*start, None);
-            let node = Node { id: NodeId(id as u64), range, slices: Default::default() };
-            Arc::new(NodeView {
-                node: Arc::new(node),
-                slices: Vec::new(),
-                passed: AtomicU64::new(0),
-            })
-        };
-        let nodes = starts.iter().enumerate().map(node).collect();
-        let mut level = LevelView { nodes, ..LevelView::default() };
-        level.index();
-        level
+        let nodes = starts.iter().enumerate().map(|(id, start)| node(id, start)).collect();
+        level_view(1, &Arc::new(nodes), None, &runs())
+    }
+
+    #[test]
+    fn a_level_after_an_edit_is_the_level_compiled_anew() {
+        let runs = runs();
+        let mut random = Random::new(7);
+        let mut nodes: Vec<Arc<Node>> = Vec::new();
+        let mut view = Arc::new(level_view(1, &Arc::new(Vec::new()), None, &runs));
+        for id in 0..400 {
+            for _ in 0..random.below(4) {
+                let at = random.below(nodes.len() as u64 + 1) as usize;
+                if at < nodes.len() {
+                    nodes.remove(at);
+                }
+            }
+            // Now and then a start that shares less with the others, or nothing.
+            let start = format!("{:.2$}{:06}", "key-", random.below(300), 4 >> random.below(5));
+            let at = nodes.partition_point(|node| *node.range.start < *start.as_bytes());
+            if nodes.get(at).is_none_or(|node| *node.range.start != *start.as_bytes()) {
+                nodes.insert(at, node(id, start.as_bytes()));
+            }
+            let stayed = |old: &LevelView| {
+                nodes.iter().filter(|node| old.source.iter().any(|n| Arc::ptr_eq(n, node))).count()
+            };
+            let source = Arc::new(nodes.clone());
+            let next = Arc::new(level_view(1, &source, Some(&view), &runs));
+            let anew = level_view(1, &source, None, &runs);
+            assert_eq!((&next.shared, &next.prefixes), (&anew.shared, &anew.prefixes));
+            let mut pairs = next.nodes.iter().zip(&nodes);
+            assert!(pairs.all(|(view, node)| Arc::ptr_eq(&view.node, node)));
+            assert_eq!(next.nodes.len(), nodes.len());
+            let shared = next.nodes.iter().filter(|n| view.nodes.iter().any(|o| Arc::ptr_eq(o, n)));
+            assert_eq!(shared.count(), stayed(&view));
+            view = next;
+        }
     }
 
     #[test]

@@ -35,7 +35,10 @@ pub fn judge(
         Ok(db) => db,
         Err(error) => return judge_error(&error).map(|()| Verdict::Detected),
     };
-    let read = read_all(&db, history.last())?;
+    // Damage of a segment may be damage and a torn tail.
+    let mut earlier = history.states[first.min(history.states.len())..].iter().rev();
+    let read = read_all(&db, history.last())
+        .or_else(|why| earlier.find_map(|state| read_all(&db, state).ok()).ok_or(why))?;
     let report = db.check(&mut |_| {}).map_err(|error| format!("check failed: {error}"))?;
     let Some(state) = read else {
         return match report.is_clean() {
@@ -66,7 +69,6 @@ fn read_all(db: &Db, last: &State) -> Result<Option<State>, String> {
         match damaged || damaged_back {
             false if forward != backward => return Err("the directions disagree".into()),
             false => {}
-            // Damage and a torn tail do not come of one mutation: the rest is the last state.
             true => agree(forward.iter().chain(&backward), expected)?,
         }
         is_damaged |= damaged || damaged_back;

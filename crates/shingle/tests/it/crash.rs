@@ -268,7 +268,7 @@ fn short(steps: usize) -> Profile {
 fn power_lost_at_any_operation_leaves_a_prefix() {
     let (mut sum, mut points) = (Counts::default(), ByScheme::default());
     for seed in seeds_for_schemes(20) {
-        let config = Config::draw(seed);
+        let config = Config::draw(seed).sometimes_bounded(seed);
         let steps = Generator::new(seed, short(150)).steps();
         let store = MemStore::new(Arc::default());
         let swept = Sweep::new(&config, seed, 4).run(&store, &steps, seed);

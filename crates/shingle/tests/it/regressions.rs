@@ -115,6 +115,28 @@ fn a_stopped_writer_learns_why_flushes_fail() {
 }
 
 #[test]
+fn a_check_beside_appends_finds_nothing() {
+    let options = Options::new().scheme("lwc").write_buffer_bytes(8 << 10).expert(|e| {
+        e.memtable_bytes = Some(2 << 10);
+        e.table_bytes = Some(4 << 10);
+        e.level_bytes_base = Some(8 << 10);
+    });
+    let db = options.open_store(Arc::new(MemStore::new(Arc::default()))).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut random = Random::new(1);
+            for _ in 0..20_000 {
+                db.put(random.below(5_000).to_be_bytes(), [1; 50]).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            let report = db.check(&mut |_| {}).unwrap();
+            assert!(report.problems.is_empty(), "{:?}", report.problems);
+        }
+    });
+}
+
+#[test]
 fn a_keyspace_dropped_during_its_flush_fails_nobody() {
     let store = MemStore::new(Arc::default());
     let db = open(Arc::new(store)).unwrap();

@@ -152,6 +152,16 @@ impl Config {
         }
     }
 
+    /// The same with a bound on value segments in one of two, which some histories come up to.
+    pub fn sometimes_bounded(mut self, seed: u64) -> Config {
+        let mut random = Random::new(seed ^ 0xcafe);
+        let segment_bytes = self.expert.value_segment_bytes.unwrap_or(0);
+        let bytes = [24 << 10, 48 << 10, 200 << 10][random.below(3) as usize];
+        let capacity_bytes = bytes.max(16 * segment_bytes);
+        self.expert.value_capacity_bytes = random.one_in(2).then_some(capacity_bytes);
+        self
+    }
+
     pub fn options(&self) -> Options {
         let expert = self.expert.clone();
         Options::new()
@@ -254,6 +264,11 @@ fn show(value: Option<&[u8]>) -> String {
 }
 
 impl Runner {
+    /// The write was refused because the value segments are full, which is no fault.
+    fn is_full(&self, error: &Error) -> bool {
+        self.config.expert.value_capacity_bytes.is_some() && error.kind() == ErrorKind::NoSpace
+    }
+
     /// Opens a database, and creates the keyspaces that are not there yet.
     pub fn open(
         config: &Config,
@@ -375,18 +390,33 @@ impl Runner {
             batch.iter().filter(|(slot, _)| self.keyspaces[*slot].is_some()).cloned().collect();
         let Some((slot, first)) = batch.first() else { return Ok(()) };
         let commit = hold(&self.model).commit(&batch);
-        if single {
-            let keyspace = self.keyspaces[*slot].as_ref().unwrap();
-            match first {
-                Op::Put(key, value) => keyspace.put(key, value)?,
-                Op::Delete(key) => keyspace.delete(key)?,
-                Op::Merge(key, operand) => keyspace.merge(key, operand)?,
-                Op::DeleteRange(start, end) => keyspace.delete_range(start, end)?,
-            }
-            return Ok(());
+        // What has no log cannot be synced.
+        let synced = synced && !single && !SLOTS[*slot].without_wal;
+        let written = match single {
+            true => self.write_one(*slot, first),
+            false => self.write_batch(&batch, synced),
+        };
+        match written {
+            Err(error) if self.is_full(&error) => hold(&self.model).undo_commit(),
+            Ok(()) if synced => hold(&self.model).safe(Prefix::Logged, commit),
+            written => written?,
         }
+        Ok(())
+    }
+
+    fn write_one(&self, slot: usize, op: &Op) -> shingle::Result<()> {
+        let keyspace = self.keyspaces[slot].as_ref().unwrap();
+        match op {
+            Op::Put(key, value) => keyspace.put(key, value),
+            Op::Delete(key) => keyspace.delete(key),
+            Op::Merge(key, operand) => keyspace.merge(key, operand),
+            Op::DeleteRange(start, end) => keyspace.delete_range(start, end),
+        }
+    }
+
+    fn write_batch(&self, batch: &[(usize, Op)], synced: bool) -> shingle::Result<()> {
         let mut out = WriteBatch::new();
-        for (slot, op) in &batch {
+        for (slot, op) in batch {
             let keyspace = self.keyspaces[*slot].as_ref().unwrap();
             match op {
                 Op::Put(key, value) => out.put_in(keyspace, key, value)?,
@@ -395,14 +425,8 @@ impl Runner {
                 Op::DeleteRange(start, end) => out.delete_range_in(keyspace, start, end)?,
             }
         }
-        // What has no log cannot be synced.
-        let synced = synced && !SLOTS[*slot].without_wal;
         let durability = synced.then_some(Durability::Synced);
-        self.db.write(out, &WriteOptions { durability, wait: true })?;
-        if synced {
-            hold(&self.model).safe(Prefix::Logged, commit);
-        }
-        Ok(())
+        self.db.write(out, &WriteOptions { durability, wait: true })
     }
 
     fn expected(&self, slot: usize, key: &[u8]) -> Option<Value> {

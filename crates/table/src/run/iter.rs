@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock};
 pub struct IterOptions {
     /// Why.
     pub cause: Cause,
-    /// Blocks that had to be read go into the cache. Ignored with read-ahead.
+    /// Blocks that had to be read go into the cache; with read-ahead, those of the index alone.
     pub fill_cache: bool,
     /// Read so many bytes at once, past the cache; 0: block by block, through the cache.
     pub readahead_bytes: u32,
@@ -140,7 +140,6 @@ impl RunIter {
         let (handle, _) = self.run.handle(self.top.value(), top, BlockKind::Index)?;
         if self.index_handle != Some(handle) {
             self.index_handle = None;
-            // Background work opens runs for itself: nobody would find its index blocks again.
             let fill = self.options.fill_cache;
             let block = self.run.block(BlockKind::Index, handle, fill, self.options.cause)?;
             self.index.set_block(block);
@@ -184,7 +183,8 @@ impl RunIter {
             return Ok(());
         }
         if let Some(range) = self.options.range.take() {
-            self.ahead = self.run.data_extent(&range, self.options.cause)?;
+            let (fill, cause) = (self.options.fill_cache, self.options.cause);
+            self.ahead = self.run.data_extent(&range, fill, cause)?;
         }
         Ok(())
     }

@@ -157,6 +157,22 @@ impl Run {
         Ok(Arc::new(Run { file, extent, cache, owner, footer, top, tombstones, summary, mapped }))
     }
 
+    /// The same run through another opening of its file: nothing is read for it, and both know the
+    /// same cached blocks. Never in place.
+    pub fn through(&self, file: Arc<dyn ReadFile>) -> Arc<Run> {
+        Arc::new(Run {
+            file,
+            extent: self.extent,
+            cache: self.cache.clone(),
+            owner: self.owner,
+            footer: self.footer,
+            top: self.top.clone(),
+            tombstones: self.tombstones.clone(),
+            summary: self.summary.clone(),
+            mapped: None,
+        })
+    }
+
     /// What is known of the run as a whole.
     pub fn summary(&self) -> &RunSummary {
         &self.summary

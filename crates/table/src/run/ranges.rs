@@ -20,36 +20,47 @@ pub struct Boundary {
 
 impl Run {
     /// Bytes of the run whose keys lie in `range`, index and filter included in proportion; exact
-    /// to about a block at each end.
+    /// to about a block at each end, and at least 1. Ranges that follow each other count no block
+    /// twice. Reads the index blocks at both ends, through the cache.
     pub fn approximate_bytes(&self, range: &KeyRange, cause: Cause) -> Result<u64> {
         if range.covers(&self.summary.range) {
             return Ok(self.extent.bytes);
         }
-        let data = self.data_extent(range, cause)?;
         let total = self.footer.data_end - self.footer.start;
-        if total == 0 {
+        if range.is_empty() || total == 0 {
             return Ok(0);
         }
-        let part = u128::from(data.end - data.start) * u128::from(self.extent.bytes);
-        Ok((part / u128::from(total)) as u64)
+        let start = self.data_block_of(&range.start, true, cause)?.0;
+        let end = match &range.end {
+            None => self.footer.data_end,
+            Some(end) => self.data_block_of(end, true, cause)?.0,
+        };
+        let part = u128::from(end.saturating_sub(start)) * u128::from(self.extent.bytes);
+        Ok((part / u128::from(total)).max(1) as u64)
     }
 
-    /// The part of the file with the data blocks that may hold keys of `range`.
-    pub(super) fn data_extent(&self, range: &KeyRange, cause: Cause) -> Result<Range<u64>> {
+    /// The part of the file with the data blocks that may hold keys of `range`; `fill`: index
+    /// blocks that had to be read go into the cache.
+    pub(super) fn data_extent(
+        &self,
+        range: &KeyRange,
+        fill: bool,
+        cause: Cause,
+    ) -> Result<Range<u64>> {
         if range.is_empty() {
             return Ok(self.footer.start..self.footer.start);
         }
-        let start = self.data_block_of(&range.start, cause)?.0;
+        let start = self.data_block_of(&range.start, fill, cause)?.0;
         let end = match &range.end {
             None => self.footer.data_end,
             // The block that holds `end`'s place may hold smaller keys too.
-            Some(end) => self.data_block_of(end, cause)?.1,
+            Some(end) => self.data_block_of(end, fill, cause)?.1,
         };
         Ok(start..end.max(start))
     }
 
     /// Begin and end of the data block that a user key falls into.
-    fn data_block_of(&self, user_key: &[u8], cause: Cause) -> Result<(u64, u64)> {
+    fn data_block_of(&self, user_key: &[u8], fill: bool, cause: Cause) -> Result<(u64, u64)> {
         let target = first_of(user_key);
         let after = (self.footer.data_end, self.footer.data_end);
         let mut cursor = Cursor::new(self.top.clone());
@@ -57,8 +68,7 @@ impl Run {
         cursor.seek(&target).map_err(|m| self.malformed(from, m))?;
         if cursor.valid() && self.footer.index_levels == 2 {
             let (handle, _) = self.handle(cursor.value(), from, BlockKind::Index)?;
-            // Background work alone asks, on runs of its own: not for the cache.
-            cursor.set_block(self.block(BlockKind::Index, handle, false, cause)?);
+            cursor.set_block(self.block(BlockKind::Index, handle, fill, cause)?);
             from = handle;
             cursor.seek(&target).map_err(|m| self.malformed(from, m))?;
         }
@@ -124,7 +134,7 @@ impl Run {
     /// there into parts of about equal bytes. All versions of a key are in one part.
     pub fn split_points(&self, range: &KeyRange, parts: usize, cause: Cause) -> Result<Vec<Key>> {
         let boundaries = self.boundaries(range, cause)?;
-        let data = self.data_extent(range, cause)?;
+        let data = self.data_extent(range, false, cause)?;
         let from = data.start - self.footer.start;
         let total = data.end - data.start;
         let mut points: Vec<Key> = Vec::new();

@@ -1,4 +1,4 @@
-//! Values apart from the runs: written by flushes and moves, collected in the background.
+//! Values apart from the runs: written by commits, flushes and moves, collected in the background.
 //!
 //! Invariants:
 //! - A segment is durable before the edit that lists it, and listed before the tree points into it.
@@ -14,6 +14,7 @@
 //!   in the runs.
 
 pub(crate) mod collect;
+pub(crate) mod front;
 pub(crate) mod room;
 pub(crate) mod separate;
 pub(crate) mod writers;

@@ -129,6 +129,8 @@ impl Engine {
     /// Waits for what is under way and due. Memtables are counted with all their bytes, and retired
     /// segments wait for them: they are flushed.
     fn settle_values(self: &Arc<Self>, lack: &LackOfRoom) -> Result<()> {
+        // What commits append to cannot be collected.
+        self.lock_commit().end_front(lack.keyspace.id);
         let ends = || lack.is_over(self) || scheduler::is_idle(self);
         self.wait_for(ends)?;
         let mut needs_flush = self.needs_flush(lack);

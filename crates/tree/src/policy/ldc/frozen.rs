@@ -13,6 +13,10 @@ use std::collections::HashMap;
 /// the threshold is the fan-out. Fewer cost merges before their time: docs/adr/0070.
 const FROZEN_PARTS: f64 = 12.0;
 
+/// The longest wait, in times of the fan-out, that lessens what may be dead: that of the adaptive
+/// threshold. Who asks for a higher one asks for fewer merges.
+const PATIENCE_MAX: f64 = 2.0;
+
 /// A slice is linked no longer than it takes to write this many times the entries of the tree.
 const AGE_ROUNDS: f64 = 4.0;
 
@@ -35,7 +39,7 @@ fn by_pressure(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
     let live = view.version.bytes();
     let dead = view.version.file_bytes().saturating_sub(live);
     // The longer slices wait, the more entries they overwrite meanwhile: then less may be dead.
-    let patience = (survey.threshold / view.limits.fan_out.max(1.0)).max(1.0);
+    let patience = (survey.threshold / view.limits.fan_out.max(1.0)).clamp(1.0, PATIENCE_MAX);
     let dead_max = (live as f64 / (FROZEN_PARTS * patience)) as u64;
     if dead <= dead_max {
         return None;

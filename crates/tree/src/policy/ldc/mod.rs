@@ -14,6 +14,8 @@
 //!   at least 2; and a node whose slices reads keep passing needs fewer, down to one. Where there
 //!   is less than one write for each `2 * fan_out` operations, one slice is enough, and the tree
 //!   becomes that of leveled compaction.
+//! - *Links come first*: they cost no I/O, and a level that waited with its links behind merges
+//!   would grow until what comes to it is cut into ever smaller slices.
 //! - *Level 0* is linked as a whole, once it has `level0_runs_trigger` runs; unless they are so
 //!   small that merging them among themselves costs less than the slices would.
 //! - *No starvation*: only nodes without slices are linked (section III-D); a level over its limit
@@ -93,9 +95,10 @@ impl Policy for Ldc {
             return None;
         }
         let survey = Survey::new(view);
-        link_level0(view, &survey)
+        relieve(view, &survey)
+            .or_else(|| link_level0(view, &survey))
             .or_else(|| merge_due(view, &survey))
-            .or_else(|| relieve(view, &survey))
+            .or_else(|| relieve_by_merge(view, &survey))
             .or_else(|| frozen::pick(view, &survey))
     }
 
@@ -204,24 +207,32 @@ fn merge_due(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
     .find(|plan| view.allows(plan))
 }
 
+/// The levels over their limits, the fullest first.
+fn full_levels(view: &View<'_>, survey: &Survey<'_>) -> Vec<(u8, Why)> {
+    let mut due: Vec<(u8, Why)> = (1..last_level(view.version, view.limits))
+        .map(|level| {
+            let score = level_score(view, survey, level);
+            (level, Why { reason: Reason::LevelBytes, score })
+        })
+        .filter(|(_, why)| why.score >= 1.0)
+        .collect();
+    due.sort_by(|a, b| b.1.score.total_cmp(&a.1.score));
+    due
+}
+
 /// The fullest level over its limit links a node, the next in turn that has no slices.
 fn relieve(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
-    let mut due: Vec<(u8, f64)> = (1..last_level(view.version, view.limits))
-        .map(|level| (level, level_score(view, survey, level)))
-        .filter(|&(_, score)| score >= 1.0)
-        .collect();
-    due.sort_by(|a, b| b.1.total_cmp(&a.1));
-    due.into_iter().find_map(|(level, score)| {
-        let why = Why { reason: Reason::LevelBytes, score };
+    full_levels(view, survey).into_iter().find_map(|(level, why)| {
         let mut clean = in_turn(view, level).filter(|node| node.slices.len() == 1);
-        clean
-            .find_map(|node| link(view, survey, whole(level, node), &keys(node), why))
-            .or_else(|| merge_most_linked(view, survey, level, why))
+        clean.find_map(|node| link(view, survey, whole(level, node), &keys(node), why))
     })
 }
 
-/// A level without a node that may be linked gets one.
-fn merge_most_linked(view: &View<'_>, survey: &Survey<'_>, level: u8, why: Why) -> Option<Plan> {
-    let linked = survey.linked.iter().filter(|linked| linked.level == level);
-    linked.map(|linked| merge(view, level, linked.node, level, why)).find(|plan| view.allows(plan))
+/// A full level without a node that may be linked gets one.
+fn relieve_by_merge(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
+    full_levels(view, survey).into_iter().find_map(|(level, why)| {
+        let linked = survey.linked.iter().filter(|linked| linked.level == level);
+        let mut plans = linked.map(|linked| merge(view, level, linked.node, level, why));
+        plans.find(|plan| view.allows(plan))
+    })
 }
