@@ -204,18 +204,25 @@ impl LedgerSnapshot {
 
     /// The traffic of merges: moves of the tree with a rewrite.
     pub fn merges(&self) -> Traffic {
-        self.sum(|cause| matches!(cause, Cause::Compaction(_)))
+        self.traffic(|cause| matches!(cause, Cause::Compaction(_)))
     }
 
     /// The traffic of everything but what users read, and opening.
     pub fn without_user_reads(&self) -> Traffic {
         use Cause::{Get, OpenRun, Recovery, Scan};
-        self.sum(|cause| !matches!(cause, Get | Scan | OpenRun | Recovery))
+        self.traffic(|cause| !matches!(cause, Get | Scan | OpenRun | Recovery))
     }
 
-    fn sum(&self, is_wanted: impl Fn(Cause) -> bool) -> Traffic {
+    /// The traffic of these causes together.
+    pub fn traffic(&self, is_wanted: impl Fn(Cause) -> bool) -> Traffic {
         let wanted = Cause::all().filter(|cause| is_wanted(*cause));
         wanted.fold(Traffic::default(), |sum, cause| sum.zip(self.cause(cause), |a, b| a + b))
+    }
+
+    /// Every cause that moved anything.
+    pub fn causes(&self) -> impl Iterator<Item = (Cause, Traffic)> {
+        let each = Cause::all().map(|cause| (cause, self.cause(cause)));
+        each.filter(|(_, traffic)| *traffic != Traffic::default())
     }
 
     /// Auxiliary write amplification (AWA, WA2): bytes of the medium per host byte written. `None`
@@ -230,7 +237,7 @@ impl LedgerSnapshot {
         ratio(self.host().media_write_bytes, self.user_write_bytes).filter(|_| self.knows_medium())
     }
 
-    /// Read amplification of merges (the papers' RA): bytes that they read per user byte written.
+    /// Read amplification of merges (RA in LWC-tree): bytes that they read per user byte written.
     pub fn merge_read_amplification(&self) -> Option<f64> {
         ratio(self.merges().read_bytes, self.user_write_bytes)
     }
@@ -248,8 +255,8 @@ impl LedgerSnapshot {
         ratio(media, self.user_write_bytes).filter(|_| self.knows_medium())
     }
 
-    /// The device says what its medium moves.
-    fn knows_medium(&self) -> bool {
+    /// The device said what its medium moved.
+    pub fn knows_medium(&self) -> bool {
         let host = self.host();
         host.media_write_bytes > 0 || host.media_read_bytes > 0
     }

@@ -1,6 +1,6 @@
 //! From the start of a benchmark to its [`Record`].
 
-use crate::amplification::Amplification;
+use crate::amplification::{Amplification, by_cause};
 use crate::clock::Clock;
 use crate::process;
 use crate::record::{LatencySummaries, Record, Tally};
@@ -39,6 +39,7 @@ impl Meter {
         end_ns: u64,
     ) -> Result<Record> {
         let delta = store.counters()?.since(&self.counters);
+        let causes = delta.ledger.as_ref().map(|ledger| by_cause(ledger, tally.write_bytes));
         let seconds = end_ns.saturating_sub(self.start_ns) as f64 / 1e9;
         Ok(Record {
             benchmark: benchmark.to_string(),
@@ -51,6 +52,7 @@ impl Meter {
             host_read_bytes: delta.host_read_bytes,
             media_write_bytes: delta.media_write_bytes,
             amplification: Amplification::of(&delta, tally.write_bytes),
+            causes: causes.unwrap_or_default(),
             space_bytes: delta.space_bytes,
             stall_seconds: delta.stall_ns.map(|ns| ns as f64 / 1e9),
             peak_rss_bytes: self.peak_rss_is_fresh.then(process::peak_rss_bytes).flatten(),

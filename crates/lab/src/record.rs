@@ -1,6 +1,6 @@
 //! The result of one benchmark as data.
 
-use crate::amplification::Amplification;
+use crate::amplification::{Amplification, CausePart};
 use crate::latency::{Latency, Summary};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,9 @@ pub struct Record {
     /// Factors over those bytes.
     #[serde(flatten)]
     pub amplification: Amplification,
+    /// What each cause moved; empty where the engine does not tell.
+    #[serde(default)]
+    pub causes: Vec<CausePart>,
     /// Bytes that the store occupies at the end.
     pub space_bytes: Option<u64>,
     /// Time that user threads were held back, summed over threads.

@@ -156,18 +156,15 @@ impl Store for ShingleStore {
     fn counters(&self) -> Result<Counters> {
         let stats = self.db.stats();
         let (ledger, host) = (&stats.ledger, stats.ledger.host());
-        let knows_medium = host.media_write_bytes > 0;
         Ok(Counters {
             user_write_bytes: Some(ledger.user_write_bytes),
             host_write_bytes: Some(host.write_bytes),
             host_read_bytes: Some(host.read_bytes),
-            media_write_bytes: Some(host.media_write_bytes).filter(|_| knows_medium),
-            merge_read_bytes: Some(ledger.merges().read_bytes),
-            media_merge_read_bytes: Some(ledger.without_user_reads().media_read_bytes)
-                .filter(|_| knows_medium),
+            media_write_bytes: Some(host.media_write_bytes).filter(|bytes| *bytes > 0),
             wal_bytes: Some(ledger.cause(Cause::Wal).write_bytes),
             stall_ns: Some(stats.stall_ns()),
             space_bytes: Some(stats.space_bytes),
+            ledger: Some(ledger.clone()),
         })
     }
 

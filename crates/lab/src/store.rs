@@ -3,7 +3,7 @@
 //! Keys are ordered by unsigned bytes. A store is shared by all threads of a benchmark; what one
 //! thread wrote, every thread reads from then on.
 
-use base::Result;
+use base::{LedgerSnapshot, Result};
 
 /// How a write is made durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Direction {
 }
 
 /// Cumulative counters of a store since it was opened; `None` where the engine cannot tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Bytes of keys and values that users wrote.
     pub user_write_bytes: Option<u64>,
@@ -34,16 +34,14 @@ pub struct Counters {
     pub host_read_bytes: Option<u64>,
     /// Bytes that the device wrote to its medium.
     pub media_write_bytes: Option<u64>,
-    /// Bytes that merges read from files, part of `host_read_bytes`.
-    pub merge_read_bytes: Option<u64>,
-    /// Bytes that the device read from its medium for writes and merges.
-    pub media_merge_read_bytes: Option<u64>,
     /// Bytes written to the log, part of `host_write_bytes`.
     pub wal_bytes: Option<u64>,
     /// Time that user threads were held back, summed over threads.
     pub stall_ns: Option<u64>,
     /// Bytes that the store occupies now: a level, not a sum.
     pub space_bytes: Option<u64>,
+    /// Everything that moved, by its cause.
+    pub ledger: Option<LedgerSnapshot>,
 }
 
 impl Counters {
@@ -55,14 +53,10 @@ impl Counters {
             host_write_bytes: less(self.host_write_bytes, earlier.host_write_bytes),
             host_read_bytes: less(self.host_read_bytes, earlier.host_read_bytes),
             media_write_bytes: less(self.media_write_bytes, earlier.media_write_bytes),
-            merge_read_bytes: less(self.merge_read_bytes, earlier.merge_read_bytes),
-            media_merge_read_bytes: less(
-                self.media_merge_read_bytes,
-                earlier.media_merge_read_bytes,
-            ),
             wal_bytes: less(self.wal_bytes, earlier.wal_bytes),
             stall_ns: less(self.stall_ns, earlier.stall_ns),
             space_bytes: self.space_bytes,
+            ledger: self.ledger.as_ref().zip(earlier.ledger.as_ref()).map(|(a, b)| a.since(b)),
         }
     }
 }

@@ -207,20 +207,17 @@ impl Stats {
     /// Everything as one JSON object.
     pub fn to_json(&self) -> String {
         let int = |n: u64| n.to_string();
-        let causes = Cause::all().filter_map(|cause| {
-            let t = self.ledger.cause(cause);
-            (t != Default::default()).then(|| {
-                json::object([
-                    ("cause", json::string(&cause.name())),
-                    ("write_bytes", int(t.write_bytes)),
-                    ("write_ops", int(t.write_ops)),
-                    ("read_bytes", int(t.read_bytes)),
-                    ("read_ops", int(t.read_ops)),
-                    ("sync_ops", int(t.sync_ops)),
-                    ("media_write_bytes", int(t.media_write_bytes)),
-                    ("media_read_bytes", int(t.media_read_bytes)),
-                ])
-            })
+        let causes = self.ledger.causes().map(|(cause, t)| {
+            json::object([
+                ("cause", json::string(&cause.name())),
+                ("write_bytes", int(t.write_bytes)),
+                ("write_ops", int(t.write_ops)),
+                ("read_bytes", int(t.read_bytes)),
+                ("read_ops", int(t.read_ops)),
+                ("sync_ops", int(t.sync_ops)),
+                ("media_write_bytes", int(t.media_write_bytes)),
+                ("media_read_bytes", int(t.media_read_bytes)),
+            ])
         });
         let stalls = self.stalls.iter().map(|(reason, count, ns)| {
             json::object([

@@ -3,7 +3,7 @@
 
 use super::Shared;
 use super::config::Config;
-use crate::amplification::Amplification;
+use crate::amplification::{Amplification, CausePart, by_cause};
 use crate::clock::Clock;
 use crate::observe::{Gauge, Observer, PROGRESS_INTERVAL, Progress};
 use crate::store::{Counters, Store};
@@ -13,7 +13,8 @@ use std::io::{BufWriter, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 /// The file of `--report_file`: throughput and amplification by interval, over the whole run. CSV
-/// that begins with db_bench's columns, or, with `--json`, an object a line.
+/// that begins with db_bench's columns, or, with `--json`, an object a line with the parts of
+/// causes.
 pub(super) struct ReportFile {
     path: String,
     file: BufWriter<File>,
@@ -26,6 +27,8 @@ struct Row {
     per_second: f64,
     interval: Amplification,
     cumulative: Amplification,
+    /// Of the interval.
+    causes: Vec<CausePart>,
 }
 
 impl Row {
@@ -48,7 +51,8 @@ impl ReportFile {
         let mut report = ReportFile { path, file, start_ns, is_json };
         if !is_json {
             let nothing = Amplification::default();
-            let row = Row { per_second: 0.0, interval: nothing, cumulative: nothing };
+            let causes = Vec::new();
+            let row = Row { per_second: 0.0, interval: nothing, cumulative: nothing, causes };
             let names: String = row.factors().map(|(name, _)| format!(",{name}")).collect();
             report.write(&format!("secs_elapsed,interval_qps{names}\n"))?;
         }
@@ -70,6 +74,7 @@ impl ReportFile {
             fields.insert("secs_elapsed".into(), seconds.into());
             fields.insert("interval_qps".into(), qps.into());
             fields.extend(row.factors().map(|(name, factor)| (name, factor.into())));
+            fields.insert("interval_causes".into(), serde_json::json!(row.causes));
             return self.write(&format!("{}\n", serde_json::Value::Object(fields)));
         }
         let factor = |factor: Option<f64>| factor.map_or(String::new(), |x| format!("{x:.4}"));
@@ -85,7 +90,7 @@ impl ReportFile {
 }
 
 /// The moment, the count and the counters of the last line of some kind.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Mark {
     interval_ns: u64,
     at_ns: u64,
@@ -102,13 +107,15 @@ impl Mark {
     /// What a line tells of amplification: since the last one, and since `first`.
     fn row(&mut self, store: &dyn Store, first: &Counters, per_second: f64) -> Result<Row> {
         let now = store.counters()?;
-        let of = |earlier: &Counters| {
-            let added = now.since(earlier);
-            Amplification::of(&added, added.user_write_bytes.unwrap_or(0))
-        };
-        let row = Row { per_second, interval: of(&self.counters), cumulative: of(first) };
+        let user = |added: &Counters| added.user_write_bytes.unwrap_or(0);
+        let (added, all) = (now.since(&self.counters), now.since(first));
         self.counters = now;
-        Ok(row)
+        Ok(Row {
+            per_second,
+            interval: Amplification::of(&added, user(&added)),
+            cumulative: Amplification::of(&all, user(&all)),
+            causes: added.ledger.as_ref().map_or(Vec::new(), |of| by_cause(of, user(&added))),
+        })
     }
 
     /// Operations and seconds since the last line, when the next one is due.
@@ -161,9 +168,9 @@ impl<'a> Monitor<'a> {
             observer,
             report_file,
             total,
+            notes: Mark::new(config.stats_interval_seconds, shared.start_ns, first.clone()),
+            rows: Mark::new(config.report_interval_seconds, shared.start_ns, first.clone()),
             first,
-            notes: Mark::new(config.stats_interval_seconds, shared.start_ns, first),
-            rows: Mark::new(config.report_interval_seconds, shared.start_ns, first),
         }))
     }
 
@@ -190,7 +197,8 @@ impl<'a> Monitor<'a> {
             let elapsed = elapsed_ns as f64 / 1e9;
             let row = self.notes.row(self.shared.store, &self.first, added as f64 / seconds)?;
             self.observer.note(&format!(
-                "{} ... ({added},{done}) ops and ({:.1},{:.1}) ops/second in ({:.6},{:.6}) seconds{}",
+                "{} ... ({added},{done}) ops and ({:.1},{:.1}) ops/second in ({:.6},{:.6}) \
+                 seconds{}",
                 self.shared.benchmark.name,
                 row.per_second,
                 done as f64 / elapsed,
@@ -211,10 +219,13 @@ impl<'a> Monitor<'a> {
 
 /// Factors of the interval and of everything, where there are any.
 fn pairs(row: &Row) -> String {
-    let both = row.interval.factors().into_iter().zip(row.cumulative.factors());
-    let text = |((name, interval), (_, cumulative)): ((&str, Option<f64>), (&str, Option<f64>))| {
-        let factor = |x: Option<f64>| x.map_or("-".into(), |x| format!("{x:.2}"));
-        cumulative.map(|_| format!(" {name} ({},{})", factor(interval), factor(cumulative)))
-    };
-    both.filter_map(text).collect()
+    let factor = |x: Option<f64>| x.map_or("-".into(), |x| format!("{x:.2}"));
+    let mut text = String::new();
+    for ((name, now), (_, all)) in row.interval.factors().into_iter().zip(row.cumulative.factors())
+    {
+        if all.is_some() {
+            text += &format!(" {name} ({},{})", factor(now), factor(all));
+        }
+    }
+    text
 }

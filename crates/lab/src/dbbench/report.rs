@@ -91,7 +91,7 @@ pub(super) fn extras(record: &Record) -> String {
     if let (Some(awa), Some(mwa)) = (awa, mwa) {
         parts.push(format!("of the device {awa:.2}, of both {mwa:.2}"));
     }
-    if let Some(ra) = record.amplification.ra.filter(|ra| *ra > 0.0) {
+    if let Some(ra) = record.amplification.merge_ra.filter(|ra| *ra > 0.0) {
         parts.push(format!("read by merges {ra:.2}"));
     }
     if let (Some(ara), Some(mra)) = (ara, mra) {

@@ -236,8 +236,8 @@ fn json_is_one_line_per_benchmark_with_fixed_fields() {
     let record: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
     let fields: BTreeSet<&str> = record.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = "benchmark ops seconds is_simulated ops_per_second user_bytes host_write_bytes \
-                    host_read_bytes media_write_bytes wa wa_without_wal awa mwa ra ara mra \
-                    space_bytes stall_seconds peak_rss_bytes latency_ns";
+                    host_read_bytes media_write_bytes wa wa_without_wal awa mwa merge_ra ara \
+                    mra causes space_bytes stall_seconds peak_rss_bytes latency_ns";
     assert_eq!(fields, expected.split_whitespace().collect::<BTreeSet<_>>());
     assert_eq!(record["latency_ns"]["read"], serde_json::Value::Null);
     for percentile in ["p50", "p90", "p99", "p999", "p9999", "max"] {
@@ -307,7 +307,7 @@ fn progress_notes_and_the_report_file_follow_a_run() {
     let mut lines = report.lines();
     let header = lines.next().unwrap();
     assert!(header.starts_with("secs_elapsed,interval_qps,interval_wa,"), "{report}");
-    assert!(header.contains(",wa,wa_without_wal,awa,mwa,ra,ara,mra"), "{report}");
+    assert!(header.contains(",wa,wa_without_wal,awa,mwa,merge_ra,ara,mra"), "{report}");
     let row: Vec<&str> = lines.next().unwrap().split(',').collect();
     assert_eq!((row[0], row.len()), ("1", header.split(',').count()), "{report}");
     // This store writes every byte twice, and has no device that tells.

@@ -37,7 +37,7 @@ pub(super) fn text(
         ("MediaWriteBytes", record.media_write_bytes.map(|bytes| bytes as f64)),
         ("AuxiliaryWriteAmplification", amplification.awa),
         ("MultiplicativeWriteAmplification", amplification.mwa),
-        ("MergeReadAmplification", amplification.ra),
+        ("MergeReadAmplification", amplification.merge_ra),
         ("AuxiliaryReadAmplification", amplification.ara),
         ("MultiplicativeReadAmplification", amplification.mra),
         ("StallTime(s)", record.stall_seconds),

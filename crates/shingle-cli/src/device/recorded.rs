@@ -1,32 +1,18 @@
 //! Where flushes and compactions of an existing database wrote, and when: what its event log says
 //! of the extents of their output.
-//!
-//! The log is bounded, so these are the newest; a line that cannot be read is left out.
 
 use crate::device::map::Write;
+use crate::event_log;
 use direct::Extent;
 use media::FileStore;
 use serde_json::Value;
 use shingle::{Cause, Result};
 
-/// The notes of the event log, the older first.
-const NOTES: [&str; 2] = ["LOG.old", "LOG"];
-const PREFIX: &str = "EVENT_LOG_v1 ";
-
 /// Every write that the event log of a store tells of, in order of time.
 pub fn writes(store: &dyn FileStore) -> Result<Vec<Write>> {
-    let mut writes = Vec::new();
-    for note in NOTES {
-        let text = store.read_note(note)?.unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        writes.extend(text.lines().filter_map(event).flat_map(|event| of_event(&event)));
-    }
+    let mut writes: Vec<Write> = event_log::events(store)?.iter().flat_map(of_event).collect();
     writes.sort_by_key(|write| write.at_ns);
     Ok(writes)
-}
-
-fn event(line: &str) -> Option<Value> {
-    serde_json::from_str(line.strip_prefix(PREFIX)?).ok()
 }
 
 fn of_event(event: &Value) -> Vec<Write> {
@@ -38,8 +24,6 @@ fn of_event(event: &Value) -> Vec<Write> {
         _ => return Vec::new(),
     };
     let Some(micros) = number("time_micros") else { return Vec::new() };
-    let numbers: Vec<u64> =
-        event["extents"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     let write = |pair: &[u64]| match *pair {
         [start, bytes] if start.checked_add(bytes).is_some() => {
             let extent = Extent { start, bytes };
@@ -47,7 +31,7 @@ fn of_event(event: &Value) -> Vec<Write> {
         }
         _ => None,
     };
-    numbers.chunks_exact(2).filter_map(write).collect()
+    event_log::numbers(event, "extents").chunks_exact(2).filter_map(write).collect()
 }
 
 #[cfg(test)]

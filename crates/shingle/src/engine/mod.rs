@@ -22,6 +22,7 @@ mod rest;
 mod rewrite;
 pub(crate) mod scheduler;
 pub(crate) mod sync;
+mod traffic;
 pub(crate) mod trees;
 pub(crate) mod values;
 pub(crate) mod work_stats;
@@ -76,6 +77,8 @@ pub(crate) struct Engine {
     /// How closing ended.
     pub closed_result: Mutex<Option<Result<()>>>,
     pub opened_ns: u64,
+    /// What of the ledger is in the event log.
+    pub noted: traffic::Noted,
     /// The ledger when a report was asked for the last time, or at opening.
     pub reported: Mutex<LedgerSnapshot>,
     pub read_only: bool,
@@ -119,6 +122,7 @@ impl Engine {
             events: Events::new(parts.store.clone(), parts.runtime.clone()),
             progress: Event::default(),
             opened_ns: parts.runtime.now_ns(),
+            noted: traffic::Noted::new(parts.runtime.now_ns(), parts.store.ledger().snapshot()),
             reported: Mutex::new(parts.store.ledger().snapshot()),
             store: parts.store,
             runtime: parts.runtime,
