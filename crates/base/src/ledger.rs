@@ -184,8 +184,8 @@ impl LedgerSnapshot {
         }
         LedgerSnapshot {
             host,
-            user_write_bytes: self.user_write_bytes - earlier.user_write_bytes,
-            user_read_bytes: self.user_read_bytes - earlier.user_read_bytes,
+            user_write_bytes: self.user_write_bytes.saturating_sub(earlier.user_write_bytes),
+            user_read_bytes: self.user_read_bytes.saturating_sub(earlier.user_read_bytes),
         }
     }
 
@@ -200,6 +200,65 @@ impl LedgerSnapshot {
     pub fn write_amplification_without_wal(&self) -> Option<f64> {
         let wal = self.cause(Cause::Wal).write_bytes;
         ratio(self.host().write_bytes - wal, self.user_write_bytes)
+    }
+
+    /// The traffic of merges: moves of the tree with a rewrite.
+    pub fn merges(&self) -> Traffic {
+        self.traffic(|cause| matches!(cause, Cause::Compaction(_)))
+    }
+
+    /// The traffic of everything but what users read, and opening.
+    pub fn without_user_reads(&self) -> Traffic {
+        use Cause::{Get, OpenRun, Recovery, Scan};
+        self.traffic(|cause| !matches!(cause, Get | Scan | OpenRun | Recovery))
+    }
+
+    /// The traffic of these causes together.
+    pub fn traffic(&self, is_wanted: impl Fn(Cause) -> bool) -> Traffic {
+        let wanted = Cause::all().filter(|cause| is_wanted(*cause));
+        wanted.fold(Traffic::default(), |sum, cause| sum.zip(self.cause(cause), |a, b| a + b))
+    }
+
+    /// Every cause that moved anything.
+    pub fn causes(&self) -> impl Iterator<Item = (Cause, Traffic)> {
+        let each = Cause::all().map(|cause| (cause, self.cause(cause)));
+        each.filter(|(_, traffic)| *traffic != Traffic::default())
+    }
+
+    /// Auxiliary write amplification (AWA, WA2): bytes of the medium per host byte written. `None`
+    /// where the device does not say.
+    pub fn auxiliary_write_amplification(&self) -> Option<f64> {
+        let host = self.host();
+        ratio(host.media_write_bytes, host.write_bytes).filter(|_| self.knows_medium())
+    }
+
+    /// Multiplicative write amplification (MWA): bytes of the medium per user byte written.
+    pub fn multiplicative_write_amplification(&self) -> Option<f64> {
+        ratio(self.host().media_write_bytes, self.user_write_bytes).filter(|_| self.knows_medium())
+    }
+
+    /// Read amplification of merges (RA in LWC-tree): bytes that they read per user byte written.
+    pub fn merge_read_amplification(&self) -> Option<f64> {
+        ratio(self.merges().read_bytes, self.user_write_bytes)
+    }
+
+    /// Auxiliary read amplification (ARA): bytes that the medium read for writes and merges, per
+    /// byte that merges read.
+    pub fn auxiliary_read_amplification(&self) -> Option<f64> {
+        let media = self.without_user_reads().media_read_bytes;
+        ratio(media, self.merges().read_bytes).filter(|_| self.knows_medium())
+    }
+
+    /// Multiplicative read amplification (MRA): the same per user byte written.
+    pub fn multiplicative_read_amplification(&self) -> Option<f64> {
+        let media = self.without_user_reads().media_read_bytes;
+        ratio(media, self.user_write_bytes).filter(|_| self.knows_medium())
+    }
+
+    /// The device said what its medium moved.
+    pub fn knows_medium(&self) -> bool {
+        let host = self.host();
+        host.media_write_bytes > 0 || host.media_read_bytes > 0
     }
 
     /// Read amplification: host bytes read for gets, scans and the opening of runs, per user byte
@@ -241,6 +300,12 @@ mod tests {
         assert_eq!(end.cause(Cause::Flush).media_write_bytes, 360);
         assert_eq!(end.since(&middle).host().media_write_bytes, 470);
         assert_eq!(end.host().media_read_bytes, 380);
+        assert_eq!(end.auxiliary_write_amplification(), Some(470.0 / 600.0));
+        assert_eq!(end.multiplicative_write_amplification(), Some(4.7));
+        assert_eq!(end.merge_read_amplification(), Some(3.8));
+        assert_eq!(end.auxiliary_read_amplification(), Some(1.0));
+        assert_eq!(end.multiplicative_read_amplification(), Some(3.8));
+        assert_eq!(middle.auxiliary_write_amplification(), None);
     }
 
     #[test]

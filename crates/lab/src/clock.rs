@@ -19,12 +19,12 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// Refuses what needs more than the one thread of a simulation: several of a benchmark's own, a
-/// second kind of work beside it, or somebody who watches.
+/// Refuses what needs more than the one thread of a simulation: several of a benchmark's own, or a
+/// second kind of work beside it.
 pub fn check_threads(clock: &dyn Clock, threads: usize, has_company: bool) -> Result<()> {
     if clock.is_virtual() && (threads > 1 || has_company) {
-        let message = "a simulation has one thread: no second one, no benchmark with work beside \
-                       it, no reports by interval";
+        let message =
+            "a simulation has one thread: no second one, no benchmark with work beside it";
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     Ok(())

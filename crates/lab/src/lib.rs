@@ -5,6 +5,7 @@
 //! here prints: output goes to the writer that the caller hands in, live news to an
 //! [`observe::Observer`].
 
+pub mod amplification;
 pub mod clock;
 pub mod dbbench;
 pub mod keys;
@@ -27,6 +28,7 @@ pub mod watched;
 pub mod ycsb;
 pub mod zipf;
 
+pub use amplification::Amplification;
 pub use clock::{Clock, VirtualClock, WallClock};
 pub use observe::{Observer, Progress, Silent};
 pub use record::Record;

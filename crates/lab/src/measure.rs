@@ -1,5 +1,6 @@
 //! From the start of a benchmark to its [`Record`].
 
+use crate::amplification::{Amplification, by_cause};
 use crate::clock::Clock;
 use crate::process;
 use crate::record::{LatencySummaries, Record, Tally};
@@ -38,15 +39,8 @@ impl Meter {
         end_ns: u64,
     ) -> Result<Record> {
         let delta = store.counters()?.since(&self.counters);
+        let causes = delta.ledger.as_ref().map(|ledger| by_cause(ledger, tally.write_bytes));
         let seconds = end_ns.saturating_sub(self.start_ns) as f64 / 1e9;
-        let amplification = |bytes: Option<u64>| match (bytes, tally.write_bytes) {
-            (Some(bytes), user_bytes) if user_bytes > 0 => Some(bytes as f64 / user_bytes as f64),
-            _ => None,
-        };
-        let without_wal = match (delta.host_write_bytes, delta.wal_bytes) {
-            (Some(all), Some(wal)) => Some(all.saturating_sub(wal)),
-            _ => None,
-        };
         Ok(Record {
             benchmark: benchmark.to_string(),
             ops: tally.ops,
@@ -57,13 +51,8 @@ impl Meter {
             host_write_bytes: delta.host_write_bytes,
             host_read_bytes: delta.host_read_bytes,
             media_write_bytes: delta.media_write_bytes,
-            wa: amplification(delta.host_write_bytes),
-            wa_without_wal: amplification(without_wal),
-            awa: match (delta.media_write_bytes, delta.host_write_bytes) {
-                (Some(media), Some(host)) if host > 0 => Some(media as f64 / host as f64),
-                _ => None,
-            },
-            mwa: amplification(delta.media_write_bytes),
+            amplification: Amplification::of(&delta, tally.write_bytes),
+            causes: causes.unwrap_or_default(),
             space_bytes: delta.space_bytes,
             stall_seconds: delta.stall_ns.map(|ns| ns as f64 / 1e9),
             peak_rss_bytes: self.peak_rss_is_fresh.then(process::peak_rss_bytes).flatten(),

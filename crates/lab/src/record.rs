@@ -1,5 +1,6 @@
 //! The result of one benchmark as data.
 
+use crate::amplification::{Amplification, CausePart};
 use crate::latency::{Latency, Summary};
 use serde::{Deserialize, Serialize};
 
@@ -37,14 +38,12 @@ pub struct Record {
     pub host_read_bytes: Option<u64>,
     /// Bytes that the device wrote to its medium.
     pub media_write_bytes: Option<u64>,
-    /// Write amplification: host bytes written over user bytes.
-    pub wa: Option<f64>,
-    /// The same without the bytes of the write-ahead log.
-    pub wa_without_wal: Option<f64>,
-    /// Auxiliary write amplification: bytes of the medium over host bytes written.
-    pub awa: Option<f64>,
-    /// Multiplicative write amplification: bytes of the medium over user bytes.
-    pub mwa: Option<f64>,
+    /// Factors over those bytes.
+    #[serde(flatten)]
+    pub amplification: Amplification,
+    /// What each cause moved; empty where the engine does not tell.
+    #[serde(default)]
+    pub causes: Vec<CausePart>,
     /// Bytes that the store occupies at the end.
     pub space_bytes: Option<u64>,
     /// Time that user threads were held back, summed over threads.

@@ -160,18 +160,16 @@ impl Store for ShingleStore {
             user_write_bytes: Some(ledger.user_write_bytes),
             host_write_bytes: Some(host.write_bytes),
             host_read_bytes: Some(host.read_bytes),
-            media_write_bytes: Some(ledger.host().media_write_bytes).filter(|bytes| *bytes > 0),
+            media_write_bytes: Some(host.media_write_bytes).filter(|bytes| *bytes > 0),
             wal_bytes: Some(ledger.cause(Cause::Wal).write_bytes),
             stall_ns: Some(stats.stall_ns()),
             space_bytes: Some(stats.space_bytes),
+            ledger: Some(ledger.clone()),
         })
     }
 
     fn report(&self, name: &str) -> Option<String> {
-        match name {
-            "stats" => Some(self.db.stats().to_string()),
-            _ => self.db.property(&format!("rocksdb.{name}")),
-        }
+        self.db.property(&format!("rocksdb.{name}"))
     }
 
     fn close(self: Box<Self>) -> Result<()> {

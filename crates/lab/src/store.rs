@@ -3,7 +3,7 @@
 //! Keys are ordered by unsigned bytes. A store is shared by all threads of a benchmark; what one
 //! thread wrote, every thread reads from then on.
 
-use base::Result;
+use base::{LedgerSnapshot, Result};
 
 /// How a write is made durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Direction {
 }
 
 /// Cumulative counters of a store since it was opened; `None` where the engine cannot tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Bytes of keys and values that users wrote.
     pub user_write_bytes: Option<u64>,
@@ -40,6 +40,8 @@ pub struct Counters {
     pub stall_ns: Option<u64>,
     /// Bytes that the store occupies now: a level, not a sum.
     pub space_bytes: Option<u64>,
+    /// Everything that moved, by its cause.
+    pub ledger: Option<LedgerSnapshot>,
 }
 
 impl Counters {
@@ -54,6 +56,7 @@ impl Counters {
             wal_bytes: less(self.wal_bytes, earlier.wal_bytes),
             stall_ns: less(self.stall_ns, earlier.stall_ns),
             space_bytes: self.space_bytes,
+            ledger: self.ledger.as_ref().zip(earlier.ledger.as_ref()).map(|(a, b)| a.since(b)),
         }
     }
 }

@@ -82,7 +82,8 @@ pub struct Zone {
     pub state: ZoneState,
 }
 
-/// Bytes that the medium itself moved, beyond what the host sees.
+/// Bytes that the medium itself moved, beyond what the host sees; nothing where a device, as those
+/// of an operating system, does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Bytes written to the medium; host bytes where there is no amplification.

@@ -11,6 +11,7 @@ mod context;
 mod demo;
 mod device;
 mod dump;
+mod event_log;
 mod failure;
 mod lab;
 mod ldb;

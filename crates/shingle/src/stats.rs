@@ -207,20 +207,17 @@ impl Stats {
     /// Everything as one JSON object.
     pub fn to_json(&self) -> String {
         let int = |n: u64| n.to_string();
-        let causes = Cause::all().filter_map(|cause| {
-            let t = self.ledger.cause(cause);
-            (t != Default::default()).then(|| {
-                json::object([
-                    ("cause", json::string(&cause.name())),
-                    ("write_bytes", int(t.write_bytes)),
-                    ("write_ops", int(t.write_ops)),
-                    ("read_bytes", int(t.read_bytes)),
-                    ("read_ops", int(t.read_ops)),
-                    ("sync_ops", int(t.sync_ops)),
-                    ("media_write_bytes", int(t.media_write_bytes)),
-                    ("media_read_bytes", int(t.media_read_bytes)),
-                ])
-            })
+        let causes = self.ledger.causes().map(|(cause, t)| {
+            json::object([
+                ("cause", json::string(&cause.name())),
+                ("write_bytes", int(t.write_bytes)),
+                ("write_ops", int(t.write_ops)),
+                ("read_bytes", int(t.read_bytes)),
+                ("read_ops", int(t.read_ops)),
+                ("sync_ops", int(t.sync_ops)),
+                ("media_write_bytes", int(t.media_write_bytes)),
+                ("media_read_bytes", int(t.media_read_bytes)),
+            ])
         });
         let stalls = self.stalls.iter().map(|(reason, count, ns)| {
             json::object([
@@ -248,6 +245,11 @@ impl Stats {
             ("wa", json::number(self.ledger.write_amplification())),
             ("ra", json::number(self.ledger.read_amplification())),
             ("wa_without_wal", json::number(self.ledger.write_amplification_without_wal())),
+            ("awa", json::number(self.ledger.auxiliary_write_amplification())),
+            ("mwa", json::number(self.ledger.multiplicative_write_amplification())),
+            ("merge_ra", json::number(self.ledger.merge_read_amplification())),
+            ("ara", json::number(self.ledger.auxiliary_read_amplification())),
+            ("mra", json::number(self.ledger.multiplicative_read_amplification())),
             ("space_bytes", int(self.space_bytes)),
             ("live_bytes", int(self.live_bytes)),
             ("values", values_json(&self.values)),
@@ -366,6 +368,7 @@ impl fmt::Display for Stats {
             gb(self.ledger.user_read_bytes),
             ratio(self.ledger.read_amplification()),
         )?;
+        amplification_line(f, "Cumulative", &self.ledger)?;
         if self.values.segments > 0 {
             value_lines(f, self)?;
         }
@@ -385,6 +388,25 @@ impl fmt::Display for Stats {
             None => Ok(()),
         }
     }
+}
+
+/// The papers' factors over what a ledger has.
+pub(crate) fn amplification_line(
+    f: &mut impl fmt::Write,
+    title: &str,
+    ledger: &LedgerSnapshot,
+) -> fmt::Result {
+    writeln!(
+        f,
+        "{title} amplification: WA {}, without WAL {}, AWA {}, MWA {}, RA {}, ARA {}, MRA {}",
+        ratio(ledger.write_amplification()),
+        ratio(ledger.write_amplification_without_wal()),
+        ratio(ledger.auxiliary_write_amplification()),
+        ratio(ledger.multiplicative_write_amplification()),
+        ratio(ledger.merge_read_amplification()),
+        ratio(ledger.auxiliary_read_amplification()),
+        ratio(ledger.multiplicative_read_amplification()),
+    )
 }
 
 fn value_lines(f: &mut fmt::Formatter<'_>, stats: &Stats) -> fmt::Result {

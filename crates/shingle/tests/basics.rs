@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use shingle::{Options, WriteBatch, WriteOptions};
+use media::FileStore;
+use shingle::runtime::Stepped;
+use shingle::{Db, Options, WriteBatch, WriteOptions};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[test]
 fn what_was_written_is_read_and_survives_reopening() {
@@ -38,7 +41,7 @@ fn what_was_written_is_read_and_survives_reopening() {
     assert!(report.is_clean(), "{:?}", report.problems);
 }
 
-fn check(db: &shingle::Db, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
+fn check(db: &Db, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let got: Vec<(Vec<u8>, Vec<u8>)> =
         db.iter().map(|pair| pair.unwrap()).map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
     let want: Vec<(Vec<u8>, Vec<u8>)> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -87,4 +90,56 @@ fn a_deleted_range_without_keys_does_not_keep_a_database_from_opening() {
     killed.close().unwrap();
     db.close().unwrap();
     assert_eq!(open().iter().count(), 0);
+}
+
+/// The line of a report whose title is this.
+fn amplification(db: &Db, title: &str) -> String {
+    let report = db.property("rocksdb.stats").unwrap();
+    let line = report.lines().find(|line| line.starts_with(&format!("{title} amplification: ")));
+    line.unwrap_or_else(|| panic!("{report}")).to_string()
+}
+
+#[test]
+fn a_report_tells_amplification_since_the_report_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Options::new().open(dir.path()).unwrap();
+    for n in 0..100u64 {
+        db.put(n.to_be_bytes(), [7; 100]).unwrap();
+    }
+    let first = amplification(&db, "Interval");
+    assert!(!first.contains(": WA -,"), "{first}");
+    // Files have no medium that tells.
+    assert!(first.contains("AWA -, MWA -,") && first.contains("MRA -"), "{first}");
+    assert!(amplification(&db, "Interval").contains(": WA -, without WAL -,"));
+    assert!(!amplification(&db, "Cumulative").contains(": WA -,"));
+}
+
+/// Bytes that users wrote, by event of traffic.
+fn traffic<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u64> {
+    let number = |line: &str| {
+        let (_, after) = line.split_once("\"user_write_bytes\": ")?;
+        after.split(',').next()?.parse().ok()
+    };
+    lines.filter(|line| line.contains("\"traffic\"")).filter_map(number).collect()
+}
+
+#[test]
+fn events_of_traffic_come_with_flushes_once_a_minute_and_add_up() {
+    let store = Arc::new(media::mem::MemStore::new(Arc::default()));
+    let runtime = Arc::new(Stepped::new(1, 1));
+    let db = Options::new().open_in(store.clone(), runtime.clone()).unwrap();
+    // Flushes at 0, 40, 80, 120 and 160 seconds: two are a minute after opening or the last event.
+    for _ in 0..5 {
+        for n in 0..10u64 {
+            db.put(n.to_be_bytes(), [7; 92]).unwrap();
+        }
+        db.flush().unwrap();
+        runtime.pass(40_000_000_000);
+    }
+    let events = db.events();
+    assert_eq!(traffic(events.iter().map(String::as_str)), [3000, 2000], "{events:?}");
+    db.put([1; 8], [7; 92]).unwrap();
+    db.close().unwrap();
+    let log = String::from_utf8(store.read_note("LOG").unwrap().unwrap()).unwrap();
+    assert_eq!(traffic(log.lines()), [3000, 2000, 100], "{log}");
 }

@@ -123,10 +123,10 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0x26bb_77ef_d71d_a7c9,
+            trace_hash: 0x904f_1807_613b_99a4,
             latencies_hash: 0x3d7c_262f_04f4_19a2,
-            write_bytes: 0x0193_a000,
-            media_write_bytes: 0x064e_6000,
+            write_bytes: 0x0193_b000,
+            media_write_bytes: 0x064e_7000,
         },
     ),
     (

@@ -193,7 +193,7 @@ impl Runner<'_> {
             Some(_) => Some(Worker::new(&shared, &values, threads, started + threads as u64)?),
             None => None,
         };
-        let monitor = Monitor::new(&shared, self.observer, self.report_file.as_mut());
+        let monitor = Monitor::new(&shared, self.observer, self.report_file.as_mut())?;
         let tally = run_workers(&shared, workers, background, monitor)?;
         let record = meter.finish(benchmark.name, store, &tally, self.clock.now_ns())?;
         self.publish(benchmark, &record, &tally)?;
@@ -239,17 +239,17 @@ fn emit(out: &mut dyn Write, text: &str) -> Result<()> {
 }
 
 /// Runs everything to its end. A single worker without company runs on the calling thread, so that
-/// a simulation with one thread can drive it.
-fn run_workers(
-    shared: &Shared<'_>,
-    mut workers: Vec<Worker<'_>>,
-    background: Option<Worker<'_>>,
-    monitor: Option<Monitor<'_>>,
+/// a simulation with one thread can drive it; there it asks its monitor itself.
+fn run_workers<'a>(
+    shared: &'a Shared<'a>,
+    mut workers: Vec<Worker<'a>>,
+    background: Option<Worker<'a>>,
+    monitor: Option<Monitor<'a>>,
 ) -> Result<Tally> {
-    let has_company = background.is_some() || monitor.is_some();
-    check_threads(shared.clock, workers.len(), has_company)?;
-    if workers.len() == 1 && !has_company {
-        return workers.pop().expect("there is one worker").run();
+    check_threads(shared.clock, workers.len(), background.is_some())?;
+    let is_alone = workers.len() == 1 && background.is_none();
+    if is_alone && (monitor.is_none() || shared.clock.is_virtual()) {
+        return workers.pop().expect("there is one worker").run_watched(monitor);
     }
     std::thread::scope(|scope| {
         let (finished, end) = std::sync::mpsc::channel::<()>();

@@ -2,6 +2,7 @@
 
 use super::benchmarks::{Benchmark, Operation, Wanted};
 use super::config::Config;
+use crate::amplification::Amplification;
 use crate::record::{Record, Tally};
 use std::fmt::Write;
 
@@ -82,12 +83,19 @@ pub(super) fn histograms(benchmark: &Benchmark, tally: &Tally) -> String {
 /// What the original tools do not tell: one indented line, when there is anything to tell.
 pub(super) fn extras(record: &Record) -> String {
     let mut parts = Vec::new();
-    if let Some(wa) = record.wa {
-        let without = record.wa_without_wal.map(|wa| format!(" ({wa:.2} without WAL)"));
+    let Amplification { wa, wa_without_wal, awa, mwa, ara, mra, .. } = record.amplification;
+    if let Some(wa) = wa {
+        let without = wa_without_wal.map(|wa| format!(" ({wa:.2} without WAL)"));
         parts.push(format!("write amplification {wa:.2}{}", without.unwrap_or_default()));
     }
-    if let (Some(awa), Some(mwa)) = (record.awa, record.mwa) {
+    if let (Some(awa), Some(mwa)) = (awa, mwa) {
         parts.push(format!("of the device {awa:.2}, of both {mwa:.2}"));
+    }
+    if let Some(ra) = record.amplification.merge_ra.filter(|ra| *ra > 0.0) {
+        parts.push(format!("read by merges {ra:.2}"));
+    }
+    if let (Some(ara), Some(mra)) = (ara, mra) {
+        parts.push(format!("by the device {ara:.2}, by both {mra:.2}"));
     }
     let mut bytes = |name: &str, bytes: Option<u64>| {
         if let Some(bytes) = bytes {

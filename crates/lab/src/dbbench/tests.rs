@@ -37,7 +37,8 @@ fn fillseq_writes_every_key_once() {
     assert!(outcome.store.entries().values().all(|value| value.len() == 100));
     let record = &outcome.records[0];
     assert_eq!((record.ops, record.user_bytes), (100, 11_600));
-    assert_eq!((record.wa, record.wa_without_wal), (Some(2.0), Some(1.0)));
+    let amplification = record.amplification;
+    assert_eq!((amplification.wa, amplification.wa_without_wal), (Some(2.0), Some(1.0)));
     assert_eq!(record.latency_ns.read, None);
 }
 
@@ -235,8 +236,8 @@ fn json_is_one_line_per_benchmark_with_fixed_fields() {
     let record: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
     let fields: BTreeSet<&str> = record.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = "benchmark ops seconds is_simulated ops_per_second user_bytes host_write_bytes \
-                    host_read_bytes media_write_bytes wa wa_without_wal awa mwa space_bytes \
-                    stall_seconds peak_rss_bytes latency_ns";
+                    host_read_bytes media_write_bytes wa wa_without_wal awa mwa merge_ra ara \
+                    mra causes space_bytes stall_seconds peak_rss_bytes latency_ns";
     assert_eq!(fields, expected.split_whitespace().collect::<BTreeSet<_>>());
     assert_eq!(record["latency_ns"]["read"], serde_json::Value::Null);
     for percentile in ["p50", "p90", "p99", "p999", "p9999", "max"] {
@@ -304,8 +305,14 @@ fn progress_notes_and_the_report_file_follow_a_run() {
     let report = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     let mut lines = report.lines();
-    assert_eq!(lines.next(), Some("secs_elapsed,interval_qps"));
-    assert!(lines.next().unwrap().starts_with("1,"), "{report}");
+    let header = lines.next().unwrap();
+    assert!(header.starts_with("secs_elapsed,interval_qps,interval_wa,"), "{report}");
+    assert!(header.contains(",wa,wa_without_wal,awa,mwa,merge_ra,ara,mra"), "{report}");
+    let row: Vec<&str> = lines.next().unwrap().split(',').collect();
+    assert_eq!((row[0], row.len()), ("1", header.split(',').count()), "{report}");
+    // This store writes every byte twice, and has no device that tells.
+    assert_eq!((row[2], row[3], row[4], row[9]), ("2.0000", "1.0000", "", "2.0000"), "{report}");
+    assert!(listener.notes.lock().unwrap()[0].contains(" wa (2.00,2.00)"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::Shared;
 use super::benchmarks::{Background, Benchmark, Operation, Order, Wanted};
 use super::config::{CHECKSUM_BLOCK_BYTES, Config, KeyOrigin};
+use super::monitor::Monitor;
 use crate::clock::Clock;
 use crate::keys::DecimalKeys;
 use crate::pace::Pacer;
@@ -93,6 +94,8 @@ pub(super) struct Worker<'a> {
     tally: Tally,
     key: Vec<u8>,
     value: Vec<u8>,
+    /// Asked after each operation.
+    monitor: Option<Monitor<'a>>,
 }
 
 impl<'a> Worker<'a> {
@@ -129,7 +132,14 @@ impl<'a> Worker<'a> {
             tally: Tally::default(),
             key: Vec::new(),
             value: Vec::new(),
+            monitor: None,
         })
+    }
+
+    /// Runs with a monitor on the same thread.
+    pub(super) fn run_watched(mut self, monitor: Option<Monitor<'a>>) -> Result<Tally> {
+        self.monitor = monitor;
+        self.run()
     }
 
     /// Runs the benchmark to its end.
@@ -213,6 +223,9 @@ impl<'a> Worker<'a> {
             }
             done += operation(self, done, limit - done)?;
             self.shared.done[self.index].set(done);
+            if let Some(monitor) = &mut self.monitor {
+                monitor.report()?;
+            }
         }
         self.tally.ops += done;
         Ok(())

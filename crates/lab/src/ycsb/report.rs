@@ -27,15 +27,19 @@ pub(super) fn text(
     }
     let from = if workload.target > 0.0 { "intended start" } else { "start" };
     line("OVERALL", "LatencyFrom", from.to_string());
+    let amplification = &record.amplification;
     let numbers = [
         ("HostWriteBytes", record.host_write_bytes.map(|bytes| bytes as f64)),
         ("HostReadBytes", record.host_read_bytes.map(|bytes| bytes as f64)),
         ("SpaceBytes", record.space_bytes.map(|bytes| bytes as f64)),
-        ("WriteAmplification", record.wa),
-        ("WriteAmplificationWithoutWal", record.wa_without_wal),
+        ("WriteAmplification", amplification.wa),
+        ("WriteAmplificationWithoutWal", amplification.wa_without_wal),
         ("MediaWriteBytes", record.media_write_bytes.map(|bytes| bytes as f64)),
-        ("AuxiliaryWriteAmplification", record.awa),
-        ("MultiplicativeWriteAmplification", record.mwa),
+        ("AuxiliaryWriteAmplification", amplification.awa),
+        ("MultiplicativeWriteAmplification", amplification.mwa),
+        ("MergeReadAmplification", amplification.merge_ra),
+        ("AuxiliaryReadAmplification", amplification.ara),
+        ("MultiplicativeReadAmplification", amplification.mra),
         ("StallTime(s)", record.stall_seconds),
     ];
     for (name, number) in numbers {

@@ -192,7 +192,7 @@ impl BlockDevice for FileDevice {
                 }
             }
         }
-        Ok(Moved { read_bytes: into.len() as u64, write_bytes: 0 })
+        Ok(Moved::default())
     }
 
     fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<Moved> {
@@ -215,7 +215,7 @@ impl BlockDevice for FileDevice {
                 }
             }
         }
-        Ok(Moved { write_bytes: bytes.len() as u64, read_bytes: 0 })
+        Ok(Moved::default())
     }
 
     fn flush(&self, _cause: Cause) -> Result<Moved> {

@@ -63,22 +63,6 @@ pub const CATALOGUE: &[(&str, &str, &str)] = &[
     ("write_spread", "", "largest over smallest mean put time among a hundred equal intervals"),
 ];
 
-fn host(ledger: &LedgerSnapshot, wanted: impl Fn(Cause) -> bool) -> base::ledger::Traffic {
-    let mut sum = base::ledger::Traffic::default();
-    for traffic in Cause::all().filter(|cause| wanted(*cause)).map(|cause| ledger.cause(cause)) {
-        sum.write_bytes += traffic.write_bytes;
-        sum.read_bytes += traffic.read_bytes;
-        sum.read_ops += traffic.read_ops;
-        sum.media_write_bytes += traffic.media_write_bytes;
-        sum.media_read_bytes += traffic.media_read_bytes;
-    }
-    sum
-}
-
-fn is_merge(cause: Cause) -> bool {
-    matches!(cause, Cause::Compaction(_))
-}
-
 /// Division, where nothing by nothing is 0, and anything else by nothing no number.
 fn over(a: f64, b: f64) -> f64 {
     match (a, b) {
@@ -113,13 +97,11 @@ pub fn measure(
 fn bytes(values: &mut Values, ledger: &LedgerSnapshot) {
     let user = ledger.user_write_bytes as f64;
     let all = ledger.host();
-    let tables = host(ledger, |cause| is_merge(cause) || cause == Cause::Flush);
-    let apart = host(ledger, |cause| matches!(cause, Cause::ValueWrite | Cause::ValueGc));
-    let merged = host(ledger, is_merge);
-    let reads = host(ledger, |cause| matches!(cause, Cause::Get | Cause::Scan));
-    let media_reads = host(ledger, |cause| {
-        !matches!(cause, Cause::Get | Cause::Scan | Cause::OpenRun | Cause::Recovery)
-    });
+    let tables = ledger.traffic(|cause| matches!(cause, Cause::Compaction(_) | Cause::Flush));
+    let apart = ledger.traffic(|cause| matches!(cause, Cause::ValueWrite | Cause::ValueGc));
+    let merged = ledger.merges();
+    let reads = ledger.traffic(|cause| matches!(cause, Cause::Get | Cause::Scan));
+    let media_reads = ledger.without_user_reads();
     let index_wa = over(tables.write_bytes as f64, user);
     let value_wa = over(apart.write_bytes as f64, user);
     let awa = over(all.media_write_bytes as f64, all.write_bytes as f64);
@@ -156,7 +138,7 @@ fn merges(
     };
     let count = since(&|moment| moment.stats.compaction.count as f64);
     let seconds = since(&|moment| moment.stats.compaction.sum_ns as f64 / 1e9);
-    let merged = |moment: &Moment| host(&moment.stats.ledger, is_merge);
+    let merged = |moment: &Moment| moment.stats.ledger.merges();
     let written = since(&|moment| merged(moment).write_bytes as f64);
     let read = since(&|moment| merged(moment).read_bytes as f64);
     let upper = since(&sum(|level| level.read_bytes_upper as f64));

@@ -32,6 +32,9 @@ pub enum DeviceAction {
     /// unless --overwrite allows to destroy what is on it.
     Bench(BenchDeviceArgs),
     /// A picture of the medium as SVG: tables by level, logs, metadata, free room
+    ///
+    /// And where flushes and compactions wrote over time, as far back as the event log of the
+    /// database tells.
     Map(MapArgs),
 }
 

@@ -2,6 +2,7 @@
 
 pub mod care;
 pub mod data;
+pub mod history;
 pub mod keyspace;
 pub mod ledger;
 pub mod options;

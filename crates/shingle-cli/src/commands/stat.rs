@@ -1,10 +1,12 @@
 //! `stat`.
 
 use crate::args::StatArgs;
+use crate::commands::history::History;
 use crate::commands::ledger;
 use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
-use serde_json::json;
+use crate::open;
+use serde_json::{Value, json};
 
 /// `shingle stat`.
 pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
@@ -23,12 +25,19 @@ pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
         return Ok(());
     }
     let stats = db.stats();
+    let history = History::of(&*open::files(&context.path()?)?)?;
     if context.global.json {
-        writeln!(context.out, "{}", stats.to_json())?;
-        return Ok(());
+        let invalid = |error| Failure::said(format!("statistics: {error}"), "this is a bug");
+        let mut all: Value = serde_json::from_str(&stats.to_json()).map_err(invalid)?;
+        all["history"] = json!(history);
+        return context.json(&all);
     }
     writeln!(context.out, "{}", stats.to_string().trim_end())?;
     writeln!(context.out, "\nBytes by cause, since this opening")?;
     writeln!(context.out, "{}", ledger::table(&ledger::rows(&stats.ledger)))?;
+    if history.recorded.is_some() {
+        writeln!(context.out, "\nAmplification by interval, from the event log")?;
+        writeln!(context.out, "{}", history.table())?;
+    }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 pub mod map;
+mod recorded;
 pub mod smart;
 
 use crate::args::device::{DeviceAction, DeviceArgs, FormatArgs, InfoArgs, MapArgs};
@@ -259,6 +260,7 @@ fn check(context: &mut Context, path: &Path) -> Outcome {
 fn draw(context: &mut Context, args: &MapArgs) -> Outcome {
     let store = open::store(&args.path, true)?;
     let layout = store.layout();
+    let writes = recorded::writes(&store)?;
     let has_database = !layout.files.is_empty();
     let files = if has_database {
         Options::new().read_only(true).open_store(Arc::new(store))?.files()
@@ -266,7 +268,7 @@ fn draw(context: &mut Context, args: &MapArgs) -> Outcome {
         Vec::new()
     };
     let picture = map::Picture { title: args.path.display().to_string(), layout, files };
-    picture.write(&args.svg, &[])?;
+    picture.write(&args.svg, &writes)?;
     context.remark(&format!("picture: {}", args.svg.display()));
     Ok(())
 }

@@ -34,6 +34,8 @@ fn every_command_works_on_a_formatted_file() {
     shingle(&shell, &["device", "map", "my.db", "--svg", "my.svg"]).ok();
     let picture = std::fs::read_to_string(shell.path("my.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("class=\"manifest\""), "{picture}");
+    // The compaction is in the event log, with its place.
+    assert!(picture.contains("write addresses") && picture.contains("flush, "), "{picture}");
 }
 
 #[test]
@@ -122,6 +124,100 @@ fn benchmarks_run_in_simulation_the_same_each_time() {
     assert_eq!(simulated(&shell, &ycsb).len(), 2);
     shingle(&shell, &["bench", "--device", "hdd:rpm=1", "db", "--num=10"]).fails(1);
     shingle(&shell, &["bench", "--device", "floppy", "db", "--num=10"]).fails(2);
+}
+
+/// The sum of a number over the parts of causes.
+fn sum(causes: &serde_json::Value, name: &str) -> f64 {
+    let parts = causes.as_array().into_iter().flatten();
+    parts.map(|part| part[name].as_f64().unwrap_or(0.0)).sum()
+}
+
+#[test]
+fn factors_of_intervals_add_up_to_those_of_the_benchmark() {
+    let shell = Shell::new();
+    let flags = [
+        "--device=smr-banded:capacity=2GiB,band=8MiB,media-cache=none",
+        "db",
+        "--benchmarks=fillrandom",
+        "--num=150000",
+        "--write_buffer_size=1048576",
+        "--target_file_size_base=1048576",
+        "--report_file=rows.json",
+        "--report_interval_seconds=1",
+    ];
+    let record = &simulated(&shell, &flags)[0];
+    let rows = std::fs::read_to_string(shell.path("rows.json")).unwrap();
+    let rows: Vec<serde_json::Value> =
+        rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.len() > 2, "{record}");
+    let (mut host, mut media) = (0.0, 0.0);
+    for row in &rows {
+        let number = |name: &str| row[name].as_f64().unwrap();
+        let causes = &row["interval_causes"];
+        assert!((sum(causes, "wa") - number("interval_wa")).abs() < 1e-9, "{row}");
+        assert!((sum(causes, "mwa") - number("interval_mwa")).abs() < 1e-9, "{row}");
+        host += sum(causes, "write_bytes");
+        media += sum(causes, "media_write_bytes");
+        assert!((media / host - number("awa")).abs() < 1e-9, "{row}");
+    }
+    assert!(rows.windows(2).any(|pair| pair[0]["interval_awa"] != pair[1]["interval_awa"]));
+    let number = |name: &str| record[name].as_f64().unwrap();
+    assert!(host <= number("host_write_bytes") && media <= number("media_write_bytes"));
+    assert_eq!(sum(&record["causes"], "write_bytes"), number("host_write_bytes"));
+    assert_eq!(sum(&record["causes"], "media_write_bytes"), number("media_write_bytes"));
+    assert!(number("awa") > 1.1, "bands are rewritten: {record}");
+    assert!((number("wa") * number("awa") - number("mwa")).abs() < 1e-9, "{record}");
+    assert!((number("merge_ra") * number("ara") - number("mra")).abs() < 1e-9, "{record}");
+}
+
+/// Left edges of what the chart of a picture shows of one kind.
+fn charted(picture: &str, kind: &str) -> Vec<f64> {
+    let document = roxmltree::Document::parse(picture).expect("the picture is XML");
+    let titles = document.descendants().filter(|node| node.has_tag_name("title"));
+    let wanted = titles.filter(|title| title.text().is_some_and(|text| text.starts_with(kind)));
+    let shapes = wanted.filter_map(|title| title.parent());
+    let charted = shapes.filter(|shape| shape.attribute("width") == Some("1.2"));
+    charted.filter_map(|shape| shape.attribute("x")?.parse().ok()).collect()
+}
+
+#[test]
+fn an_existing_database_tells_where_and_how_much_it_wrote_over_time() {
+    let shell = Shell::new();
+    shingle(&shell, &["device", "format", "my.db", "--size", "64MiB"]).ok();
+    let sizes = ["--write_buffer_size=65536", "--target_file_size_base=65536"];
+    let bench = ["--db", "my.db", "bench", "db", "--num=5000"];
+    let mut ends = Vec::new();
+    for more in [
+        &["--benchmarks=fillrandom,compact"][..],
+        &["--benchmarks=overwrite,compact", "--use_existing_db=1"],
+    ] {
+        shingle(&shell, &[&bench[..], &sizes, more].concat()).ok();
+        let stat = &shingle(&shell, &["--json", "--db", "my.db", "stat"]).json()[0];
+        let history = &stat["history"];
+        let intervals = history["intervals"].as_array().unwrap();
+        let all = &history["recorded"];
+        let user: u64 = intervals.iter().filter_map(|of| of["user_write_bytes"].as_u64()).sum();
+        assert_eq!(all["user_write_bytes"], user);
+        assert!(all["wa"].as_f64() > all["wa_without_wal"].as_f64(), "{history}");
+        assert!(all["wa_without_wal"].as_f64() > Some(1.0), "{history}");
+        assert!((sum(&all["causes"], "wa") - all["wa"].as_f64().unwrap()).abs() < 1e-9);
+        assert!(all["awa"].is_null(), "nobody tells of the medium of a file: {history}");
+        ends.push((intervals.len(), user));
+    }
+    // One for each benchmark, whose bytes are all there.
+    assert_eq!(ends, [(1, 5000 * 116), (2, 2 * 5000 * 116)]);
+    let text = shingle(&shell, &["--db", "my.db", "stat"]).ok();
+    let (_, table) = text.split_once("Amplification by interval").expect("there is history");
+    let names = table.lines().filter_map(|line| line.split_whitespace().next());
+    let names: Vec<&str> = names.skip(1).collect();
+    assert_eq!((names[0], names.len(), names[3]), ("until", 4, "all"), "{text}");
+    shingle(&shell, &["device", "map", "my.db", "--svg", "my.svg"]).ok();
+    let picture = std::fs::read_to_string(shell.path("my.svg")).unwrap();
+    let (flushes, merges) = (charted(&picture, "flush, "), charted(&picture, "compaction-L"));
+    assert!(flushes.len() > 2 && merges.len() >= 2, "{flushes:?} {merges:?}");
+    let mut columns: Vec<i64> = merges.iter().map(|x| *x as i64).collect();
+    columns.dedup();
+    assert!(columns.is_sorted() && columns.len() > 1, "they come one after another: {merges:?}");
 }
 
 /// A program that stands for smartctl: it prints `sample`, with this many blocks written.

@@ -1,7 +1,8 @@
 //! Properties: single numbers and texts by the names that people know from RocksDB and LevelDB.
 
 use super::db::Db;
-use crate::stats::Stats;
+use crate::stats::{Stats, amplification_line};
+use std::sync::PoisonError;
 
 impl Db {
     /// The property called `name`, with the prefix `rocksdb.`, `leveldb.` or `shingle.`.
@@ -16,11 +17,22 @@ impl Db {
             return stats.levels.get(level).map(|level| level.files.to_string());
         }
         match name {
-            "stats" | "cfstats" | "dbstats" => Some(stats.to_string()),
+            "stats" | "cfstats" | "dbstats" => Some(self.report(&stats)),
             "levelstats" => Some(level_table(&stats)),
             "sstables" => Some(self.file_table()),
             _ => number(self, &stats, name).map(|number| number.to_string()),
         }
+    }
+
+    /// The report, and what happened since it was asked for the last time.
+    fn report(&self, stats: &Stats) -> String {
+        let mut reported = self.engine().reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let interval = stats.ledger.since(&reported);
+        *reported = stats.ledger.clone();
+        let mut text = stats.to_string();
+        // Writing to a String cannot fail.
+        let _ = amplification_line(&mut text, "Interval", &interval);
+        text
     }
 
     fn file_table(&self) -> String {

@@ -101,6 +101,7 @@ impl Engine {
         self.scheduler.release();
         self.runtime.stop();
         let closed = if self.read_only { Ok(()) } else { self.settle() };
+        self.note_traffic();
         self.events.flush();
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.progress.signal();

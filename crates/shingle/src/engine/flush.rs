@@ -263,6 +263,7 @@ impl FlushJob {
                 .places(written.runs.iter().flat_map(|run| run.places(&*engine.store)))
                 .number("micros", elapsed_ns / 1000),
         );
+        engine.note_traffic_if_due();
     }
 
     /// Gives everything back after a failure: the memtables wait for another try.

@@ -22,6 +22,7 @@ mod rest;
 mod rewrite;
 pub(crate) mod scheduler;
 pub(crate) mod sync;
+mod traffic;
 pub(crate) mod trees;
 pub(crate) mod values;
 pub(crate) mod work_stats;
@@ -40,7 +41,9 @@ use crate::settings::Settings;
 use crate::snapshot_list::SnapshotList;
 use crate::stats::Latencies;
 use base::env::{Event, Runtime};
-use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId};
+use base::{
+    DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, LedgerSnapshot, Result, RunId,
+};
 use media::{FileStore, StoreLock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -74,6 +77,10 @@ pub(crate) struct Engine {
     /// How closing ended.
     pub closed_result: Mutex<Option<Result<()>>>,
     pub opened_ns: u64,
+    /// What of the ledger is in the event log.
+    pub noted: traffic::Noted,
+    /// The ledger when a report was asked for the last time, or at opening.
+    pub reported: Mutex<LedgerSnapshot>,
     pub read_only: bool,
     /// Keeps other openers out.
     pub lock: Mutex<Option<StoreLock>>,
@@ -115,6 +122,8 @@ impl Engine {
             events: Events::new(parts.store.clone(), parts.runtime.clone()),
             progress: Event::default(),
             opened_ns: parts.runtime.now_ns(),
+            noted: traffic::Noted::new(parts.runtime.now_ns(), parts.store.ledger().snapshot()),
+            reported: Mutex::new(parts.store.ledger().snapshot()),
             store: parts.store,
             runtime: parts.runtime,
             settings: parts.settings,

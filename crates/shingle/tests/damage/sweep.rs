@@ -76,6 +76,14 @@ impl Tally {
         }
     }
 
+    /// Adds what another one counted.
+    pub fn add(&mut self, other: Tally) {
+        for (key, count) in other.counts {
+            *self.counts.entry(key).or_default() += count;
+        }
+        self.failures.extend(other.failures);
+    }
+
     /// How many came to this verdict.
     fn total(&self, verdict: Verdict) -> usize {
         let counts = self.counts.iter().filter(|((_, v), _)| *v == verdict);
