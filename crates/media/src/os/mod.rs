@@ -17,6 +17,7 @@ mod device;
 mod directory;
 mod lock;
 mod map;
+mod pages;
 mod priority;
 mod read;
 mod root;
@@ -26,6 +27,7 @@ mod tests;
 
 pub use device::{FileDevice, FileDeviceOptions};
 pub use map::mappable_bytes;
+pub use pages::Pages;
 pub use priority::lower_thread_priority;
 
 use crate::{

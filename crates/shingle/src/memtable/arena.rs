@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use base::{Error, Result};
+use media::os::Pages;
 
 /// Alignment of every allocation, in bytes.
 pub(super) const ALIGN: usize = 8;
@@ -32,6 +33,10 @@ const CHUNKS_PER_MEMTABLE: usize = 8;
 /// chunk that is left unused is smaller than this part.
 const OWN_CHUNK_DIVISOR: usize = 4;
 
+/// A chunk as large as this is the system's, which gets it back with the memtable; Miri knows only
+/// the allocator.
+const PAGES_BYTES_MIN: usize = if cfg!(miri) { usize::MAX } else { 64 << 10 };
+
 /// Owns the memory.
 pub(super) struct Arena {
     chunks: Mutex<Vec<Chunk>>,
@@ -39,20 +44,48 @@ pub(super) struct Arena {
     chunk_bytes: usize,
 }
 
+/// Memory in one piece; small ones are of the global allocator, large ones of the system.
+enum Chunk {
+    Block(Block),
+    Pages(Pages),
+}
+
 /// One block from the global allocator.
-struct Chunk {
+struct Block {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: a chunk is the sole owner of its block; only its drop uses `start`, and freeing a block
-// on another thread than the one that allocated it is allowed.
-unsafe impl Send for Chunk {}
+// SAFETY: only its drop uses `start`, and freeing a block on another thread than the one that
+// allocated it is allowed.
+unsafe impl Send for Block {}
 
-impl Drop for Chunk {
+impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc` with this very layout, and a chunk is dropped once.
+        // SAFETY: `start` came from `alloc` with this very layout, and a block is dropped once.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+impl Chunk {
+    /// At least `bytes`, which is not zero.
+    fn new(bytes: usize) -> io::Result<Chunk> {
+        if bytes >= PAGES_BYTES_MIN {
+            return Pages::new(bytes).map(Chunk::Pages);
+        }
+        let out_of_memory = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| out_of_memory())?;
+        // SAFETY: the layout's size is not zero: callers ask for at least one link's bytes.
+        let start = unsafe { alloc(layout) };
+        let start = NonNull::new(start).ok_or_else(out_of_memory)?;
+        Ok(Chunk::Block(Block { start, layout }))
+    }
+
+    fn start(&self) -> NonNull<u8> {
+        match self {
+            Chunk::Block(block) => block.start,
+            Chunk::Pages(pages) => pages.start(),
+        }
     }
 }
 
@@ -65,23 +98,18 @@ impl Arena {
         Arena { chunks: Mutex::new(Vec::new()), reserved_bytes: AtomicU64::new(0), chunk_bytes }
     }
 
-    /// Bytes taken from the global allocator.
+    /// Bytes taken from the allocator and the system.
     pub(super) fn reserved_bytes(&self) -> u64 {
         self.reserved_bytes.load(Ordering::Relaxed)
     }
 
     /// Adds a chunk of `bytes`, which is not zero.
     fn add_chunk(&self, bytes: usize) -> Result<NonNull<u8>> {
-        let failed = || {
-            let source = io::Error::from(io::ErrorKind::OutOfMemory);
-            Error::io(format!("reserve {bytes} bytes of memory for the memtable"), source)
-        };
         debug_assert!(bytes > 0);
-        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| failed())?;
-        // SAFETY: the layout's size is not zero: callers ask for at least one link's bytes.
-        let start = unsafe { alloc(layout) };
-        let start = NonNull::new(start).ok_or_else(failed)?;
-        let chunk = Chunk { start, layout };
+        let chunk = Chunk::new(bytes).map_err(|source| {
+            Error::io(format!("reserve {bytes} bytes of memory for the memtable"), source)
+        })?;
+        let start = chunk.start();
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);
         self.reserved_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(start)
