@@ -20,10 +20,11 @@ const MODELS: [&str; 8] = [
     "ssd:capacity=64MiB,superblock=1MiB",
 ];
 
-/// What the suite asks of a device at least, in each cell: it was there, and not beside it.
-const WRITES_MIN: u64 = 1000;
-const READS_MIN: u64 = 100;
-const FLUSHES_MIN: u64 = 100;
+/// What the suite asks of a device at least, in each cell, about half of what it does ask: the
+/// bytes came from there.
+const WRITES_MIN: u64 = 400;
+const READS_MIN: u64 = 400;
+const FLUSHES_MIN: u64 = 80;
 
 /// Runs the suite; the sum of what was asked of the devices.
 fn check(model: &str, placement: &str) -> Counts {
@@ -58,7 +59,6 @@ fn direct_storage_conforms_on_every_model_under_every_placement() {
         assert!(fitting.contains(&placement::suited(&geometry)), "{model}");
         for name in fitting {
             let counts = check(model, name);
-            println!("{model}, {name}: {counts:?}");
             assert!(counts.writes >= WRITES_MIN, "{model}, {name}: {counts:?}");
             assert!(counts.reads >= READS_MIN, "{model}, {name}: {counts:?}");
             assert!(counts.flushes >= FLUSHES_MIN, "{model}, {name}: {counts:?}");
