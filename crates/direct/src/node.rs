@@ -2,7 +2,7 @@
 //!
 //! Invariants of [`NodeState`]:
 //! - Pieces are in the order of the file and without gaps; they end where the tail begins.
-//! - Every piece that is no hole lies in a held extent.
+//! - Every piece that is no hole lies in one held extent: extents go, and are moved, one by one.
 //! - Sectors of a held extent belong to this file alone until [`Freed`] has them.
 
 use crate::extent::Extent;
@@ -58,11 +58,29 @@ impl NodeState {
         self.tail_start() + self.tail.len() as u64
     }
 
-    /// Adds bytes that were written at `device`. `full` bytes fill each sector before them.
+    /// Adds an extent for bytes from the tail on. With `joins` it becomes one with the last if it
+    /// lies behind that.
+    pub fn push_held(&mut self, extent: Extent, generation: u64, joins: impl Fn(Extent) -> bool) {
+        if let Some(last) = self.held.last_mut()
+            && last.extent.bytes > 0
+            && last.extent.end() == extent.start
+            && joins(Extent::between(last.extent.start, extent.end()))
+        {
+            last.extent.bytes += extent.bytes;
+            return;
+        }
+        let logical = self.tail_start();
+        self.held.push(Held { extent, logical, generation });
+    }
+
+    /// Adds bytes that were written at `device`, which lies in the last held extent. `payload`
+    /// bytes fill each sector before them.
     pub fn push_piece(&mut self, device: u64, bytes: u64, sector_bytes: u64, payload: u64) {
         let logical = self.tail_start();
+        let extent_start = self.held.last().map_or(u64::MAX, |held| held.extent.start);
         if let Some(last) = self.pieces.last_mut()
             && last.device != HOLE
+            && last.device >= extent_start
             && last.bytes.is_multiple_of(payload)
             && last.device + last.bytes / payload * sector_bytes == device
         {

@@ -4,6 +4,7 @@
 
 mod amplification;
 mod bytes;
+mod conformance;
 mod setup;
 
 use base::checksum::hash64;

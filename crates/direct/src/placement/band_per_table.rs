@@ -94,6 +94,10 @@ impl Placement for BandPerTable {
         }
     }
 
+    fn joins(&self, whole: Extent) -> bool {
+        self.band_of(whole.start).is_some_and(|band| self.usable(band).contains(whole))
+    }
+
     fn adopt(&mut self, extent: Extent) -> bool {
         let Some(band) = self.band_of(extent.start) else { return false };
         let fits = self.usable(band).contains(extent)

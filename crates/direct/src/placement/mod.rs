@@ -62,6 +62,12 @@ pub trait Placement: Send {
     /// A part of a closed extent is not needed any more.
     fn free(&mut self, extent: Extent);
 
+    /// Whether extents of a file that lie behind each other may be adopted and freed as `whole`.
+    fn joins(&self, whole: Extent) -> bool {
+        let _ = whole;
+        true
+    }
+
     /// An extent that recovery found in use. False if it cannot be: it overlaps another.
     fn adopt(&mut self, extent: Extent) -> bool;
 

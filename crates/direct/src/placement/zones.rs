@@ -174,6 +174,10 @@ impl Placement for Zones {
         self.settle(zone);
     }
 
+    fn joins(&self, whole: Extent) -> bool {
+        self.zone_of(whole.start).is_some_and(|zone| self.zone_of(whole.end() - 1) == Some(zone))
+    }
+
     fn adopt(&mut self, extent: Extent) -> bool {
         let Some(zone) = self.zone_of(extent.start) else { return false };
         let state = &mut self.zones[zone];

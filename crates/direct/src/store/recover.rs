@@ -101,10 +101,12 @@ fn state_of(port: &Port, store: u64, file: &FileRecord) -> Result<NodeState> {
         let limit = file.parts.get(index + 1).map_or(u64::MAX, |next| next.logical);
         let gap = part.logical.saturating_sub(state.tail_start());
         state.push_hole(gap);
+        let extent = Extent { start: part.start, bytes: part.bytes };
+        state.held.push(Held { extent, logical: part.logical, generation: part.generation });
         let used_bytes = read_frames(port, store, part, limit, &mut state)?;
-        if used_bytes > 0 || part.bytes == 0 {
-            let extent = Extent { start: part.start, bytes: used_bytes };
-            state.held.push(Held { extent, logical: part.logical, generation: part.generation });
+        match state.held.last_mut() {
+            Some(held) if used_bytes > 0 || part.bytes == 0 => held.extent.bytes = used_bytes,
+            _ => drop(state.held.pop()),
         }
     }
     let missing = file.bytes.saturating_sub(state.tail_start());

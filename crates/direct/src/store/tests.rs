@@ -11,6 +11,10 @@ pub(super) const PLACEMENTS: [&str; 5] =
 
 /// A device for a placement: what it is meant for.
 pub(super) fn device(placement: &str, capacity_bytes: u64) -> Arc<MemDevice> {
+    device_of_sectors(placement, capacity_bytes, 512)
+}
+
+fn device_of_sectors(placement: &str, capacity_bytes: u64, sector_bytes: u32) -> Arc<MemDevice> {
     let zones = |conventional_zones| {
         Some(ZoneGeometry { zone_bytes: 1 << 20, conventional_zones, open_zones_max: 8 })
     };
@@ -21,20 +25,24 @@ pub(super) fn device(placement: &str, capacity_bytes: u64) -> Arc<MemDevice> {
         "band-per-table" => (Overwrite::InPlace, 1 << 20, None),
         _ => (Overwrite::InPlace, 0, None),
     };
-    let geometry = Geometry { sector_bytes: 512, capacity_bytes, overwrite, band_bytes, zones };
+    let geometry = Geometry { sector_bytes, capacity_bytes, overwrite, band_bytes, zones };
     Arc::new(MemDevice::new(geometry))
 }
 
 pub(super) fn formatted(placement: &str, capacity_bytes: u64) -> Arc<MemDevice> {
     let device = device(placement, capacity_bytes);
+    format_in_units(&device, placement, 0);
+    device
+}
+
+fn format_in_units(device: &Arc<MemDevice>, placement: &str, unit_bytes: u64) {
     let options = FormatOptions {
         placement: placement.trim_end_matches("-only").into(),
-        unit_bytes: 0,
+        unit_bytes,
         store: 7,
         force: false,
     };
     format(device.clone(), Arc::default(), &options).unwrap();
-    device
 }
 
 pub(super) fn open(device: &Arc<MemDevice>) -> DirectStore {
@@ -44,7 +52,14 @@ pub(super) fn open(device: &Arc<MemDevice>) -> DirectStore {
 #[test]
 fn conforms() {
     for placement in PLACEMENTS {
-        conformance::check(&|| Arc::new(open(&formatted(placement, 32 << 20))));
+        // In small units the files of the suite lie in many extents.
+        for (sector_bytes, unit_bytes) in [(512, 0), (4096, 64 << 10)] {
+            conformance::check(&|| {
+                let device = device_of_sectors(placement, 32 << 20, sector_bytes);
+                format_in_units(&device, placement, unit_bytes);
+                Arc::new(open(&device))
+            });
+        }
     }
 }
 
@@ -169,6 +184,53 @@ fn a_closed_store_opens_to_the_same() {
     }
 }
 
+/// Extents that lie behind each other were one piece, and a cut in it gave all but the first back.
+#[test]
+fn a_cut_keeps_the_extents_before_it() {
+    for placement in PLACEMENTS {
+        for hint in [LOG, TABLE] {
+            let store = open(&formatted(placement, 32 << 20));
+            let bytes = content(1, 3_000_000);
+            put(&store, 1, &hint, &bytes).unwrap();
+            drop(store.extend(name(1), 2_999_000, &hint).unwrap());
+            store.sync_names().unwrap();
+            for id in 2..6 {
+                put(&store, id, &hint, &content(id, 3_000_000)).unwrap();
+            }
+            assert!(read(&store, 1).unwrap() == bytes[..2_999_000], "{placement} {hint:?}");
+        }
+    }
+}
+
+/// Metadata described such a file as one part, which no placement of bands or zones takes.
+#[test]
+fn a_store_with_a_file_longer_than_a_band_or_a_zone_opens_again() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 32 << 20);
+        for (id, hint) in [(1, TABLE), (2, LOG)] {
+            put(&open(&device), id, &hint, &content(id, 3_000_000)).unwrap();
+        }
+        let store = open(&device);
+        for id in [1, 2] {
+            assert!(read(&store, id).unwrap() == content(id, 3_000_000), "{placement} {id}");
+        }
+    }
+}
+
+/// A file that is written in many steps is one part in the metadata where the medium lets it be.
+#[test]
+fn extents_behind_each_other_are_one_part() {
+    for (placement, parts) in PLACEMENTS.into_iter().zip([1, 3, 1, 3, 3]) {
+        let device = formatted(placement, 32 << 20);
+        let store = open(&device);
+        put(&store, 1, &TABLE, &content(1, 3_000_000)).unwrap();
+        let before = store.layout().files;
+        assert_eq!(before[0].extents.len(), parts, "{placement}");
+        drop(store);
+        assert_eq!(open(&device).layout().files, before, "{placement}");
+    }
+}
+
 #[test]
 fn unsynced_appends_of_a_log_survive_the_death_of_the_process() {
     for placement in PLACEMENTS {
@@ -277,6 +339,24 @@ fn zones_win_room_back_by_moving_what_lives() {
         for id in &live {
             assert!(read(&store, *id).unwrap() == content(*id, 100_000), "{placement} {id}");
         }
+    }
+}
+
+/// The file was one piece, which was moved whole though half of it was not.
+#[test]
+fn a_file_in_two_zones_is_read_where_its_halves_are_after_one_is_moved() {
+    for placement in ["zones", "zones-only"] {
+        let store = open(&formatted(placement, 12 << 20));
+        put(&store, 1, &TABLE, &content(1, 600_000)).unwrap();
+        put(&store, 2, &TABLE, &content(2, 900_000)).unwrap();
+        assert_eq!(store.layout().files[1].extents.len(), 2, "{placement}");
+        store.remove(name(1)).unwrap();
+        let fill = |id| put(&store, id, &TABLE, &content(id, 1 << 20));
+        let full = (3..30).find_map(|id| fill(id).err()).unwrap();
+        assert_eq!(full.kind(), ErrorKind::NoSpace, "{placement}: {full}");
+        let moved = store.ledger().snapshot().cause(Cause::Reclaim);
+        assert!(moved.write_bytes > 0, "{placement}");
+        assert!(read(&store, 2).unwrap() == content(2, 900_000), "{placement}");
     }
 }
 

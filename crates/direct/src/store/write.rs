@@ -192,10 +192,9 @@ impl Writer {
         let in_file = |error: Error| error.in_file(self.node.name.to_string());
         let extent = self.inner.allocate(&mut state, &request).map_err(in_file)?;
         let generation = if self.node.is_log { state.catalogue.take_number() } else { 0 };
-        let mut file = self.node.exclusive();
-        let logical = file.tail_start();
-        file.held.push(Held { extent, logical, generation });
-        drop(file);
+        // The extents of a log stay apart: each has its generation.
+        let joins = |whole| !self.node.is_log && state.placement.joins(whole);
+        self.node.exclusive().push_held(extent, generation, joins);
         if self.node.is_log {
             state.queue_file(&self.node);
             if let Err(error) = self.inner.commit(&mut state, None) {
@@ -213,10 +212,12 @@ impl Writer {
     fn end_extent(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let used_bytes = open.next - open.extent.start;
+        let unused_bytes = open.extent.bytes - used_bytes;
         let mut state = self.inner.state();
         let mut file = self.node.exclusive();
-        if let Some(held) = file.held.last_mut().filter(|held| held.extent == open.extent) {
-            held.extent.bytes = used_bytes;
+        let held = file.held.last_mut();
+        if let Some(held) = held.filter(|held| held.extent.end() == open.extent.end()) {
+            held.extent.bytes -= unused_bytes;
         }
         drop(file);
         self.inner.close_extent(&mut state, open.extent, used_bytes)
