@@ -124,8 +124,8 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0x904f_1807_613b_99a4,
-            latencies_hash: 0x3d7c_262f_04f4_19a2,
+            trace_hash: 0x76e0_f60f_accc_8ad6,
+            latencies_hash: 0x7a29_ac8e_6c92_bd94,
             write_bytes: 0x0193_b000,
             media_write_bytes: 0x064e_7000,
         },
