@@ -1,7 +1,7 @@
 //! Point reads.
 
 use super::cursor::{CursorOptions, InternalCursor};
-use super::view::{LevelView, ReadView, SliceView};
+use super::view::{NodeView, ReadView, SliceView};
 use crate::merge_operator::MergeOperator;
 use base::checksum::hash64;
 use base::key::SequenceNumber;
@@ -97,8 +97,15 @@ impl<'a> Lookup<'a> {
             Found::Nothing => {}
             found => return Ok(found),
         }
-        for level in &view.tree.levels {
-            match self.find_in_level(level)? {
+        let (key, mut first) = (self.key, None);
+        let nodes = view.tree.levels.iter().filter_map(|level| level.find(key));
+        for (asked, node) in nodes.enumerate() {
+            match first {
+                None => first = Some(node),
+                Some(first) if asked == 1 => view.tree.runs.note_miss(first),
+                Some(_) => {}
+            }
+            match self.find_in_node(node)? {
                 Found::Nothing => {}
                 found => return Ok(found),
             }
@@ -120,8 +127,7 @@ impl<'a> Lookup<'a> {
         Ok(Found::Nothing)
     }
 
-    fn find_in_level(&mut self, level: &LevelView) -> Result<Found> {
-        let Some(node) = level.find(self.key) else { return Ok(Found::Nothing) };
+    fn find_in_node(&mut self, node: &NodeView) -> Result<Found> {
         for (passed, slice) in node.slices.iter().enumerate() {
             match self.find_in_slice(slice)? {
                 Found::Nothing => {}

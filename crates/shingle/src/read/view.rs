@@ -10,7 +10,7 @@ use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
 use media::{FileName, FileStore, ReadFile};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
 use table::{BlockCache, Extent};
@@ -24,6 +24,10 @@ pub(crate) struct Runs {
     database: DatabaseId,
     /// Memory that open runs hold outside the cache.
     open_bytes: AtomicU64,
+    /// Policies want to know where reads miss.
+    counts_misses: bool,
+    /// Some node was missed in so often since somebody asked that a policy may want to know.
+    are_misses_due: AtomicBool,
     files: Mutex<Held<FileId, OpenFile>>,
     handles: Mutex<Held<RunId, RunHandle>>,
     /// Where large values are.
@@ -40,6 +44,7 @@ impl Runs {
         store: Arc<dyn FileStore>,
         cache: Arc<BlockCache>,
         database: DatabaseId,
+        counts_misses: bool,
     ) -> Runs {
         Runs {
             values: ValueFiles::new(store.clone(), database),
@@ -47,9 +52,28 @@ impl Runs {
             cache,
             database,
             open_bytes: AtomicU64::new(0),
+            counts_misses,
+            are_misses_due: AtomicBool::new(false),
             files: Mutex::default(),
             handles: Mutex::default(),
         }
+    }
+
+    /// A read asked `node` and went on below it. LevelDB charges the first file of a read that asks
+    /// two.
+    #[inline]
+    pub(crate) fn note_miss(&self, node: &NodeView) {
+        if self.counts_misses && (node.misses.fetch_add(1, Relaxed) + 1) % MISSES_DUE == 0 {
+            self.are_misses_due.store(true, Relaxed);
+        }
+    }
+
+    /// Some node was missed in often since this was asked the last time: policies should look.
+    #[inline]
+    pub(crate) fn take_misses_due(&self) -> bool {
+        self.counts_misses
+            && self.are_misses_due.load(Relaxed)
+            && self.are_misses_due.swap(false, Relaxed)
     }
 
     pub(crate) fn handle(self: &Arc<Self>, run: &tree::Run) -> Arc<RunHandle> {
@@ -205,7 +229,12 @@ pub(crate) struct NodeView {
     pub slices: Vec<SliceView>,
     /// Slices of the node that reads have passed without finding anything there.
     passed: AtomicU64,
+    /// Reads that asked the node first and went on below it, where the policy wants to know.
+    misses: AtomicU64,
 }
+
+/// After so many misses in one node policies are asked: the fewest that LevelDB lets a file have.
+const MISSES_DUE: u64 = 100;
 
 /// Passed slices that count as one seek: nearly all are told by their filter, which costs little.
 const PASSED_PER_SEEK: u64 = 512;
@@ -213,6 +242,10 @@ const PASSED_PER_SEEK: u64 = 512;
 impl NodeView {
     pub(crate) fn range(&self) -> &KeyRange {
         &self.node.range
+    }
+
+    fn seeks(&self) -> u64 {
+        self.misses.load(Relaxed) + self.passed.load(Relaxed) / PASSED_PER_SEEK
     }
 
     /// A read found nothing in this many slices of a stack, below level 0.
@@ -320,19 +353,20 @@ impl TreeView {
         TreeView { levels, runs: runs.clone(), segments }
     }
 
-    /// For each node below level 0 whose stack reads had to pass, how often that was as bad as a
-    /// seek.
+    /// For each node below level 0, how often reads missed in it, and how often passing its stack
+    /// was as bad as that.
     pub(crate) fn seeks(&self) -> HashMap<(u8, NodeId), u64> {
         let below = self.levels.iter().filter(|level| level.number > 0);
-        let stacked = below.flat_map(|level| {
-            level.stacked.iter().map(|&at| (level.number as u8, &level.nodes[at]))
+        let seeks = below.flat_map(|level| {
+            let number = level.number as u8;
+            let of = move |node: &Arc<NodeView>| ((number, node.node.id), node.seeks());
+            // Without misses, only stacks can have any.
+            let all = self.runs.counts_misses.then(|| level.nodes.iter());
+            let stacked = level.stacked.iter().map(|&at| &level.nodes[at]);
+            let stacked = (!self.runs.counts_misses).then_some(stacked);
+            all.into_iter().flatten().chain(stacked.into_iter().flatten()).map(of)
         });
-        stacked
-            .map(|(level, node)| {
-                ((level, node.node.id), node.passed.load(Relaxed) / PASSED_PER_SEEK)
-            })
-            .filter(|(_, seeks)| *seeks > 0)
-            .collect()
+        seeks.filter(|(_, seeks)| *seeks > 0).collect()
     }
 }
 
@@ -368,8 +402,7 @@ fn level_view(
             cursor += 1;
         } else {
             let before = old.nodes.get(cursor).filter(|view| view.node.id == node.id);
-            let passed = before.map_or(0, |view| view.passed.load(Relaxed));
-            view.push(Arc::new(node_view(node, runs, passed)), prefix(node));
+            view.push(Arc::new(node_view(node, before, runs)), prefix(node));
         }
     }
     view
@@ -383,7 +416,11 @@ fn shared_start(nodes: &[Arc<Node>]) -> Vec<u8> {
     first[..shared].to_vec()
 }
 
-fn node_view(node: &Arc<Node>, runs: &Arc<Runs>, passed: u64) -> NodeView {
+/// What reads met in the node `before` is still so.
+fn node_view(node: &Arc<Node>, before: Option<&Arc<NodeView>>, runs: &Arc<Runs>) -> NodeView {
+    let count = |of: fn(&NodeView) -> &AtomicU64| {
+        AtomicU64::new(before.map_or(0, |before| of(before).load(Relaxed)))
+    };
     let slices = node
         .slices
         .iter()
@@ -395,7 +432,8 @@ fn node_view(node: &Arc<Node>, runs: &Arc<Runs>, passed: u64) -> NodeView {
             has_range_deletes: slice.run.range_deletes > 0,
         })
         .collect();
-    NodeView { node: node.clone(), slices, passed: AtomicU64::new(passed) }
+    let (passed, misses) = (count(|node| &node.passed), count(|node| &node.misses));
+    NodeView { node: node.clone(), slices, passed, misses }
 }
 
 /// A memtable with its range tombstones in the form that lookups need.
@@ -452,7 +490,7 @@ mod tests {
 
     fn runs() -> Arc<Runs> {
         let store = Arc::new(MemStore::new(Arc::default()));
-        Arc::new(Runs::new(store, BlockCache::new(0), DatabaseId(0)))
+        Arc::new(Runs::new(store, BlockCache::new(0), DatabaseId(0), false))
     }
 
     fn node(id: usize, start: &[u8]) -> Arc<Node> {
