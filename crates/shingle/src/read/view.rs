@@ -6,6 +6,7 @@
 
 use super::values::ValueFiles;
 use crate::memtable::Memtable;
+use base::key::{common_prefix, key_prefix};
 use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
 use media::{FileName, FileStore, ReadFile};
 use std::collections::HashMap;
@@ -313,15 +314,6 @@ impl LevelView {
     }
 }
 
-fn key_prefix(key: &[u8]) -> u64 {
-    if let Some(first) = key.first_chunk::<8>() {
-        return u64::from_be_bytes(*first);
-    }
-    let mut bytes = [0; 8];
-    bytes[..key.len()].copy_from_slice(key);
-    u64::from_be_bytes(bytes)
-}
-
 /// A version ready to read.
 pub(crate) struct TreeView {
     /// The levels that have nodes, from above: a lookup asks no others.
@@ -412,8 +404,7 @@ fn level_view(
 fn shared_start(nodes: &[Arc<Node>]) -> Vec<u8> {
     let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return Vec::new() };
     let (first, last) = (&first.range.start, &last.range.start);
-    let shared = first.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
-    first[..shared].to_vec()
+    first[..common_prefix(first, last)].to_vec()
 }
 
 /// What reads met in the node `before` is still so.
