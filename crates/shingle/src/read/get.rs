@@ -1,7 +1,7 @@
 //! Point reads.
 
 use super::cursor::{CursorOptions, InternalCursor};
-use super::view::{NodeView, ReadView, SliceView};
+use super::view::{LevelView, ReadView, SliceView, TreeView};
 use crate::merge_operator::MergeOperator;
 use base::checksum::hash64;
 use base::key::SequenceNumber;
@@ -66,11 +66,12 @@ pub(super) struct Lookup<'a> {
     snapshot: SequenceNumber,
     /// A range tombstone of a source above hides everything older than this.
     deleted_below: SequenceNumber,
+    runs_asked: u32,
 }
 
 impl<'a> Lookup<'a> {
     pub(super) fn new(key: &'a [u8], snapshot: SequenceNumber) -> Lookup<'a> {
-        Lookup { key, hash: None, snapshot, deleted_below: 0 }
+        Lookup { key, hash: None, snapshot, deleted_below: 0, runs_asked: 0 }
     }
 
     pub(super) fn key(&self) -> &'a [u8] {
@@ -97,15 +98,16 @@ impl<'a> Lookup<'a> {
             Found::Nothing => {}
             found => return Ok(found),
         }
-        let (key, mut first) = (self.key, None);
-        let nodes = view.tree.levels.iter().filter_map(|level| level.find(key));
-        for (asked, node) in nodes.enumerate() {
-            match first {
-                None => first = Some(node),
-                Some(first) if asked == 1 => view.tree.runs.note_miss(first),
-                Some(_) => {}
-            }
-            match self.find_in_node(node)? {
+        let found = self.find_in_tree(&view.tree);
+        if self.runs_asked > 1 {
+            view.tree.note_miss(self.key);
+        }
+        found
+    }
+
+    fn find_in_tree(&mut self, tree: &TreeView) -> Result<Found> {
+        for level in &tree.levels {
+            match self.find_in_level(level)? {
                 Found::Nothing => {}
                 found => return Ok(found),
             }
@@ -127,7 +129,8 @@ impl<'a> Lookup<'a> {
         Ok(Found::Nothing)
     }
 
-    fn find_in_node(&mut self, node: &NodeView) -> Result<Found> {
+    fn find_in_level(&mut self, level: &LevelView) -> Result<Found> {
+        let Some(node) = level.find(self.key) else { return Ok(Found::Nothing) };
         for (passed, slice) in node.slices.iter().enumerate() {
             match self.find_in_slice(slice)? {
                 Found::Nothing => {}
@@ -146,6 +149,7 @@ impl<'a> Lookup<'a> {
         if !slice.covers_node && !slice.range.contains(self.key) {
             return Ok(Found::Nothing);
         }
+        self.runs_asked += 1;
         let run = slice.run.run()?;
         if slice.has_range_deletes {
             self.note_range_deletes(run.range_deletes());

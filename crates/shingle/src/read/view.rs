@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
 use table::{BlockCache, Extent};
+use tree::policy::{MISSES_MIN, Misses};
 use tree::version::{LEVEL0_NODE, NodeId};
 use tree::{Node, Segments, Version};
 
@@ -27,7 +28,7 @@ pub(crate) struct Runs {
     open_bytes: AtomicU64,
     /// Policies want to know where reads miss.
     counts_misses: bool,
-    /// Some node was missed in so often since somebody asked that a policy may want to know.
+    /// Since somebody asked, a run was missed in so often that a policy should look.
     are_misses_due: AtomicBool,
     files: Mutex<Held<FileId, OpenFile>>,
     handles: Mutex<Held<RunId, RunHandle>>,
@@ -60,16 +61,7 @@ impl Runs {
         }
     }
 
-    /// A read asked `node` and went on below it. LevelDB charges the first file of a read that asks
-    /// two.
-    #[inline]
-    pub(crate) fn note_miss(&self, node: &NodeView) {
-        if self.counts_misses && (node.misses.fetch_add(1, Relaxed) + 1) % MISSES_DUE == 0 {
-            self.are_misses_due.store(true, Relaxed);
-        }
-    }
-
-    /// Some node was missed in often since this was asked the last time: policies should look.
+    /// Since this was asked the last time, a run was missed in so often that policies should look.
     #[inline]
     pub(crate) fn take_misses_due(&self) -> bool {
         self.counts_misses
@@ -222,6 +214,8 @@ pub(crate) struct SliceView {
     /// Its range covers its node's: a key of the node is a key of the slice.
     pub covers_node: bool,
     pub has_range_deletes: bool,
+    /// Gets that asked the slice first and another after it, where a policy wants to know.
+    misses: AtomicU64,
 }
 
 /// A node ready to read.
@@ -230,12 +224,7 @@ pub(crate) struct NodeView {
     pub slices: Vec<SliceView>,
     /// Slices of the node that reads have passed without finding anything there.
     passed: AtomicU64,
-    /// Reads that asked the node first and went on below it, where the policy wants to know.
-    misses: AtomicU64,
 }
-
-/// After so many misses in one node policies are asked: the fewest that LevelDB lets a file have.
-const MISSES_DUE: u64 = 100;
 
 /// Passed slices that count as one seek: nearly all are told by their filter, which costs little.
 const PASSED_PER_SEEK: u64 = 512;
@@ -243,10 +232,6 @@ const PASSED_PER_SEEK: u64 = 512;
 impl NodeView {
     pub(crate) fn range(&self) -> &KeyRange {
         &self.node.range
-    }
-
-    fn seeks(&self) -> u64 {
-        self.misses.load(Relaxed) + self.passed.load(Relaxed) / PASSED_PER_SEEK
     }
 
     /// A read found nothing in this many slices of a stack, below level 0.
@@ -345,20 +330,52 @@ impl TreeView {
         TreeView { levels, runs: runs.clone(), segments }
     }
 
-    /// For each node below level 0, how often reads missed in it, and how often passing its stack
-    /// was as bad as that.
+    /// For each node below level 0 whose stack reads had to pass, how often that was as bad as a
+    /// seek.
     pub(crate) fn seeks(&self) -> HashMap<(u8, NodeId), u64> {
         let below = self.levels.iter().filter(|level| level.number > 0);
-        let seeks = below.flat_map(|level| {
-            let number = level.number as u8;
-            let of = move |node: &Arc<NodeView>| ((number, node.node.id), node.seeks());
-            // Without misses, only stacks can have any.
-            let all = self.runs.counts_misses.then(|| level.nodes.iter());
-            let stacked = level.stacked.iter().map(|&at| &level.nodes[at]);
-            let stacked = (!self.runs.counts_misses).then_some(stacked);
-            all.into_iter().flatten().chain(stacked.into_iter().flatten()).map(of)
+        let stacked = below.flat_map(|level| {
+            level.stacked.iter().map(|&at| (level.number as u8, &level.nodes[at]))
         });
-        seeks.filter(|(_, seeks)| *seeks > 0).collect()
+        stacked
+            .map(|(level, node)| {
+                ((level, node.node.id), node.passed.load(Relaxed) / PASSED_PER_SEEK)
+            })
+            .filter(|(_, seeks)| *seeks > 0)
+            .collect()
+    }
+
+    /// A get of `key` asked two runs or more: the first was asked in vain, as LevelDB counts it.
+    #[inline]
+    pub(crate) fn note_miss(&self, key: &[u8]) {
+        if !self.runs.counts_misses {
+            return;
+        }
+        let nodes = self.levels.iter().filter_map(|level| level.find(key));
+        let first = nodes.flat_map(|node| &node.slices).find(|slice| slice.range.contains(key));
+        let misses = first.map_or(0, |slice| slice.misses.fetch_add(1, Relaxed) + 1);
+        if misses > 0 && misses.is_multiple_of(MISSES_MIN) {
+            self.runs.are_misses_due.store(true, Relaxed);
+        }
+    }
+
+    /// The runs that were missed in often, in the order of the tree.
+    pub(crate) fn misses(&self) -> Vec<Misses> {
+        if !self.runs.counts_misses {
+            return Vec::new();
+        }
+        let of_node = |level: &LevelView, node: &NodeView| -> Vec<Misses> {
+            let (level, id) = (level.number as u8, node.node.id);
+            let slices = node.slices.iter().zip(&node.node.slices);
+            let misses = slices.map(|(view, slice)| (slice.run.id, view.misses.load(Relaxed)));
+            misses
+                .filter(|&(_, gets)| gets >= MISSES_MIN)
+                .map(|(run, gets)| Misses { level, node: id, run, gets })
+                .collect()
+        };
+        let nodes =
+            self.levels.iter().flat_map(|level| level.nodes.iter().map(move |n| (level, n)));
+        nodes.flat_map(|(level, node)| of_node(level, node)).collect()
     }
 }
 
@@ -409,8 +426,12 @@ fn shared_start(nodes: &[Arc<Node>]) -> Vec<u8> {
 
 /// What reads met in the node `before` is still so.
 fn node_view(node: &Arc<Node>, before: Option<&Arc<NodeView>>, runs: &Arc<Runs>) -> NodeView {
-    let count = |of: fn(&NodeView) -> &AtomicU64| {
-        AtomicU64::new(before.map_or(0, |before| of(before).load(Relaxed)))
+    let passed = before.map_or(0, |before| before.passed.load(Relaxed));
+    let misses = |run: RunId| {
+        let before = before.filter(|_| runs.counts_misses)?;
+        let mut slices = before.slices.iter().zip(&before.node.slices);
+        let (view, _) = slices.find(|(_, slice)| slice.run.id == run)?;
+        Some(view.misses.load(Relaxed))
     };
     let slices = node
         .slices
@@ -421,10 +442,10 @@ fn node_view(node: &Arc<Node>, before: Option<&Arc<NodeView>>, runs: &Arc<Runs>)
             is_whole: slice.is_whole(),
             covers_node: slice.range.covers(&node.range),
             has_range_deletes: slice.run.range_deletes > 0,
+            misses: AtomicU64::new(misses(slice.run.id).unwrap_or(0)),
         })
         .collect();
-    let (passed, misses) = (count(|node| &node.passed), count(|node| &node.misses));
-    NodeView { node: node.clone(), slices, passed, misses }
+    NodeView { node: node.clone(), slices, passed: AtomicU64::new(passed) }
 }
 
 /// A memtable with its range tombstones in the form that lookups need.
