@@ -105,8 +105,7 @@ fn a_cold_store_is_named_with_every_command() {
     let cold = ["--cold-store", "cold.db"];
     let value = "v".repeat(2000);
     let lines: String = (0..300).map(|i| format!("key{i:05}\t{value}\n")).collect();
-    let import = [&cold[..], &["import", "-", "--format", "tsv"]].concat();
-    shell.feed(&import, lines.as_bytes()).ok();
+    shell.feed(&["import", "-", "--format", "tsv"], lines.as_bytes()).ok();
     // What a move finds inline was written long ago.
     let compact = [&cold[..], &["--option", "values=hashed", "compact"]].concat();
     shell.run(&compact).ok();
