@@ -8,7 +8,6 @@
 
 use crate::edit::{Change, RunRecord, SegmentChange, SliceRecord};
 use crate::run_table::{RunTable, Shown};
-use crate::segments::Segment;
 use crate::version::{FileRef, LEVEL0_NODE, LEVELS_MAX, Level, Node, NodeId, Run, Slice, Version};
 use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId};
 use std::cell::Cell;
@@ -135,10 +134,9 @@ impl<'a> Apply<'a> {
 
     fn segment(&mut self, file: FileId, change: &SegmentChange) -> Fit<()> {
         match *change {
-            SegmentChange::Add { group, bytes, is_provisional, is_in_cold_store } => {
+            SegmentChange::Add { group, bytes, is_provisional } => {
                 let file = self.table.values_file(file, bytes);
-                let segment = Segment::new(file, group, bytes);
-                self.version.segments.add(Segment { is_provisional, is_in_cold_store, ..segment })
+                self.version.segments.add(file, group, bytes, is_provisional)
             }
             SegmentChange::Confirm => self.version.segments.confirm(file),
             SegmentChange::Grow(bytes) => self.version.segments.grow(file, bytes),

@@ -103,9 +103,8 @@ fn about(segment: &Segment) -> String {
         (None, true) => ", provisional".into(),
         (None, false) => String::new(),
     };
-    let place = if segment.is_in_cold_store { ", in the cold store" } else { "" };
     let (bytes, dead) = (units::bytes(segment.bytes), units::bytes(segment.dead_bytes));
-    format!("{name}: {bytes}, {dead} dead{state}{place}")
+    format!("{name}: {bytes}, {dead} dead{state}")
 }
 
 fn picture(rows: &[Row<'_>], title: &str) -> String {
@@ -184,7 +183,7 @@ mod tests {
         let graveyard = Arc::new(Graveyard::default());
         let mut add = |file: u64, group| {
             let held = FileRef::new_values(FileId(file), 0, graveyard.clone());
-            segments.add(Segment::new(held, group, 1000)).unwrap();
+            segments.add(held, group, 1000, false).unwrap();
         };
         add(3, Group::of(Tier::Main, 0b011 << 61, 3));
         add(4, Group::all(Tier::Cold));

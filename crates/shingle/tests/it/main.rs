@@ -8,7 +8,6 @@
 mod adapt;
 mod bands;
 mod care;
-mod cold;
 mod crash;
 mod fault;
 mod fronts;

@@ -71,17 +71,15 @@ fn render_change(change: &Change) -> String {
 
 fn render_segment(file: &FileId, change: &SegmentChange) -> String {
     match change {
-        SegmentChange::Add { group, bytes, is_provisional, is_in_cold_store } => {
+        SegmentChange::Add { group, bytes, is_provisional } => {
             let tier = match group.tier {
                 Tier::Main => "main",
                 Tier::Cold => "cold",
             };
             let (prefix, depth) = (group.prefix, group.depth);
             let state = if *is_provisional { ", provisional" } else { "" };
-            let place = if *is_in_cold_store { ", in the cold store" } else { "" };
             format!(
-                "add {tier} segment {file} of group {prefix:016x}/{depth} with {bytes} \
-                 bytes{state}{place}"
+                "add {tier} segment {file} of group {prefix:016x}/{depth} with {bytes} bytes{state}"
             )
         }
         SegmentChange::Confirm => format!("confirm segment {file}"),
