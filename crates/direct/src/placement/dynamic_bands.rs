@@ -8,7 +8,6 @@
 //!   its own, two inserts side by side need one, and it coalesces like everything else.
 //! - Where nothing fits, the request is *appended* behind the last valid byte, where nothing
 //!   follows and no guard is needed.
-//!
 //! - *Fragments* are free extents that are smaller than the sets of late: they wait for a neighbour
 //!   to go. The conference paper leaves them; its journal version collects them. Here the live
 //!   bytes between two free extents are moved where that joins fragments of more bytes: when there
@@ -147,6 +146,12 @@ impl DynamicBands {
         Extent::between(start, free.end().saturating_sub(guard_bytes))
     }
 
+    /// The writable part, unless it is to be avoided.
+    fn room(&self, free: Extent, avoid: Extent) -> Extent {
+        let writable = self.writable(free);
+        if writable.overlaps(avoid) { Extent::default() } else { writable }
+    }
+
     /// The free room behind the last valid byte: the space that is not banded yet.
     fn residual(&self) -> Option<Extent> {
         self.free.iter().next_back().filter(|free| free.end() == self.data.end())
@@ -157,17 +162,15 @@ impl DynamicBands {
         let residual = self.residual().map(|free| free.start);
         let starts = self.classes.range(self.class(bytes)..).flat_map(|(_, starts)| starts);
         let fits = |start: &u64| {
-            let writable = self.writable(self.free.around(*start)?);
-            let is_fit = writable.bytes >= bytes && !writable.overlaps(avoid);
-            is_fit.then_some(Extent { start: writable.start, bytes })
+            let room = self.room(self.free.around(*start)?, avoid);
+            (room.bytes >= bytes).then_some(Extent { start: room.start, bytes })
         };
         starts.filter(|start| Some(**start) != residual).find_map(fits)
     }
 
     fn append(&self, bytes: u64, avoid: Extent) -> Option<Extent> {
-        let writable = self.writable(self.residual()?);
-        let is_fit = writable.bytes >= bytes && !writable.overlaps(avoid);
-        is_fit.then_some(Extent { start: writable.start, bytes })
+        let room = self.room(self.residual()?, avoid);
+        (room.bytes >= bytes).then_some(Extent { start: room.start, bytes })
     }
 
     /// Right behind `goal`.
@@ -188,8 +191,7 @@ impl DynamicBands {
 
     /// The largest room there is, when nothing holds the whole request.
     fn largest(&self, request: &Request) -> Option<Extent> {
-        let rooms = self.free.iter().map(|free| self.writable(free));
-        let rooms = rooms.filter(|room| !room.overlaps(request.avoid));
+        let rooms = self.free.iter().map(|free| self.room(free, request.avoid));
         let room = rooms.max_by_key(|room| room.bytes)?;
         let bytes = room.bytes.min(request.wanted_bytes);
         (bytes >= request.least_bytes && bytes > 0).then_some(Extent { start: room.start, bytes })

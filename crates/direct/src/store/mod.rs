@@ -202,7 +202,8 @@ impl Inner {
             self.commit(state, Some(Cause::StoreMetadata))?;
         }
         let mut has_waited = false;
-        if !request.is_reclaim && state.placement.is_fragmented() {
+        // A log's writer is somebody who waits.
+        if !request.is_log && !request.is_reclaim && state.placement.is_fragmented() {
             self.reclaim(state)?;
         }
         loop {
