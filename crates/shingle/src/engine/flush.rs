@@ -346,6 +346,8 @@ impl Engine {
         state.logs.retain(|log| log.file >= floor);
         state.replaced.retain(|(file, _)| *file >= floor);
         self.note_memtables(&state);
+        drop(state);
+        self.memtables_changed();
         dead
     }
 }

@@ -106,8 +106,8 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
     Ok(Some(found))
 }
 
-/// The root or the manifest names a file that is not there: that is damage, not absence.
-fn missing(error: Error, name: FileName) -> Error {
+/// The root, the manifest or a log names a file that is not there: that is damage, not absence.
+pub(crate) fn missing(error: Error, name: FileName) -> Error {
     if error.kind() != ErrorKind::NotFound {
         return error;
     }

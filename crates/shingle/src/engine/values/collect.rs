@@ -15,13 +15,14 @@
 use super::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::events::Event;
+use crate::engine::recover::missing;
 use crate::engine::rewrite::Progress;
 use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::read::get::{Found, combine, find};
 use crate::stats::Collected;
 use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
-use media::ReadFile;
+use media::{FileName, ReadFile};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use table::batch::WriteBatch;
@@ -202,7 +203,9 @@ impl CollectJob {
             self.at = (self.at.0 + 1, 0);
             return Ok(true);
         }
-        let file: Arc<dyn ReadFile> = engine.store.open(media::FileName::value(id), true)?;
+        let name = FileName::value(id);
+        let opened = engine.store.open(name, true);
+        let file: Arc<dyn ReadFile> = opened.map_err(|error| missing(error, name))?;
         let place = engine.runs.values.place(id);
         let begin = self.at.1;
         let mut scan = SegmentScan::new(&*file, place, bytes, Cause::ValueGc).starting_at(begin);

@@ -4,6 +4,7 @@
 //! never waits for a flush. Records gather in memory by group and go out in batches (HashKV 3.8).
 
 use crate::engine::Engine;
+use crate::engine::recover::missing;
 use crate::keyspace::KeyspaceState;
 use base::checksum::hash64;
 use base::{Cause, FileId, Result, SequenceNumber};
@@ -235,9 +236,10 @@ impl ValueWriters {
             };
             let name = FileName::value(front.file);
             let file = match front.is_new {
-                true => self.engine.store.create(name, &hint)?,
-                false => self.engine.store.extend(name, front.bytes, &hint)?,
+                true => self.engine.store.create(name, &hint),
+                false => self.engine.store.extend(name, front.bytes, &hint),
             };
+            let file = file.map_err(|error| missing(error, name))?;
             let place = SegmentPlace { database: self.engine.database, file: front.file };
             front.writer = Some(SegmentWriter::new(file, place, self.batch_bytes, self.cause));
         }
