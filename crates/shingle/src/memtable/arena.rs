@@ -9,8 +9,8 @@
 //! those of the writers, which touch fresh memory all the time.
 //!
 //! Invariants: a pointer handed out stays valid until the arena is dropped; no byte is handed out
-//! twice by one arena; every allocation is aligned to [`ALIGN`]; a pool keeps no chunk that would be
-//! beyond its limit with those in arenas.
+//! twice by one arena; every allocation is aligned to [`ALIGN`]; a pool keeps no chunk that, with
+//! those in arenas, would be beyond its limit.
 
 #![allow(unsafe_code)] // Uninitialised memory by the byte, freed as a whole.
 
