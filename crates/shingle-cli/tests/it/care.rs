@@ -98,3 +98,26 @@ fn options_are_listed_and_taken() {
     shell.run(&["-o", "no_such_option=1", "get", "k00000"]).fails(1);
     shell.run(&["-o", "no-equals-sign", "get", "k00000"]).fails(2);
 }
+
+#[test]
+fn a_cold_store_is_named_with_every_command() {
+    let shell = Shell::new();
+    let cold = ["--cold-store", "cold.db"];
+    let value = "v".repeat(2000);
+    let lines: String = (0..300).map(|i| format!("key{i:05}\t{value}\n")).collect();
+    shell.feed(&["import", "-", "--format", "tsv"], lines.as_bytes()).ok();
+    // What a move finds inline was written long ago.
+    let compact = [&cold[..], &["--option", "values=hashed", "compact"]].concat();
+    shell.run(&compact).ok();
+    let with = |words: &[&'static str]| shell.run(&[&cold[..], words].concat());
+    assert!(with(&["stat"]).ok().contains("Values in the cold store: "));
+    assert!(with(&["dump", "values"]).ok().contains(", in the cold store"));
+    assert!(with(&["check"]).ok().contains("everything is as it was written"));
+    assert!(with(&["get", "key00007"]).ok().contains(&value));
+    with(&["checkpoint", "copy.db"]).ok();
+    let words = shell.run(&["get", "key00007"]).fails(1);
+    assert!(words.contains("lie in a cold store"), "{words}");
+    let words = shell.run(&["--cold-store", "copy.db", "get", "key00007"]).fails(1);
+    assert!(words.contains("holds a database"), "{words}");
+    with(&["bench", "db", "--num=1"]).fails(2);
+}
