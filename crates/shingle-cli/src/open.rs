@@ -5,7 +5,7 @@ use direct::{DirectOptions, DirectStore};
 use media::block::BlockDevice;
 use media::os::{FileDevice, FileDeviceOptions, OsOptions, OsStore};
 use media::{FileStore, Geometry, PairStore};
-use shingle::{Db, ErrorKind, Ledger, Options, Result};
+use shingle::{Db, Error, ErrorKind, Ledger, Options, Result};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,8 +49,9 @@ impl Place {
     /// The database there.
     pub fn database(&self, options: Options, read_only: bool) -> Result<Db> {
         let options = options.read_only(read_only);
-        let store = self.stores(&|path, ledger| match is_device(path) {
+        let store = self.stores(&|path, is_cold, ledger| match is_device(path) {
             true => Ok(Arc::new(store_in(path, read_only, ledger)?)),
+            false if is_cold => Ok(Arc::new(options.cold_directory(path, ledger)?)),
             false => Ok(Arc::new(options.directory(path, ledger)?)),
         })?;
         options.open_store(store)
@@ -58,7 +59,7 @@ impl Place {
 
     /// Its files, to be read.
     pub fn files(&self) -> Result<Arc<dyn FileStore>> {
-        self.stores(&|path, ledger| {
+        self.stores(&|path, _, ledger| {
             if is_device(path) {
                 return Ok(Arc::new(store_in(path, true, ledger)?));
             }
@@ -69,15 +70,27 @@ impl Place {
 
     fn stores(&self, open: OpenStore<'_>) -> Result<Arc<dyn FileStore>> {
         let ledger = Arc::new(Ledger::default());
-        let first = open(&self.path, ledger.clone())?;
-        match &self.cold {
-            None => Ok(first),
-            Some(cold) => Ok(Arc::new(PairStore::new(first, open(cold, ledger)?)?)),
-        }
+        let first = open(&self.path, false, ledger.clone())?;
+        let Some(path) = &self.cold else { return Ok(first) };
+        let cold = open(path, true, ledger).map_err(|error| missing_cold(path, error))?;
+        Ok(Arc::new(PairStore::new(first, cold)?))
     }
 }
 
-type OpenStore<'a> = &'a dyn Fn(&Path, Arc<Ledger>) -> Result<Arc<dyn FileStore>>;
+/// Opens the store at a path; it is a cold store, or not.
+type OpenStore<'a> = &'a dyn Fn(&Path, bool, Arc<Ledger>) -> Result<Arc<dyn FileStore>>;
+
+/// What is missing is not the database.
+fn missing_cold(path: &Path, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound => {
+            let path = path.display();
+            let message = format!("there is no cold store in {path}: name that of this database");
+            Error::invalid(message)
+        }
+        _ => error,
+    }
+}
 
 /// What the device at `path` is like, and the store on it, if there is one.
 pub fn look(path: &Path) -> Outcome<(Geometry, Option<DirectStore>)> {

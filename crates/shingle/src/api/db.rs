@@ -83,11 +83,12 @@ impl Options {
     /// Opens the database in the directory `path` with the directory `cold` as its cold store: in
     /// layouts with a cold log, values that do not change go there, which may be another medium.
     /// From then on the database opens with it alone; a checkpoint has everything in one place.
+    /// A database may get one at any opening: unless it only reads, the directory is made.
     /// `InvalidArgument` where `cold` is that of another database, or a database itself.
     pub fn open_with_cold(self, path: impl AsRef<Path>, cold: impl AsRef<Path>) -> Result<Db> {
         let ledger = Arc::new(Ledger::default());
         let first = self.directory(path, ledger.clone())?;
-        let cold = self.directory(cold, ledger)?;
+        let cold = self.cold_directory(cold, ledger)?;
         self.open_store(Arc::new(PairStore::new(Arc::new(first), Arc::new(cold))?))
     }
 
@@ -102,6 +103,12 @@ impl Options {
             ..OsOptions::default()
         };
         OsStore::open(path.as_ref(), ledger, os)
+    }
+
+    /// The directory `path` as [`Options::open_with_cold`] takes the one of the cold store: made
+    /// where it is missing, unless the opening only reads.
+    pub fn cold_directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
+        self.clone().create(true).directory(path, ledger)
     }
 
     fn map_bytes_max(&self) -> u64 {
