@@ -191,6 +191,9 @@ impl Settings {
             let kept = kept_threshold(store);
             settings.value_threshold_bytes = kept.unwrap_or(settings.value_threshold_bytes);
         }
+        // Who gives a database a cold store wants values there.
+        settings.value_limits.hotness |=
+            options.expert.value_hotness.is_none() && store.cold_store().is_some();
         Ok(settings)
     }
 

@@ -324,6 +324,7 @@ fn spec(engine: &Arc<Engine>, member: &Member, values: ValueWriters) -> PartSpec
             group: None,
             lifetime: Some(member.to_level),
             background: true,
+            is_cold: false,
         },
         rule: OutputRule::Cut {
             cutter: Cutter::new(&Version::empty(1), 0, unlimited),

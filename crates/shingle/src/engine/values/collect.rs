@@ -29,7 +29,7 @@ use table::batch::WriteBatch;
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 use tree::{Tier, Version};
 use values::segment::SegmentScan;
-use values::{Collection, Validity, ValuePointer};
+use values::{Collection, Validity, ValueLimits, ValuePointer};
 
 /// So many pointers change under one hold of the commit lock.
 const COMMIT_POINTERS: usize = 64;
@@ -145,11 +145,15 @@ fn pick(engine: &Engine, tree: &TreeState) -> Option<Collection> {
     if segments.is_empty() {
         return None;
     }
-    if rules.capacity_bytes().is_none() {
+    let is_warm = rules.limits.hotness && !rules.has_cold_room(&*engine.store);
+    if rules.capacity_bytes().is_none() && !is_warm {
         return rules.layout.pick(segments, &rules.limits, &rules.claimed());
     }
     let pending_bytes = engine.lock_commit().pending_bytes(tree.keyspace.id);
-    rules.layout.pick(segments, &rules.limits_beside(pending_bytes), &rules.claimed())
+    let beside = rules.limits_beside(pending_bytes);
+    // Where the cold store is full, all values stay in their groups.
+    let limits = ValueLimits { hotness: beside.hotness && !is_warm, ..beside };
+    rules.layout.pick(segments, &limits, &rules.claimed())
 }
 
 impl CollectJob {
