@@ -15,7 +15,7 @@ pub(crate) struct ValueRules {
     pub limits: ValueLimits,
     /// Values of so many bytes and more go to segments.
     pub threshold_bytes: u64,
-    /// Segments that a job appends to or reads.
+    /// Segments that a job writes or reads.
     claims: Mutex<BTreeSet<FileId>>,
     /// Bytes that jobs wrote beyond what memtables held, and that are not in the tree yet.
     unlisted_bytes: AtomicU64,
@@ -104,9 +104,8 @@ impl ValueRules {
     }
 
     /// The segments that jobs have in hand.
-    pub(crate) fn claimed(&self) -> Vec<FileId> {
-        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        claims.iter().copied().collect()
+    pub(crate) fn claimed(&self) -> BTreeSet<FileId> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes `files` for a job; `false`, and no change, if another has one of them.
@@ -122,6 +121,8 @@ impl ValueRules {
     /// A job is done with `files`.
     pub(crate) fn release(&self, files: &[FileId]) {
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        claims.retain(|claimed| !files.contains(claimed));
+        for file in files {
+            claims.remove(file);
+        }
     }
 }

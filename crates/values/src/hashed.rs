@@ -1,17 +1,18 @@
 //! The layout `hashed`: HashKV's segment groups (HashKV 3).
 //!
 //! The hash of its key names the group of a value, so all versions of a key lie in one group. A
-//! group has a main segment and, once that is full, log segments. Garbage collection takes the
-//! group with most to reclaim for each byte that it must write, whole; its own order tells which
-//! records are superseded, so dead records cost no look-up. With updates spread evenly, groups
-//! stand evenly between just collected and `2 r` dead bytes for each live one, for a reserved share
-//! of `r`: each byte is written `1 + 1 / (2 r)` times.
+//! group has a main segment and, once that is full, log segments; what a collection leaves lies in
+//! main segments. Garbage collection takes the group with most to reclaim for each byte that it
+//! must write, whole; its own order tells which records are superseded, so dead records cost no
+//! look-up. With updates spread evenly, groups stand evenly between just collected and `2 r` dead
+//! bytes for each live one, for a reserved share of `r`: each byte is written `1 + 1 / (2 r)`
+//! times.
 //!
 //! Two things that the paper leaves open:
 //! - *How many groups?* The paper provisions a fixed capacity. Here the number of hash bits follows
-//!   the live bytes: new values go to groups of the present depth, and a group of fewer bits is
-//!   divided when it is collected. Versions of a key may then lie in a group and in a part of it;
-//!   the condition on the pointer keeps that right.
+//!   the live bytes, of which a group has one to two main segments: new values go to groups of the
+//!   present depth, and a group of fewer bits is divided when it is collected. Versions of a key
+//!   may then lie in a group and in a part of it; the condition on the pointer keeps that right.
 //! - *Hotness* (3.4): what a collection finds without a newer version moves to the cold log and
 //!   leaves a tag, so that the next update of the key shows it to be warm. The cold log is
 //!   collected as well, by its segments' dead bytes, with look-ups.
@@ -22,6 +23,7 @@ use crate::layout::{
 };
 use crate::limits::ValueLimits;
 use base::FileId;
+use std::collections::BTreeSet;
 use tree::segments::Segment;
 use tree::{Group, Segments, Tier};
 
@@ -84,7 +86,7 @@ impl ValueLayout for Hashed {
         &self,
         segments: &Segments,
         limits: &ValueLimits,
-        busy: &[FileId],
+        busy: &BTreeSet<FileId>,
     ) -> Option<Collection> {
         let (usage, reserve_bytes) = (segments.usage(), self.collection_bytes_max(limits));
         let fits = |c: &Collection| has_room(c, &usage, limits, reserve_bytes);

@@ -3,6 +3,7 @@
 use crate::layout::{Collection, Descriptor, ValueLayout};
 use crate::limits::ValueLimits;
 use base::FileId;
+use std::collections::BTreeSet;
 use tree::Segments;
 
 /// The layout's line in the registry.
@@ -34,7 +35,7 @@ impl ValueLayout for Inline {
         &self,
         segments: &Segments,
         limits: &ValueLimits,
-        busy: &[FileId],
+        busy: &BTreeSet<FileId>,
     ) -> Option<Collection> {
         crate::log::oldest(segments, limits, self.collection_bytes_max(limits), busy)
     }

@@ -15,6 +15,7 @@
 
 use crate::limits::ValueLimits;
 use base::FileId;
+use std::collections::BTreeSet;
 use tree::segments::{GROUP_DEPTH_MAX, Segment, Usage};
 use tree::{Group, Segments, Tier};
 
@@ -81,7 +82,7 @@ pub trait ValueLayout: Send + Sync {
         &self,
         segments: &Segments,
         limits: &ValueLimits,
-        busy: &[FileId],
+        busy: &BTreeSet<FileId>,
     ) -> Option<Collection>;
 }
 
@@ -102,8 +103,9 @@ pub struct Descriptor {
     pub make: fn() -> Box<dyn ValueLayout>,
 }
 
-/// A segment that a crash left provisional: nobody knows which of its records the tree points to.
-pub(crate) fn unconfirmed(segments: &Segments, busy: &[FileId]) -> Option<Collection> {
+/// A segment that a crash, or a collection that failed, left provisional: nobody knows which of its
+/// records the tree points to.
+pub(crate) fn unconfirmed(segments: &Segments, busy: &BTreeSet<FileId>) -> Option<Collection> {
     segments
         .iter()
         .find(|segment| {

@@ -10,6 +10,7 @@ use crate::layout::{
 };
 use crate::limits::ValueLimits;
 use base::FileId;
+use std::collections::BTreeSet;
 use tree::Segments;
 use tree::segments::{Segment, Usage};
 
@@ -48,7 +49,7 @@ impl ValueLayout for Log {
         &self,
         segments: &Segments,
         limits: &ValueLimits,
-        busy: &[FileId],
+        busy: &BTreeSet<FileId>,
     ) -> Option<Collection> {
         oldest(segments, limits, self.collection_bytes_max(limits), busy)
     }
@@ -59,7 +60,7 @@ pub(crate) fn oldest(
     segments: &Segments,
     limits: &ValueLimits,
     reserve_bytes: u64,
-    busy: &[FileId],
+    busy: &BTreeSet<FileId>,
 ) -> Option<Collection> {
     let usage = segments.usage();
     let fits = |c: &Collection| has_room(c, &usage, limits, reserve_bytes);

@@ -8,7 +8,7 @@ use crate::layout::{Collection, ValueLayout};
 use crate::limits::ValueLimits;
 use base::FileId;
 use base::checksum::hash64;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tree::segments::Usage;
 use tree::{FileRef, Graveyard, Group, Segment, Segments, Tier};
@@ -112,7 +112,8 @@ impl Simulation {
     }
 
     fn collect_what_is_due(&mut self) {
-        while let Some(collection) = self.layout.pick(&self.segments, &self.limits, &[]) {
+        let busy = BTreeSet::new();
+        while let Some(collection) = self.layout.pick(&self.segments, &self.limits, &busy) {
             self.collect(&collection);
         }
     }

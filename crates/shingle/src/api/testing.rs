@@ -1,10 +1,12 @@
-//! Doors for tests: the tree as it stands, and moves that no policy makes.
+//! Doors for tests: the tree as it stands, moves that no policy makes, what is due.
 
 use super::db::Keyspace;
 use crate::engine::scheduler;
+use crate::engine::values::collect;
 use base::Result;
 use std::sync::Arc;
 use tree::{Plan, Version};
+use values::Collection;
 
 impl Keyspace {
     /// The tree of now.
@@ -16,5 +18,11 @@ impl Keyspace {
     /// fit the tree of now, and nothing happened.
     pub fn begin_plan_for_test(&self, plan: Plan) -> Result<bool> {
         scheduler::begin_plan(self.engine(), self.id(), plan)
+    }
+
+    /// What a collection that began now would read.
+    pub fn due_collection_for_test(&self) -> Result<Option<Collection>> {
+        let engine = self.engine();
+        Ok(collect::pick(engine, engine.lock_trees().tree(self.id())?))
     }
 }

@@ -289,8 +289,9 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
         return Ok(false);
     }
     let Some(job) = collect::begin(engine, &trees) else { return Ok(false) };
-    drop(trees);
+    // Before the lock goes to a worker that waits for it to begin another one.
     engine.scheduler.lock().is_collecting = true;
+    drop(trees);
     engine.scheduler.put([Job::Collect(job)], engine.runtime.now_ns());
     Ok(true)
 }

@@ -401,6 +401,30 @@ fn explore_named(config: Config, start: &(MemStore, Content), schedule: &[(usize
     std::panic::catch_unwind(run).unwrap_or_else(|_| panic!("{config:?}, {schedule:?}"))
 }
 
+/// The copies of a collection look dead until the tree points to them: a second collection gave
+/// them up, and what pointed to them then was lost.
+#[test]
+fn nobody_collects_what_a_collection_under_way_has_written() {
+    for config in CONFIGS {
+        let (script, start) = (Arc::default(), prepare(config).0);
+        let db = open(Arc::new(start), config, &script, 0.2);
+        let mut seen = 0;
+        loop {
+            let segments = keyspace(&db).tree_for_test().unwrap().segments.clone();
+            let due = keyspace(&db).due_collection_for_test().unwrap();
+            for segment in segments.iter().filter(|segment| segment.is_provisional) {
+                let id = segment.file.id;
+                assert!(due.as_ref().is_none_or(|due| !due.files.contains(&id)), "{config:?}");
+                seen += 1;
+            }
+            if !script.step() {
+                break;
+            }
+        }
+        assert!(seen > 0, "{config:?}");
+    }
+}
+
 #[test]
 fn one_act_of_a_user_at_any_position_of_a_collection() {
     let mut count = 0;

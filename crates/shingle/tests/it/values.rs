@@ -115,6 +115,27 @@ fn assert_collected(stats: &Stats, gc_bytes: u64) {
     assert!(names.iter().all(|name| json.contains(name)), "{json}");
 }
 
+/// Between one and two main segments of a group's live bytes were cut into log segments: tens of
+/// thousands of files in a store of two gigabytes.
+#[test]
+fn what_a_collection_leaves_of_a_group_lies_in_main_segments() {
+    let store = MemStore::new(Arc::default());
+    let db = open(&store, "hashed");
+    let (mut random, keys) = (Random::new(3), 63);
+    (0..keys).for_each(|n| db.put(key(n), value(&mut random)).unwrap());
+    for n in (0..keys).step_by(2) {
+        if db.stats().values.collected.count > 0 {
+            break;
+        }
+        db.put(key(n), value(&mut random)).unwrap();
+        settle(&db);
+    }
+    let values = db.stats().values;
+    assert!(values.collected.count == 1 && values.groups == 1, "{values:?}");
+    assert!(values.total_bytes > 12 << 10, "{values:?}");
+    assert!(values.segments <= 3, "{values:?}");
+}
+
 #[test]
 fn deleting_everything_gives_the_space_of_values_back() {
     for layout in ["log", "hashed"] {

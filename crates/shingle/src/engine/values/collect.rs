@@ -140,7 +140,8 @@ pub(crate) fn is_due(engine: &Engine, trees: &Trees) -> bool {
     trees.keyspaces.values().any(|tree| pick(engine, tree).is_some())
 }
 
-fn pick(engine: &Engine, tree: &TreeState) -> Option<Collection> {
+/// What a collection that began now would read.
+pub(crate) fn pick(engine: &Engine, tree: &TreeState) -> Option<Collection> {
     let (rules, segments) = (&tree.keyspace.values, &tree.version.segments);
     if segments.is_empty() {
         return None;

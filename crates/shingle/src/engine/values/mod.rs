@@ -2,8 +2,9 @@
 //!
 //! Invariants:
 //! - A segment is durable before the edit that lists it, and listed before the tree points into it.
-//! - Nobody appends to a segment that a collection reads, and no two jobs append to one: a job
-//!   *claims* the segments that it goes on with or reads.
+//! - Nobody appends to a segment that a collection reads, no two jobs append to one, and nobody
+//!   collects what a collection has listed and the tree does not point to yet: a job *claims* the
+//!   segments that it begins, goes on with or reads.
 //! - The tree alone says which records live. What a merge drops is counted dead in the merge's own
 //!   edit; what a collection moves is moved on the condition that the tree still holds the very
 //!   pointer, under the lock that orders commits.

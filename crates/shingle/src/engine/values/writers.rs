@@ -209,7 +209,10 @@ impl ValueWriters {
         if bytes < bytes_max {
             return Ok(());
         }
-        let before = front.segments_before + 1;
+        // What a collection leaves of a group lies in main segments: in log segments it would be as
+        // many more files as these are smaller.
+        let is_survivor = self.cause == Cause::ValueGc;
+        let before = if is_survivor { 0 } else { front.segments_before + 1 };
         if let Some(mut full) = self.fronts.remove(&group) {
             self.end(group, &mut full)?;
         }
@@ -218,8 +221,11 @@ impl ValueWriters {
         Ok(())
     }
 
-    fn fresh(&self, segments_before: usize) -> Front {
+    fn fresh(&mut self, segments_before: usize) -> Front {
         let file = self.engine.new_file();
+        // Listed before the job ends, it is nobody else's until then.
+        self.keyspace.values.claim(&[file]);
+        self.claimed.push(file);
         Front { file, bytes: 0, is_new: true, segments_before, writer: None }
     }
 
