@@ -217,6 +217,9 @@ impl FlushJob {
         edit.log_floor = Some(floor).filter(|&floor| floor > old_floor);
         edit.last_sequence = Some(engine.snapshots.visible());
         engine.install(&mut trees, edit, &flushed)?;
+        // Before the lock goes to the next flush: it would begin a small segment in each group.
+        let parts = self.members.iter_mut().filter_map(|member| member.part.as_mut());
+        parts.for_each(Part::release_segments);
         let new_floor = trees.log_floor;
         let logs = engine.finish_flushed(&all, new_floor);
         engine.bury_logs(&mut trees, logs);

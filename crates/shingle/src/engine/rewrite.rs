@@ -161,6 +161,11 @@ impl Part {
         self.output.output.written
     }
 
+    /// An edit lists the segments that were written: other jobs may go on with them.
+    pub(crate) fn release_segments(&mut self) {
+        self.output.writers.release();
+    }
+
     /// The job failed: what no edit lists goes.
     pub(crate) fn remove_created(&self) {
         self.output.writers.remove_created();

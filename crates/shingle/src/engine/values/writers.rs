@@ -290,6 +290,11 @@ impl ValueWriters {
         Ok(())
     }
 
+    /// Gives the segments to others: they are in the tree.
+    pub(crate) fn release(&mut self) {
+        self.keyspace.values.release(&std::mem::take(&mut self.claimed));
+    }
+
     /// What was written so far; after [`ValueWriters::finish`], all of it.
     pub(crate) fn written(&self) -> &[WrittenSegment] {
         &self.written
@@ -311,6 +316,6 @@ impl ValueWriters {
 
 impl Drop for ValueWriters {
     fn drop(&mut self) {
-        self.keyspace.values.release(&self.claimed);
+        self.release();
     }
 }
