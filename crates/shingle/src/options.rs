@@ -64,7 +64,8 @@ pub struct Expert {
     /// Levels from this one down have Ribbon filters, with as many false answers in about three
     /// quarters of the memory, but slower to build and to ask; default: none.
     pub filter_ribbon_level: Option<u8>,
-    /// Bytes that compaction reads ahead for each input, at most.
+    /// Bytes that compaction reads ahead for each input, at most, and a long scan for each run that
+    /// is not mapped into memory.
     pub readahead_bytes: Option<u32>,
     /// Blocks of tables without compression are used where the system keeps them, mapped into
     /// memory, instead of read into the block cache: no call and no copy, but a device that fails

@@ -65,4 +65,7 @@ pub struct RunArgs {
     /// Runs at a time
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub threads: usize,
+    /// Say of each run how long it took here
+    #[arg(long)]
+    pub times: bool,
 }

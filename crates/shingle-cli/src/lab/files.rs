@@ -1,6 +1,6 @@
-//! The files of results: claims as JSON and CSV, all metrics as CSV, and the report.
+//! The files of results: claims as JSON, CSV and Markdown, all metrics as CSV, and the report.
 
-use super::{Account, cannot_write, report};
+use super::{Account, cannot_write, pages, report};
 use crate::failure::{Failure, Outcome};
 use papers::ClaimResult;
 use serde_json::{Map, Value, json};
@@ -58,6 +58,11 @@ pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
     save(folder, "claims.json", &(serde_json::to_string_pretty(&rows)? + "\n"))?;
     save(folder, "claims.csv", &claims_csv(account))?;
     save(folder, "metrics.csv", &metrics_csv(account))?;
+    let papers = folder.join("papers");
+    std::fs::create_dir_all(&papers).map_err(|error| cannot_write(&papers, &error))?;
+    for (name, text) in pages::pages(account) {
+        save(&papers, &format!("{name}.md"), &text)?;
+    }
     save(folder, "report.html", &report::render(account))
 }
 

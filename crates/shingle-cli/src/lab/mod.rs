@@ -4,6 +4,7 @@
 //! progress bar and the files of results.
 
 mod files;
+mod pages;
 mod plot;
 mod report;
 mod terminal;
@@ -57,6 +58,10 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
     let news = |news: News<'_>| {
         bar.inc(news.weight);
         bar.set_message(news.name.to_string());
+        if args.times {
+            let line = format!("{:9.1} s  {}", news.elapsed.as_secs_f64(), news.name);
+            bar.suspend(|| eprintln!("{line}"));
+        }
     };
     let tables = schedule.run(args.threads, &news);
     bar.finish_and_clear();
