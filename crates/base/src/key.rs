@@ -108,6 +108,18 @@ pub fn user_key(internal: &[u8]) -> &[u8] {
     &internal[..internal.len() - TRAILER_BYTES]
 }
 
+/// The first eight bytes of a key as a number, short keys padded with zeros. Where two differ, the
+/// keys are in the same order; where they are equal, nothing is known.
+#[inline]
+pub fn key_prefix(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut bytes = [0; 8];
+    bytes[..key.len()].copy_from_slice(key);
+    u64::from_be_bytes(bytes)
+}
+
 /// How many bytes `a` and `b` have in common at their start.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {

@@ -8,7 +8,7 @@
 //! | `tree <levels>` | nothing; begins anew |
 //! | `edit` + lines of changes | the tree, or the error |
 //! | `pushdown <level> <node> <runs> to <level>` | the changes, then the tree |
-//! | `pick <scheme> [at rest] [after <n> reads]` | the plan |
+//! | `pick <scheme> [at rest] [after <n> reads] [missing <level> <node> <run> <n>]` | the plan |
 //! | `covered <range> below <sequence>` | the inputs |
 //! | `older <level> <node> <runs> to <level> : <keys>` | the keys that may have older versions |
 //!
@@ -21,7 +21,7 @@
 use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::moves::{self, Cutter, OlderData, Proportional};
 use crate::plan::{Cut, Input, Move};
-use crate::policy::{Busy, Limits, Observed, View, by_name};
+use crate::policy::{Busy, Limits, Misses, Observed, View, by_name};
 use crate::run_table::RunTable;
 use crate::version::{Graveyard, NodeId, Version};
 use base::{FileId, Key, KeyRange, RunId};
@@ -137,6 +137,7 @@ impl Scene {
             overlap_bytes_max: Some(1000),
             expansion_bytes_max: 2500,
             levels: self.version.levels.len() as u8,
+            seek_compaction: !observed.misses.is_empty(),
             ..(scheme.limits)(400)
         };
         let view = View {
@@ -169,8 +170,22 @@ impl Scene {
 }
 
 fn observed(when: &[&str]) -> Observed {
-    let reads = when.iter().find_map(|word| word.parse().ok());
-    Observed { reads: reads.unwrap_or(0), is_idle: when.contains(&"rest"), ..Observed::default() }
+    let nothing = Observed::default();
+    match *when {
+        [] => nothing,
+        ["at", "rest"] => Observed { is_idle: true, ..nothing },
+        ["after", reads, "reads"] => Observed { reads: reads.parse().unwrap(), ..nothing },
+        ["missing", level, node, run, gets] => {
+            let misses = Misses {
+                level: level.parse().unwrap(),
+                node: NodeId(node.parse().unwrap()),
+                run: RunId(run.parse().unwrap()),
+                gets: gets.parse().unwrap(),
+            };
+            Observed { misses: vec![misses], ..nothing }
+        }
+        _ => panic!("no such circumstances: {when:?}"),
+    }
 }
 
 fn range(text: &str) -> KeyRange {

@@ -269,6 +269,9 @@ impl Engine {
         if let Some(value) = value {
             self.ledger().user_read((key.len() + value.len()) as u64);
         }
+        if self.runs.take_misses_due() {
+            self.runtime.wake();
+        }
     }
 
     /// [`Engine::count_read`] of many.

@@ -86,10 +86,12 @@ pub(crate) struct Active {
 impl Active {
     /// What the keys of the next memtable will begin with, most of them: what all keys of the last
     /// two do. Two, as the keys of a sequential load move on.
-    fn next_key_start(&self) -> &[u8] {
-        let start = self.writer.memtable().common_key_start().unwrap_or_default();
-        let before = self.key_start_before.as_deref().unwrap_or(start);
-        &start[..common_prefix(start, before)]
+    fn next_key_start(&mut self) -> Vec<u8> {
+        let mut start = self.writer.memtable().common_key_start().unwrap_or_default();
+        if let Some(before) = self.key_start_before.replace(start.clone()) {
+            start.truncate(common_prefix(&start, &before));
+        }
+        start
     }
 }
 
@@ -463,9 +465,8 @@ impl Engine {
             return Ok(());
         }
         let capacity_bytes = self.settings.memtable_bytes_max as usize;
-        let (fresh, writer) = Memtable::with_key_start(capacity_bytes, active.next_key_start())?;
+        let (fresh, writer) = Memtable::with_key_start(capacity_bytes, &active.next_key_start())?;
         let full = std::mem::replace(&mut active.writer, writer);
-        active.key_start_before = full.memtable().common_key_start().map(<[u8]>::to_vec);
         let sealed = Sealed {
             keyspace: active.keyspace.clone(),
             memtable: full.memtable().clone(),

@@ -93,6 +93,7 @@ impl TreeState {
         self.observed.reads = reads.saturating_sub(self.level0_since_reads);
         self.observed.reads_share = self.recent.observe(reads, sequence);
         self.observed.seeks = self.view.seeks();
+        self.observed.misses = self.view.misses();
         self.observed.is_idle = is_idle;
     }
 

@@ -184,8 +184,13 @@ impl Memtable {
     }
 
     /// What all keys of point entries begin with; `None` without any.
-    pub fn common_key_start(&self) -> Option<&[u8]> {
-        self.list.common_start()
+    pub fn common_key_start(&self) -> Option<Vec<u8>> {
+        let mut cursor = self.iter();
+        cursor.seek_to_first();
+        let mut start = cursor.valid().then(|| key::user_key(cursor.key()).to_vec())?;
+        cursor.seek_to_last();
+        start.truncate(key::common_prefix(&start, key::user_key(cursor.key())));
+        Some(start)
     }
 
     /// The smallest range with every key inserted and every range deleted; an empty range when

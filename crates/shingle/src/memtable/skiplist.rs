@@ -34,7 +34,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use base::key::{TRAILER_BYTES, common_prefix, split_internal_key, user_key};
+use base::key::{TRAILER_BYTES, key_prefix, split_internal_key};
 use base::random::Random;
 use base::{Error, Result};
 
@@ -160,12 +160,7 @@ impl KeyStart {
         let Some(rest) = user_key.strip_prefix(&*self.0) else {
             return if *user_key < *self.0 { 0 } else { u64::MAX };
         };
-        if let Some(bytes) = rest.first_chunk() {
-            return u64::from_be_bytes(*bytes);
-        }
-        let mut bytes = [0; 8];
-        bytes[..rest.len()].copy_from_slice(rest);
-        u64::from_be_bytes(bytes)
+        key_prefix(rest)
     }
 }
 
@@ -228,18 +223,6 @@ impl SkipList {
     #[inline]
     pub(super) fn target<'k>(&self, user_key: &'k [u8], trailer: u64) -> Target<'k> {
         Target { prefix: self.start.prefix(user_key), user_key, trailer }
-    }
-
-    /// What all keys begin with; `None` without keys.
-    pub(super) fn common_start(&self) -> Option<&[u8]> {
-        let (first, last) = (self.first(), self.last());
-        if first.is_none() {
-            return None;
-        }
-        // SAFETY: there is a first node, so there is a last one; both live as long as the list.
-        let (first, last) = unsafe { (first.internal_key(), last.internal_key()) };
-        let (first, last) = (user_key(first), user_key(last));
-        Some(&first[..common_prefix(first, last)])
     }
 
     /// Trailers and values of the entries with `target`'s user key that are not before it.

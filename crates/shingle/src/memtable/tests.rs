@@ -136,7 +136,7 @@ proptest! {
         if let (Some(first), Some(last)) = (model.first_key_value(), model.last_key_value()) {
             prop_assert_eq!(memtable.user_range(), KeyRange::closed(&first.0.0, &last.0.0));
             let common = memtable.common_key_start().expect("there are keys");
-            prop_assert!(inserts.iter().all(|(key, _, _)| key.starts_with(common)));
+            prop_assert!(inserts.iter().all(|(key, _, _)| key.starts_with(&common)));
             let longer = first.0.0.get(..common.len() + 1);
             prop_assert!(longer.is_none_or(|longer| !last.0.0.starts_with(longer)));
         }

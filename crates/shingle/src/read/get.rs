@@ -1,7 +1,7 @@
 //! Point reads.
 
 use super::cursor::{CursorOptions, InternalCursor};
-use super::view::{LevelView, ReadView, SliceView};
+use super::view::{LevelView, ReadView, SliceView, TreeView};
 use crate::merge_operator::MergeOperator;
 use base::checksum::hash64;
 use base::key::SequenceNumber;
@@ -66,11 +66,12 @@ pub(super) struct Lookup<'a> {
     snapshot: SequenceNumber,
     /// A range tombstone of a source above hides everything older than this.
     deleted_below: SequenceNumber,
+    runs_asked: u32,
 }
 
 impl<'a> Lookup<'a> {
     pub(super) fn new(key: &'a [u8], snapshot: SequenceNumber) -> Lookup<'a> {
-        Lookup { key, hash: None, snapshot, deleted_below: 0 }
+        Lookup { key, hash: None, snapshot, deleted_below: 0, runs_asked: 0 }
     }
 
     pub(super) fn key(&self) -> &'a [u8] {
@@ -97,7 +98,15 @@ impl<'a> Lookup<'a> {
             Found::Nothing => {}
             found => return Ok(found),
         }
-        for level in &view.tree.levels {
+        let found = self.find_in_tree(&view.tree);
+        if self.runs_asked > 1 {
+            view.tree.note_miss(self.key);
+        }
+        found
+    }
+
+    fn find_in_tree(&mut self, tree: &TreeView) -> Result<Found> {
+        for level in &tree.levels {
             match self.find_in_level(level)? {
                 Found::Nothing => {}
                 found => return Ok(found),
@@ -140,6 +149,7 @@ impl<'a> Lookup<'a> {
         if !slice.covers_node && !slice.range.contains(self.key) {
             return Ok(Found::Nothing);
         }
+        self.runs_asked += 1;
         let run = slice.run.run()?;
         if slice.has_range_deletes {
             self.note_range_deletes(run.range_deletes());

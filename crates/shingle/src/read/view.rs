@@ -6,14 +6,16 @@
 
 use super::values::ValueFiles;
 use crate::memtable::Memtable;
+use base::key::{common_prefix, key_prefix};
 use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
 use media::{FileName, FileStore, ReadFile};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
 use table::{BlockCache, Extent};
+use tree::policy::{MISSES_MIN, Misses};
 use tree::version::{LEVEL0_NODE, NodeId};
 use tree::{Node, Segments, Version};
 
@@ -24,6 +26,10 @@ pub(crate) struct Runs {
     database: DatabaseId,
     /// Memory that open runs hold outside the cache.
     open_bytes: AtomicU64,
+    /// Policies want to know where reads miss.
+    counts_misses: bool,
+    /// Since somebody asked, a run was missed in so often that a policy should look.
+    are_misses_due: AtomicBool,
     files: Mutex<Held<FileId, OpenFile>>,
     handles: Mutex<Held<RunId, RunHandle>>,
     /// Where large values are.
@@ -40,6 +46,7 @@ impl Runs {
         store: Arc<dyn FileStore>,
         cache: Arc<BlockCache>,
         database: DatabaseId,
+        counts_misses: bool,
     ) -> Runs {
         Runs {
             values: ValueFiles::new(store.clone(), database),
@@ -47,9 +54,19 @@ impl Runs {
             cache,
             database,
             open_bytes: AtomicU64::new(0),
+            counts_misses,
+            are_misses_due: AtomicBool::new(false),
             files: Mutex::default(),
             handles: Mutex::default(),
         }
+    }
+
+    /// Since this was asked the last time, a run was missed in so often that policies should look.
+    #[inline]
+    pub(crate) fn take_misses_due(&self) -> bool {
+        self.counts_misses
+            && self.are_misses_due.load(Relaxed)
+            && self.are_misses_due.swap(false, Relaxed)
     }
 
     pub(crate) fn handle(self: &Arc<Self>, run: &tree::Run) -> Arc<RunHandle> {
@@ -197,6 +214,8 @@ pub(crate) struct SliceView {
     /// Its range covers its node's: a key of the node is a key of the slice.
     pub covers_node: bool,
     pub has_range_deletes: bool,
+    /// Gets that asked the slice first and another after it, where a policy wants to know.
+    misses: AtomicU64,
 }
 
 /// A node ready to read.
@@ -280,15 +299,6 @@ impl LevelView {
     }
 }
 
-fn key_prefix(key: &[u8]) -> u64 {
-    if let Some(first) = key.first_chunk::<8>() {
-        return u64::from_be_bytes(*first);
-    }
-    let mut bytes = [0; 8];
-    bytes[..key.len()].copy_from_slice(key);
-    u64::from_be_bytes(bytes)
-}
-
 /// A version ready to read.
 pub(crate) struct TreeView {
     /// The levels that have nodes, from above: a lookup asks no others.
@@ -334,6 +344,39 @@ impl TreeView {
             .filter(|(_, seeks)| *seeks > 0)
             .collect()
     }
+
+    /// A get of `key` asked two runs or more: the first was asked in vain, as LevelDB counts it.
+    #[inline]
+    pub(crate) fn note_miss(&self, key: &[u8]) {
+        if !self.runs.counts_misses {
+            return;
+        }
+        let nodes = self.levels.iter().filter_map(|level| level.find(key));
+        let first = nodes.flat_map(|node| &node.slices).find(|slice| slice.range.contains(key));
+        let misses = first.map_or(0, |slice| slice.misses.fetch_add(1, Relaxed) + 1);
+        if misses > 0 && misses.is_multiple_of(MISSES_MIN) {
+            self.runs.are_misses_due.store(true, Relaxed);
+        }
+    }
+
+    /// The runs that were missed in often, in the order of the tree.
+    pub(crate) fn misses(&self) -> Vec<Misses> {
+        if !self.runs.counts_misses {
+            return Vec::new();
+        }
+        let of_node = |level: &LevelView, node: &NodeView| -> Vec<Misses> {
+            let (level, id) = (level.number as u8, node.node.id);
+            let slices = node.slices.iter().zip(&node.node.slices);
+            let misses = slices.map(|(view, slice)| (slice.run.id, view.misses.load(Relaxed)));
+            misses
+                .filter(|&(_, gets)| gets >= MISSES_MIN)
+                .map(|(run, gets)| Misses { level, node: id, run, gets })
+                .collect()
+        };
+        let nodes =
+            self.levels.iter().flat_map(|level| level.nodes.iter().map(move |n| (level, n)));
+        nodes.flat_map(|(level, node)| of_node(level, node)).collect()
+    }
 }
 
 /// Compiles a level, at the cost of a pointer for each node that stayed: a database of 100 GB has
@@ -368,8 +411,7 @@ fn level_view(
             cursor += 1;
         } else {
             let before = old.nodes.get(cursor).filter(|view| view.node.id == node.id);
-            let passed = before.map_or(0, |view| view.passed.load(Relaxed));
-            view.push(Arc::new(node_view(node, runs, passed)), prefix(node));
+            view.push(Arc::new(node_view(node, before, runs)), prefix(node));
         }
     }
     view
@@ -379,11 +421,18 @@ fn level_view(
 fn shared_start(nodes: &[Arc<Node>]) -> Vec<u8> {
     let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return Vec::new() };
     let (first, last) = (&first.range.start, &last.range.start);
-    let shared = first.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
-    first[..shared].to_vec()
+    first[..common_prefix(first, last)].to_vec()
 }
 
-fn node_view(node: &Arc<Node>, runs: &Arc<Runs>, passed: u64) -> NodeView {
+/// What reads met in the node `before` is still so.
+fn node_view(node: &Arc<Node>, before: Option<&Arc<NodeView>>, runs: &Arc<Runs>) -> NodeView {
+    let passed = before.map_or(0, |before| before.passed.load(Relaxed));
+    let misses = |run: RunId| {
+        let before = before.filter(|_| runs.counts_misses)?;
+        let mut slices = before.slices.iter().zip(&before.node.slices);
+        let (view, _) = slices.find(|(_, slice)| slice.run.id == run)?;
+        Some(view.misses.load(Relaxed))
+    };
     let slices = node
         .slices
         .iter()
@@ -393,6 +442,7 @@ fn node_view(node: &Arc<Node>, runs: &Arc<Runs>, passed: u64) -> NodeView {
             is_whole: slice.is_whole(),
             covers_node: slice.range.covers(&node.range),
             has_range_deletes: slice.run.range_deletes > 0,
+            misses: AtomicU64::new(misses(slice.run.id).unwrap_or(0)),
         })
         .collect();
     NodeView { node: node.clone(), slices, passed: AtomicU64::new(passed) }
@@ -452,7 +502,7 @@ mod tests {
 
     fn runs() -> Arc<Runs> {
         let store = Arc::new(MemStore::new(Arc::default()));
-        Arc::new(Runs::new(store, BlockCache::new(0), DatabaseId(0)))
+        Arc::new(Runs::new(store, BlockCache::new(0), DatabaseId(0), false))
     }
 
     fn node(id: usize, start: &[u8]) -> Arc<Node> {

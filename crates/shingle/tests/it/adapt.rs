@@ -10,6 +10,10 @@ use std::sync::Arc;
 const KEYS: u64 = 6000;
 
 fn open(scheme: &str, store: &Arc<MemStore>) -> Db {
+    open_with(scheme, store, false)
+}
+
+fn open_with(scheme: &str, store: &Arc<MemStore>, seek_compaction: bool) -> Db {
     Options::new()
         .scheme(scheme)
         .compression(Compression::None)
@@ -22,6 +26,7 @@ fn open(scheme: &str, store: &Arc<MemStore>) -> Db {
             e.level_bytes_base = Some(20 << 10);
             e.level0_runs_trigger = Some(4);
             e.map_tables = Some(false);
+            e.seek_compaction = Some(seek_compaction);
         })
         .open_in(store.clone(), Arc::new(Stepped::new(1, 5)))
         .unwrap()
@@ -110,4 +115,27 @@ fn a_node_that_reads_pass_often_is_merged_before_the_others() {
     let after = db.keyspace("default").unwrap().tree_for_test().unwrap();
     assert!(after.node(level, node.id).is_none(), "it was not merged: {node:?}");
     assert!(linked(&db).iter().any(|&slices| slices > 0), "the others were too");
+}
+
+/// The switch did nothing: only stacks of several slices were counted, and `leveldb` has none.
+#[test]
+fn tables_that_reads_keep_missing_in_are_merged_down_if_asked_for() {
+    let merged_by_reads = |seek_compaction: bool| {
+        let store = Arc::new(MemStore::new(Arc::default()));
+        let db = open_with("leveldb", &store, seek_compaction);
+        write(&db, 0, 20_000);
+        let levels = || {
+            let version = db.keyspace("default").unwrap().tree_for_test().unwrap();
+            version.levels.iter().skip(1).filter(|level| !level.nodes.is_empty()).count()
+        };
+        assert!(levels() > 1);
+        let before = store.ledger().snapshot();
+        let gets = reads_of_a_get(&db, store.ledger());
+        (0..30).for_each(|_| read(&db, KEYS));
+        let merged = store.ledger().snapshot().since(&before).merges().write_bytes;
+        (merged, levels(), reads_of_a_get(&db, store.ledger()) < gets)
+    };
+    let (merged, levels, is_cheaper) = merged_by_reads(true);
+    assert!(merged > 0 && levels == 1 && is_cheaper, "{merged} bytes, {levels} levels");
+    assert_eq!(merged_by_reads(false).0, 0);
 }

@@ -26,15 +26,17 @@ pub use limits::{LIMIT_FIELDS, LimitField, Limits};
 use crate::invariant::Shape;
 use crate::plan::Plan;
 use crate::version::{NodeId, Version};
-use base::{KeyRange, Result, SequenceNumber};
+use base::{KeyRange, Result, RunId, SequenceNumber};
 use std::collections::HashMap;
 
 /// What the engine observed of the workload.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// Reads that looked into a node and found nothing there, of those that went on below it, since
-    /// the tree took its present shape.
+    /// How often reads passed a node's stack at the cost of a seek, since the node was merged.
     pub seeks: HashMap<(u8, NodeId), u64>,
+    /// Runs that gets asked first in vain, [`MISSES_MIN`] times or more. Only with
+    /// [`Limits::seek_compaction`].
+    pub misses: Vec<Misses>,
     /// Point reads, and cursors made, since level 0 took its present shape.
     pub reads: u64,
     /// Of the operations of late, writes of all keyspaces among them, the share that were reads,
@@ -43,6 +45,22 @@ pub struct Observed {
     /// The database is at rest: no write has come for a while. Not part of what is urgent: a policy
     /// may use the time, with work that ends.
     pub is_idle: bool,
+}
+
+/// A run has to be missed in so often before a policy need hear of it.
+pub const MISSES_MIN: u64 = 100;
+
+/// Gets that asked a run first, found nothing there, and had to ask another.
+#[derive(Clone, Copy, Debug)]
+pub struct Misses {
+    /// The level of the node.
+    pub level: u8,
+    /// The node that has the run in its stack.
+    pub node: NodeId,
+    /// The run.
+    pub run: RunId,
+    /// How many gets, since the run came to the level.
+    pub gets: u64,
 }
 
 /// All that a policy sees.

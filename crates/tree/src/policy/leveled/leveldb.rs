@@ -5,7 +5,7 @@ use super::{SHAPE, manual};
 use crate::invariant::Shape;
 use crate::plan::{Plan, Reason};
 use crate::policy::stack::Why;
-use crate::policy::{Debt, Limits, Policy, View};
+use crate::policy::{Debt, Limits, MISSES_MIN, Misses, Policy, View};
 use crate::version::{Node, Version};
 use base::{Key, KeyRange};
 use std::sync::Arc;
@@ -160,28 +160,30 @@ fn finish(view: &View<'_>, level: u8, candidate: Candidate, upper: KeyRange, why
     plan
 }
 
+/// The run that has used up most of the misses that it may have.
 fn pick_seeks(view: &View<'_>) -> Option<Plan> {
     if !view.limits.seek_compaction {
         return None;
     }
     let last = last_level(view.version, view.limits);
-    let mut missed: Vec<_> = view
-        .observed
-        .seeks
-        .iter()
-        .filter(|&(&(level, _), _)| level > 0 && level < last)
-        .filter_map(|(&(level, id), &seeks)| Some((view.version.node(level, id)?, level, seeks)))
-        .filter(|(node, _, seeks)| *seeks >= seeks_allowed(node.bytes()))
-        .collect();
-    missed.sort_by_key(|(node, level, seeks)| (std::cmp::Reverse(*seeks), *level, node.id));
-    let &(node, level, seeks) = missed.first()?;
-    let score = seeks as f64 / seeks_allowed(node.bytes()) as f64;
-    Some(finish_node(view, level, node, Why { reason: Reason::Seeks, score }))
+    let of_run = |misses: &Misses| {
+        let node = view.version.node(misses.level, misses.node)?;
+        let slice = node.slices.iter().find(|slice| slice.run.id == misses.run)?;
+        Some((misses.level, node, slice, misses.gets as f64 / misses_allowed(slice.bytes)))
+    };
+    let above_last = view.observed.misses.iter().filter(|misses| misses.level < last);
+    let most = above_last.filter_map(of_run).max_by(|a, b| a.3.total_cmp(&b.3));
+    let (level, node, slice, score) = most.filter(|&(.., score)| score >= 1.0)?;
+    let why = Why { reason: Reason::Seeks, score };
+    Some(match level {
+        0 => finish_level0(view, &slice.range, why),
+        _ => finish_node(view, level, node, why),
+    })
 }
 
-/// One seek costs about as much as compacting 16 KiB.
-fn seeks_allowed(bytes: u64) -> u64 {
-    (bytes / (16 << 10)).max(100)
+/// A miss costs about as much as compacting 16 KiB.
+fn misses_allowed(bytes: u64) -> f64 {
+    (bytes / (16 << 10)).max(MISSES_MIN) as f64
 }
 
 /// The deepest level that a flush may go to without passing keys of its range.
