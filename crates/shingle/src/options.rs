@@ -79,6 +79,9 @@ pub struct Expert {
     pub open_files_max: Option<usize>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,
+    /// Gets that a table may miss at least before it is merged for that; default 100, as LevelDB
+    /// allows tables of 2 MiB and less.
+    pub seek_misses_min: Option<u64>,
     /// Slices linked to a node at which it is merged (`ldc`); not set: by the share of reads.
     pub links_max: Option<usize>,
     /// Bytes at which a group's first value segment ends; default 64 MiB.
