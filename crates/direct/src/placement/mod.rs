@@ -37,6 +37,8 @@ pub struct Request {
     pub is_log: bool,
     /// The bytes are moved to win room: a reserve may be used.
     pub is_reclaim: bool,
+    /// Where they must not go: it is being emptied.
+    pub avoid: Extent,
 }
 
 /// What a device with zones has to be told before the next write.
@@ -92,6 +94,11 @@ pub trait Placement: Send {
     fn victims(&self) -> Vec<(Extent, u64)> {
         Vec::new()
     }
+
+    /// Whether a victim should be moved although there is room.
+    fn is_fragmented(&self) -> bool {
+        false
+    }
 }
 
 /// What a placement has to know.
@@ -104,6 +111,9 @@ pub struct Ground {
     /// Bytes of a block group, band or size class where the placement has one and the geometry
     /// does not give it; 0 takes the placement's own.
     pub unit_bytes: u64,
+    /// What fragments may be of all up to the last live byte, as a share; beyond, live bytes are
+    /// moved. None: fragments stay until a neighbour goes.
+    pub fragment_share_max: Option<f64>,
 }
 
 impl Ground {
@@ -153,8 +163,45 @@ pub fn registry() -> &'static [Descriptor] {
     ]
 }
 
-/// The placement called `name`, if it works on such a medium.
-pub fn find(name: &str, geometry: &Geometry) -> Result<&'static Descriptor> {
+/// The placement that `text` asks for, if it works on such a medium: a registered name, and for
+/// `dynamic-bands` the share that fragments may have, from 0 to 1, as in
+/// `dynamic-bands:fragments=0.05`.
+pub fn find(text: &str, geometry: &Geometry) -> Result<Chosen> {
+    let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
+    let descriptor = descriptor(name, geometry)?;
+    let fragment_share_max = parameter.map(|parameter| share(name, parameter)).transpose()?;
+    Ok(Chosen { descriptor, fragment_share_max })
+}
+
+/// A placement with its parameter.
+#[derive(Clone, Copy)]
+pub struct Chosen {
+    descriptor: &'static Descriptor,
+    fragment_share_max: Option<f64>,
+}
+
+impl Chosen {
+    /// The placement on an empty device.
+    pub fn make(&self, geometry: Geometry, data: Extent, unit_bytes: u64) -> Box<dyn Placement> {
+        let fragment_share_max = self.fragment_share_max;
+        (self.descriptor.make)(&Ground { geometry, data, unit_bytes, fragment_share_max })
+    }
+}
+
+fn share(name: &str, parameter: &str) -> Result<f64> {
+    let share = parameter.strip_prefix("fragments=").and_then(|share| share.parse().ok());
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    let takes_it = name == dynamic_bands::DESCRIPTOR.name;
+    share.filter(|_| takes_it).ok_or_else(|| {
+        let message = format!(
+            "placement {name} has no parameter {parameter:?}; `dynamic-bands:fragments=0.05` moves \
+             live bytes where fragments are more than a twentieth"
+        );
+        Error::invalid(message)
+    })
+}
+
+fn descriptor(name: &str, geometry: &Geometry) -> Result<&'static Descriptor> {
     let Some(found) = registry().iter().find(|descriptor| descriptor.name == name) else {
         let names: Vec<&str> = registry().iter().map(|descriptor| descriptor.name).collect();
         let message = format!("there is no placement {name:?}; there are {}", names.join(", "));
@@ -175,12 +222,5 @@ pub fn suited(geometry: &Geometry) -> &'static str {
         Overwrite::InPlace => ext4_like::DESCRIPTOR.name,
         Overwrite::DestroysDownstream { .. } => dynamic_bands::DESCRIPTOR.name,
         Overwrite::AtWritePointer => zones::DESCRIPTOR.name,
-    }
-}
-
-impl Descriptor {
-    /// The placement on an empty device.
-    pub fn make(&self, ground: &Ground) -> Box<dyn Placement> {
-        (self.make)(ground)
     }
 }

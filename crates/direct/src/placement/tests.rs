@@ -21,7 +21,11 @@ fn ground(name: &str) -> Ground {
     let capacity_bytes = 33 * ZONE;
     let geometry = Geometry { sector_bytes: 512, capacity_bytes, overwrite, band_bytes: 0, zones };
     let data = Extent::between(ZONE, capacity_bytes);
-    Ground { geometry, data, unit_bytes: ZONE }
+    Ground { geometry, data, unit_bytes: ZONE, fragment_share_max: None }
+}
+
+fn make(text: &str, ground: &Ground) -> Box<dyn Placement> {
+    find(text, &ground.geometry).unwrap().make(ground.geometry, ground.data, ground.unit_bytes)
 }
 
 /// What a placement promised, kept in the plainest way.
@@ -74,8 +78,7 @@ impl Oracle {
 
 fn history(name: &str, seed: u64) {
     let ground = ground(name);
-    let descriptor = find(name, &ground.geometry).unwrap();
-    let mut placement = descriptor.make(&ground);
+    let mut placement = make(name, &ground);
     let before = (placement.free_bytes(), placement.free_extents());
     let write_pointers = (0..33).map(|zone| zone * ZONE).collect();
     let mut oracle = Oracle { ground, used: Vec::new(), write_pointers };
@@ -108,7 +111,7 @@ fn history(name: &str, seed: u64) {
                     goal: oracle.used.get(pick).map(|(extent, _)| extent.end()),
                     group: Some(random.below(4)),
                     is_log: random.one_in(4),
-                    is_reclaim: false,
+                    ..Request::default()
                 };
                 let found = placement.allocate(&request);
                 oracle.obey(placement.commands());
@@ -168,7 +171,7 @@ fn a_file_goes_on_in_the_rest_of_its_band() {
 fn dynamic_bands_insert_with_one_guard_for_two_neighbours() {
     // The example of the paper's figure 7, in units of the guard.
     let ground = Ground { unit_bytes: GUARD, ..ground("dynamic-bands") };
-    let mut bands = find("dynamic-bands", &ground.geometry).unwrap().make(&ground);
+    let mut bands = make("dynamic-bands", &ground);
     let put = |bands: &mut Box<dyn Placement>, units: u64| {
         let (wanted_bytes, least_bytes) = (units * GUARD, units * GUARD);
         let request = Request { wanted_bytes, least_bytes, ..Request::default() };
@@ -189,6 +192,35 @@ fn dynamic_bands_insert_with_one_guard_for_two_neighbours() {
 }
 
 #[test]
+fn dynamic_bands_name_what_lies_between_fragments() {
+    let ground = Ground { unit_bytes: GUARD, ..ground("dynamic-bands") };
+    let mut bands = make("dynamic-bands:fragments=0.1", &ground);
+    let put = |bands: &mut Box<dyn Placement>, units: u64, avoid: Extent| {
+        let (wanted_bytes, least_bytes) = (units * GUARD, units * GUARD);
+        let request = Request { wanted_bytes, least_bytes, avoid, ..Request::default() };
+        let extent = bands.allocate(&request).unwrap();
+        bands.close(extent, extent.bytes);
+        extent
+    };
+    let nowhere = Extent::default();
+    let places: Vec<Extent> =
+        [9, 4, 1, 3, 20, 2, 9].map(|units| put(&mut bands, units, nowhere)).into();
+    assert!(!bands.is_fragmented(), "there are no holes");
+    bands.free(places[1]);
+    assert!(bands.victims().is_empty(), "a hole alone wins nothing");
+    bands.free(places[3]);
+    let around = Extent::between(places[1].start, places[3].end());
+    assert_eq!(bands.victims(), [(around, GUARD)], "holes of 4 and 3 around a file of 1");
+    assert!(bands.is_fragmented(), "7 of 48");
+    // A file of three would fit where one of the holes is.
+    let moved = put(&mut bands, 1, around);
+    assert!(!moved.overlaps(around), "{moved:?}");
+    bands.free(places[2]);
+    assert_eq!(bands.free_extents()[0], around, "one hole");
+    assert!(bands.victims().is_empty(), "the rest stays for one hole");
+}
+
+#[test]
 fn the_registry_refuses_media_that_a_placement_cannot_serve() {
     let kind = |name: &str, on: &str| find(name, &ground(on).geometry).err().map(|e| e.kind());
     assert_eq!(kind("ext4-like", "dynamic-bands"), Some(ErrorKind::Unsupported));
@@ -196,6 +228,11 @@ fn the_registry_refuses_media_that_a_placement_cannot_serve() {
     assert_eq!(kind("zones", "ext4-like"), Some(ErrorKind::Unsupported));
     assert_eq!(kind("dynamic-bands", "ext4-like"), None);
     assert_eq!(kind("none", "zones"), Some(ErrorKind::InvalidArgument));
+    assert_eq!(kind("dynamic-bands:fragments=0.05", "dynamic-bands"), None);
+    for bad in ["dynamic-bands:fragments=2", "dynamic-bands:holes=0.1", "zones:fragments=0.1"] {
+        let medium = bad.split(':').next().unwrap();
+        assert_eq!(kind(bad, medium), Some(ErrorKind::InvalidArgument), "{bad}");
+    }
 }
 
 #[test]

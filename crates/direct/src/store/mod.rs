@@ -160,7 +160,12 @@ impl Inner {
             hold(&self.freed).extend(freed);
             return result;
         }
-        for extent in freed {
+        self.give_back(state, freed)
+    }
+
+    /// Durable metadata does not need `extents` any more, and the medium hears of it.
+    fn give_back(&self, state: &mut State, extents: Vec<Extent>) -> Result<()> {
+        for extent in extents {
             if self.places.data.contains(extent) && self.port.geometry().zones.is_none() {
                 self.port.discard(extent.start, extent.bytes);
             }
@@ -197,6 +202,10 @@ impl Inner {
             self.commit(state, Some(Cause::StoreMetadata))?;
         }
         let mut has_waited = false;
+        // A log's writer is somebody who waits.
+        if !request.is_log && !request.is_reclaim && state.placement.is_fragmented() {
+            self.reclaim(state)?;
+        }
         loop {
             let found = state.placement.allocate(request);
             self.run_commands(state)?;

@@ -38,12 +38,11 @@ impl Inner {
                     result => result?,
                 }
             }
+            // The copies first: power loss may keep metadata and lose what was written before it.
+            self.port.flush(Cause::Reclaim)?;
             self.commit(state, Some(Cause::Reclaim))?;
             let is_won = left.iter().map(|extent| extent.bytes).sum::<u64>() == live_bytes;
-            for extent in left {
-                state.placement.free(extent);
-            }
-            self.run_commands(state)?;
+            self.give_back(state, left)?;
             if is_won {
                 return Ok(true);
             }
@@ -72,6 +71,7 @@ impl Inner {
                 least_bytes: bytes,
                 is_log: node.is_log,
                 is_reclaim: true,
+                avoid: range,
                 ..Request::default()
             };
             let to = self.allocate(state, &request)?;

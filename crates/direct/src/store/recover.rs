@@ -5,12 +5,12 @@ use crate::extent::Extent;
 use crate::frame::{self, FRAME_BYTES};
 use crate::journal::Journal;
 use crate::node::{Freed, Held, Node, NodeState};
-use crate::placement::{self, Ground, Placement};
+use crate::placement::{self, Placement};
 use crate::port::Port;
-use crate::record::{FileRecord, Part};
+use crate::record::{FileRecord, Part, Record};
 use crate::superblock::{self, Places};
 use base::{Cause, Error, Result};
-use media::block::DeviceLock;
+use media::block::{DeviceLock, Zone, ZoneState};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -22,12 +22,12 @@ pub(super) fn recover(port: Arc<Port>, options: DirectOptions, lock: DeviceLock)
     let superblock = superblock::find(&port)?;
     let geometry = port.geometry();
     let places = Places::of(&geometry)?;
-    let descriptor = placement::find(&superblock.placement, &geometry)?;
-    let unit_bytes = superblock.unit_bytes;
-    let mut placement = descriptor.make(&Ground { geometry, data: places.data, unit_bytes });
+    let chosen = placement::find(&superblock.placement, &geometry)?;
+    let mut placement = chosen.make(geometry, places.data, superblock.unit_bytes);
     let found = Journal::open(&port, superblock.clone(), &places)?;
     let freed = Freed::default();
     let mut names = BTreeMap::new();
+    let mut cut = Vec::new();
     for file in found.catalogue.files.values() {
         let state = state_of(&port, superblock.store, file)?;
         for held in state.held.iter().filter(|held| held.extent.bytes > 0) {
@@ -36,6 +36,10 @@ pub(super) fn recover(port: Arc<Port>, options: DirectOptions, lock: DeviceLock)
         let sector_bytes = port.sector_bytes();
         let node =
             Node::new(file.number, file.name, file.is_log, sector_bytes, state, freed.clone());
+        let record = node.record();
+        if !file.is_log && record != *file {
+            cut.push(Record::File(record));
+        }
         if names.insert(file.name, Arc::new(node)).is_some() {
             let message = "two files of one name are in the metadata";
             return Err(Error::corruption(file.name.to_string(), 0, message));
@@ -50,7 +54,9 @@ pub(super) fn recover(port: Arc<Port>, options: DirectOptions, lock: DeviceLock)
         }
     }
     let rewrites_sectors = rewrites_sectors(&geometry);
-    let (catalogue, journal, pending) = (found.catalogue, found.journal, Vec::new());
+    let (mut catalogue, journal, pending) = (found.catalogue, found.journal, Vec::new());
+    // In the snapshot that comes before the first write.
+    cut.iter().for_each(|record| catalogue.apply(record));
     let state = Mutex::new(State { names, catalogue, pending, journal, placement });
     let is_locked = AtomicBool::new(false);
     Ok(Inner {
@@ -90,10 +96,16 @@ fn state_of(port: &Port, store: u64, file: &FileRecord) -> Result<NodeState> {
     let mut state = NodeState::default();
     if !file.is_log {
         for part in &file.parts {
-            let bytes = part.bytes.checked_next_multiple_of(sector_bytes).unwrap_or(u64::MAX);
+            let there_bytes = part.bytes.min(written_bytes(port, part.start)?);
+            let bytes = there_bytes.checked_next_multiple_of(sector_bytes).unwrap_or(u64::MAX);
             let extent = Extent { start: part.start, bytes };
-            state.held.push(Held { extent, logical: state.tail_start(), generation: 0 });
-            state.push_piece(part.start, part.bytes, sector_bytes, sector_bytes);
+            if bytes > 0 || part.bytes == 0 {
+                state.held.push(Held { extent, logical: state.tail_start(), generation: 0 });
+                state.push_piece(part.start, there_bytes, sector_bytes, sector_bytes);
+            }
+            if there_bytes < part.bytes {
+                break;
+            }
         }
         return Ok(state);
     }
@@ -112,6 +124,19 @@ fn state_of(port: &Port, store: u64, file: &FileRecord) -> Result<NodeState> {
     let missing = file.bytes.saturating_sub(state.tail_start());
     state.push_hole(missing);
     Ok(state)
+}
+
+/// Bytes from `start` to the write pointer of its zone. What metadata places behind that was never
+/// synced: it survived power loss alone, and other files will be written there.
+fn written_bytes(port: &Port, start: u64) -> Result<u64> {
+    let geometry = port.geometry();
+    if geometry.zones.is_none() || start >= geometry.capacity_bytes {
+        return Ok(u64::MAX);
+    }
+    let has_pointer =
+        |zone: &Zone| matches!(zone.state, ZoneState::Empty | ZoneState::Open | ZoneState::Closed);
+    let zone = port.zone(start)?.filter(has_pointer);
+    Ok(zone.map_or(u64::MAX, |zone| zone.write_pointer.saturating_sub(start)))
 }
 
 /// Adds what the frames of a part hold below `limit`; returns the bytes of the part up to its last

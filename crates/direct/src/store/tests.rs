@@ -6,8 +6,14 @@ use media::block::ZoneGeometry;
 use media::conformance;
 use media::mem::{MemDevice, PowerLoss};
 
-pub(super) const PLACEMENTS: [&str; 5] =
-    ["ext4-like", "band-per-table", "dynamic-bands", "zones", "zones-only"];
+pub(super) const PLACEMENTS: [&str; 6] = [
+    "ext4-like",
+    "band-per-table",
+    "dynamic-bands",
+    "dynamic-bands:fragments=0",
+    "zones",
+    "zones-only",
+];
 
 /// A device for a placement: what it is meant for.
 pub(super) fn device(placement: &str, capacity_bytes: u64) -> Arc<MemDevice> {
@@ -18,7 +24,7 @@ fn device_of_sectors(placement: &str, capacity_bytes: u64, sector_bytes: u32) ->
     let zones = |conventional_zones| {
         Some(ZoneGeometry { zone_bytes: 1 << 20, conventional_zones, open_zones_max: 8 })
     };
-    let (overwrite, band_bytes, zones) = match placement {
+    let (overwrite, band_bytes, zones) = match placement.split(':').next().unwrap_or_default() {
         "zones" => (Overwrite::AtWritePointer, 0, zones(1)),
         "zones-only" => (Overwrite::AtWritePointer, 0, zones(0)),
         "dynamic-bands" => (Overwrite::DestroysDownstream { damage_bytes: 16 << 10 }, 0, None),
@@ -220,7 +226,7 @@ fn a_store_with_a_file_longer_than_a_band_or_a_zone_opens_again() {
 /// A file that is written in many steps is one part in the metadata where the medium lets it be.
 #[test]
 fn extents_behind_each_other_are_one_part() {
-    for (placement, parts) in PLACEMENTS.into_iter().zip([1, 3, 1, 3, 3]) {
+    for (placement, parts) in PLACEMENTS.into_iter().zip([1, 3, 1, 1, 3, 3]) {
         let device = formatted(placement, 32 << 20);
         let store = open(&device);
         put(&store, 1, &TABLE, &content(1, 3_000_000)).unwrap();
@@ -340,6 +346,55 @@ fn zones_win_room_back_by_moving_what_lives() {
             assert!(read(&store, *id).unwrap() == content(*id, 100_000), "{placement} {id}");
         }
     }
+}
+
+/// Files of many sizes come and go, and some stay: what lies between small holes is moved.
+#[test]
+fn dynamic_bands_collect_fragments_if_asked_to() {
+    let fragments = |placement: &str| {
+        let device = device("dynamic-bands", 64 << 20);
+        format_in_units(&device, placement, 64 << 10);
+        let store = open(&device);
+        let mut random = Random::new(3);
+        let mut live = BTreeMap::new();
+        let mut shares = Vec::new();
+        for id in 0..600u64 {
+            let bytes = 10_000 + random.below(300_000) as usize;
+            put(&store, id, &TABLE, &content(id, bytes)).unwrap();
+            live.insert(id, bytes);
+            if live.len() > 60 {
+                let at = random.below(live.len() as u64) as usize;
+                let gone = *live.keys().nth(at).unwrap();
+                live.remove(&gone);
+                store.remove(name(gone)).unwrap();
+            }
+            shares.push(share_of_holes(&store.layout(), 160_000));
+        }
+        store.sync_names().unwrap();
+        let moved = store.ledger().snapshot().cause(Cause::Reclaim).write_bytes;
+        let problems = store.check(&mut |_| {}).unwrap().problems;
+        assert!(problems.is_empty(), "{problems:?}");
+        drop(store);
+        let store = open(&device);
+        for (&id, &bytes) in &live {
+            assert!(read(&store, id).unwrap() == content(id, bytes), "{placement} {id}");
+        }
+        let late = &shares[300..];
+        (late.iter().sum::<f64>() / late.len() as f64, moved)
+    };
+    let (left, none) = fragments("dynamic-bands");
+    let (kept, moved) = fragments("dynamic-bands:fragments=0.05");
+    println!("{left:.3} without, {kept:.3} with {moved} bytes moved");
+    assert!(none == 0 && moved > 0);
+    assert!(kept < left * 0.7, "{left} without, {kept} with");
+}
+
+/// Free room in pieces below `bytes_max`, as a share of all up to the last live byte.
+fn share_of_holes(layout: &Layout, bytes_max: u64) -> f64 {
+    let end = layout.free.last().unwrap().start;
+    let holes = layout.free.iter().filter(|free| free.end() <= end && free.bytes < bytes_max);
+    let bytes: u64 = holes.map(|free| free.bytes).sum();
+    bytes as f64 / (end - layout.data.start).max(1) as f64
 }
 
 /// The file was one piece, which was moved whole though half of it was not.

@@ -179,7 +179,7 @@ impl Writer {
             goal: file.held.iter().rev().find(|held| held.extent.bytes > 0).map(|h| h.extent.end()),
             group: self.hint.group.or(self.hint.lifetime.map(|level| u64::MAX - u64::from(level))),
             is_log: self.node.is_log,
-            is_reclaim: false,
+            ..Request::default()
         }
     }
 
