@@ -159,7 +159,7 @@ impl Settings {
     }
 
     /// A size, shrunk; `None` where it is not set.
-    fn size(&self, name: &str) -> Result<Option<u64>> {
+    pub fn size(&self, name: &str) -> Result<Option<u64>> {
         let size = self.get(name).map(|_| self.shrunk(name, self.scale.sizes));
         Ok(size.transpose()?.map(|bytes| bytes.max(4096)))
     }

@@ -146,7 +146,7 @@ fn no_placement_overlaps_breaks_a_guard_or_leaks() {
 #[test]
 fn a_file_goes_on_in_the_rest_of_its_band() {
     let ground = ground("band-per-table");
-    let mut bands = find("band-per-table", &ground.geometry).unwrap().make(&ground);
+    let mut bands = make("band-per-table", &ground);
     let request =
         |goal| Request { wanted_bytes: SECTOR, least_bytes: SECTOR, goal, ..Request::default() };
     let first = bands.allocate(&request(None)).unwrap();

@@ -1,58 +1,21 @@
-//! Claims and verdicts as Markdown, one file for each paper and one for all: what `cargo xtask
-//! papers` puts into `docs/papers`.
+//! Claims and verdicts as Markdown, one file for each paper: what `cargo xtask papers` puts into
+//! `docs/papers`.
 
 use super::{Account, terminal};
 use papers::{ClaimResult, Findings, ValueResult, Verdict};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const COLUMNS: usize = 112;
 
 /// The pages by name, without the ending.
 pub fn pages(account: &Account<'_>) -> Vec<(String, String)> {
-    let mut pages = vec![("README".to_string(), total(account))];
-    for paper in papers(account) {
-        let text = page(account, &paper);
-        pages.push((paper, text));
-    }
-    pages
-}
-
-/// Short names of the papers with claims, in order.
-fn papers(account: &Account<'_>) -> Vec<String> {
-    let mut papers: Vec<String> = account.claims.iter().map(|claim| paper(claim).into()).collect();
-    papers.sort();
-    papers.dedup();
-    papers
+    let papers: BTreeSet<&str> = account.claims.iter().map(paper).collect();
+    papers.into_iter().map(|paper| (paper.to_string(), page(account, paper))).collect()
 }
 
 fn paper(claim: &ClaimResult) -> &str {
     claim.id.split('/').next().unwrap_or_default()
-}
-
-fn counts<'a>(claims: impl Iterator<Item = &'a ClaimResult> + Clone) -> [usize; 4] {
-    Verdict::ALL.map(|verdict| claims.clone().filter(|claim| claim.verdict == verdict).count())
-}
-
-/// How many claims of each paper got which verdict.
-fn total(account: &Account<'_>) -> String {
-    let scale = account.scale;
-    let mut text = format!(
-        "# The papers\n\nWhat `shingle lab run all --scale {scale}` says of the papers' claims \
-         ([the manual](../manual/lab.md)).\n\n| paper | claims |"
-    );
-    Verdict::ALL.iter().for_each(|verdict| text += &format!(" {} |", verdict.name()));
-    text += "\n|---|---|---|---|---|---|\n";
-    let mut row = |name: &str, claims: Vec<&ClaimResult>| {
-        let _ = write!(text, "| {name} | {} |", claims.len());
-        counts(claims.into_iter()).iter().for_each(|count| text += &format!(" {count} |"));
-        text.push('\n');
-    };
-    for name in papers(account) {
-        let claims = account.claims.iter().filter(|claim| paper(claim) == name).collect();
-        row(&format!("[{name}]({name}.md)"), claims);
-    }
-    row("all", account.claims.iter().collect());
-    text
 }
 
 /// What stands in the page of a paper from its claims on.
@@ -60,11 +23,13 @@ fn page(account: &Account<'_>, name: &str) -> String {
     let claims: Vec<&ClaimResult> =
         account.claims.iter().filter(|claim| paper(claim) == name).collect();
     let scale = account.scale;
-    let [hold, shape, not, cannot] = counts(claims.iter().copied());
+    let of = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let [hold, shape, not, cannot] = Verdict::ALL.map(of);
     let mut text = format!(
-        "## Claims\n\nOf {} claims {hold} hold, {shape} hold in shape, {not} do not hold and {cannot} \
-         cannot be reproduced.\n\n\
-         | claim | figure | experiment | deviation | verdict at `{scale}` |\n|---|---|---|---|---|\n",
+        "## Claims\n\nAt `{scale}`, of {} claims {hold} hold, {shape} hold in shape, {not} do not \
+         hold and {cannot} cannot be reproduced.\n\n\
+         | claim | figure | experiment | deviation | verdict at `{scale}` |\n\
+         |---|---|---|---|---|\n",
         claims.len()
     );
     for claim in &claims {
