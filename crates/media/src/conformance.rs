@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub type Make<'a> = &'a dyn Fn() -> Arc<dyn FileStore>;
 
 const FOREGROUND: FileHint =
-    FileHint { bytes_max: None, group: None, lifetime: None, background: false };
+    FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: false };
 const BACKGROUND: FileHint = FileHint { background: true, ..FOREGROUND };
 
 /// Runs the whole suite.

@@ -6,8 +6,8 @@
 //! turn finds more than failing at random.
 
 use crate::{
-    AppendFile, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock,
-    SyncFile, hold,
+    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space,
+    StoreLock, SyncFile, hold,
 };
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -319,6 +319,10 @@ impl FileStore for FaultyStore {
 
     fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
         self.run(Operation::Share, Some(name), || self.inner.share(name, target, bytes))
+    }
+
+    fn cold_store(&self) -> Option<&dyn ColdStore> {
+        self.inner.cold_store()
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! - [`os`]: files of the operating system.
 //! - [`mem`]: memory that can lose power, for crash tests.
+//! - [`pair`]: a store and the store of its cold files, as one.
 //! - [`faulty`]: any store, with planned failures.
 
 pub mod block;
@@ -11,12 +12,14 @@ pub mod conformance;
 pub mod faulty;
 pub mod mem;
 pub mod os;
+pub mod pair;
 pub mod store;
 
 pub use block::{BlockDevice, Geometry, Moved};
+pub use pair::PairStore;
 pub use store::{
-    AppendFile, FileHint, FileKind, FileName, FileStore, FileSummary, MappedBytes, Mapping,
-    ReadFile, Space, StoreLock, SyncFile,
+    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, MappedBytes,
+    Mapping, ReadFile, Space, StoreLock, SyncFile,
 };
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

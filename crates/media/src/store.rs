@@ -7,7 +7,7 @@
 //!   and durable by itself.
 //! - Every request is written to the [`Ledger`] with its cause where it is issued, once.
 
-use base::{Cause, FileId, Ledger, Result};
+use base::{Cause, DatabaseId, FileId, Ledger, Result};
 use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -98,6 +98,8 @@ pub struct FileHint {
     pub lifetime: Option<u8>,
     /// Nobody waits for these bytes: bypass the page cache where the store can.
     pub background: bool,
+    /// Its bytes stay as they are, as far as one knows: it goes to the cold store, if there is one.
+    pub is_cold: bool,
 }
 
 /// A file being written. Dropping it leaves what was appended, synced or not.
@@ -275,6 +277,27 @@ pub trait FileStore: Send + Sync {
     /// copy of the first `bytes` of them where sharing is not possible or `copy` asks for one.
     /// `Unsupported` where the store has no directories.
     fn share(&self, name: FileName, target: &std::path::Path, bytes: Option<u64>) -> Result<()>;
+
+    /// The cold store, where it has one.
+    fn cold_store(&self) -> Option<&dyn ColdStore> {
+        None
+    }
+}
+
+/// A second store for files that were created with [`FileHint::is_cold`].
+pub trait ColdStore {
+    /// The file is there.
+    fn is_cold(&self, name: FileName) -> bool;
+
+    /// Room there; `None` where the question has no answer.
+    fn cold_space(&self) -> Option<Space>;
+
+    /// It is the cold store of `database`, or can become that: it holds no file. `InvalidArgument`
+    /// otherwise. Writes nothing.
+    fn check_owner(&self, database: DatabaseId) -> Result<()>;
+
+    /// It is that of `database` from here on, as far as [`ColdStore::check_owner`] allows.
+    fn own(&self, database: DatabaseId) -> Result<()>;
 }
 
 #[cfg(test)]

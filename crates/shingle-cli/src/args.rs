@@ -43,6 +43,9 @@ pub struct Global {
     /// The directory of the database, or a formatted file or disk
     #[arg(long, global = true, value_name = "PATH", env = "SHINGLE_DB")]
     pub db: Option<PathBuf>,
+    /// Where the database keeps values that do not change: a directory, or a formatted file or disk
+    #[arg(long, global = true, value_name = "PATH", env = "SHINGLE_COLD_STORE")]
+    pub cold_store: Option<PathBuf>,
     /// The keyspace that the command works on
     #[arg(long, global = true, value_name = "NAME", default_value = "default")]
     pub keyspace: String,

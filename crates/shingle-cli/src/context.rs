@@ -2,7 +2,7 @@
 
 use crate::args::Global;
 use crate::failure::{Failure, Outcome};
-use crate::open;
+use crate::open::Place;
 use crate::progress::Bar;
 use crate::text::Notation;
 use serde::Serialize;
@@ -61,16 +61,25 @@ impl<'a> Context<'a> {
         Ok(options)
     }
 
+    /// Where the database lies that the flags name.
+    pub fn place(&self) -> Outcome<Place> {
+        Ok(Place { path: self.path()?, cold: self.global.cold_store.clone() })
+    }
+
     /// Opens the database that the flags name.
     pub fn open(&self, access: Access) -> Outcome<Db> {
-        self.open_at(&self.path()?, access)
+        self.open_place(&self.place()?, access)
     }
 
     /// Opens the database in `path`.
     pub fn open_at(&self, path: &Path, access: Access) -> Outcome<Db> {
+        self.open_place(&Place::at(path), access)
+    }
+
+    fn open_place(&self, place: &Place, access: Access) -> Outcome<Db> {
         let options = self.options()?.create(access == Access::Create);
-        let opened = open::database(path, options, access == Access::Read);
-        opened.map_err(|error| self.explain(path, error))
+        let opened = place.database(options, access == Access::Read);
+        opened.map_err(|error| self.explain(&place.path, error))
     }
 
     /// What an error of opening `path` means to somebody at a shell.

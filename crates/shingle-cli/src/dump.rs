@@ -3,7 +3,7 @@
 use crate::args::{DumpArgs, DumpKind};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::open;
+use crate::open::Place;
 use crate::text::{Notation, brief};
 use crate::units;
 use base::key::{split_internal_key, trailer_kind, trailer_sequence};
@@ -45,7 +45,8 @@ pub fn dump(context: &mut Context, args: DumpArgs) -> Outcome {
         return Err(Failure::usage("--svg draws the tree, or the values by group", example));
     }
     let directory = directory(context, args.file.as_deref())?;
-    let store = open::files(&directory)?;
+    let cold = context.global.cold_store.clone();
+    let store = Place { path: directory.clone(), cold }.files()?;
     let root = store.root()?.ok_or_else(|| {
         Failure::said(
             format!("there is no database in {}", directory.display()),

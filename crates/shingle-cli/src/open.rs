@@ -4,10 +4,10 @@ use crate::failure::{Failure, Outcome};
 use direct::{DirectOptions, DirectStore};
 use media::block::BlockDevice;
 use media::os::{FileDevice, FileDeviceOptions, OsOptions, OsStore};
-use media::{FileStore, Geometry};
-use shingle::{Db, ErrorKind, Ledger, Options, Result};
+use media::{FileStore, Geometry, PairStore};
+use shingle::{Db, Error, ErrorKind, Ledger, Options, Result};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Whether `path` is a file or a disk, and so no directory of a database.
@@ -23,26 +23,73 @@ pub fn device(path: &Path, read_only: bool) -> Result<Arc<FileDevice>> {
 
 /// The store on the device at `path`.
 pub fn store(path: &Path, read_only: bool) -> Result<DirectStore> {
+    store_in(path, read_only, Arc::new(Ledger::default()))
+}
+
+fn store_in(path: &Path, read_only: bool, ledger: Arc<Ledger>) -> Result<DirectStore> {
     let options = DirectOptions { read_only, ..DirectOptions::default() };
-    DirectStore::open(device(path, read_only)?, Arc::new(Ledger::default()), options)
+    DirectStore::open(device(path, read_only)?, ledger, options)
 }
 
-/// The database at `path`: in a directory, or on a device.
-pub fn database(path: &Path, options: Options, read_only: bool) -> Result<Db> {
-    let options = options.read_only(read_only);
-    if is_device(path) {
-        return options.open_store(Arc::new(store(path, read_only)?));
-    }
-    options.open(path)
+/// Where a database lies.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// A directory, file or disk.
+    pub path: PathBuf,
+    /// The same for its cold store.
+    pub cold: Option<PathBuf>,
 }
 
-/// The files of the database at `path`, to be read.
-pub fn files(path: &Path) -> Result<Arc<dyn FileStore>> {
-    if is_device(path) {
-        return Ok(Arc::new(store(path, true)?));
+impl Place {
+    /// Without a cold store.
+    pub fn at(path: &Path) -> Place {
+        Place { path: path.to_path_buf(), cold: None }
     }
-    let options = OsOptions { create: false, read_only: true, ..OsOptions::default() };
-    Ok(Arc::new(OsStore::open(path, Arc::new(Ledger::default()), options)?))
+
+    /// The database there.
+    pub fn database(&self, options: Options, read_only: bool) -> Result<Db> {
+        let options = options.read_only(read_only);
+        let store = self.stores(&|path, is_cold, ledger| match is_device(path) {
+            true => Ok(Arc::new(store_in(path, read_only, ledger)?)),
+            false if is_cold => Ok(Arc::new(options.cold_directory(path, ledger)?)),
+            false => Ok(Arc::new(options.directory(path, ledger)?)),
+        })?;
+        options.open_store(store)
+    }
+
+    /// Its files, to be read.
+    pub fn files(&self) -> Result<Arc<dyn FileStore>> {
+        self.stores(&|path, _, ledger| {
+            if is_device(path) {
+                return Ok(Arc::new(store_in(path, true, ledger)?));
+            }
+            let options = OsOptions { create: false, read_only: true, ..OsOptions::default() };
+            Ok(Arc::new(OsStore::open(path, ledger, options)?))
+        })
+    }
+
+    fn stores(&self, open: OpenStore<'_>) -> Result<Arc<dyn FileStore>> {
+        let ledger = Arc::new(Ledger::default());
+        let first = open(&self.path, false, ledger.clone())?;
+        let Some(path) = &self.cold else { return Ok(first) };
+        let cold = open(path, true, ledger).map_err(|error| missing_cold(path, error))?;
+        Ok(Arc::new(PairStore::new(first, cold)?))
+    }
+}
+
+/// Opens the store at a path; it is a cold store, or not.
+type OpenStore<'a> = &'a dyn Fn(&Path, bool, Arc<Ledger>) -> Result<Arc<dyn FileStore>>;
+
+/// What is missing is not the database.
+fn missing_cold(path: &Path, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound => {
+            let path = path.display();
+            let message = format!("there is no cold store in {path}: name that of this database");
+            Error::invalid(message)
+        }
+        _ => error,
+    }
 }
 
 /// What the device at `path` is like, and the store on it, if there is one.

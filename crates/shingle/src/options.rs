@@ -90,7 +90,8 @@ pub struct Expert {
     pub value_log_segment_bytes: Option<u64>,
     /// Dead bytes of values that may stand beside the live ones, as a share of these; default 0.3.
     pub value_reserved_ratio: Option<f64>,
-    /// Values that do not change move to a cold log when their group is collected; default no.
+    /// Values that do not change move to a cold log when their group is collected; default: where
+    /// the database has a cold store.
     pub value_hotness: Option<bool>,
     /// Commits append large values to segments, and pointers to the log, in layouts that have one
     /// log of values: each is written once. No: a flush writes them, and the log does before, which

@@ -35,6 +35,8 @@ pub(crate) struct Settings {
     pub memory_bytes: u64,
     /// The block cache, where it is set apart from the rest.
     pub cache_bytes: Option<u64>,
+    /// A log of this size ends with the next seal.
+    pub log_bytes_soft: u64,
     /// Logs that together have more bytes than this are made unneeded by flushes.
     pub log_bytes_max: u64,
     pub background_threads: usize,
@@ -157,6 +159,7 @@ impl Settings {
             flush_memtables,
             flush_memtables_max: preset.flush_memtables_max,
             flush_bytes: write_buffer,
+            log_bytes_soft: log_bytes_max / LOG_BUFFERS_MAX,
             memory_bytes: options.memory_bytes,
             cache_bytes: options.cache_bytes,
             log_bytes_max,
@@ -189,6 +192,9 @@ impl Settings {
             let kept = kept_threshold(store);
             settings.value_threshold_bytes = kept.unwrap_or(settings.value_threshold_bytes);
         }
+        // Who gives a database a cold store wants values there.
+        settings.value_limits.hotness |=
+            options.expert.value_hotness.is_none() && store.cold_store().is_some();
         Ok(settings)
     }
 

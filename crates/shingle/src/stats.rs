@@ -86,6 +86,8 @@ pub struct ValueStats {
     pub retired_bytes: u64,
     /// Garbage collection since the database was opened.
     pub collected: Collected,
+    /// Bytes of all segments that are in the cold store.
+    pub cold_store_bytes: u64,
 }
 
 /// What garbage collection of values did.
@@ -283,6 +285,7 @@ fn values_json(values: &ValueStats) -> String {
         ("total_bytes", int(values.total_bytes)),
         ("dead_bytes", int(values.dead_bytes)),
         ("retired_bytes", int(values.retired_bytes)),
+        ("cold_store_bytes", int(values.cold_store_bytes)),
         ("collections", int(values.collected.count)),
         ("collected_read_bytes", int(values.collected.read_bytes)),
         ("collected_write_bytes", int(values.collected.write_bytes)),
@@ -411,8 +414,8 @@ pub(crate) fn amplification_line(
 
 fn value_lines(f: &mut fmt::Formatter<'_>, stats: &Stats) -> fmt::Result {
     let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    let ValueStats { segments, groups, total_bytes, dead_bytes, retired_bytes, collected } =
-        stats.values;
+    let ValueStats { segments, groups, total_bytes, dead_bytes, retired_bytes, .. } = stats.values;
+    let ValueStats { collected, cold_store_bytes, .. } = stats.values;
     writeln!(
         f,
         "Values: {segments} segments in {groups} groups, {:.3} GB, dead {:.3} GB, retired {:.3} \
@@ -423,6 +426,9 @@ fn value_lines(f: &mut fmt::Formatter<'_>, stats: &Stats) -> fmt::Result {
         ratio(stats.value_write_amplification()),
         ratio(stats.index_write_amplification()),
     )?;
+    if cold_store_bytes > 0 {
+        writeln!(f, "Values in the cold store: {:.3} GB", gb(cold_store_bytes))?;
+    }
     writeln!(
         f,
         "Value collections: {}, read {:.3} GB, written {:.3} GB, look-ups {}, reclaimed per byte \

@@ -3,6 +3,7 @@
 
 use crate::stats::Collected;
 use base::{FileId, SequenceNumber};
+use media::{ColdStore, FileStore};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -28,6 +29,9 @@ pub(crate) struct ValueRules {
 /// The state that a compaction for the sake of dead values saw: the last write of a user, and the
 /// oldest snapshot.
 pub(crate) type SweptAt = (SequenceNumber, Option<SequenceNumber>);
+
+/// A cold store that has less room than so many collections may write takes no more values.
+const COLD_COLLECTIONS_MIN: u64 = 4;
 
 impl ValueRules {
     pub(crate) fn new(
@@ -59,6 +63,13 @@ impl ValueRules {
         let used = used_bytes + self.unlisted_bytes.load(Relaxed);
         let kept_back = reserve.max(self.collecting_bytes.load(Relaxed));
         Some(self.capacity_bytes()?.saturating_sub(kept_back).saturating_sub(used))
+    }
+
+    /// The cold store, if there is one, has room for what goes there, and for its own collections.
+    pub(crate) fn has_cold_room(&self, store: &dyn FileStore) -> bool {
+        let space = store.cold_store().and_then(ColdStore::cold_space);
+        let one = self.layout.collection_bytes_max(&self.limits);
+        space.is_none_or(|space| space.free_bytes >= one.saturating_mul(COLD_COLLECTIONS_MIN))
     }
 
     /// A job writes `bytes` that nobody counted before.

@@ -8,6 +8,7 @@
 
 use crate::edit::{Change, RunRecord, SegmentChange, SliceRecord};
 use crate::run_table::{RunTable, Shown};
+use crate::segments::Segment;
 use crate::version::{FileRef, LEVEL0_NODE, LEVELS_MAX, Level, Node, NodeId, Run, Slice, Version};
 use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId};
 use std::cell::Cell;
@@ -134,9 +135,10 @@ impl<'a> Apply<'a> {
 
     fn segment(&mut self, file: FileId, change: &SegmentChange) -> Fit<()> {
         match *change {
-            SegmentChange::Add { group, bytes, is_provisional } => {
+            SegmentChange::Add { group, bytes, is_provisional, is_in_cold_store } => {
                 let file = self.table.values_file(file, bytes);
-                self.version.segments.add(file, group, bytes, is_provisional)
+                let segment = Segment::new(file, group, bytes);
+                self.version.segments.add(Segment { is_provisional, is_in_cold_store, ..segment })
             }
             SegmentChange::Confirm => self.version.segments.confirm(file),
             SegmentChange::Grow(bytes) => self.version.segments.grow(file, bytes),

@@ -55,6 +55,8 @@ pub enum SegmentChange {
         bytes: u64,
         /// The tree may not point into it yet.
         is_provisional: bool,
+        /// Its file is in the cold store.
+        is_in_cold_store: bool,
     },
     /// The tree points into it; it was provisional.
     Confirm,

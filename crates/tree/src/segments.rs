@@ -96,9 +96,24 @@ pub struct Segment {
     /// A collection wrote it and has not said yet that the tree points into it. After a crash
     /// nobody will: then its records are looked up one by one.
     pub is_provisional: bool,
+    /// Its file is in the cold store.
+    pub is_in_cold_store: bool,
 }
 
 impl Segment {
+    /// A segment of `bytes` live bytes in the store that all files are in.
+    pub fn new(file: Arc<FileRef>, group: Group, bytes: u64) -> Segment {
+        Segment {
+            file,
+            group,
+            bytes,
+            dead_bytes: 0,
+            retired: None,
+            is_provisional: false,
+            is_in_cold_store: false,
+        }
+    }
+
     /// Bytes that are not known to be dead.
     pub fn live_bytes(&self) -> u64 {
         if self.retired.is_some() { 0 } else { self.bytes - self.dead_bytes }
@@ -159,21 +174,14 @@ impl Segments {
         self.usage
     }
 
-    /// Adds a segment. Its file has `bytes` bytes.
-    pub fn add(
-        &mut self,
-        file: Arc<FileRef>,
-        group: Group,
-        bytes: u64,
-        is_provisional: bool,
-    ) -> Fit {
-        if !group.is_valid() {
+    /// Adds a segment.
+    pub fn add(&mut self, segment: Segment) -> Fit {
+        if !segment.group.is_valid() {
             return Err("its group has bits beyond its depth".to_string());
         }
-        if self.get(file.id).is_some() {
+        if self.get(segment.file.id).is_some() {
             return Err("there is a segment in this file".to_string());
         }
-        let segment = Segment { group, bytes, dead_bytes: 0, retired: None, is_provisional, file };
         self.usage.add(&segment);
         Arc::make_mut(&mut self.by_file).insert(segment.file.id, segment);
         Ok(())
@@ -288,8 +296,9 @@ mod tests {
     fn dead_bytes_stay_within_the_segment_and_retired_ones_do_not_count_as_live() {
         let mut segments = Segments::default();
         let group = Group::all(Tier::Main);
-        segments.add(file(7), group, 100, false).unwrap();
-        segments.add(file(9), group, 50, true).unwrap();
+        segments.add(Segment::new(file(7), group, 100)).unwrap();
+        let provisional = Segment { is_provisional: true, ..Segment::new(file(9), group, 50) };
+        segments.add(provisional).unwrap();
         let before = segments.clone();
         segments.bury(FileId(7), 30);
         segments.bury(FileId(7), 90);
@@ -301,7 +310,7 @@ mod tests {
         assert_eq!(segments.groups()[&group].len(), 1);
         assert_eq!(before.usage().dead_bytes, 0, "an older version is not touched");
         assert!(segments.grow(FileId(9), 60).is_err());
-        assert!(segments.add(file(7), group, 1, false).is_err());
+        assert!(segments.add(Segment::new(file(7), group, 1)).is_err());
         assert!(segments.remove(FileId(8)).is_err());
         segments.remove(FileId(9)).unwrap();
         assert_eq!(segments.len(), 1);

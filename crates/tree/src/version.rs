@@ -366,10 +366,12 @@ fn snapshot_node(level: u8, node: &Node) -> Option<Change> {
 }
 
 fn snapshot_segment(segment: &Segment) -> impl Iterator<Item = Change> {
-    let &Segment { group, bytes, dead_bytes, retired, is_provisional, .. } = segment;
+    let &Segment { group, bytes, dead_bytes, retired, .. } = segment;
+    let &Segment { is_provisional, is_in_cold_store, .. } = segment;
     let file = segment.file.id;
+    let add = SegmentChange::Add { group, bytes, is_provisional, is_in_cold_store };
     let dead = (dead_bytes > 0).then_some(SegmentChange::Bury(dead_bytes));
-    [Some(SegmentChange::Add { group, bytes, is_provisional }), dead]
+    [Some(add), dead]
         .into_iter()
         .chain([retired.map(SegmentChange::Retire)])
         .flatten()

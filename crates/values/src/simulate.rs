@@ -11,7 +11,7 @@ use base::checksum::hash64;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tree::segments::Usage;
-use tree::{FileRef, Graveyard, Group, Segments, Tier};
+use tree::{FileRef, Graveyard, Group, Segment, Segments, Tier};
 
 /// The layout is asked for a collection after so many writes.
 const WRITES_PER_PICK: u64 = 32;
@@ -148,12 +148,8 @@ impl Simulation {
     fn begin_segment(&mut self, group: Group) -> FileId {
         let file = FileId(self.next_file);
         self.next_file += 1;
-        let added = self.segments.add(
-            FileRef::new_values(file, 0, self.graveyard.clone()),
-            group,
-            0,
-            false,
-        );
+        let held = FileRef::new_values(file, 0, self.graveyard.clone());
+        let added = self.segments.add(Segment::new(held, group, 0));
         debug_assert!(added.is_ok());
         self.slots.insert(file, Vec::new());
         let segments_before = self.fronts.get(&group).map_or(0, |front| front.segments_before + 1);

@@ -69,7 +69,8 @@ fn conforms() {
     }
 }
 
-const LOG: FileHint = FileHint { bytes_max: None, group: None, lifetime: None, background: false };
+const LOG: FileHint =
+    FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: false };
 const TABLE: FileHint = FileHint { background: true, ..LOG };
 
 fn name(id: u64) -> FileName {

@@ -7,7 +7,8 @@ use crate::mem::{MemStore, Personality};
 use base::FileId;
 use base::random::Random;
 
-const HINT: FileHint = FileHint { bytes_max: None, group: None, lifetime: None, background: false };
+const HINT: FileHint =
+    FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: false };
 const EVERYTHING: Filter = Filter { operation: None, kind: None };
 
 fn table(id: u64) -> FileName {

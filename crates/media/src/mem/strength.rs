@@ -34,7 +34,8 @@ enum Mistake {
     SyncRetried,
 }
 
-const HINT: FileHint = FileHint { bytes_max: None, group: None, lifetime: None, background: false };
+const HINT: FileHint =
+    FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: false };
 const RECORD_BYTES: usize = 8;
 
 fn wal(id: u64) -> FileName {

@@ -7,7 +7,8 @@ use base::FileId;
 use base::random::Random;
 use std::collections::BTreeSet;
 
-const HINT: FileHint = FileHint { bytes_max: None, group: None, lifetime: None, background: false };
+const HINT: FileHint =
+    FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: false };
 
 fn store() -> MemStore {
     MemStore::new(Arc::default())

@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use tempfile::TempDir;
 
 const BACKGROUND: FileHint =
-    FileHint { bytes_max: None, group: None, lifetime: None, background: true };
+    FileHint { bytes_max: None, group: None, lifetime: None, background: true, is_cold: false };
 
 fn open(dir: &TempDir, options: OsOptions) -> Result<OsStore> {
     OsStore::open(dir.path(), Arc::default(), options)

@@ -126,7 +126,9 @@ impl StoreFactory for Factory {
             Place::Simulated(simulated) => {
                 return Ok(Box::new(simulated.open(options, self.disable_wal)?));
             }
-            Place::Named(path) | Place::Temporary(path) => open::database(path, options, false)?,
+            Place::Named(path) | Place::Temporary(path) => {
+                open::Place::at(path).database(options, false)?
+            }
             Place::Memory(store) => {
                 let store: Arc<dyn FileStore> =
                     store.lock().unwrap_or_else(PoisonError::into_inner).clone();

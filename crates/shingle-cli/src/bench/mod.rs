@@ -32,6 +32,10 @@ const ENGINE_FLAGS: [(&str, &str); 6] = [
 /// `shingle bench`.
 pub fn bench(context: &mut Context, args: BenchArgs) -> Outcome {
     let (name, flags) = args.workload.split_first().expect("the parser asks for a workload");
+    if context.global.cold_store.is_some() && name != "threshold" {
+        let what = "a benchmark makes a database without a cold store";
+        return Err(Failure::usage(what, "leave --cold-store and SHINGLE_COLD_STORE out"));
+    }
     match name.as_str() {
         "db" | "db_bench" => db(context, &args, flags),
         "ycsb" => ycsb::run(context, &args, flags),

@@ -4,18 +4,17 @@ use crate::args::{CompactArgs, TargetArgs};
 use crate::commands::data::argument;
 use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
-use crate::open;
 use crate::units;
 use serde_json::json;
 
 /// `shingle check`.
 pub fn check(context: &mut Context) -> Outcome {
-    let path = context.path()?;
+    let place = context.place()?;
+    let (path, files) = (&place.path, place.files());
     let bar = context.bar("check", 1);
-    let files = open::files(&path);
     let report = files.and_then(|files| shingle::check_store(files, &mut |each| bar.show(&each)));
     drop(bar);
-    let report = report.map_err(|error| context.explain(&path, error))?;
+    let report = report.map_err(|error| context.explain(path, error))?;
     let problems = &report.problems;
     if context.global.json {
         context.json(&json!({
@@ -82,7 +81,7 @@ pub fn checkpoint(context: &mut Context, args: TargetArgs) -> Outcome {
 
 /// `shingle salvage`.
 pub fn salvage(context: &mut Context, args: TargetArgs) -> Outcome {
-    let source = context.path()?;
+    let source = context.place()?;
     if args.target.exists() {
         return Err(Failure::said(
             format!("{} exists", args.target.display()),
@@ -91,12 +90,12 @@ pub fn salvage(context: &mut Context, args: TargetArgs) -> Outcome {
     }
     let bar = context.bar("salvage", 1);
     let options = context.options()?;
-    let report = open::files(&source).and_then(|files| {
+    let report = source.files().and_then(|files| {
         let mut show = |progress| bar.show(&progress);
         shingle::salvage_store(files, &args.target, options, &mut show)
     });
     drop(bar);
-    let report = report.map_err(|error| context.explain(&source, error))?;
+    let report = report.map_err(|error| context.explain(&source.path, error))?;
     if context.global.json {
         return context.json(&json!({
             "target": args.target.display().to_string(),

@@ -5,7 +5,6 @@ use crate::commands::history::History;
 use crate::commands::ledger;
 use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
-use crate::open;
 use serde_json::{Value, json};
 
 /// `shingle stat`.
@@ -25,7 +24,7 @@ pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
         return Ok(());
     }
     let stats = db.stats();
-    let history = History::of(&*open::files(&context.path()?)?)?;
+    let history = History::of(&*context.place()?.files()?)?;
     if context.global.json {
         let invalid = |error| Failure::said(format!("statistics: {error}"), "this is a bug");
         let mut all: Value = serde_json::from_str(&stats.to_json()).map_err(invalid)?;

@@ -103,8 +103,9 @@ fn about(segment: &Segment) -> String {
         (None, true) => ", provisional".into(),
         (None, false) => String::new(),
     };
+    let place = if segment.is_in_cold_store { ", in the cold store" } else { "" };
     let (bytes, dead) = (units::bytes(segment.bytes), units::bytes(segment.dead_bytes));
-    format!("{name}: {bytes}, {dead} dead{state}")
+    format!("{name}: {bytes}, {dead} dead{state}{place}")
 }
 
 fn picture(rows: &[Row<'_>], title: &str) -> String {
@@ -183,7 +184,7 @@ mod tests {
         let graveyard = Arc::new(Graveyard::default());
         let mut add = |file: u64, group| {
             let held = FileRef::new_values(FileId(file), 0, graveyard.clone());
-            segments.add(held, group, 1000, false).unwrap();
+            segments.add(Segment::new(held, group, 1000)).unwrap();
         };
         add(3, Group::of(Tier::Main, 0b011 << 61, 3));
         add(4, Group::all(Tier::Cold));

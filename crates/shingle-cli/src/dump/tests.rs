@@ -58,6 +58,7 @@ fn database() -> tempfile::TempDir {
 fn dumped(db: &Path, kind: DumpKind, file: Option<&str>) -> Outcome<String> {
     let global = Global {
         db: Some(db.to_path_buf()),
+        cold_store: None,
         keyspace: "default".into(),
         option: Vec::new(),
         hex: false,

@@ -98,3 +98,38 @@ fn options_are_listed_and_taken() {
     shell.run(&["-o", "no_such_option=1", "get", "k00000"]).fails(1);
     shell.run(&["-o", "no-equals-sign", "get", "k00000"]).fails(2);
 }
+
+#[test]
+fn a_cold_store_is_named_with_every_command() {
+    let shell = Shell::new();
+    let cold = ["--cold-store", "cold.db"];
+    let value = "v".repeat(2000);
+    let lines: String = (0..300).map(|i| format!("key{i:05}\t{value}\n")).collect();
+    // Two runs of the same keys, for a move that must merge them: what it finds inline was written
+    // long ago. The cold store comes with the move.
+    for _ in 0..2 {
+        shell.feed(&["import", "-", "--format", "tsv"], lines.as_bytes()).ok();
+    }
+    let compact = [&cold[..], &["--option", "values=hashed", "compact"]].concat();
+    shell.run(&compact).ok();
+    let with = |words: &[&'static str]| shell.run(&[&cold[..], words].concat());
+    assert!(with(&["stat"]).ok().contains("Values in the cold store: "));
+    assert!(with(&["dump", "values"]).ok().contains(", in the cold store"));
+    assert!(with(&["check"]).ok().contains("everything is as it was written"));
+    assert!(with(&["get", "key00007"]).ok().contains(&value));
+    with(&["checkpoint", "copy.db"]).ok();
+    let words = shell.run(&["get", "key00007"]).fails(1);
+    assert!(words.contains("lie in a cold store"), "{words}");
+    let words = shell.run(&["--cold-store", "copy.db", "get", "key00007"]).fails(1);
+    assert!(words.contains("holds a database"), "{words}");
+    let words = shell.run(&["--cold-store", "none.db", "get", "key00007"]).fails(1);
+    assert!(words.contains("no cold store in none.db"), "{words}");
+    let words = shell.run(&["--cold-store", "none.db", "check"]).fails(1);
+    assert!(words.contains("no cold store in none.db"), "{words}");
+    assert!(!shell.path("none.db").exists(), "who reads makes no directory");
+    let elsewhere = ["--db", "no.db", "--cold-store", "none.db", "compact"];
+    let output = shell.command().args(elsewhere).output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("no database in no.db"), "{words}");
+    with(&["bench", "db", "--num=1"]).fails(2);
+}

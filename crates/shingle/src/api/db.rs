@@ -14,8 +14,8 @@ use crate::read::multi_get::multi_get;
 use crate::runtime::Threads;
 use base::env::Runtime;
 use base::{KeyspaceId, Ledger, Result};
-use media::FileStore;
 use media::os::{OsOptions, OsStore, mappable_bytes};
+use media::{FileStore, PairStore};
 use std::cell::RefCell;
 use std::ops::{Bound, Deref};
 use std::path::Path;
@@ -76,6 +76,24 @@ pub struct Keyspace {
 impl Options {
     /// Opens the database in the directory `path`.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
+        let store = self.directory(path, Arc::new(Ledger::default()))?;
+        self.open_store(Arc::new(store))
+    }
+
+    /// Opens the database in the directory `path` with the directory `cold` as its cold store: in
+    /// layouts with a cold log, values that do not change go there, which may be another medium.
+    /// From then on the database opens with it alone; a checkpoint has everything in one place.
+    /// A database may get one at any opening: unless it only reads, the directory is made.
+    /// `InvalidArgument` where `cold` is that of another database, or a database itself.
+    pub fn open_with_cold(self, path: impl AsRef<Path>, cold: impl AsRef<Path>) -> Result<Db> {
+        let ledger = Arc::new(Ledger::default());
+        let first = self.directory(path, ledger.clone())?;
+        let cold = self.cold_directory(cold, ledger)?;
+        self.open_store(Arc::new(PairStore::new(Arc::new(first), Arc::new(cold))?))
+    }
+
+    /// The directory `path` as [`Options::open`] takes it: for stores that are made of several.
+    pub fn directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
         let os = OsOptions {
             create: self.create && !self.read_only,
             read_only: self.read_only,
@@ -84,8 +102,13 @@ impl Options {
             open_files_max: self.expert.open_files_max,
             ..OsOptions::default()
         };
-        let store = OsStore::open(path.as_ref(), Arc::new(Ledger::default()), os)?;
-        self.open_store(Arc::new(store))
+        OsStore::open(path.as_ref(), ledger, os)
+    }
+
+    /// The directory `path` as [`Options::open_with_cold`] takes the one of the cold store: made
+    /// where it is missing, unless the opening only reads.
+    pub fn cold_directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
+        self.clone().create(true).directory(path, ledger)
     }
 
     fn map_bytes_max(&self) -> u64 {

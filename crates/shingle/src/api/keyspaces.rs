@@ -108,6 +108,7 @@ impl Engine {
         self.collect_dead_files(&mut trees);
         trees.forget_parked();
         self.note_memtables(&self.lock_commit());
+        self.memtables_changed();
         self.runtime.wake();
         Ok(())
     }

@@ -39,6 +39,8 @@ fn value_stats(trees: &Trees) -> (ValueStats, Vec<ValueGroup>) {
         values.total_bytes += usage.total_bytes;
         values.dead_bytes += usage.dead_bytes;
         values.retired_bytes += usage.retired_bytes;
+        let cold = segments.iter().filter(|segment| segment.is_in_cold_store);
+        values.cold_store_bytes += cold.map(|segment| segment.bytes).sum::<u64>();
         values.collected.add(&tree.keyspace.values.collected());
         all_groups.extend(groups);
     }

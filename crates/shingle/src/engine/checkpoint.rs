@@ -1,4 +1,5 @@
-//! Checkpoints: a directory of hard links with a manifest of its own.
+//! Checkpoints: a directory of hard links with a manifest of its own. Files of a cold store lie
+//! there with the others, copied where they cannot be linked.
 //!
 //! Invariants: the target becomes a database only with its root, which is written last; files that
 //! may still grow are copied up to what the manifest vouches for, never linked.
@@ -14,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use table::log::{LogHeader, LogKind, LogWriter};
 use table::manifest::{Root, encode_edit, encode_root};
-use tree::edit::DatabaseEdit;
+use tree::edit::{Change, DatabaseEdit, SegmentChange};
 
 /// What was written since the flush, up to one point of the commit order.
 struct Logged {
@@ -51,8 +52,9 @@ impl Engine {
         let logged = Logged::of(&self.lock_commit());
         self.share_tables(&trees, &logged, target)?;
         self.share_logs(&trees, &logged, target)?;
-        let edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
+        let mut edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
         drop(trees);
+        bring_together(&mut edit);
         self.write_checkpoint_root(&copy, &edit)
     }
 
@@ -106,5 +108,15 @@ impl Engine {
             manifest: file,
             manifest_bytes_min: writer.bytes(),
         }))
+    }
+}
+
+/// All files of a checkpoint are in one directory, those of a cold store too.
+fn bring_together(edit: &mut DatabaseEdit) {
+    for change in edit.keyspaces.iter_mut().flat_map(|keyspace| &mut keyspace.changes) {
+        if let Change::Segment { change: SegmentChange::Add { is_in_cold_store, .. }, .. } = change
+        {
+            *is_in_cold_store = false;
+        }
     }
 }

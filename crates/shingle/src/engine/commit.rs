@@ -67,6 +67,8 @@ pub(crate) struct OpenLog {
     pub syncer: Arc<dyn SyncFile>,
     /// An append found no room: the next record goes to a new log.
     pub is_broken: bool,
+    /// Seals since it began.
+    seals: usize,
 }
 
 /// The memtable that takes a keyspace's writes, with the right to write it.
@@ -409,18 +411,31 @@ impl Engine {
                 .flatten(),
         )
         .collect();
-        if !full.is_empty() {
-            return self.seal(state, &full);
-        }
-        if state.active_bytes >= self.settings.flush_bytes {
-            let largest = state.largest_actives();
-            return self.seal(state, &largest);
-        }
-        Ok(())
+        let due = match full.is_empty() {
+            true if state.active_bytes >= self.settings.flush_bytes => state.largest_actives(),
+            true => return Ok(()),
+            false => full,
+        };
+        // Memtables that are flushed together share a log: a file costs a writer more than a seal.
+        let settings = &self.settings;
+        self.seal_and_end_log(state, &due, |log| {
+            log.seals >= settings.flush_memtables || log.writer.bytes() >= settings.log_bytes_soft
+        })
     }
 
     /// Seals the memtables of `keyspaces` (those with entries), and begins a new log.
     pub(crate) fn seal(&self, state: &mut CommitState, keyspaces: &[KeyspaceId]) -> Result<()> {
+        self.seal_and_end_log(state, keyspaces, |_| true)
+    }
+
+    /// Seals the memtables of `keyspaces` (those with entries), and begins a new log if `is_full`
+    /// says so of the one there is.
+    fn seal_and_end_log(
+        &self,
+        state: &mut CommitState,
+        keyspaces: &[KeyspaceId],
+        is_full: impl Fn(&OpenLog) -> bool,
+    ) -> Result<()> {
         let mut ids = keyspaces.to_vec();
         let touches_unlogged = |id: &KeyspaceId| {
             state.actives.get(id).is_some_and(|active| active.keyspace.options.without_wal)
@@ -439,7 +454,12 @@ impl Engine {
             self.seal_one(state, id)?;
         }
         self.note_memtables(state);
-        if state.log.is_some() && !self.is_closing() {
+        self.memtables_changed();
+        let is_full = |log: &mut OpenLog| {
+            log.seals += 1;
+            is_full(log)
+        };
+        if state.log.as_mut().is_some_and(is_full) && !self.is_closing() {
             match self.begin_log(state) {
                 // Without room for a new log, the old one goes on.
                 Err(error) if error.kind() == ErrorKind::NoSpace => {}
@@ -450,13 +470,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Tells the account of memory, and admission, how much the memtables hold.
+    /// Tells the account of memory how much the memtables hold.
     pub(crate) fn note_memtables(&self, state: &CommitState) {
         // What is active will grow at least to a memtable.
         let active_bytes = state.active_bytes.max(self.settings.memtable_bytes_max);
-        self.memory.set_memtables(active_bytes + state.sealed_bytes());
-        self.admission.update(|pressure| pressure.sealed_bytes = state.sealed_bytes());
-        self.resize_cache();
+        self.memory.set_memtables(active_bytes, state.sealed_bytes());
     }
 
     fn seal_one(&self, state: &mut CommitState, id: KeyspaceId) -> Result<()> {
@@ -464,8 +482,7 @@ impl Engine {
         if active.writer.memtable().is_empty() {
             return Ok(());
         }
-        let capacity_bytes = self.settings.memtable_bytes_max as usize;
-        let (fresh, writer) = Memtable::with_key_start(capacity_bytes, &active.next_key_start())?;
+        let (fresh, writer) = Memtable::of_pool(&self.chunks, &active.next_key_start())?;
         let full = std::mem::replace(&mut active.writer, writer);
         let sealed = Sealed {
             keyspace: active.keyspace.clone(),
@@ -499,7 +516,7 @@ impl Engine {
         let Some(syncer) = writer.syncer() else {
             return Err(Error::new(ErrorKind::Unsupported, "the store cannot sync a log"));
         };
-        let log = OpenLog { file, writer, syncer: Arc::from(syncer), is_broken: false };
+        let log = OpenLog { file, writer, syncer: Arc::from(syncer), is_broken: false, seals: 0 };
         if let Some(replaced) = state.log.replace(log) {
             if let Some(live) = state.logs.last_mut() {
                 live.bytes = replaced.writer.bytes();

@@ -324,6 +324,7 @@ fn spec(engine: &Arc<Engine>, member: &Member, values: ValueWriters) -> PartSpec
             group: None,
             lifetime: Some(member.to_level),
             background: true,
+            is_cold: false,
         },
         rule: OutputRule::Cut {
             cutter: Cutter::new(&Version::empty(1), 0, unlimited),
@@ -346,6 +347,8 @@ impl Engine {
         state.logs.retain(|log| log.file >= floor);
         state.replaced.retain(|(file, _)| *file >= floor);
         self.note_memtables(&state);
+        drop(state);
+        self.memtables_changed();
         dead
     }
 }

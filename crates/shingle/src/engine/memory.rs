@@ -24,11 +24,12 @@ const RESIZE_SHARE: u64 = 64;
 pub(crate) struct Memory {
     budget_bytes: u64,
     /// Held free for memtables even while they are small, so that the cache keeps its size from
-    /// one flush to the next.
+    /// one flush to the next, and their memory need not be given back.
     reserved_bytes: u64,
     /// The cache has what the others leave.
     resizes_cache: bool,
     memtable_bytes: AtomicU64,
+    sealed_bytes: AtomicU64,
     background_bytes: Arc<AtomicU64>,
 }
 
@@ -39,6 +40,7 @@ impl Memory {
             reserved_bytes: 2 * settings.flush_bytes,
             resizes_cache: settings.cache_bytes.is_none() && !is_cache_shared,
             memtable_bytes: AtomicU64::new(0),
+            sealed_bytes: AtomicU64::new(0),
             background_bytes: Arc::default(),
         }
     }
@@ -54,9 +56,15 @@ impl Memory {
         settings.cache_bytes.unwrap_or_else(|| Memory::new(settings, false).cache_bytes(0, 0))
     }
 
-    /// The memtables, active and sealed, have so many bytes now.
-    pub(crate) fn set_memtables(&self, bytes: u64) {
-        self.memtable_bytes.store(bytes, Relaxed);
+    /// The memtables have so many bytes now. Whoever holds the commit lock says so.
+    pub(crate) fn set_memtables(&self, active_bytes: u64, sealed_bytes: u64) {
+        self.memtable_bytes.store(active_bytes + sealed_bytes, Relaxed);
+        self.sealed_bytes.store(sealed_bytes, Relaxed);
+    }
+
+    /// What memtables may take without anything giving way.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.reserved_bytes
     }
 
     /// Bytes in buffers of background steps.
@@ -93,6 +101,16 @@ impl Drop for Buffers {
 }
 
 impl Engine {
+    /// Admission and the cache hear how much the memtables hold. Without the commit lock, where
+    /// that fell: it wakes writers, whose first step is that lock.
+    pub(crate) fn memtables_changed(&self) {
+        // Of two at once, the later one reads what the other's holder of the lock has stored.
+        self.admission.update(|pressure| {
+            pressure.sealed_bytes = self.memory.sealed_bytes.load(Relaxed);
+        });
+        self.resize_cache();
+    }
+
     /// Gives the cache what the rest of the account leaves. Called where the account changes by
     /// much: when a memtable is sealed or flushed, and between background steps.
     pub(crate) fn resize_cache(&self) {

@@ -36,6 +36,7 @@ use crate::engine::sync::SyncState;
 use crate::engine::trees::Trees;
 use crate::engine::work_stats::WorkStats;
 use crate::keyspace::KeyspaceState;
+use crate::memtable::ChunkPool;
 use crate::read::view::Runs;
 use crate::settings::Settings;
 use crate::snapshot_list::SnapshotList;
@@ -58,6 +59,8 @@ pub(crate) struct Engine {
     pub database: DatabaseId,
     pub cache: Arc<BlockCache>,
     pub memory: Memory,
+    /// What memtables are made of.
+    pub chunks: Arc<ChunkPool>,
     pub runs: Arc<Runs>,
     pub snapshots: SnapshotList,
     pub admission: Admission,
@@ -113,6 +116,10 @@ impl Engine {
     pub(crate) fn new(parts: Parts) -> Engine {
         let snapshots = SnapshotList::default();
         snapshots.publish(parts.commit.next_sequence - 1);
+        let chunks = ChunkPool::new(
+            parts.settings.memtable_bytes_max as usize,
+            parts.memory.reserved_bytes(),
+        );
         Engine {
             admission: Admission::new(parts.settings.admission),
             sync: SyncState::default(),
@@ -130,6 +137,7 @@ impl Engine {
             database: parts.database,
             cache: parts.cache,
             memory: parts.memory,
+            chunks,
             runs: parts.runs,
             snapshots,
             commit: Mutex::new(parts.commit),

@@ -208,6 +208,9 @@ fn take_replayed(
 
 /// Stage 4.
 fn make_ready(engine: &Arc<Engine>) -> Result<()> {
+    if let Some(pair) = engine.store.cold_store() {
+        pair.own(engine.database)?;
+    }
     let has_sealed = !engine.lock_commit().sealed.is_empty();
     let mut trees = engine.lock_trees();
     if !has_sealed {

@@ -7,8 +7,8 @@
 use crate::memtable::{Memtable, Writer};
 use base::key::{SEQUENCE_MAX, SequenceNumber, TRAILER_BYTES};
 use base::{Cause, DatabaseId, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::{FileKind, FileName, FileStore, ReadFile};
-use std::collections::BTreeMap;
+use media::{FileKind, FileName, FileStore, FileSummary, ReadFile};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use table::batch::BatchView;
 use table::log::{
@@ -100,14 +100,17 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
         let offset = record.offset;
         found.apply(edit).map_err(|error| error.in_file(name.to_string()).at(offset))?;
     }
+    if let Some(pair) = store.cold_store() {
+        pair.check_owner(root.database)?;
+    }
     check(store, &mut found)?;
     // Files that died while the edits were replayed are leftovers, found by listing.
     found.graveyard.drain();
     Ok(Some(found))
 }
 
-/// The root or the manifest names a file that is not there: that is damage, not absence.
-fn missing(error: Error, name: FileName) -> Error {
+/// The root, the manifest or a log names a file that is not there: that is damage, not absence.
+pub(crate) fn missing(error: Error, name: FileName) -> Error {
     if error.kind() != ErrorKind::NotFound {
         return error;
     }
@@ -144,7 +147,27 @@ fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
             }
         }
     }
-    Ok(())
+    check_cold(store, found, &files)
+}
+
+/// Segments that were written to a cold store are there: without it, their values are missing.
+fn check_cold(store: &dyn FileStore, found: &Found, files: &[FileSummary]) -> Result<()> {
+    let names: BTreeSet<FileName> = files.iter().map(|file| file.name).collect();
+    let segments = found.keyspaces.values().flat_map(|keyspace| keyspace.version.segments.iter());
+    let cold = segments.filter(|segment| segment.is_in_cold_store);
+    let missing: Vec<FileName> = cold
+        .map(|segment| FileName::value(segment.file.id))
+        .filter(|name| !names.contains(name))
+        .collect();
+    let Some(first) = missing.first() else { return Ok(()) };
+    if store.cold_store().is_some() {
+        let message = "a segment of values is missing in the cold store";
+        return Err(Error::new(ErrorKind::Corruption, message).in_file(first.to_string()));
+    }
+    Err(Error::invalid(format!(
+        "{} segments of values lie in a cold store, {first} among them: open the database with it",
+        missing.len()
+    )))
 }
 
 /// What the logs gave.

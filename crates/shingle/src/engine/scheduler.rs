@@ -306,6 +306,7 @@ fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
         drop(trees);
         if at_rest && engine.scheduler.is_idle() {
             engine.scheduler.rest.done(engine);
+            engine.chunks.clear();
         }
         return Ok(false);
     };

@@ -1,11 +1,16 @@
 //! Memory that only grows and never moves: the entries of one memtable.
 //!
-//! An [`Arena`] owns chunks and frees them together when it is dropped. A [`Bump`] hands out the
-//! chunk that is being filled; the one writer of the memtable keeps it, so handing out bytes takes
-//! no lock and no atomic. An allocation too large to share a chunk gets a chunk of its own.
+//! An [`Arena`] owns chunks and gives them back together when it is dropped. A [`Bump`] hands out
+//! the chunk that is being filled; the one writer of the memtable keeps it, so handing out bytes
+//! takes no lock and no atomic. An allocation too large to share a chunk gets a chunk of its own.
+//!
+//! A [`ChunkPool`] keeps chunks from one memtable for the next. Mapping and unmapping them anew
+//! costs more than the calls: while one thread unmaps, page faults of all others wait, and they are
+//! those of the writers, which touch fresh memory all the time.
 //!
 //! Invariants: a pointer handed out stays valid until the arena is dropped; no byte is handed out
-//! twice; every allocation is aligned to [`ALIGN`].
+//! twice by one arena; every allocation is aligned to [`ALIGN`]; a pool keeps no chunk that, with
+//! those in arenas, would be beyond its limit.
 
 #![allow(unsafe_code)] // Uninitialised memory by the byte, freed as a whole.
 
@@ -13,7 +18,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::{Error, Result};
 use media::os::Pages;
@@ -37,20 +42,45 @@ const OWN_CHUNK_DIVISOR: usize = 4;
 /// the allocator.
 const PAGES_BYTES_MIN: usize = if cfg!(miri) { usize::MAX } else { 64 << 10 };
 
-/// Owns the memory.
+/// Owns the memory of one memtable.
 pub(super) struct Arena {
-    chunks: Mutex<Vec<Chunk>>,
+    pool: Arc<ChunkPool>,
+    chunks: Mutex<Chunks>,
     reserved_bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct Chunks {
+    /// Chunks of the pool.
+    shared: Vec<Chunk>,
+    /// Those of one large allocation each.
+    own: Vec<Chunk>,
+}
+
+/// The chunks of memtables that are gone, for those to come.
+#[derive(Debug)]
+pub struct ChunkPool {
     chunk_bytes: usize,
+    chunks_max: usize,
+    state: Mutex<PoolState>,
+}
+
+#[derive(Debug, Default)]
+struct PoolState {
+    free: Vec<Chunk>,
+    /// Chunks in arenas.
+    taken: usize,
 }
 
 /// Memory in one piece; small ones are of the global allocator, large ones of the system.
+#[derive(Debug)]
 enum Chunk {
     Block(Block),
     Pages(Pages),
 }
 
 /// One block from the global allocator.
+#[derive(Debug)]
 struct Block {
     start: NonNull<u8>,
     layout: Layout,
@@ -89,31 +119,95 @@ impl Chunk {
     }
 }
 
-impl Arena {
-    /// An empty arena for about `capacity_bytes`.
-    pub(super) fn new(capacity_bytes: usize) -> Arena {
-        let chunk_bytes = (capacity_bytes / CHUNKS_PER_MEMTABLE)
+impl ChunkPool {
+    /// For memtables of about `memtable_bytes` each. It keeps a chunk as long as that and all that
+    /// memtables hold are no more than `bytes_max`.
+    pub fn new(memtable_bytes: usize, bytes_max: u64) -> Arc<ChunkPool> {
+        let chunk_bytes = (memtable_bytes / CHUNKS_PER_MEMTABLE)
             .clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
             .next_multiple_of(ALIGN);
-        Arena { chunks: Mutex::new(Vec::new()), reserved_bytes: AtomicU64::new(0), chunk_bytes }
+        let chunks_max = usize::try_from(bytes_max).unwrap_or(usize::MAX) / chunk_bytes;
+        Arc::new(ChunkPool { chunk_bytes, chunks_max, state: Mutex::default() })
     }
 
-    /// Bytes taken from the allocator and the system.
+    fn state(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> io::Result<Chunk> {
+        let mut state = self.state();
+        let free = state.free.pop();
+        state.taken += 1;
+        drop(state);
+        let chunk = free.map_or_else(|| Chunk::new(self.chunk_bytes), Ok);
+        chunk.inspect_err(|_| self.state().taken -= 1)
+    }
+
+    fn give_back(&self, mut chunks: Vec<Chunk>) {
+        let mut state = self.state();
+        state.taken -= chunks.len();
+        let room = self.chunks_max.saturating_sub(state.taken + state.free.len());
+        let kept = chunks.len().min(room);
+        state.free.extend(chunks.drain(..kept));
+        // Freeing takes its time: what is too much goes without the lock.
+        drop(state);
+    }
+
+    /// Gives the system what no memtable holds.
+    pub fn clear(&self) {
+        let free = std::mem::take(&mut self.state().free);
+        drop(free);
+    }
+}
+
+impl Arena {
+    /// An empty arena.
+    pub(super) fn new(pool: &Arc<ChunkPool>) -> Arena {
+        let (pool, chunks) = (pool.clone(), Mutex::default());
+        Arena { pool, chunks, reserved_bytes: AtomicU64::new(0) }
+    }
+
+    /// Bytes taken from the pool, the allocator and the system.
     pub(super) fn reserved_bytes(&self) -> u64 {
         self.reserved_bytes.load(Ordering::Relaxed)
     }
 
-    /// Adds a chunk of `bytes`, which is not zero.
-    fn add_chunk(&self, bytes: usize) -> Result<NonNull<u8>> {
-        debug_assert!(bytes > 0);
-        let chunk = Chunk::new(bytes).map_err(|source| {
-            Error::io(format!("reserve {bytes} bytes of memory for the memtable"), source)
-        })?;
-        let start = chunk.start();
-        self.chunks.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);
-        self.reserved_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        Ok(start)
+    /// Adds a chunk of the pool.
+    fn add_shared(&self) -> Result<NonNull<u8>> {
+        let bytes = self.pool.chunk_bytes;
+        let chunk = self.pool.take().map_err(|source| lacks_memory(bytes, source))?;
+        Ok(self.add(bytes, chunk, |chunks| &mut chunks.shared))
     }
+
+    /// Adds a chunk of `bytes`, which is not zero, for one allocation.
+    fn add_own(&self, bytes: usize) -> Result<NonNull<u8>> {
+        debug_assert!(bytes > 0);
+        let chunk = Chunk::new(bytes).map_err(|source| lacks_memory(bytes, source))?;
+        Ok(self.add(bytes, chunk, |chunks| &mut chunks.own))
+    }
+
+    fn add(
+        &self,
+        bytes: usize,
+        chunk: Chunk,
+        list: impl Fn(&mut Chunks) -> &mut Vec<Chunk>,
+    ) -> NonNull<u8> {
+        let start = chunk.start();
+        list(&mut self.chunks.lock().unwrap_or_else(PoisonError::into_inner)).push(chunk);
+        self.reserved_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        start
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        let chunks = self.chunks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.pool.give_back(std::mem::take(&mut chunks.shared));
+    }
+}
+
+fn lacks_memory(bytes: usize, source: io::Error) -> Error {
+    Error::io(format!("reserve {bytes} bytes of memory for the memtable"), source)
 }
 
 /// The unused rest of an arena's current chunk.
@@ -136,11 +230,12 @@ impl Bump {
     pub(super) fn allocate(&mut self, arena: &Arena, bytes: usize) -> Result<NonNull<u8>> {
         debug_assert!(bytes > 0 && bytes.is_multiple_of(ALIGN));
         if bytes > self.rest_bytes {
-            if bytes > arena.chunk_bytes / OWN_CHUNK_DIVISOR {
-                return arena.add_chunk(bytes);
+            let chunk_bytes = arena.pool.chunk_bytes;
+            if bytes > chunk_bytes / OWN_CHUNK_DIVISOR {
+                return arena.add_own(bytes);
             }
-            self.next = arena.add_chunk(arena.chunk_bytes)?.as_ptr();
-            self.rest_bytes = arena.chunk_bytes;
+            self.next = arena.add_shared()?.as_ptr();
+            self.rest_bytes = chunk_bytes;
         }
         let taken = NonNull::new(self.next).expect("a chunk with room is not null");
         // SAFETY: `bytes <= rest_bytes`, so the result stays in the chunk or one past its end.
@@ -154,9 +249,38 @@ impl Bump {
 mod tests {
     use super::*;
 
+    fn arena(capacity_bytes: usize) -> Arena {
+        Arena::new(&ChunkPool::new(capacity_bytes, 0))
+    }
+
+    #[test]
+    fn a_pool_keeps_what_fits_beside_the_memtables_and_hands_it_out_again() {
+        let pool = ChunkPool::new(64 << 10, 64 << 10);
+        let free = || pool.state().free.len();
+        let fill = |chunks: usize| {
+            let (arena, mut bump) = (Arena::new(&pool), Bump::new());
+            let starts: Vec<usize> = (0..4 * chunks)
+                .map(|_| bump.allocate(&arena, 2 << 10).expect("small").as_ptr().addr())
+                .collect();
+            (arena, starts)
+        };
+        let (first, old) = fill(6);
+        let (second, _) = fill(4);
+        assert_eq!(free(), 0);
+        drop(first);
+        assert_eq!(free(), 4, "eight chunks, of which four are in use");
+        let (third, new) = fill(2);
+        assert!(new.iter().all(|start| old.contains(start)));
+        assert_eq!(free(), 2);
+        drop((second, third));
+        assert_eq!(free(), 8);
+        pool.clear();
+        assert_eq!(free(), 0);
+    }
+
     #[test]
     fn allocations_are_aligned_and_do_not_overlap() {
-        let arena = Arena::new(64 << 10);
+        let arena = arena(64 << 10);
         let mut bump = Bump::new();
         let mut taken: Vec<(usize, usize)> = Vec::new();
         for bytes in [8, 16, 2048, 8, 4096, 1992, 8, 8 << 10, 64 << 10, 24, 2000, 2048, 4000] {
@@ -174,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_large_allocation_does_not_end_the_current_chunk() {
-        let arena = Arena::new(32 << 10);
+        let arena = arena(32 << 10);
         let mut bump = Bump::new();
         let first = bump.allocate(&arena, 64).expect("small").as_ptr().addr();
         bump.allocate(&arena, 1 << 20).expect("1 MiB");
@@ -185,7 +309,7 @@ mod tests {
 
     #[test]
     fn an_impossible_size_is_an_error() {
-        let arena = Arena::new(0);
+        let arena = arena(0);
         let error = Bump::new().allocate(&arena, usize::MAX & !7).expect_err("no such memory");
         assert!(error.message().contains("memtable"));
         assert_eq!(arena.reserved_bytes(), 0);

@@ -28,6 +28,7 @@ use base::key::{
 };
 use base::{EntryKind, Error, KeyRange, Result, SequenceNumber};
 
+pub use arena::ChunkPool;
 pub use skiplist::MemIter;
 use skiplist::{Inserter, KeyStart, SkipList};
 
@@ -76,13 +77,13 @@ impl Memtable {
     /// An empty memtable that will grow to about `capacity_bytes`, and its writer. The size decides
     /// only how memory is reserved; the memtable takes what it is given beyond it.
     pub fn new(capacity_bytes: usize) -> Result<(Arc<Memtable>, Writer)> {
-        Memtable::with_key_start(capacity_bytes, b"")
+        Memtable::of_pool(&ChunkPool::new(capacity_bytes, 0), b"")
     }
 
-    /// As [`Memtable::new`], for keys of which most begin with `start`. It takes all keys; these
-    /// are found sooner.
-    pub fn with_key_start(capacity_bytes: usize, start: &[u8]) -> Result<(Arc<Memtable>, Writer)> {
-        let (list, inserter) = SkipList::new(capacity_bytes, KeyStart::new(start))?;
+    /// As [`Memtable::new`], with memory of `pool`, for keys of which most begin with `start`. It
+    /// takes all keys; these are found sooner.
+    pub fn of_pool(pool: &Arc<ChunkPool>, start: &[u8]) -> Result<(Arc<Memtable>, Writer)> {
+        let (list, inserter) = SkipList::new(pool, KeyStart::new(start))?;
         let memtable = Arc::new(Memtable {
             list,
             entries: AtomicU64::new(0),

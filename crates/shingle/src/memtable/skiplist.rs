@@ -38,7 +38,7 @@ use base::key::{TRAILER_BYTES, key_prefix, split_internal_key};
 use base::random::Random;
 use base::{Error, Result};
 
-use super::arena::{ALIGN, Arena, Bump};
+use super::arena::{ALIGN, Arena, Bump, ChunkPool};
 
 /// Levels of the tallest node: enough for 4^12 = 16 million entries.
 const HEIGHT_MAX: usize = 12;
@@ -181,10 +181,10 @@ unsafe impl Send for SkipList {}
 unsafe impl Sync for SkipList {}
 
 impl SkipList {
-    /// An empty list for about `capacity_bytes`, most of whose keys will begin with `start`, and
-    /// its one writer.
-    pub(super) fn new(capacity_bytes: usize, start: KeyStart) -> Result<(Arc<SkipList>, Inserter)> {
-        let arena = Arena::new(capacity_bytes);
+    /// An empty list with memory of `pool`, most of whose keys will begin with `start`, and its one
+    /// writer.
+    pub(super) fn new(pool: &Arc<ChunkPool>, start: KeyStart) -> Result<(Arc<SkipList>, Inserter)> {
+        let arena = Arena::new(pool);
         let mut bump = Bump::new();
         let head_bytes = HEIGHT_MAX * LINK_BYTES;
         let links = bump.allocate(&arena, head_bytes)?.cast::<Link>();
@@ -588,7 +588,8 @@ mod tests {
     /// What a reader may meet while a link changes: the new node under the old prefix.
     #[test]
     fn reads_are_right_between_the_two_stores_of_a_link() {
-        let (list, mut inserter) = SkipList::new(0, KeyStart::new(b"")).expect("a little memory");
+        let (list, mut inserter) =
+            SkipList::new(&ChunkPool::new(0, 0), KeyStart::new(b"")).expect("a little memory");
         inserter.insert(b"a", 1, b"").expect("new");
         inserter.insert(b"z", 2, b"").expect("new");
         let target = list.target(b"m", 3);

@@ -13,7 +13,7 @@ use base::random::Random;
 use base::{EntryKind, ErrorKind, KeyRange};
 use proptest::prelude::*;
 
-use super::{MemEntry, MemIter, Memtable, Writer};
+use super::{ChunkPool, MemEntry, MemIter, Memtable, Writer};
 
 /// `large`, or `small` under Miri.
 const fn sized(large: u64, small: u64) -> u64 {
@@ -25,7 +25,7 @@ fn memtable() -> (Arc<Memtable>, Writer) {
 }
 
 fn memtable_of_keys_from(start: &[u8]) -> (Arc<Memtable>, Writer) {
-    Memtable::with_key_start(64 << 10, start).expect("a little memory")
+    Memtable::of_pool(&ChunkPool::new(64 << 10, 0), start).expect("a little memory")
 }
 
 fn put(writer: &mut Writer, user_key: &[u8], sequence: u64, value: &[u8]) {

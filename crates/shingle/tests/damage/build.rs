@@ -78,6 +78,8 @@ pub fn options() -> Options {
         expert.value_segment_bytes = Some(2 << 10);
         expert.value_log_segment_bytes = Some(1 << 10);
         expert.memtable_bytes = Some(4 << 10);
+        // About as long as what a memtable holds: several logs.
+        expert.log_bytes = Some(10 << 10);
         expert.block_bytes = Some(256);
         expert.table_bytes = Some(2 << 10);
         expert.level_bytes_base = Some(3 << 10);

@@ -6,7 +6,6 @@ use crate::memory::peak_bytes;
 use base::ErrorKind;
 use base::random::Random;
 use shingle::check_closed;
-use std::time::{Duration, Instant};
 
 #[test]
 fn a_checkpoint_is_the_moment_of_its_flush_and_stands_alone() {
@@ -79,7 +78,6 @@ fn opening_a_hostile_database_takes_little_memory_and_time() {
             bytes[at] = [0, 1, 0x7f, 0x80, 0xff, random.next_u64() as u8][random.below(6) as usize];
         }
         let store = image.with(name, bytes).in_memory();
-        let begin = Instant::now();
         let (_, bytes) = peak_bytes(|| {
             if let Ok(db) = open(store, random.one_in(2)) {
                 db.iter().count();
@@ -88,7 +86,6 @@ fn opening_a_hostile_database_takes_little_memory_and_time() {
         });
         peak = peak.max(bytes);
         assert!(bytes < 32 << 20, "{name}: {bytes} bytes");
-        assert!(begin.elapsed() < Duration::from_secs(1), "{name}: {:?}", begin.elapsed());
     }
     println!("peak memory of opening, scanning and checking: {} KiB", peak >> 10);
 }

@@ -19,16 +19,16 @@ use std::sync::{Arc, Mutex};
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+pub struct Counts {
     histories: u64,
-    points: u64,
-    images: u64,
+    pub points: u64,
+    pub images: u64,
     nested: u64,
     gone_on: u64,
 }
 
 /// A sweep over one history.
-struct Sweep {
+pub struct Sweep {
     config: Config,
     model: SharedModel,
     random: Mutex<Random>,
@@ -49,7 +49,7 @@ fn text(failure: Failure) -> String {
 }
 
 impl Sweep {
-    fn new(config: &Config, seed: u64, images_per_point: usize) -> Arc<Sweep> {
+    pub fn new(config: &Config, seed: u64, images_per_point: usize) -> Arc<Sweep> {
         Arc::new(Sweep {
             config: config.clone(),
             model: Arc::new(Mutex::new(Model::new())),
@@ -64,7 +64,7 @@ impl Sweep {
     }
 
     /// A sweep that stops at one point in `stride`.
-    fn strided(config: &Config, seed: u64, images_per_point: usize, stride: u64) -> Arc<Sweep> {
+    pub fn strided(config: &Config, seed: u64, images_per_point: usize, stride: u64) -> Arc<Sweep> {
         let mut sweep = Sweep::new(config, seed, images_per_point);
         if let Some(sweep) = Arc::get_mut(&mut sweep) {
             (sweep.stride, sweep.turn) = (stride, seed % stride);
@@ -219,7 +219,7 @@ impl Sweep {
     }
 
     /// Runs the history with power lost at every operation.
-    fn run<M: Medium>(
+    pub fn run<M: Medium>(
         self: &Arc<Self>,
         medium: &M,
         steps: &[Step],
@@ -253,7 +253,7 @@ fn same(one: &Found, other: &Found, title: &str) -> Outcome {
     Ok(())
 }
 
-fn short(steps: usize) -> Profile {
+pub fn short(steps: usize) -> Profile {
     Profile {
         steps,
         keys: 60,

@@ -2,25 +2,61 @@
 //! the caller is true, reads go on, and the next opening finds a prefix.
 
 use crate::history::{Generator, Profile, Step};
+use crate::medium::{Medium, Pair};
 use crate::model::{Found, Model, Op, Prefix};
 use crate::run::{
     ByScheme, Config, Failure, Outcome, Runner, hold, read_all, replay, scaled, seeds_for_schemes,
     wrong,
 };
 use base::random::Random;
-use media::FileStore;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
+use media::{FileName, FileStore};
 use shingle::{Durability, ErrorKind, WriteOptions};
 use std::sync::{Arc, Mutex};
 
-fn faulty(store: &MemStore, plan: &Arc<FaultPlan>) -> Arc<dyn FileStore> {
-    let below = store.clone();
-    let store = FaultyStore::new(Arc::new(store.clone()), plan.clone());
-    Arc::new(store.on_failed_sync(Box::new(move |name| below.drop_pending(name))))
+/// What fails as planned, and then loses power.
+pub trait Failing: Medium {
+    fn new() -> Self;
+
+    /// What the bytes not yet safe are after a failed sync of `name`.
+    fn drop_pending(&self, name: FileName);
+
+    fn image(&self, random: &mut Random, personality: Personality) -> Self;
 }
 
-fn tiny() -> Profile {
+impl Failing for MemStore {
+    fn new() -> MemStore {
+        MemStore::new(Arc::default())
+    }
+    fn drop_pending(&self, name: FileName) {
+        MemStore::drop_pending(self, name);
+    }
+    fn image(&self, random: &mut Random, personality: Personality) -> MemStore {
+        self.crash_image(random, personality)
+    }
+}
+
+impl Failing for Pair {
+    fn new() -> Pair {
+        Pair::new()
+    }
+    fn drop_pending(&self, name: FileName) {
+        self.first.drop_pending(name);
+        self.cold.drop_pending(name);
+    }
+    fn image(&self, random: &mut Random, personality: Personality) -> Pair {
+        self.lose(random, personality, personality)
+    }
+}
+
+fn faulty<M: Failing>(medium: &M, plan: &Arc<FaultPlan>) -> shingle::Result<Arc<dyn FileStore>> {
+    let below = medium.clone();
+    let store = FaultyStore::new(medium.store()?, plan.clone());
+    Ok(Arc::new(store.on_failed_sync(Box::new(move |name| below.drop_pending(name)))))
+}
+
+pub fn tiny() -> Profile {
     Profile {
         steps: 60,
         keys: 40,
@@ -33,26 +69,26 @@ fn tiny() -> Profile {
 
 /// What one run with one fault came to.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+pub struct Counts {
     runs: u64,
-    struck: u64,
+    pub struck: u64,
     refused: u64,
     poisoned: u64,
 }
 
 /// Runs the history over a store that fails as planned. Errors end it; wrong answers fail.
-fn run_with(
+pub fn run_with<M: Failing>(
     config: &Config,
     steps: &[Step],
     plan: &Arc<FaultPlan>,
     seed: u64,
     counts: &mut Counts,
 ) -> Outcome {
-    let store = MemStore::new(Arc::default());
+    let medium = M::new();
     let model = Arc::new(Mutex::new(Model::new()));
     counts.runs += 1;
     let outcome = (|| -> Outcome {
-        let mut runner = Runner::open(config, faulty(&store, plan), model.clone(), seed)?;
+        let mut runner = Runner::open(config, faulty(&medium, plan)?, model.clone(), seed)?;
         let outcome = runner.run(steps);
         if let Err(Failure::Error(error)) = &outcome {
             if plan.failures() == 0 {
@@ -76,15 +112,15 @@ fn run_with(
     let mut random = Random::new(seed);
     let all = [Personality::KeepAll, Personality::LoseUnsynced, Personality::Subset];
     for personality in all {
-        let image = store.crash_image(&mut random, personality);
-        let found = match config.open(Arc::new(image.clone())) {
+        let image = medium.image(&mut random, personality);
+        let found = match config.open(image.store()?) {
             Ok(db) => read_all(&db)?,
             Err(error) => return wrong(format!("{personality:?} does not open: {error}")),
         };
         if let Err(problem) = model.recover(&found) {
             return wrong(format!("{personality:?}: {problem}"));
         }
-        let again: Found = read_all(&config.open(Arc::new(image))?)?;
+        let again: Found = read_all(&config.open(image.store()?)?)?;
         if found.iter().any(|(slot, one)| again[slot].fingerprint != one.fingerprint) {
             return wrong("the second opening found another state");
         }
@@ -128,7 +164,7 @@ fn every_operation_fails_in_its_turn() {
         let steps = Generator::new(seed, tiny()).steps();
         let clean = Arc::new(FaultPlan::default());
         let struck = counts.struck;
-        run_with(&config, &steps, &clean, seed, &mut counts)
+        run_with::<MemStore>(&config, &steps, &clean, seed, &mut counts)
             .unwrap_or_else(|failure| panic!("{}", replay("every_operation", seed, &failure)));
         for (effect, is_sticky) in [
             (Effect::Io, false),
@@ -150,7 +186,8 @@ fn every_operation_fails_in_its_turn() {
             let stride = (total / faults_wanted).max(1);
             for after in (seed % stride..total).step_by(stride as usize) {
                 let plan = FaultPlan::with(Fault { filter, after, is_sticky, effect });
-                run_with(&config, &steps, &plan, seed, &mut counts).unwrap_or_else(|failure| {
+                let outcome = run_with::<MemStore>(&config, &steps, &plan, seed, &mut counts);
+                outcome.unwrap_or_else(|failure| {
                     let fault = format!("{effect:?} sticky {is_sticky} after {after}");
                     panic!("{fault}: {} {config:?}", replay("every_operation", seed, &failure))
                 });
@@ -217,7 +254,7 @@ fn a_failed_log_or_manifest_poisons_and_reads_go_on() {
         let config = Config::draw(3);
         let store = MemStore::new(Arc::default());
         let plan = Arc::new(FaultPlan::default());
-        let db = config.open(faulty(&store, &plan)).unwrap();
+        let db = config.open(faulty(&store, &plan).unwrap()).unwrap();
         db.put("safe", "1").unwrap();
         db.flush().unwrap();
         let filter = Filter { operation: Some(operation), kind: Some(kind) };

@@ -10,7 +10,8 @@ use direct::{DirectOptions, DirectStore, FormatOptions, format};
 use media::block::{Geometry, Overwrite, SharedDevice, ZoneGeometry};
 use media::mem::{MakeDevice, MemDevice, MemStore, Personality, PowerLoss, RecordedDevice};
 use media::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock, SyncFile,
+    AppendFile, FileHint, FileName, FileStore, FileSummary, PairStore, ReadFile, Space, StoreLock,
+    SyncFile,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -183,6 +184,83 @@ impl FileStore for CrashPoints {
     }
     fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
         self.inner.share(name, target, bytes)
+    }
+}
+
+/// A store and its cold store, in memory. They lose power at one moment, each as it likes.
+#[derive(Clone)]
+pub struct Pair {
+    pub first: MemStore,
+    pub cold: MemStore,
+}
+
+impl Pair {
+    pub fn new() -> Pair {
+        let ledger = Arc::new(Ledger::default());
+        Pair { first: MemStore::new(ledger.clone()), cold: MemStore::new(ledger) }
+    }
+
+    /// After a restart: one ledger again.
+    fn of(first: &MemStore, cold: &MemStore) -> Pair {
+        let ledger = Arc::new(Ledger::default());
+        Pair { first: first.with_ledger(ledger.clone()), cold: cold.with_ledger(ledger) }
+    }
+
+    pub fn ledger(&self) -> Arc<Ledger> {
+        self.first.ledger().clone()
+    }
+
+    pub fn lose(&self, random: &mut Random, first: Personality, cold: Personality) -> Pair {
+        Pair::of(&self.first.crash_image(random, first), &self.cold.crash_image(random, cold))
+    }
+}
+
+fn paired(
+    first: impl FileStore + 'static,
+    cold: impl FileStore + 'static,
+) -> Result<Arc<dyn FileStore>> {
+    Ok(Arc::new(PairStore::new(Arc::new(first), Arc::new(cold))?))
+}
+
+impl Medium for Pair {
+    fn store(&self) -> Result<Arc<dyn FileStore>> {
+        paired(self.first.clone(), self.cold.clone())
+    }
+    fn store_calling(&self, hook: Hook<Pair>) -> Result<Arc<dyn FileStore>> {
+        let pair = self.clone();
+        let hook: Hook<MemStore> = Arc::new(move |_| hook(&pair));
+        let points = |store: &MemStore| CrashPoints { inner: store.clone(), hook: hook.clone() };
+        paired(points(&self.first), points(&self.cold))
+    }
+
+    /// Every personality of each, beside one that is drawn for the other.
+    fn images(&self, random: &mut Random, limit: usize) -> Vec<(String, Pair)> {
+        use Personality::{KeepAll, LoseUnsynced};
+        let all = Personality::ALL;
+        let mut drawn = || all[random.below(all.len() as u64) as usize];
+        let mut losses = vec![(KeepAll, LoseUnsynced), (LoseUnsynced, KeepAll)];
+        losses.extend(all.map(|each| (each, drawn())));
+        losses.extend(all.map(|each| (drawn(), each)));
+        losses.extend((0..limit).map(|_| (drawn(), drawn())));
+        let image =
+            |(first, cold)| (format!("{first:?}, {cold:?}"), self.lose(random, first, cold));
+        losses.into_iter().map(image).collect()
+    }
+    fn with_all(&self) -> Pair {
+        Pair::of(&self.first.with_all(), &self.cold.with_all())
+    }
+    fn without_unsynced(&self) -> Pair {
+        Pair::of(&self.first.without_unsynced(), &self.cold.without_unsynced())
+    }
+    fn orphan(&self) -> Pair {
+        self.clone()
+    }
+    fn content_hash(&self) -> u64 {
+        self.first.content_hash() ^ self.cold.content_hash().rotate_left(1)
+    }
+    fn stop(&self) {
+        self.first.stop();
+        self.cold.stop();
     }
 }
 

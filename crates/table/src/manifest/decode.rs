@@ -140,8 +140,9 @@ fn change(tag: u64, body: &mut Reader<'_>) -> Decoded<Option<Change>> {
 fn segment_change(tag: u64, body: &mut Reader<'_>) -> Decoded<SegmentChange> {
     Ok(match tag {
         change_tag::ADD_SEGMENT => {
-            let (group, is_provisional) = group(body)?;
-            SegmentChange::Add { group, bytes: number(body)?, is_provisional }
+            let (group, marks) = group(body)?;
+            let (is_provisional, is_in_cold_store) = (marks & 1 != 0, marks & 2 != 0);
+            SegmentChange::Add { group, bytes: number(body)?, is_provisional, is_in_cold_store }
         }
         change_tag::CONFIRM_SEGMENT => SegmentChange::Confirm,
         change_tag::GROW_SEGMENT => SegmentChange::Grow(number(body)?),
@@ -151,19 +152,15 @@ fn segment_change(tag: u64, body: &mut Reader<'_>) -> Decoded<SegmentChange> {
     })
 }
 
-/// A group, and whether its segment is provisional.
-fn group(body: &mut Reader<'_>) -> Decoded<(Group, bool)> {
+/// A group, and the marks of its segment: 1, it is provisional; 2, it is in the cold store.
+fn group(body: &mut Reader<'_>) -> Decoded<(Group, u8)> {
     let tier = need(body.byte().and_then(Tier::from_byte), "no tier of a group")?;
-    let is_provisional = match body.byte() {
-        Some(0) => false,
-        Some(1) => true,
-        _ => return Err(Fault::Damage("no mark of a provisional segment")),
-    };
+    let marks = need(body.byte().filter(|&marks| marks < 4), "no marks of a segment")?;
     let depth = need(body.byte().filter(|&d| d <= GROUP_DEPTH_MAX), "no depth of a group")?;
     let bytes = need(body.take(usize::from(depth).div_ceil(8)), "no bits of a group")?;
     let prefix = bytes.iter().zip([56, 48, 40]).map(|(&b, shift)| u64::from(b) << shift).sum();
     let group = Group { tier, prefix, depth };
-    need(group.is_valid().then_some((group, is_provisional)), "bits of a group beyond its depth")
+    need(group.is_valid().then_some((group, marks)), "bits of a group beyond its depth")
 }
 
 fn created(body: &mut Reader<'_>) -> Decoded<KeyspaceRecord> {

@@ -113,8 +113,9 @@ fn push_change(out: &mut Vec<u8>, change: &Change) -> u64 {
 /// Appends what follows the segment's file; gives the tag.
 fn push_segment_change(out: &mut Vec<u8>, change: &SegmentChange) -> u64 {
     match *change {
-        SegmentChange::Add { group, bytes, is_provisional } => {
-            out.extend([group.tier as u8, u8::from(is_provisional), group.depth]);
+        SegmentChange::Add { group, bytes, is_provisional, is_in_cold_store } => {
+            let marks = u8::from(is_provisional) | u8::from(is_in_cold_store) << 1;
+            out.extend([group.tier as u8, marks, group.depth]);
             // The bits that count, from the most significant one.
             let bits = group.prefix.to_be_bytes();
             out.extend_from_slice(&bits[..usize::from(group.depth).div_ceil(8)]);

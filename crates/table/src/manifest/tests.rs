@@ -54,10 +54,11 @@ fn runs() -> impl Strategy<Value = RunRecord> {
 fn segment_changes() -> impl Strategy<Value = Change> {
     let sequences = 0..=base::key::SEQUENCE_MAX;
     let change = prop_oneof![
-        (any::<bool>(), any::<u64>(), 0..=GROUP_DEPTH_MAX, any::<u64>(), any::<bool>()).prop_map(
-            |(is_cold, hash, depth, bytes, is_provisional)| {
+        (any::<u64>(), 0..=GROUP_DEPTH_MAX, any::<u64>(), any::<[bool; 3]>()).prop_map(
+            |(hash, depth, bytes, [is_cold, is_provisional, is_in_cold_store])| {
                 let tier = if is_cold { Tier::Cold } else { Tier::Main };
-                SegmentChange::Add { group: Group::of(tier, hash, depth), bytes, is_provisional }
+                let group = Group::of(tier, hash, depth);
+                SegmentChange::Add { group, bytes, is_provisional, is_in_cold_store }
             }
         ),
         Just(SegmentChange::Confirm),

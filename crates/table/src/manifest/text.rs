@@ -71,15 +71,17 @@ fn render_change(change: &Change) -> String {
 
 fn render_segment(file: &FileId, change: &SegmentChange) -> String {
     match change {
-        SegmentChange::Add { group, bytes, is_provisional } => {
+        SegmentChange::Add { group, bytes, is_provisional, is_in_cold_store } => {
             let tier = match group.tier {
                 Tier::Main => "main",
                 Tier::Cold => "cold",
             };
             let (prefix, depth) = (group.prefix, group.depth);
             let state = if *is_provisional { ", provisional" } else { "" };
+            let place = if *is_in_cold_store { ", in the cold store" } else { "" };
             format!(
-                "add {tier} segment {file} of group {prefix:016x}/{depth} with {bytes} bytes{state}"
+                "add {tier} segment {file} of group {prefix:016x}/{depth} with {bytes} \
+                 bytes{state}{place}"
             )
         }
         SegmentChange::Confirm => format!("confirm segment {file}"),

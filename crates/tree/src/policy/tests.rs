@@ -179,7 +179,8 @@ fn reads_find_the_newest_entry_under_every_policy() {
 }
 
 #[test]
-fn ten_thousand_picks_are_fast() {
+#[ignore = "a measurement: run it with --release and --nocapture"]
+fn pick_ns() {
     for scheme in registry() {
         let mut random = Random::new(19);
         let mut sequence = 0;
@@ -193,8 +194,7 @@ fn ten_thousand_picks_are_fast() {
         for _ in 0..10_000 {
             std::hint::black_box(store.policy().pick(&store.view()));
         }
-        let taken = start.elapsed();
-        assert!(taken.as_secs() < 5, "{}: {taken:?}", scheme.name);
+        println!("{}: {:?} for a pick", scheme.name, start.elapsed() / 10_000);
     }
 }
 

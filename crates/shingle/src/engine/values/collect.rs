@@ -15,20 +15,21 @@
 use super::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::events::Event;
+use crate::engine::recover::missing;
 use crate::engine::rewrite::Progress;
 use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::read::get::{Found, combine, find};
 use crate::stats::Collected;
 use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
-use media::ReadFile;
+use media::{FileName, ReadFile};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use table::batch::WriteBatch;
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 use tree::{Tier, Version};
 use values::segment::SegmentScan;
-use values::{Collection, Validity, ValuePointer};
+use values::{Collection, Validity, ValueLimits, ValuePointer};
 
 /// So many pointers change under one hold of the commit lock.
 const COMMIT_POINTERS: usize = 64;
@@ -144,11 +145,15 @@ fn pick(engine: &Engine, tree: &TreeState) -> Option<Collection> {
     if segments.is_empty() {
         return None;
     }
-    if rules.capacity_bytes().is_none() {
+    let is_warm = rules.limits.hotness && !rules.has_cold_room(&*engine.store);
+    if rules.capacity_bytes().is_none() && !is_warm {
         return rules.layout.pick(segments, &rules.limits, &rules.claimed());
     }
     let pending_bytes = engine.lock_commit().pending_bytes(tree.keyspace.id);
-    rules.layout.pick(segments, &rules.limits_beside(pending_bytes), &rules.claimed())
+    let beside = rules.limits_beside(pending_bytes);
+    // Where the cold store is full, all values stay in their groups.
+    let limits = ValueLimits { hotness: beside.hotness && !is_warm, ..beside };
+    rules.layout.pick(segments, &limits, &rules.claimed())
 }
 
 impl CollectJob {
@@ -202,7 +207,9 @@ impl CollectJob {
             self.at = (self.at.0 + 1, 0);
             return Ok(true);
         }
-        let file: Arc<dyn ReadFile> = engine.store.open(media::FileName::value(id), true)?;
+        let name = FileName::value(id);
+        let opened = engine.store.open(name, true);
+        let file: Arc<dyn ReadFile> = opened.map_err(|error| missing(error, name))?;
         let place = engine.runs.values.place(id);
         let begin = self.at.1;
         let mut scan = SegmentScan::new(&*file, place, bytes, Cause::ValueGc).starting_at(begin);

@@ -196,7 +196,8 @@ impl Engine {
         // Before it is listed: no collection may pick it.
         keyspace.values.claim(&[file]);
         let group = Group::all(Tier::Main);
-        let change = SegmentChange::Add { group, bytes: 0, is_provisional: false };
+        let (bytes, is_provisional, is_in_cold_store) = (0, false, false);
+        let change = SegmentChange::Add { group, bytes, is_provisional, is_in_cold_store };
         let changes = vec![Change::Segment { file, change }];
         let keyspaces = vec![KeyspaceEdit { keyspace: keyspace.id, changes }];
         let edit = DatabaseEdit { keyspaces, ..DatabaseEdit::default() };

@@ -64,7 +64,7 @@ impl Separator {
         let (user_key, trailer) = split(internal_key)?;
         let sequence = trailer_sequence(trailer);
         let bytes = record_bytes(sequence, user_key, Some(value));
-        if !self.writers.take_room(bytes as u64) {
+        if !self.writers.take_room(self.tier, bytes as u64) {
             return self.output.entry(internal_key, value);
         }
         let pointer = self.writers.add(self.tier, sequence, user_key, Some(value))?;

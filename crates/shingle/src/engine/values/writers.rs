@@ -4,6 +4,7 @@
 //! never waits for a flush. Records gather in memory by group and go out in batches (HashKV 3.8).
 
 use crate::engine::Engine;
+use crate::engine::recover::missing;
 use crate::keyspace::KeyspaceState;
 use base::checksum::hash64;
 use base::{Cause, FileId, Result, SequenceNumber};
@@ -30,14 +31,15 @@ pub(crate) struct WrittenSegment {
     pub group: Group,
     pub bytes: u64,
     pub is_new: bool,
+    pub is_in_cold_store: bool,
 }
 
 impl WrittenSegment {
     /// The change that makes it part of the tree.
     pub(crate) fn change(&self, is_provisional: bool) -> Change {
-        let &WrittenSegment { file, group, bytes, is_new } = self;
+        let &WrittenSegment { file, group, bytes, is_new, is_in_cold_store } = self;
         let change = match is_new {
-            true => SegmentChange::Add { group, bytes, is_provisional },
+            true => SegmentChange::Add { group, bytes, is_provisional, is_in_cold_store },
             false => SegmentChange::Grow(bytes),
         };
         Change::Segment { file, change }
@@ -94,6 +96,8 @@ pub(crate) struct ValueWriters {
     /// Bytes that the memtables of a flush are counted with.
     budget_bytes: u64,
     room: Arc<TakenRoom>,
+    /// Of the cold store, when the job began.
+    has_cold_room: bool,
     /// The segments when the job began: those that the entries it reads may point into. Kept, so
     /// that none is removed before the job ends.
     segments: Segments,
@@ -122,6 +126,7 @@ impl ValueWriters {
             claimed: Vec::new(),
             budget_bytes: 0,
             room: Arc::new(TakenRoom { keyspace: keyspace.clone(), bytes: AtomicU64::new(0) }),
+            has_cold_room: keyspace.values.has_cold_room(&*engine.store),
             segments: segments.clone(),
         };
         if extends {
@@ -136,8 +141,11 @@ impl ValueWriters {
         self
     }
 
-    /// Takes room for a record of `bytes`; `false`: the capacity has none.
-    pub(crate) fn take_room(&mut self, bytes: u64) -> bool {
+    /// Takes room for a record of `bytes`; `false`: the capacity or the cold store has none.
+    pub(crate) fn take_room(&mut self, tier: Tier, bytes: u64) -> bool {
+        if tier == Tier::Cold && !self.has_cold_room {
+            return false;
+        }
         if self.keyspace.values.capacity_bytes().is_none() {
             return true;
         }
@@ -232,12 +240,14 @@ impl ValueWriters {
                 group: Some(group.prefix >> 40 | u64::from(group.tier as u8) << 32),
                 lifetime: None,
                 background: true,
+                is_cold: group.tier == Tier::Cold,
             };
             let name = FileName::value(front.file);
             let file = match front.is_new {
-                true => self.engine.store.create(name, &hint)?,
-                false => self.engine.store.extend(name, front.bytes, &hint)?,
+                true => self.engine.store.create(name, &hint),
+                false => self.engine.store.extend(name, front.bytes, &hint),
             };
+            let file = file.map_err(|error| missing(error, name))?;
             let place = SegmentPlace { database: self.engine.database, file: front.file };
             front.writer = Some(SegmentWriter::new(file, place, self.batch_bytes, self.cause));
         }
@@ -251,7 +261,9 @@ impl ValueWriters {
         let Some(writer) = &mut front.writer else { return Ok(()) };
         let (file, is_new) = (front.file, front.is_new);
         // Listed before it is synced: a failure removes it.
-        self.written.push(WrittenSegment { file, group, bytes: 0, is_new });
+        let name = FileName::value(file);
+        let is_in_cold_store = self.engine.store.cold_store().is_some_and(|s| s.is_cold(name));
+        self.written.push(WrittenSegment { file, group, bytes: 0, is_new, is_in_cold_store });
         let bytes = writer.sync()?;
         if let Some(written) = self.written.last_mut() {
             written.bytes = bytes;

@@ -1,0 +1,354 @@
+//! Two stores as one: a database in the first, and its cold values in the second, the *cold store*
+//! (HashKV 3.4 keeps its cold log apart).
+//!
+//! Invariants:
+//! - A file stays in the store that it was created in: in the cold store those that were created
+//!   with [`FileHint::is_cold`], in the first all others, and the root and the notes.
+//! - No name is in both, but for what a crash left in the cold store before the database was opened
+//!   without it. Such a file is hidden by its namesake in the first store, and listed after that.
+//! - Names in the cold store are durable before the names, and before the root, of the first store
+//!   that were asked for later.
+//! - The root of the cold store says whose it is. Nothing is created, and nothing removed, in one
+//!   that has files of another database, or files without a root.
+
+use crate::{
+    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space,
+    StoreLock, hold,
+};
+use base::checksum::hash64;
+use base::coding::Reader;
+use base::{DatabaseId, Error, Ledger, Result};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+const MAGIC: [u8; 8] = *b"SHINCOLD";
+
+/// A store, and the store of its cold files.
+pub struct PairStore {
+    first: Arc<dyn FileStore>,
+    cold: Arc<dyn FileStore>,
+    /// The files that are in the cold store.
+    cold_files: Mutex<BTreeSet<FileName>>,
+    /// Names were created or removed in the cold store since they were last synced.
+    has_unsynced_names: AtomicBool,
+    /// Held while they are: who finds none unsynced must not be ahead of who syncs them.
+    syncing: Mutex<()>,
+}
+
+impl PairStore {
+    /// `first` and `cold` together. They must write to one ledger: `InvalidArgument` otherwise.
+    pub fn new(first: Arc<dyn FileStore>, cold: Arc<dyn FileStore>) -> Result<PairStore> {
+        if !Arc::ptr_eq(first.ledger(), cold.ledger()) {
+            let message = "a store and its cold store must have one ledger, to be counted together";
+            return Err(Error::invalid(message));
+        }
+        let pair = PairStore {
+            first,
+            cold,
+            cold_files: Mutex::default(),
+            has_unsynced_names: AtomicBool::new(false),
+            syncing: Mutex::default(),
+        };
+        pair.look()?;
+        Ok(pair)
+    }
+
+    /// Finds out what is where.
+    fn look(&self) -> Result<()> {
+        let first: BTreeSet<FileName> =
+            self.first.list()?.into_iter().map(|file| file.name).collect();
+        let cold = self.cold.list()?.into_iter().map(|file| file.name);
+        *hold(&self.cold_files) =
+            cold.filter(|name| name.kind == FileKind::Value && !first.contains(name)).collect();
+        Ok(())
+    }
+
+    fn of(&self, name: FileName) -> &Arc<dyn FileStore> {
+        if self.is_cold(name) { &self.cold } else { &self.first }
+    }
+
+    fn sync_cold_names(&self) -> Result<()> {
+        let _syncing = hold(&self.syncing);
+        if !self.has_unsynced_names.swap(false, Relaxed) {
+            return Ok(());
+        }
+        self.cold.sync_names().inspect_err(|_| self.has_unsynced_names.store(true, Relaxed))
+    }
+}
+
+impl ColdStore for PairStore {
+    fn is_cold(&self, name: FileName) -> bool {
+        hold(&self.cold_files).contains(&name)
+    }
+
+    fn cold_space(&self) -> Option<Space> {
+        self.cold.space()
+    }
+
+    fn check_owner(&self, database: DatabaseId) -> Result<()> {
+        let refused = |what: &str| {
+            let place = self.cold.describe();
+            let message = format!("{place} {what}: name the cold store of this database");
+            Err(Error::invalid(message))
+        };
+        match self.cold.root()? {
+            Some(root) if root == encode_owner(database) => Ok(()),
+            Some(root) if !is_owner(&root) => refused("holds a database, or something else"),
+            _ if self.cold.list()?.is_empty() => Ok(()),
+            Some(_) => refused("is the cold store of another database"),
+            None => refused("has files, and nothing says whose"),
+        }
+    }
+
+    fn own(&self, database: DatabaseId) -> Result<()> {
+        self.check_owner(database)?;
+        let root = encode_owner(database);
+        if self.cold.root()?.as_deref() == Some(&root) {
+            return Ok(());
+        }
+        self.cold.set_root(&root)
+    }
+}
+
+/// The root of a cold store: magic, database, and a checksum over both.
+fn encode_owner(database: DatabaseId) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&database.0.to_le_bytes());
+    let checksum = hash64(&out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    out
+}
+
+/// The root is one of a cold store.
+fn is_owner(root: &[u8]) -> bool {
+    let mut reader = Reader::new(root);
+    let magic = reader.take(MAGIC.len());
+    let database = reader.u64();
+    magic == Some(&MAGIC) && database.is_some_and(|id| root == encode_owner(DatabaseId(id)))
+}
+
+impl FileStore for PairStore {
+    fn ledger(&self) -> &Arc<Ledger> {
+        self.first.ledger()
+    }
+
+    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        if !hint.is_cold || name.kind != FileKind::Value {
+            return self.first.create(name, hint);
+        }
+        let file = self.cold.create(name, hint)?;
+        self.has_unsynced_names.store(true, Relaxed);
+        hold(&self.cold_files).insert(name);
+        Ok(file)
+    }
+
+    fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+        self.of(name).extend(name, at, hint)
+    }
+
+    fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
+        self.of(name).open(name, background)
+    }
+
+    fn remove(&self, name: FileName) -> Result<()> {
+        if !self.is_cold(name) {
+            return self.first.remove(name);
+        }
+        self.cold.remove(name)?;
+        self.has_unsynced_names.store(true, Relaxed);
+        hold(&self.cold_files).remove(&name);
+        Ok(())
+    }
+
+    fn list(&self) -> Result<Vec<FileSummary>> {
+        let mut files = self.first.list()?;
+        let cold = self.cold.list()?;
+        files.extend(cold.into_iter().filter(|file| self.is_cold(file.name)));
+        Ok(files)
+    }
+
+    fn sync_names(&self) -> Result<()> {
+        self.sync_cold_names()?;
+        self.first.sync_names()
+    }
+
+    fn root(&self) -> Result<Option<Vec<u8>>> {
+        self.first.root()
+    }
+
+    fn set_root(&self, root: &[u8]) -> Result<()> {
+        self.sync_cold_names()?;
+        self.first.set_root(root)
+    }
+
+    fn lock(&self) -> Result<StoreLock> {
+        let locks = (self.first.lock()?, self.cold.lock()?);
+        self.look()?;
+        Ok(Box::new(locks))
+    }
+
+    fn lock_shared(&self) -> Result<StoreLock> {
+        let locks = (self.first.lock_shared()?, self.cold.lock_shared()?);
+        self.look()?;
+        Ok(Box::new(locks))
+    }
+
+    fn space(&self) -> Option<Space> {
+        self.first.space()
+    }
+
+    fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
+        if self.is_cold(name) { Vec::new() } else { self.first.places(name, range) }
+    }
+
+    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+        self.first.note(name, bytes, append)
+    }
+
+    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.first.read_note(name)
+    }
+
+    fn describe(&self) -> String {
+        format!("{} with cold values in {}", self.first.describe(), self.cold.describe())
+    }
+
+    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
+        self.of(name).share(name, target, bytes)
+    }
+
+    fn cold_store(&self) -> Option<&dyn ColdStore> {
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance;
+    use crate::mem::{MemStore, Personality};
+    use base::random::Random;
+    use base::{Cause, ErrorKind, FileId};
+
+    const COLD: FileHint =
+        FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: true };
+
+    fn stores() -> (MemStore, MemStore) {
+        let ledger = Arc::new(Ledger::default());
+        (MemStore::new(ledger.clone()), MemStore::new(ledger))
+    }
+
+    fn pair((first, cold): &(MemStore, MemStore)) -> PairStore {
+        PairStore::new(Arc::new(first.clone()), Arc::new(cold.clone())).unwrap()
+    }
+
+    fn value(id: u64) -> FileName {
+        FileName::value(FileId(id))
+    }
+
+    fn write(store: &dyn FileStore, name: FileName, hint: &FileHint, bytes: &[u8]) {
+        let mut file = store.create(name, hint).unwrap();
+        file.append(bytes, Cause::ValueGc).unwrap();
+        file.sync(Cause::ValueGc).unwrap();
+    }
+
+    #[test]
+    fn the_contract_of_file_stores_holds() {
+        conformance::check(&|| Arc::new(pair(&stores())));
+    }
+
+    #[test]
+    fn cold_files_of_values_lie_in_the_second_store_and_are_found_there_again() {
+        let stores = stores();
+        let store = pair(&stores);
+        write(&store, value(1), &FileHint::default(), b"warm");
+        write(&store, value(2), &COLD, b"cold");
+        write(&store, FileName::table(FileId(3)), &COLD, b"table");
+        let names = |store: &dyn FileStore| -> Vec<FileName> {
+            store.list().unwrap().iter().map(|file| file.name).collect()
+        };
+        assert_eq!(names(&stores.1), [value(2)]);
+        for store in [store, pair(&stores)] {
+            assert_eq!(names(&store).len(), 3);
+            assert!(store.is_cold(value(2)) && !store.is_cold(value(1)));
+            assert_eq!(store.open(value(2), false).unwrap().len().unwrap(), 4);
+            store.extend(value(2), 4, &FileHint::default()).unwrap();
+        }
+        let store = pair(&stores);
+        store.remove(value(2)).unwrap();
+        assert!(stores.1.list().unwrap().is_empty() && names(&store).len() == 2);
+    }
+
+    #[test]
+    fn a_leftover_in_the_cold_store_is_hidden_by_its_namesake_and_listed_after_that() {
+        let stores = stores();
+        write(&stores.1, value(7), &FileHint::default(), b"leftover");
+        write(&stores.0, value(7), &FileHint::default(), b"live");
+        let store = pair(&stores);
+        assert_eq!(store.list().unwrap().len(), 1);
+        assert_eq!(store.open(value(7), false).unwrap().len().unwrap(), 4);
+        store.remove(value(7)).unwrap();
+        let store = pair(&stores);
+        assert!(store.is_cold(value(7)));
+        store.remove(value(7)).unwrap();
+        assert!(store.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn cold_names_are_durable_with_the_names_and_with_the_root() {
+        for by_root in [false, true] {
+            let stores = stores();
+            let store = pair(&stores);
+            write(&store, value(1), &COLD, b"cold");
+            if by_root {
+                store.set_root(b"root").unwrap()
+            } else {
+                store.sync_names().unwrap()
+            }
+            let lost = stores.1.crash_image(&mut Random::new(1), Personality::LoseUnsynced);
+            assert_eq!(lost.list().unwrap().len(), 1, "by_root {by_root}");
+        }
+    }
+
+    #[test]
+    fn a_cold_store_is_of_one_database_until_it_is_empty() {
+        let stores = stores();
+        let store = pair(&stores);
+        let (mine, other) = (DatabaseId(1), DatabaseId(2));
+        store.own(mine).unwrap();
+        write(&store, value(1), &COLD, b"cold");
+        store.own(mine).unwrap();
+        let error = store.own(other).unwrap_err();
+        assert!(error.message().contains("another database"), "{error}");
+        store.remove(value(1)).unwrap();
+        store.own(other).unwrap();
+        store.check_owner(other).unwrap();
+        stores.1.set_root(b"a database's own").unwrap();
+        assert!(store.own(other).unwrap_err().message().contains("holds a database"));
+    }
+
+    #[test]
+    fn files_without_an_owner_and_two_ledgers_are_refused() {
+        let stores = stores();
+        write(&stores.1, value(1), &FileHint::default(), b"whose?");
+        assert!(pair(&stores).own(DatabaseId(1)).unwrap_err().message().contains("whose"));
+        let stranger = Arc::new(MemStore::new(Arc::default()));
+        let error = PairStore::new(Arc::new(stores.0), stranger).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn both_stores_are_locked() {
+        let stores = stores();
+        let lock = pair(&stores).lock().unwrap();
+        assert_eq!(stores.1.lock().err().unwrap().kind(), ErrorKind::Locked);
+        drop(lock);
+        let held = stores.1.lock().unwrap();
+        assert_eq!(pair(&stores).lock().err().unwrap().kind(), ErrorKind::Locked);
+        drop(held);
+        pair(&stores).lock().unwrap();
+    }
+}
