@@ -46,15 +46,21 @@ fn total(pages: &[(&str, String)]) -> String {
                     reproduced |\n|---|---|---|---|---|---|---|\n"
         .to_string();
     let mut row = |name: &str, scale: &str, counts: &[u32]| {
-        let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
+        let counts = counts.iter().map(u32::to_string).chain(std::iter::repeat(String::new()));
+        let counts: Vec<String> = counts.take(5).collect();
         let _ = writeln!(text, "| {name} | {scale} | {} |", counts.join(" | "));
     };
     let mut all = [0; 5];
     for (path, page) in pages {
-        let Some((scale, counts)) = counts(page) else { continue };
         let file = path.trim_start_matches(FOLDER);
-        row(&format!("[{}]({file})", file.trim_end_matches(".md")), scale, &counts);
-        all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+        let name = format!("[{}]({file})", file.trim_end_matches(".md"));
+        match counts(page) {
+            Some((scale, counts)) => {
+                row(&name, scale, &counts);
+                all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+            }
+            None => row(&name, "not counted", &[]),
+        }
     }
     row("all", "", &all);
     text
@@ -106,6 +112,7 @@ mod tests {
             rows,
             [
                 "| [a](a.md) | `small` | 9 | 4 | 3 | 1 | 1 |",
+                "| [b](b.md) | not counted |  |  |  |  |  |",
                 "| [c](c.md) | `small` | 2 | 0 | 1 | 1 | 0 |",
                 "| all |  | 11 | 4 | 4 | 2 | 1 |",
             ]
