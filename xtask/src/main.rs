@@ -2,12 +2,14 @@
 //! `cargo test` checks them too.
 //!
 //! `cargo xtask readme` prints the commands of README.md, one on each line; `.ci/run` takes the
-//! test command from there.
+//! test command from there. `cargo xtask papers DIR` puts the verdicts of a run of the lab into
+//! `docs/papers`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod modules;
 mod package;
+mod papers;
 mod paths;
 mod readme;
 mod repository;
@@ -15,6 +17,7 @@ mod rules;
 mod source;
 
 use repository::Repository;
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -29,8 +32,9 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(&repository),
         ["readme"] => print_readme_commands(&repository),
+        ["papers", results] => write_papers(&repository, Path::new(results)),
         _ => {
-            eprintln!("usage: cargo xtask tidy | readme");
+            eprintln!("usage: cargo xtask tidy | readme | papers DIR");
             ExitCode::FAILURE
         }
     }
@@ -50,6 +54,16 @@ fn tidy(repository: &Repository) -> ExitCode {
     }
     println!("tidy: {} violations", report.violations.len());
     ExitCode::FAILURE
+}
+
+fn write_papers(repository: &Repository, results: &Path) -> ExitCode {
+    match papers::write(repository, results) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn print_readme_commands(repository: &Repository) -> ExitCode {

@@ -10,6 +10,7 @@ use base::Result;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Metrics of an experiment by system and point, or why there are none.
 pub type Table = BTreeMap<(String, Option<String>), std::result::Result<Metrics, String>>;
@@ -21,6 +22,8 @@ pub struct News<'a> {
     pub name: &'a str,
     /// Its share of all work, as estimated.
     pub weight: u64,
+    /// How long it took on this machine; results know nothing of it.
+    pub elapsed: Duration,
 }
 
 /// One different run, and where its metrics go.
@@ -80,14 +83,16 @@ impl<'a> Schedule<'a> {
         let tables = Mutex::new(vec![Table::new(); self.experiments.len()]);
         let one = || {
             while let Some(work) = self.work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let start = Instant::now();
                 let outcome = self.execute(work);
+                let elapsed = start.elapsed();
                 let mut tables = tables.lock().unwrap_or_else(PoisonError::into_inner);
                 for (experiment, system, point) in &work.wanted {
                     let key = (system.clone(), point.clone());
                     tables[*experiment].insert(key, outcome.clone());
                 }
                 drop(tables);
-                news(News { name: &work.name, weight: work.weight });
+                news(News { name: &work.name, weight: work.weight, elapsed });
             }
         };
         std::thread::scope(|scope| {

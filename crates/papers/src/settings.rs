@@ -159,7 +159,7 @@ impl Settings {
     }
 
     /// A size, shrunk; `None` where it is not set.
-    fn size(&self, name: &str) -> Result<Option<u64>> {
+    pub fn size(&self, name: &str) -> Result<Option<u64>> {
         let size = self.get(name).map(|_| self.shrunk(name, self.scale.sizes));
         Ok(size.transpose()?.map(|bytes| bytes.max(4096)))
     }
@@ -180,6 +180,8 @@ impl Settings {
         let reserved = count("reserved")?;
         // What stands in a write cache reaches the values when that is flushed.
         let at_commit = self.get("write_cache").is_none();
+        // A hundred is what LevelDB allows a table of 2 MB, by the bytes that merging it takes.
+        let misses = (100.0 * self.scale.sizes).ceil() as u64;
         let (seek, hotness) = (self.is_on("seek_compaction"), self.is_on("hotness"));
         Ok(options.expert(|expert| {
             expert.table_bytes = table;
@@ -193,6 +195,7 @@ impl Settings {
             expert.division_parts = division.map(|count| count as u32);
             expert.links_max = links.map(|count| count as usize);
             expert.seek_compaction = Some(seek);
+            expert.seek_misses_min = Some(misses);
             expert.value_segment_bytes = main;
             expert.value_log_segment_bytes = log;
             expert.value_reserved_ratio = reserved;

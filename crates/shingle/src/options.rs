@@ -64,7 +64,8 @@ pub struct Expert {
     /// Levels from this one down have Ribbon filters, with as many false answers in about three
     /// quarters of the memory, but slower to build and to ask; default: none.
     pub filter_ribbon_level: Option<u8>,
-    /// Bytes that compaction reads ahead for each input, at most.
+    /// Bytes that compaction reads ahead for each input, at most, and a long scan for each run that
+    /// is not mapped into memory.
     pub readahead_bytes: Option<u32>,
     /// Blocks of tables without compression are used where the system keeps them, mapped into
     /// memory, instead of read into the block cache: no call and no copy, but a device that fails
@@ -78,6 +79,9 @@ pub struct Expert {
     pub open_files_max: Option<usize>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,
+    /// Gets that a table may miss at least before it is merged for that; default 100, as LevelDB
+    /// allows tables of 2 MiB and less.
+    pub seek_misses_min: Option<u64>,
     /// Slices linked to a node at which it is merged (`ldc`); not set: by the share of reads.
     pub links_max: Option<usize>,
     /// Bytes at which a group's first value segment ends; default 64 MiB.

@@ -141,6 +141,7 @@ impl Settings {
         limits.stack_max = expert.stack_max.unwrap_or(limits.stack_max);
         limits.division_parts = expert.division_parts.unwrap_or(limits.division_parts);
         limits.seek_compaction = expert.seek_compaction.unwrap_or(limits.seek_compaction);
+        limits.seek_misses_min = expert.seek_misses_min.unwrap_or(limits.seek_misses_min);
         limits.links_max = expert.links_max.or(limits.links_max);
         let layout = (values.make)();
         let value_limits = value_limits(expert, &*layout)?;

@@ -12,6 +12,7 @@ use base::random::Random;
 use direct::{DirectOptions, DirectStore, Extent, Layout};
 use media::FileKind;
 use shingle::{Compression, Options, Preset};
+use std::sync::Arc;
 
 const SCALE: u64 = 16;
 
@@ -67,9 +68,14 @@ fn options(scheme: &str, scale: u64) -> Options {
 }
 
 /// Random keys, each drawn from as many as there are puts; values of noise, long ones of as much of
-/// it as makes each another. The ledger after each of `parts` equal parts; the last one is idle and
-/// closed.
-fn load_in_parts(setup: &Setup, load: Load, parts: u64) -> Vec<LedgerSnapshot> {
+/// it as makes each another. The ledger after each of `parts` equal parts, when `look` has been
+/// shown the store; the last one is idle and closed.
+fn load_in_parts(
+    setup: &Setup,
+    load: Load,
+    parts: u64,
+    look: &mut dyn FnMut(&DirectStore),
+) -> Vec<LedgerSnapshot> {
     let Load { scheme, scale, puts, value_bytes, seed } = load;
     let direct = DirectOptions {
         // As late as a file system that delays allocation: a table goes out in one piece.
@@ -77,7 +83,9 @@ fn load_in_parts(setup: &Setup, load: Load, parts: u64) -> Vec<LedgerSnapshot> {
         log_buffer_bytes: (1 << 20) / scale as usize,
         ..DirectOptions::default()
     };
-    let db = setup.open_through(setup.device.clone(), options(scheme, scale), direct);
+    let store = DirectStore::open(setup.device.clone(), setup.ledger.clone(), direct).unwrap();
+    let runtime = Arc::new(setup.simulation.clone());
+    let db = options(scheme, scale).open_in(Arc::new(store.clone()), runtime).unwrap();
     let mut random = Random::new(seed);
     let mut value = vec![7; value_bytes];
     let mut ledgers = Vec::new();
@@ -87,6 +95,7 @@ fn load_in_parts(setup: &Setup, load: Load, parts: u64) -> Vec<LedgerSnapshot> {
             db.put(format!("{:016}", random.below(puts)), &value).unwrap();
         }
         ledgers.push(setup.ledger.snapshot());
+        look(&store);
     }
     db.wait_idle().unwrap();
     db.close().unwrap();
@@ -97,7 +106,7 @@ fn load_in_parts(setup: &Setup, load: Load, parts: u64) -> Vec<LedgerSnapshot> {
 }
 
 fn load(setup: &Setup, load: Load) -> Written {
-    Written::of(&load_in_parts(setup, load, 1)[0])
+    Written::of(&load_in_parts(setup, load, 1, &mut |_| {})[0])
 }
 
 /// The emulated drive of the papers with tables where ext4 places them.
@@ -142,7 +151,7 @@ fn whole_bands_beside_scaled_ones() {
             for each in [whole, scaled] {
                 let capacity = rooms * (puts * 4096 / each.scale).next_multiple_of(1 << 28);
                 let setup = banded(band_mb, each.scale, capacity);
-                let ledgers = load_in_parts(&setup, each, gigabytes);
+                let ledgers = load_in_parts(&setup, each, gigabytes, &mut |_| {});
                 let (scale, report) = (each.scale, report(&ledgers));
                 println!("{band_mb} MB, seed {seed}, room {rooms}, 1/{scale}: {report}");
             }
@@ -166,18 +175,24 @@ fn report(ledgers: &[LedgerSnapshot]) -> String {
     text
 }
 
+/// What is a fragment at one moment may be none at the next: their share is one over the load.
 #[test]
 fn dynamic_bands_add_nothing_and_damage_nothing() {
     let run = |placement: &str| {
         let setup = Setup::new("smr-raw:capacity=1GiB,track=64KiB", 1);
         setup.format(Some(placement), (4 << 20) / SCALE);
-        let written = load(&setup, small("sets"));
+        let (mut lost, mut all) = (0, 0);
+        let mut look = |store: &DirectStore| {
+            let (lost_now, all_now) = fragments(&store.layout());
+            (lost, all) = (lost + lost_now, all + all_now);
+        };
+        let ledgers = load_in_parts(&setup, small("sets"), 20, &mut look);
+        let share = lost as f64 / all as f64;
+        let written = Written::of(ledgers.last().unwrap());
         assert_eq!(written.media, written.host);
         assert!(written.host > 3 * written.user, "{written:?}");
         assert_eq!((setup.fact("violations"), setup.fact("destroyed bytes")), (0.0, 0.0));
-        let moved = setup.ledger.snapshot().cause(Cause::Reclaim).write_bytes;
-        let store = DirectStore::open(setup.device, setup.ledger, DirectOptions::default());
-        let (share, moved) = (fragments(&store.unwrap().layout()), moved as f64);
+        let moved = setup.ledger.snapshot().cause(Cause::Reclaim).write_bytes as f64;
         println!("{placement}: {written:?}, fragments {share:.4}, moved {moved}");
         (share, moved / written.host as f64)
     };
@@ -185,19 +200,19 @@ fn dynamic_bands_add_nothing_and_damage_nothing() {
     let (left, moved) = run("dynamic-bands");
     assert!(left < 0.1 && moved == 0.0, "{left}, {moved} moved");
     let (kept, moved) = run("dynamic-bands:fragments=0.02");
-    assert!(kept < left / 2.0 && moved < 0.4, "{kept} of {left}, {moved} moved");
+    assert!(kept < 0.75 * left && moved < 0.4, "{kept} of {left}, {moved} moved");
 }
 
-/// Free room in pieces smaller than the mean file of tables, as the paper counts it, as a share of
-/// all up to the last live byte.
-fn fragments(layout: &Layout) -> f64 {
+/// Bytes of free room in pieces smaller than the mean file of tables, as the paper counts it, and
+/// of all up to the last live byte.
+fn fragments(layout: &Layout) -> (u64, u64) {
     let tables = layout.files.iter().filter(|file| file.name.kind == FileKind::Table);
     let (count, bytes) =
         tables.fold((0, 0), |(count, bytes), file| (count + 1, bytes + file.bytes));
     let end = layout.files.iter().flat_map(|file| &file.extents).map(Extent::end).max().unwrap();
     let is_fragment = |free: &&Extent| free.end() < end && free.bytes * count < bytes;
     let lost: u64 = layout.free.iter().filter(is_fragment).map(|free| free.bytes).sum();
-    lost as f64 / (end - layout.data.start) as f64
+    (lost, end - layout.data.start)
 }
 
 /// A request that breaks a rule of zones is refused, and the load would have ended with it.

@@ -124,8 +124,8 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0x76e0_f60f_accc_8ad6,
-            latencies_hash: 0x7a29_ac8e_6c92_bd94,
+            trace_hash: 0xd6b8_045f_af0b_e3a2,
+            latencies_hash: 0x90f1_4dc5_38da_4119,
             write_bytes: 0x0193_b000,
             media_write_bytes: 0x064e_7000,
         },

@@ -32,16 +32,6 @@ impl Setup {
     /// Opens the database on `device`: ours, or one that stands before it.
     pub fn open_on(&self, device: Arc<dyn BlockDevice>, options: Options, log_buffer: usize) -> Db {
         let direct = DirectOptions { log_buffer_bytes: log_buffer, ..DirectOptions::default() };
-        self.open_through(device, options, direct)
-    }
-
-    /// The same, with all that the store can be told.
-    pub fn open_through(
-        &self,
-        device: Arc<dyn BlockDevice>,
-        options: Options,
-        direct: DirectOptions,
-    ) -> Db {
         let store = DirectStore::open(device, self.ledger.clone(), direct).unwrap();
         options.open_in(Arc::new(store), Arc::new(self.simulation.clone())).unwrap()
     }

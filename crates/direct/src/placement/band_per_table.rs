@@ -1,8 +1,9 @@
 //! `band-per-table`: each file in bands of its own, as SMRDB places its tables.
 //!
 //! A band is written from its start on by one file and comes back whole when nothing of that file
-//! is in it any more; so a drive-managed shingled disk never rewrites a band. The end of a band
-//! that its file does not fill is lost until then: tables should be nearly as large as bands.
+//! is in it any more; so a drive-managed shingled disk never rewrites a band. A file that goes on
+//! later does so behind itself, in the rest of its last band. What is left then is lost until the
+//! band comes back: tables should be nearly as large as bands.
 
 use super::{Descriptor, Ground, Placement, Request};
 use crate::extent::Extent;
@@ -32,8 +33,26 @@ struct BandPerTable {
     band_bytes: u64,
     /// Bytes at the end of a band that stay unwritten, for the sake of the next band.
     guard_bytes: u64,
-    /// Bytes in use in each band, and whether its extent is open.
-    bands: Vec<(u64, bool)>,
+    bands: Vec<Band>,
+}
+
+#[derive(Clone, Default)]
+struct Band {
+    used_bytes: u64,
+    /// Where what was used of it ends.
+    end: u64,
+    is_open: bool,
+}
+
+impl Band {
+    fn is_free(&self) -> bool {
+        self.used_bytes == 0 && !self.is_open
+    }
+
+    fn open(&mut self, extent: Extent) {
+        *self =
+            Band { used_bytes: self.used_bytes + extent.bytes, end: extent.end(), is_open: true };
+    }
 }
 
 impl BandPerTable {
@@ -51,13 +70,21 @@ impl BandPerTable {
             first_band,
             band_bytes,
             guard_bytes,
-            bands: vec![(0, false); count as usize],
+            bands: vec![Band::default(); count as usize],
         }
     }
 
     fn usable(&self, band: usize) -> Extent {
         let start = self.first_band + band as u64 * self.band_bytes;
         Extent { start, bytes: self.band_bytes - self.guard_bytes }
+    }
+
+    /// The room behind a closed file that ends at `end`, in its band.
+    fn rest(&self, end: u64) -> Option<Extent> {
+        let number = self.band_of(end.checked_sub(1)?)?;
+        let band = &self.bands[number];
+        let goes_on = !band.is_free() && !band.is_open && band.end == end;
+        goes_on.then(|| Extent::between(end, self.usable(number).end()))
     }
 
     fn band_of(&self, at: u64) -> Option<usize> {
@@ -72,25 +99,36 @@ impl Placement for BandPerTable {
     }
 
     fn allocate(&mut self, request: &Request) -> Option<Extent> {
+        if let Some(rest) = request.goal.and_then(|goal| self.rest(goal))
+            && rest.bytes >= request.least_bytes.max(1)
+        {
+            let band = self.band_of(rest.start)?;
+            self.bands[band].open(rest);
+            return Some(rest);
+        }
         // Behind the file's last band if that is free, so that a large file stays in one piece.
         let next =
             request.goal.and_then(|goal| self.band_of(goal.saturating_sub(1))).map_or(0, |b| b + 1);
-        let is_free = |band: &usize| self.bands[*band] == (0, false);
+        let is_free = |band: &usize| self.bands[*band].is_free();
         let band = (next..self.bands.len()).find(is_free).or_else(|| (0..next).find(is_free))?;
         let extent = self.usable(band);
-        self.bands[band] = (extent.bytes, true);
+        self.bands[band].open(extent);
         Some(extent)
     }
 
     fn close(&mut self, extent: Extent, used_bytes: u64) {
         if let Some(band) = self.band_of(extent.start) {
-            self.bands[band] = (used_bytes, false);
+            let band = &mut self.bands[band];
+            band.used_bytes = band.used_bytes.saturating_sub(extent.bytes - used_bytes);
+            band.end = extent.start + used_bytes;
+            band.is_open = false;
         }
     }
 
     fn free(&mut self, extent: Extent) {
         if let Some(band) = self.band_of(extent.start) {
-            self.bands[band].0 = self.bands[band].0.saturating_sub(extent.bytes);
+            let used = &mut self.bands[band].used_bytes;
+            *used = used.saturating_sub(extent.bytes);
         }
     }
 
@@ -101,15 +139,17 @@ impl Placement for BandPerTable {
     fn adopt(&mut self, extent: Extent) -> bool {
         let Some(band) = self.band_of(extent.start) else { return false };
         let fits = self.usable(band).contains(extent)
-            && self.bands[band].0 + extent.bytes <= self.usable(band).bytes;
+            && self.bands[band].used_bytes + extent.bytes <= self.usable(band).bytes;
         if fits {
-            self.bands[band].0 += extent.bytes;
+            let band = &mut self.bands[band];
+            band.used_bytes += extent.bytes;
+            band.end = band.end.max(extent.end());
         }
         fits
     }
 
     fn free_extents(&self) -> Vec<Extent> {
-        let free = (0..self.bands.len()).filter(|band| self.bands[*band] == (0, false));
+        let free = (0..self.bands.len()).filter(|band| self.bands[*band].is_free());
         free.map(|band| self.usable(band)).collect()
     }
 

@@ -142,6 +142,31 @@ fn no_placement_overlaps_breaks_a_guard_or_leaks() {
     }
 }
 
+/// Each segment of a table that grew took a band of its own.
+#[test]
+fn a_file_goes_on_in_the_rest_of_its_band() {
+    let ground = ground("band-per-table");
+    let mut bands = make("band-per-table", &ground);
+    let request =
+        |goal| Request { wanted_bytes: SECTOR, least_bytes: SECTOR, goal, ..Request::default() };
+    let first = bands.allocate(&request(None)).unwrap();
+    bands.close(first, SECTOR);
+    let other = bands.allocate(&request(None)).unwrap();
+    assert!(other.start >= first.end());
+    bands.close(other, SECTOR);
+    let second = bands.allocate(&request(Some(first.start + SECTOR))).unwrap();
+    assert_eq!(second, Extent::between(first.start + SECTOR, first.end()));
+    bands.close(second, second.bytes);
+    let third = bands.allocate(&request(Some(first.end()))).unwrap();
+    assert!(third.start >= other.end(), "a full band is left");
+    bands.close(third, 0);
+    let free = bands.free_bytes();
+    bands.free(Extent { start: first.start, bytes: SECTOR });
+    assert_eq!(bands.free_bytes(), free, "a part of the file is there");
+    bands.free(second);
+    assert_eq!(bands.free_bytes(), free + first.bytes);
+}
+
 #[test]
 fn dynamic_bands_insert_with_one_guard_for_two_neighbours() {
     // The example of the paper's figure 7, in units of the guard.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Bytes that logs gather before they write, as in a page cache.
 const LOG_BUFFER_BYTES: u64 = 1 << 20;
-/// Bytes that tables gather before they write.
+/// Bytes that tables gather before they write, where `table_buffer` is not set.
 const TABLE_BUFFER_BYTES: u64 = 1 << 20;
 
 /// What there is to see of a machine at one moment.
@@ -167,9 +167,11 @@ impl Machine {
 }
 
 fn open_store(device: &Arc<SimulatedDevice>, settings: &Settings) -> Result<DirectStore> {
+    let table_buffer = settings.size("table_buffer")?;
+    let table_buffer = table_buffer.unwrap_or_else(|| settings.by_size(TABLE_BUFFER_BYTES));
     let options = DirectOptions {
         log_buffer_bytes: settings.by_size(LOG_BUFFER_BYTES) as usize,
-        background_buffer_bytes: settings.by_size(TABLE_BUFFER_BYTES) as usize,
+        background_buffer_bytes: table_buffer as usize,
         ..DirectOptions::default()
     };
     let device: Arc<dyn BlockDevice> = device.clone();

@@ -10,7 +10,8 @@ Examples:
   shingle lab list
   shingle lab show lwc/fig11a
   shingle lab run all --scale smoke --out results
-  shingle lab run sealdb ldc/fig08 --scale small";
+  shingle lab run sealdb ldc/fig08 --scale small --out two
+  shingle lab compare results two --out both";
 
 #[derive(Args, Debug)]
 pub struct LabArgs {
@@ -36,6 +37,12 @@ pub enum LabAction {
     /// gives the same figures on every machine. Writes claims.json, claims.csv, metrics.csv and
     /// report.html, which needs nothing else, to the directory --out.
     Run(RunArgs),
+    /// Hold the papers' claims against what was measured before
+    ///
+    /// Takes metrics.csv from directories that `run` wrote, the last one's where several have an
+    /// experiment, and writes what `run` writes. Runs nothing: what the data files say of runs by
+    /// now makes no difference, what they say of claims does.
+    Compare(CompareArgs),
     /// What a workload of yours would cost under each scheme, value layout and fan-out
     ///
     /// Reads a trace of operations as a stream, says what the workload is like, and runs the
@@ -65,4 +72,20 @@ pub struct RunArgs {
     /// Runs at a time
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub threads: usize,
+    /// Say of each run how long it took here
+    #[arg(long)]
+    pub times: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct CompareArgs {
+    /// Directories of results
+    #[arg(required = true, value_name = "DIR")]
+    pub results: Vec<PathBuf>,
+    /// The scale that they were run at
+    #[arg(long, default_value = "small", value_name = "NAME")]
+    pub scale: String,
+    /// The directory of the new results
+    #[arg(long, default_value = "lab-results", value_name = "DIR")]
+    pub out: PathBuf,
 }

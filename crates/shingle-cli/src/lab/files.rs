@@ -1,9 +1,11 @@
-//! The files of results: claims as JSON and CSV, all metrics as CSV, and the report.
+//! The files of results: claims as JSON, CSV and Markdown, all metrics as CSV, and the report.
 
-use super::{Account, cannot_write, report};
+use super::{Account, cannot_write, pages, report};
 use crate::failure::{Failure, Outcome};
 use papers::ClaimResult;
+use papers::schedule::Table;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A number as JSON; null where it is none.
@@ -58,6 +60,11 @@ pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
     save(folder, "claims.json", &(serde_json::to_string_pretty(&rows)? + "\n"))?;
     save(folder, "claims.csv", &claims_csv(account))?;
     save(folder, "metrics.csv", &metrics_csv(account))?;
+    let papers = folder.join("papers");
+    std::fs::create_dir_all(&papers).map_err(|error| cannot_write(&papers, &error))?;
+    for (name, text) in pages::pages(account) {
+        save(&papers, &format!("{name}.md"), &text)?;
+    }
     save(folder, "report.html", &report::render(account))
 }
 
@@ -121,4 +128,28 @@ fn metrics_csv(account: &Account<'_>) -> String {
         })
     });
     csv(&["experiment", "system", "point", "metric", "value"], rows)
+}
+
+/// Metrics by experiment, as [`write`] left them in `folder`.
+pub fn metrics(folder: &Path) -> Outcome<BTreeMap<String, Table>> {
+    let path = folder.join("metrics.csv");
+    let broken = |what: &dyn std::fmt::Display| {
+        let help = "it has to be one that `shingle lab run` wrote";
+        Failure::said(format!("{}: {what}", path.display()), help)
+    };
+    let mut reader = csv::Reader::from_path(&path).map_err(|error| broken(&error))?;
+    let mut tables = BTreeMap::<String, Table>::new();
+    for row in reader.deserialize() {
+        let row: (String, String, String, String, String) = row.map_err(|error| broken(&error))?;
+        let (experiment, system, point, metric, text) = row;
+        let point = Some(point).filter(|point| !point.is_empty());
+        let table = tables.entry(experiment).or_default();
+        if metric == "error" {
+            table.insert((system, point), Err(text));
+        } else if let Ok(metrics) = table.entry((system, point)).or_insert(Ok(BTreeMap::new())) {
+            let value = text.parse().map_err(|_| broken(&format!("{text:?} is no number")))?;
+            metrics.insert(metric, value);
+        }
+    }
+    Ok(tables)
 }

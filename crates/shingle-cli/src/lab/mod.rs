@@ -4,17 +4,20 @@
 //! progress bar and the files of results.
 
 mod files;
+mod pages;
 mod plot;
 mod report;
 mod terminal;
 
-use crate::args::lab::{LabAction, LabArgs, RunArgs};
+use crate::args::lab::{CompareArgs, LabAction, LabArgs, RunArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::trace;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use papers::schedule::{News, Schedule};
 use papers::{ClaimResult, Findings, Library, compare};
+use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 
 /// `shingle lab`.
@@ -27,6 +30,7 @@ pub fn lab(context: &mut Context, args: LabArgs) -> Outcome {
         LabAction::List => terminal::list(context, &library()?),
         LabAction::Show { id } => terminal::show(context, &library()?, id),
         LabAction::Run(args) => run(context, &library()?, args),
+        LabAction::Compare(args) => compare_results(context, &library()?, args),
         LabAction::Trace(args) => trace::trace(context, args),
     }
 }
@@ -57,6 +61,13 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
     let news = |news: News<'_>| {
         bar.inc(news.weight);
         bar.set_message(news.name.to_string());
+        if args.times {
+            let seconds = news.elapsed.as_secs_f64();
+            // Nothing can be done when stderr is gone.
+            bar.suspend(|| {
+                let _ = writeln!(std::io::stderr().lock(), "{seconds:9.1} s  {}", news.name);
+            });
+        }
     };
     let tables = schedule.run(args.threads, &news);
     bar.finish_and_clear();
@@ -65,11 +76,39 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
         let scale = experiment.scale(paper, &args.scale)?;
         findings.push(Findings { experiment, scale, table });
     }
+    conclude(context, library, &args.scale, findings, &args.out)
+}
+
+/// `shingle lab compare`: what `run` says of the same metrics.
+fn compare_results(context: &mut Context, library: &Library, args: &CompareArgs) -> Outcome {
+    let mut tables = BTreeMap::new();
+    for folder in &args.results {
+        tables.extend(files::metrics(folder)?);
+    }
+    let mut findings = Vec::new();
+    for (id, table) in tables {
+        for experiment in library.select(&[id])? {
+            let scale = experiment.scale(library.paper(experiment)?, &args.scale)?;
+            findings.push(Findings { experiment, scale, table: table.clone() });
+        }
+    }
+    std::fs::create_dir_all(&args.out).map_err(|error| cannot_write(&args.out, &error))?;
+    conclude(context, library, &args.scale, findings, &args.out)
+}
+
+/// Verdicts, in the files and for the terminal.
+fn conclude<'a>(
+    context: &mut Context,
+    library: &'a Library,
+    scale: &'a str,
+    findings: Vec<Findings<'a>>,
+    out: &Path,
+) -> Outcome {
     let claims = compare::claims(library, &findings)?;
-    let account = Account { library, scale: &args.scale, findings, claims };
-    files::write(&account, &args.out)?;
+    let account = Account { library, scale, findings, claims };
+    files::write(&account, out)?;
     terminal::results(context, &account)?;
-    context.remark(&format!("the report is {}", args.out.join("report.html").display()));
+    context.remark(&format!("the report is {}", out.join("report.html").display()));
     Ok(())
 }
 

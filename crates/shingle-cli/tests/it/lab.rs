@@ -21,6 +21,25 @@ fn two_runs_give_the_same_claims() {
     }
 }
 
+/// A long run was lost whole when it was broken off, and wording a reason took another one.
+#[test]
+fn parts_that_were_run_apart_are_compared_together() {
+    let shell = Shell::new();
+    run(&shell, "whole");
+    for (experiment, out) in QUICK.iter().zip(["one", "two"]) {
+        let scale = ["--scale", "smoke", "--out", out];
+        shell.run(&[&["--quiet", "lab", "run", experiment][..], &scale].concat()).ok();
+    }
+    let compare = ["--quiet", "lab", "compare", "one", "two", "--scale", "smoke", "--out", "both"];
+    shell.run(&compare).ok();
+    for file in ["claims.json", "claims.csv", "papers/cascaded.md", "papers/sealdb.md"] {
+        let read = |folder: &str| std::fs::read(shell.path(folder).join(file)).unwrap();
+        assert!(read("both") == read("whole"), "{file}");
+    }
+    let words = shell.run(&["lab", "compare", "absent"]).fails(1);
+    assert!(words.contains("absent/metrics.csv") && words.contains("lab run"), "{words}");
+}
+
 #[test]
 fn the_results_say_what_the_paper_says_and_need_nothing_else() {
     let shell = Shell::new();

@@ -105,6 +105,7 @@ impl Cursor {
         let cursor_options = CursorOptions {
             fill_cache: options.fill_cache && !options.background,
             readahead_bytes: if options.background { BACKGROUND_READAHEAD_BYTES } else { 0 },
+            walk_bytes_max: engine.settings.readahead_bytes,
         };
         Cursor {
             state: begin(keyspace, &view, snapshot, cursor_options, &options.range),

@@ -158,7 +158,8 @@ impl Engine {
             if view.tree.segments.is_empty() {
                 continue;
             }
-            let options = CursorOptions { fill_cache: false, readahead_bytes: 1 << 18 };
+            let options =
+                CursorOptions { fill_cache: false, readahead_bytes: 1 << 18, walk_bytes_max: 0 };
             let operator = keyspace.operator.clone();
             let cursor = InternalCursor::new(view, sequence, operator, options, KeyRange::all());
             let Some(mut cursor) = report.note(cursor) else { continue };

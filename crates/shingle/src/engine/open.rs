@@ -102,8 +102,9 @@ fn assemble(
     let memory = Memory::new(&settings, shared_cache.is_some());
     let cache =
         shared_cache.unwrap_or_else(|| BlockCache::new(Memory::first_cache_bytes(&settings)));
-    let counts_misses = settings.limits.seek_compaction;
-    let runs = Runs::new(store.clone(), cache.clone(), found.database, counts_misses);
+    let limits = &settings.limits;
+    let misses_min = limits.seek_compaction.then_some(limits.seek_misses_min.max(1));
+    let runs = Runs::new(store.clone(), cache.clone(), found.database, misses_min);
     let runs = Arc::new(runs);
     let mut trees = Trees {
         keyspaces: BTreeMap::new(),

@@ -94,6 +94,7 @@ impl Part {
                 cause: spec.cause,
                 fill_cache: false,
                 readahead_bytes,
+                walk_bytes_max: 0,
                 range: Some(spec.range.clone()),
             };
             sources.push(Source::Chain(ChainIter::new(engine.runs.clone(), chain, read)));

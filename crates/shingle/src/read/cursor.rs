@@ -4,7 +4,7 @@
 //! hidden by tombstones do not appear; after an error it stays invalid and repeats the error.
 
 use super::ahead::{ReadAhead, Scene};
-use super::source::{LevelIter, MemtableIter, SliceIter, Source, scan_options};
+use super::source::{LevelIter, MemtableIter, SliceIter, Source};
 use super::view::{LevelView, ReadView};
 use crate::merge_operator::MergeOperator;
 use base::key::{
@@ -15,13 +15,15 @@ use base::{Cause, Error, ErrorKind, Result};
 use std::sync::Arc;
 use table::Bytes;
 use table::range_delete::RangeDeletes;
-use table::{EntryIter, MergingIter};
+use table::{EntryIter, IterOptions, MergingIter};
 
 /// How a cursor reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CursorOptions {
     pub fill_cache: bool,
     pub readahead_bytes: u32,
+    /// See [`table::IterOptions::walk_bytes_max`].
+    pub walk_bytes_max: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -396,8 +398,15 @@ fn unexpected_kind() -> Error {
     Error::new(ErrorKind::Corruption, "found an entry that this value layout does not write")
 }
 
+/// Options of a user's scan.
+fn scan_options(options: CursorOptions) -> IterOptions {
+    let CursorOptions { fill_cache, readahead_bytes, walk_bytes_max } = options;
+    let cause = Cause::Scan;
+    IterOptions { cause, fill_cache, readahead_bytes, walk_bytes_max, range: None }
+}
+
 fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> {
-    let options = scan_options(options.fill_cache, options.readahead_bytes);
+    let options = scan_options(options);
     let levels = &view.tree.levels;
     let count = |level: &Arc<LevelView>| match &level.nodes[..] {
         [node] => node.slices.len(),

@@ -53,7 +53,7 @@ pub(crate) fn combine(
     snapshot: SequenceNumber,
     operator: Option<&Arc<dyn MergeOperator>>,
 ) -> Result<Option<Bytes>> {
-    let options = CursorOptions { fill_cache: true, readahead_bytes: 0 };
+    let options = CursorOptions { fill_cache: true, readahead_bytes: 0, walk_bytes_max: 0 };
     let operator = operator.cloned();
     let mut cursor =
         InternalCursor::new(view.clone(), snapshot, operator, options, KeyRange::all())?;

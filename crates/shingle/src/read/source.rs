@@ -3,7 +3,7 @@
 use super::view::{NodeView, Runs, SliceView, TreeView};
 use crate::memtable::{MemIter, Memtable};
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
-use base::{Cause, Error, KeyRange, Result};
+use base::{Error, KeyRange, Result};
 use std::sync::Arc;
 use table::{Bytes, IterOptions, RunIter};
 use table::{EntryIter, MergingIter};
@@ -451,9 +451,4 @@ impl EntryIter for ChainIter {
     fn value_bytes(&self) -> Bytes {
         self.current.as_ref().map_or_else(Bytes::default, |current| current.value_bytes())
     }
-}
-
-/// Options of a user's scan.
-pub(crate) fn scan_options(fill_cache: bool, readahead_bytes: u32) -> IterOptions {
-    IterOptions { cause: Cause::Scan, fill_cache, readahead_bytes, range: None }
 }

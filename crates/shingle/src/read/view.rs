@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
 use table::{BlockCache, Extent};
-use tree::policy::{MISSES_MIN, Misses};
+use tree::policy::Misses;
 use tree::version::{LEVEL0_NODE, NodeId};
 use tree::{Node, Segments, Version};
 
@@ -26,8 +26,8 @@ pub(crate) struct Runs {
     database: DatabaseId,
     /// Memory that open runs hold outside the cache.
     open_bytes: AtomicU64,
-    /// Policies want to know where reads miss.
-    counts_misses: bool,
+    /// Policies want to know where reads miss, from so many misses of a run on.
+    misses_min: Option<u64>,
     /// Since somebody asked, a run was missed in so often that a policy should look.
     are_misses_due: AtomicBool,
     files: Mutex<Held<FileId, OpenFile>>,
@@ -46,7 +46,7 @@ impl Runs {
         store: Arc<dyn FileStore>,
         cache: Arc<BlockCache>,
         database: DatabaseId,
-        counts_misses: bool,
+        misses_min: Option<u64>,
     ) -> Runs {
         Runs {
             values: ValueFiles::new(store.clone(), database),
@@ -54,7 +54,7 @@ impl Runs {
             cache,
             database,
             open_bytes: AtomicU64::new(0),
-            counts_misses,
+            misses_min,
             are_misses_due: AtomicBool::new(false),
             files: Mutex::default(),
             handles: Mutex::default(),
@@ -64,7 +64,7 @@ impl Runs {
     /// Since this was asked the last time, a run was missed in so often that policies should look.
     #[inline]
     pub(crate) fn take_misses_due(&self) -> bool {
-        self.counts_misses
+        self.misses_min.is_some()
             && self.are_misses_due.load(Relaxed)
             && self.are_misses_due.swap(false, Relaxed)
     }
@@ -348,28 +348,24 @@ impl TreeView {
     /// A get of `key` asked two runs or more: the first was asked in vain, as LevelDB counts it.
     #[inline]
     pub(crate) fn note_miss(&self, key: &[u8]) {
-        if !self.runs.counts_misses {
-            return;
-        }
+        let Some(misses_min) = self.runs.misses_min else { return };
         let nodes = self.levels.iter().filter_map(|level| level.find(key));
         let first = nodes.flat_map(|node| &node.slices).find(|slice| slice.range.contains(key));
         let misses = first.map_or(0, |slice| slice.misses.fetch_add(1, Relaxed) + 1);
-        if misses > 0 && misses.is_multiple_of(MISSES_MIN) {
+        if misses > 0 && misses.is_multiple_of(misses_min) {
             self.runs.are_misses_due.store(true, Relaxed);
         }
     }
 
     /// The runs that were missed in often, in the order of the tree.
     pub(crate) fn misses(&self) -> Vec<Misses> {
-        if !self.runs.counts_misses {
-            return Vec::new();
-        }
+        let Some(misses_min) = self.runs.misses_min else { return Vec::new() };
         let of_node = |level: &LevelView, node: &NodeView| -> Vec<Misses> {
             let (level, id) = (level.number as u8, node.node.id);
             let slices = node.slices.iter().zip(&node.node.slices);
             let misses = slices.map(|(view, slice)| (slice.run.id, view.misses.load(Relaxed)));
             misses
-                .filter(|&(_, gets)| gets >= MISSES_MIN)
+                .filter(|&(_, gets)| gets >= misses_min)
                 .map(|(run, gets)| Misses { level, node: id, run, gets })
                 .collect()
         };
@@ -428,7 +424,7 @@ fn shared_start(nodes: &[Arc<Node>]) -> Vec<u8> {
 fn node_view(node: &Arc<Node>, before: Option<&Arc<NodeView>>, runs: &Arc<Runs>) -> NodeView {
     let passed = before.map_or(0, |before| before.passed.load(Relaxed));
     let misses = |run: RunId| {
-        let before = before.filter(|_| runs.counts_misses)?;
+        let before = before.filter(|_| runs.misses_min.is_some())?;
         let mut slices = before.slices.iter().zip(&before.node.slices);
         let (view, _) = slices.find(|(_, slice)| slice.run.id == run)?;
         Some(view.misses.load(Relaxed))
@@ -502,7 +498,7 @@ mod tests {
 
     fn runs() -> Arc<Runs> {
         let store = Arc::new(MemStore::new(Arc::default()));
-        Arc::new(Runs::new(store, BlockCache::new(0), DatabaseId(0), false))
+        Arc::new(Runs::new(store, BlockCache::new(0), DatabaseId(0), None))
     }
 
     fn node(id: usize, start: &[u8]) -> Arc<Node> {

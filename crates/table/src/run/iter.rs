@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::mapped::Walk;
-use super::window::{Ahead, Window};
+use super::window::{Ahead, Stride, Window};
 use crate::block::{Block, Kept, Malformed};
 use crate::bytes::Bytes;
 use crate::cursor::{Cursor, KeyMemory};
@@ -20,8 +20,11 @@ pub struct IterOptions {
     pub cause: Cause,
     /// Blocks that had to be read go into the cache; with read-ahead, those of the index alone.
     pub fill_cache: bool,
-    /// Read so many bytes at once, past the cache; 0: block by block, through the cache.
+    /// Read so many bytes at once, past the cache; 0: through the cache.
     pub readahead_bytes: u32,
+    /// Through the cache, a walk from block to block reads more and more at once, up to so many
+    /// bytes. Of a mapped file it reads as much as mappings do.
+    pub walk_bytes_max: u32,
     /// Only keys of this range will be asked for: nothing beyond it is read ahead. The iterator
     /// itself is not bounded by it.
     pub range: Option<KeyRange>,
@@ -30,12 +33,12 @@ pub struct IterOptions {
 impl IterOptions {
     /// For user reads: block by block through the cache.
     pub fn cached(cause: Cause) -> IterOptions {
-        IterOptions { cause, fill_cache: true, readahead_bytes: 0, range: None }
+        IterOptions { cause, fill_cache: true, readahead_bytes: 0, walk_bytes_max: 0, range: None }
     }
 
     /// For background work: large reads past the cache.
     pub fn streaming(cause: Cause, readahead_bytes: u32) -> IterOptions {
-        IterOptions { cause, fill_cache: false, readahead_bytes, range: None }
+        IterOptions { fill_cache: false, readahead_bytes, ..IterOptions::cached(cause) }
     }
 }
 
@@ -52,6 +55,7 @@ pub struct RunIter {
     data_handle: Option<Handle>,
     window: Window,
     walk: Walk,
+    stride: Stride,
     /// The part of the file that may be read ahead.
     ahead: std::ops::Range<u64>,
     error: Option<Error>,
@@ -75,6 +79,7 @@ impl Run {
             data_handle: None,
             window: Window::default(),
             walk: Walk::default(),
+            stride: Stride::default(),
             ahead: self.footer.start..self.footer.data_end,
             error: None,
             run: self.clone(),
@@ -163,12 +168,34 @@ impl RunIter {
     fn data_block(&mut self, handle: Handle) -> Result<Block<Kept>> {
         if self.options.readahead_bytes == 0 {
             let fill = self.options.fill_cache;
+            if self.run.mapped.is_none() && self.options.walk_bytes_max > 0 {
+                return self.walked_block(handle);
+            }
             self.walk.enter(&self.run, handle, self.ahead.end, self.options.cause)?;
             return self.run.block(BlockKind::Data, handle, fill, self.options.cause);
         }
         let ahead = Ahead { bytes: self.options.readahead_bytes, within: self.ahead.clone() };
         let raw = self.window.block(&self.run, handle, &ahead, self.options.cause)?;
         self.run.parse_block(handle, raw).map(Block::from)
+    }
+
+    /// A block from the cache, or read with what follows it.
+    fn walked_block(&mut self, handle: Handle) -> Result<Block<Kept>> {
+        let IterOptions { cause, fill_cache, walk_bytes_max, .. } = self.options;
+        let bytes = self.stride.enter(handle.offset, handle.end(BlockKind::Data));
+        if let Some(block) = self.run.cached(handle) {
+            return Ok(Block::from(block));
+        }
+        if !self.window.has(handle) {
+            self.stride.grow(bytes, walk_bytes_max);
+        }
+        let ahead = Ahead { bytes, within: self.ahead.clone() };
+        let raw = self.window.block(&self.run, handle, &ahead, cause)?;
+        let block = self.run.parse_block(handle, raw)?;
+        if fill_cache {
+            self.run.keep(handle, &block);
+        }
+        Ok(Block::from(block))
     }
 
     /// Narrows read-ahead to the blocks of the range that was announced.

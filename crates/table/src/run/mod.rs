@@ -32,6 +32,7 @@ use mapped::Mapped;
 use media::ReadFile;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+use window::PAGE_BYTES;
 
 /// Where a run lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +78,18 @@ pub struct Entry {
     pub value: Bytes,
 }
 
-/// The first read of a run takes so many bytes from its end.
+/// The first read of a run takes so many bytes from its end, or a part of it that has room for the
+/// index of a small run.
 const TAIL_BYTES: u64 = 16 << 10;
+const TAIL_BYTES_MIN: u64 = 2 << 10;
+const TAIL_PART: u64 = 32;
+
+/// Where the first read begins: with a page, as media read no less.
+fn tail_start(extent: Extent) -> u64 {
+    let tail = (extent.bytes / TAIL_PART).clamp(TAIL_BYTES_MIN, TAIL_BYTES);
+    let start = extent.offset.saturating_add(extent.bytes).saturating_sub(tail);
+    (start - start % PAGE_BYTES).max(extent.offset)
+}
 
 /// An open run.
 pub struct Run {
@@ -112,7 +123,7 @@ impl Run {
         if extent.bytes < FOOTER_BYTES {
             return Err(damage(extent.offset, "an extent shorter than a footer".into()));
         }
-        let mut tail_start = end - extent.bytes.min(TAIL_BYTES);
+        let mut tail_start = tail_start(extent);
         let mut tail = vec![0; (end - tail_start) as usize];
         file.read_at(tail_start, &mut tail, cause)?;
         let footer = Footer::decode(&tail, end, extent.place())
@@ -399,6 +410,19 @@ impl Run {
             self.cache.insert(self.owner, handle.offset, Cached::Block(block.clone()));
         }
         Ok(block)
+    }
+
+    /// A data block that is in the cache.
+    fn cached(&self, handle: Handle) -> Option<Arc<Block>> {
+        match self.cache.get(self.owner, handle.offset, BlockKind::Data) {
+            Some(Cached::Block(block)) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Puts a data block into the cache.
+    fn keep(&self, handle: Handle, block: &Arc<Block>) {
+        self.cache.insert(self.owner, handle.offset, Cached::Block(block.clone()));
     }
 
     fn parse_block(&self, handle: Handle, raw: Vec<u8>) -> Result<Arc<Block>> {

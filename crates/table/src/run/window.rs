@@ -7,6 +7,9 @@ use crate::piece::BlockKind;
 use base::{Cause, Result};
 use std::ops::Range;
 
+/// What media and page caches read at least.
+pub(super) const PAGE_BYTES: u64 = 4096;
+
 /// How far to read beyond the block that is asked for.
 pub(super) struct Ahead {
     /// So many bytes at once.
@@ -40,25 +43,66 @@ impl Window {
             .map_err(|what| run.damage(handle.offset, what))
     }
 
+    /// Whether a block is in the window.
+    pub fn has(&self, handle: Handle) -> bool {
+        self.get(handle.offset, handle.end(BlockKind::Data)).is_some()
+    }
+
     fn get(&self, from: u64, to: u64) -> Option<&[u8]> {
         let start = usize::try_from(from.checked_sub(self.offset)?).ok()?;
         let end = usize::try_from(to.checked_sub(self.offset)?).ok()?;
         self.bytes.get(start..end)
     }
 
-    /// Reads the block at `from..to` and what lies behind it in the direction of travel.
+    fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+
+    /// Reads the block at `from..to` and what lies behind it in the direction of travel. Going
+    /// forward it ends at a whole page, and what it has of the next block stays: no page of the
+    /// medium is read twice.
     fn read(&mut self, run: &Run, from: u64, to: u64, ahead: &Ahead, cause: Cause) -> Result<()> {
         let bytes = u64::from(ahead.bytes);
         let backwards = !self.bytes.is_empty() && to <= self.offset;
         let (start, end) = if backwards {
             (to.saturating_sub(bytes).max(ahead.within.start).min(from), to)
         } else {
-            (from, from.saturating_add(bytes).min(ahead.within.end).max(to))
+            let wanted = from.saturating_add(bytes).max(to).next_multiple_of(PAGE_BYTES);
+            (from, wanted.min(ahead.within.end).max(to))
         };
+        let kept = if (self.offset..self.end()).contains(&start) { self.end() - start } else { 0 };
         let mut buffer = std::mem::take(&mut self.bytes);
+        let passed = buffer.len() - kept as usize;
+        buffer.drain(..passed);
         buffer.resize((end - start) as usize, 0);
-        run.file.read_at(start, &mut buffer, cause)?;
+        let unread = buffer.get_mut(kept as usize..).unwrap_or_default();
+        run.file.read_at(start + kept, unread, cause)?;
         *self = Window { offset: start, bytes: buffer };
         Ok(())
+    }
+}
+
+/// How much a walk through the cache reads at once: one block at first, and twice as much with each
+/// read as long as it goes on from block to block, as a page cache does for a file.
+#[derive(Default)]
+pub(super) struct Stride {
+    /// The block before.
+    last: Range<u64>,
+    bytes: u64,
+}
+
+impl Stride {
+    /// The walk comes to the block at `from..to`; answers what to read if it has to be read.
+    pub fn enter(&mut self, from: u64, to: u64) -> u32 {
+        if from != self.last.end && to != self.last.start {
+            self.bytes = 0;
+        }
+        self.last = from..to;
+        self.bytes.max(to - from) as u32
+    }
+
+    /// So much was read.
+    pub fn grow(&mut self, read_bytes: u32, bytes_max: u32) {
+        self.bytes = u64::from(read_bytes.saturating_mul(2).min(bytes_max));
     }
 }

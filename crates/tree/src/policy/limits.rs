@@ -1,5 +1,7 @@
 //! The sizes and counts that policies keep to.
 
+use super::MISSES_MIN;
+
 /// Parameters of a policy. Bytes are bytes of runs, as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
@@ -32,6 +34,8 @@ pub struct Limits {
     pub parallel_max: usize,
     /// Nodes whose reads kept missing are merged down.
     pub seek_compaction: bool,
+    /// Gets that a run may miss at least before that, however small it is.
+    pub seek_misses_min: u64,
     /// Slices that a node may have.
     pub stack_max: usize,
     /// Nodes that a full node is divided into.
@@ -59,6 +63,7 @@ impl Limits {
             flush_level_max: 2,
             parallel_max: 4,
             seek_compaction: false,
+            seek_misses_min: MISSES_MIN,
             stack_max: 1,
             division_parts: 1,
             links_max: None,

@@ -34,7 +34,7 @@ use std::collections::HashMap;
 pub struct Observed {
     /// How often reads passed a node's stack at the cost of a seek, since the node was merged.
     pub seeks: HashMap<(u8, NodeId), u64>,
-    /// Runs that gets asked first in vain, [`MISSES_MIN`] times or more. Only with
+    /// Runs that gets asked first in vain, [`Limits::seek_misses_min`] times or more. Only with
     /// [`Limits::seek_compaction`].
     pub misses: Vec<Misses>,
     /// Point reads, and cursors made, since level 0 took its present shape.
@@ -47,7 +47,7 @@ pub struct Observed {
     pub is_idle: bool,
 }
 
-/// A run has to be missed in so often before a policy need hear of it.
+/// Gets that a run may miss at least, in LevelDB.
 pub const MISSES_MIN: u64 = 100;
 
 /// Gets that asked a run first, found nothing there, and had to ask another.

@@ -5,7 +5,7 @@ use super::{SHAPE, manual};
 use crate::invariant::Shape;
 use crate::plan::{Plan, Reason};
 use crate::policy::stack::Why;
-use crate::policy::{Debt, Limits, MISSES_MIN, Misses, Policy, View};
+use crate::policy::{Debt, Limits, Misses, Policy, View};
 use crate::version::{Node, Version};
 use base::{Key, KeyRange};
 use std::sync::Arc;
@@ -169,7 +169,8 @@ fn pick_seeks(view: &View<'_>) -> Option<Plan> {
     let of_run = |misses: &Misses| {
         let node = view.version.node(misses.level, misses.node)?;
         let slice = node.slices.iter().find(|slice| slice.run.id == misses.run)?;
-        Some((misses.level, node, slice, misses.gets as f64 / misses_allowed(slice.bytes)))
+        let allowed = misses_allowed(slice.bytes, view.limits);
+        Some((misses.level, node, slice, misses.gets as f64 / allowed))
     };
     let above_last = view.observed.misses.iter().filter(|misses| misses.level < last);
     let most = above_last.filter_map(of_run).max_by(|a, b| a.3.total_cmp(&b.3));
@@ -182,8 +183,8 @@ fn pick_seeks(view: &View<'_>) -> Option<Plan> {
 }
 
 /// A miss costs about as much as compacting 16 KiB.
-fn misses_allowed(bytes: u64) -> f64 {
-    (bytes / (16 << 10)).max(MISSES_MIN) as f64
+fn misses_allowed(bytes: u64, limits: &Limits) -> f64 {
+    (bytes / (16 << 10)).max(limits.seek_misses_min).max(1) as f64
 }
 
 /// The deepest level that a flush may go to without passing keys of its range.

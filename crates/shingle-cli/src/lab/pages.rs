@@ -1,0 +1,112 @@
+//! Claims and verdicts as Markdown, one file for each paper: what `cargo xtask papers` puts into
+//! `docs/papers`.
+
+use super::{Account, terminal};
+use papers::{ClaimResult, Findings, ValueResult, Verdict};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+const COLUMNS: usize = 112;
+
+/// The pages by name, without the ending.
+pub fn pages(account: &Account<'_>) -> Vec<(String, String)> {
+    let papers: BTreeSet<&str> = account.claims.iter().map(paper).collect();
+    papers.into_iter().map(|paper| (paper.to_string(), page(account, paper))).collect()
+}
+
+fn paper(claim: &ClaimResult) -> &str {
+    claim.id.split('/').next().unwrap_or_default()
+}
+
+/// What stands in the page of a paper from its claims on.
+fn page(account: &Account<'_>, name: &str) -> String {
+    let claims: Vec<&ClaimResult> =
+        account.claims.iter().filter(|claim| paper(claim) == name).collect();
+    let scale = account.scale;
+    let of = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let [hold, shape, not, cannot] = Verdict::ALL.map(of);
+    let mut text = format!(
+        "## Claims\n\nAt `{scale}`, of {} claims {hold} hold, {shape} hold in shape, {not} do not \
+         hold and {cannot} cannot be reproduced.\n\n\
+         | claim | figure | experiment | deviation | verdict at `{scale}` |\n\
+         |---|---|---|---|---|\n",
+        claims.len()
+    );
+    for claim in &claims {
+        text += &row(account, claim);
+    }
+    let missed = |value: &ValueResult| value.verdict > Verdict::InShape;
+    let mut misses = String::new();
+    for claim in &claims {
+        for value in claim.values.iter().filter(|value| missed(value)) {
+            misses += &wrapped(&miss(claim, value));
+        }
+    }
+    if !misses.is_empty() {
+        let _ = write!(text, "\n## What does not hold at `{scale}`, and why\n\n{misses}");
+    }
+    text
+}
+
+fn findings<'a>(account: &'a Account<'_>, claim: &ClaimResult) -> Option<&'a Findings<'a>> {
+    account.findings.iter().find(|findings| findings.experiment.id == claim.experiment)
+}
+
+fn row(account: &Account<'_>, claim: &ClaimResult) -> String {
+    let deviation = findings(account, claim).map(|f| f.experiment.deviation.as_str());
+    let deviation = deviation.filter(|text| !text.is_empty()).unwrap_or("the scale alone");
+    let of = |verdict| claim.values.iter().filter(|value| value.verdict == verdict).count();
+    let [hold, shape, not, cannot] = Verdict::ALL.map(of);
+    let cannot = if cannot > 0 { format!(", {cannot} cannot be") } else { String::new() };
+    format!(
+        "| `{}` | {} | [{}](../../crates/papers/data/{}.toml) | {deviation} | {}; values: {hold} \
+         hold, {shape} in shape, {not} not{cannot} |\n",
+        claim.id,
+        claim.place,
+        claim.experiment,
+        claim.experiment,
+        claim.verdict.name(),
+    )
+}
+
+fn miss(claim: &ClaimResult, value: &ValueResult) -> String {
+    let measured = match value.verdict {
+        Verdict::Impossible => "nothing".to_string(),
+        _ => terminal::measured(value),
+    };
+    format!(
+        "- `{}`, {}: the paper has {}, measured {measured}. {}",
+        claim.id, value.name, value.paper, value.reason
+    )
+}
+
+/// `text` in lines of a page, those after the first indented as an item of a list is.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut line) = (String::new(), String::new());
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > COLUMNS {
+            lines += &line;
+            lines.push('\n');
+            line = " ".into();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    lines + &line + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn long_items_are_broken_between_words() {
+        let text = wrapped(&format!("- {} end", "word ".repeat(40)));
+        assert_eq!(text.lines().count(), 2);
+        assert!(text.lines().all(|line| line.len() <= super::COLUMNS));
+        assert!(text.lines().skip(1).all(|line| line.starts_with("  word")));
+        assert_eq!(text.split_whitespace().count(), 42);
+    }
+}
