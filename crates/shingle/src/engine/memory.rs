@@ -24,7 +24,7 @@ const RESIZE_SHARE: u64 = 64;
 pub(crate) struct Memory {
     budget_bytes: u64,
     /// Held free for memtables even while they are small, so that the cache keeps its size from
-    /// one flush to the next, and their memory need not be given back.
+    /// one flush to the next.
     reserved_bytes: u64,
     /// The cache has what the others leave.
     resizes_cache: bool,
@@ -60,11 +60,6 @@ impl Memory {
     pub(crate) fn set_memtables(&self, active_bytes: u64, sealed_bytes: u64) {
         self.memtable_bytes.store(active_bytes + sealed_bytes, Relaxed);
         self.sealed_bytes.store(sealed_bytes, Relaxed);
-    }
-
-    /// What memtables may take without anything giving way.
-    pub(crate) fn reserved_bytes(&self) -> u64 {
-        self.reserved_bytes
     }
 
     /// Bytes in buffers of background steps.

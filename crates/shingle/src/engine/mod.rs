@@ -116,10 +116,8 @@ impl Engine {
     pub(crate) fn new(parts: Parts) -> Engine {
         let snapshots = SnapshotList::default();
         snapshots.publish(parts.commit.next_sequence - 1);
-        let chunks = ChunkPool::new(
-            parts.settings.memtable_bytes_max as usize,
-            parts.memory.reserved_bytes(),
-        );
+        let chunks =
+            ChunkPool::new(parts.settings.memtable_bytes_max as usize, parts.settings.flush_bytes);
         Engine {
             admission: Admission::new(parts.settings.admission),
             sync: SyncState::default(),
