@@ -20,6 +20,11 @@ impl Keyspace {
         scheduler::begin_plan(self.engine(), self.id(), plan)
     }
 
+    /// Memory that waits for memtables to come.
+    pub fn kept_memory_for_test(&self) -> u64 {
+        self.engine().chunks.kept_bytes()
+    }
+
     /// What a collection that began now would read.
     pub fn due_collection_for_test(&self) -> Result<Option<Collection>> {
         let engine = self.engine();

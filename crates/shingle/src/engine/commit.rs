@@ -455,11 +455,10 @@ impl Engine {
         }
         self.note_memtables(state);
         self.memtables_changed();
-        let is_full = |log: &mut OpenLog| {
+        if let Some(log) = &mut state.log {
             log.seals += 1;
-            is_full(log)
-        };
-        if state.log.as_mut().is_some_and(is_full) && !self.is_closing() {
+        }
+        if state.log.as_ref().is_some_and(is_full) && !self.is_closing() {
             match self.begin_log(state) {
                 // Without room for a new log, the old one goes on.
                 Err(error) if error.kind() == ErrorKind::NoSpace => {}

@@ -153,6 +153,11 @@ impl ChunkPool {
         drop(state);
     }
 
+    /// Bytes that are kept for memtables to come.
+    pub fn kept_bytes(&self) -> u64 {
+        (self.state().free.len() * self.chunk_bytes) as u64
+    }
+
     /// Gives the system what no memtable holds.
     pub fn clear(&self) {
         let free = std::mem::take(&mut self.state().free);

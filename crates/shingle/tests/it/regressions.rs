@@ -1,5 +1,6 @@
 //! Bugs that the sweeps found, each in its smallest form and named for what it broke.
 
+use base::env::Runtime;
 use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
@@ -177,4 +178,30 @@ fn leveldbs_preset_makes_one_run_of_each_memtable_even_when_flushes_are_late() {
     let entries: Vec<u64> = tree.slices().map(|slice| slice.run.entries).collect();
     assert!(entries.len() >= 2, "{entries:?}");
     assert!(entries.iter().all(|&entries| entries < 150), "two memtables in a run: {entries:?}");
+}
+
+/// Memory that no memtable will fill for long is the system's.
+#[test]
+fn memory_of_memtables_is_kept_for_the_next_ones_and_goes_back_at_rest() {
+    let write_buffer_bytes = 64 << 10;
+    let runtime = Arc::new(Stepped::new(1, 1));
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let options = Options::new().write_buffer_bytes(write_buffer_bytes);
+    let db = options.open_in(store, runtime.clone()).unwrap();
+    let keyspace = db.keyspace("default").unwrap();
+    let mut kept_bytes_max = 0;
+    for n in 0..5_000u64 {
+        db.put(n.to_be_bytes(), [1; 100]).unwrap();
+        kept_bytes_max = keyspace.kept_memory_for_test().max(kept_bytes_max);
+    }
+    assert!(kept_bytes_max > write_buffer_bytes / 4, "{kept_bytes_max}");
+    assert!(kept_bytes_max <= write_buffer_bytes, "{kept_bytes_max}");
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    assert!(keyspace.kept_memory_for_test() > 0);
+    for _ in 0..4 {
+        runtime.turn();
+        runtime.pass(1_000_000_000);
+    }
+    assert_eq!(keyspace.kept_memory_for_test(), 0);
 }

@@ -250,10 +250,12 @@ impl ValueWriters {
             };
             let name = FileName::value(front.file);
             let file = match front.is_new {
-                true => self.engine.store.create(name, &hint),
-                false => self.engine.store.extend(name, front.bytes, &hint),
+                true => self.engine.store.create(name, &hint)?,
+                false => {
+                    let extended = self.engine.store.extend(name, front.bytes, &hint);
+                    extended.map_err(|error| missing(error, name))?
+                }
             };
-            let file = file.map_err(|error| missing(error, name))?;
             let place = SegmentPlace { database: self.engine.database, file: front.file };
             front.writer = Some(SegmentWriter::new(file, place, self.batch_bytes, self.cause));
         }
