@@ -124,8 +124,8 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0xc1ab_62d1_84d6_d4bd,
-            latencies_hash: 0x23f5_abb1_4498_3f35,
+            trace_hash: 0x3b5a_a7d2_22a6_a109,
+            latencies_hash: 0xf978_d668_073b_7576,
             write_bytes: 0x018e_9000,
             media_write_bytes: 0x05ed_b000,
         },
