@@ -388,7 +388,10 @@ impl ChainIter {
             let clip = (!range.covers(&slice.run.range)).then_some(range);
             let in_part = clip.is_some();
             let run = self.runs.handle(&slice.run).open_for_rewrite(in_part, self.options.cause)?;
-            let options = IterOptions { fill_cache: in_part, ..self.options.clone() };
+            // Slices of one run beside this one need the same index blocks. Parts of one rewrite
+            // share those at their ends alone, and all others would stay for nobody.
+            let fill_cache = !slice.range.covers(&slice.run.range);
+            let options = IterOptions { fill_cache, ..self.options.clone() };
             let mut iter = SliceIter::new(run.iter(options), clip);
             iter.seek_to_first()?;
             self.current = Some(iter);

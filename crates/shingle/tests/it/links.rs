@@ -22,6 +22,10 @@ fn decimal(n: u64) -> Vec<u8> {
 
 /// A database of keys of 16 bytes, in no order, with slices linked in it.
 fn linked(reads: Reads, key: fn(u64) -> Vec<u8>) -> (Db, Arc<Version>) {
+    loaded("ldc", reads, key)
+}
+
+fn loaded(scheme: &str, reads: Reads, key: fn(u64) -> Vec<u8>) -> (Db, Arc<Version>) {
     let inner = MemStore::new(Arc::default());
     let hook: Hook = Arc::new(move |request| {
         if request.cause.is_some() && request.name.kind == FileKind::Table {
@@ -30,7 +34,7 @@ fn linked(reads: Reads, key: fn(u64) -> Vec<u8>) -> (Db, Arc<Version>) {
         }
     });
     let db = Options::new()
-        .scheme("ldc")
+        .scheme(scheme)
         .write_buffer_bytes(64 << 10)
         .compression(Compression::None)
         .expert(|e| {
@@ -101,4 +105,14 @@ fn merges_of_parts_of_a_run_read_its_end_once() {
         merged += usize::from(shown(file.id) < file.bytes() * 9 / 10);
     }
     assert!(merged > 5, "hardly any run was merged in part");
+}
+
+/// The memory would be taken from what readers ask for, and from another thread's heap.
+#[test]
+fn merges_in_parts_leave_the_cache_to_readers() {
+    let (db, version) = loaded("leveled", Reads::default(), decimal);
+    assert!(version.slices().count() > 20, "{version:?}");
+    assert_eq!(db.stats().cache_bytes, 0);
+    assert!(db.get(decimal(1)).unwrap().is_some());
+    assert!(db.stats().cache_bytes > 0);
 }

@@ -110,6 +110,8 @@ pub struct Store {
     pub flushed_bytes: u64,
     /// Bytes that moves wrote, by level.
     pub written_bytes: Vec<u64>,
+    /// Of these, what divisions wrote.
+    pub divided_bytes: u64,
     /// Moves done.
     pub moves: u64,
     /// The largest number of runs in level 0 so far.
@@ -140,6 +142,7 @@ impl Store {
             observed: Observed::default(),
             flushed_bytes: 0,
             written_bytes: vec![0; usize::from(crate::version::LEVELS_MAX)],
+            divided_bytes: 0,
             moves: 0,
             level0_runs_max: 0,
             file_bytes_max: 0,
@@ -220,6 +223,9 @@ impl Store {
         let (_, to_level) = work.plan.action.inputs();
         let bytes: u64 = output.nodes.iter().map(|node| node.run.bytes).sum();
         self.written_bytes[usize::from(to_level)] += bytes;
+        if matches!(work.plan.action, Move::Divide { .. }) {
+            self.divided_bytes += bytes;
+        }
         self.moves += 1;
         if matches!(work.plan.action, Move::Merge { one_file: true, to_level: 1.., .. }) {
             self.sets.0 += 1;

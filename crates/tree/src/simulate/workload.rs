@@ -64,6 +64,8 @@ pub struct Report {
     pub flushed_bytes: u64,
     /// Bytes that moves wrote to each level.
     pub written_bytes: Vec<u64>,
+    /// Of these, what divisions wrote.
+    pub divided_bytes: u64,
     /// Bytes in each level at the end.
     pub level_bytes: Vec<u64>,
     /// Nodes of each level at the end.
@@ -206,6 +208,7 @@ impl Workload {
             user_bytes: self.writes / self.scale * entry_bytes,
             flushed_bytes: store.flushed_bytes,
             written_bytes: store.written_bytes.clone(),
+            divided_bytes: store.divided_bytes,
             level_bytes: store.version.levels.iter().map(|level| level.bytes()).collect(),
             level_nodes: store.version.levels.iter().map(|level| level.nodes.len()).collect(),
             moves: store.moves,
