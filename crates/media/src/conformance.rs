@@ -124,6 +124,7 @@ fn the_ledger_counts_every_byte_once(make: Make<'_>, hint: &FileHint) {
     let mut file = store.create(table(1), hint).unwrap();
     file.append(&content(4, 70_001), Cause::Flush).unwrap();
     file.append(&content(5, 4097), Cause::Compaction(2)).unwrap();
+    file.begin_sync().unwrap();
     file.sync(Cause::Flush).unwrap();
     file.append(&content(6, 77), Cause::Compaction(3)).unwrap();
     drop(file);
@@ -187,7 +188,14 @@ fn histories_agree_with_a_model(make: Make<'_>, hint: &FileHint) {
                 bytes.truncate(at as usize);
                 writers.insert(id, store.extend(table(id), at, hint).unwrap());
             }
-            4 => writers.get_mut(&id).into_iter().for_each(|w| w.sync(Cause::Flush).unwrap()),
+            4 => {
+                if let Some(writer) = writers.get_mut(&id) {
+                    writer.begin_sync().unwrap();
+                    if random.one_in(2) {
+                        writer.sync(Cause::Flush).unwrap();
+                    }
+                }
+            }
             _ => {
                 if let Some(writer) = writers.get_mut(&id) {
                     let scale = 1 << random.below(16);

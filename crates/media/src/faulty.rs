@@ -23,6 +23,8 @@ pub enum Operation {
     Extend,
     /// [`AppendFile::append`].
     Append,
+    /// [`AppendFile::begin_sync`].
+    BeginSync,
     /// [`AppendFile::sync`] and [`SyncFile::sync`].
     Sync,
     /// [`FileStore::open`].
@@ -343,6 +345,11 @@ impl AppendFile for FaultyAppend {
             _ => {}
         }
         Err(planned(effect, Operation::Append, Some(self.name)))
+    }
+
+    fn begin_sync(&mut self) -> Result<()> {
+        let inner = &mut self.inner;
+        self.faults.run(Operation::BeginSync, Some(self.name), || inner.begin_sync())
     }
 
     fn sync(&mut self, cause: Cause) -> Result<()> {

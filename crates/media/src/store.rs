@@ -107,6 +107,14 @@ pub trait AppendFile: Send {
     /// Appends all of `bytes`. After an error the length is unknown: abandon the file.
     fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()>;
 
+    /// Lets the system begin to write what was appended, and does not wait for it. Who syncs many
+    /// files begins with all of them, so that each sync finds most of its work done. Nothing is
+    /// durable before [`AppendFile::sync`]; a store may do nothing. After an error the length is
+    /// unknown: abandon the file.
+    fn begin_sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Makes every appended byte, and the length, durable. After an error nothing may be assumed.
     fn sync(&mut self, cause: Cause) -> Result<()>;
 

@@ -76,6 +76,12 @@ impl SegmentWriter {
         self.file.syncer()
     }
 
+    /// Lets the system begin to write every record, before a [`SegmentWriter::sync`].
+    pub fn begin_sync(&mut self) -> Result<()> {
+        self.write_batch()?;
+        self.file.begin_sync()
+    }
+
     /// Makes every record durable; gives the segment's bytes.
     pub fn sync(&mut self) -> Result<u64> {
         self.write_batch()?;

@@ -27,6 +27,7 @@ fn only(operation: Operation) -> Filter {
 fn script(store: &dyn FileStore) -> Result<()> {
     let mut file = store.create(table(1), &HINT)?;
     file.append(b"12345678", Cause::Flush)?;
+    file.begin_sync()?;
     file.sync(Cause::Flush)?;
     drop(file);
     let mut file = store.extend(table(1), 4, &HINT)?;
@@ -54,7 +55,7 @@ fn a_sweep_fails_every_operation_once_and_for_good() {
     let plan = Arc::new(FaultPlan::default());
     script(&FaultyStore::new(memory(), plan.clone())).unwrap();
     let operations = plan.count(EVERYTHING);
-    assert_eq!(operations, 16);
+    assert_eq!(operations, 17);
     assert_eq!(plan.count(only(Operation::Sync)), 2);
     for after in 0..operations {
         for (effect, kind) in [

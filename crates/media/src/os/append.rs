@@ -4,10 +4,16 @@
 //! the death of the process. A background file gathers bytes in a [`Tail`] and writes whole pages
 //! past the page cache where the file system allows it. No byte is written twice and none is
 //! padding: the piece before the first page boundary and the piece behind the last one at a sync go
-//! through the page cache, all between goes direct. The file's length is therefore always exact.
+//! through the page cache, all between goes direct. Little at a sync goes through the page cache
+//! in one piece ([`SMALL_BYTES`]). The file's length is therefore always exact.
+//!
+//! What the page cache has and the medium has not was written that way since the last sync: less
+//! than a page and [`SMALL_BYTES`], or, where direct writes are refused, what
+//! [`PageWriter::forget`] has not asked for yet. After a sync at most the last page stays.
 
 use super::calls;
 use super::tail::{ALIGN, Buffer, Tail};
+use super::write_back;
 use crate::{AppendFile, FileName, SyncFile};
 use base::{Cause, Error, Ledger, Result};
 use rustix::fd::{AsFd, OwnedFd};
@@ -114,6 +120,7 @@ impl BackgroundFile {
             direct,
             forgets: direct,
             now: Path::Cache,
+            begun: len,
             dropped: len,
         };
         Ok(BackgroundFile { handle, tail, writer, len })
@@ -144,9 +151,17 @@ impl AppendFile for BackgroundFile {
         Ok(())
     }
 
+    fn begin_sync(&mut self) -> Result<()> {
+        self.write_out(true)?;
+        self.writer.begin_write_back(self.len);
+        Ok(())
+    }
+
     fn sync(&mut self, cause: Cause) -> Result<()> {
         self.write_out(true)?;
-        self.handle.sync(cause)
+        self.handle.sync(cause)?;
+        self.writer.synced(self.len);
+        Ok(())
     }
 
     fn len(&self) -> u64 {
@@ -167,6 +182,10 @@ impl Drop for BackgroundFile {
     }
 }
 
+/// Fewer bytes at a sync are not worth a direct write between two others, which waits for the
+/// medium, of one file after another, where a sync of all lets the system order them.
+const SMALL_BYTES: usize = 64 << 10;
+
 /// Passes whole pages of the buffer to the system, and with `all` the piece behind them too.
 fn write_out(
     writer: &mut PageWriter,
@@ -179,7 +198,7 @@ fn write_out(
         let to_boundary = (buffer.start().next_multiple_of(ALIGN as u64) - buffer.start()) as usize;
         let whole_pages = len / ALIGN * ALIGN;
         let (path, count) = match (to_boundary, whole_pages) {
-            (0, 0) if all => (Path::Cache, len),
+            _ if all && len < SMALL_BYTES => (Path::Cache, len),
             (0, 0) => break,
             (0, pages) => (Path::Direct, pages),
             (piece, _) if piece <= len || all => (Path::Cache, piece.min(len)),
@@ -202,6 +221,8 @@ struct PageWriter {
     /// The caller wants the bytes out of the page cache, even where they cannot go past it.
     forgets: bool,
     now: Path,
+    /// The system was asked to begin writing the bytes below.
+    begun: u64,
     /// The page cache was asked to forget the bytes below.
     dropped: u64,
 }
@@ -250,6 +271,23 @@ impl PageWriter {
         true
     }
 
+    /// Starts writing back what the page cache holds below `end`: a sync is to come.
+    fn begin_write_back(&mut self, end: u64) {
+        write_back::begin(self.handle.file.as_fd(), self.begun..end);
+        self.begun = end;
+    }
+
+    /// All below `end` is on the medium: the page cache need not keep it, the last page apart,
+    /// which appends go on in.
+    fn synced(&mut self, end: u64) {
+        self.begun = end;
+        let whole = |bytes: u64| bytes / ALIGN as u64 * ALIGN as u64;
+        let (from, end) = (whole(self.dropped), whole(end));
+        if self.forgets && from < end {
+            self.drop_pages(from, end);
+        }
+    }
+
     /// Starts writing back what the page cache holds below `end`, and drops what it wrote already.
     /// This bounds the dirty pages that a sync has to wait for.
     fn forget(&mut self, end: u64) {
@@ -257,7 +295,10 @@ impl PageWriter {
         if !self.forgets || end < self.dropped + window / 2 {
             return;
         }
-        let from = self.dropped.saturating_sub(window);
+        self.drop_pages(self.dropped.saturating_sub(window), end);
+    }
+
+    fn drop_pages(&mut self, from: u64, end: u64) {
         // Advice only: nothing depends on it.
         let len = NonZeroU64::new(end - from);
         let _ = rustix::fs::fadvise(&self.handle.file, from, len, Advice::DontNeed);

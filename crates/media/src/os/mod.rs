@@ -24,6 +24,7 @@ mod root;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod write_back;
 
 pub use device::{FileDevice, FileDeviceOptions};
 pub use map::mappable_bytes;

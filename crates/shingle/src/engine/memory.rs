@@ -1,10 +1,11 @@
 //! The memory budget: one account of what a database holds, and what follows from it.
 //!
-//! Counted are the memtables, active and sealed; what open runs keep outside the cache; and the
-//! buffers of background steps. They are taken before they are counted, since a write or a flush
-//! cannot do without; so the block cache gives way: it has what they leave, and no less than an
-//! eighth of the budget. The memtables have bounds of their own: the active ones together are
-//! sealed at a write buffer (`commit`), the sealed ones stop writers (`admission`).
+//! Counted are the memtables, active and sealed; what open runs keep outside the cache; and what
+//! background jobs hold: buffers, and what a collection of values remembers of records. They are
+//! taken before they are counted, since a write or a flush cannot do without; so the block cache
+//! gives way: it has what they leave, and no less than an eighth of the budget. The memtables have
+//! bounds of their own: the active ones together are sealed at a write buffer (`commit`), the
+//! sealed ones stop writers (`admission`).
 //!
 //! A cache whose size was set apart, or that is shared with other databases, keeps its size. Not
 //! counted: what users hold (values, iterators), batches, and the allocator's losses.

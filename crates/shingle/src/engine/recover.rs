@@ -5,10 +5,11 @@
 //! place, a torn tail is cut in silence.
 
 use crate::memtable::{Memtable, Writer};
+use crate::read::missing;
 use base::key::{SEQUENCE_MAX, SequenceNumber, TRAILER_BYTES};
 use base::{Cause, DatabaseId, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::{FileKind, FileName, FileStore, FileSummary, ReadFile};
-use std::collections::{BTreeMap, BTreeSet};
+use media::{FileKind, FileName, FileStore, ReadFile};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::batch::BatchView;
 use table::log::{
@@ -109,55 +110,53 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
     Ok(Some(found))
 }
 
-/// The root, the manifest or a log names a file that is not there: that is damage, not absence.
-pub(crate) fn missing(error: Error, name: FileName) -> Error {
-    if error.kind() != ErrorKind::NotFound {
-        return error;
-    }
-    Error::new(ErrorKind::Corruption, "a file that the database needs is missing")
-        .in_file(name.to_string())
-}
-
 fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
     let files = store.list()?;
     let largest = files.iter().map(|file| file.name.id.0 + 1).max().unwrap_or(0);
     found.next_file = found.next_file.max(largest);
-    let bytes: BTreeMap<FileId, u64> = files
-        .iter()
-        .filter(|file| file.name.kind == FileKind::Table)
-        .map(|file| (file.name.id, file.bytes))
-        .collect();
+    let bytes: BTreeMap<FileName, u64> = files.iter().map(|file| (file.name, file.bytes)).collect();
+    check_cold(store, found, &bytes)?;
     for keyspace in found.keyspaces.values() {
         tree::invariant::check(&keyspace.version, &Shape::ANY)?;
         for usage in keyspace.version.files() {
-            let name = FileName::table(usage.file.id).to_string();
-            match bytes.get(&usage.file.id) {
-                None => {
-                    let message = "a table that the manifest refers to is missing";
-                    return Err(Error::new(ErrorKind::Corruption, message).in_file(name));
-                }
-                Some(&bytes) if bytes < usage.total_bytes => {
-                    let message = format!(
-                        "the table has {bytes} bytes; the manifest vouches for {}",
-                        usage.total_bytes
-                    );
-                    return Err(Error::corruption(name, bytes, message));
-                }
-                Some(_) => {}
-            }
+            check_file(&bytes, FileName::table(usage.file.id), usage.total_bytes, "table")?;
+        }
+        for segment in keyspace.version.segments.iter() {
+            let name = FileName::value(segment.file.id);
+            check_file(&bytes, name, segment.bytes, "segment of values")?;
         }
     }
-    check_cold(store, found, &files)
+    Ok(())
+}
+
+/// What the manifest vouches for is there.
+fn check_file(
+    bytes: &BTreeMap<FileName, u64>,
+    name: FileName,
+    bytes_min: u64,
+    what: &str,
+) -> Result<()> {
+    match bytes.get(&name) {
+        None => {
+            let message = format!("a {what} that the manifest refers to is missing");
+            Err(Error::new(ErrorKind::Corruption, message).in_file(name.to_string()))
+        }
+        Some(&bytes) if bytes < bytes_min => {
+            let message =
+                format!("the {what} has {bytes} bytes; the manifest vouches for {bytes_min}");
+            Err(Error::corruption(name.to_string(), bytes, message))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// Segments that were written to a cold store are there: without it, their values are missing.
-fn check_cold(store: &dyn FileStore, found: &Found, files: &[FileSummary]) -> Result<()> {
-    let names: BTreeSet<FileName> = files.iter().map(|file| file.name).collect();
+fn check_cold(store: &dyn FileStore, found: &Found, bytes: &BTreeMap<FileName, u64>) -> Result<()> {
     let segments = found.keyspaces.values().flat_map(|keyspace| keyspace.version.segments.iter());
     let cold = segments.filter(|segment| segment.is_in_cold_store);
     let missing: Vec<FileName> = cold
         .map(|segment| FileName::value(segment.file.id))
-        .filter(|name| !names.contains(name))
+        .filter(|name| !bytes.contains_key(name))
         .collect();
     let Some(first) = missing.first() else { return Ok(()) };
     if store.cold_store().is_some() {

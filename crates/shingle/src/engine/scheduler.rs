@@ -58,6 +58,12 @@ struct Queue {
     last_error: Option<Error>,
 }
 
+impl Queue {
+    fn has_room(&self, jobs_max: usize) -> bool {
+        self.jobs.len() + self.running < jobs_max
+    }
+}
+
 /// The queue of one database.
 pub(crate) struct Scheduler {
     queue: Mutex<Queue>,
@@ -125,13 +131,20 @@ impl Scheduler {
         self.lock().jobs.iter().map(|waiting| waiting.from_ns).min()
     }
 
-    fn is_collecting(&self) -> bool {
-        self.lock().is_collecting
+    /// A collection may begin, and is under way from now on: nobody plans another one meanwhile.
+    fn begin_collecting(&self) -> bool {
+        let mut queue = self.lock();
+        let may_begin = !queue.is_collecting && queue.has_room(self.jobs_max);
+        queue.is_collecting |= may_begin;
+        may_begin
+    }
+
+    fn end_collecting(&self) {
+        self.lock().is_collecting = false;
     }
 
     fn has_room(&self) -> bool {
-        let queue = self.lock();
-        queue.jobs.len() + queue.running < self.jobs_max
+        self.lock().has_room(self.jobs_max)
     }
 }
 
@@ -268,11 +281,11 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
 
 fn plan_flush(engine: &Arc<Engine>, at_rest: bool) {
     let trees = engine.lock_trees();
-    if let Some(job) = flush::begin(engine, &trees, at_rest) {
-        engine.scheduler.put([Job::Flush(job)], engine.runtime.now_ns());
-        // Another worker may go on with what was next.
-        engine.runtime.wake();
-    }
+    let Some(job) = flush::begin(engine, &trees, at_rest) else { return };
+    engine.scheduler.put([Job::Flush(job)], engine.runtime.now_ns());
+    drop(trees);
+    // Another worker may go on with what was next.
+    engine.runtime.wake();
 }
 
 /// Removes retired segments, or begins a collection of values; one at a time. `false`: neither is
@@ -285,13 +298,13 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
     if engine.remove_retired(&mut trees)? {
         return Ok(true);
     }
-    if engine.scheduler.is_collecting() || !engine.scheduler.has_room() {
+    if !engine.scheduler.begin_collecting() {
         return Ok(false);
     }
-    let Some(job) = collect::begin(engine, &trees) else { return Ok(false) };
-    // Before the lock goes to a worker that waits for it to begin another one.
-    engine.scheduler.lock().is_collecting = true;
-    drop(trees);
+    let Some(job) = collect::begin(engine, &trees) else {
+        engine.scheduler.end_collecting();
+        return Ok(false);
+    };
     engine.scheduler.put([Job::Collect(job)], engine.runtime.now_ns());
     Ok(true)
 }
@@ -312,10 +325,11 @@ fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
         return Ok(false);
     };
     let parts = relocate::begin(engine, &mut trees, id, plan)?;
-    drop(trees);
     let count = parts.len();
     let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
+    // Before the lock goes to somebody who asks whether all is done.
     engine.scheduler.put(jobs, engine.runtime.now_ns());
+    drop(trees);
     if count != 1 {
         engine.runtime.wake();
     }
@@ -337,9 +351,9 @@ pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Re
         Err(error) if error.kind() == ErrorKind::InvalidArgument => return Ok(false),
         begun => begun?,
     };
-    drop(trees);
     let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
     engine.scheduler.put(jobs, engine.runtime.now_ns());
+    drop(trees);
     engine.runtime.wake();
     Ok(true)
 }
@@ -439,7 +453,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
                 Job::Collect(collect) => {
                     let parks = parked::is_own_failure(&error);
                     collect.abandon(parks);
-                    engine.scheduler.lock().is_collecting = false;
+                    engine.scheduler.end_collecting();
                     parks
                 }
             };
@@ -496,5 +510,22 @@ fn failed(engine: &Arc<Engine>, error: Error) {
     if !engine.is_closing() {
         let deadline_ns = engine.runtime.now_ns() + wait_ns;
         engine.runtime.wait(&engine.scheduler.retry, seen, Some(deadline_ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_collection_is_under_way_at_a_time() {
+        let scheduler = Scheduler::new(1);
+        assert!(scheduler.begin_collecting());
+        assert!(!scheduler.begin_collecting());
+        scheduler.end_collecting();
+        scheduler.lock().running = 2;
+        assert!(!scheduler.begin_collecting(), "no worker is free for it");
+        scheduler.lock().running = 1;
+        assert!(scheduler.begin_collecting());
     }
 }

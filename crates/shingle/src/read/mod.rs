@@ -8,3 +8,15 @@ pub(crate) mod multi_get;
 pub(crate) mod source;
 pub(crate) mod values;
 pub(crate) mod view;
+
+use base::{Error, ErrorKind};
+use media::FileName;
+
+/// The manifest, a log or a pointer names a file that is not there: that is damage, not absence.
+pub(crate) fn missing(error: Error, name: FileName) -> Error {
+    if error.kind() != ErrorKind::NotFound {
+        return error;
+    }
+    Error::new(ErrorKind::Corruption, "a file that the database needs is missing")
+        .in_file(name.to_string())
+}

@@ -1,6 +1,7 @@
 //! Values that lie apart from the runs: from a pointer to its bytes.
 
-use base::{Cause, DatabaseId, ErrorKind, FileId, Result};
+use super::missing;
+use base::{Cause, DatabaseId, FileId, Result};
 use media::{FileName, FileStore, ReadFile};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,14 +40,8 @@ impl ValueFiles {
     pub(crate) fn read(&self, pointer: &[u8], key: &[u8], cause: Cause) -> Result<Bytes> {
         let pointer = ValuePointer::decode(pointer)?;
         let place = self.place(pointer.file);
-        let file = self.file(pointer.file).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => base::Error::corruption(
-                FileName::value(pointer.file).to_string(),
-                pointer.offset,
-                "the segment that a value lies in is missing",
-            ),
-            _ => error,
-        })?;
+        let opened = self.file(pointer.file);
+        let file = opened.map_err(|error| missing(error, FileName::value(pointer.file)))?;
         segment::read(&*file, place, &pointer, key, cause).map(Bytes::from)
     }
 

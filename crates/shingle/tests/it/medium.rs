@@ -107,6 +107,10 @@ impl AppendFile for PointFile {
         (self.hook)(&self.store);
         self.inner.append(bytes, cause)
     }
+    fn begin_sync(&mut self) -> Result<()> {
+        (self.hook)(&self.store);
+        self.inner.begin_sync()
+    }
     fn sync(&mut self, cause: Cause) -> Result<()> {
         (self.hook)(&self.store);
         self.inner.sync(cause)

@@ -7,71 +7,16 @@
 //! saw, and every byte of every segment is accounted for at the end.
 
 use crate::run::scaled;
+use crate::script::{Script, hold};
 use crate::watched::{Hook, Watched};
-use base::env::{Event, Runtime, Worker};
 use base::random::Random;
 use base::{Cause, Result};
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore};
 use shingle::{Db, Durability, Keyspace, KeyspaceOptions, Options, Snapshot};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Steps when it is told to, or when somebody waits.
-#[derive(Default)]
-struct Script {
-    now_ns: AtomicU64,
-    worker: Mutex<Option<Arc<dyn Worker>>>,
-    /// Steps under way, one inside a read of another.
-    depth: AtomicU64,
-    /// A second worker is at hand.
-    has_second: AtomicBool,
-}
-
-fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Script {
-    fn step(&self) -> bool {
-        let worker = hold(&self.worker).clone();
-        let depth = self.depth.load(SeqCst);
-        let is_free = depth == 0 || (depth == 1 && self.has_second.load(SeqCst));
-        let Some(worker) = worker.filter(|_| is_free) else { return false };
-        self.depth.fetch_add(1, SeqCst);
-        let did = worker.step();
-        self.depth.fetch_sub(1, SeqCst);
-        did
-    }
-}
-
-impl Runtime for Script {
-    fn now_ns(&self) -> u64 {
-        self.now_ns.fetch_add(100, SeqCst)
-    }
-    fn wall_micros(&self) -> u64 {
-        0
-    }
-    fn random_u64(&self) -> u64 {
-        self.now_ns()
-    }
-    fn wait(&self, event: &Event, seen: u64, deadline_ns: Option<u64>) {
-        while event.count() == seen {
-            if !self.step() {
-                self.now_ns.fetch_max(deadline_ns.unwrap_or(0), SeqCst);
-                return;
-            }
-        }
-    }
-    fn start(&self, worker: Arc<dyn Worker>, _workers: usize) {
-        *hold(&self.worker) = Some(worker);
-    }
-    fn wake(&self) {}
-    fn stop(&self) {
-        *hold(&self.worker) = None;
-    }
-}
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
 
 /// What a user does to the key that the collection moves, or to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

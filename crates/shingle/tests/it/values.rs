@@ -2,8 +2,8 @@
 
 use crate::watched::{Request, Watched};
 use base::random::Random;
-use media::mem::MemStore;
-use media::{FileKind, FileName, FileStore};
+use media::mem::{MemStore, Personality};
+use media::{FileHint, FileKind, FileName, FileStore};
 use shingle::{
     Cause, Db, ErrorKind, Options, StallReason, Stats, WriteBatch, WriteOptions, runtime,
 };
@@ -191,6 +191,32 @@ fn values_follow_the_layout_of_now() {
         } else {
             assert!(values.segments > 0);
         }
+    }
+}
+
+/// Tables were looked for, and a missing segment was found out by the first read.
+#[test]
+fn an_opening_misses_segments_and_their_bytes() {
+    for layout in ["log", "hashed"] {
+        let store = MemStore::new(Arc::default());
+        let db = open(&store, layout);
+        let (mut content, mut random) = (Content::new(), Random::new(5));
+        write(&db, &mut content, &mut random, KEYS);
+        db.close().unwrap();
+        let files = store.list().unwrap();
+        let segment = files.iter().find(|f| f.name.kind == FileKind::Value && f.bytes > 0).unwrap();
+        let image = || store.crash_image(&mut Random::new(0), Personality::KeepAll);
+        let (gone, short) = (image(), image());
+        gone.remove(segment.name).unwrap();
+        drop(short.extend(segment.name, segment.bytes - 1, &FileHint::default()).unwrap());
+        for (damaged, text) in [(gone, "is missing"), (short, "the manifest vouches for")] {
+            let runtime = Arc::new(runtime::Stepped::new(7, 2));
+            let error = options(layout).open_in(Arc::new(damaged), runtime).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Corruption);
+            assert_eq!(error.file(), Some(&*segment.name.to_string()), "{error}");
+            assert!(error.message().contains(text), "{error}");
+        }
+        assert_content(&open(&store, layout), &content);
     }
 }
 

@@ -15,11 +15,12 @@
 use super::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::events::Event;
-use crate::engine::recover::missing;
+use crate::engine::memory::Buffers;
 use crate::engine::rewrite::Progress;
 use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::read::get::{Found, combine, find};
+use crate::read::missing;
 use crate::stats::Collected;
 use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileName, ReadFile};
@@ -86,6 +87,11 @@ pub(crate) struct CollectJob {
     newest: HashMap<Vec<u8>, Newest>,
     writers: ValueWriters,
     moved: Vec<Moved>,
+    /// Bytes of the keys in `newest`, and of those in `moved`.
+    newest_key_bytes: u64,
+    moved_key_bytes: u64,
+    /// Its entry in the account of memory.
+    buffers: Buffers,
     committed: usize,
     /// Bytes of moved records that are dead already, by new segment.
     lost: BTreeMap<FileId, u64>,
@@ -122,6 +128,9 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
             newest: HashMap::new(),
             writers,
             moved: Vec::new(),
+            newest_key_bytes: 0,
+            moved_key_bytes: 0,
+            buffers: engine.memory.begin_job(),
             committed: 0,
             lost: BTreeMap::new(),
             last_sequence: 0,
@@ -228,7 +237,17 @@ impl CollectJob {
         }
         self.at.1 = scan.offset();
         self.step_bytes += self.at.1 - begin;
+        self.account(engine);
         Ok(true)
+    }
+
+    /// Tells the account of memory what the job holds: a control byte beside each place of a map.
+    fn account(&mut self, engine: &Engine) {
+        let newest = self.newest.capacity() * (size_of::<(Vec<u8>, Newest)>() + 1);
+        let moved = self.moved.capacity() * size_of::<Moved>();
+        let keys_bytes = self.newest_key_bytes + self.moved_key_bytes;
+        self.buffers.set((newest + moved) as u64 + keys_bytes);
+        engine.resize_cache();
     }
 
     fn note_order(&mut self, _engine: &Arc<Engine>, record: &RecordAt<'_>) -> Result<()> {
@@ -240,6 +259,7 @@ impl CollectJob {
             None => {
                 let newest = Newest { sequence: record.sequence, count: 1 };
                 self.newest.insert(record.key.to_vec(), newest);
+                self.newest_key_bytes += record.key.len() as u64;
             }
         }
         Ok(())
@@ -276,12 +296,14 @@ impl CollectJob {
             _ => return Ok(()),
         };
         self.moved.push(Moved { key: record.key.to_vec(), from: record.pointer, to });
+        self.moved_key_bytes += record.key.len() as u64;
         Ok(())
     }
 
     /// The new segments become part of the tree.
     fn list(&mut self, engine: &Arc<Engine>) -> Result<()> {
-        self.newest = HashMap::new();
+        (self.newest, self.newest_key_bytes) = (HashMap::new(), 0);
+        self.account(engine);
         self.writers.finish()?;
         let changes: Vec<Change> =
             self.writers.written().iter().map(|segment| segment.change(true)).collect();

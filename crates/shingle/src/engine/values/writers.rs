@@ -2,10 +2,14 @@
 //!
 //! A flush goes on with the last segment of each group; every other job begins its own, so that it
 //! never waits for a flush. Records gather in memory by group and go out in batches (HashKV 3.8).
+//!
+//! A flush brings little to each of many segments, and a sync costs much however little it is for.
+//! So segments are not synced one by one as they end: the system begins to write each of them, and
+//! the syncs follow together.
 
 use crate::engine::Engine;
-use crate::engine::recover::missing;
 use crate::keyspace::KeyspaceState;
+use crate::read::missing;
 use base::checksum::hash64;
 use base::{Cause, FileId, Result, SequenceNumber};
 use media::{FileHint, FileName};
@@ -23,6 +27,9 @@ const BATCHES_BYTES: usize = 4 << 20;
 const BATCH_BYTES_MAX: usize = 128 << 10;
 /// ... and at this size at least.
 const BATCH_BYTES_MIN: usize = 4 << 10;
+
+/// Full segments of so many bytes wait for their syncs together, each with a file open.
+const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
 
 /// A segment that a job wrote.
 #[derive(Clone, Debug)]
@@ -91,6 +98,8 @@ pub(crate) struct ValueWriters {
     depth: u8,
     batch_bytes: usize,
     fronts: BTreeMap<Group, Front>,
+    /// Segments that take no more, most of them on the way to the medium.
+    unsynced: Vec<SegmentWriter>,
     written: Vec<WrittenSegment>,
     claimed: Vec<FileId>,
     /// Bytes that the memtables of a flush are counted with.
@@ -122,6 +131,7 @@ impl ValueWriters {
             depth,
             batch_bytes,
             fronts: BTreeMap::new(),
+            unsynced: Vec::new(),
             written: Vec::new(),
             claimed: Vec::new(),
             budget_bytes: 0,
@@ -213,8 +223,11 @@ impl ValueWriters {
         // many more files as these are smaller.
         let is_survivor = self.cause == Cause::ValueGc;
         let before = if is_survivor { 0 } else { front.segments_before + 1 };
-        if let Some(mut full) = self.fronts.remove(&group) {
-            self.end(group, &mut full)?;
+        if let Some(full) = self.fronts.remove(&group) {
+            self.end(group, full)?;
+        }
+        if self.unsynced.iter().map(SegmentWriter::bytes).sum::<u64>() >= UNSYNCED_BYTES_MAX {
+            self.sync_ended()?;
         }
         let fresh = self.fresh(before);
         self.fronts.insert(group, fresh);
@@ -265,18 +278,22 @@ impl ValueWriters {
         }
     }
 
-    fn end(&mut self, group: Group, front: &mut Front) -> Result<()> {
-        let Some(writer) = &mut front.writer else { return Ok(()) };
-        let (file, is_new) = (front.file, front.is_new);
-        // Listed before it is synced: a failure removes it.
+    /// The segment takes no more; it is durable after [`ValueWriters::sync_ended`].
+    fn end(&mut self, group: Group, front: Front) -> Result<()> {
+        let Front { file, is_new, writer, .. } = front;
+        let Some(mut writer) = writer else { return Ok(()) };
+        // Listed before it is written: a failure removes it.
         let name = FileName::value(file);
         let is_in_cold_store = self.engine.store.cold_store().is_some_and(|s| s.is_cold(name));
-        self.written.push(WrittenSegment { file, group, bytes: 0, is_new, is_in_cold_store });
-        let bytes = writer.sync()?;
-        if let Some(written) = self.written.last_mut() {
-            written.bytes = bytes;
-        }
+        let bytes = writer.bytes();
+        self.written.push(WrittenSegment { file, group, bytes, is_new, is_in_cold_store });
+        writer.begin_sync()?;
+        self.unsynced.push(writer);
         Ok(())
+    }
+
+    fn sync_ended(&mut self) -> Result<()> {
+        self.unsynced.drain(..).try_for_each(|mut writer| writer.sync().map(drop))
     }
 
     /// The segments when the job began.
@@ -286,10 +303,10 @@ impl ValueWriters {
 
     /// Makes every record durable.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        while let Some((group, mut front)) = self.fronts.pop_first() {
-            self.end(group, &mut front)?;
+        while let Some((group, front)) = self.fronts.pop_first() {
+            self.end(group, front)?;
         }
-        Ok(())
+        self.sync_ended()
     }
 
     /// Gives the segments to others: they are in the tree.
