@@ -120,7 +120,6 @@ impl BackgroundFile {
             direct,
             forgets: direct,
             now: Path::Cache,
-            begun: len,
             dropped: len,
         };
         Ok(BackgroundFile { handle, tail, writer, len })
@@ -153,7 +152,7 @@ impl AppendFile for BackgroundFile {
 
     fn begin_sync(&mut self) -> Result<()> {
         self.write_out(true)?;
-        self.writer.begin_write_back(self.len);
+        write_back::begin(self.handle.file.as_fd());
         Ok(())
     }
 
@@ -221,8 +220,6 @@ struct PageWriter {
     /// The caller wants the bytes out of the page cache, even where they cannot go past it.
     forgets: bool,
     now: Path,
-    /// The system was asked to begin writing the bytes below.
-    begun: u64,
     /// The page cache was asked to forget the bytes below.
     dropped: u64,
 }
@@ -271,16 +268,9 @@ impl PageWriter {
         true
     }
 
-    /// Starts writing back what the page cache holds below `end`: a sync is to come.
-    fn begin_write_back(&mut self, end: u64) {
-        write_back::begin(self.handle.file.as_fd(), self.begun..end);
-        self.begun = end;
-    }
-
     /// All below `end` is on the medium: the page cache need not keep it, the last page apart,
     /// which appends go on in.
     fn synced(&mut self, end: u64) {
-        self.begun = end;
         let whole = |bytes: u64| bytes / ALIGN as u64 * ALIGN as u64;
         let (from, end) = (whole(self.dropped), whole(end));
         if self.forgets && from < end {
