@@ -1,8 +1,8 @@
 //! Measures opening and closing: `cargo run --release -p shingle --example measure_open -- MIB
 //! OPENS` (10,240 and 1,000 by default), in the directory `SHINGLE_MEASURE_DIR` or the system's
 //! temporary one. First a small database, opened and closed again and again with a write in each
-//! session: time, resident set and open descriptors (Linux). Then one of so many MiB, after a clean
-//! close.
+//! session: time, resident set and open descriptors (Linux); and as often without a write, which
+//! must not make the resident set grow. Then one of so many MiB, after a clean close.
 
 #![allow(clippy::print_stdout)]
 
@@ -59,7 +59,13 @@ fn small(path: &Path, opens: u64) -> shingle::Result<()> {
     }
     let db = open(path)?;
     println!("tables after {opens} short sessions: {}", db.files().len());
-    db.close()
+    db.close()?;
+    let before = resident_kib();
+    for _ in 0..opens {
+        open(path)?.close()?;
+    }
+    println!("{opens} sessions without a write: resident {before} to {} KiB", resident_kib());
+    Ok(())
 }
 
 fn large(path: &Path, mib: u64) -> shingle::Result<()> {

@@ -222,6 +222,11 @@ impl Admission {
         self.relieved.signal();
     }
 
+    /// Nothing holds writes up.
+    pub(crate) fn is_free(&self) -> bool {
+        !self.constrained.load(Relaxed)
+    }
+
     fn current(&self) -> Pace {
         let pressure = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
         pace(&pressure, &self.limits)
@@ -229,7 +234,7 @@ impl Admission {
 
     /// What a write of `bytes` would have to wait for now.
     pub(crate) fn forecast(&self, bytes: u64, now_ns: u64) -> Option<Wait> {
-        if !self.constrained.load(Relaxed) {
+        if self.is_free() {
             return None;
         }
         match self.current() {

@@ -4,8 +4,8 @@
 
 use rustix::fd::{AsRawFd, BorrowedFd};
 
-/// Begins to write the dirty pages of `file` to the medium, and does not wait for them. Advice: where
-/// the system cannot, a sync does all by itself.
+/// Begins to write the dirty pages of `file` to the medium, and does not wait for them. Advice:
+/// where the system cannot, a sync does all by itself.
 pub(super) fn begin(file: BorrowedFd<'_>) {
     // From the first byte; no bytes mean all that follow.
     let (offset, bytes) = (0, 0);

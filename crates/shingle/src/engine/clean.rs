@@ -6,10 +6,14 @@ use crate::engine::Engine;
 use base::ErrorKind;
 use media::FileKind;
 
-/// Removes one dead file. `false`: there is none.
+/// Removes one dead file. `false`: there is none, or none may go, since nobody knows which manifest
+/// or which of its edits the next opening will find.
 pub(crate) fn step(engine: &Engine) -> bool {
     let mut trees = engine.lock_trees();
     engine.rewrite_large_manifest(&mut trees);
+    if engine.poisoned_by().is_some() {
+        return false;
+    }
     engine.collect_dead_files(&mut trees);
     let Some(name) = trees.dead_files.pop() else { return false };
     drop(trees);

@@ -120,7 +120,14 @@ impl Engine {
         if !waiting.is_empty() {
             self.flush_replayed()?;
         }
+        // All is durable. Merges that fail wait for the next opening, but for an edit of which
+        // nobody knows whether it was made: then no file may go.
+        if let Err(error) = scheduler::finish_small_moves(self) {
+            self.events.error("closing_move_failed", &error);
+            self.check_poisoned()?;
+        }
         while crate::engine::clean::step(self) {}
+        self.check_poisoned()?;
         self.vouch_for_manifest()
     }
 

@@ -166,7 +166,8 @@ fn end_failed(
     }
 }
 
-fn input_bytes(version: &Version, plan: &Plan) -> u64 {
+/// Bytes of the slices that a move takes in.
+pub(crate) fn input_bytes(version: &Version, plan: &Plan) -> u64 {
     let (inputs, _) = plan.action.inputs();
     input_slices(version, &inputs).iter().map(|(_, slice)| slice.bytes).sum()
 }
@@ -390,6 +391,12 @@ impl RelocationPart {
             self.shared.install(engine)?;
         }
         Ok(Progress::Done)
+    }
+
+    /// Makes all steps.
+    pub(crate) fn run(&mut self, engine: &Arc<Engine>) -> Result<()> {
+        while self.step(engine)? == Progress::More {}
+        Ok(())
     }
 
     fn step_part(&mut self, engine: &Arc<Engine>) -> Result<Progress> {

@@ -23,6 +23,12 @@ const RETRY_NS_MIN: u64 = 10_000_000;
 /// ... up to this.
 const RETRY_NS_MAX: u64 = 2_000_000_000;
 
+/// Bytes that a move may read while the database is being closed: it costs hardly more than the
+/// flush that a close is anyway.
+const CLOSING_MOVE_BYTES_MAX: u64 = 1 << 20;
+/// Such moves in one close.
+const CLOSING_MOVES_MAX: usize = 8;
+
 enum Job {
     Flush(FlushJob),
     Part(Box<RelocationPart>),
@@ -262,6 +268,38 @@ pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
             Job::Flush(_) => engine.scheduler.put([job], from_ns),
         }
     }
+}
+
+/// Makes small moves that are due, where runs have piled up so that writes would be slowed down:
+/// sessions too short for a merge, which a close gives up, leave a run each, and each get would ask
+/// them all.
+pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
+    for _ in 0..CLOSING_MOVES_MAX {
+        let mut trees = engine.lock_trees();
+        if engine.admission.is_free() {
+            break;
+        }
+        let Some((id, plan)) = pick(engine, &mut trees, false) else { break };
+        if relocate::input_bytes(&trees.tree(id)?.version, &plan) > CLOSING_MOVE_BYTES_MAX {
+            break;
+        }
+        let parts = relocate::begin(engine, &mut trees, id, plan)?;
+        drop(trees);
+        run_parts(engine, parts)?;
+    }
+    Ok(())
+}
+
+/// Makes a move at once. The parts after one that failed are given up too.
+fn run_parts(engine: &Arc<Engine>, parts: Vec<RelocationPart>) -> Result<()> {
+    let mut result = Ok(());
+    for mut part in parts {
+        result = result.and_then(|()| part.run(engine));
+        if let Err(error) = &result {
+            part.abandon(engine, error);
+        }
+    }
+    result
 }
 
 /// Nothing is under way, and nothing is due but what a rest would allow.

@@ -205,3 +205,18 @@ fn memory_of_memtables_is_kept_for_the_next_ones_and_goes_back_at_rest() {
     }
     assert_eq!(keyspace.kept_memory_for_test(), 0);
 }
+
+/// A close gives up the merge that an opening began: every life left a run that gets had to ask.
+#[test]
+fn lives_too_short_for_a_merge_leave_few_runs() {
+    let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    let store = MemStore::new(Arc::default());
+    for n in 0..200 {
+        let runtime = Arc::new(Stepped::new(1, 1));
+        let db = Options::new().open_in(Arc::new(store.clone()), runtime).unwrap();
+        db.put(key(n), [1; 100]).unwrap();
+        assert_eq!(db.get(key(n / 2)).unwrap().as_deref(), Some(&[1; 100][..]));
+        assert!(db.files().len() <= 32, "{} tables after {n} lives", db.files().len());
+        db.close().unwrap();
+    }
+}
