@@ -124,8 +124,8 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0x3b5a_a7d2_22a6_a109,
-            latencies_hash: 0xf978_d668_073b_7576,
+            trace_hash: 0x2a5c_fcbe_a7b0_6819,
+            latencies_hash: 0x98c8_c933_2692_e7af,
             write_bytes: 0x018e_9000,
             media_write_bytes: 0x05ed_b000,
         },

@@ -140,12 +140,13 @@ impl Run {
             tail_start = footer.pinned_start();
             file.read_at(tail_start, &mut tail[..missing], cause)?;
         }
-        let pinned = |handle: Handle| {
+        let at_end = |kind: BlockKind, handle: Handle| {
             let from = (handle.offset - tail_start) as usize;
-            let to = (handle.end(BlockKind::Top) - tail_start) as usize;
-            frame::open_slice(BlockKind::Top, &tail[from..to], extent.place(), handle.offset)
+            let to = (handle.end(kind) - tail_start) as usize;
+            frame::open_slice(kind, &tail[from..to], extent.place(), handle.offset)
                 .map_err(|what| damage(handle.offset, what))
         };
+        let pinned = |handle| at_end(BlockKind::Top, handle);
         let malformed = |handle: Handle, what: &str| damage(handle.offset, what.into());
         let tombstones = match footer.tombstones {
             None => RangeDeletes::new(),
@@ -163,9 +164,18 @@ impl Run {
         let data = footer.start..footer.data_end;
         let block_bytes = summary.options.block_bytes;
         let mapped = if is_raw { Mapped::new(&*file, data, end, block_bytes) } else { None };
+        // A small run's one filter was read with its end: nobody need read it again. Whether it is
+        // damaged is for those to say who need it.
+        let read = |filter: &Handle| mapped.is_none() && tail_start <= filter.offset;
+        let filter = footer.filter.filter(read);
+        let filter = filter.and_then(|at| Some((at, at_end(BlockKind::Filter, at).ok()?)));
         let owner = cache.new_owner();
         let top = Arc::new(top);
-        Ok(Arc::new(Run { file, extent, cache, owner, footer, top, tombstones, summary, mapped }))
+        let run = Run { file, extent, cache, owner, footer, top, tombstones, summary, mapped };
+        if let Some((handle, block)) = filter {
+            let _ = run.keep_filter(handle, block);
+        }
+        Ok(Arc::new(run))
     }
 
     /// The same run through another opening of its file: nothing is read for it, and both know the
@@ -435,9 +445,13 @@ impl Run {
         if let Some(Cached::Filter(filter)) = self.cache.get(self.owner, handle.offset, kind) {
             return Ok(filter);
         }
-        let filter = FilterBlock::new(self.read(kind, handle, cause)?)
-            .map(Arc::new)
-            .ok_or_else(|| self.unknown_filter(handle))?;
+        self.keep_filter(handle, self.read(kind, handle, cause)?)
+    }
+
+    /// Puts a filter block that was read into the cache.
+    fn keep_filter(&self, handle: Handle, block: Vec<u8>) -> Result<Arc<FilterBlock>> {
+        let filter = FilterBlock::new(block).ok_or_else(|| self.unknown_filter(handle))?;
+        let filter = Arc::new(filter);
         self.cache.insert(self.owner, handle.offset, Cached::Filter(filter.clone()));
         Ok(filter)
     }

@@ -1,4 +1,4 @@
-//! What walks ask the store for.
+//! What walks and gets ask the store for.
 
 use super::*;
 use crate::IterOptions;
@@ -86,4 +86,21 @@ fn a_walk_through_the_cache_reads_more_and_more() {
         assert!(reads[0].1 < 2 * PAGE, "a walk begins with one block");
         assert!(reads.iter().all(|(_, bytes)| *bytes < (64 << 10) + PAGE));
     }
+}
+
+/// The filter of a small run came with its end, and was read once more: on a disk, twice the seeks
+/// of each get that finds nothing in a run that was not open.
+#[test]
+fn the_filter_of_a_small_run_is_read_with_its_end() {
+    let (file, summary) = write_run(&TableOptions::default(), &entries(), &[]);
+    let reads = Arc::<Mutex<_>>::default();
+    let file = Arc::new(Noted { file, reads: reads.clone() });
+    let extent = Extent::of(&summary, PLACE);
+    let run = Run::open(file, extent, BlockCache::new(1 << 20), Cause::OpenRun).unwrap();
+    let absent = b"00000500, and more";
+    assert!(run.get(absent, hash64(absent), 9, Cause::Get).unwrap().is_none());
+    assert_eq!(reads.lock().unwrap().len(), 1);
+    let present = b"00000500";
+    assert!(run.get(present, hash64(present), 9, Cause::Get).unwrap().is_some());
+    assert_eq!(reads.lock().unwrap().len(), 2, "its data block");
 }
