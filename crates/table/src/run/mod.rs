@@ -166,9 +166,8 @@ impl Run {
         let mapped = if is_raw { Mapped::new(&*file, data, end, block_bytes) } else { None };
         // A small run's one filter was read with its end: nobody need read it again. Whether it is
         // damaged is for those to say who need it.
-        let read = |filter: &Handle| mapped.is_none() && tail_start <= filter.offset;
-        let filter = footer.filter.filter(read);
-        let filter = filter.and_then(|at| Some((at, at_end(BlockKind::Filter, at).ok()?)));
+        let at = footer.filter.filter(|at| mapped.is_none() && tail_start <= at.offset);
+        let filter = at.and_then(|at| Some((at, at_end(BlockKind::Filter, at).ok()?)));
         let owner = cache.new_owner();
         let top = Arc::new(top);
         let run = Run { file, extent, cache, owner, footer, top, tombstones, summary, mapped };
