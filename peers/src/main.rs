@@ -89,6 +89,9 @@ struct Compare {
     /// Cases by name instead of benchmarks: writes, reads, ycsb, threads, all, values or hashkv.
     #[arg(long, conflicts_with = "benchmarks")]
     suite: Option<String>,
+    /// Of the suite, only the cases that have this in their names.
+    #[arg(long, requires = "suite")]
+    only: Option<String>,
     /// How many times the usual numbers of entries and operations a suite has.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
@@ -174,10 +177,19 @@ impl Compare {
 
     fn cases(&self) -> Result<Vec<Case>> {
         let flags = with_benchmarks(self.benchmarks.clone(), self.flags.clone());
-        match &self.suite {
-            Some(suite) => suite::cases(suite, self.scale, &flags),
-            None => Ok(vec![Case { name: "benchmarks".into(), flags }]),
+        let Some(suite) = &self.suite else {
+            return Ok(vec![Case { name: "benchmarks".into(), flags }]);
+        };
+        let mut cases = suite::cases(suite, self.scale, &flags)?;
+        if let Some(part) = &self.only {
+            let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
+            cases.retain(|case| case.name.contains(part));
+            if cases.is_empty() {
+                let names = names.join("; ");
+                return Err(Error::invalid(format!("no case of {suite} has {part:?}: {names}")));
+            }
         }
+        Ok(cases)
     }
 
     /// Writes the files that are asked for.

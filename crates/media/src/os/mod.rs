@@ -28,7 +28,7 @@ mod write_back;
 
 pub use device::{FileDevice, FileDeviceOptions};
 pub use map::mappable_bytes;
-pub use pages::Pages;
+pub use pages::{PageBuffer, Pages};
 pub use priority::lower_thread_priority;
 
 use crate::{

@@ -9,6 +9,7 @@
 
 use rustix::mm::{MapFlags, ProtFlags};
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 
 /// Zeroed pages that belong to their owner alone; the system gets them back when it is dropped.
@@ -20,6 +21,8 @@ pub struct Pages {
 
 // SAFETY: the pages belong to one owner, and may be given back from any thread.
 unsafe impl Send for Pages {}
+// SAFETY: behind a shared reference there is an address to read, and nothing that changes.
+unsafe impl Sync for Pages {}
 
 impl Pages {
     /// So many bytes, not zero, rounded up to whole pages by the system. They count as resident
@@ -48,9 +51,76 @@ impl Drop for Pages {
     }
 }
 
+/// A buffer that is made and dropped as a whole: pages of the system, but where it is small.
+#[derive(Debug)]
+pub enum PageBuffer {
+    /// A few bytes, of the general allocator.
+    Heap(Vec<u8>),
+    /// So many bytes of these pages.
+    System(Pages),
+}
+
+/// Fewer bytes do not come from the system by themselves.
+const SYSTEM_BYTES_MIN: usize = 128 << 10;
+
+impl PageBuffer {
+    /// So many zeros. Small ones lie anywhere, large ones begin with a page.
+    pub fn zeroed(bytes: usize) -> PageBuffer {
+        // What the system has no pages for, the allocator tells in its own way.
+        let pages = (bytes >= SYSTEM_BYTES_MIN && !cfg!(miri)).then(|| Pages::new(bytes).ok());
+        match pages.flatten() {
+            Some(pages) => PageBuffer::System(pages),
+            None => PageBuffer::Heap(vec![0; bytes]),
+        }
+    }
+}
+
+impl Default for PageBuffer {
+    fn default() -> PageBuffer {
+        PageBuffer::Heap(Vec::new())
+    }
+}
+
+impl Deref for PageBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            PageBuffer::Heap(bytes) => bytes,
+            // SAFETY: the mapping holds so many bytes, all of them zeroed or written since, and
+            // nobody writes while `self` is borrowed.
+            PageBuffer::System(pages) => unsafe {
+                std::slice::from_raw_parts(pages.start.as_ptr(), pages.bytes)
+            },
+        }
+    }
+}
+
+impl DerefMut for PageBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            PageBuffer::Heap(bytes) => bytes,
+            // SAFETY: as above, and `self` is borrowed by the writer alone.
+            PageBuffer::System(pages) => unsafe {
+                std::slice::from_raw_parts_mut(pages.start.as_ptr(), pages.bytes)
+            },
+        }
+    }
+}
+
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn buffers_of_any_size_are_zeroed_and_keep_what_is_written() {
+        for bytes in [0, 1, SYSTEM_BYTES_MIN - 1, SYSTEM_BYTES_MIN, SYSTEM_BYTES_MIN + 1] {
+            let mut buffer = PageBuffer::zeroed(bytes);
+            assert!(buffer.len() == bytes && buffer.iter().all(|byte| *byte == 0));
+            buffer.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
+            assert!(buffer.iter().enumerate().all(|(at, byte)| *byte == at as u8));
+        }
+    }
 
     #[test]
     fn pages_are_zeroed_writable_and_begin_at_a_page() {

@@ -6,6 +6,7 @@
 //! - A byte in the buffer lies at an address equal to its file offset modulo [`ALIGN`], so that any
 //!   aligned part of the file can be written from it without the page cache.
 
+use super::pages::PageBuffer;
 use crate::{FileName, hold};
 use base::Cause;
 use std::collections::HashMap;
@@ -74,7 +75,7 @@ impl Tail {
 /// Appended bytes on their way to the file.
 #[derive(Debug)]
 pub(super) struct Buffer {
-    memory: Vec<u8>,
+    memory: PageBuffer,
     /// Where the first [`ALIGN`]-aligned address of `memory` is.
     origin: usize,
     capacity: usize,
@@ -87,7 +88,7 @@ pub(super) struct Buffer {
 impl Buffer {
     fn new(start: u64, capacity: usize) -> Buffer {
         let capacity = capacity.next_multiple_of(ALIGN).max(2 * ALIGN);
-        let memory = vec![0; capacity + ALIGN];
+        let memory = PageBuffer::zeroed(capacity + ALIGN);
         let address = memory.as_ptr().addr();
         let origin = address.next_multiple_of(ALIGN) - address;
         Buffer { memory, origin, capacity, start, len: 0, charges: VecDeque::new() }

@@ -35,17 +35,31 @@ fn page(account: &Account<'_>, name: &str) -> String {
     for claim in &claims {
         text += &row(account, claim);
     }
-    let missed = |value: &ValueResult| value.verdict > Verdict::InShape;
-    let mut misses = String::new();
-    for claim in &claims {
-        for value in claim.values.iter().filter(|value| missed(value)) {
-            misses += &wrapped(&miss(claim, value));
-        }
-    }
+    let values = || claims.iter().flat_map(|claim| claim.values.iter().map(move |v| (claim, v)));
+    let _ = write!(
+        text,
+        "\n## Values at `{scale}`\n\n| claim | value | paper | measured | verdict |\n\
+         |---|---|---|---|---|\n"
+    );
+    text.extend(values().map(|(claim, value)| value_row(claim, value)));
+    let missed = values().filter(|(_, value)| value.verdict > Verdict::Holds);
+    let misses: String = missed.map(|(claim, value)| wrapped(&miss(claim, value))).collect();
     if !misses.is_empty() {
-        let _ = write!(text, "\n## What does not hold at `{scale}`, and why\n\n{misses}");
+        let _ = write!(text, "\n## What is otherwise at `{scale}`, and why\n\n{misses}");
     }
     text
+}
+
+fn value_row(claim: &ClaimResult, value: &ValueResult) -> String {
+    let ValueResult { name, paper, verdict, .. } = value;
+    format!("| `{}` | {name} | {paper} | {} | {} |\n", claim.id, measured(value), verdict.name())
+}
+
+fn measured(value: &ValueResult) -> String {
+    match value.verdict {
+        Verdict::Impossible => "nothing".to_string(),
+        _ => terminal::measured(value),
+    }
 }
 
 fn findings<'a>(account: &'a Account<'_>, claim: &ClaimResult) -> Option<&'a Findings<'a>> {
@@ -70,13 +84,13 @@ fn row(account: &Account<'_>, claim: &ClaimResult) -> String {
 }
 
 fn miss(claim: &ClaimResult, value: &ValueResult) -> String {
-    let measured = match value.verdict {
-        Verdict::Impossible => "nothing".to_string(),
-        _ => terminal::measured(value),
-    };
     format!(
-        "- `{}`, {}: the paper has {}, measured {measured}. {}",
-        claim.id, value.name, value.paper, value.reason
+        "- `{}`, {}: the paper has {}, measured {}. {}",
+        claim.id,
+        value.name,
+        value.paper,
+        measured(value),
+        value.reason
     )
 }
 

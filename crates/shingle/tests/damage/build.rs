@@ -37,10 +37,10 @@ impl Setup {
     }
 }
 
-/// Every scheme of the registry, and every value layout under the default one.
+/// Every scheme of the registry with every value layout.
 pub fn setups() -> Vec<Setup> {
-    let schemes = schemes().map(|scheme| Setup { scheme, ..DEFAULT_SETUP });
-    schemes.chain(separating_setups()).collect()
+    let layouts = || values::registry().iter().map(|layout| layout.name);
+    schemes().flat_map(|scheme| layouts().map(move |values| Setup { scheme, values })).collect()
 }
 
 /// Those with value segments.

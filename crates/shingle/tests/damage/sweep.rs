@@ -20,7 +20,7 @@ const BYTE_MUTATIONS: usize = 18_000;
 /// Lengths that the usual volume tries for a file, over all setups.
 const CUTS: usize = 160;
 /// Mutations of a setup's database that must have been found out, at the usual volume.
-const DETECTED_MIN: usize = 250;
+const DETECTED_MIN: usize = 100;
 /// One mutation in so many is opened for writing too, which changes and removes files.
 const WRITABLE_ONE_IN: usize = 16;
 

@@ -6,8 +6,8 @@ use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Kind, Medium};
 use crate::model::{Found, Model};
 use crate::run::{
-    ByScheme, Cells, Config, Failure, Outcome, Runner, SharedModel, hold, is_left_out, read_all,
-    replay, scaled, seeds_for_schemes, wrong,
+    ByCell, Cells, Config, Failure, Outcome, Runner, SharedModel, hold, is_left_out, read_all,
+    replay, scaled, seeds_for_cells, seeds_for_schemes, wrong,
 };
 use base::random::Random;
 use media::FileStore;
@@ -266,10 +266,10 @@ pub fn short(steps: usize) -> Profile {
 
 #[test]
 fn power_lost_at_any_operation_leaves_a_prefix() {
-    let (mut sum, mut points) = (Counts::default(), ByScheme::default());
-    for seed in seeds_for_schemes(20) {
+    let (mut sum, mut points) = (Counts::default(), ByCell::default());
+    for seed in seeds_for_cells(24) {
         let config = Config::draw(seed).sometimes_bounded(seed);
-        let steps = Generator::new(seed, short(150)).steps();
+        let steps = Generator::new(seed, short(125)).steps();
         let store = MemStore::new(Arc::default());
         let swept = Sweep::new(&config, seed, 4).run(&store, &steps, seed);
         let counts = swept.unwrap_or_else(|what| {
@@ -284,7 +284,7 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
         sum.gone_on += counts.gone_on;
     }
     println!("{sum:?}");
-    points.finish("crash points", 500);
+    points.finish("crash points", 150);
 }
 
 /// The history of a process that dies; then power is lost at every operation of the recovery.

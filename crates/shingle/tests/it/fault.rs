@@ -5,8 +5,8 @@ use crate::history::{Generator, Profile, Step};
 use crate::medium::{Medium, Pair};
 use crate::model::{Found, Model, Op, Prefix};
 use crate::run::{
-    ByScheme, Config, Failure, Outcome, Runner, hold, read_all, replay, scaled, seeds_for_schemes,
-    wrong,
+    ByCell, Config, Failure, Outcome, Runner, hold, read_all, replay, scaled, seeds_for_cells,
+    seeds_for_schemes, wrong,
 };
 use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
@@ -156,9 +156,9 @@ fn after_error(runner: &Runner, counts: &mut Counts) -> Outcome {
 
 #[test]
 fn every_operation_fails_in_its_turn() {
-    let (mut counts, mut faults) = (Counts::default(), ByScheme::default());
-    let seeds = seeds_for_schemes(3);
-    let faults_wanted = scaled(750 / 3.max(tree::policy::registry().len() as u64)).max(1);
+    let (mut counts, mut faults) = (Counts::default(), ByCell::default());
+    let seeds = seeds_for_cells(3);
+    let faults_wanted = scaled(750 / seeds.len() as u64).max(1);
     for seed in seeds {
         let config = Config::draw(seed);
         let steps = Generator::new(seed, tiny()).steps();
@@ -196,7 +196,7 @@ fn every_operation_fails_in_its_turn() {
         faults.add(&config, counts.struck - struck);
     }
     println!("{counts:?}");
-    faults.finish("faults", 200);
+    faults.finish("faults", 60);
     assert!(std::env::var("SHINGLE_TEST_SEED").is_ok() || counts.poisoned > 0);
 }
 

@@ -4,7 +4,7 @@ use crate::history::{Generator, Step};
 use crate::medium::{Direct, KINDS, Kind, Medium};
 use crate::model::Model;
 use crate::run::{
-    ByScheme, Cells, Config, Failure, Outcome, Runner, hold, is_left_out, profile, replay, scaled,
+    ByCell, Cells, Config, Failure, Outcome, Runner, hold, is_left_out, profile, replay, scaled,
     seeds_for_schemes, wrong,
 };
 use base::Ledger;
@@ -48,8 +48,8 @@ fn ledger_agrees(store: &MemStore) -> Outcome {
 #[test]
 fn one_history_gives_equal_answers_on_every_configuration() {
     let mut relocations = [0; crate::moves::NAMES.len()];
-    let mut steps_run = ByScheme::default();
-    for seed in seeds_for_schemes(60) {
+    let mut steps_run = ByCell::default();
+    for seed in seeds_for_cells(60) {
         let steps = Generator::new(seed, profile(700)).steps();
         for variant in 0..4 {
             let config = Config::draw(seed * 4 + variant);
@@ -63,7 +63,7 @@ fn one_history_gives_equal_answers_on_every_configuration() {
         }
     }
     println!("moves {relocations:?}");
-    steps_run.finish("steps", 10_000);
+    steps_run.finish("steps", 4000);
     if std::env::var("SHINGLE_TEST_SEED").is_err() {
         for (name, count) in crate::moves::NAMES.iter().zip(relocations) {
             assert!(count > 0, "no {name} happened");
@@ -73,8 +73,8 @@ fn one_history_gives_equal_answers_on_every_configuration() {
 
 #[test]
 fn threads_give_the_same_answers_as_steps() {
-    let mut steps_run = ByScheme::default();
-    for seed in seeds_for_schemes(24) {
+    let mut steps_run = ByCell::default();
+    for seed in seeds_for_cells(24) {
         let steps = Generator::new(seed, profile(700)).steps();
         let config = Config { stepped: None, ..Config::draw(seed) };
         in_memory(&config, &steps, seed).unwrap_or_else(|failure| {
@@ -87,8 +87,8 @@ fn threads_give_the_same_answers_as_steps() {
 
 #[test]
 fn any_scheme_goes_on_with_the_tree_of_any_other() {
-    let mut steps_run = ByScheme::default();
-    for seed in seeds_for_schemes(16) {
+    let mut steps_run = ByCell::default();
+    for seed in seeds_for_cells(16) {
         let mut config = Config { switches: true, ..Config::draw(seed) };
         let store = MemStore::new(Arc::default());
         let model = Arc::new(Mutex::new(Model::new()));
@@ -110,7 +110,7 @@ fn any_scheme_goes_on_with_the_tree_of_any_other() {
             config = turned;
         }
     }
-    steps_run.finish("steps", 1000);
+    steps_run.finish("steps", 300);
 }
 
 #[test]

@@ -49,28 +49,31 @@ fn layout_in_turn(turn: u64) -> &'static str {
     layouts[(turn % layouts.len() as u64) as usize].name
 }
 
-/// What was done under each scheme, and under each value layout, of the registries.
-#[derive(Default)]
-pub struct ByScheme(BTreeMap<&'static str, u64>);
+/// How many cells of a scheme and a value layout the registries make.
+fn cells_count() -> u64 {
+    (tree::policy::registry().len() * values::registry().len()) as u64
+}
 
-impl ByScheme {
+/// What was done in each cell of a scheme and a value layout.
+#[derive(Default)]
+pub struct ByCell(BTreeMap<(&'static str, &'static str), u64>);
+
+impl ByCell {
     pub fn add(&mut self, config: &Config, count: u64) {
-        *self.0.entry(config.scheme).or_default() += count;
-        *self.0.entry(config.values).or_default() += count;
+        *self.0.entry((config.scheme, config.values)).or_default() += count;
     }
 
-    /// Prints the counts. Under each scheme and layout there must be `floor` at least, less in
-    /// proportion when a part of the volume runs, unless one seed runs.
+    /// Prints the counts. In each cell there must be `floor` at least, less in proportion when a
+    /// part of the volume runs, unless one seed runs.
     pub fn finish(self, what: &str, floor: u64) {
-        println!("{what} by scheme: {:?}", self.0);
+        println!("{what}: {:?}", self.0);
         let floor = scaled(floor).min(floor);
         if std::env::var("SHINGLE_TEST_SEED").is_ok() {
             return;
         }
-        let schemes = tree::policy::registry().iter().map(|scheme| scheme.name);
-        for name in schemes.chain(values::registry().iter().map(|layout| layout.name)) {
-            let count = self.0.get(name).copied().unwrap_or(0);
-            assert!(count >= floor, "{count} {what} under {name}, not {floor}");
+        assert_eq!(self.0.len() as u64, cells_count());
+        for (cell, count) in self.0 {
+            assert!(count >= floor, "{count} {what} under {cell:?}, not {floor}");
         }
     }
 }
@@ -811,9 +814,19 @@ pub fn is_left_out(seed: u64) -> bool {
 
 /// The seeds to run: as [`seeds`], or more so that [`Config::draw`] gives each scheme once.
 pub fn seeds_for_schemes(count: u64) -> Vec<u64> {
+    seeds_and_at_least(count, tree::policy::registry().len() as u64)
+}
+
+/// The seeds to run: as [`seeds`], or more so that [`Config::draw`] gives each scheme with each value
+/// layout once.
+pub fn seeds_for_cells(count: u64) -> Vec<u64> {
+    seeds_and_at_least(count, cells_count())
+}
+
+fn seeds_and_at_least(count: u64, count_min: u64) -> Vec<u64> {
     match seeds(count) {
         one if std::env::var("SHINGLE_TEST_SEED").is_ok() => one,
-        some => (1..=(some.len() as u64).max(tree::policy::registry().len() as u64)).collect(),
+        some => (1..=(some.len() as u64).max(count_min)).collect(),
     }
 }
 

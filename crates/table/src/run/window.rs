@@ -5,6 +5,7 @@ use crate::format::Handle;
 use crate::frame;
 use crate::piece::BlockKind;
 use base::{Cause, Result};
+use media::os::PageBuffer;
 use std::ops::Range;
 
 /// What media and page caches read at least.
@@ -22,7 +23,9 @@ pub(super) struct Ahead {
 #[derive(Default)]
 pub(super) struct Window {
     offset: u64,
-    bytes: Vec<u8>,
+    buffer: PageBuffer,
+    /// So many bytes of the buffer are the file's.
+    len: usize,
 }
 
 impl Window {
@@ -51,11 +54,11 @@ impl Window {
     fn get(&self, from: u64, to: u64) -> Option<&[u8]> {
         let start = usize::try_from(from.checked_sub(self.offset)?).ok()?;
         let end = usize::try_from(to.checked_sub(self.offset)?).ok()?;
-        self.bytes.get(start..end)
+        self.buffer[..self.len].get(start..end)
     }
 
     fn end(&self) -> u64 {
-        self.offset + self.bytes.len() as u64
+        self.offset + self.len as u64
     }
 
     /// Reads the block at `from..to` and what lies behind it in the direction of travel. Going
@@ -63,7 +66,7 @@ impl Window {
     /// medium is read twice.
     fn read(&mut self, run: &Run, from: u64, to: u64, ahead: &Ahead, cause: Cause) -> Result<()> {
         let bytes = u64::from(ahead.bytes);
-        let backwards = !self.bytes.is_empty() && to <= self.offset;
+        let backwards = self.len > 0 && to <= self.offset;
         let (start, end) = if backwards {
             (to.saturating_sub(bytes).max(ahead.within.start).min(from), to)
         } else {
@@ -71,13 +74,19 @@ impl Window {
             (from, wanted.min(ahead.within.end).max(to))
         };
         let kept = if (self.offset..self.end()).contains(&start) { self.end() - start } else { 0 };
-        let mut buffer = std::mem::take(&mut self.bytes);
-        let passed = buffer.len() - kept as usize;
-        buffer.drain(..passed);
-        buffer.resize((end - start) as usize, 0);
-        let unread = buffer.get_mut(kept as usize..).unwrap_or_default();
-        run.file.read_at(start + kept, unread, cause)?;
-        *self = Window { offset: start, bytes: buffer };
+        let (kept, len) = (kept as usize, (end - start) as usize);
+        let passed = self.len - kept..self.len;
+        // A read that fails leaves an empty window.
+        let mut buffer = std::mem::take(self).buffer;
+        if buffer.len() < len {
+            let mut larger = PageBuffer::zeroed(len.next_multiple_of(PAGE_BYTES as usize));
+            larger[..kept].copy_from_slice(&buffer[passed]);
+            buffer = larger;
+        } else {
+            buffer.copy_within(passed, 0);
+        }
+        run.file.read_at(start + kept as u64, &mut buffer[kept..len], cause)?;
+        *self = Window { offset: start, buffer, len };
         Ok(())
     }
 }
