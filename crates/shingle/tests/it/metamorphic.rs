@@ -5,7 +5,7 @@ use crate::medium::{Direct, KINDS, Kind, Medium};
 use crate::model::Model;
 use crate::run::{
     ByCell, Cells, Config, Failure, Outcome, Runner, hold, is_left_out, profile, replay, scaled,
-    seeds_for_schemes, wrong,
+    seeds_for_cells, seeds_for_schemes, wrong,
 };
 use base::Ledger;
 use media::FileStore;

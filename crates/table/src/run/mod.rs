@@ -1,7 +1,8 @@
 //! Reads a run: opened with one or two reads, its blocks through the cache.
 //!
-//! The top index, the range tombstones and the summary stay in memory while the run is open. A
-//! lookup touches at most one filter block, one index block and one data block.
+//! The top index, the range tombstones, the summary and the filter of a small run stay in memory
+//! while the run is open. A lookup touches at most one filter block, one index block and one data
+//! block.
 
 mod iter;
 mod many;
@@ -91,6 +92,40 @@ fn tail_start(extent: Extent) -> u64 {
     (start - start % PAGE_BYTES).max(extent.offset)
 }
 
+fn damaged(file: &dyn ReadFile, extent: Extent, offset: u64, what: String) -> Error {
+    Error::corruption(file.name().to_string(), offset, format!("run {}: {what}", extent.run))
+}
+
+/// The footer of a run, and the bytes of its end with where they begin: what is kept in memory, and
+/// what came with it. Two reads at most.
+fn read_end(file: &dyn ReadFile, extent: Extent, cause: Cause) -> Result<(Footer, u64, Vec<u8>)> {
+    let damage = |offset, what: String| Err(damaged(file, extent, offset, what));
+    let end = extent.offset.saturating_add(extent.bytes);
+    if extent.bytes < FOOTER_BYTES {
+        return damage(extent.offset, "an extent shorter than a footer".into());
+    }
+    let mut tail_start = tail_start(extent);
+    let mut tail = vec![0; (end - tail_start) as usize];
+    file.read_at(tail_start, &mut tail, cause)?;
+    let footer = match Footer::decode(&tail, end, extent.place()) {
+        Ok(footer) => footer,
+        Err(what) => return damage(end - FOOTER_BYTES, what.into()),
+    };
+    if (footer.run, footer.start, footer.bytes) != (extent.run, extent.offset, extent.bytes) {
+        let what = format!("found run {} of {} bytes", footer.run, footer.bytes);
+        return damage(end - FOOTER_BYTES, what);
+    }
+    if footer.pinned_start() < tail_start {
+        let missing = (tail_start - footer.pinned_start()) as usize;
+        let length = tail.len();
+        tail.resize(length + missing, 0);
+        tail.copy_within(..length, missing);
+        tail_start = footer.pinned_start();
+        file.read_at(tail_start, &mut tail[..missing], cause)?;
+    }
+    Ok((footer, tail_start, tail))
+}
+
 /// An open run.
 pub struct Run {
     file: Arc<dyn ReadFile>,
@@ -99,6 +134,8 @@ pub struct Run {
     owner: u64,
     footer: Footer,
     top: Arc<Block>,
+    /// The one filter of a small run, where it came with the run's end and is not read in place.
+    filter: Option<Arc<FilterBlock>>,
     tombstones: RangeDeletes,
     summary: RunSummary,
     mapped: Option<Mapped>,
@@ -112,34 +149,8 @@ impl Run {
         cache: Arc<BlockCache>,
         cause: Cause,
     ) -> Result<Arc<Run>> {
-        let damage = |offset, what: String| {
-            Error::corruption(
-                file.name().to_string(),
-                offset,
-                format!("run {}: {what}", extent.run),
-            )
-        };
-        let end = extent.offset.saturating_add(extent.bytes);
-        if extent.bytes < FOOTER_BYTES {
-            return Err(damage(extent.offset, "an extent shorter than a footer".into()));
-        }
-        let mut tail_start = tail_start(extent);
-        let mut tail = vec![0; (end - tail_start) as usize];
-        file.read_at(tail_start, &mut tail, cause)?;
-        let footer = Footer::decode(&tail, end, extent.place())
-            .map_err(|what| damage(end - FOOTER_BYTES, what.into()))?;
-        if (footer.run, footer.start, footer.bytes) != (extent.run, extent.offset, extent.bytes) {
-            let what = format!("found run {} of {} bytes", footer.run, footer.bytes);
-            return Err(damage(end - FOOTER_BYTES, what));
-        }
-        if footer.pinned_start() < tail_start {
-            let missing = (tail_start - footer.pinned_start()) as usize;
-            let length = tail.len();
-            tail.resize(length + missing, 0);
-            tail.copy_within(..length, missing);
-            tail_start = footer.pinned_start();
-            file.read_at(tail_start, &mut tail[..missing], cause)?;
-        }
+        let damage = |offset, what: String| damaged(&*file, extent, offset, what);
+        let (footer, tail_start, tail) = read_end(&*file, extent, cause)?;
         let at_end = |kind: BlockKind, handle: Handle| {
             let from = (handle.offset - tail_start) as usize;
             let to = (handle.end(kind) - tail_start) as usize;
@@ -163,18 +174,25 @@ impl Run {
         let is_raw = summary.options.compression == Compression::None;
         let data = footer.start..footer.data_end;
         let block_bytes = summary.options.block_bytes;
+        let end = extent.offset + extent.bytes;
         let mapped = if is_raw { Mapped::new(&*file, data, end, block_bytes) } else { None };
-        // A small run's one filter was read with its end: nobody need read it again. Whether it is
-        // damaged is for those to say who need it.
+        // Whether it is damaged is for those to say who need it.
         let at = footer.filter.filter(|at| mapped.is_none() && tail_start <= at.offset);
-        let filter = at.and_then(|at| Some((at, at_end(BlockKind::Filter, at).ok()?)));
+        let filter = at.and_then(|at| FilterBlock::new(at_end(BlockKind::Filter, at).ok()?));
         let owner = cache.new_owner();
-        let top = Arc::new(top);
-        let run = Run { file, extent, cache, owner, footer, top, tombstones, summary, mapped };
-        if let Some((handle, block)) = filter {
-            let _ = run.keep_filter(handle, block);
-        }
-        Ok(Arc::new(run))
+        let (top, filter) = (Arc::new(top), filter.map(Arc::new));
+        Ok(Arc::new(Run {
+            file,
+            extent,
+            cache,
+            owner,
+            footer,
+            top,
+            filter,
+            tombstones,
+            summary,
+            mapped,
+        }))
     }
 
     /// The same run through another opening of its file: nothing is read for it, and both know the
@@ -187,6 +205,7 @@ impl Run {
             owner: self.owner,
             footer: self.footer,
             top: self.top.clone(),
+            filter: self.filter.clone(),
             tombstones: self.tombstones.clone(),
             summary: self.summary.clone(),
             mapped: None,
@@ -213,7 +232,8 @@ impl Run {
     pub fn memory_bytes(&self) -> u64 {
         let keys = self.summary.smallest.len() + self.summary.largest.len();
         let slots = self.mapped.as_ref().map_or(0, Mapped::memory_bytes);
-        let pinned = self.top.memory_bytes() + self.tombstones.memory_bytes();
+        let filter = self.filter.as_ref().map_or(0, |filter| filter.memory_bytes());
+        let pinned = self.top.memory_bytes() + self.tombstones.memory_bytes() + filter;
         (size_of::<Run>() + pinned + 2 * keys + slots) as u64
     }
 
@@ -440,17 +460,16 @@ impl Run {
 
     #[inline]
     fn filter(&self, handle: Handle, cause: Cause) -> Result<Arc<FilterBlock>> {
+        if let Some(filter) = &self.filter {
+            return Ok(filter.clone());
+        }
         let kind = BlockKind::Filter;
         if let Some(Cached::Filter(filter)) = self.cache.get(self.owner, handle.offset, kind) {
             return Ok(filter);
         }
-        self.keep_filter(handle, self.read(kind, handle, cause)?)
-    }
-
-    /// Puts a filter block that was read into the cache.
-    fn keep_filter(&self, handle: Handle, block: Vec<u8>) -> Result<Arc<FilterBlock>> {
-        let filter = FilterBlock::new(block).ok_or_else(|| self.unknown_filter(handle))?;
-        let filter = Arc::new(filter);
+        let filter = FilterBlock::new(self.read(kind, handle, cause)?)
+            .map(Arc::new)
+            .ok_or_else(|| self.unknown_filter(handle))?;
         self.cache.insert(self.owner, handle.offset, Cached::Filter(filter.clone()));
         Ok(filter)
     }
