@@ -537,6 +537,8 @@ pub struct CheckReport {
     pub bytes: u64,
     /// Entries that were read.
     pub entries: u64,
+    /// Bytes of runs that are not data blocks: indexes, filters, range tombstones, footers.
+    pub metadata_bytes: u64,
     /// What is wrong, in sentences; empty when all is well.
     pub problems: Vec<String>,
 }

@@ -16,14 +16,21 @@ pub struct RunTable {
     graveyard: Arc<Graveyard>,
     files: HashMap<FileId, Weak<FileRef>>,
     runs: HashMap<RunId, Entry>,
-    /// How many of `runs` are in each file.
-    shown: HashMap<FileId, usize>,
+    /// What is shown of each file.
+    shown: HashMap<FileId, InFile>,
     files_sweep_at: usize,
 }
 
 #[derive(Debug)]
 struct Entry {
     run: Weak<Run>,
+    slices: usize,
+}
+
+/// How many of the runs in a file have slices, and how many slices they have.
+#[derive(Debug, Default)]
+struct InFile {
+    runs: usize,
     slices: usize,
 }
 
@@ -68,6 +75,11 @@ impl RunTable {
         self.shown.contains_key(&file)
     }
 
+    /// How many slices of the newest version point into this file.
+    pub(crate) fn slices_in(&self, file: FileId) -> usize {
+        self.shown.get(&file).map_or(0, |shown| shown.slices)
+    }
+
     /// The file of this number, made if nothing holds it.
     pub(crate) fn file(&mut self, id: FileId) -> Arc<FileRef> {
         if let Some(file) = self.files.get(&id).and_then(Weak::upgrade) {
@@ -102,16 +114,16 @@ impl RunTable {
         if is_gone {
             self.runs.remove(&run.id);
         }
+        let shown = self.shown.entry(run.file.id).or_default();
+        shown.slices = shown.slices.saturating_add_signed(change);
         match (before > 0, is_gone) {
             (false, false) => {
-                let runs = self.shown.entry(run.file.id).or_default();
-                *runs += 1;
-                (*runs == 1).then_some(Shown::Begins)
+                shown.runs += 1;
+                (shown.runs == 1).then_some(Shown::Begins)
             }
             (true, true) => {
-                let runs = self.shown.get_mut(&run.file.id)?;
-                *runs -= 1;
-                let ends = *runs == 0;
+                shown.runs -= 1;
+                let ends = shown.runs == 0;
                 ends.then(|| self.shown.remove(&run.file.id)).map(|_| Shown::Ends)
             }
             _ => None,

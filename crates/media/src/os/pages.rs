@@ -52,11 +52,13 @@ impl Drop for Pages {
 }
 
 /// A buffer that is made and dropped as a whole: pages of the system, but where it is small.
+#[derive(Debug, Default)]
+pub struct PageBuffer(Memory);
+
 #[derive(Debug)]
-pub enum PageBuffer {
+enum Memory {
     /// A few bytes, of the general allocator.
     Heap(Vec<u8>),
-    /// So many bytes of these pages.
     System(Pages),
 }
 
@@ -68,16 +70,13 @@ impl PageBuffer {
     pub fn zeroed(bytes: usize) -> PageBuffer {
         // What the system has no pages for, the allocator tells in its own way.
         let pages = (bytes >= SYSTEM_BYTES_MIN && !cfg!(miri)).then(|| Pages::new(bytes).ok());
-        match pages.flatten() {
-            Some(pages) => PageBuffer::System(pages),
-            None => PageBuffer::Heap(vec![0; bytes]),
-        }
+        PageBuffer(pages.flatten().map_or_else(|| Memory::Heap(vec![0; bytes]), Memory::System))
     }
 }
 
-impl Default for PageBuffer {
-    fn default() -> PageBuffer {
-        PageBuffer::Heap(Vec::new())
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory::Heap(Vec::new())
     }
 }
 
@@ -85,11 +84,11 @@ impl Deref for PageBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match self {
-            PageBuffer::Heap(bytes) => bytes,
+        match &self.0 {
+            Memory::Heap(bytes) => bytes,
             // SAFETY: the mapping holds so many bytes, all of them zeroed or written since, and
             // nobody writes while `self` is borrowed.
-            PageBuffer::System(pages) => unsafe {
+            Memory::System(pages) => unsafe {
                 std::slice::from_raw_parts(pages.start.as_ptr(), pages.bytes)
             },
         }
@@ -98,10 +97,10 @@ impl Deref for PageBuffer {
 
 impl DerefMut for PageBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        match self {
-            PageBuffer::Heap(bytes) => bytes,
+        match &mut self.0 {
+            Memory::Heap(bytes) => bytes,
             // SAFETY: as above, and `self` is borrowed by the writer alone.
-            PageBuffer::System(pages) => unsafe {
+            Memory::System(pages) => unsafe {
                 std::slice::from_raw_parts_mut(pages.start.as_ptr(), pages.bytes)
             },
         }

@@ -2,14 +2,14 @@
 
 use super::db::Db;
 use crate::engine::Engine;
-use crate::engine::trees::Trees;
+use crate::engine::trees::{TreeState, Trees};
 use crate::stats::{FileInfo, LevelStats, ParkedWork, Stats, ValueGroup, ValueStats};
-use base::SequenceNumber;
 use base::cause::LEVELS_MAX;
+use base::{FileId, KeyRange, SequenceNumber};
 use media::FileName;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use table::BlockKind;
-use tree::{Group, Segment, Segments};
+use tree::{Group, Segment, Segments, Version};
 
 impl Db {
     /// What the database did, and how it stands.
@@ -156,24 +156,13 @@ impl Engine {
 
     fn files(&self) -> Vec<FileInfo> {
         let trees = self.lock_trees();
-        let mut files = Vec::new();
-        for tree in trees.keyspaces.values() {
-            for usage in tree.version.files() {
-                let mut level = 0;
-                let mut range: Option<base::KeyRange> = None;
-                for (index, nodes) in tree.version.levels.iter().enumerate() {
-                    for slice in nodes.nodes.iter().flat_map(|node| &node.slices) {
-                        if slice.run.file.id == usage.file.id {
-                            level = level.max(index as u8);
-                            range = Some(match range {
-                                None => slice.range.clone(),
-                                Some(range) => range.union(&slice.range),
-                            });
-                        }
-                    }
-                }
-                let range = range.unwrap_or_else(base::KeyRange::all);
-                files.push(FileInfo {
+        let infos = |tree: &TreeState| {
+            let mut places = places(&tree.version);
+            let files = tree.version.files().into_iter();
+            let info = files.map(|usage| {
+                let place = places.remove(&usage.file.id);
+                let (level, range) = place.unwrap_or_else(|| (0, KeyRange::all()));
+                FileInfo {
                     name: FileName::table(usage.file.id).to_string(),
                     bytes: usage.total_bytes,
                     live_bytes: usage.live_bytes,
@@ -181,9 +170,24 @@ impl Engine {
                     keyspace: tree.keyspace.name.clone(),
                     smallest: range.start.to_vec(),
                     largest: range.end.map(|end| end.to_vec()),
-                });
-            }
-        }
-        files
+                }
+            });
+            info.collect::<Vec<_>>()
+        };
+        trees.keyspaces.values().flat_map(infos).collect()
     }
+}
+
+/// For each file the deepest level that shows it, and the keys that it is shown with.
+fn places(version: &Version) -> HashMap<FileId, (u8, KeyRange)> {
+    let mut places: HashMap<FileId, (u8, KeyRange)> = HashMap::new();
+    for (level, nodes) in (0u8..).zip(&version.levels) {
+        for slice in nodes.nodes.iter().flat_map(|node| &node.slices) {
+            let new = || (level, slice.range.clone());
+            let (deepest, range) = places.entry(slice.run.file.id).or_insert_with(new);
+            *deepest = level;
+            *range = range.union(&slice.range);
+        }
+    }
+    places
 }

@@ -121,6 +121,7 @@ impl Engine {
     fn check_run(&self, run: &tree::Run, report: &mut CheckReport) {
         let opened = self.runs.handle(run).open_for_background(Cause::Check);
         let Some(table) = report.note(opened) else { return };
+        report.metadata_bytes += run.bytes.saturating_sub(table.summary().data_bytes);
         let Some(found) = report.note(table.verify(&mut |_| {})) else { return };
         report.bytes += found.bytes;
         report.entries += found.entries;

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
 use tree::moves::{Child, Cutter, OlderData, Output, OutputNode, Proportional, SizeEstimate};
 use tree::policy::WorkId;
-use tree::{Cut, Input, Move, NodeId, Plan, Slice, Tier, Version};
+use tree::{Cut, Input, Move, NodeId, Plan, RunTable, Slice, Tier, Version};
 
 /// A move under way, shared by its parts.
 pub(crate) struct Relocation {
@@ -83,7 +83,7 @@ pub(crate) fn begin(
     let work = tree.busy.begin(&version, &plan);
     let keyspace = tree.keyspace.clone();
     let runs = input_runs(&version, &plan);
-    match parts(engine, keyspace, version, plan, work) {
+    match parts(engine, keyspace, version, &tree.runs, plan, work) {
         Ok(parts) => Ok(parts),
         Err(error) => {
             end_failed(engine, trees, id, work, runs, &error);
@@ -177,6 +177,7 @@ fn parts(
     engine: &Arc<Engine>,
     keyspace: Arc<KeyspaceState>,
     version: Arc<Version>,
+    known: &RunTable,
     plan: Plan,
     work: WorkId,
 ) -> Result<Vec<RelocationPart>> {
@@ -222,7 +223,7 @@ fn parts(
             older: OlderData::new(&version, &inputs, to_level),
             options: engine.settings.table_options(&keyspace, to_level, levels_below),
             hint: hint(&shared.plan, to_level, shared.work),
-            rule: rule(&version, &shared.plan, read_bytes_upper + read_bytes_lower)?,
+            rule: rule(&version, known, &shared.plan, read_bytes_upper + read_bytes_lower)?,
             range,
             values: values(),
             tier: Tier::Cold,
@@ -309,7 +310,7 @@ fn hint(plan: &Plan, to_level: u8, work: WorkId) -> FileHint {
     FileHint { bytes_max, group, lifetime: Some(to_level), background: true, is_cold: false }
 }
 
-fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> {
+fn rule(version: &Version, known: &RunTable, plan: &Plan, total_bytes: u64) -> Result<OutputRule> {
     Ok(match &plan.action {
         // Runs of level 0 are ordered by age: pieces of one age would not stay so.
         Move::Merge { to_level: 0, .. } => {
@@ -326,7 +327,7 @@ fn rule(version: &Version, plan: &Plan, total_bytes: u64) -> Result<OutputRule> 
         }
         Move::Append { input, to_level, file_bytes_max, parts } => {
             let part_bytes = total_bytes / u64::from((*parts).max(1)) + 1;
-            let children = tree::moves::children(version, input, *to_level)?;
+            let children = tree::moves::children(version, known, input, *to_level)?;
             let targets =
                 children.into_iter().map(|child| target(child, *file_bytes_max, part_bytes));
             OutputRule::Children(targets.collect())

@@ -64,7 +64,7 @@ fn slices_of_a_get(db: &Db) -> f64 {
 }
 
 #[test]
-fn links_go_as_the_share_of_reads_grows_and_gets_read_what_they_read_under_leveldb() {
+fn links_go_as_the_share_of_reads_grows_and_a_get_meets_as_few_slices_as_under_leveldb() {
     let store = Arc::new(MemStore::new(Arc::default()));
     let db = open("ldc", &store);
     write(&db, 0, 20_000);

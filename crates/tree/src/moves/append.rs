@@ -8,9 +8,9 @@ use crate::moves::push::leave;
 use crate::moves::stage::{Share, Stage};
 use crate::moves::{OutputNode, check_inputs, conflict, input_node, split};
 use crate::plan::Input;
-use crate::version::{NodeId, Version, hull};
+use crate::run_table::RunTable;
+use crate::version::{Node, NodeId, Version, hull};
 use base::{FileId, Key, KeyRange, Result};
-use std::collections::HashMap;
 
 /// Who gets which keys of an appended node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,43 +25,31 @@ pub struct Child {
 }
 
 /// How the input's keys are to be cut for the nodes of `to_level`: in key order, without gaps.
-pub fn children(version: &Version, input: &Input, to_level: u8) -> Result<Vec<Child>> {
+/// `version` is the newest that `runs` knows.
+pub fn children(
+    version: &Version,
+    runs: &RunTable,
+    input: &Input,
+    to_level: u8,
+) -> Result<Vec<Child>> {
     let (taken, _) = split(input_node(version, input)?, input);
     let range = hull(&taken);
     let stage = Stage::new(version.level(to_level), &range, &[], version.next_node);
     let shares = stage.shares(&range);
-    let mut files = appendable_files(version, to_level, &shares);
     let child = |share: Share| Child {
-        file: share.node.and_then(|node| files.remove(&node)),
+        file: share.node.and_then(|node| own_file(version.node(to_level, node)?, runs)),
         node: share.node,
         range: share.range,
     };
     Ok(shares.into_iter().map(child).collect())
 }
 
-/// For each node of the shares, the file of its newest slice and its bytes, if all slices in that
-/// file are the node's: a file is appended to by one node alone, and a link may show one run to
-/// several.
-fn appendable_files(
-    version: &Version,
-    level: u8,
-    shares: &[Share],
-) -> HashMap<NodeId, (FileId, u64)> {
-    let nodes = shares.iter().filter_map(|share| version.node(level, share.node?));
-    let mut files: HashMap<FileId, (NodeId, u64, isize)> = HashMap::new();
-    for node in nodes {
-        let Some(file) = node.slices.first().map(|slice| &slice.run.file) else { continue };
-        let own = node.slices.iter().filter(|slice| slice.run.file.id == file.id).count();
-        // The second node that shows a file finds more slices of it than it has, as the first does.
-        files.entry(file.id).or_insert((node.id, file.bytes(), own as isize));
-    }
-    for slice in version.slices() {
-        if let Some((_, _, elsewhere)) = files.get_mut(&slice.run.file.id) {
-            *elsewhere -= 1;
-        }
-    }
-    let own = files.into_iter().filter(|(_, (_, _, elsewhere))| *elsewhere == 0);
-    own.map(|(file, (node, bytes, _))| (node, (file, bytes))).collect()
+/// The file of a node's newest slice and its bytes, if all slices in that file are the node's: a
+/// file is appended to by one node alone, and a link may show one run to several.
+fn own_file(node: &Node, runs: &RunTable) -> Option<(FileId, u64)> {
+    let file = &node.slices.first()?.run.file;
+    let own = node.slices.iter().filter(|slice| slice.run.file.id == file.id).count();
+    (runs.slices_in(file.id) == own).then(|| (file.id, file.bytes()))
 }
 
 /// The input's entries were appended to the files of the nodes below: each gets its new run on top.

@@ -204,7 +204,19 @@ impl Chaos {
         assert_eq!(runs.runs_count(), self.store.version.runs_count());
     }
 
+    /// The table counts what the version has.
+    fn compare_counts(&self) {
+        let mut slices: BTreeMap<FileId, usize> = BTreeMap::new();
+        for slice in self.store.version.slices() {
+            *slices.entry(slice.run.file.id).or_default() += 1;
+        }
+        for (file, count) in slices {
+            assert_eq!(self.store.runs.slices_in(file), count, "file {file}");
+        }
+    }
+
     fn compare(&self) {
+        self.compare_counts();
         for key in 0..KEYS as u32 {
             let alive = |entry: &Entry| !entry.is_delete;
             let found = self.store.get(key).filter(alive);

@@ -127,7 +127,7 @@ pub struct Store {
     /// Checks the whole tree after every edit, not only what the edit touched.
     pub check_all: bool,
     policy: Box<dyn Policy>,
-    runs: RunTable,
+    pub(crate) runs: RunTable,
     contents: Contents,
     next_number: u64,
 }
@@ -383,7 +383,8 @@ impl Store {
 
     fn append(&self, input: &Input, to_level: u8, file_bytes_max: u64, parts: u32) -> Vec<Written> {
         let entries = self.live(std::slice::from_ref(input), to_level);
-        let children = moves::children(&self.version, input, to_level).unwrap_or_default();
+        let children =
+            moves::children(&self.version, &self.runs, input, to_level).unwrap_or_default();
         let part_bytes = entries.len().div_ceil(parts.max(1) as usize) as u64 * self.entry_bytes;
         let mut outputs = Vec::new();
         for Child { node, range, file } in children {

@@ -26,7 +26,6 @@ use crate::policy::stack::Why;
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
 use crate::version::{Node, Version};
 use base::{FileId, KeyRange};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Leveled compaction with sets.
@@ -129,7 +128,8 @@ fn victim<'a>(view: &View<'a>, level: u8) -> Option<(&'a Arc<Node>, bool)> {
     let dead = dead_bytes(view.version, &turn);
     let tables = |node: &Node| {
         let files = node.slices.iter().map(|slice| slice.run.file.id);
-        let bytes = files.filter_map(|file| dead.get(&file)).max().copied().unwrap_or(0);
+        let place = |file| dead.binary_search_by_key(&file, |(other, _)| *other).ok();
+        let bytes = files.filter_map(place).map(|at| dead[at].1).max().unwrap_or(0);
         // What is less than half a table is the file's header.
         (bytes + view.limits.table_bytes_max / 2) / view.limits.table_bytes_max.max(1)
     };
@@ -137,14 +137,17 @@ fn victim<'a>(view: &View<'a>, level: u8) -> Option<(&'a Arc<Node>, bool)> {
     Some((node, node.id == first.id))
 }
 
-/// The bytes of the nodes' files that nothing shows any more.
-fn dead_bytes(version: &Version, nodes: &[&Arc<Node>]) -> HashMap<FileId, u64> {
+/// The bytes of the nodes' files that nothing shows any more, by file. Few files are asked for and
+/// every slice is looked at, so that they are in a list, in order.
+fn dead_bytes(version: &Version, nodes: &[&Arc<Node>]) -> Vec<(FileId, u64)> {
     let slices = nodes.iter().flat_map(|node| &node.slices);
-    let mut dead: HashMap<FileId, u64> =
+    let mut dead: Vec<(FileId, u64)> =
         slices.map(|slice| (slice.run.file.id, slice.run.file.bytes())).collect();
+    dead.sort_unstable();
+    dead.dedup_by_key(|(file, _)| *file);
     for slice in version.slices() {
-        if let Some(bytes) = dead.get_mut(&slice.run.file.id) {
-            *bytes = bytes.saturating_sub(slice.bytes);
+        if let Ok(at) = dead.binary_search_by_key(&slice.run.file.id, |(file, _)| *file) {
+            dead[at].1 = dead[at].1.saturating_sub(slice.bytes);
         }
     }
     dead
