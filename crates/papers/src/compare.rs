@@ -1,6 +1,6 @@
 //! Claims beside what was measured: a verdict for each value, and for the claim the worst of them.
 
-use crate::claim::{Claim, SHAPE, Sort, Stated};
+use crate::claim::{Claim, Sort, Stated};
 use crate::data::Library;
 use crate::experiment::{Experiment, Measure};
 use crate::expression::{self, Metrics};
@@ -187,12 +187,7 @@ pub fn claims(library: &Library, all: &[Findings<'_>]) -> Result<Vec<ClaimResult
 fn compare(library: &Library, findings: &Findings<'_>, claim: &Claim) -> Result<ClaimResult> {
     let mut values = Vec::new();
     for (name, sort, stated) in &claim.values {
-        let measures = &findings.experiment.measures;
-        let measure = measures.iter().find(|m| m.claim == claim.id && m.value == *name);
-        let measure = measure.ok_or_else(|| {
-            let what = if name == SHAPE { "its shape" } else { name };
-            Error::invalid(format!("nothing measures {what} of claim {}", claim.id))
-        })?;
+        let measure = findings.experiment.measure(&claim.id, name)?;
         let explain =
             |error: Error| Error::invalid(format!("{}, {name}: {}", claim.id, error.message()));
         let compared = value(&library.rules, findings, measure, *sort, stated);

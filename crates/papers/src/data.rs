@@ -129,7 +129,20 @@ impl Library {
                 _ => library.experiments.push(Experiment::read(&name, &text)?),
             }
         }
+        library.check()?;
         Ok(library)
+    }
+
+    /// A claim that an experiment answers in part is found before hours of runs, not after them.
+    fn check(&self) -> Result<()> {
+        for experiment in &self.experiments {
+            for id in experiment.claims() {
+                for (value, ..) in &self.claim(id)?.values {
+                    experiment.measure(id, value)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The claim of this id.

@@ -1,5 +1,6 @@
 //! An experiment: the runs of one figure, and how the paper's values follow from their metrics.
 
+use crate::claim::SHAPE;
 use crate::expression::{self, Expression};
 use crate::paper::{Paper, map};
 use crate::scale::Scale;
@@ -191,6 +192,18 @@ impl Experiment {
         let mut claims: Vec<&str> = self.measures.iter().map(|m| m.claim.as_str()).collect();
         claims.dedup();
         claims
+    }
+
+    /// What measures this value of a claim.
+    pub fn measure(&self, claim: &str, value: &str) -> Result<&Measure> {
+        let found = self.measures.iter().find(|m| m.claim == claim && m.value == value);
+        found.ok_or_else(|| {
+            let what = if value == SHAPE { "its shape" } else { value };
+            Error::invalid(format!(
+                "experiment {}: nothing measures {what} of claim {claim}",
+                self.id
+            ))
+        })
     }
 
     /// The scale of this name: its paper's, but for the data where the figure says so.

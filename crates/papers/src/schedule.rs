@@ -123,7 +123,7 @@ fn weight(cell: &Cell, experiment: &Experiment) -> Result<u64> {
             "fillrandom" | "fillseq" | "filluniquerandom" | "overwrite" => {
                 settings.pairs(if settings.get("write").is_some() { "write" } else { "data" })?
             }
-            "writeseq" | "writerandom" | "settle" | "reopen" => 1,
+            "writeseq" | "writerandom" | "settle" | "check" => 1,
             "seekrandom" => 10 * settings.requests("count")?,
             _ if settings.is_on("load") => settings.pairs("data")?,
             _ => settings.requests("count")?,

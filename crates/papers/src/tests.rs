@@ -111,3 +111,23 @@ fn every_value_of_every_claim_is_measured_once() {
     }
     assert!(missing.is_empty(), "{SHAPE}: {missing:#?}");
 }
+
+/// A run of hours must not end in an error that its data files show.
+#[test]
+fn a_claim_that_is_answered_in_part_is_refused_before_anything_runs() {
+    let library = |cut: bool| {
+        let own = [
+            ("claims", include_str!("../data/claims.toml")),
+            ("rules", include_str!("../data/rules.toml")),
+        ];
+        let text = |name: &str, text: &'static str| match text.rsplit_once("[[measure]]") {
+            Some((before, _)) if cut && name == "lwc/fig12" => before,
+            _ => text,
+        };
+        let all = own.iter().chain(FILES);
+        Library::of(all.map(|(name, file)| (name.to_string(), text(name, file).to_string())))
+    };
+    assert!(library(false).is_ok());
+    let error = library(true).err().unwrap().to_string();
+    assert!(error.contains("lwc/fig12") && error.contains("its shape"), "{error}");
+}

@@ -2,8 +2,8 @@
 
 use super::probe::{Bands, Probe};
 use crate::settings::Settings;
-use base::Result;
 use base::env::Runtime;
+use base::{Error, ErrorKind, Result};
 use devices::{SimulatedDevice, Simulation, SimulationOptions, models};
 use direct::{DirectOptions, DirectStore, FormatOptions, Layout, format, placement};
 use lab::VirtualClock;
@@ -33,18 +33,12 @@ pub struct Moment {
 /// An engine on a device.
 pub struct Machine {
     simulation: Simulation,
-    device: Arc<SimulatedDevice>,
     bands: Arc<Bands>,
-    /// None only while it is opened again.
-    store: Option<DirectStore>,
+    store: DirectStore,
     settings: Settings,
-    open: Option<Open>,
-}
-
-/// A database that is open, and the view of it that workloads run on.
-struct Open {
     db: Db,
-    store: Watched<Probe>,
+    /// The view of the database that workloads run on.
+    watched: Watched<Probe>,
 }
 
 fn simulation_options(settings: &Settings) -> Result<SimulationOptions> {
@@ -84,65 +78,27 @@ impl Machine {
             force: false,
         };
         format(device.clone(), Arc::new(Ledger::default()), &options)?;
-        let store = Some(open_store(&device, settings)?);
-        let mut machine =
-            Machine { simulation, device, bands, store, settings: settings.clone(), open: None };
-        machine.open_database()?;
-        Ok(machine)
-    }
-
-    fn open_database(&mut self) -> Result<()> {
-        let runtime: Arc<dyn Runtime> = Arc::new(self.simulation.clone());
-        let options = self.settings.options()?;
-        let db = options.open_in(Arc::new(self.store().clone()), runtime.clone())?;
-        let disable_wal = self.settings.is_on("no_wal");
-        let store = ShingleStore::new(db.clone(), disable_wal)?.in_runtime(runtime.clone());
-        let probe = Probe::new(VirtualClock(runtime));
-        self.open = Some(Open { db, store: Watched::new(Box::new(store), probe) });
-        Ok(())
-    }
-
-    /// Closes the database and opens it again, with cold caches.
-    pub fn reopen(&mut self) -> Result<()> {
-        self.close_database()?;
-        self.store = None;
-        self.store = Some(open_store(&self.device, &self.settings)?);
-        self.open_database()
+        let store = open_store(&device, settings)?;
+        let (db, watched) = open_database(&simulation, &store, settings)?;
+        Ok(Machine { simulation, bands, store, settings: settings.clone(), db, watched })
     }
 
     /// A new device with an empty database, as at the beginning; time goes on from zero.
     pub fn renew(&mut self) -> Result<()> {
-        self.close_database()?;
-        *self = Machine::new(&self.settings)?;
-        Ok(())
-    }
-
-    fn close_database(&mut self) -> Result<()> {
-        let Some(Open { db, store }) = self.open.take() else { return Ok(()) };
-        drop(store);
-        db.close()
+        let new = Machine::new(&self.settings)?;
+        std::mem::replace(self, new).close()
     }
 
     /// The end.
-    pub fn close(mut self) -> Result<()> {
-        self.close_database()
+    pub fn close(self) -> Result<()> {
+        let Machine { db, watched, .. } = self;
+        drop(watched);
+        db.close()
     }
 
     /// The store under measurement.
     pub fn watched(&self) -> &Watched<Probe> {
-        &self.open().store
-    }
-
-    fn open(&self) -> &Open {
-        self.open.as_ref().expect("the database is open between calls")
-    }
-
-    fn store(&self) -> &DirectStore {
-        self.store.as_ref().expect("the store is open between calls")
-    }
-
-    fn db(&self) -> &Db {
-        &self.open().db
+        &self.watched
     }
 
     /// The clock.
@@ -152,18 +108,40 @@ impl Machine {
 
     /// Tables of the database.
     pub fn tables(&self) -> usize {
-        self.db().files().len()
+        self.db.files().len()
+    }
+
+    /// Bytes of tables that are not data. Everything is read and verified for it.
+    pub fn metadata_bytes(&self) -> Result<u64> {
+        let report = self.db.check(&mut |_| {})?;
+        match report.problems.first() {
+            None => Ok(report.metadata_bytes),
+            Some(problem) => Err(Error::new(ErrorKind::Corruption, problem.clone())),
+        }
     }
 
     /// What there is to see now.
     pub fn look(&self) -> Moment {
         Moment {
             now_ns: self.simulation.now_ns(),
-            stats: self.db().stats(),
+            stats: self.db.stats(),
             bands: self.bands.count(),
-            layout: self.store().layout(),
+            layout: self.store.layout(),
         }
     }
+}
+
+fn open_database(
+    simulation: &Simulation,
+    store: &DirectStore,
+    settings: &Settings,
+) -> Result<(Db, Watched<Probe>)> {
+    let runtime: Arc<dyn Runtime> = Arc::new(simulation.clone());
+    let db = settings.options()?.open_in(Arc::new(store.clone()), runtime.clone())?;
+    let disable_wal = settings.is_on("no_wal");
+    let view = ShingleStore::new(db.clone(), disable_wal)?.in_runtime(runtime.clone());
+    let probe = Probe::new(VirtualClock(runtime));
+    Ok((db, Watched::new(Box::new(view), probe)))
 }
 
 fn open_store(device: &Arc<SimulatedDevice>, settings: &Settings) -> Result<DirectStore> {

@@ -51,7 +51,7 @@ pub const CATALOGUE: &[(&str, &str, &str)] = &[
     ("span_bytes", "B", "from the first to the last byte of tables on the device"),
     ("fragment_share", "", "free room in pieces below a mean merge over the span in use"),
     ("tables", "", "table files at the end"),
-    ("metadata_bytes", "B", "indexes, filters and footers read by reopening (phase reopen)"),
+    ("metadata_bytes", "B", "indexes, filters and footers of all tables (phase check)"),
     ("reads", "", "gets and scans"),
     ("blocks_per_read", "", "read requests of the device for a get"),
     ("read_mean_us", "us", "mean time of a get or scan"),
@@ -90,7 +90,6 @@ pub fn measure(
     merges(&mut values, settings, before.as_ref(), &after)?;
     time(&mut values, before.as_ref(), &after, record.as_ref(), calls, &ledger);
     space(&mut values, &after, machine);
-    values.insert("metadata_bytes", ledger.cause(Cause::OpenRun).read_bytes as f64);
     Ok(values)
 }
 

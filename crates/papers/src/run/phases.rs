@@ -19,22 +19,25 @@ pub fn run(machine: &mut Machine, settings: &Settings, index: u64) -> Result<Val
     let before = machine.look();
     machine.watched().watcher().take();
     let what = settings.get("do").unwrap_or_default();
+    let mut metadata_bytes = None;
     let record = match what {
         "renew" => {
             machine.renew()?;
             None
         }
         "ycsb" => Some(ycsb(machine, settings, index)?),
-        "reopen" => {
-            machine.reopen()?;
+        "check" => {
+            metadata_bytes = Some(machine.metadata_bytes()?);
             None
         }
         _ => db_bench(machine, settings, what, index)?,
     };
     let calls: Calls = machine.watched().watcher().take();
     // Counters began anew where the database was opened.
-    let before = (!matches!(what, "reopen" | "renew")).then_some(before);
-    measure(machine, settings, before, record, &calls)
+    let before = (what != "renew").then_some(before);
+    let mut values = measure(machine, settings, before, record, &calls)?;
+    values.extend(metadata_bytes.map(|bytes| ("metadata_bytes", bytes as f64)));
+    Ok(values)
 }
 
 /// A read or write phase under db_bench's name for it.
