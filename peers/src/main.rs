@@ -180,16 +180,11 @@ impl Compare {
         let Some(suite) = &self.suite else {
             return Ok(vec![Case { name: "benchmarks".into(), flags }]);
         };
-        let mut cases = suite::cases(suite, self.scale, &flags)?;
-        if let Some(part) = &self.only {
-            let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
-            cases.retain(|case| case.name.contains(part));
-            if cases.is_empty() {
-                let names = names.join("; ");
-                return Err(Error::invalid(format!("no case of {suite} has {part:?}: {names}")));
-            }
+        let cases = suite::cases(suite, self.scale, &flags)?;
+        match &self.only {
+            Some(part) => suite::only(cases, part),
+            None => Ok(cases),
         }
-        Ok(cases)
     }
 
     /// Writes the files that are asked for.

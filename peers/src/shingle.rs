@@ -72,10 +72,6 @@ impl Watcher for Kernel {
     }
 
     fn counters(&self, own: Counters) -> Counters {
-        Counters {
-            wal_bytes: own.wal_bytes,
-            stall_ns: own.stall_ns,
-            ..kernel::counters(&self.dir)
-        }
+        Counters { wal_bytes: own.wal_bytes, stall_ns: own.stall_ns, ..kernel::counters(&self.dir) }
     }
 }

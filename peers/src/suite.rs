@@ -73,6 +73,18 @@ pub fn cases(name: &str, scale: f64, flags: &[String]) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
+/// Those of `cases` that have `part` in their names; never none.
+pub fn only(cases: Vec<Case>, part: &str) -> Result<Vec<Case>> {
+    let (found, others): (Vec<Case>, Vec<Case>) =
+        cases.into_iter().partition(|case| case.name.contains(part));
+    if found.is_empty() {
+        let names: Vec<String> = others.into_iter().map(|case| case.name).collect();
+        let names = names.join("; ");
+        return Err(Error::invalid(format!("no case has {part:?} in its name: {names}")));
+    }
+    Ok(found)
+}
+
 /// What a case is called, and its flags.
 type Made = (&'static str, String);
 
@@ -208,5 +220,15 @@ mod tests {
         assert_eq!(NAMES[..4].iter().map(|suite| count(suite)).sum::<usize>(), count("all"));
         assert!(cases("most", 1.0, &[]).is_err());
         assert!(cases("all", 0.0, &[]).is_err());
+    }
+
+    #[test]
+    fn a_part_of_a_suite_has_the_cases_that_are_asked_for() {
+        let named = |part: &str| only(cases("hashkv", 1.0, &[]).unwrap(), part);
+        let found = named("6 hotness").unwrap();
+        assert!(found.len() == 2 && found.iter().all(|case| case.name.starts_with("6 hotness")));
+        assert_eq!(named("4 updates, pairs of 4096").unwrap().len(), 1);
+        let error = named("8 crashes").err().unwrap().to_string();
+        assert!(error.contains("1 updates") && error.contains("7 mixed sizes"), "{error}");
     }
 }
