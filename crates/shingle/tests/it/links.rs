@@ -107,6 +107,39 @@ fn merges_of_parts_of_a_run_read_its_end_once() {
     assert!(merged > 5, "hardly any run was merged in part");
 }
 
+/// A file with links shows in several nodes, on two levels.
+#[test]
+fn files_tell_the_deepest_level_and_all_keys_that_they_show_with() {
+    let (db, version) = linked(Reads::default(), decimal);
+    let files = db.files();
+    assert_eq!(files.len(), version.files().len());
+    let mut in_parts = 0;
+    for (info, usage) in files.iter().zip(version.files()) {
+        let shown: Vec<(u8, &Slice)> = (0u8..)
+            .zip(&version.levels)
+            .flat_map(|(level, nodes)| nodes.nodes.iter().map(move |node| (level, node)))
+            .flat_map(|(level, node)| node.slices.iter().map(move |slice| (level, slice)))
+            .filter(|(_, slice)| slice.run.file.id == usage.file.id)
+            .collect();
+        let hull = tree::version::hull(shown.iter().map(|(_, slice)| *slice));
+        assert_eq!(Some(info.level), shown.iter().map(|(level, _)| *level).max(), "{info:?}");
+        assert_eq!(info.smallest, hull.start.to_vec(), "{info:?}");
+        assert_eq!(info.largest, hull.end.map(|end| end.to_vec()), "{info:?}");
+        in_parts += usize::from(shown.len() > 1);
+    }
+    assert!(in_parts > 5, "hardly any file shows more than once");
+}
+
+/// 10 bits of a filter for each entry, and an index, of entries of a hundred bytes and more.
+#[test]
+fn check_counts_what_is_not_data() {
+    let (db, version) = loaded("leveldb", Reads::default(), decimal);
+    let report = db.check(&mut |_| {}).unwrap();
+    let entries: u64 = version.runs().iter().map(|run| run.entries).sum();
+    assert!(report.is_clean() && report.metadata_bytes > entries, "{report:?}");
+    assert!(report.metadata_bytes < version.file_bytes() / 5, "{report:?}");
+}
+
 /// The memory would be taken from what readers ask for, and from another thread's heap.
 #[test]
 fn merges_in_parts_leave_the_cache_to_readers() {
