@@ -29,10 +29,18 @@ type Holders = Option<u32>;
 
 static LOCKED: LazyLock<Mutex<HashMap<DirectoryId, Holders>>> = LazyLock::new(Mutex::default);
 
-/// Keeps others out until dropped. The file is unlocked, being closed, before the registry forgets.
+/// Keeps others out until dropped. The file is unlocked before the registry forgets.
 pub(super) struct Lock {
-    _file: Option<OwnedFd>,
-    _entry: Entry,
+    file: Option<OwnedFd>,
+    entry: Entry,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            self.entry.unlock(file);
+        }
+    }
 }
 
 /// Locks `directory` for a writer.
@@ -49,7 +57,7 @@ pub(super) fn exclusive(directory: &OwnedFd, path: &str, ledger: &Ledger) -> Res
             calls::write_at(file.as_fd(), owner.as_bytes(), 0, accepted)
         })
         .map_err(|errno| calls::error("write", LOCK_NAME, errno))?;
-    Ok(Lock { _file: Some(file), _entry: entry })
+    Ok(Lock { file: Some(file), entry })
 }
 
 /// Locks `directory` for a reader: keeps writers out, not other readers, and writes nothing. A
@@ -65,7 +73,7 @@ pub(super) fn shared(directory: &OwnedFd, path: &str) -> Result<Lock> {
         Err(Errno::NOENT) => None,
         Err(errno) => return Err(calls::error("open", LOCK_NAME, errno)),
     };
-    Ok(Lock { _file: file, _entry: entry })
+    Ok(Lock { file, entry })
 }
 
 /// How many locks a file that is its own LOCK, a block device, has in this process. They are one
@@ -76,7 +84,7 @@ pub(super) type FileLocks = Arc<Mutex<u32>>;
 pub(super) struct FileLock {
     file: OwnedFd,
     locks: FileLocks,
-    _entry: Entry,
+    entry: Entry,
 }
 
 /// Locks `file`, for a reader if `is_shared`.
@@ -97,7 +105,7 @@ pub(super) fn of_file(
     match calls::patiently_blocked(|| rustix::fs::flock(&file, operation)) {
         Ok(()) => {
             *count += 1;
-            Ok(FileLock { file, locks: locks.clone(), _entry: entry })
+            Ok(FileLock { file, locks: locks.clone(), entry })
         }
         Err(Errno::WOULDBLOCK) => {
             let owner = readers(&file).unwrap_or_else(|| "another process".into());
@@ -112,8 +120,7 @@ impl Drop for FileLock {
         let mut count = hold(&self.locks);
         *count -= 1;
         if *count == 0 {
-            // The device's own descriptor shares the lock and may live on.
-            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+            self.entry.unlock(&self.file);
         }
     }
 }
@@ -169,7 +176,11 @@ fn locked_by(owner: &str, path: &str) -> Error {
 }
 
 /// A place in the registry.
-struct Entry(DirectoryId);
+struct Entry {
+    id: DirectoryId,
+    /// The process that took it.
+    process: u32,
+}
 
 impl Entry {
     fn new(directory: &OwnedFd, path: &str, is_shared: bool) -> Result<Entry> {
@@ -188,18 +199,60 @@ impl Entry {
                 locked.insert(id, is_shared.then_some(1));
             }
         }
-        Ok(Entry(id))
+        Ok(Entry { id, process: std::process::id() })
+    }
+
+    /// Lets go of the system's lock on `file`. Closing it is not enough: descriptors that share
+    /// the lock may live on, a device's own, or for a moment those of a child process that the
+    /// program is just starting. A child that closes its copy must not unlock its parent's.
+    fn unlock(&self, file: &OwnedFd) {
+        if self.process == std::process::id() {
+            let _ = rustix::fs::flock(file, FlockOperation::Unlock);
+        }
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut locked = hold(&LOCKED);
-        match locked.get_mut(&self.0) {
+        match locked.get_mut(&self.id) {
             Some(Some(holders)) if *holders > 1 => *holders -= 1,
             _ => {
-                locked.remove(&self.0);
+                locked.remove(&self.id);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(path: &std::path::Path) -> OwnedFd {
+        rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn a_copy_in_a_child_that_is_starting_does_not_keep_a_dropped_lock() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = directory(home.path());
+        let lock = exclusive(&directory, "db", &Ledger::default()).unwrap();
+        // What a fork gives to a child until it runs its program.
+        let copy = lock.file.as_ref().unwrap().try_clone().unwrap();
+        drop(lock);
+        drop(exclusive(&directory, "db", &Ledger::default()).unwrap());
+        drop(copy);
+    }
+
+    #[test]
+    fn a_child_that_closes_its_copy_does_not_unlock_its_parents() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = directory(home.path());
+        let mut lock = exclusive(&directory, "db", &Ledger::default()).unwrap();
+        let _parents = lock.file.as_ref().unwrap().try_clone().unwrap();
+        lock.entry.process += 1;
+        drop(lock);
+        let refused = exclusive(&directory, "db", &Ledger::default()).err().unwrap();
+        assert_eq!(refused.kind(), ErrorKind::Locked);
     }
 }
