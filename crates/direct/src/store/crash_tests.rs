@@ -33,6 +33,13 @@ impl Model {
         self.gone.append(&mut self.removed);
     }
 
+    fn is_synced(&mut self, id: u64) {
+        self.synced.insert(id, self.all[&id].len());
+        if let Some(safe) = self.safe.get_mut(&id) {
+            *safe = self.all[&id].clone();
+        }
+    }
+
     fn check(&self, store: &DirectStore, what: &str) {
         let root = store.root().unwrap().map(|root| root[0]);
         assert!(root == self.root || root == self.next_root, "{what}: root {root:?}");
@@ -101,14 +108,18 @@ fn run(store: &DirectStore, seed: u64, model: &mut Model) -> Result<()> {
                 model.names_are_durable();
             }
             5 => drop(writers.remove(&id)),
-            6..=7 => {
+            6 => {
                 if let Some(writer) = writers.get_mut(&id) {
                     writer.sync(Cause::Wal)?;
-                    let len = model.all[&id].len();
-                    model.synced.insert(id, len);
-                    if let Some(safe) = model.safe.get_mut(&id) {
-                        *safe = model.all[&id].clone();
-                    }
+                    model.is_synced(id);
+                }
+            }
+            7 => {
+                writers.values_mut().try_for_each(|writer| writer.begin_sync())?;
+                // Some of them, so that others have begun when they are removed or appended to.
+                for (id, writer) in writers.range_mut(id..) {
+                    writer.sync(Cause::Wal)?;
+                    model.is_synced(*id);
                 }
             }
             _ => {

@@ -92,6 +92,8 @@ struct State {
     catalogue: Catalogue,
     /// Records that the journal does not have yet.
     pending: Vec<Record>,
+    /// How often everything before was made durable.
+    flushes: u64,
     journal: Journal,
     placement: Box<dyn Placement>,
 }
@@ -175,12 +177,13 @@ impl Inner {
     }
 
     fn commit_records(&self, state: &mut State, flush: Option<Cause>) -> Result<()> {
-        let State { journal, catalogue, pending, .. } = state;
+        let State { journal, catalogue, pending, flushes, .. } = state;
         journal.write(&self.port, catalogue, pending)?;
         pending.clear();
         if let Some(cause) = flush {
             self.port.flush(cause)?;
             journal.flushed();
+            *flushes += 1;
         }
         Ok(())
     }

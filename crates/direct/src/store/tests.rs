@@ -297,6 +297,34 @@ fn the_ledger_equals_what_the_device_received() {
 }
 
 #[test]
+fn files_that_are_synced_together_share_a_flush_and_a_block_of_metadata() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 64 << 20);
+        let store = open(&device);
+        let mut files: Vec<_> = (0..6).map(|id| store.create(name(id), &TABLE).unwrap()).collect();
+        let append = |file: &mut Box<dyn AppendFile>| {
+            file.append(&content(1, 9000), Cause::ValueWrite).unwrap();
+            file.begin_sync().unwrap();
+        };
+        files.iter_mut().for_each(append);
+        files[0].sync(Cause::ValueWrite).unwrap();
+        let before = device.raw();
+        files.iter_mut().for_each(append);
+        for file in &mut files[..5] {
+            file.sync(Cause::ValueWrite).unwrap();
+        }
+        let raw = device.raw();
+        assert_eq!(raw.sync_ops - before.sync_ops, 1, "{placement}");
+        let written_bytes = raw.write_bytes - before.write_bytes;
+        assert!((6 * 9000..6 * 12288 + 4097).contains(&written_bytes), "{written_bytes}");
+        // What came since has to be flushed.
+        files[5].append(b"more", Cause::ValueWrite).unwrap();
+        files[5].sync(Cause::ValueWrite).unwrap();
+        assert_eq!(device.raw().sync_ops - raw.sync_ops, 1, "{placement}");
+    }
+}
+
+#[test]
 fn a_full_device_says_so_and_goes_on_with_room() {
     for placement in PLACEMENTS {
         let store = open(&formatted(placement, 10 << 20));

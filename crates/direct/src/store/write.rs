@@ -36,6 +36,9 @@ pub(super) struct Writer {
     sent: usize,
     /// Who appended last.
     cause: Cause,
+    /// Everything is on the device and its record is queued: how many flushes of metadata there had
+    /// been. The next one makes it durable.
+    begun: Option<u64>,
 }
 
 impl Writer {
@@ -45,7 +48,15 @@ impl Writer {
             let message = "the file is being written: drop the first writer before the second";
             return Err(Error::invalid(message).in_file(node.name.to_string()));
         }
-        Ok(Writer { inner, node, hint: *hint, open: None, sent: 0, cause: Cause::Housekeeping })
+        Ok(Writer {
+            inner,
+            node,
+            hint: *hint,
+            open: None,
+            sent: 0,
+            cause: Cause::Housekeeping,
+            begun: None,
+        })
     }
 
     /// The handle for whoever appends.
@@ -283,6 +294,7 @@ impl AppendFile for Writer {
             self.send(true, self.cause)?;
         }
         self.cause = cause;
+        self.begun = None;
         let step = if is_log { bytes.len().max(1) } else { limit };
         for piece in bytes.chunks(step) {
             let unsent = {
@@ -302,14 +314,29 @@ impl AppendFile for Writer {
         Ok(())
     }
 
-    fn sync(&mut self, cause: Cause) -> Result<()> {
-        self.send(true, self.cause)?;
-        if self.node.is_log {
-            return self.inner.port.flush(cause);
+    /// The records of files whose syncs have begun are written and flushed by the first of them.
+    fn begin_sync(&mut self) -> Result<()> {
+        if self.node.is_log || self.begun.is_some() {
+            return Ok(());
         }
+        self.send(true, self.cause)?;
         let mut state = self.inner.state();
         state.queue_file(&self.node);
-        self.inner.commit(&mut state, Some(cause))
+        self.begun = Some(state.flushes);
+        Ok(())
+    }
+
+    fn sync(&mut self, cause: Cause) -> Result<()> {
+        if self.node.is_log {
+            self.send(true, self.cause)?;
+            return self.inner.port.flush(cause);
+        }
+        self.begin_sync()?;
+        let mut state = self.inner.state();
+        match self.begun {
+            Some(flushes) if flushes < state.flushes => Ok(()),
+            _ => self.inner.commit(&mut state, Some(cause)),
+        }
     }
 
     fn len(&self) -> u64 {
