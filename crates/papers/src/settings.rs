@@ -149,13 +149,11 @@ impl Settings {
         self.expert(options)
     }
 
-    /// Bytes of the memtable. A write cache is a share of the data and shrinks as the data does.
+    /// Bytes of the memtable, which stands for a write cache where there is one.
     fn write_buffer(&self) -> Result<u64> {
-        let bytes = match self.get("write_cache") {
-            Some(_) => self.shrunk("write_cache", self.scale.data)?,
-            None => self.size("write_buffer")?.unwrap_or(4 << 20),
-        };
-        Ok(bytes.max(16 << 10))
+        let cache = self.size("write_cache")?;
+        let bytes = cache.map_or_else(|| self.size("write_buffer"), |bytes| Ok(Some(bytes)))?;
+        Ok(bytes.unwrap_or(4 << 20).max(16 << 10))
     }
 
     /// A size, shrunk; `None` where it is not set.

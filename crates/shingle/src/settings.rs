@@ -18,6 +18,8 @@ use values::{ValueLayout, ValueLimits};
 const LOG_BUFFERS_MAX: u64 = 4;
 /// The read buffers of a background job may take one of so many parts of the memory.
 const JOB_SHARE: u64 = 24;
+/// What a collection of values read may stay in memory if it is one of so many parts of it.
+const COLLECTION_SHARE: u64 = 4;
 
 /// The numbers that an open database works with.
 pub(crate) struct Settings {
@@ -45,6 +47,8 @@ pub(crate) struct Settings {
     pub readahead_bytes: u32,
     /// What the read buffers of one background job may take.
     pub job_bytes_max: u64,
+    /// A group of values with no more bytes is read once to be collected, a larger one twice.
+    pub collection_bytes_kept_max: u64,
     pub admission: AdmissionLimits,
     pub scheme: &'static Descriptor,
     pub limits: Limits,
@@ -168,6 +172,7 @@ impl Settings {
             step_bytes: expert.step_bytes.unwrap_or(1 << 20),
             readahead_bytes: expert.readahead_bytes.unwrap_or(256 << 10),
             job_bytes_max: options.memory_bytes / JOB_SHARE,
+            collection_bytes_kept_max: options.memory_bytes / COLLECTION_SHARE,
             admission,
             scheme,
             limits,

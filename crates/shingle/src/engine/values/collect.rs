@@ -1,6 +1,7 @@
 //! Garbage collection of segments: a collection that a layout picked, in bounded steps.
 //!
 //! 1. *Order.* Where the layout goes by the group's order: the newest record of each key is found.
+//!    What is read stays in memory for the next phase, unless the group is large.
 //! 2. *Move.* Every record that may live is looked up; the ones that the tree points to are written
 //!    to new segments, unchanged, with the sequence number of their first write.
 //! 3. *List.* The new segments are durable and in the tree, provisionally.
@@ -12,6 +13,7 @@
 //! A crash before the last edit leaves provisional segments, which are then collected by look-ups;
 //! until then the old segments hold all that the tree may point to.
 
+use super::kept::KeptFile;
 use super::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::events::Event;
@@ -84,6 +86,9 @@ pub(crate) struct CollectJob {
     phase: Phase,
     /// The segment that is read, as an index into the collection's files, and the place in it.
     at: (usize, u64),
+    /// What the order was found in, where there is memory for it.
+    kept: HashMap<FileId, Arc<KeptFile>>,
+    kept_bytes: u64,
     newest: HashMap<Vec<u8>, Newest>,
     writers: ValueWriters,
     moved: Vec<Moved>,
@@ -125,6 +130,8 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
             version: tree.version.clone(),
             phase,
             at: (0, 0),
+            kept: HashMap::new(),
+            kept_bytes: 0,
             newest: HashMap::new(),
             writers,
             moved: Vec::new(),
@@ -215,11 +222,12 @@ impl CollectJob {
         let bytes = self.version.segments.get(id).map_or(0, |segment| segment.bytes);
         if self.at.1 >= bytes {
             self.at = (self.at.0 + 1, 0);
+            if self.phase == Phase::Move && self.kept.remove(&id).is_some() {
+                self.kept_bytes -= bytes;
+            }
             return Ok(true);
         }
-        let name = FileName::value(id);
-        let opened = engine.store.open(name, true);
-        let file: Arc<dyn ReadFile> = opened.map_err(|error| missing(error, name))?;
+        let file = self.open(engine, id, bytes)?;
         let place = engine.runs.values.place(id);
         let begin = self.at.1;
         let mut scan = SegmentScan::new(&*file, place, bytes, Cause::ValueGc).starting_at(begin);
@@ -241,12 +249,29 @@ impl CollectJob {
         Ok(true)
     }
 
+    /// A segment of `bytes`, what was read of it kept where the group is not too large.
+    fn open(&mut self, engine: &Engine, id: FileId, bytes: u64) -> Result<Arc<dyn ReadFile>> {
+        if let Some(kept) = self.kept.get(&id) {
+            return Ok(kept.clone());
+        }
+        let name = FileName::value(id);
+        let file = engine.store.open(name, true).map_err(|error| missing(error, name))?;
+        let keeps = self.collection.read_bytes <= engine.settings.collection_bytes_kept_max;
+        if self.phase != Phase::Order || !keeps {
+            return Ok(file);
+        }
+        let kept = Arc::new(KeptFile::new(file, bytes));
+        self.kept.insert(id, kept.clone());
+        self.kept_bytes += bytes;
+        Ok(kept)
+    }
+
     /// Tells the account of memory what the job holds: a control byte beside each place of a map.
     fn account(&mut self, engine: &Engine) {
         let newest = self.newest.capacity() * (size_of::<(Vec<u8>, Newest)>() + 1);
         let moved = self.moved.capacity() * size_of::<Moved>();
         let keys_bytes = self.newest_key_bytes + self.moved_key_bytes;
-        self.buffers.set((newest + moved) as u64 + keys_bytes);
+        self.buffers.set((newest + moved) as u64 + keys_bytes + self.kept_bytes);
         engine.resize_cache();
     }
 

@@ -16,6 +16,7 @@
 
 pub(crate) mod collect;
 pub(crate) mod front;
+mod kept;
 pub(crate) mod room;
 pub(crate) mod separate;
 pub(crate) mod writers;
