@@ -50,6 +50,6 @@ pub use resources::Resources;
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
 pub use stats::{
     CheckReport, Collected, FileInfo, LevelStats, ParkedWork, Progress, Stats, ValueGroup,
-    ValueStats,
+    ValueStats, ValueTimes,
 };
 pub use table::{Bytes, Compression, PrefixRule};

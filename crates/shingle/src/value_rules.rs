@@ -1,7 +1,7 @@
 //! What a keyspace does with large values, which of its segments are in use, and what room is left
 //! for more.
 
-use crate::stats::Collected;
+use crate::stats::{Collected, ValueTimes};
 use base::{FileId, SequenceNumber};
 use media::{ColdStore, FileStore};
 use std::collections::BTreeSet;
@@ -22,6 +22,7 @@ pub(crate) struct ValueRules {
     /// What the collection under way is expected to write.
     collecting_bytes: AtomicU64,
     collected: Mutex<Collected>,
+    times: Mutex<ValueTimes>,
     /// Who waits for room does so alone; when the index was last compacted to find dead values.
     pub swept: Mutex<Option<SweptAt>>,
 }
@@ -47,6 +48,7 @@ impl ValueRules {
             unlisted_bytes: AtomicU64::new(0),
             collecting_bytes: AtomicU64::new(0),
             collected: Mutex::default(),
+            times: Mutex::default(),
             swept: Mutex::default(),
         }
     }
@@ -95,6 +97,16 @@ impl ValueRules {
     /// A collection ended.
     pub(crate) fn add_collected(&self, more: &Collected) {
         self.collected.lock().unwrap_or_else(PoisonError::into_inner).add(more);
+    }
+
+    /// Where background threads spent their time on values.
+    pub(crate) fn times(&self) -> ValueTimes {
+        *self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A job worked on values.
+    pub(crate) fn add_times(&self, more: &ValueTimes) {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).add(more);
     }
 
     /// The limits for a pick: memtables are going to bring `pending_bytes`.

@@ -44,6 +44,11 @@ pub const CATALOGUE: &[(&str, &str, &str)] = &[
     ("tables_per_compaction", "", "compaction_mean_bytes over the size of a table"),
     ("bands_per_compaction", "", "bands that a merge writes into"),
     ("stall_seconds", "s", "time that writes were held back"),
+    ("value_write_seconds", "s", "flushes and merges wrote values apart"),
+    ("value_collect_read_seconds", "s", "collections of values read segments"),
+    ("value_collect_lookup_seconds", "s", "collections asked the index which records live"),
+    ("value_collect_write_seconds", "s", "collections wrote what lives"),
+    ("value_collect_pointer_seconds", "s", "collections changed pointers in the index"),
     ("space_bytes", "B", "all files at the end"),
     ("live_bytes", "B", "live slices and values at the end"),
     ("space_amp", "", "bytes of all files over live bytes"),
@@ -159,6 +164,16 @@ fn merges(
         ("tables_per_compaction", mean / (table * settings.scale().sizes)),
         ("bands_per_compaction", over(since(&|moment| moment.bands as f64), count)),
         ("stall_seconds", since(&|moment| moment.stats.stall_ns() as f64 / 1e9)),
+    ]);
+    let value = |get: fn(&shingle::ValueTimes) -> u64| {
+        since(&|moment| get(&moment.stats.values.times) as f64 / 1e9)
+    };
+    values.extend([
+        ("value_write_seconds", value(|times| times.write_ns)),
+        ("value_collect_read_seconds", value(|times| times.collect_read_ns)),
+        ("value_collect_lookup_seconds", value(|times| times.collect_lookup_ns)),
+        ("value_collect_write_seconds", value(|times| times.collect_write_ns)),
+        ("value_collect_pointer_seconds", value(|times| times.collect_pointer_ns)),
     ]);
     Ok(())
 }

@@ -42,6 +42,7 @@ fn value_stats(trees: &Trees) -> (ValueStats, Vec<ValueGroup>) {
         let cold = segments.iter().filter(|segment| segment.is_in_cold_store);
         values.cold_store_bytes += cold.map(|segment| segment.bytes).sum::<u64>();
         values.collected.add(&tree.keyspace.values.collected());
+        values.times.add(&tree.keyspace.values.times());
         all_groups.extend(groups);
     }
     (values, all_groups)

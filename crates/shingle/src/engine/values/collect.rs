@@ -23,7 +23,7 @@ use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::read::get::{Found, combine, find};
 use crate::read::missing;
-use crate::stats::Collected;
+use crate::stats::{Collected, ValueTimes};
 use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileName, ReadFile};
 use std::collections::{BTreeMap, HashMap};
@@ -104,6 +104,8 @@ pub(crate) struct CollectJob {
     begin_ns: u64,
     step_bytes: u64,
     lookups: u64,
+    /// Time that look-ups took in the step.
+    lookup_ns: u64,
     /// Without a log: what must be flushed before the old segments go.
     flush_through: Option<SequenceNumber>,
     is_parked: bool,
@@ -144,6 +146,7 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
             begin_ns: engine.runtime.now_ns(),
             step_bytes: 0,
             lookups: 0,
+            lookup_ns: 0,
             flush_through: None,
             is_parked: false,
             collection,
@@ -176,6 +179,25 @@ pub(crate) fn pick(engine: &Engine, tree: &TreeState) -> Option<Collection> {
 impl CollectJob {
     /// One bounded step.
     pub(crate) fn step(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
+        let (phase, begin_ns) = (self.phase, engine.runtime.now_ns());
+        let stepped = self.step_phase(engine);
+        let mut times = ValueTimes {
+            collect_lookup_ns: std::mem::take(&mut self.lookup_ns),
+            collect_write_ns: self.writers.take_busy_ns(),
+            ..ValueTimes::default()
+        };
+        let told_ns = times.collect_lookup_ns + times.collect_write_ns;
+        let rest_ns = (engine.runtime.now_ns() - begin_ns).saturating_sub(told_ns);
+        match phase {
+            Phase::Order | Phase::Move => times.collect_read_ns += rest_ns,
+            Phase::List => times.collect_write_ns += rest_ns,
+            Phase::Commit | Phase::Retire => times.collect_pointer_ns += rest_ns,
+        }
+        self.keyspace.values.add_times(&times);
+        stepped
+    }
+
+    fn step_phase(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
         match self.phase {
             Phase::Order => {
                 if !self.scan(engine, CollectJob::note_order)? {
@@ -306,7 +328,10 @@ impl CollectJob {
         self.lookups += 1;
         let view = self.keyspace.view();
         let snapshot = engine.snapshots.visible();
-        let to = match find(&view, record.key, snapshot)? {
+        let begin_ns = engine.runtime.now_ns();
+        let found = find(&view, record.key, snapshot)?;
+        self.lookup_ns += engine.runtime.now_ns() - begin_ns;
+        let to = match found {
             Found::Pointer(held) if ValuePointer::decode(&held)? == record.pointer => {
                 let (sequence, key) = (record.sequence, record.key);
                 let tier = if is_cold { Tier::Cold } else { self.collection.group.tier };
@@ -429,7 +454,13 @@ impl CollectJob {
         let changes = changes.into_iter().map(|(file, change)| Change::Segment { file, change });
         self.install(engine, changes.collect())?;
         self.report(engine);
-        Ok(())
+        let id = self.keyspace.id;
+        let version = engine.lock_trees().keyspaces.get(&id).map(|tree| tree.version.clone());
+        let waiting_bytes = version.map_or(0, |v| engine.unflushed_retired_bytes(id, &v));
+        match waiting_bytes >= engine.settings.log_bytes_max {
+            true => engine.request_flush(id, sequence),
+            false => Ok(()),
+        }
     }
 
     fn report(&self, engine: &Engine) {

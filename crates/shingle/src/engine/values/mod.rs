@@ -9,7 +9,8 @@
 //!   edit; what a collection moves is moved on the condition that the tree still holds the very
 //!   pointer, under the lock that orders commits.
 //! - A retired segment is removed when no snapshot is older than the move of its records, and the
-//!   moved pointers are in runs.
+//!   moved pointers are in runs. Where many wait for that, the memtable is flushed before it is
+//!   full: pointers are small, and what they replaced is not.
 //! - Where a capacity bounds the segments, nobody makes them larger: users' writes are refused
 //!   (`room`), a collection begins only where its output fits, and what moves would separate stays
 //!   in the runs.
@@ -54,11 +55,11 @@ impl Engine {
         trees.any(|(&id, tree)| self.free_retired(id, &tree.version).next().is_some())
     }
 
-    /// A retired segment waits for a flush of the pointers that replaced its own.
-    pub(crate) fn has_unflushed_retired(&self, id: KeyspaceId, version: &Version) -> bool {
-        let unflushed = self.unflushed(id, version);
-        let mut retired = version.segments.iter().filter_map(|segment| segment.retired);
-        retired.any(|sequence| unflushed.is_some_and(|first| first <= sequence))
+    /// Bytes of retired segments that wait for a flush of the pointers that replaced their own.
+    pub(crate) fn unflushed_retired_bytes(&self, id: KeyspaceId, version: &Version) -> u64 {
+        let Some(first) = self.unflushed(id, version) else { return 0 };
+        let waits = |segment: &&Segment| segment.retired.is_some_and(|sequence| first <= sequence);
+        version.segments.iter().filter(waits).map(|segment| segment.bytes).sum()
     }
 
     fn free_retired<'a>(

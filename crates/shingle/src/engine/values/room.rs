@@ -138,7 +138,7 @@ impl Engine {
             self.flush_all()?;
             self.wait_for(ends)?;
             let version = self.lock_trees().tree(lack.keyspace.id)?.version.clone();
-            needs_flush = self.has_unflushed_retired(lack.keyspace.id, &version);
+            needs_flush = self.unflushed_retired_bytes(lack.keyspace.id, &version) > 0;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::read::missing;
+use crate::stats::ValueTimes;
 use base::checksum::hash64;
 use base::{Cause, FileId, Result, SequenceNumber};
 use media::{FileHint, FileName};
@@ -102,6 +103,8 @@ pub(crate) struct ValueWriters {
     unsynced: Vec<SegmentWriter>,
     written: Vec<WrittenSegment>,
     claimed: Vec<FileId>,
+    /// Time that records took to get to the segments, since somebody asked.
+    busy_ns: u64,
     /// Bytes that the memtables of a flush are counted with.
     budget_bytes: u64,
     room: Arc<TakenRoom>,
@@ -134,6 +137,7 @@ impl ValueWriters {
             unsynced: Vec::new(),
             written: Vec::new(),
             claimed: Vec::new(),
+            busy_ns: 0,
             budget_bytes: 0,
             room: Arc::new(TakenRoom { keyspace: keyspace.clone(), bytes: AtomicU64::new(0) }),
             has_cold_room: keyspace.values.has_cold_room(&*engine.store),
@@ -206,8 +210,16 @@ impl ValueWriters {
     ) -> Result<ValuePointer> {
         let depth = if tier == Tier::Cold { 0 } else { self.depth };
         let group = Group::of(tier, hash64(key), depth);
+        let begin_ns = self.engine.runtime.now_ns();
         self.end_full(group)?;
-        self.writer(group)?.add(sequence, key, value)
+        let pointer = self.writer(group)?.add(sequence, key, value);
+        self.busy_ns += self.engine.runtime.now_ns() - begin_ns;
+        pointer
+    }
+
+    /// Time that records took to get to the segments, since this was asked the last time.
+    pub(crate) fn take_busy_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.busy_ns)
     }
 
     /// Ends the group's segment if it is full.
@@ -303,10 +315,13 @@ impl ValueWriters {
 
     /// Makes every record durable.
     pub(crate) fn finish(&mut self) -> Result<()> {
+        let begin_ns = self.engine.runtime.now_ns();
         while let Some((group, front)) = self.fronts.pop_first() {
             self.end(group, front)?;
         }
-        self.sync_ended()
+        self.sync_ended()?;
+        self.busy_ns += self.engine.runtime.now_ns() - begin_ns;
+        Ok(())
     }
 
     /// Gives the segments to others: they are in the tree.
@@ -336,5 +351,8 @@ impl ValueWriters {
 impl Drop for ValueWriters {
     fn drop(&mut self) {
         self.release();
+        // A collection asks after each step.
+        let times = ValueTimes { write_ns: self.take_busy_ns(), ..ValueTimes::default() };
+        self.keyspace.values.add_times(&times);
     }
 }
