@@ -128,7 +128,10 @@ fn phases(
             phases.push(Phase::settled(record, 0.0, None, None));
             continue;
         }
-        if let Some(phase) = phases.pop() {
+        if let Some(mut phase) = phases.pop() {
+            for (part, seconds) in record.value_seconds {
+                *phase.record.value_seconds.entry(part).or_default() += seconds;
+            }
             let added = mark.zip(phase_start_bytes).map(|(end, start)| end.saturating_sub(start));
             phases.push(Phase::settled(
                 phase.record,

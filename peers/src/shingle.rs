@@ -49,15 +49,9 @@ fn apart(values: &str) -> Options {
 }
 
 fn open_as(dir: &Path, options: &EngineOptions, own: Options) -> Result<Box<dyn Store>> {
-    // HashKV's segments of 64 and 1 MiB belong to a write cache of 64 MiB.
-    let buffer_bytes = options.write_buffer_bytes;
     let db = own
         .compression(Compression::None)
-        .expert(|expert| {
-            expert.value_segment_bytes = Some(buffer_bytes);
-            expert.value_log_segment_bytes = Some((buffer_bytes / 64).max(4096));
-        })
-        .set("write_buffer_bytes", &buffer_bytes.to_string())?
+        .set("write_buffer_bytes", &options.write_buffer_bytes.to_string())?
         .set("cache_bytes", &options.cache_bytes.to_string())?
         .set("filter_bits_per_key", &options.bloom_bits.to_string())?
         .set("background_threads", &options.background_threads.to_string())?
@@ -72,6 +66,7 @@ impl Watcher for Kernel {
     }
 
     fn counters(&self, own: Counters) -> Counters {
-        Counters { wal_bytes: own.wal_bytes, stall_ns: own.stall_ns, ..kernel::counters(&self.dir) }
+        let Counters { wal_bytes, stall_ns, value_ns, .. } = own;
+        Counters { wal_bytes, stall_ns, value_ns, ..kernel::counters(&self.dir) }
     }
 }

@@ -188,12 +188,12 @@ impl Node {
     pub fn places(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let state = self.shared();
         let mut places: Vec<Range<u64>> = Vec::new();
-        for piece in state.pieces.iter().filter(|piece| piece.device != HOLE) {
-            let start = range.start.clamp(piece.logical, piece.logical + piece.bytes);
-            let end = range.end.clamp(start, piece.logical + piece.bytes);
-            if start == end {
-                continue;
-            }
+        let before = |piece: &Piece| piece.logical + piece.bytes <= range.start;
+        let pieces = &state.pieces[state.pieces.partition_point(before)..];
+        let inside = pieces.iter().take_while(|piece| piece.logical < range.end);
+        for piece in inside.filter(|piece| piece.device != HOLE) {
+            let start = range.start.max(piece.logical);
+            let end = range.end.min(piece.logical + piece.bytes);
             let sector = |at: u64| piece.device + at * self.sector_bytes;
             let first = sector((start - piece.logical) / self.payload);
             let behind = sector((end - piece.logical).div_ceil(self.payload));
@@ -283,7 +283,11 @@ impl ReadFile for Reader {
         Ok(self.node.shared().len())
     }
 
-    fn prefetch(&self, _offset: u64, _bytes: u64) {}
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        for place in self.node.places(offset..offset.saturating_add(bytes)) {
+            self.port.prefetch(place.start, place.end - place.start);
+        }
+    }
 
     fn name(&self) -> FileName {
         self.node.name

@@ -105,6 +105,10 @@ impl Port {
         self.salvage(offset + half as u64, second, cause)
     }
 
+    pub fn prefetch(&self, offset: u64, bytes: u64) {
+        self.device.prefetch(offset, bytes);
+    }
+
     pub fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<()> {
         self.check_writable()?;
         let moved = self.device.write(offset, bytes, cause)?;

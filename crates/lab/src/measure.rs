@@ -55,6 +55,12 @@ impl Meter {
             causes: causes.unwrap_or_default(),
             space_bytes: delta.space_bytes,
             stall_seconds: delta.stall_ns.map(|ns| ns as f64 / 1e9),
+            value_seconds: delta
+                .value_ns
+                .iter()
+                .filter(|(_, ns)| **ns > 0)
+                .map(|(part, ns)| (part.to_string(), *ns as f64 / 1e9))
+                .collect(),
             peak_rss_bytes: self.peak_rss_is_fresh.then(process::peak_rss_bytes).flatten(),
             latency_ns: LatencySummaries {
                 read: tally.read.summary(),

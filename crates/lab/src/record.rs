@@ -3,6 +3,7 @@
 use crate::amplification::{Amplification, CausePart};
 use crate::latency::{Latency, Summary};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Latencies of the two kinds of operations; `None` where there were none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,9 @@ pub struct Record {
     pub space_bytes: Option<u64>,
     /// Time that user threads were held back, summed over threads.
     pub stall_seconds: Option<f64>,
+    /// Time of background work on large values, by part; empty where there was none.
+    #[serde(default)]
+    pub value_seconds: BTreeMap<String, f64>,
     /// Largest resident memory of the process during the benchmark.
     pub peak_rss_bytes: Option<u64>,
     /// Latencies.

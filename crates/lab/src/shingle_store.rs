@@ -163,6 +163,7 @@ impl Store for ShingleStore {
             media_write_bytes: Some(host.media_write_bytes).filter(|bytes| *bytes > 0),
             wal_bytes: Some(ledger.cause(Cause::Wal).write_bytes),
             stall_ns: Some(stats.stall_ns()),
+            value_ns: stats.values.times.parts().into(),
             space_bytes: Some(stats.space_bytes),
             ledger: Some(ledger.clone()),
         })

@@ -4,6 +4,7 @@
 //! thread wrote, every thread reads from then on.
 
 use base::{LedgerSnapshot, Result};
+use std::collections::BTreeMap;
 
 /// How a write is made durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Counters {
     pub wal_bytes: Option<u64>,
     /// Time that user threads were held back, summed over threads.
     pub stall_ns: Option<u64>,
+    /// Time of background work on large values, by part; empty where the engine does not tell.
+    pub value_ns: BTreeMap<&'static str, u64>,
     /// Bytes that the store occupies now: a level, not a sum.
     pub space_bytes: Option<u64>,
     /// Everything that moved, by its cause.
@@ -55,6 +58,11 @@ impl Counters {
             media_write_bytes: less(self.media_write_bytes, earlier.media_write_bytes),
             wal_bytes: less(self.wal_bytes, earlier.wal_bytes),
             stall_ns: less(self.stall_ns, earlier.stall_ns),
+            value_ns: self
+                .value_ns
+                .iter()
+                .map(|(part, ns)| (*part, ns - earlier.value_ns.get(part).unwrap_or(&0)))
+                .collect(),
             space_bytes: self.space_bytes,
             ledger: self.ledger.as_ref().zip(earlier.ledger.as_ref()).map(|(a, b)| a.since(b)),
         }

@@ -104,6 +104,10 @@ pub trait BlockDevice: Send + Sync {
     /// nearby destroyed are a `Corruption` error.
     fn read(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<Moved>;
 
+    /// Tells the device that `bytes` from `offset` will be read soon, so that it may begin. May do
+    /// nothing.
+    fn prefetch(&self, _offset: u64, _bytes: u64) {}
+
     /// Writes `bytes` at `offset`.
     fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<Moved>;
 

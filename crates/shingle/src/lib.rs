@@ -35,6 +35,7 @@ mod settings;
 mod snapshot_list;
 mod stats;
 mod value_rules;
+mod value_stats;
 
 pub use admission::{StallReason, Wait};
 pub use api::{
@@ -48,8 +49,6 @@ pub use merge_operator::MergeOperator;
 pub use options::{Durability, Expert, Options, Preset};
 pub use resources::Resources;
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
-pub use stats::{
-    CheckReport, Collected, FileInfo, LevelStats, ParkedWork, Progress, Stats, ValueGroup,
-    ValueStats, ValueTimes,
-};
+pub use stats::{CheckReport, FileInfo, LevelStats, ParkedWork, Progress, Stats};
 pub use table::{Bytes, Compression, PrefixRule};
+pub use value_stats::{Collected, ValueGroup, ValueStats, ValueTimes};

@@ -3,6 +3,7 @@
 use crate::admission::StallReason;
 use crate::histogram::{Histogram, Latency};
 use crate::json;
+use crate::value_stats::{ValueGroup, ValueStats};
 use base::cause::Cause;
 use base::{LedgerSnapshot, Result};
 use std::fmt;
@@ -69,108 +70,6 @@ pub struct ParkedWork {
     pub retry_seconds: f64,
     /// What went wrong, where, and what to do about it.
     pub error: String,
-}
-
-/// Values that lie apart from the runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ValueStats {
-    /// Segments, retired ones included.
-    pub segments: u64,
-    /// Segment groups.
-    pub groups: u64,
-    /// Bytes of all segments.
-    pub total_bytes: u64,
-    /// Bytes known to be dead, in segments that are not retired.
-    pub dead_bytes: u64,
-    /// Bytes of segments that were collected and wait for readers of old moments.
-    pub retired_bytes: u64,
-    /// Garbage collection since the database was opened.
-    pub collected: Collected,
-    /// Bytes of all segments that are in the cold store.
-    pub cold_store_bytes: u64,
-    /// Where background threads spent their time on values, since the database was opened.
-    pub times: ValueTimes,
-}
-
-/// Time of background threads, in nanoseconds: what HashKV's latency breakdown (4.2) tells apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ValueTimes {
-    /// Flushes and merges wrote values to segments, and synced these.
-    pub write_ns: u64,
-    /// Collections read segments and found the order of their records.
-    pub collect_read_ns: u64,
-    /// Collections asked the index whether a record lives.
-    pub collect_lookup_ns: u64,
-    /// Collections wrote what lives to new segments, and synced these.
-    pub collect_write_ns: u64,
-    /// Collections changed pointers in the index.
-    pub collect_pointer_ns: u64,
-}
-
-impl ValueTimes {
-    /// The parts, by name.
-    pub fn parts(&self) -> [(&'static str, u64); 5] {
-        [
-            ("write", self.write_ns),
-            ("collect_read", self.collect_read_ns),
-            ("collect_lookup", self.collect_lookup_ns),
-            ("collect_write", self.collect_write_ns),
-            ("collect_pointer", self.collect_pointer_ns),
-        ]
-    }
-
-    /// Adds what happened.
-    pub(crate) fn add(&mut self, more: &ValueTimes) {
-        self.write_ns += more.write_ns;
-        self.collect_read_ns += more.collect_read_ns;
-        self.collect_lookup_ns += more.collect_lookup_ns;
-        self.collect_write_ns += more.collect_write_ns;
-        self.collect_pointer_ns += more.collect_pointer_ns;
-    }
-}
-
-/// What garbage collection of values did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
-    /// Collections that ended.
-    pub count: u64,
-    /// Bytes of the segments that they retired.
-    pub read_bytes: u64,
-    /// Bytes that they wrote to new segments.
-    pub write_bytes: u64,
-    /// Records that were looked up in the index.
-    pub lookups: u64,
-}
-
-impl Collected {
-    /// Bytes given back for each byte written.
-    pub fn reclaimed_per_written(&self) -> Option<f64> {
-        let reclaimed = self.read_bytes.saturating_sub(self.write_bytes);
-        (self.write_bytes > 0).then(|| reclaimed as f64 / self.write_bytes as f64)
-    }
-
-    /// Adds what happened.
-    pub(crate) fn add(&mut self, more: &Collected) {
-        self.count += more.count;
-        self.read_bytes += more.read_bytes;
-        self.write_bytes += more.write_bytes;
-        self.lookups += more.lookups;
-    }
-}
-
-/// A segment group of values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ValueGroup {
-    /// The keyspace.
-    pub keyspace: String,
-    /// Which keys, and whether their values are cold.
-    pub group: tree::Group,
-    /// Segments that are not retired.
-    pub segments: u64,
-    /// Bytes that are not known to be dead.
-    pub live_bytes: u64,
-    /// Bytes known to be dead.
-    pub dead_bytes: u64,
 }
 
 /// The database at one moment.

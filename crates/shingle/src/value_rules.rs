@@ -1,7 +1,7 @@
 //! What a keyspace does with large values, which of its segments are in use, and what room is left
 //! for more.
 
-use crate::stats::{Collected, ValueTimes};
+use crate::value_stats::{Collected, ValueTimes};
 use base::{FileId, SequenceNumber};
 use media::{ColdStore, FileStore};
 use std::collections::BTreeSet;

@@ -9,6 +9,7 @@ use super::poison::Poison;
 use crate::model::{Access, Model};
 use base::{Cause, Error, ErrorKind, Result};
 use media::block::{BlockDevice, DeviceLock, Geometry, Moved, Zone};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -51,6 +52,30 @@ struct Stored {
     content: Content,
     poison: Poison,
     counts: Counts,
+    /// Reads that began before somebody asked for the bytes, by their first byte.
+    begun: BTreeMap<u64, Begun>,
+}
+
+/// A read that began ahead.
+struct Begun {
+    end: u64,
+    done_ns: u64,
+    moved: Moved,
+}
+
+/// A host remembers so many reads that it had begin; it forgets all when there are more.
+const BEGUN_MAX: usize = 256;
+
+impl Stored {
+    /// The read that has all of a range; forgotten once its end was asked for.
+    fn begun(&mut self, offset: u64, bytes: u64) -> Option<Begun> {
+        let (&first, begun) = self.begun.range(..=offset).next_back()?;
+        let end = offset + bytes;
+        if begun.end <= end {
+            return if begun.end == end { self.begun.remove(&first) } else { None };
+        }
+        Some(Begun { end, done_ns: begun.done_ns, moved: Moved::default() })
+    }
 }
 
 /// A model with content, in the time of a simulation.
@@ -81,6 +106,7 @@ impl SimulatedDevice {
             content: Content::new(),
             poison: Poison::default(),
             counts: Counts::default(),
+            begun: BTreeMap::new(),
         };
         let locked = Arc::default();
         SimulatedDevice {
@@ -130,6 +156,7 @@ impl SimulatedDevice {
         drop(state);
         if access != Access::Read {
             stored.poison.remove(&(offset..offset + bytes));
+            stored.begun.retain(|first, begun| begun.end <= offset || offset + bytes <= *first);
         }
         for range in served.destroyed {
             stored.poison.add(range);
@@ -166,15 +193,44 @@ impl BlockDevice for SimulatedDevice {
         let mut guard = self.stored();
         let stored = &mut *guard;
         let bytes = into.len() as u64;
-        let moved = self.send(stored, Access::Read, offset, bytes)?;
-        stored.counts.reads += 1;
-        stored.counts.read_bytes += bytes;
+        let moved = match stored.begun(offset, bytes) {
+            Some(begun) => {
+                let timeline = &mut self.shared.lock().timeline;
+                timeline.advance(timeline.current(), begun.done_ns);
+                begun.moved
+            }
+            None => {
+                let moved = self.send(stored, Access::Read, offset, bytes)?;
+                stored.counts.reads += 1;
+                stored.counts.read_bytes += bytes;
+                moved
+            }
+        };
         if let Some(lost) = stored.poison.first_in(&(offset..offset + bytes)) {
             let message = "bytes that a later write nearby destroyed";
             return Err(Error::corruption(self.describe(), lost, message));
         }
         stored.content.read(offset, into)?;
         Ok(moved)
+    }
+
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        let mut guard = self.stored();
+        let stored = &mut *guard;
+        let is_known = stored.begun.range(..=offset).next_back();
+        if bytes == 0 || is_known.is_some_and(|(_, begun)| offset + bytes <= begun.end) {
+            return;
+        }
+        let sent = self.shared.lock().timeline.send_ahead(self.index, offset, bytes);
+        // What the model refuses is for the read to say.
+        let Ok(Some((served, done_ns))) = sent else { return };
+        stored.counts.reads += 1;
+        stored.counts.read_bytes += bytes;
+        stored.counts.moved.read_bytes += served.moved.read_bytes;
+        if stored.begun.len() >= BEGUN_MAX {
+            stored.begun.clear();
+        }
+        stored.begun.insert(offset, Begun { end: offset + bytes, done_ns, moved: served.moved });
     }
 
     fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<Moved> {

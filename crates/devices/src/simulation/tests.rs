@@ -111,6 +111,37 @@ fn the_foreground_goes_on_when_its_request_is_done() {
 }
 
 #[test]
+fn reads_that_began_ahead_overlap_and_are_sent_once() {
+    let simulation = simulation(1);
+    let device = device(&simulation);
+    write(&device, 4);
+    let start_ns = simulation.now_ns();
+    let since = || simulation.now_ns() - start_ns;
+    for sector in 0..4 {
+        device.prefetch(sector * SECTOR, SECTOR);
+    }
+    device.prefetch(0, SECTOR);
+    assert_eq!((since(), device.counts().reads), (0, 4), "nobody waits, and none twice");
+    // They begin at 0, 60, 120 and 180, and take 100.
+    for (sector, done_ns) in [(0, 100), (1, 160), (2, 220), (3, 280)] {
+        read(&device, sector);
+        assert_eq!(since(), done_ns);
+    }
+    assert_eq!(device.counts().reads, 4);
+    read(&device, 0);
+    assert_eq!((since(), device.counts().reads), (280 + 1100, 5), "it was asked for already");
+    // A read of a part leaves the rest; what was written since is read anew.
+    device.prefetch(SECTOR, 3 * SECTOR);
+    read(&device, 1);
+    read(&device, 3);
+    assert_eq!(device.counts().reads, 6);
+    device.prefetch(10 * SECTOR, SECTOR);
+    write(&device, 10);
+    read(&device, 10);
+    assert_eq!(device.counts().reads, 8);
+}
+
+#[test]
 fn a_foreground_request_is_served_between_the_requests_of_a_step() {
     let simulation = simulation(1);
     let device = device(&simulation);

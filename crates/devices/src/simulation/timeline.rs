@@ -11,7 +11,8 @@
 //! - Devices serve placed requests one after another, in the order of arrival.
 //! - A request arrives after the actor's earlier one is done, and its work in between.
 //! - An actor's clock, as it reads it, never runs backwards.
-//! - The foreground has no chain: its requests are placed at once.
+//! - The foreground has no chain: its requests are placed at once. It alone has reads begin ahead
+//!   of the moment at which it needs them.
 
 use crate::model::{Access, Model, Request, Served};
 use base::Result;
@@ -211,6 +212,49 @@ impl Timeline {
     ) -> Result<Served> {
         let sender = self.current;
         let arrival_ns = self.now_ns(sender);
+        let (mut pending, served) = self.execute(device, access, offset, bytes)?;
+        let actor = &mut self.actors[sender];
+        pending.gap_ns = match actor.chain.is_empty() {
+            true => arrival_ns - actor.done_ns,
+            false => actor.tail_ns,
+        };
+        actor.tail_ns = 0;
+        actor.now_ns += pending.latency_ns;
+        actor.chain.push_back(pending);
+        if sender == FOREGROUND {
+            self.place_until(arrival_ns);
+            self.place(FOREGROUND);
+        }
+        Ok(served)
+    }
+
+    /// The foreground has a read begin, and goes on; when it will be done. A worker, whose requests
+    /// arrive in their turn, has none.
+    pub(super) fn send_ahead(
+        &mut self,
+        device: usize,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<Option<(Served, u64)>> {
+        if self.current != FOREGROUND {
+            return Ok(None);
+        }
+        let arrival_ns = self.now_ns(FOREGROUND);
+        let (pending, served) = self.execute(device, Access::Read, offset, bytes)?;
+        self.place_until(arrival_ns);
+        let done_ns = self.begin(&pending, FOREGROUND, arrival_ns);
+        Ok(Some((served, done_ns)))
+    }
+
+    /// Has the model serve a request of the current actor, in the order of execution.
+    fn execute(
+        &mut self,
+        device: usize,
+        access: Access,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<(Pending, Served)> {
+        let arrival_ns = self.now_ns(self.current);
         let target = &mut self.devices[device];
         let at_ns = arrival_ns.max(target.model_free_ns);
         let served = target.model.serve(&Request { access, offset, bytes, at_ns })?;
@@ -221,15 +265,8 @@ impl Timeline {
         }
         let busy_ns = served.free_ns - at_ns;
         let latency_ns = served.done_ns - at_ns;
-        let actor = &mut self.actors[sender];
-        let gap_ns = match actor.chain.is_empty() {
-            true => arrival_ns - actor.done_ns,
-            false => actor.tail_ns,
-        };
-        actor.tail_ns = 0;
-        actor.now_ns += latency_ns;
-        actor.chain.push_back(Pending {
-            gap_ns,
+        let pending = Pending {
+            gap_ns: 0,
             device,
             access,
             offset,
@@ -237,12 +274,8 @@ impl Timeline {
             busy_ns,
             latency_ns,
             executed_from,
-        });
-        if sender == FOREGROUND {
-            self.place_until(arrival_ns);
-            self.place(FOREGROUND);
-        }
-        Ok(served)
+        };
+        Ok((pending, served))
     }
 
     /// Places what workers sent and what arrives before `end_ns`.
@@ -268,12 +301,22 @@ impl Timeline {
         (first..self.actors.len()).filter_map(arrival).min()
     }
 
-    /// Places the first request of `index`: it begins when it arrived and its device is free.
+    /// Places the first request of `index`.
     pub(super) fn place(&mut self, index: usize) {
+        let Some(pending) = self.actors[index].chain.pop_front() else { return };
+        let arrival_ns = self.actors[index].done_ns + pending.gap_ns;
+        let done_ns = self.begin(&pending, index, arrival_ns);
         let actor = &mut self.actors[index];
-        let Some(pending) = actor.chain.pop_front() else { return };
+        actor.done_ns = done_ns;
+        let rest_ns: u64 = actor.chain.iter().map(|next| next.gap_ns + next.latency_ns).sum();
+        let now_ns = actor.done_ns + rest_ns + actor.tail_ns;
+        // A worker may have read its clock meanwhile.
+        actor.now_ns = if index == FOREGROUND { now_ns } else { now_ns.max(actor.now_ns) };
+    }
+
+    /// A request of `index` begins when it arrived and its device is free; when it is done.
+    fn begin(&mut self, pending: &Pending, index: usize, arrival_ns: u64) -> u64 {
         let device = &mut self.devices[pending.device];
-        let arrival_ns = actor.done_ns + pending.gap_ns;
         let begin_ns = arrival_ns.max(device.free_ns);
         let (mut busy_ns, mut latency_ns) = (pending.busy_ns, pending.latency_ns);
         if pending.access == Access::Read {
@@ -288,14 +331,10 @@ impl Timeline {
             device.placed_end = pending.offset + pending.bytes;
         }
         device.free_ns = begin_ns + busy_ns;
-        actor.done_ns = begin_ns + latency_ns;
-        let rest_ns: u64 = actor.chain.iter().map(|next| next.gap_ns + next.latency_ns).sum();
-        let now_ns = actor.done_ns + rest_ns + actor.tail_ns;
-        // A worker may have read its clock meanwhile.
-        actor.now_ns = if index == FOREGROUND { now_ns } else { now_ns.max(actor.now_ns) };
         self.trace([begin_ns, index as u64, pending.device as u64]);
         self.trace([pending.access as u64, pending.offset, pending.bytes]);
         self.requests += 1;
+        begin_ns + latency_ns
     }
 
     fn trace(&mut self, words: [u64; 3]) {

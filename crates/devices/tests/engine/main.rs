@@ -214,3 +214,38 @@ fn drives_differ_in_time_and_in_what_they_move() {
     let share = ssd.counts.write_bytes as f64 / hdd.counts.write_bytes as f64;
     assert!((0.5..2.0).contains(&share), "{share}");
 }
+
+#[test]
+fn the_values_of_a_scan_are_read_side_by_side_on_an_array() {
+    let member = "ssd:capacity=64MiB,superblock=1MiB";
+    let setup = Setup::new(&format!("raid:level=0,members=6,chunk=4KiB,member={member}"), 1);
+    setup.format(Some("ext4-like"), 0);
+    let options = options().values("hashed").value_threshold_bytes(512);
+    let db = setup.open(options, 64 << 10);
+    let key = |n: u64| hash64(&n.to_be_bytes()).to_be_bytes();
+    let mut content = BTreeMap::new();
+    for n in 0..2000 {
+        content.insert(key(n), vec![n as u8; 3000]);
+        db.put(key(n), vec![n as u8; 3000]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let time = |read: &mut dyn FnMut()| {
+        let (begin_ns, before) = (setup.simulation.now_ns(), setup.device.counts().reads);
+        read();
+        (setup.simulation.now_ns() - begin_ns, setup.device.counts().reads - before)
+    };
+    let (gets_ns, gets) = time(&mut || {
+        for (key, value) in &content {
+            assert_eq!(db.get(key).unwrap().as_deref(), Some(&value[..]));
+        }
+    });
+    let (scan_ns, reads) = time(&mut || {
+        let mut found = db.iter().map(Result::unwrap);
+        assert!(
+            content.iter().all(|(k, v)| found.next().is_some_and(|f| *f.0 == *k && *f.1 == **v))
+        );
+    });
+    assert!(scan_ns * 2 < gets_ns, "{scan_ns} {gets_ns} ns");
+    assert!(reads <= gets, "{reads} {gets}: no value twice");
+}

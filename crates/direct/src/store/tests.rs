@@ -274,6 +274,25 @@ fn the_second_handle_of_a_log_syncs_what_the_first_has_gathered() {
 }
 
 #[test]
+fn a_log_that_gathers_writes_each_sector_once() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 64 << 20);
+        let options = DirectOptions { log_buffer_bytes: 4096, ..DirectOptions::default() };
+        let store = DirectStore::open(device.clone(), Arc::default(), options).unwrap();
+        let mut log = store.create(name(1), &LOG).unwrap();
+        let bytes = content(3, 3000);
+        (0..1000).for_each(|_| log.append(&bytes, Cause::Wal).unwrap());
+        let traffic = store.ledger().snapshot();
+        let written_bytes = traffic.cause(Cause::Wal).write_bytes;
+        // A frame of a sector has 4064 bytes.
+        assert!((2_990_000..3_030_000).contains(&written_bytes), "{placement}: {written_bytes}");
+        log.sync(Cause::Wal).unwrap();
+        drop(store);
+        assert_eq!(read(&open(&device), 1).unwrap(), bytes.repeat(1000), "{placement}");
+    }
+}
+
+#[test]
 fn the_ledger_equals_what_the_device_received() {
     for placement in PLACEMENTS {
         let device = formatted(placement, 32 << 20);

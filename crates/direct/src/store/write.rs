@@ -1,8 +1,9 @@
 //! Files being written.
 //!
 //! A plain file gathers its bytes and writes whole sectors; what a sync or the end leaves in the
-//! last one is padding. A log writes each append at once, in frames; where the medium takes writes
-//! anywhere it writes its last sector again with more in it, and elsewhere pads it.
+//! last one is padding. A log writes each append at once, in frames, unless it gathers bytes; where
+//! the medium takes writes anywhere it writes its last sector again with more in it, and elsewhere
+//! pads it.
 
 use super::Inner;
 use crate::extent::Extent;
@@ -286,8 +287,8 @@ fn cut_held(file: &mut NodeState, payload: u64, sector_bytes: u64) -> Vec<Extent
 
 impl AppendFile for Writer {
     fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
-        let options = &self.inner.options;
-        let is_log = self.node.is_log;
+        let options = self.inner.options;
+        let (is_log, gathers) = (self.node.is_log, options.log_buffer_bytes > 0);
         let limit =
             if is_log { options.log_buffer_bytes } else { options.background_buffer_bytes }.max(1);
         if !is_log && cause != self.cause {
@@ -308,7 +309,8 @@ impl AppendFile for Writer {
                 file.tail.len() - self.sent
             };
             if unsent >= limit {
-                self.send(is_log, cause)?;
+                // A log that gathers keeps the last sector until it is full, as a page cache does.
+                self.send(is_log && !gathers, cause)?;
             }
         }
         Ok(())

@@ -110,6 +110,9 @@ pub(super) fn extras(record: &Record) -> String {
     if let Some(seconds) = record.stall_seconds {
         parts.push(format!("stalled {seconds:.3} s"));
     }
+    for (part, seconds) in &record.value_seconds {
+        parts.push(format!("values {} {seconds:.3} s", part.replace('_', " ")));
+    }
     for (label, summary) in [("read", record.latency_ns.read), ("write", record.latency_ns.write)] {
         if let Some(summary) = summary {
             let us = |ns: u64| ns as f64 / 1e3;

@@ -237,7 +237,8 @@ fn json_is_one_line_per_benchmark_with_fixed_fields() {
     let fields: BTreeSet<&str> = record.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = "benchmark ops seconds is_simulated ops_per_second user_bytes host_write_bytes \
                     host_read_bytes media_write_bytes wa wa_without_wal awa mwa merge_ra ara \
-                    mra causes space_bytes stall_seconds peak_rss_bytes latency_ns";
+                    mra causes space_bytes stall_seconds value_seconds peak_rss_bytes \
+                    latency_ns";
     assert_eq!(fields, expected.split_whitespace().collect::<BTreeSet<_>>());
     assert_eq!(record["latency_ns"]["read"], serde_json::Value::Null);
     for percentile in ["p50", "p90", "p99", "p999", "p9999", "max"] {

@@ -10,8 +10,9 @@ use super::lock::{self, FileLocks};
 use crate::block::{BlockDevice, DeviceLock, Geometry, Moved, Overwrite};
 use base::{Cause, Error, ErrorKind, Result};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, SeekFrom};
+use rustix::fs::{Advice, FallocateFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -162,6 +163,14 @@ fn bounce_for(bytes: &[u8], align: usize) -> Option<Bounce> {
 }
 
 impl BlockDevice for FileDevice {
+    /// The system reads ahead into the page cache, which foreground reads go through.
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        if let Some(bytes) = NonZeroU64::new(bytes) {
+            // Advice only: nothing depends on it.
+            let _ = rustix::fs::fadvise(&self.buffered, offset, Some(bytes), Advice::WillNeed);
+        }
+    }
+
     fn geometry(&self) -> Geometry {
         self.geometry
     }

@@ -3,7 +3,8 @@
 use super::db::Db;
 use crate::engine::Engine;
 use crate::engine::trees::{TreeState, Trees};
-use crate::stats::{FileInfo, LevelStats, ParkedWork, Stats, ValueGroup, ValueStats};
+use crate::stats::{FileInfo, LevelStats, ParkedWork, Stats};
+use crate::value_stats::{ValueGroup, ValueStats};
 use base::cause::LEVELS_MAX;
 use base::{FileId, KeyRange, SequenceNumber};
 use media::FileName;

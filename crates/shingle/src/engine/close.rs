@@ -56,10 +56,12 @@ impl Engine {
     pub(crate) fn request_flush(&self, keyspace: KeyspaceId, sequence: u64) -> Result<()> {
         let mut state = self.lock_commit();
         self.check_poisoned()?;
-        if state.flush_through < sequence {
+        let first = state.active(keyspace).and_then(|a| a.writer.memtable().sequence_min());
+        // Whatever was asked for other keyspaces.
+        if first.is_some_and(|first| first <= sequence) {
             self.seal(&mut state, &[keyspace])?;
-            state.flush_through = sequence;
         }
+        state.flush_through = state.flush_through.max(sequence);
         Ok(())
     }
 

@@ -117,8 +117,8 @@ fn assert_collected(stats: &Stats, gc_bytes: u64) {
     assert!(names.iter().all(|name| json.contains(&format!("\"{name}\""))), "{json}");
 }
 
-/// The pointers that collections move fill a memtable slowly, and each stands for a value: a store of
-/// two gigabytes had as much again in segments that waited for the next flush.
+/// The pointers that collections move fill a memtable slowly, and each stands for a value: a store
+/// of one gigabyte had twice as much in segments that waited for the next flush.
 #[test]
 fn few_collected_segments_wait_for_the_flush_of_what_replaced_them() {
     const WRITE_BUFFER_BYTES: u64 = 32 << 10;
@@ -139,6 +139,29 @@ fn few_collected_segments_wait_for_the_flush_of_what_replaced_them() {
         assert!(values.collected.read_bytes > 4 * bound, "{values:?}");
         assert!(values.retired_bytes <= bound, "{layout}: {values:?}");
     }
+}
+
+/// HashKV collects without look-ups; what was deleted shows in no order.
+#[test]
+fn a_collection_asks_the_index_only_where_the_order_of_a_group_does_not_tell() {
+    let store = MemStore::new(Arc::default());
+    let db = open(&store, "hashed");
+    let update = |keys: std::ops::Range<u64>, rounds: u64| {
+        for round in 0..rounds {
+            keys.clone().for_each(|n| db.put(key(n), vec![round as u8; VALUE_BYTES]).unwrap());
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+        }
+        db.stats().values.collected
+    };
+    let updated = update(0..KEYS, 12);
+    let records = updated.read_bytes / VALUE_BYTES as u64;
+    assert!(updated.count > 10 && updated.lookups < records / 5, "{updated:?}");
+    (KEYS / 3..KEYS).for_each(|n| db.delete(key(n)).unwrap());
+    settle(&db);
+    let deleted = update(0..KEYS / 3, 12);
+    assert!(deleted.lookups > updated.lookups + KEYS / 3, "{deleted:?} after {updated:?}");
+    assert!(db.iter().count() as u64 == KEYS / 3);
 }
 
 /// Between one and two main segments of a group's live bytes were cut into log segments: tens of

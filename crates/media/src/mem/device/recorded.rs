@@ -208,6 +208,10 @@ impl BlockDevice for RecordedDevice {
         Ok(moved)
     }
 
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        self.device.prefetch(offset, bytes);
+    }
+
     fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<Moved> {
         self.begin()?;
         let moved = self.device.write(offset, bytes, cause)?;

@@ -2,8 +2,10 @@
 //!
 //! 1. *Order.* Where the layout goes by the group's order: the newest record of each key is found.
 //!    What is read stays in memory for the next phase, unless the group is large.
-//! 2. *Move.* Every record that may live is looked up; the ones that the tree points to are written
-//!    to new segments, unchanged, with the sequence number of their first write.
+//! 2. *Move.* What lives is written to new segments, unchanged, with the sequence number of its
+//!    first write. The newest record of a key lives, where the group has hardly more dead bytes
+//!    than the order shows (HashKV 3.3: no look-ups); elsewhere, and where there is no order,
+//!    every record that may live is looked up.
 //! 3. *List.* The new segments are durable and in the tree, provisionally.
 //! 4. *Commit.* Pointers change, some at a time, as ordinary writes with sequence numbers of their
 //!    own, so that newer stays above older; each on the condition that the tree still holds the old
@@ -23,7 +25,7 @@ use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::read::get::{Found, combine, find};
 use crate::read::missing;
-use crate::stats::{Collected, ValueTimes};
+use crate::value_stats::{Collected, ValueTimes};
 use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileName, ReadFile};
 use std::collections::{BTreeMap, HashMap};
@@ -37,11 +39,16 @@ use values::{Collection, Validity, ValueLimits, ValuePointer};
 /// So many pointers change under one hold of the commit lock.
 const COMMIT_POINTERS: usize = 64;
 
+/// Dead records of one part in so many of what is given back are moved rather than found.
+const ORDER_SLACK_SHARE: u64 = 8;
+
 /// The newest record of a key in a group.
 struct Newest {
     sequence: SequenceNumber,
     /// Records and tags of the key.
     count: u32,
+    /// Bytes of the newest.
+    bytes: u64,
 }
 
 /// A value that found a new place.
@@ -90,6 +97,10 @@ pub(crate) struct CollectJob {
     kept: HashMap<FileId, Arc<KeptFile>>,
     kept_bytes: u64,
     newest: HashMap<Vec<u8>, Newest>,
+    /// Bytes of the records that `newest` names.
+    newest_bytes: u64,
+    /// Records are written without a look-up first.
+    trusts_order: bool,
     writers: ValueWriters,
     moved: Vec<Moved>,
     /// Bytes of the keys in `newest`, and of those in `moved`.
@@ -135,6 +146,8 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
             kept: HashMap::new(),
             kept_bytes: 0,
             newest: HashMap::new(),
+            newest_bytes: 0,
+            trusts_order: false,
             writers,
             moved: Vec::new(),
             newest_key_bytes: 0,
@@ -201,6 +214,7 @@ impl CollectJob {
         match self.phase {
             Phase::Order => {
                 if !self.scan(engine, CollectJob::note_order)? {
+                    self.trusts_order = self.order_tells();
                     self.phase = Phase::Move;
                     self.at = (0, 0);
                 }
@@ -232,6 +246,18 @@ impl CollectJob {
     /// Bytes that steps worked through since the last call.
     pub(crate) fn take_step_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.step_bytes)
+    }
+
+    /// Hardly more is dead than the order shows: what was deleted, became small, or has a newer
+    /// version in the segment that a flush appends to, is moved with the rest for less than asking
+    /// costs. The commit finds it. It is a part of what the order gives back, or the same could be
+    /// collected for ever; where a capacity bounds the segments, there is none.
+    fn order_tells(&self) -> bool {
+        let Collection { read_bytes, write_bytes, .. } = self.collection;
+        let shown_bytes = read_bytes.saturating_sub(self.newest_bytes);
+        let hidden_bytes = self.newest_bytes.saturating_sub(write_bytes);
+        let is_bounded = self.keyspace.values.capacity_bytes().is_some();
+        hidden_bytes <= if is_bounded { 0 } else { shown_bytes / ORDER_SLACK_SHARE }
     }
 
     /// Hands one buffer of records to `each`. `false`: there are no more.
@@ -300,11 +326,16 @@ impl CollectJob {
     fn note_order(&mut self, _engine: &Arc<Engine>, record: &RecordAt<'_>) -> Result<()> {
         match self.newest.get_mut(record.key) {
             Some(newest) => {
-                newest.sequence = newest.sequence.max(record.sequence);
                 newest.count += 1;
+                if newest.sequence < record.sequence {
+                    self.newest_bytes = self.newest_bytes + record.bytes() - newest.bytes;
+                    (newest.sequence, newest.bytes) = (record.sequence, record.bytes());
+                }
             }
             None => {
-                let newest = Newest { sequence: record.sequence, count: 1 };
+                let (sequence, bytes) = (record.sequence, record.bytes());
+                self.newest_bytes += bytes;
+                let newest = Newest { sequence, count: 1, bytes };
                 self.newest.insert(record.key.to_vec(), newest);
                 self.newest_key_bytes += record.key.len() as u64;
             }
@@ -325,14 +356,8 @@ impl CollectJob {
             }
             return Ok(());
         };
-        self.lookups += 1;
-        let view = self.keyspace.view();
-        let snapshot = engine.snapshots.visible();
-        let begin_ns = engine.runtime.now_ns();
-        let found = find(&view, record.key, snapshot)?;
-        self.lookup_ns += engine.runtime.now_ns() - begin_ns;
-        let to = match found {
-            Found::Pointer(held) if ValuePointer::decode(&held)? == record.pointer => {
+        let to = match self.look_up(engine, record)? {
+            Held::ThisRecord => {
                 let (sequence, key) = (record.sequence, record.key);
                 let tier = if is_cold { Tier::Cold } else { self.collection.group.tier };
                 let to = self.writers.add(tier, sequence, key, Some(value))?;
@@ -341,13 +366,31 @@ impl CollectJob {
                 }
                 Replacement::Record(to)
             }
-            // The operands may stand on this record.
-            Found::Operand => Replacement::Combined,
-            _ => return Ok(()),
+            Held::Operands => Replacement::Combined,
+            Held::Otherwise => return Ok(()),
         };
         self.moved.push(Moved { key: record.key.to_vec(), from: record.pointer, to });
         self.moved_key_bytes += record.key.len() as u64;
         Ok(())
+    }
+
+    /// What the tree holds of the key of `record`, as far as it is asked.
+    fn look_up(&mut self, engine: &Arc<Engine>, record: &RecordAt<'_>) -> Result<Held> {
+        if self.trusts_order {
+            return Ok(Held::ThisRecord);
+        }
+        self.lookups += 1;
+        let view = self.keyspace.view();
+        let begin_ns = engine.runtime.now_ns();
+        let found = find(&view, record.key, engine.snapshots.visible())?;
+        self.lookup_ns += engine.runtime.now_ns() - begin_ns;
+        Ok(match found {
+            Found::Pointer(held) if ValuePointer::decode(&held)? == record.pointer => {
+                Held::ThisRecord
+            }
+            Found::Operand => Held::Operands,
+            _ => Held::Otherwise,
+        })
     }
 
     /// The new segments become part of the tree.
@@ -502,12 +545,28 @@ impl Drop for CollectJob {
     }
 }
 
+/// What the tree holds of a record's key.
+enum Held {
+    /// A pointer to the record, unless something came since the order was found.
+    ThisRecord,
+    /// Operands, which may stand on the record.
+    Operands,
+    /// Something else, or nothing.
+    Otherwise,
+}
+
 /// A record and where it lies.
 struct RecordAt<'a> {
     sequence: SequenceNumber,
     key: &'a [u8],
     value: Option<&'a [u8]>,
     pointer: ValuePointer,
+}
+
+impl RecordAt<'_> {
+    fn bytes(&self) -> u64 {
+        self.pointer.record_bytes.into()
+    }
 }
 
 fn push_value(

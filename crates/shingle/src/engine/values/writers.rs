@@ -10,7 +10,7 @@
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::read::missing;
-use crate::stats::ValueTimes;
+use crate::value_stats::ValueTimes;
 use base::checksum::hash64;
 use base::{Cause, FileId, Result, SequenceNumber};
 use media::{FileHint, FileName};
