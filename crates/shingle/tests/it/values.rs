@@ -128,7 +128,7 @@ fn few_collected_segments_wait_for_the_flush_of_what_replaced_them() {
         let db = open(&store, layout);
         for round in 0..30u64 {
             for n in 0..KEYS {
-                db.put(&key(n), &vec![round as u8; 10 * VALUE_BYTES]).unwrap();
+                db.put(key(n), vec![round as u8; 10 * VALUE_BYTES]).unwrap();
             }
         }
         db.wait_idle().unwrap();
