@@ -95,7 +95,6 @@ pub(crate) struct CollectJob {
     at: (usize, u64),
     /// What the order was found in, where there is memory for it.
     kept: HashMap<FileId, Arc<KeptFile>>,
-    kept_bytes: u64,
     newest: HashMap<Vec<u8>, Newest>,
     /// Bytes of the records that `newest` names.
     newest_bytes: u64,
@@ -144,7 +143,6 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
             phase,
             at: (0, 0),
             kept: HashMap::new(),
-            kept_bytes: 0,
             newest: HashMap::new(),
             newest_bytes: 0,
             trusts_order: false,
@@ -270,8 +268,8 @@ impl CollectJob {
         let bytes = self.version.segments.get(id).map_or(0, |segment| segment.bytes);
         if self.at.1 >= bytes {
             self.at = (self.at.0 + 1, 0);
-            if self.phase == Phase::Move && self.kept.remove(&id).is_some() {
-                self.kept_bytes -= bytes;
+            if self.phase == Phase::Move {
+                self.kept.remove(&id);
             }
             return Ok(true);
         }
@@ -310,7 +308,6 @@ impl CollectJob {
         }
         let kept = Arc::new(KeptFile::new(file, bytes));
         self.kept.insert(id, kept.clone());
-        self.kept_bytes += bytes;
         Ok(kept)
     }
 
@@ -319,7 +316,8 @@ impl CollectJob {
         let newest = self.newest.capacity() * (size_of::<(Vec<u8>, Newest)>() + 1);
         let moved = self.moved.capacity() * size_of::<Moved>();
         let keys_bytes = self.newest_key_bytes + self.moved_key_bytes;
-        self.buffers.set((newest + moved) as u64 + keys_bytes + self.kept_bytes);
+        let kept_bytes: u64 = self.kept.values().map(|kept| kept.memory_bytes()).sum();
+        self.buffers.set((newest + moved) as u64 + keys_bytes + kept_bytes);
         engine.resize_cache();
     }
 

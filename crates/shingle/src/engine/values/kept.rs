@@ -7,7 +7,7 @@
 use base::{Cause, Result};
 use media::os::PageBuffer;
 use media::{FileName, ReadFile};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A file, and its bytes from the first to the last that was read.
 pub(super) struct KeptFile {
@@ -27,11 +27,20 @@ impl KeptFile {
         let buffer = PageBuffer::zeroed(bytes as usize);
         KeptFile { file, kept: Mutex::new(Kept { buffer, len: 0 }) }
     }
+
+    /// Memory that it takes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.lock().buffer.len() as u64
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl ReadFile for KeptFile {
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
-        let mut guard = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.lock();
         let Kept { buffer, len } = &mut *guard;
         let begin = (offset.min(*len as u64)) as usize;
         let known = (*len - begin).min(into.len());
