@@ -3,8 +3,8 @@
 //! The runs name values that lie anywhere in the segments, so that a scan of them is one random
 //! read after another. A *scout* walks the same entries some steps ahead of the cursor and tells
 //! the store which records will be read: a store that works in parallel has several under way, and
-//! the system merges neighbours. It begins after a few values in a row, and its lead doubles from
-//! there, so that short scans pay nothing for it.
+//! the system merges neighbours. It begins after a few values in a row, and is never further ahead
+//! than the scan has come, so that short scans pay little for it.
 //!
 //! What the scout says is advice: it follows no snapshot's finer points (range tombstones,
 //! operands), and the cursor reads and verifies each record itself.
@@ -18,9 +18,7 @@ use values::ValuePointer;
 
 /// Values in a row before the scout begins.
 const VALUES_BEFORE: u32 = 4;
-/// Its lead at the beginning, in values...
-const LEAD_MIN: usize = 4;
-/// ... and at the most: WiscKey reads with 32 threads.
+/// Its lead at the most, in values: WiscKey reads with 32 threads.
 const LEAD_MAX: usize = 32;
 /// Bytes that may be on their way.
 const LEAD_BYTES_MAX: u64 = 4 << 20;
@@ -38,7 +36,6 @@ struct Scout {
     /// Records that the cursor has still to read, and their bytes.
     ahead: usize,
     ahead_bytes: u64,
-    lead: usize,
     key: Vec<u8>,
 }
 
@@ -78,7 +75,7 @@ impl ReadAhead {
             none => none.insert(Scout::begin(internal_key, sources()?)?),
         };
         scout.pass(ValuePointer::decode(pointer)?.record_bytes.into());
-        scout.run(scene)
+        scout.run(scene, LEAD_MAX.min(self.in_a_row as usize))
     }
 }
 
@@ -96,7 +93,7 @@ impl Scout {
         inputs.seek(internal_key)?;
         let user_key = split_internal_key(internal_key).map_or(internal_key, |(key, _)| key);
         let key = user_key.to_vec();
-        Ok(Scout { inputs, ahead: 0, ahead_bytes: 0, lead: LEAD_MIN, key })
+        Ok(Scout { inputs, ahead: 0, ahead_bytes: 0, key })
     }
 
     /// The cursor reads a record.
@@ -106,11 +103,11 @@ impl Scout {
     }
 
     /// Restores the lead once half of it is gone: requests of several records merge better.
-    fn run(&mut self, scene: &Scene<'_>) -> Result<()> {
-        if self.ahead > self.lead / 2 {
+    fn run(&mut self, scene: &Scene<'_>, lead: usize) -> Result<()> {
+        if self.ahead > lead / 2 {
             return Ok(());
         }
-        while self.inputs.valid() && self.ahead < self.lead && self.ahead_bytes < LEAD_BYTES_MAX {
+        while self.inputs.valid() && self.ahead < lead && self.ahead_bytes < LEAD_BYTES_MAX {
             let Some((user_key, trailer)) = split_internal_key(self.inputs.key()) else { break };
             if !scene.bounds.is_before_end(user_key) {
                 break;
@@ -127,7 +124,6 @@ impl Scout {
             }
             self.inputs.next()?;
         }
-        self.lead = (self.lead * 2).min(LEAD_MAX);
         Ok(())
     }
 }

@@ -249,8 +249,12 @@ impl CollectJob {
     /// Hardly more is dead than the order shows: what was deleted, became small, or has a newer
     /// version in the segment that a flush appends to, is moved with the rest for less than asking
     /// costs. The commit finds it. It is a part of what the order gives back, or the same could be
-    /// collected for ever; where a capacity bounds the segments, there is none.
+    /// collected for ever; where a capacity bounds the segments, there is none. What is about to
+    /// die must not go to the cold log: there everything is looked up.
     fn order_tells(&self) -> bool {
+        if self.collection.tags_cold {
+            return false;
+        }
         let Collection { read_bytes, write_bytes, .. } = self.collection;
         let shown_bytes = read_bytes.saturating_sub(self.newest_bytes);
         let hidden_bytes = self.newest_bytes.saturating_sub(write_bytes);
