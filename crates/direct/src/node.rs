@@ -190,7 +190,7 @@ impl Node {
         let mut places: Vec<Range<u64>> = Vec::new();
         let before = |piece: &Piece| piece.logical + piece.bytes <= range.start;
         let pieces = &state.pieces[state.pieces.partition_point(before)..];
-        let inside = pieces.iter().take_while(|piece| piece.logical < range.end);
+        let inside = pieces.iter().take_while(|piece| range.start.max(piece.logical) < range.end);
         for piece in inside.filter(|piece| piece.device != HOLE) {
             let start = range.start.max(piece.logical);
             let end = range.end.min(piece.logical + piece.bytes);

@@ -146,6 +146,7 @@ fn places_are_where_the_bytes_of_a_table_lie() {
             assert!(found.len() < skip + expected.len() + 512, "{placement} {range:?}");
         }
         assert_eq!(store.places(name(1), 5_000_000..6_000_000), []);
+        assert_eq!(store.places(name(1), 700..700), [], "nothing lies nowhere");
         assert_eq!(store.places(name(2), 0..10), []);
     }
 }
