@@ -152,7 +152,7 @@ impl Run<'_> {
         let mut values = Values::new(size, self.plan.compression_ratio, self.seed);
         let order = Permutation::new(self.keys, self.seed);
         let mut random = Random::new(self.seed);
-        let mut put = |key: &[u8]| self.store.put(key, values.draw(), WriteOptions::default());
+        let mut put = |key: &[u8]| self.store.put(key, values.draw(key), WriteOptions::default());
         side.load_ns += self.phase("load", self.keys, |number| order.at(number), &mut put)?;
         let updates = (self.keys as f64 * self.plan.updates) as u64;
         side.update_ns += self.phase("updates", updates, |_| random.below(self.keys), &mut put)?;

@@ -1,5 +1,6 @@
 //! Values of a given compressibility, cut from one buffer as db_bench does.
 
+use base::checksum::hash64;
 use base::random::Random;
 use std::ops::{Range, RangeInclusive};
 
@@ -17,8 +18,8 @@ pub enum ValueSize {
     Uniform(usize, usize),
     /// Normal around the middle of two lengths, one sixth of their distance wide, cut at both.
     Normal(usize, usize),
-    /// One of two lengths: the first with the given chance in a hundred.
-    Either(usize, usize, u8),
+    /// One of two lengths, by the key and so for its life: the first for so many keys in a hundred.
+    ByKey(usize, usize, u8),
 }
 
 impl ValueSize {
@@ -27,13 +28,13 @@ impl ValueSize {
         match *self {
             ValueSize::Fixed(size) => size..=size,
             ValueSize::Uniform(min, max) | ValueSize::Normal(min, max) => min..=max.max(min),
-            ValueSize::Either(one, other, _) => one.min(other)..=one.max(other),
+            ValueSize::ByKey(one, other, _) => one.min(other)..=one.max(other),
         }
     }
 
     /// Bytes of a value on average.
     pub fn mean(&self) -> f64 {
-        if let ValueSize::Either(one, other, percent) = *self {
+        if let ValueSize::ByKey(one, other, percent) = *self {
             let share = f64::from(percent) / 100.0;
             return share * one as f64 + (1.0 - share) * other as f64;
         }
@@ -41,13 +42,13 @@ impl ValueSize {
         (*range.start() as f64 + *range.end() as f64) / 2.0
     }
 
-    fn draw(&self, random: &mut Random) -> usize {
+    fn draw(&self, key: &[u8], random: &mut Random) -> usize {
         let range = self.range();
         let (min, max) = (*range.start(), *range.end());
         match self {
             ValueSize::Fixed(size) => *size,
-            ValueSize::Either(one, other, percent) => {
-                if random.below(100) < u64::from(*percent) {
+            ValueSize::ByKey(one, other, percent) => {
+                if hash64(key) % 100 < u64::from(*percent) {
                     *one
                 } else {
                     *other
@@ -90,15 +91,15 @@ impl Values {
         Values { buffer, position: 0, size, random }
     }
 
-    /// The next value.
-    pub fn draw(&mut self) -> &[u8] {
-        let place = self.draw_place();
+    /// The next value, of `key`.
+    pub fn draw(&mut self, key: &[u8]) -> &[u8] {
+        let place = self.draw_place(key);
         self.at(place)
     }
 
     /// Where the next value stands, for those who need several values at once.
-    pub fn draw_place(&mut self) -> Range<usize> {
-        let size = self.size.draw(&mut self.random);
+    pub fn draw_place(&mut self, key: &[u8]) -> Range<usize> {
+        let size = self.size.draw(key, &mut self.random);
         if self.position + size > self.buffer.len() {
             self.position = 0;
         }
@@ -122,22 +123,22 @@ mod tests {
         let mut a = Values::new(ValueSize::Fixed(100), 0.5, 301);
         let mut b = Values::new(ValueSize::Fixed(100), 0.5, 301);
         for _ in 0..20_000 {
-            assert_eq!(a.draw().len(), 100);
-            assert_eq!(a.draw(), {
-                b.draw();
-                b.draw()
+            assert_eq!(a.draw(b"").len(), 100);
+            assert_eq!(a.draw(b""), {
+                b.draw(b"");
+                b.draw(b"")
             });
         }
-        assert_eq!(Values::new(ValueSize::Fixed(3 << 20), 1.0, 1).draw().len(), 3 << 20);
+        assert_eq!(Values::new(ValueSize::Fixed(3 << 20), 1.0, 1).draw(b"").len(), 3 << 20);
     }
 
     #[test]
     fn half_of_a_piece_repeats_at_ratio_one_half() {
         let mut values = Values::new(ValueSize::Fixed(100), 0.5, 301);
-        let value = values.draw();
+        let value = values.draw(b"");
         assert_eq!(value[..50], value[50..]);
         let mut values = Values::new(ValueSize::Fixed(100), 1.0, 301);
-        let value = values.draw();
+        let value = values.draw(b"");
         assert_ne!(value[..50], value[50..]);
     }
 
@@ -145,10 +146,23 @@ mod tests {
     fn size_distributions_keep_their_bounds_and_mean() {
         for size in [ValueSize::Uniform(10, 50), ValueSize::Normal(10, 50)] {
             let mut values = Values::new(size, 1.0, 1);
-            let sizes: Vec<usize> = (0..10_000).map(|_| values.draw().len()).collect();
+            let sizes: Vec<usize> = (0..10_000).map(|_| values.draw(b"").len()).collect();
             assert!(sizes.iter().all(|size| (10..=50).contains(size)));
             let mean = sizes.iter().sum::<usize>() as f64 / 10_000.0;
             assert!((mean - 30.0).abs() < 0.5, "{size:?}: {mean}");
         }
+    }
+    /// Sizes were drawn anew with each write: objects that turn into counters and back.
+    #[test]
+    fn a_key_keeps_its_class_of_size() {
+        let size = ValueSize::ByKey(10, 50, 30);
+        let mut values = Values::new(size, 1.0, 1);
+        let keys: Vec<String> = (0..10_000).map(|n| format!("{n:08}")).collect();
+        let mut sizes =
+            || -> Vec<usize> { keys.iter().map(|key| values.draw(key.as_bytes()).len()).collect() };
+        let first = sizes();
+        assert_eq!(first, sizes());
+        let mean = first.iter().sum::<usize>() as f64 / 10_000.0;
+        assert!((mean - size.mean()).abs() < 0.5, "{mean}");
     }
 }

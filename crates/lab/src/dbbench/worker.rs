@@ -271,7 +271,7 @@ impl<'a> Worker<'a> {
             return self.write_batch(order, position, batch);
         }
         self.set_key(order, position);
-        let place = self.values.draw_place();
+        let place = self.values.draw_place(&self.key);
         self.tally.write_bytes += (self.key.len() + place.len()) as u64;
         let start_ns = self.begin(Kind::Write);
         self.shared.store.put(&self.key, self.values.at(place), self.options)?;
@@ -283,7 +283,7 @@ impl<'a> Worker<'a> {
         let mut keys = Vec::with_capacity(batch as usize);
         for i in 0..batch {
             self.set_key(order, position + i);
-            keys.push((self.key.clone(), self.values.draw_place()));
+            keys.push((self.key.clone(), self.values.draw_place(&self.key)));
         }
         let entries: Vec<(&[u8], &[u8])> = keys
             .iter()
@@ -365,7 +365,7 @@ impl<'a> Worker<'a> {
         if !(append && found) {
             self.value.clear();
         }
-        let place = self.values.draw_place();
+        let place = self.values.draw_place(&self.key);
         self.value.extend_from_slice(self.values.at(place));
         self.tally.write_bytes += (self.key.len() + self.value.len()) as u64;
         let start_ns = self.now_ns();

@@ -235,7 +235,7 @@ impl<'a> Client<'a> {
     }
 
     fn write(&mut self, kind: Kind, start_ns: u64) -> Result<()> {
-        let value = self.values.draw();
+        let value = self.values.draw(&self.key);
         self.measured.write_bytes += (self.key.len() + value.len()) as u64;
         self.shared.store.put(&self.key, value, self.shared.workload.write_options)?;
         self.end(kind, start_ns);

@@ -94,7 +94,7 @@ fn value_size(settings: &Settings) -> Result<ValueSize> {
     let Some(_) = settings.get("small_value") else { return Ok(ValueSize::Fixed(large)) };
     let small = settings.scale().value_bytes(settings.bytes("small_value")?);
     let percent = settings.number("small_share", 0.5)? * 100.0;
-    Ok(ValueSize::Either(small, large, percent.round() as u8))
+    Ok(ValueSize::ByKey(small, large, percent.round() as u8))
 }
 
 /// Pairs of a scan: a number, or as many as have these bytes.
