@@ -275,6 +275,10 @@ impl FileStore for FaultyStore {
         Ok(Arc::new(FaultyRead { inner, faults: self.faults.clone() }))
     }
 
+    fn recalls_writes(&self) -> bool {
+        self.inner.recalls_writes()
+    }
+
     fn remove(&self, name: FileName) -> Result<()> {
         self.run(Operation::Remove, Some(name), || self.inner.remove(name))
     }

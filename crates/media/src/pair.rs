@@ -153,6 +153,10 @@ impl FileStore for PairStore {
         self.of(name).open(name, background)
     }
 
+    fn recalls_writes(&self) -> bool {
+        self.first.recalls_writes()
+    }
+
     fn remove(&self, name: FileName) -> Result<()> {
         if !self.is_cold(name) {
             return self.first.remove(name);

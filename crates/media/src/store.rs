@@ -235,6 +235,12 @@ pub trait FileStore: Send + Sync {
     /// Opens a file for reading. `background`: bypass the page cache where the store can.
     fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>>;
 
+    /// What was written lately is read back from memory, as far as there is room: the system's page
+    /// cache, say.
+    fn recalls_writes(&self) -> bool {
+        false
+    }
+
     /// Removes a file. Open handles stay readable. `NotFound` if there is none.
     fn remove(&self, name: FileName) -> Result<()>;
 

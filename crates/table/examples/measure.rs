@@ -121,7 +121,7 @@ impl Fixture {
         for (key, value) in self.entries.iter().skip(from).step_by(every) {
             writer.add(key, value)?;
         }
-        let summary = writer.finish_run()?;
+        let summary = writer.finish_run()?.into_summary();
         writer.finish()?;
         Ok((file, summary))
     }

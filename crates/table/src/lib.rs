@@ -42,6 +42,6 @@ pub use piece::BlockKind;
 pub use place::TablePlace;
 pub use range_delete::{Fragment, RangeDeletes};
 pub use rescue::Rescue;
-pub use run::{Boundary, Entry, Extent, IterOptions, Probe, Run, RunIter};
+pub use run::{Boundary, Entry, Extent, IterOptions, Probe, Run, RunEnd, RunIter};
 pub use summary::RunSummary;
 pub use writer::TableWriter;

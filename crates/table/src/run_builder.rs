@@ -13,6 +13,7 @@ use crate::frame::Sealer;
 use crate::options::{Filter, TableOptions};
 use crate::piece::BlockKind;
 use crate::range_delete::RangeDeletes;
+use crate::run::RunEnd;
 use crate::sink::Sink;
 use crate::summary::RunSummary;
 use base::key::{
@@ -213,7 +214,7 @@ impl RunBuilder {
     }
 
     /// Writes everything after the data.
-    pub fn finish(mut self: Box<Self>, sink: &mut Sink) -> Result<RunSummary> {
+    pub fn finish(mut self: Box<Self>, sink: &mut Sink) -> Result<RunEnd> {
         if !self.data.is_empty() {
             self.write_data_block(sink)?;
         }
@@ -227,7 +228,7 @@ impl RunBuilder {
             data_end: sink.offset(),
             ..Footer::default()
         };
-        let top = self.write_index(sink, &mut footer)?;
+        let (top, filter) = self.write_index(sink, &mut footer)?;
         self.summary.set_bounds(&self.first_key, &self.last_key, &self.tombstones);
         let mut pin = |sink: &mut Sink, bytes: &[u8]| {
             sink.write_block(&mut self.sealer, BlockKind::Top, bytes)
@@ -247,11 +248,11 @@ impl RunBuilder {
         footer.bytes = sink.offset() + crate::format::FOOTER_BYTES - footer.start;
         self.summary.bytes = footer.bytes;
         sink.write(&footer.encode(sink.place()))?;
-        Ok(self.summary)
+        RunEnd::written(footer, top, filter, self.tombstones, self.summary)
     }
 
-    /// Writes filters and index blocks; gives the top index.
-    fn write_index(&mut self, sink: &mut Sink, footer: &mut Footer) -> Result<Vec<u8>> {
+    /// Writes filters and index blocks; gives the top index, and the filter if there is only one.
+    fn write_index(&mut self, sink: &mut Sink, footer: &mut Footer) -> Result<(Vec<u8>, Vec<u8>)> {
         let mut filters = Vec::with_capacity(self.partitions.len());
         for partition in &self.partitions {
             let filter = &partition.filter;
@@ -264,7 +265,7 @@ impl RunBuilder {
         if let [only] = &mut self.partitions[..] {
             footer.index_levels = 1;
             footer.filter = filters[0];
-            return Ok(std::mem::take(&mut only.index));
+            return Ok((std::mem::take(&mut only.index), std::mem::take(&mut only.filter)));
         }
         footer.index_levels = 2;
         for (partition, filter) in self.partitions.iter().zip(filters) {
@@ -277,7 +278,7 @@ impl RunBuilder {
             }
             self.index.add(0, &partition.last_key, &value, 0);
         }
-        Ok(self.index.finish().to_vec())
+        Ok((self.index.finish().to_vec(), Vec::new()))
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::format::{self, HEADER_BYTES};
 use crate::options::TableOptions;
 use crate::place::TablePlace;
+use crate::run::RunEnd;
 use crate::run_builder::RunBuilder;
 use crate::sink::Sink;
-use crate::summary::RunSummary;
 use base::{Cause, Error, Result, RunId, SequenceNumber};
 use media::{AppendFile, FileName};
 
@@ -98,7 +98,7 @@ impl TableWriter {
     }
 
     /// Ends the run: filters, index, tombstones, summary, footer. A run may be empty.
-    pub fn finish_run(&mut self) -> Result<RunSummary> {
+    pub fn finish_run(&mut self) -> Result<RunEnd> {
         self.sink.check()?;
         let run = self.run.take().ok_or_else(no_run)?;
         run.finish(&mut self.sink).map_err(|error| self.sink.fail(error))

@@ -160,6 +160,10 @@ impl FileStore for MemStore {
         Ok(Arc::new(MemFile { store: self.clone(), name, node, len }))
     }
 
+    fn recalls_writes(&self) -> bool {
+        true
+    }
+
     fn remove(&self, name: FileName) -> Result<()> {
         let mut disk = hold(&self.disk);
         disk.operate()?;

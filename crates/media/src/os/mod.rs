@@ -208,6 +208,10 @@ impl FileStore for OsStore {
         Ok(Arc::new(OsReadFile::foreground(descriptor, self.maps.clone(), tail, ledger)))
     }
 
+    fn recalls_writes(&self) -> bool {
+        true
+    }
+
     fn remove(&self, name: FileName) -> Result<()> {
         self.check_writable()?;
         self.descriptors.keep(name)?;

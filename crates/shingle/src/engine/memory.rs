@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The cache keeps one of this many parts of the budget, whatever else is needed.
 const CACHE_SHARE_MIN: u64 = 8;
+/// Runs that were written stay open, unread, until open runs have one of this many parts of the
+/// budget.
+const WRITTEN_RUNS_SHARE: u64 = 8;
 /// The cache is resized when its share is off by more than one of this many parts of the budget.
 const RESIZE_SHARE: u64 = 64;
 
@@ -55,6 +58,12 @@ impl Memory {
     /// The size of the cache of a database that begins.
     pub(crate) fn first_cache_bytes(settings: &Settings) -> u64 {
         settings.cache_bytes.unwrap_or_else(|| Memory::new(settings, false).cache_bytes(0, 0))
+    }
+
+    /// Memory of open runs up to which a run stays open from when it was written. Without a bound
+    /// where the cache does not have to make room, as for runs that are opened to be read.
+    pub(crate) fn written_runs_bytes_max(&self) -> u64 {
+        if self.resizes_cache { self.budget_bytes / WRITTEN_RUNS_SHARE } else { u64::MAX }
     }
 
     /// The memtables have so many bytes now. Whoever holds the commit lock says so.
@@ -138,6 +147,13 @@ mod tests {
         assert_eq!(memory.cache_bytes(30 << 20, 0), memory.cache_bytes(0, 0), "within reserve");
         assert_eq!(memory.cache_bytes(60 << 20, 5 << 20), all - (65 << 20));
         assert_eq!(memory.cache_bytes(90 << 20, 90 << 20), all / CACHE_SHARE_MIN);
+    }
+
+    #[test]
+    fn written_runs_stay_open_within_a_part_of_the_budget_that_they_share() {
+        let shared = memory(Options::new().memory_bytes(80 << 20));
+        assert_eq!(shared.written_runs_bytes_max(), 10 << 20);
+        assert_eq!(memory(Options::new().cache_bytes(5)).written_runs_bytes_max(), u64::MAX);
     }
 
     #[test]

@@ -104,7 +104,9 @@ fn assemble(
         shared_cache.unwrap_or_else(|| BlockCache::new(Memory::first_cache_bytes(&settings)));
     let limits = &settings.limits;
     let misses_min = limits.seek_compaction.then_some(limits.seek_misses_min.max(1));
-    let runs = Runs::new(store.clone(), cache.clone(), found.database, misses_min);
+    let written_bytes_max = memory.written_runs_bytes_max();
+    let (database, from) = (found.database, store.clone());
+    let runs = Runs::new(from, cache.clone(), database, written_bytes_max, misses_min);
     let runs = Arc::new(runs);
     let mut trees = Trees {
         keyspaces: BTreeMap::new(),

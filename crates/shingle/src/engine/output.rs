@@ -6,6 +6,7 @@
 
 use crate::engine::Engine;
 use crate::engine::values::writers::{TakenRoom, WrittenSegment};
+use crate::read::view::RunHandle;
 use crate::reduce::Sink;
 use base::key::user_key;
 use base::{Cause, FileId, Key, KeyRange, Result};
@@ -47,6 +48,9 @@ pub(crate) struct WrittenRun {
     pub child: Option<NodeId>,
     pub file: FileId,
     pub summary: RunSummary,
+    /// Keeps what its writer knew of the run until the tree has it.
+    #[expect(dead_code, reason = "it is there to live")]
+    pub handle: Arc<RunHandle>,
 }
 
 /// What a part of a rewrite wrote.
@@ -243,13 +247,15 @@ impl OutputWriter {
                 writer.add_range_delete(&fragment.start, &fragment.end, sequence)?;
             }
         }
-        let summary = writer.finish_run()?;
+        let end = writer.finish_run()?;
         self.in_run = false;
         let child = match &self.rule {
             OutputRule::Children(children) => children.get(self.child).and_then(|c| c.node),
             OutputRule::Cut { .. } => None,
         };
-        self.written.runs.push(WrittenRun { child, file, summary });
+        let summary = end.summary().clone();
+        let handle = self.engine.runs.written(file, end);
+        self.written.runs.push(WrittenRun { child, file, summary, handle });
         if matches!(self.rule, OutputRule::Cut { one_file: true, .. }) {
             self.file = Some((file, writer));
             return Ok(());

@@ -91,11 +91,8 @@ impl Part {
             let readahead_bytes = readahead(&chain, one_bytes, chain_bytes_max);
             read_buffer_bytes += u64::from(readahead_bytes);
             let read = IterOptions {
-                cause: spec.cause,
-                fill_cache: false,
-                readahead_bytes,
-                walk_bytes_max: 0,
                 range: Some(spec.range.clone()),
+                ..IterOptions::streaming(spec.cause, readahead_bytes)
             };
             sources.push(Source::Chain(ChainIter::new(engine.runs.clone(), chain, read)));
         }

@@ -402,7 +402,7 @@ fn unexpected_kind() -> Error {
 fn scan_options(options: CursorOptions) -> IterOptions {
     let CursorOptions { fill_cache, readahead_bytes, walk_bytes_max } = options;
     let cause = Cause::Scan;
-    IterOptions { cause, fill_cache, readahead_bytes, walk_bytes_max, range: None }
+    IterOptions { fill_cache, readahead_bytes, walk_bytes_max, ..IterOptions::cached(cause) }
 }
 
 fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> {

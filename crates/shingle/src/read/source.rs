@@ -119,6 +119,19 @@ macro_rules! entry_iter_of {
 entry_iter_of!(Source: Memtable, Slice, Level, Chain);
 entry_iter_of!(Stack: One, Many);
 
+impl Stack {
+    /// Bytes that the walk through it reads at once by now, of all slices together.
+    fn walk_bytes(&self) -> u32 {
+        match self {
+            Stack::One(slice) => slice.iter.walk_bytes(),
+            Stack::Many(merge) => merge
+                .children()
+                .iter()
+                .fold(0, |sum, slice| sum.saturating_add(slice.iter.walk_bytes())),
+        }
+    }
+}
+
 /// A run's entries inside a slice's range.
 pub(crate) struct SliceIter {
     iter: RunIter,
@@ -135,6 +148,11 @@ impl SliceIter {
     pub(crate) fn open(slice: &SliceView, options: IterOptions) -> Result<SliceIter> {
         let range = (!slice.is_whole).then(|| slice.range.clone());
         Ok(SliceIter::new(slice.run.run()?.iter(options), range))
+    }
+
+    /// Tells the store of the first read of a walk from the first entry.
+    fn announce(&self) -> Result<()> {
+        self.iter.announce(self.range.as_ref().unwrap_or(&KeyRange::all()))
     }
 
     /// Notes whether the position lies in the range.
@@ -237,10 +255,17 @@ impl LevelIter {
         if self.stack.is_some() && self.index == index {
             return Ok(());
         }
+        self.open(index, 0)
+    }
+
+    /// Opens node `index` for a walk that reads so many bytes at once.
+    fn open(&mut self, index: usize, walk_bytes: u32) -> Result<()> {
         self.stack = None;
         self.index = index;
-        let Some(node) = self.nodes().get(index) else { return Ok(()) };
-        let open = |slice| SliceIter::open(slice, self.options.clone());
+        let Some(node) = self.tree.levels[self.level].nodes.get(index) else { return Ok(()) };
+        let walk_bytes = walk_bytes / node.slices.len().max(1) as u32;
+        let options = IterOptions { walk_bytes, ..self.options.clone() };
+        let open = |slice| SliceIter::open(slice, options.clone());
         self.stack = Some(match &node.slices[..] {
             [slice] => Stack::One(open(slice)?),
             slices => {
@@ -250,9 +275,25 @@ impl LevelIter {
         Ok(())
     }
 
+    /// Bytes that the walk reads at once where it is now.
+    fn walk_bytes(&self) -> u32 {
+        self.stack.as_ref().map_or(0, Stack::walk_bytes)
+    }
+
+    /// Tells the store of the first reads of a walk through the node that was opened, in the order
+    /// in which the slices lie: what has one file is one movement of the arm, not one for each.
+    fn announce(&self) -> Result<()> {
+        let Some(Stack::Many(merge)) = &self.stack else { return Ok(()) };
+        let slices = &self.tree.levels[self.level].nodes[self.index].slices;
+        let mut order: Vec<_> = slices.iter().zip(merge.children()).collect();
+        order.sort_unstable_by_key(|(slice, _)| slice.run.place());
+        order.into_iter().try_for_each(|(_, iter)| iter.announce())
+    }
+
     fn skip_forward(&mut self) -> Result<()> {
         while self.stack.as_ref().is_some_and(|stack| !stack.valid()) {
-            self.enter(self.index + 1)?;
+            self.open(self.index + 1, self.walk_bytes())?;
+            self.announce()?;
             if let Some(stack) = &mut self.stack {
                 stack.seek_to_first()?;
             }
@@ -266,7 +307,7 @@ impl LevelIter {
                 self.stack = None;
                 return Ok(());
             }
-            self.enter(self.index - 1)?;
+            self.open(self.index - 1, self.walk_bytes())?;
             if let Some(stack) = &mut self.stack {
                 stack.seek_to_last()?;
             }

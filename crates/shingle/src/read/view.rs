@@ -10,11 +10,12 @@ use base::key::{common_prefix, key_prefix};
 use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
 use media::{FileName, FileStore, ReadFile};
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use table::range_delete::RangeDeletes;
-use table::{BlockCache, Extent};
+use table::{BlockCache, Extent, Run, RunEnd, TablePlace};
 use tree::policy::Misses;
 use tree::version::{LEVEL0_NODE, NodeId};
 use tree::{Node, Segments, Version};
@@ -24,8 +25,10 @@ pub(crate) struct Runs {
     store: Arc<dyn FileStore>,
     cache: Arc<BlockCache>,
     database: DatabaseId,
-    /// Memory that open runs hold outside the cache.
+    /// Memory that open runs, and ends kept for those who open them, hold outside the cache.
     open_bytes: AtomicU64,
+    /// Runs that are written are kept open from so many of these bytes on no more.
+    written_bytes_max: u64,
     /// Policies want to know where reads miss, from so many misses of a run on.
     misses_min: Option<u64>,
     /// Since somebody asked, a run was missed in so often that a policy should look.
@@ -46,6 +49,7 @@ impl Runs {
         store: Arc<dyn FileStore>,
         cache: Arc<BlockCache>,
         database: DatabaseId,
+        written_bytes_max: u64,
         misses_min: Option<u64>,
     ) -> Runs {
         Runs {
@@ -54,6 +58,7 @@ impl Runs {
             cache,
             database,
             open_bytes: AtomicU64::new(0),
+            written_bytes_max,
             misses_min,
             are_misses_due: AtomicBool::new(false),
             files: Mutex::default(),
@@ -74,20 +79,33 @@ impl Runs {
         if let Some(handle) = handles.get(run.id) {
             return handle;
         }
-        let handle = Arc::new(RunHandle {
-            runs: self.clone(),
-            extent: Extent {
-                database: self.database,
-                file: run.file.id,
-                run: run.id,
-                offset: run.offset,
-                bytes: run.bytes,
-            },
-            file: self.file(run.file.id),
-            open: OnceLock::new(),
-        });
+        let (file, database) = (run.file.id, self.database);
+        let extent = Extent { database, file, run: run.id, offset: run.offset, bytes: run.bytes };
+        let handle = self.new_handle(extent, None);
         handles.insert(run.id, &handle);
         handle
+    }
+
+    /// A run that was just written. Whoever reads it, while the handle lives, finds its end there
+    /// and need not read it, where that would take a device.
+    pub(crate) fn written(self: &Arc<Self>, file: FileId, end: RunEnd) -> Arc<RunHandle> {
+        let place = TablePlace { database: self.database, file };
+        let extent = Extent::of(end.summary(), place);
+        let keeps = !self.store.recalls_writes() && self.open_bytes() < self.written_bytes_max;
+        let handle = self.new_handle(extent, keeps.then(|| Box::new(end)));
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner).insert(extent.run, &handle);
+        handle
+    }
+
+    fn new_handle(self: &Arc<Self>, extent: Extent, end: Option<Box<RunEnd>>) -> Arc<RunHandle> {
+        self.open_bytes.fetch_add(end_bytes(&end), Relaxed);
+        Arc::new(RunHandle {
+            runs: self.clone(),
+            extent,
+            file: self.file(extent.file),
+            end: Mutex::new(end),
+            open: OnceLock::new(),
+        })
     }
 
     fn file(&self, id: FileId) -> Arc<OpenFile> {
@@ -141,13 +159,19 @@ pub(crate) struct RunHandle {
     runs: Arc<Runs>,
     extent: Extent,
     file: Arc<OpenFile>,
-    open: OnceLock<Arc<table::Run>>,
+    /// Kept from when it was written, for the first who opens it.
+    end: Mutex<Option<Box<RunEnd>>>,
+    open: OnceLock<Arc<Run>>,
+}
+
+fn end_bytes(end: &Option<Box<RunEnd>>) -> u64 {
+    end.as_ref().map_or(0, |end| end.memory_bytes())
 }
 
 impl RunHandle {
     /// The open run.
     #[inline]
-    pub(crate) fn run(&self) -> Result<&Arc<table::Run>> {
+    pub(crate) fn run(&self) -> Result<&Arc<Run>> {
         match self.open.get() {
             Some(run) => Ok(run),
             None => self.open_now(),
@@ -155,13 +179,24 @@ impl RunHandle {
     }
 
     #[cold]
-    fn open_now(&self) -> Result<&Arc<table::Run>> {
+    fn open_now(&self) -> Result<&Arc<Run>> {
         let file = self.read_file()?.clone();
-        let run = table::Run::open(file, self.extent, self.runs.cache.clone(), Cause::OpenRun)?;
+        let run = self.open_once(file, Cause::OpenRun)?;
         Ok(self.open.get_or_init(|| {
             self.runs.open_bytes.fetch_add(run.memory_bytes(), Relaxed);
             run
         }))
+    }
+
+    /// By its end, if that was kept, which can be had once; or by reading it.
+    fn open_once(&self, file: Arc<dyn ReadFile>, cause: Cause) -> Result<Arc<Run>> {
+        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.runs.open_bytes.fetch_sub(end_bytes(&end), Relaxed);
+        let cache = self.runs.cache.clone();
+        match end {
+            Some(end) => Ok(Run::with_end(file, self.extent, cache, *end)),
+            None => Run::open(file, self.extent, cache, cause),
+        }
     }
 
     fn read_file(&self) -> Result<&Arc<dyn ReadFile>> {
@@ -172,20 +207,28 @@ impl RunHandle {
         Ok(self.file.file.get_or_init(|| file))
     }
 
+    /// Its file, and where in it it begins.
+    pub(crate) fn place(&self) -> (FileId, u64) {
+        (self.extent.file, self.extent.offset)
+    }
+
     /// A second opening that reads past the page cache where the store can, and everything anew.
-    pub(crate) fn open_for_background(&self, cause: Cause) -> Result<Arc<table::Run>> {
+    pub(crate) fn open_for_background(&self, cause: Cause) -> Result<Arc<Run>> {
         let file = self.runs.store.open(self.file.name, true)?;
-        table::Run::open(file, self.extent, self.runs.cache.clone(), cause)
+        Run::open(file, self.extent, self.runs.cache.clone(), cause)
     }
 
     /// The same for a rewrite, which reads the end of an open run no second time. The run stays
     /// open where the rewrite needs only a part of it: the next rewrite needs another.
-    pub(crate) fn open_for_rewrite(&self, in_part: bool, cause: Cause) -> Result<Arc<table::Run>> {
+    pub(crate) fn open_for_rewrite(&self, in_part: bool, cause: Cause) -> Result<Arc<Run>> {
         if in_part {
             self.run()?;
         }
-        let Some(open) = self.open.get() else { return self.open_for_background(cause) };
-        Ok(open.through(self.runs.store.open(self.file.name, true)?))
+        let file = self.runs.store.open(self.file.name, true)?;
+        match self.open.get() {
+            Some(open) => Ok(open.through(file)),
+            None => self.open_once(file, cause),
+        }
     }
 
     /// Bytes of the run inside `range`, by its index; `None` where it has too few blocks to tell.
@@ -198,9 +241,16 @@ impl RunHandle {
     }
 }
 
+impl fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "run at {:?}", self.extent)
+    }
+}
+
 impl Drop for RunHandle {
     fn drop(&mut self) {
-        let bytes = self.open.get().map_or(0, |run| run.memory_bytes());
+        let end = self.end.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.open.get().map_or(0, |run| run.memory_bytes()) + end_bytes(end);
         self.runs.open_bytes.fetch_sub(bytes, Relaxed);
     }
 }
@@ -498,7 +548,7 @@ mod tests {
 
     fn runs() -> Arc<Runs> {
         let store = Arc::new(MemStore::new(Arc::default()));
-        Arc::new(Runs::new(store, BlockCache::new(0), DatabaseId(0), None))
+        Arc::new(Runs::new(store, BlockCache::new(0), DatabaseId(0), 0, None))
     }
 
     fn node(id: usize, start: &[u8]) -> Arc<Node> {

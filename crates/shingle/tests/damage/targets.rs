@@ -264,7 +264,7 @@ fn golden(compression: Compression, filter: Filter, index_block_bytes: u32) -> G
     }
     writer.add_range_delete(b"a", b"key004", 9).unwrap();
     writer.add_range_delete(b"b", b"z", 3).unwrap();
-    let extent = Extent::of(&writer.finish_run().unwrap(), PLACE);
+    let extent = Extent::of(writer.finish_run().unwrap().summary(), PLACE);
     writer.finish().unwrap();
     let bytes = read(&*store, name);
     let frames = frames(&bytes, PLACE);

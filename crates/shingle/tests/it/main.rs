@@ -20,6 +20,7 @@ mod medium;
 mod metamorphic;
 mod model;
 mod moves;
+mod reads;
 mod regressions;
 mod run;
 mod schedule;

@@ -152,6 +152,9 @@ impl FileStore for CrashPoints {
     fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
         self.inner.open(name, background)
     }
+    fn recalls_writes(&self) -> bool {
+        self.inner.recalls_writes()
+    }
     fn remove(&self, name: FileName) -> Result<()> {
         self.point();
         self.inner.remove(name)

@@ -1,4 +1,4 @@
-//! A memory store that tells of each read before it happens.
+//! A memory store that tells of each read before it happens, and recalls no more than a device.
 
 use base::{Cause, Ledger, Result};
 use media::mem::MemStore;

@@ -11,6 +11,7 @@ use crate::iter::EntryIter;
 use crate::piece::BlockKind;
 use base::key::{SEQUENCE_MAX, internal_key};
 use base::{Cause, EntryKind, Error, KeyRange, Result};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How a run is walked.
@@ -25,6 +26,8 @@ pub struct IterOptions {
     /// Through the cache, a walk from block to block reads more and more at once, up to so many
     /// bytes. Of a mapped file it reads as much as mappings do.
     pub walk_bytes_max: u32,
+    /// The walk comes from another run and goes on with reads of so many bytes.
+    pub walk_bytes: u32,
     /// Only keys of this range will be asked for: nothing beyond it is read ahead. The iterator
     /// itself is not bounded by it.
     pub range: Option<KeyRange>,
@@ -33,7 +36,14 @@ pub struct IterOptions {
 impl IterOptions {
     /// For user reads: block by block through the cache.
     pub fn cached(cause: Cause) -> IterOptions {
-        IterOptions { cause, fill_cache: true, readahead_bytes: 0, walk_bytes_max: 0, range: None }
+        IterOptions {
+            cause,
+            fill_cache: true,
+            readahead_bytes: 0,
+            walk_bytes_max: 0,
+            walk_bytes: 0,
+            range: None,
+        }
     }
 
     /// For background work: large reads past the cache.
@@ -54,10 +64,13 @@ pub struct RunIter {
     data: Cursor,
     data_handle: Option<Handle>,
     window: Window,
+    index_window: Window,
     walk: Walk,
     stride: Stride,
     /// The part of the file that may be read ahead.
-    ahead: std::ops::Range<u64>,
+    data_range: Range<u64>,
+    /// The store was told that it will be read up to here.
+    announced: u64,
     error: Option<Error>,
 }
 
@@ -78,9 +91,11 @@ impl Run {
             data: Cursor::new(Block::nothing()),
             data_handle: None,
             window: Window::default(),
+            index_window: Window::default(),
             walk: Walk::default(),
-            stride: Stride::default(),
-            ahead: self.footer.start..self.footer.data_end,
+            stride: Stride::begun(options.walk_bytes),
+            data_range: self.footer.start..self.footer.data_end,
+            announced: 0,
             error: None,
             run: self.clone(),
             options,
@@ -89,6 +104,26 @@ impl Run {
 }
 
 impl RunIter {
+    /// Bytes that the walk reads at once by now.
+    pub fn walk_bytes(&self) -> u32 {
+        self.stride.bytes()
+    }
+
+    /// Tells the store of the first read of a walk through `range`, which has not begun.
+    pub fn announce(&self, range: &KeyRange) -> Result<()> {
+        let IterOptions { cause, fill_cache, walk_bytes, .. } = self.options;
+        if self.run.mapped.is_some() || walk_bytes == 0 {
+            return Ok(());
+        }
+        let data = self.run.data_extent(range, fill_cache, cause)?;
+        let is_cached = self.run.is_cached(data.start);
+        if !is_cached && !data.is_empty() {
+            let ahead = self.ahead(walk_bytes);
+            self.run.file.prefetch(data.start, ahead.end(data.start) - data.start);
+        }
+        Ok(())
+    }
+
     /// Runs `step` unless an error came before; remembers its error.
     #[inline]
     fn guard(&mut self, step: impl FnOnce(&mut RunIter) -> Result<()>) -> Result<()> {
@@ -140,12 +175,44 @@ impl RunIter {
         let (handle, _) = self.run.handle(self.top.value(), top, BlockKind::Index)?;
         if self.index_handle != Some(handle) {
             self.index_handle = None;
-            let fill = self.options.fill_cache;
-            let block = self.run.block(BlockKind::Index, handle, fill, self.options.cause)?;
+            let block = self.index_block(handle)?;
             self.index.set_block(block);
             self.index_handle = Some(handle);
         }
         Ok(())
+    }
+
+    /// An index block from the cache, or read: where data is read many blocks at once, with those
+    /// that follow it, so that a disk need not go to the end of the run for each.
+    fn index_block(&mut self, handle: Handle) -> Result<Block<Kept>> {
+        let IterOptions { cause, fill_cache, readahead_bytes, .. } = self.options;
+        let bytes = readahead_bytes.max(self.stride.bytes());
+        if self.run.mapped.is_some() || bytes <= handle.bytes {
+            return self.run.block(BlockKind::Index, handle, fill_cache, cause);
+        }
+        if let Some(block) = self.run.cached(BlockKind::Index, handle) {
+            return Ok(Block::from(block));
+        }
+        let within = self.index_range(handle);
+        let ahead = Ahead { bytes, within, announced: 0 };
+        let window = &mut self.index_window;
+        let raw = window.block(&self.run, BlockKind::Index, handle, &ahead, cause)?;
+        let block = self.run.parse_block(handle, raw)?;
+        if fill_cache {
+            self.run.keep(handle, &block);
+        }
+        Ok(Block::from(block))
+    }
+
+    /// The part of the index, from `handle` on, that is as large as the part of the data that may
+    /// be read.
+    fn index_range(&self, handle: Handle) -> Range<u64> {
+        let footer = &self.run.footer;
+        let index_bytes = footer.pinned_start() - footer.filters_end;
+        let data_bytes = (footer.data_end - footer.start).max(1);
+        let share = (self.data_range.end - self.data_range.start) as f64 / data_bytes as f64;
+        let end = handle.offset + (index_bytes as f64 * share) as u64;
+        handle.offset..end.min(footer.pinned_start())
     }
 
     /// Makes the data block that the index stands at the current one; none when it stands nowhere.
@@ -171,26 +238,35 @@ impl RunIter {
             if self.run.mapped.is_none() && self.options.walk_bytes_max > 0 {
                 return self.walked_block(handle);
             }
-            self.walk.enter(&self.run, handle, self.ahead.end, self.options.cause)?;
+            self.walk.enter(&self.run, handle, self.data_range.end, self.options.cause)?;
             return self.run.block(BlockKind::Data, handle, fill, self.options.cause);
         }
-        let ahead = Ahead { bytes: self.options.readahead_bytes, within: self.ahead.clone() };
-        let raw = self.window.block(&self.run, handle, &ahead, self.options.cause)?;
+        let ahead = self.ahead(self.options.readahead_bytes);
+        let raw =
+            self.window.block(&self.run, BlockKind::Data, handle, &ahead, self.options.cause)?;
         self.run.parse_block(handle, raw).map(Block::from)
+    }
+
+    fn ahead(&self, bytes: u32) -> Ahead {
+        Ahead { bytes, within: self.data_range.clone(), announced: self.announced }
     }
 
     /// A block from the cache, or read with what follows it.
     fn walked_block(&mut self, handle: Handle) -> Result<Block<Kept>> {
         let IterOptions { cause, fill_cache, walk_bytes_max, .. } = self.options;
         let bytes = self.stride.enter(handle.offset, handle.end(BlockKind::Data));
-        if let Some(block) = self.run.cached(handle) {
+        if let Some(block) = self.run.cached(BlockKind::Data, handle) {
             return Ok(Block::from(block));
         }
-        if !self.window.has(handle) {
+        let ahead = self.ahead(bytes);
+        let was_at = self.window.end();
+        let raw = self.window.block(&self.run, BlockKind::Data, handle, &ahead, cause)?;
+        if self.window.end() != was_at {
             self.stride.grow(bytes, walk_bytes_max);
+            if bytes >= walk_bytes_max && self.window.end() > was_at {
+                self.announce_next();
+            }
         }
-        let ahead = Ahead { bytes, within: self.ahead.clone() };
-        let raw = self.window.block(&self.run, handle, &ahead, cause)?;
         let block = self.run.parse_block(handle, raw)?;
         if fill_cache {
             self.run.keep(handle, &block);
@@ -198,14 +274,26 @@ impl RunIter {
         Ok(Block::from(block))
     }
 
+    /// A walk that reads as much at once as it may goes on for long: the store begins with what
+    /// comes next while this is walked, so that a disk goes on turning below its head.
+    fn announce_next(&mut self) {
+        let from = self.window.end();
+        let end = self.ahead(self.stride.bytes()).end(from);
+        if from < end {
+            self.run.file.prefetch(from, end - from);
+            self.announced = end;
+        }
+    }
+
     /// Narrows read-ahead to the blocks of the range that was announced.
     fn prepare(&mut self) -> Result<()> {
         if self.options.readahead_bytes == 0 {
             return Ok(());
         }
-        if let Some(range) = self.options.range.take() {
+        let part = self.options.range.take();
+        if let Some(range) = part.filter(|range| !range.covers(&self.run.summary.range)) {
             let (fill, cause) = (self.options.fill_cache, self.options.cause);
-            self.ahead = self.run.data_extent(&range, fill, cause)?;
+            self.data_range = self.run.data_extent(&range, fill, cause)?;
         }
         Ok(())
     }

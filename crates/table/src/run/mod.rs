@@ -1,9 +1,10 @@
-//! Reads a run: opened with one or two reads, its blocks through the cache.
+//! Reads a run: opened with one or two reads, or none, its blocks through the cache.
 //!
 //! The top index, the range tombstones, the summary and the filter of a small run stay in memory
 //! while the run is open. A lookup touches at most one filter block, one index block and one data
 //! block.
 
+mod end;
 mod iter;
 mod many;
 mod mapped;
@@ -11,6 +12,7 @@ mod ranges;
 mod verify;
 mod window;
 
+pub use end::RunEnd;
 pub use iter::{IterOptions, RunIter};
 pub use many::Probe;
 pub use ranges::Boundary;
@@ -19,7 +21,7 @@ use crate::block::{Block, Kept, Malformed};
 use crate::bytes::Bytes;
 use crate::cache::{BlockCache, Cached};
 use crate::filter::{FilterBlock, prefix_hash};
-use crate::format::{FOOTER_BYTES, Footer, Handle};
+use crate::format::{Footer, Handle};
 use crate::frame;
 use crate::options::Compression;
 use crate::piece::BlockKind;
@@ -33,7 +35,6 @@ use mapped::Mapped;
 use media::ReadFile;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
-use window::PAGE_BYTES;
 
 /// Where a run lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,51 +80,8 @@ pub struct Entry {
     pub value: Bytes,
 }
 
-/// The first read of a run takes so many bytes from its end, or a part of it that has room for the
-/// index of a small run.
-const TAIL_BYTES: u64 = 16 << 10;
-const TAIL_BYTES_MIN: u64 = 2 << 10;
-const TAIL_PART: u64 = 32;
-
-/// Where the first read begins: with a page, as media read no less.
-fn tail_start(extent: Extent) -> u64 {
-    let tail = (extent.bytes / TAIL_PART).clamp(TAIL_BYTES_MIN, TAIL_BYTES);
-    let start = extent.offset.saturating_add(extent.bytes).saturating_sub(tail);
-    (start - start % PAGE_BYTES).max(extent.offset)
-}
-
 fn damaged(file: &dyn ReadFile, extent: Extent, offset: u64, what: String) -> Error {
     Error::corruption(file.name().to_string(), offset, format!("run {}: {what}", extent.run))
-}
-
-/// The footer of a run, and the bytes of its end with where they begin: what is kept in memory, and
-/// what came with it. Two reads at most.
-fn read_end(file: &dyn ReadFile, extent: Extent, cause: Cause) -> Result<(Footer, u64, Vec<u8>)> {
-    let damage = |offset, what: String| Err(damaged(file, extent, offset, what));
-    let end = extent.offset.saturating_add(extent.bytes);
-    if extent.bytes < FOOTER_BYTES {
-        return damage(extent.offset, "an extent shorter than a footer".into());
-    }
-    let mut tail_start = tail_start(extent);
-    let mut tail = vec![0; (end - tail_start) as usize];
-    file.read_at(tail_start, &mut tail, cause)?;
-    let footer = match Footer::decode(&tail, end, extent.place()) {
-        Ok(footer) => footer,
-        Err(what) => return damage(end - FOOTER_BYTES, what.into()),
-    };
-    if (footer.run, footer.start, footer.bytes) != (extent.run, extent.offset, extent.bytes) {
-        let what = format!("found run {} of {} bytes", footer.run, footer.bytes);
-        return damage(end - FOOTER_BYTES, what);
-    }
-    if footer.pinned_start() < tail_start {
-        let missing = (tail_start - footer.pinned_start()) as usize;
-        let length = tail.len();
-        tail.resize(length + missing, 0);
-        tail.copy_within(..length, missing);
-        tail_start = footer.pinned_start();
-        file.read_at(tail_start, &mut tail[..missing], cause)?;
-    }
-    Ok((footer, tail_start, tail))
 }
 
 /// An open run.
@@ -149,39 +107,26 @@ impl Run {
         cache: Arc<BlockCache>,
         cause: Cause,
     ) -> Result<Arc<Run>> {
-        let damage = |offset, what: String| damaged(&*file, extent, offset, what);
-        let (footer, tail_start, tail) = read_end(&*file, extent, cause)?;
-        let at_end = |kind: BlockKind, handle: Handle| {
-            let from = (handle.offset - tail_start) as usize;
-            let to = (handle.end(kind) - tail_start) as usize;
-            frame::open_slice(kind, &tail[from..to], extent.place(), handle.offset)
-                .map_err(|what| damage(handle.offset, what))
-        };
-        let pinned = |handle| at_end(BlockKind::Top, handle);
-        let malformed = |handle: Handle, what: &str| damage(handle.offset, what.into());
-        let tombstones = match footer.tombstones {
-            None => RangeDeletes::new(),
-            Some(handle) => RangeDeletes::decode(&pinned(handle)?)
-                .ok_or_else(|| malformed(handle, "malformed range tombstones"))?,
-        };
-        let top = Block::new(pinned(footer.top)?)
-            .map_err(|Malformed(what)| malformed(footer.top, what))?;
-        let summary = pinned(footer.summary)?;
-        let summary =
-            RunSummary::decode(&summary, extent.run, extent.offset, extent.bytes, &tombstones)
-                .filter(|summary| summary.entries == footer.entries)
-                .ok_or_else(|| malformed(footer.summary, "a malformed summary"))?;
+        let end = RunEnd::read(&*file, extent, cause)?;
+        Ok(Run::with_end(file, extent, cache, end))
+    }
+
+    /// Opens the run at `extent` of `file`, whose end is known. Reads nothing.
+    pub fn with_end(
+        file: Arc<dyn ReadFile>,
+        extent: Extent,
+        cache: Arc<BlockCache>,
+        end: RunEnd,
+    ) -> Arc<Run> {
+        let RunEnd { footer, top, filter, tombstones, summary } = end;
         let is_raw = summary.options.compression == Compression::None;
         let data = footer.start..footer.data_end;
         let block_bytes = summary.options.block_bytes;
         let end = extent.offset + extent.bytes;
         let mapped = if is_raw { Mapped::new(&*file, data, end, block_bytes) } else { None };
-        // Whether it is damaged is for those to say who need it.
-        let at = footer.filter.filter(|at| mapped.is_none() && tail_start <= at.offset);
-        let filter = at.and_then(|at| FilterBlock::new(at_end(BlockKind::Filter, at).ok()?));
+        let filter = filter.filter(|_| mapped.is_none());
         let owner = cache.new_owner();
-        let (top, filter) = (Arc::new(top), filter.map(Arc::new));
-        Ok(Arc::new(Run {
+        Arc::new(Run {
             file,
             extent,
             cache,
@@ -192,7 +137,7 @@ impl Run {
             tombstones,
             summary,
             mapped,
-        }))
+        })
     }
 
     /// The same run through another opening of its file: nothing is read for it, and both know the
@@ -441,15 +386,20 @@ impl Run {
         Ok(block)
     }
 
-    /// A data block that is in the cache.
-    fn cached(&self, handle: Handle) -> Option<Arc<Block>> {
-        match self.cache.get(self.owner, handle.offset, BlockKind::Data) {
+    /// A block that is in the cache.
+    fn cached(&self, kind: BlockKind, handle: Handle) -> Option<Arc<Block>> {
+        match self.cache.get(self.owner, handle.offset, kind) {
             Some(Cached::Block(block)) => Some(block),
             _ => None,
         }
     }
 
-    /// Puts a data block into the cache.
+    /// The data block that begins at `offset` is in the cache.
+    fn is_cached(&self, offset: u64) -> bool {
+        self.cache.get(self.owner, offset, BlockKind::Data).is_some()
+    }
+
+    /// Puts a block into the cache.
     fn keep(&self, handle: Handle, block: &Arc<Block>) {
         self.cache.insert(self.owner, handle.offset, Cached::Block(block.clone()));
     }

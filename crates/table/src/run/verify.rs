@@ -140,7 +140,7 @@ impl Run {
         progress: &mut dyn FnMut(u64),
     ) -> Result<()> {
         let within = self.footer.start..self.footer.data_end;
-        let ahead = Ahead { bytes: READ_BYTES, within };
+        let ahead = Ahead { bytes: READ_BYTES, within, announced: 0 };
         let mut cursor = Cursor::new(index);
         let malformed = |m| self.malformed(from, m);
         cursor.first().map_err(malformed)?;
@@ -150,7 +150,7 @@ impl Run {
             if !seen.last_key.is_empty() && compare_internal(&seen.last_key, cursor.key()).is_ge() {
                 return Err(malformed(Malformed("index keys out of order")));
             }
-            let raw = seen.window.block(self, handle, &ahead, Cause::Check)?;
+            let raw = seen.window.block(self, BlockKind::Data, handle, &ahead, Cause::Check)?;
             let block = self.parse_block(handle, raw)?;
             progress(handle.end(BlockKind::Data) - handle.offset);
             self.verify_data(seen, block, handle, filter)?;

@@ -1,4 +1,4 @@
-//! Data blocks read many at once, past the cache.
+//! Data blocks, or index blocks, read many at once, past the cache.
 
 use super::Run;
 use crate::format::Handle;
@@ -17,9 +17,23 @@ pub(super) struct Ahead {
     pub bytes: u32,
     /// But only of this part of the file.
     pub within: Range<u64>,
+    /// The store was told that it will be read up to here.
+    pub announced: u64,
 }
 
-/// A part of the data of a run, as stored. Its buffer is kept from read to read.
+impl Ahead {
+    /// Where a read forward from `from` ends: at a whole page, or where the announced read that it
+    /// falls into ends.
+    pub fn end(&self, from: u64) -> u64 {
+        let bytes = u64::from(self.bytes);
+        let wanted = from.saturating_add(bytes).next_multiple_of(PAGE_BYTES);
+        let goes_on = (wanted..wanted.saturating_add(bytes)).contains(&self.announced);
+        let end = if goes_on { self.announced } else { wanted };
+        end.min(self.within.end)
+    }
+}
+
+/// A part of the blocks of a run, as stored. Its buffer is kept from read to read.
 #[derive(Default)]
 pub(super) struct Window {
     offset: u64,
@@ -29,26 +43,22 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// A data block, verified and raw; from the window, which moves where it has to.
+    /// A block, verified and raw; from the window, which moves where it has to.
     pub fn block(
         &mut self,
         run: &Run,
+        kind: BlockKind,
         handle: Handle,
         ahead: &Ahead,
         cause: Cause,
     ) -> Result<Vec<u8>> {
-        let end = handle.end(BlockKind::Data);
+        let end = handle.end(kind);
         if self.get(handle.offset, end).is_none() {
             self.read(run, handle.offset, end, ahead, cause)?;
         }
         let frame = self.get(handle.offset, end).unwrap_or_default();
-        frame::open_slice(BlockKind::Data, frame, run.extent.place(), handle.offset)
+        frame::open_slice(kind, frame, run.extent.place(), handle.offset)
             .map_err(|what| run.damage(handle.offset, what))
-    }
-
-    /// Whether a block is in the window.
-    pub fn has(&self, handle: Handle) -> bool {
-        self.get(handle.offset, handle.end(BlockKind::Data)).is_some()
     }
 
     fn get(&self, from: u64, to: u64) -> Option<&[u8]> {
@@ -57,7 +67,8 @@ impl Window {
         self.buffer[..self.len].get(start..end)
     }
 
-    fn end(&self) -> u64 {
+    /// Where it ends in the file.
+    pub fn end(&self) -> u64 {
         self.offset + self.len as u64
     }
 
@@ -66,12 +77,11 @@ impl Window {
     /// medium is read twice.
     fn read(&mut self, run: &Run, from: u64, to: u64, ahead: &Ahead, cause: Cause) -> Result<()> {
         let bytes = u64::from(ahead.bytes);
-        let backwards = self.len > 0 && to <= self.offset;
+        let backwards = self.len > 0 && from < self.offset;
         let (start, end) = if backwards {
             (to.saturating_sub(bytes).max(ahead.within.start).min(from), to)
         } else {
-            let wanted = from.saturating_add(bytes).max(to).next_multiple_of(PAGE_BYTES);
-            (from, wanted.min(ahead.within.end).max(to))
+            (from, ahead.end(from).max(to))
         };
         let kept = if (self.offset..self.end()).contains(&start) { self.end() - start } else { 0 };
         let (kept, len) = (kept as usize, (end - start) as usize);
@@ -95,18 +105,28 @@ impl Window {
 /// read as long as it goes on from block to block, as a page cache does for a file.
 #[derive(Default)]
 pub(super) struct Stride {
-    /// The block before.
-    last: Range<u64>,
+    /// The block before; none yet, and the walk goes on from another run.
+    last: Option<Range<u64>>,
     bytes: u64,
 }
 
 impl Stride {
+    /// A walk that comes from another run, where it reads so many bytes at once.
+    pub fn begun(bytes: u32) -> Stride {
+        Stride { last: None, bytes: bytes.into() }
+    }
+
+    /// Bytes of the next read, if the walk goes on.
+    pub fn bytes(&self) -> u32 {
+        self.bytes as u32
+    }
+
     /// The walk comes to the block at `from..to`; answers what to read if it has to be read.
     pub fn enter(&mut self, from: u64, to: u64) -> u32 {
-        if from != self.last.end && to != self.last.start {
+        if self.last.as_ref().is_some_and(|last| from != last.end && to != last.start) {
             self.bytes = 0;
         }
-        self.last = from..to;
+        self.last = Some(from..to);
         self.bytes.max(to - from) as u32
     }
 

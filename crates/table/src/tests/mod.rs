@@ -93,7 +93,7 @@ pub fn write_run(
     for (start, end, sequence) in tombstones {
         writer.add_range_delete(start, end, *sequence).unwrap();
     }
-    let summary = writer.finish_run().unwrap();
+    let summary = writer.finish_run().unwrap().into_summary();
     assert_eq!(writer.finish().unwrap(), file.bytes().len() as u64);
     (file, summary)
 }

@@ -2,14 +2,18 @@
 
 use super::*;
 use crate::IterOptions;
-use base::EntryKind;
+use base::{EntryKind, KeyRange};
 
 const PAGE: u64 = 4096;
 
-/// A file that notes its reads.
+/// Beginnings and lengths.
+type Places = Vec<(u64, u64)>;
+
+/// A file that notes its reads, and those that are announced.
 struct Noted {
     file: MemoryFile,
-    reads: Arc<Mutex<Vec<(u64, u64)>>>,
+    reads: Arc<Mutex<Places>>,
+    announced: Arc<Mutex<Places>>,
 }
 
 impl ReadFile for Noted {
@@ -22,7 +26,13 @@ impl ReadFile for Noted {
         ReadFile::len(&self.file)
     }
 
-    fn prefetch(&self, _: u64, _: u64) {}
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        assert!(
+            !self.reads.lock().unwrap().contains(&(offset, bytes)),
+            "announced when it was read"
+        );
+        self.announced.lock().unwrap().push((offset, bytes));
+    }
 
     fn name(&self) -> FileName {
         self.file.name()
@@ -36,10 +46,25 @@ fn entries() -> Entries {
 }
 
 /// A walk forward, or backward, over everything: entries, and reads without those of opening.
-fn walk(options: IterOptions, backward: bool) -> (Entries, Vec<(u64, u64)>) {
-    let (file, summary) = write_run(&TableOptions::default(), &entries(), &[]);
-    let reads = Arc::<Mutex<_>>::default();
-    let file = Arc::new(Noted { file, reads: reads.clone() });
+fn walk(options: IterOptions, backward: bool) -> (Entries, Places) {
+    let (entries, reads, _) = walk_noted(options, backward);
+    (entries, reads)
+}
+
+/// The same, and what was announced.
+fn walk_noted(options: IterOptions, backward: bool) -> (Entries, Places, Places) {
+    walk_laid_out(&TableOptions::default(), options, backward)
+}
+
+/// The same over a run of that layout.
+fn walk_laid_out(
+    layout: &TableOptions,
+    options: IterOptions,
+    backward: bool,
+) -> (Entries, Places, Places) {
+    let (file, summary) = write_run(layout, &entries(), &[]);
+    let (reads, announced) = (Arc::<Mutex<_>>::default(), Arc::<Mutex<_>>::default());
+    let file = Arc::new(Noted { file, reads: reads.clone(), announced: announced.clone() });
     let extent = Extent::of(&summary, PLACE);
     let run = Run::open(file, extent, BlockCache::new(0), Cause::OpenRun).unwrap();
     reads.lock().unwrap().clear();
@@ -50,8 +75,8 @@ fn walk(options: IterOptions, backward: bool) -> (Entries, Vec<(u64, u64)>) {
         found.push((iter.key().to_vec(), iter.value().to_vec()));
         if backward { iter.prev() } else { iter.next() }.unwrap();
     }
-    let reads = reads.lock().unwrap().clone();
-    (found, reads)
+    let (reads, announced) = (reads.lock().unwrap().clone(), announced.lock().unwrap().clone());
+    (found, reads, announced)
 }
 
 fn pages(reads: &[(u64, u64)]) -> u64 {
@@ -85,7 +110,74 @@ fn a_walk_through_the_cache_reads_more_and_more() {
         assert!(reads.len() < blocks.len() / 4, "{} and {}", reads.len(), blocks.len());
         assert!(reads[0].1 < 2 * PAGE, "a walk begins with one block");
         assert!(reads.iter().all(|(_, bytes)| *bytes < (64 << 10) + PAGE));
+        // Backward, a block that began before the window had what lies behind it read again.
+        let [read, all] =
+            [&reads, &blocks].map(|reads| reads.iter().map(|read| read.1).sum::<u64>());
+        assert!(read < all + all / 8, "{read} bytes read for {all}: {reads:?}");
     }
+}
+
+/// A scan began anew with one block in each run that it came to: four reads for a table of 64 KiB,
+/// each of which a disk has to wait for.
+#[test]
+fn a_walk_that_comes_from_another_run_goes_on_as_fast() {
+    let alone = IterOptions { walk_bytes_max: 64 << 10, ..IterOptions::cached(Cause::Scan) };
+    let goes_on = IterOptions { walk_bytes: 64 << 10, ..alone.clone() };
+    for backward in [false, true] {
+        let (alone, first) = walk(alone.clone(), backward);
+        let (found, reads) = walk(goes_on.clone(), backward);
+        assert!(found == alone);
+        assert!(reads.len() < first.len(), "{reads:?} and {first:?}");
+        assert!(reads.iter().all(|(_, bytes)| *bytes < (64 << 10) + PAGE));
+    }
+}
+
+/// A disk turned on between the reads of a scan, and each waited for its next turn.
+#[test]
+fn a_long_walk_has_its_next_read_begun_before_it_comes_there() {
+    let options = IterOptions { walk_bytes_max: 16 << 10, ..IterOptions::cached(Cause::Scan) };
+    let (found, reads, announced) = walk_noted(options.clone(), false);
+    assert!(found == entries());
+    let (steady, begun) = (reads.len() - announced.len(), announced.len());
+    assert!(begun > 10, "{announced:?}");
+    assert_eq!(reads[steady..], announced[..], "all after the walk got going, and exactly those");
+    assert!(reads[..steady].iter().all(|(_, bytes)| *bytes <= (16 << 10) + PAGE));
+    assert_eq!(walk_noted(options, true).2, [], "a walk backward announces nothing");
+    assert_eq!(walk_noted(IterOptions::cached(Cause::Scan), false).2, []);
+}
+
+/// Each index block was read by itself: on a disk, a way to the end of the run and back for every
+/// hundred blocks of a merge or a scan.
+#[test]
+fn a_long_walk_reads_its_index_with_few_reads() {
+    let layout = TableOptions { block_bytes: 1024, index_block_bytes: 256, ..Default::default() };
+    let one_by_one = walk_laid_out(&layout, IterOptions::cached(Cause::Scan), false).1;
+    let data_end = one_by_one[0].0;
+    assert!(data_end > 100 << 10, "the index comes first");
+    let of_index = |reads: &[(u64, u64)]| reads.iter().filter(|read| read.0 >= data_end).count();
+    assert!(of_index(&one_by_one) > 20);
+    let growing = IterOptions { walk_bytes_max: 64 << 10, ..IterOptions::cached(Cause::Scan) };
+    let streaming = IterOptions::streaming(Cause::Scan, 64 << 10);
+    let whole = IterOptions { range: Some(KeyRange::all()), ..streaming.clone() };
+    for (options, most) in [(growing, 5), (streaming, 1), (whole, 1)] {
+        let (found, reads, _) = walk_laid_out(&layout, options, false);
+        assert!(found == entries());
+        assert!(of_index(&reads) <= most, "{reads:?}");
+    }
+    // Who needs a part reads a part of it.
+    let part = KeyRange { start: (*b"00000500").into(), end: Some((*b"00000550").into()) };
+    let options =
+        IterOptions { range: Some(part), ..IterOptions::streaming(Cause::Scan, 64 << 10) };
+    let (file, summary) = write_run(&layout, &entries(), &[]);
+    let reads = Arc::<Mutex<Places>>::default();
+    let file = Arc::new(Noted { file, reads: reads.clone(), announced: Arc::default() });
+    let run = Run::open(file, Extent::of(&summary, PLACE), BlockCache::new(0), Cause::OpenRun);
+    let mut iter = run.unwrap().iter(options);
+    reads.lock().unwrap().clear();
+    iter.seek(&base::key::internal_key(b"00000500", 9, EntryKind::SEARCH)).unwrap();
+    assert!(iter.valid());
+    let read: u64 = reads.lock().unwrap().iter().filter(|r| r.0 >= data_end).map(|r| r.1).sum();
+    assert!(read < summary.index_bytes / 4, "{read} of {} bytes", summary.index_bytes);
 }
 
 /// The filter of a small run came with its end, and was read once more: on a disk, twice the seeks
@@ -93,8 +185,8 @@ fn a_walk_through_the_cache_reads_more_and_more() {
 #[test]
 fn the_filter_of_a_small_run_is_read_with_its_end() {
     let (file, summary) = write_run(&TableOptions::default(), &entries(), &[]);
-    let reads = Arc::<Mutex<_>>::default();
-    let file = Arc::new(Noted { file, reads: reads.clone() });
+    let (reads, announced) = (Arc::<Mutex<_>>::default(), Arc::<Mutex<_>>::default());
+    let file = Arc::new(Noted { file, reads: reads.clone(), announced: announced.clone() });
     let extent = Extent::of(&summary, PLACE);
     let run = Run::open(file, extent, BlockCache::new(1 << 20), Cause::OpenRun).unwrap();
     let absent = b"00000500, and more";

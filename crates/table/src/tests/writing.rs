@@ -1,8 +1,8 @@
 //! What the writer promises and what it refuses.
 
 use super::*;
-use crate::IterOptions;
 use crate::format::{Footer, check_header, footers_backwards};
+use crate::{IterOptions, RunEnd};
 use base::key::internal_key;
 use base::{EntryKind, ErrorKind};
 use media::SyncFile;
@@ -38,7 +38,7 @@ fn wrong_calls_are_refused_and_change_nothing() {
     }
     assert!(writer.add_range_delete(b"b", b"b", 1).is_err());
     writer.add(&put(b"b", 4), b"2").unwrap();
-    let summary = writer.finish_run().unwrap();
+    let summary = writer.finish_run().unwrap().into_summary();
     writer.finish().unwrap();
     assert_eq!((summary.entries, summary.sequence_min, summary.sequence_max), (2, 4, 5));
     let run = open(&file, &summary, &BlockCache::new(0)).unwrap();
@@ -62,7 +62,7 @@ fn files_hold_several_runs_that_can_be_appended_and_walked_back() {
                 let key = format!("{id}-{n:05}");
                 writer.add(&put(key.as_bytes(), 1), key.as_bytes()).unwrap();
             }
-            summaries.push(writer.finish_run().unwrap());
+            summaries.push(writer.finish_run().unwrap().into_summary());
         }
         writer.finish().unwrap();
     }
@@ -107,7 +107,7 @@ fn the_size_estimate_is_near_the_size() {
             writer.add(&put(&n.to_be_bytes(), n), &[7; 100]).unwrap();
         }
         let estimate = writer.run_bytes() as f64;
-        let bytes = writer.finish_run().unwrap().bytes as f64;
+        let bytes = writer.finish_run().unwrap().summary().bytes as f64;
         assert!((estimate / bytes - 1.0).abs() < 0.01, "{estimate} {bytes}");
     }
 }
@@ -174,6 +174,45 @@ fn after_a_failed_append_every_call_repeats_the_failure() {
     }
     assert!(failures > 0);
     assert_eq!(writer.add_range_delete(b"a", b"b", 1).unwrap_err().kind(), ErrorKind::NoSpace);
-    assert_eq!(writer.finish_run().unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(writer.finish_run().map(drop).unwrap_err().kind(), ErrorKind::NoSpace);
     assert_eq!(writer.finish().unwrap_err().kind(), ErrorKind::NoSpace);
+}
+
+/// A run is opened by what its writer had in hand as by what is stored, and takes as much memory.
+#[test]
+fn the_end_that_a_writer_gives_is_the_one_that_is_read() {
+    let key = |n: u64| internal_key(format!("{n:08}").as_bytes(), 7, EntryKind::Put);
+    let tombstone = (b"00000005".to_vec(), b"00000009".to_vec(), 9);
+    let (mut with_filter, mut two_levels) = (0, 0);
+    for (options, count) in all_options().into_iter().flat_map(|o| [(o, 0), (o, 20), (o, 900)]) {
+        let file = MemoryFile::default();
+        let mut writer = TableWriter::create(Box::new(file.clone()), PLACE, Cause::Flush).unwrap();
+        writer.begin_run(RunId(3), &options).unwrap();
+        for n in 0..count {
+            writer.add(&key(n), &[n as u8; 40]).unwrap();
+        }
+        writer.add_range_delete(&tombstone.0, &tombstone.1, tombstone.2).unwrap();
+        let written = writer.finish_run().unwrap();
+        writer.finish().unwrap();
+        let extent = Extent::of(written.summary(), PLACE);
+        let read = RunEnd::read(&file, extent, Cause::OpenRun).unwrap();
+        let parts = |end: &RunEnd| {
+            let filter = format!("{:?}", end.filter);
+            (
+                end.footer,
+                end.top.bytes().to_vec(),
+                filter,
+                end.tombstones.clone(),
+                end.summary.clone(),
+            )
+        };
+        assert_eq!(parts(&written), parts(&read), "{options:?}, {count} entries");
+        with_filter += usize::from(read.filter.is_some());
+        two_levels += usize::from(read.footer.index_levels == 2);
+        let cache = BlockCache::new(0);
+        let by_read = open(&file, read.summary(), &cache).unwrap();
+        let by_hand = Run::with_end(Arc::new(file), extent, cache, written);
+        assert_eq!(by_hand.memory_bytes(), by_read.memory_bytes());
+    }
+    assert!(with_filter > 0 && two_levels > 0);
 }
