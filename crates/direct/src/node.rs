@@ -205,6 +205,17 @@ impl Node {
         places
     }
 
+    /// Where the sector ends that byte `offset` falls into or begins, in bytes of the file.
+    pub fn boundary(&self, offset: u64) -> u64 {
+        let state = self.shared();
+        let before = |piece: &Piece| piece.logical + piece.bytes < offset;
+        let Some(piece) = state.pieces.get(state.pieces.partition_point(before)) else {
+            return offset;
+        };
+        let inside = offset.saturating_sub(piece.logical).next_multiple_of(self.payload);
+        piece.logical + inside.min(piece.bytes)
+    }
+
     /// Fills `into` from `offset`.
     pub fn read(&self, port: &Port, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
         let state = self.shared();
@@ -287,6 +298,10 @@ impl ReadFile for Reader {
         for place in self.node.places(offset..offset.saturating_add(bytes)) {
             self.port.prefetch(place.start, place.end - place.start);
         }
+    }
+
+    fn boundary(&self, offset: u64) -> u64 {
+        self.node.boundary(offset)
     }
 
     fn name(&self) -> FileName {

@@ -412,6 +412,10 @@ impl ReadFile for FaultyRead {
         self.inner.prefetch(offset, bytes);
     }
 
+    fn boundary(&self, offset: u64) -> u64 {
+        self.inner.boundary(offset)
+    }
+
     fn name(&self) -> FileName {
         self.inner.name()
     }

@@ -177,6 +177,9 @@ impl fmt::Debug for MappedBytes {
     }
 }
 
+/// What page caches read at least, and most media.
+const PAGE_BYTES: u64 = 4096;
+
 /// A file being read. Reads of an appended file see what was appended before the read began.
 #[expect(clippy::len_without_is_empty, reason = "the length is a question that can fail")]
 pub trait ReadFile: Send + Sync {
@@ -189,6 +192,12 @@ pub trait ReadFile: Send + Sync {
 
     /// Tells the store that `bytes` from `offset` will be read soon. May do nothing.
     fn prefetch(&self, offset: u64, bytes: u64);
+
+    /// Where the unit of the medium ends that `offset` falls into or begins: what is read up to
+    /// there leaves nothing of it to be read again.
+    fn boundary(&self, offset: u64) -> u64 {
+        offset.next_multiple_of(PAGE_BYTES)
+    }
 
     /// The whole file as memory, where the store can and its options allow it. The file must not
     /// grow any more.

@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub background_bytes_per_second: u64,
     pub step_bytes: u64,
     pub readahead_bytes: u32,
+    /// The same for a long scan where each read goes to a device.
+    pub device_walk_bytes_max: u32,
     /// What the read buffers of one background job may take.
     pub job_bytes_max: u64,
     /// A group of values with no more bytes is read once to be collected, a larger one twice.
@@ -170,7 +172,8 @@ impl Settings {
             background_threads: options.background_threads.clamp(1, preset.background_threads_max),
             background_bytes_per_second: options.background_bytes_per_second,
             step_bytes: expert.step_bytes.unwrap_or(1 << 20),
-            readahead_bytes: expert.readahead_bytes.unwrap_or(256 << 10),
+            readahead_bytes: expert.readahead_bytes.unwrap_or(READAHEAD_BYTES),
+            device_walk_bytes_max: device_walk_bytes_max(options),
             job_bytes_max: options.memory_bytes / JOB_SHARE,
             collection_bytes_kept_max: options.memory_bytes / COLLECTION_SHARE,
             admission,
@@ -252,6 +255,18 @@ impl Settings {
             ..TableOptions::default()
         }
     }
+}
+
+/// Bytes that are read at once.
+const READAHEAD_BYTES: u32 = 256 << 10;
+/// On a disk that has to move its arm from stream to stream, a read of this length is as long as
+/// the movement; a scan has a buffer of that length for each run that it is in.
+const DEVICE_WALK_BYTES_MAX: u64 = 1 << 20;
+const DEVICE_WALK_SHARE: u64 = 256;
+
+fn device_walk_bytes_max(options: &Options) -> u32 {
+    let share = (options.memory_bytes / DEVICE_WALK_SHARE).min(DEVICE_WALK_BYTES_MAX);
+    options.expert.readahead_bytes.unwrap_or(READAHEAD_BYTES.max(share as u32))
 }
 
 /// More filter bits than this for a key are not worth their probes.

@@ -151,6 +151,41 @@ fn places_are_where_the_bytes_of_a_table_lie() {
     }
 }
 
+/// A file that was extended goes on in a sector of its own, at any byte of the file: reads that
+/// ended at multiples of 4096 had the next one begin with the same sector, for which a disk waits a
+/// turn.
+#[test]
+fn reads_up_to_a_boundary_share_no_sector_with_the_next() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 32 << 20);
+        let store = open(&device);
+        let mut bytes = 0;
+        for part in [36, 70_001, 5000, 12_345, 100_000] {
+            let mut file = match bytes {
+                0 => store.create(name(1), &TABLE).unwrap(),
+                _ => store.extend(name(1), bytes, &TABLE).unwrap(),
+            };
+            file.append(&content(1, part), Cause::Flush).unwrap();
+            file.sync(Cause::Flush).unwrap();
+            bytes += part as u64;
+        }
+        let file = store.open(name(1), false).unwrap();
+        let mut shifted = 0;
+        for offset in (1..bytes).step_by(777) {
+            let boundary = file.boundary(offset);
+            assert!((offset..offset + 512).contains(&boundary), "{placement} {offset}: {boundary}");
+            assert_eq!(file.boundary(boundary), boundary);
+            let before = store.places(name(1), offset - 1..boundary);
+            let behind = store.places(name(1), boundary..(boundary + 1).min(bytes));
+            let last = before.last().map(|before| before.end - 512);
+            assert_ne!(last, behind.first().map(|behind| behind.start), "{placement} {offset}");
+            shifted += u64::from(boundary % 512 > 0);
+        }
+        assert!(shifted > 50, "{placement}: {shifted}");
+        assert!(file.boundary(bytes + 5) >= bytes, "behind the file");
+    }
+}
+
 #[test]
 fn a_closed_store_opens_to_the_same() {
     for placement in PLACEMENTS {

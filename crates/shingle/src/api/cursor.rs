@@ -105,7 +105,10 @@ impl Cursor {
         let cursor_options = CursorOptions {
             fill_cache: options.fill_cache && !options.background,
             readahead_bytes: if options.background { BACKGROUND_READAHEAD_BYTES } else { 0 },
-            walk_bytes_max: engine.settings.readahead_bytes,
+            walk_bytes_max: match engine.store.recalls_writes() {
+                true => engine.settings.readahead_bytes,
+                false => engine.settings.device_walk_bytes_max,
+            },
         };
         Cursor {
             state: begin(keyspace, &view, snapshot, cursor_options, &options.range),

@@ -119,7 +119,7 @@ impl RunIter {
         let is_cached = self.run.is_cached(data.start);
         if !is_cached && !data.is_empty() {
             let ahead = self.ahead(walk_bytes);
-            self.run.file.prefetch(data.start, ahead.end(data.start) - data.start);
+            self.run.file.prefetch(data.start, ahead.end(&*self.run.file, data.start) - data.start);
         }
         Ok(())
     }
@@ -278,7 +278,7 @@ impl RunIter {
     /// comes next while this is walked, so that a disk goes on turning below its head.
     fn announce_next(&mut self) {
         let from = self.window.end();
-        let end = self.ahead(self.stride.bytes()).end(from);
+        let end = self.ahead(self.stride.bytes()).end(&*self.run.file, from);
         if from < end {
             self.run.file.prefetch(from, end - from);
             self.announced = end;

@@ -5,6 +5,7 @@ use crate::format::Handle;
 use crate::frame;
 use crate::piece::BlockKind;
 use base::{Cause, Result};
+use media::ReadFile;
 use media::os::PageBuffer;
 use std::ops::Range;
 
@@ -22,11 +23,11 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Where a read forward from `from` ends: at a whole page, or where the announced read that it
-    /// falls into ends.
-    pub fn end(&self, from: u64) -> u64 {
+    /// Where a read forward from `from` ends: at a boundary of the medium, or where the announced
+    /// read that it falls into ends.
+    pub fn end(&self, file: &dyn ReadFile, from: u64) -> u64 {
         let bytes = u64::from(self.bytes);
-        let wanted = from.saturating_add(bytes).next_multiple_of(PAGE_BYTES);
+        let wanted = file.boundary(from.saturating_add(bytes).min(self.within.end));
         let goes_on = (wanted..wanted.saturating_add(bytes)).contains(&self.announced);
         let end = if goes_on { self.announced } else { wanted };
         end.min(self.within.end)
@@ -73,15 +74,15 @@ impl Window {
     }
 
     /// Reads the block at `from..to` and what lies behind it in the direction of travel. Going
-    /// forward it ends at a whole page, and what it has of the next block stays: no page of the
-    /// medium is read twice.
+    /// forward it ends where a page or sector does, and what it has of the next block stays: none
+    /// of the medium is read twice.
     fn read(&mut self, run: &Run, from: u64, to: u64, ahead: &Ahead, cause: Cause) -> Result<()> {
         let bytes = u64::from(ahead.bytes);
         let backwards = self.len > 0 && from < self.offset;
         let (start, end) = if backwards {
             (to.saturating_sub(bytes).max(ahead.within.start).min(from), to)
         } else {
-            (from, ahead.end(from).max(to))
+            (from, ahead.end(&*run.file, from).max(to))
         };
         let kept = if (self.offset..self.end()).contains(&start) { self.end() - start } else { 0 };
         let (kept, len) = (kept as usize, (end - start) as usize);
