@@ -10,6 +10,9 @@ use devices::models::{self, Kind, parameter};
 use shingle::Options;
 use std::collections::BTreeMap;
 
+/// The papers' prototypes keep the index of an open table whole, as LevelDB does.
+const INDEX_BLOCK_BYTES: u32 = 1 << 20;
+
 /// Names and values.
 pub type Map = BTreeMap<String, String>;
 
@@ -185,6 +188,7 @@ impl Settings {
             expert.table_bytes = table;
             expert.level_bytes_base = level_base;
             expert.block_bytes = block.map(|bytes| bytes as u32);
+            expert.index_block_bytes = Some(INDEX_BLOCK_BYTES);
             expert.step_bytes = Some(step);
             expert.readahead_bytes = Some(readahead as u32);
             expert.fan_out = fan_out;

@@ -33,6 +33,9 @@ pub struct Expert {
     pub table_bytes: Option<u64>,
     /// Bytes of a data block before compression.
     pub block_bytes: Option<u32>,
+    /// Bytes of an index block and of the part of a filter that goes with it, before compression. A
+    /// run whose index is smaller keeps it in memory whole while it is open.
+    pub index_block_bytes: Option<u32>,
     /// Bytes of one memtable; several are flushed together.
     pub memtable_bytes: Option<u64>,
     /// Bytes of the first level below level 0.

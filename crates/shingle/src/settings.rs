@@ -63,6 +63,7 @@ pub(crate) struct Settings {
     pub reach_bytes_max: u64,
     pub start_threads: bool,
     block_bytes: u32,
+    index_block_bytes: u32,
     compression: Option<Compression>,
     filters: Filters,
     operators: Vec<Arc<dyn MergeOperator>>,
@@ -187,6 +188,7 @@ impl Settings {
             reach_bytes_max: (log_bytes_max / (flush_memtables as u64 + 1)).max(memtable_bytes_max),
             start_threads: !expert.no_threads,
             block_bytes: expert.block_bytes.unwrap_or(4096),
+            index_block_bytes: expert.index_block_bytes.unwrap_or(4096),
             compression: options.compression,
             filters: Filters::new(options.filter_bits_per_key, preset.filter_bits_step, expert),
             operators: options.operators.clone(),
@@ -249,6 +251,7 @@ impl Settings {
         });
         TableOptions {
             block_bytes: self.block_bytes,
+            index_block_bytes: self.index_block_bytes,
             compression,
             filter: self.filters.of(level, levels_below),
             prefix: keyspace.options.prefix,
