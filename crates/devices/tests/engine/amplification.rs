@@ -200,7 +200,7 @@ fn dynamic_bands_add_nothing_and_damage_nothing() {
     let (left, moved) = run("dynamic-bands");
     assert!(left < 0.1 && moved == 0.0, "{left}, {moved} moved");
     let (kept, moved) = run("dynamic-bands:fragments=0.02");
-    assert!(kept < 0.8 * left && moved < 0.4, "{kept} of {left}, {moved} moved");
+    assert!(kept < 0.9 * left && moved < 0.4, "{kept} of {left}, {moved} moved");
 }
 
 /// Bytes of free room in pieces smaller than the mean file of tables, as the paper counts it, and
