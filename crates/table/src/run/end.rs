@@ -72,8 +72,15 @@ fn read_tail(file: &dyn ReadFile, extent: Extent, cause: Cause) -> Result<(Foote
 }
 
 impl RunEnd {
-    /// Reads the end of the run at `extent` of `file`, and once more if that was too little.
-    pub(crate) fn read(file: &dyn ReadFile, extent: Extent, cause: Cause) -> Result<RunEnd> {
+    /// Reads the end of the run at `extent` of `file`, and once more if that was too little. What
+    /// reads in place need not be verified here: `keeps_filter` says of the footer and the summary
+    /// whether the filter is for memory.
+    pub(crate) fn read(
+        file: &dyn ReadFile,
+        extent: Extent,
+        keeps_filter: impl FnOnce(&Footer, &RunSummary) -> bool,
+        cause: Cause,
+    ) -> Result<RunEnd> {
         let damage = |offset, what: String| damaged(file, extent, offset, what);
         let (footer, tail_start, tail) = read_tail(file, extent, cause)?;
         let at_end = |kind: BlockKind, handle: Handle| {
@@ -96,8 +103,9 @@ impl RunEnd {
             RunSummary::decode(&summary, extent.run, extent.offset, extent.bytes, &tombstones)
                 .filter(|summary| summary.entries == footer.entries)
                 .ok_or_else(|| malformed(footer.summary, "a malformed summary"))?;
+        let keeps_filter = keeps_filter(&footer, &summary);
         // Whether it is damaged is for those to say who need it.
-        let at = footer.filter.filter(|at| tail_start <= at.offset);
+        let at = footer.filter.filter(|at| keeps_filter && tail_start <= at.offset);
         let filter = at.and_then(|at| FilterBlock::new(at_end(BlockKind::Filter, at).ok()?));
         Ok(RunEnd { footer, top: Arc::new(top), filter: filter.map(Arc::new), tombstones, summary })
     }

@@ -84,6 +84,13 @@ fn damaged(file: &dyn ReadFile, extent: Extent, offset: u64, what: String) -> Er
     Error::corruption(file.name().to_string(), offset, format!("run {}: {what}", extent.run))
 }
 
+/// The run in place, where its file is mapped and its blocks are stored as they are used.
+fn mapping(file: &dyn ReadFile, footer: &Footer, summary: &RunSummary) -> Option<Mapped> {
+    let is_raw = summary.options.compression == Compression::None;
+    let (data, end) = (footer.start..footer.data_end, footer.start + footer.bytes);
+    if is_raw { Mapped::new(file, data, end, summary.options.block_bytes) } else { None }
+}
+
 /// An open run.
 pub struct Run {
     file: Arc<dyn ReadFile>,
@@ -107,24 +114,34 @@ impl Run {
         cache: Arc<BlockCache>,
         cause: Cause,
     ) -> Result<Arc<Run>> {
-        let end = RunEnd::read(&*file, extent, cause)?;
-        Ok(Run::with_end(file, extent, cache, end))
+        let mut mapped = None;
+        let keeps_filter = |footer: &Footer, summary: &RunSummary| {
+            mapped = mapping(&*file, footer, summary);
+            mapped.is_none()
+        };
+        let end = RunEnd::read(&*file, extent, keeps_filter, cause)?;
+        Ok(Run::assemble(file, extent, cache, end, mapped))
     }
 
-    /// Opens the run at `extent` of `file`, whose end is known. Reads nothing.
+    /// Opens the run at `extent` of `file`, whose end is known. Reads nothing, and through the cache
+    /// alone.
     pub fn with_end(
         file: Arc<dyn ReadFile>,
         extent: Extent,
         cache: Arc<BlockCache>,
         end: RunEnd,
     ) -> Arc<Run> {
+        Run::assemble(file, extent, cache, end, None)
+    }
+
+    fn assemble(
+        file: Arc<dyn ReadFile>,
+        extent: Extent,
+        cache: Arc<BlockCache>,
+        end: RunEnd,
+        mapped: Option<Mapped>,
+    ) -> Arc<Run> {
         let RunEnd { footer, top, filter, tombstones, summary } = end;
-        let is_raw = summary.options.compression == Compression::None;
-        let data = footer.start..footer.data_end;
-        let block_bytes = summary.options.block_bytes;
-        let end = extent.offset + extent.bytes;
-        let mapped = if is_raw { Mapped::new(&*file, data, end, block_bytes) } else { None };
-        let filter = filter.filter(|_| mapped.is_none());
         let owner = cache.new_owner();
         Arc::new(Run {
             file,

@@ -195,7 +195,7 @@ fn the_end_that_a_writer_gives_is_the_one_that_is_read() {
         let written = writer.finish_run().unwrap();
         writer.finish().unwrap();
         let extent = Extent::of(written.summary(), PLACE);
-        let read = RunEnd::read(&file, extent, Cause::OpenRun).unwrap();
+        let read = RunEnd::read(&file, extent, |_, _| true, Cause::OpenRun).unwrap();
         let parts = |end: &RunEnd| {
             let filter = format!("{:?}", end.filter);
             (
