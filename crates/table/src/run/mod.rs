@@ -123,8 +123,7 @@ impl Run {
         Ok(Run::assemble(file, extent, cache, end, mapped))
     }
 
-    /// Opens the run at `extent` of `file`, whose end is known. Reads nothing, and through the cache
-    /// alone.
+    /// Opens the run at `extent` of `file`, whose end is known. Reads nothing, and never in place.
     pub fn with_end(
         file: Arc<dyn ReadFile>,
         extent: Extent,

@@ -183,8 +183,12 @@ fn after_a_failed_append_every_call_repeats_the_failure() {
 fn the_end_that_a_writer_gives_is_the_one_that_is_read() {
     let key = |n: u64| internal_key(format!("{n:08}").as_bytes(), 7, EntryKind::Put);
     let tombstone = (b"00000005".to_vec(), b"00000009".to_vec(), 9);
-    let (mut with_filter, mut two_levels) = (0, 0);
-    for (options, count) in all_options().into_iter().flat_map(|o| [(o, 0), (o, 20), (o, 900)]) {
+    let (mut with_filter, mut two_levels, mut far_filter) = (0, 0, 0);
+    // Its index is longer than the first read, which does not come to the filter.
+    let far =
+        TableOptions { block_bytes: 100, index_block_bytes: 1 << 16, ..TableOptions::default() };
+    let layouts = all_options().into_iter().chain([far]);
+    for (options, count) in layouts.flat_map(|o| [(o, 0), (o, 20), (o, 900)]) {
         let file = MemoryFile::default();
         let mut writer = TableWriter::create(Box::new(file.clone()), PLACE, Cause::Flush).unwrap();
         writer.begin_run(RunId(3), &options).unwrap();
@@ -209,10 +213,11 @@ fn the_end_that_a_writer_gives_is_the_one_that_is_read() {
         assert_eq!(parts(&written), parts(&read), "{options:?}, {count} entries");
         with_filter += usize::from(read.filter.is_some());
         two_levels += usize::from(read.footer.index_levels == 2);
+        far_filter += usize::from(read.footer.filter.is_some() && read.filter.is_none());
         let cache = BlockCache::new(0);
         let by_read = open(&file, read.summary(), &cache).unwrap();
         let by_hand = Run::with_end(Arc::new(file), extent, cache, written);
         assert_eq!(by_hand.memory_bytes(), by_read.memory_bytes());
     }
-    assert!(with_filter > 0 && two_levels > 0);
+    assert!(with_filter > 0 && two_levels > 0 && far_filter > 0);
 }
