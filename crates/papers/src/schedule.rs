@@ -12,8 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Metrics of an experiment by system and point, or why there are none.
-pub type Table = BTreeMap<(String, Option<String>), std::result::Result<Metrics, String>>;
+/// Metrics of a run, or why there are none.
+pub type Outcome = std::result::Result<Metrics, String>;
+
+/// Outcomes of an experiment by system and point.
+pub type Table = BTreeMap<(String, Option<String>), Outcome>;
 
 /// A run, as news about it name it.
 #[derive(Clone, Debug)]
@@ -22,12 +25,17 @@ pub struct News<'a> {
     pub name: &'a str,
     /// Its share of all work, as estimated.
     pub weight: u64,
-    /// How long it took on this machine; results know nothing of it.
-    pub elapsed: Duration,
+    /// How long it took on this machine; results know nothing of it. None: its metrics were known.
+    pub elapsed: Option<Duration>,
+    /// The text that runs of the same settings and phases share, and no other.
+    pub identity: &'a str,
+    /// What came of it.
+    pub outcome: &'a Outcome,
 }
 
 /// One different run, and where its metrics go.
 struct Work {
+    identity: String,
     name: String,
     weight: u64,
     cell: Cell,
@@ -55,8 +63,15 @@ impl<'a> Schedule<'a> {
                 let at = cell.point.iter().map(|point| format!("@{point}")).collect::<String>();
                 let name = format!("{} {}{at}", experiment.id, cell.system);
                 let weight = weight(&cell, experiment)?;
-                let new = || Work { name, weight, cell, experiment: index, wanted: Vec::new() };
-                found.entry(identity).or_insert_with(new).wanted.push(wanted);
+                let new = || Work {
+                    identity: identity.clone(),
+                    name,
+                    weight,
+                    cell,
+                    experiment: index,
+                    wanted: Vec::new(),
+                };
+                found.entry(identity.clone()).or_insert_with(new).wanted.push(wanted);
             }
         }
         let mut work: Vec<Work> = found.into_values().collect();
@@ -76,23 +91,33 @@ impl<'a> Schedule<'a> {
         self.work.iter().map(|work| work.weight).sum()
     }
 
-    /// Runs everything on `threads` threads; `news` hears of each run that ended. Tables stand in
-    /// the order of the experiments.
-    pub fn run(&self, threads: usize, news: &(dyn Fn(News<'_>) + Sync)) -> Vec<Table> {
+    /// Runs everything on `threads` threads, but for runs whose metrics `known` has by their
+    /// identity; `news` hears of each run that ended. Tables stand in the order of the experiments.
+    pub fn run(
+        &self,
+        threads: usize,
+        known: &(dyn Fn(&str) -> Option<Metrics> + Sync),
+        news: &(dyn Fn(News<'_>) + Sync),
+    ) -> Vec<Table> {
         let next = AtomicUsize::new(0);
         let tables = Mutex::new(vec![Table::new(); self.experiments.len()]);
         let one = || {
             while let Some(work) = self.work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let start = Instant::now();
-                let outcome = self.execute(work);
-                let elapsed = start.elapsed();
+                let (outcome, elapsed) = match known(&work.identity) {
+                    Some(metrics) => (Ok(metrics), None),
+                    None => {
+                        let start = Instant::now();
+                        (self.execute(work), Some(start.elapsed()))
+                    }
+                };
                 let mut tables = tables.lock().unwrap_or_else(PoisonError::into_inner);
                 for (experiment, system, point) in &work.wanted {
                     let key = (system.clone(), point.clone());
                     tables[*experiment].insert(key, outcome.clone());
                 }
                 drop(tables);
-                news(News { name: &work.name, weight: work.weight, elapsed });
+                let (name, identity) = (&work.name, &work.identity);
+                news(News { name, weight: work.weight, elapsed, identity, outcome: &outcome });
             }
         };
         std::thread::scope(|scope| {
@@ -102,7 +127,7 @@ impl<'a> Schedule<'a> {
     }
 
     /// A run that panics is a run that failed, and none of the others' business.
-    fn execute(&self, work: &Work) -> std::result::Result<Metrics, String> {
+    fn execute(&self, work: &Work) -> Outcome {
         let phases = &self.experiments[work.experiment].phases;
         let run = || run::execute(&work.cell.settings, phases);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));

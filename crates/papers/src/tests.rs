@@ -11,7 +11,7 @@ fn results(ids: &[&str], threads: usize) -> String {
     let ids: Vec<String> = ids.iter().map(|id| id.to_string()).collect();
     let experiments = library.select(&ids).unwrap();
     let pairs: Vec<_> = experiments.iter().map(|e| (*e, library.paper(e).unwrap())).collect();
-    let tables = Schedule::new(&pairs, "smoke").unwrap().run(threads, &|_| {});
+    let tables = Schedule::new(&pairs, "smoke").unwrap().run(threads, &|_| None, &|_| {});
     let findings: Vec<Findings<'_>> = pairs
         .iter()
         .zip(tables)

@@ -72,6 +72,11 @@ pub struct RunArgs {
     /// Runs at a time
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub threads: usize,
+    /// Go on with the runs of a command that was broken off
+    ///
+    /// Takes what ended before from runs.csv in --out, if the same program ran it.
+    #[arg(long)]
+    pub resume: bool,
     /// Say of each run how long it took here
     #[arg(long)]
     pub times: bool,

@@ -4,6 +4,7 @@
 //! progress bar and the files of results.
 
 mod files;
+mod journal;
 mod pages;
 mod plot;
 mod report;
@@ -14,6 +15,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::trace;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use journal::Journal;
 use papers::schedule::{News, Schedule};
 use papers::{ClaimResult, Findings, Library, compare};
 use std::collections::BTreeMap;
@@ -57,19 +59,25 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
     std::fs::create_dir_all(&args.out).map_err(|error| cannot_write(&args.out, &error))?;
     let (different, all) = schedule.counts();
     context.remark(&format!("{different} runs for the {all} that the experiments ask for"));
+    let journal = Journal::open(&args.out, args.resume)?;
     let bar = bar(context, schedule.weight());
+    // Nothing can be done when stderr is gone.
+    let say = |words: String| {
+        bar.suspend(|| drop(writeln!(std::io::stderr().lock(), "{words}  ")));
+    };
     let news = |news: News<'_>| {
         bar.inc(news.weight);
         bar.set_message(news.name.to_string());
+        let Some(elapsed) = news.elapsed else { return };
         if args.times {
-            let seconds = news.elapsed.as_secs_f64();
-            // Nothing can be done when stderr is gone.
-            bar.suspend(|| {
-                let _ = writeln!(std::io::stderr().lock(), "{seconds:9.1} s  {}", news.name);
-            });
+            say(format!("{:9.1} s  {}", elapsed.as_secs_f64(), news.name));
+        }
+        let kept = news.outcome.as_ref().map(|metrics| journal.keep(news.identity, metrics));
+        if let Ok(Err(failure)) = kept {
+            say(failure.message());
         }
     };
-    let tables = schedule.run(args.threads, &news);
+    let tables = schedule.run(args.threads, &|identity| journal.find(identity), &news);
     bar.finish_and_clear();
     let mut findings = Vec::new();
     for ((experiment, paper), table) in pairs.iter().zip(tables) {

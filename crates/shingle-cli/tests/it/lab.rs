@@ -21,6 +21,29 @@ fn two_runs_give_the_same_claims() {
     }
 }
 
+#[test]
+fn a_command_that_was_broken_off_goes_on_where_it_was() {
+    let shell = Shell::new();
+    run(&shell, "whole");
+    let journal = shell.path("whole/runs.csv");
+    let rows = std::fs::read_to_string(&journal).unwrap();
+    let half = rows.match_indices("end,").nth(2).unwrap().0;
+    std::fs::create_dir(shell.path("half")).unwrap();
+    std::fs::write(shell.path("half/runs.csv"), &rows[..half]).unwrap();
+    let again = ["lab", "run", QUICK[0], QUICK[1], "--scale", "smoke", "--out", "half"];
+    let timed = |more: &str| {
+        let words = shell.run(&[&again[..], &["--times", more]].concat()).err();
+        words.lines().filter(|line| line.contains(" s  ")).count()
+    };
+    let all = rows.matches("end,").count();
+    assert_eq!(timed("--resume"), all - 2);
+    assert_eq!(timed("--resume"), 0);
+    for file in ["claims.json", "metrics.csv", "report.html"] {
+        let read = |folder: &str| std::fs::read(shell.path(folder).join(file)).unwrap();
+        assert!(read("half") == read("whole"), "{file}");
+    }
+}
+
 /// A long run was lost whole when it was broken off, and wording a reason took another one.
 #[test]
 fn parts_that_were_run_apart_are_compared_together() {
