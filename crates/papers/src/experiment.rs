@@ -87,6 +87,9 @@ pub struct Experiment {
     /// By name of a scale, what data shrinks by where it is not what the paper's other figures
     /// need: a figure with little data can afford to shrink it less. The same for all its systems.
     pub data_scales: BTreeMap<String, f64>,
+    /// The same for sizes: a figure about requests of a block, which does not shrink, cannot have
+    /// tables shrink far below it.
+    pub size_scales: BTreeMap<String, f64>,
     /// What the sweep varies.
     pub axis: String,
     /// Points of the sweep; empty without one.
@@ -124,6 +127,8 @@ struct File {
     settings: toml::Table,
     #[serde(default)]
     data_scale: BTreeMap<String, f64>,
+    #[serde(default)]
+    size_scale: BTreeMap<String, f64>,
     #[serde(default)]
     point: Vec<toml::Table>,
     phase: Vec<toml::Table>,
@@ -179,6 +184,7 @@ impl Experiment {
             systems: file.systems,
             settings: map(&file.settings),
             data_scales: file.data_scale,
+            size_scales: file.size_scale,
             axis: file.axis,
             points: points.map(|(name, settings)| Point { name, settings }).collect(),
             phases: phases.map(|(name, settings)| Phase { name, settings }).collect(),
@@ -206,11 +212,12 @@ impl Experiment {
         })
     }
 
-    /// The scale of this name: its paper's, but for the data where the figure says so.
+    /// The scale of this name: its paper's, but for data and sizes where the figure says so.
     pub fn scale(&self, paper: &Paper, name: &str) -> Result<Scale> {
         let of_paper = paper.scale(name)?;
         let data = self.data_scales.get(name).copied().unwrap_or(of_paper.data);
-        Ok(Scale { data, ..of_paper.clone() })
+        let sizes = self.size_scales.get(name).copied().unwrap_or(of_paper.sizes);
+        Ok(Scale { data, sizes, ..of_paper.clone() })
     }
 
     /// Every run, with its settings at a scale.

@@ -173,7 +173,10 @@ impl Settings {
         let table = self.size("table")?;
         let level_base = self.size("level_base")?;
         let block = self.get("block").map(|_| self.bytes("block")).transpose()?;
-        let (step, readahead) = (self.by_size(1 << 20), self.by_size(256 << 10));
+        let step = self.by_size(1 << 20);
+        let readahead = self.size("readahead")?;
+        let walk = readahead.unwrap_or_else(|| self.by_size(1 << 20));
+        let readahead = readahead.unwrap_or_else(|| self.by_size(256 << 10));
         let (main, log) = (self.size("main_segment")?, self.size("log_segment")?);
         let count = |name: &str| self.count(name);
         let (fan_out, trigger, stack) = (count("fan_out")?, count("level0")?, count("stack")?);
@@ -191,6 +194,7 @@ impl Settings {
             expert.index_block_bytes = Some(INDEX_BLOCK_BYTES);
             expert.step_bytes = Some(step);
             expert.readahead_bytes = Some(readahead as u32);
+            expert.device_walk_bytes_max = Some(walk as u32);
             expert.fan_out = fan_out;
             expert.level0_runs_trigger = trigger.map(|count| count as usize);
             expert.stack_max = stack.map(|count| count as usize);

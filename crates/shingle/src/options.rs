@@ -68,8 +68,10 @@ pub struct Expert {
     /// quarters of the memory, but slower to build and to ask; default: none.
     pub filter_ribbon_level: Option<u8>,
     /// Bytes that compaction reads ahead for each input, at most, and a long scan for each run that
-    /// is not mapped into memory; default 256 KiB, and for scans on devices up to 1 MiB.
+    /// is not mapped into memory; default 256 KiB.
     pub readahead_bytes: Option<u32>,
+    /// The same for long scans on devices; default up to 1 MiB.
+    pub device_walk_bytes_max: Option<u32>,
     /// Blocks of tables without compression are used where the system keeps them, mapped into
     /// memory, instead of read into the block cache: no call and no copy, but a device that fails
     /// later, or somebody who cuts a table, ends the process. Default: unless `direct_io` is set,

@@ -269,7 +269,7 @@ const DEVICE_WALK_SHARE: u64 = 256;
 
 fn device_walk_bytes_max(options: &Options) -> u32 {
     let share = (options.memory_bytes / DEVICE_WALK_SHARE).min(DEVICE_WALK_BYTES_MAX);
-    options.expert.readahead_bytes.unwrap_or(READAHEAD_BYTES.max(share as u32))
+    options.expert.device_walk_bytes_max.unwrap_or(READAHEAD_BYTES.max(share as u32))
 }
 
 /// More filter bits than this for a key are not worth their probes.

@@ -152,6 +152,7 @@ impl SimulatedDevice {
         if worker != super::FOREGROUND && matches!(access, Access::Read | Access::Write) {
             let ns = bytes as f64 * self.shared.options.background_ns_per_byte;
             state.timeline.spend(worker, ns as u64);
+            state.processor.background_ns += ns as u64;
         }
         drop(state);
         if access != Access::Read {

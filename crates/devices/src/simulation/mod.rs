@@ -25,6 +25,8 @@ use base::random::Random;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use timeline::{FOREGROUND, Next, Timeline};
 
+pub use timeline::Waits;
+
 /// What a simulation assumes about the processor, and its seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulationOptions {
@@ -42,20 +44,31 @@ pub struct SimulationOptions {
 }
 
 impl Default for SimulationOptions {
-    /// About what the engine needs on a processor of 3 GHz, and never the bottleneck of a disk.
+    /// What the engine and the kernel below it were measured to need, see
+    /// `docs/adr/0157-processor-time-is-measured.md`.
     fn default() -> SimulationOptions {
         SimulationOptions {
             seed: 0,
-            operation_ns: 2000,
+            operation_ns: 5000,
             operation_spread: 0.1,
             step_ns: 1000,
-            background_ns_per_byte: 1.5,
+            background_ns_per_byte: 1.0,
         }
     }
 }
 
+/// Processor time by who spent it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Processor {
+    /// The user's operations.
+    pub foreground_ns: u64,
+    /// Background steps.
+    pub background_ns: u64,
+}
+
 struct State {
     timeline: Timeline,
+    processor: Processor,
     random: Random,
     /// By actor; the foreground has none.
     workers: Vec<Arc<dyn Worker>>,
@@ -83,6 +96,7 @@ impl Simulation {
     pub fn new(options: SimulationOptions) -> Simulation {
         let state = State {
             timeline: Timeline::new(),
+            processor: Processor::default(),
             random: Random::new(options.seed),
             workers: Vec::new(),
         };
@@ -105,6 +119,22 @@ impl Simulation {
         self.shared.lock().timeline.requests()
     }
 
+    /// Processor time spent so far.
+    pub fn processor(&self) -> Processor {
+        self.shared.lock().processor
+    }
+
+    /// Reads that the foreground has waited for so far; those that it had begin ahead do not count.
+    pub fn waits(&self) -> Waits {
+        self.shared.lock().timeline.waits()
+    }
+
+    /// The foreground does nothing for `ns`, while workers go on.
+    pub fn pass(&self, ns: u64) {
+        let end_ns = self.now_ns() + ns;
+        self.wait(&Event::default(), 0, Some(end_ns));
+    }
+
     /// What happens next among the workers, if it happens until `end_ns`. `false`: nothing does.
     /// Gives the worker that took a step.
     fn run_next(&self, end_ns: u64) -> (bool, Option<usize>) {
@@ -123,6 +153,7 @@ impl Simulation {
                 };
                 state.timeline.set_current(actor);
                 state.timeline.spend(actor, self.shared.options.step_ns);
+                state.processor.background_ns += self.shared.options.step_ns;
                 let wakes = state.timeline.wakes();
                 drop(guard);
                 let did = worker.step();
@@ -147,6 +178,7 @@ impl Simulation {
         let share = 1.0 + options.operation_spread * (2.0 * state.random.unit() - 1.0);
         let ns = options.operation_ns as f64 * share;
         state.timeline.spend(FOREGROUND, ns as u64);
+        state.processor.foreground_ns += ns as u64;
     }
 }
 

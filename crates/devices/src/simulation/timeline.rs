@@ -50,6 +50,15 @@ struct Actor {
     is_asleep: bool,
 }
 
+/// Reads that were waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// From the moment at which they were sent until they were done.
+    pub ns: u64,
+    /// What they read.
+    pub bytes: u64,
+}
+
 struct Device {
     model: Box<dyn Model>,
     /// When the model, served in the order of execution, is free.
@@ -77,6 +86,7 @@ pub(super) struct Timeline {
     trace_hash: u64,
     requests: u64,
     wakes: u64,
+    waits: Waits,
 }
 
 impl Timeline {
@@ -88,6 +98,7 @@ impl Timeline {
             trace_hash: 0,
             requests: 0,
             wakes: 0,
+            waits: Waits::default(),
         }
     }
 
@@ -139,6 +150,11 @@ impl Timeline {
     /// Requests placed so far.
     pub(super) fn requests(&self) -> u64 {
         self.requests
+    }
+
+    /// Reads that the foreground sent and waited for at once.
+    pub(super) fn waits(&self) -> Waits {
+        self.waits
     }
 
     /// `actor` works for `ns` without a device.
@@ -306,6 +322,10 @@ impl Timeline {
         let Some(pending) = self.actors[index].chain.pop_front() else { return };
         let arrival_ns = self.actors[index].done_ns + pending.gap_ns;
         let done_ns = self.begin(&pending, index, arrival_ns);
+        if index == FOREGROUND && pending.access == Access::Read {
+            self.waits.ns += done_ns - arrival_ns;
+            self.waits.bytes += pending.bytes;
+        }
         let actor = &mut self.actors[index];
         actor.done_ns = done_ns;
         let rest_ns: u64 = actor.chain.iter().map(|next| next.gap_ns + next.latency_ns).sum();

@@ -1,9 +1,12 @@
-//! `ext4-like`: block groups, first fit, delayed allocation; what the papers call LevelDB on ext4.
+//! `ext4-like`: block groups, buddies, delayed allocation; what the papers call LevelDB on ext4.
 //!
 //! The device is divided in block groups, which no extent crosses. Logs take the first room from
 //! the first group on. Tables are placed when their bytes arrive (delayed allocation is the
-//! writer's buffer): behind the file's last extent if there is room, else first fit from the group
-//! on in which the last table was placed, so that tables wander over the device as they do on ext4.
+//! writer's buffer), as ext4's multi-block allocator places a file: in chunks that follow from the
+//! size of the file, behind the last chunk where a whole one is free there, else in the first of
+//! the smallest buddies that take one, in the group of the last chunk or the next that has any. So
+//! tables wander over the device, and a table a little longer than a chunk leaves most of another
+//! chunk unused behind it. What no buddy takes goes where it fits first.
 
 use super::{Descriptor, Ground, Placement, Request};
 use crate::extent::{Extent, FreeMap};
@@ -15,9 +18,9 @@ const GROUP_BYTES: u64 = 128 << 20;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "ext4-like",
-    summary: "block groups, first fit, delayed allocation, as a file system for disks does it",
-    help: "Places a file behind itself where there is room, else first fit from the block group of \
-           the last placement on. For media that take writes anywhere; on a drive-managed shingled \
+    summary: "block groups, buddies, delayed allocation, as a file system for disks does it",
+    help: "Places a file behind itself where there is room, else in a buddy of the block group of \
+           the last placement or of the next that has one. For media that take writes anywhere; on a drive-managed shingled \
            disk this is what the drive has to clean up after.",
     refuses,
     make: |ground| Box::new(Ext4Like::new(ground)),
@@ -63,7 +66,66 @@ impl Ext4Like {
         })
     }
 
+    /// Bytes of the chunks in which a file of `file_bytes` is placed, a power of two: all of it up
+    /// to 1 MiB, 2 MiB up to 4, 4 MiB up to 8, else 8 MiB; parts of a group, if that is smaller.
+    fn chunk_bytes(&self, file_bytes: u64) -> u64 {
+        let mib = (self.group_bytes / 128).max(1);
+        let bytes = match file_bytes.div_ceil(mib) {
+            0..=1 => return file_bytes.next_power_of_two(),
+            2..=4 => 2 * mib,
+            5..=8 => 4 * mib,
+            _ => 8 * mib,
+        };
+        1 << bytes.ilog2()
+    }
+
+    /// The first of the smallest buddies of a group that take `bytes`. A buddy is free, as long as
+    /// a power of two times `bytes`, and aligned to that; it is not half of a larger one.
+    fn buddy(&self, group: u64, bytes: u64) -> Option<u64> {
+        let group_end = (group + self.group_bytes).min(self.data.end());
+        let first = self.free.around(group).map_or(group, |free| free.start);
+        let mut best: Option<(u64, u64)> = None;
+        for free in self.free.from(first).take_while(|free| free.start < group_end) {
+            let (low, high) = (free.start.max(group) - group, free.end().min(group_end) - group);
+            let mut at = low.next_multiple_of(bytes);
+            while at + bytes <= high {
+                let mut buddy_bytes = bytes;
+                while at.is_multiple_of(2 * buddy_bytes) && at + 2 * buddy_bytes <= high {
+                    buddy_bytes *= 2;
+                }
+                if best.is_none_or(|(least, _)| buddy_bytes < least) {
+                    best = Some((buddy_bytes, group + at));
+                }
+                at += buddy_bytes;
+            }
+        }
+        best.map(|(_, at)| at)
+    }
+
+    /// Where a chunk of a table goes, and as much of it as there are bytes.
+    fn chunk(&self, request: &Request) -> Option<Extent> {
+        let file_bytes = request.before_bytes + request.wanted_bytes;
+        let chunk_bytes = self.chunk_bytes(file_bytes).max(request.least_bytes);
+        let bytes = (chunk_bytes - request.before_bytes % chunk_bytes).min(request.wanted_bytes);
+        if let Some(goal) = request.goal.filter(|goal| *goal < self.data.end())
+            && let Some(free) = self.free.around(goal)
+            && goal + chunk_bytes <= free.end().min(self.group_start(goal) + self.group_bytes)
+        {
+            return Some(Extent { start: goal, bytes });
+        }
+        let origin = self.group_start(self.last_table);
+        let groups = |from, to| (from..to).step_by(self.group_bytes as usize);
+        groups(origin, self.data.end())
+            .chain(groups(self.data.start, origin))
+            .find_map(|group| self.buddy(group, chunk_bytes))
+            .map(|start| Extent { start, bytes })
+    }
+
     fn find(&self, request: &Request) -> Option<Extent> {
+        let chunk = if request.is_log { None } else { self.chunk(request) };
+        if chunk.is_some() {
+            return chunk;
+        }
         if let Some(goal) = request.goal.filter(|goal| *goal < self.data.end())
             && let Some(free) = self.free.around(goal)
         {

@@ -29,6 +29,8 @@ pub struct Request {
     pub now_bytes: u64,
     /// Fewer are of no use; whole sectors.
     pub least_bytes: u64,
+    /// Bytes of the file that have their places.
+    pub before_bytes: u64,
     /// Where the file's last extent ends.
     pub goal: Option<u64>,
     /// Files of one group die together.

@@ -108,6 +108,7 @@ fn history(name: &str, seed: u64) {
                     wanted_bytes,
                     now_bytes: wanted_bytes,
                     least_bytes: SECTOR,
+                    before_bytes: random.below(200) * SECTOR,
                     goal: oracle.used.get(pick).map(|(extent, _)| extent.end()),
                     group: Some(random.below(4)),
                     is_log: random.one_in(4),
@@ -131,6 +132,46 @@ fn history(name: &str, seed: u64) {
     if name != "zones" {
         assert_eq!(placement.free_extents(), before.1, "{name} does not coalesce, seed {seed}");
     }
+}
+
+/// A group of ext4 has 128 MiB, here as many sectors, so that tables have 5 MiB.
+#[test]
+fn tables_lie_on_ext4_as_its_buddies_do() {
+    let ground = ground("ext4-like");
+    let mut placement = make("ext4-like", &ground);
+    let mut table = || {
+        let mut extents = Vec::new();
+        for (before, now) in [(0, 5), (4, 1)] {
+            let goal = extents.last().map(|extent: &Extent| extent.end());
+            let (now_bytes, before_bytes) = (now * SECTOR, before * SECTOR);
+            let request = Request {
+                wanted_bytes: now_bytes,
+                now_bytes,
+                least_bytes: SECTOR,
+                before_bytes,
+                goal,
+                ..Request::default()
+            };
+            extents.push(placement.allocate(&request).unwrap());
+        }
+        let sectors = |extent: &Extent| (extent.bytes / SECTOR, (extent.start - ZONE) / SECTOR);
+        extents.iter().map(sectors).collect::<Vec<_>>()
+    };
+    assert_eq!(table(), [(4, 0), (1, 4)], "a chunk, and the rest behind it");
+    assert_eq!(table(), [(4, 8), (1, 12)], "behind the rest is no buddy of a chunk");
+    assert_eq!(table(), [(4, 16), (1, 20)]);
+    assert_eq!(table(), [(4, 24), (1, 28)], "half of the buddy that the last one left");
+    for (at, sectors) in [(8, 4), (12, 1)] {
+        placement.free(Extent { start: ZONE + at * SECTOR, bytes: sectors * SECTOR });
+    }
+    let small = Request {
+        wanted_bytes: SECTOR,
+        now_bytes: SECTOR,
+        least_bytes: SECTOR,
+        ..Request::default()
+    };
+    let found = placement.allocate(&small).unwrap();
+    assert_eq!((found.start - ZONE) / SECTOR, 5, "the smallest buddy that there is");
 }
 
 #[test]

@@ -188,6 +188,7 @@ impl Writer {
                 .max(now_bytes),
             now_bytes,
             least_bytes: sector_bytes,
+            before_bytes: file.tail_start().next_multiple_of(sector_bytes),
             goal: file.held.iter().rev().find(|held| held.extent.bytes > 0).map(|h| h.extent.end()),
             group: self.hint.group.or(self.hint.lifetime.map(|level| u64::MAX - u64::from(level))),
             is_log: self.node.is_log,

@@ -1,9 +1,10 @@
 //! The device, the store and the engine of a run.
 
-use super::probe::{Bands, Probe};
+use super::probe::{Bands, GetWaits, Probe};
 use crate::settings::Settings;
 use base::env::Runtime;
-use base::{Error, ErrorKind, Result};
+use base::{Cause, Error, ErrorKind, Result};
+use devices::simulation::Processor;
 use devices::{SimulatedDevice, Simulation, SimulationOptions, models};
 use direct::{DirectOptions, DirectStore, FormatOptions, Layout, format, placement};
 use lab::VirtualClock;
@@ -18,10 +19,14 @@ const LOG_BUFFER_BYTES: u64 = 1 << 20;
 /// Bytes that tables gather before they write, where `table_buffer` is not set.
 const TABLE_BUFFER_BYTES: u64 = 1 << 20;
 
+const SECTOR_BYTES: u64 = models::SECTOR_BYTES as u64;
+
 /// What there is to see of a machine at one moment.
 pub struct Moment {
     /// When.
     pub now_ns: u64,
+    /// Processor time.
+    pub processor: Processor,
     /// The engine.
     pub stats: Stats,
     /// Bands that merges wrote into, over all merges.
@@ -124,6 +129,7 @@ impl Machine {
     pub fn look(&self) -> Moment {
         Moment {
             now_ns: self.simulation.now_ns(),
+            processor: self.simulation.processor(),
             stats: self.db.stats(),
             bands: self.bands.count(),
             layout: self.store.layout(),
@@ -139,9 +145,28 @@ fn open_database(
     let runtime: Arc<dyn Runtime> = Arc::new(simulation.clone());
     let db = settings.options()?.open_in(Arc::new(store.clone()), runtime.clone())?;
     let disable_wal = settings.is_on("no_wal");
-    let view = ShingleStore::new(db.clone(), disable_wal)?.in_runtime(runtime.clone());
-    let probe = Probe::new(VirtualClock(runtime));
+    let view = ShingleStore::new(db.clone(), disable_wal)?.in_runtime(runtime);
+    let get_waits =
+        GetWaits { factor: settings.time_factor()?, ns_per_byte: read_ns_per_byte(settings)? };
+    let probe = Probe::new(simulation.clone(), get_waits);
     Ok((db, Watched::new(Box::new(view), probe)))
+}
+
+/// How long a byte takes in a stream of reads from a new device of the settings.
+fn read_ns_per_byte(settings: &Settings) -> Result<f64> {
+    let (simulation, device) = device(settings)?;
+    let piece = vec![0; settings.by_size(1 << 20).next_multiple_of(SECTOR_BYTES) as usize];
+    let places = || (0..16).map(|number| number * piece.len() as u64);
+    for place in places() {
+        device.write(place, &piece, Cause::Flush)?;
+    }
+    device.flush(Cause::Flush)?;
+    let start_ns = simulation.now_ns();
+    let mut buffer = piece.clone();
+    for place in places() {
+        device.read(place, &mut buffer, Cause::Get)?;
+    }
+    Ok((simulation.now_ns() - start_ns) as f64 / (16 * piece.len()) as f64)
 }
 
 fn open_store(device: &Arc<SimulatedDevice>, settings: &Settings) -> Result<DirectStore> {

@@ -40,6 +40,8 @@ pub const CATALOGUE: &[(&str, &str, &str)] = &[
     ("compaction_seconds", "s", "sum over merges, from begin to end"),
     ("compaction_mean_seconds", "s", "of one merge"),
     ("compaction_busy_seconds", "s", "processor and device time of background steps"),
+    ("processor_seconds", "s", "processor time of operations and background steps"),
+    ("background_processor_seconds", "s", "processor time of background steps"),
     ("same_level_share", "", "bytes that moves into a level read from it, over all they read"),
     ("tables_per_compaction", "", "compaction_mean_bytes over the size of a table"),
     ("bands_per_compaction", "", "bands that a merge writes into"),
@@ -190,6 +192,9 @@ fn time(
     let start_ns = before.map_or(0, |before| before.now_ns);
     let seconds = record.map_or((after.now_ns - start_ns) as f64 / 1e9, |record| record.seconds);
     let user = (ledger.user_write_bytes + ledger.user_read_bytes) as f64;
+    let spent = |get: fn(&Moment) -> u64| (get(after) - before.map_or(0, get)) as f64 / 1e9;
+    let foreground = spent(|moment| moment.processor.foreground_ns);
+    let background = spent(|moment| moment.processor.background_ns);
     let us = |times: &super::probe::Times| over(times.sum_ns as f64 / 1e3, times.count as f64);
     let sum_us = (calls.reads.sum_ns + calls.writes.sum_ns) as f64 / 1e3;
     let ops = record.map_or(0.0, |record| record.ops as f64);
@@ -205,6 +210,8 @@ fn time(
         ("write_mean_us", us(&calls.writes)),
         ("mean_us", over(sum_us, reads + writes)),
         ("write_spread", spread(&calls.series)),
+        ("processor_seconds", foreground + background),
+        ("background_processor_seconds", background),
     ]);
     let latency = record.map(|record| record.latency_ns);
     if let Some(summary) = latency.and_then(|latency| latency.write.or(latency.read)) {

@@ -2,9 +2,10 @@
 //! into.
 
 use base::Cause;
-use devices::simulation::Write;
+use base::env::Runtime;
+use devices::Simulation;
+use devices::simulation::{Waits, Write};
 use lab::watched::{Call, Watcher};
-use lab::{Clock, VirtualClock};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -70,16 +71,44 @@ pub struct Calls {
     pub series: Vec<(u64, u64)>,
 }
 
+/// How long gets wait in all. Where values did not shrink as much as rates did, one entry here takes
+/// as long as several of the paper, and its gets have to wait as those would: so many times for the
+/// device to find what they read, and once for the bytes, which are those of several blocks already.
+pub struct GetWaits {
+    /// Entries of the paper for one here, [`Settings::time_factor`](crate::settings::Settings).
+    pub factor: f64,
+    /// How long a byte takes in a stream of reads.
+    pub ns_per_byte: f64,
+}
+
 /// Takes the time of every call.
 pub struct Probe {
-    clock: VirtualClock,
+    simulation: Simulation,
+    get_waits: GetWaits,
+    before: Mutex<Waits>,
     calls: Mutex<Calls>,
 }
 
 impl Probe {
-    /// With the times of `clock`.
-    pub fn new(clock: VirtualClock) -> Probe {
-        Probe { clock, calls: Mutex::default() }
+    /// With the times of `simulation`.
+    pub fn new(simulation: Simulation, get_waits: GetWaits) -> Probe {
+        Probe { simulation, get_waits, before: Mutex::default(), calls: Mutex::default() }
+    }
+
+    /// Has a get wait that was one of several.
+    fn wait_again(&self, call: &Call<'_>) {
+        let now = self.simulation.waits();
+        let before = std::mem::replace(&mut *hold(&self.before), now);
+        if !matches!(call, Call::Get(..)) {
+            return;
+        }
+        let GetWaits { factor, ns_per_byte } = self.get_waits;
+        let bytes_ns = (now.bytes - before.bytes) as f64 * ns_per_byte;
+        let found_ns = (now.ns - before.ns) as f64 - bytes_ns;
+        let again_ns = (factor - 1.0) * found_ns;
+        if again_ns >= 1.0 {
+            self.simulation.pass(again_ns as u64);
+        }
     }
 
     /// The calls since this was asked last.
@@ -90,11 +119,12 @@ impl Probe {
 
 impl Watcher for Probe {
     fn now_ns(&self) -> u64 {
-        self.clock.now_ns()
+        self.simulation.now_ns()
     }
 
     fn done(&self, call: &Call<'_>, begin_ns: u64) {
-        let end_ns = self.clock.now_ns();
+        self.wait_again(call);
+        let end_ns = self.simulation.now_ns();
         let calls = &mut *hold(&self.calls);
         let times = if call.is_write() { &mut calls.writes } else { &mut calls.reads };
         times.count += 1;

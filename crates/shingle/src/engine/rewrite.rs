@@ -24,7 +24,7 @@ use table::{IterOptions, TableOptions};
 use tree::moves::OlderData;
 use tree::{Slice, Tier};
 
-/// The least that is read at once for an input.
+/// The least that is read at once for an input where memory is short.
 const READAHEAD_BYTES_MIN: u64 = 16 << 10;
 /// Of runs that lie together, at most so many bytes are read at a time.
 const TOGETHER_BYTES_MAX: u64 = 4 << 20;
@@ -84,7 +84,7 @@ impl Part {
         let chain_bytes_max = engine.settings.job_bytes_max / (chains.len() as u64).max(1);
         let one_bytes = match u64::from(engine.settings.readahead_bytes) {
             0 => 0,
-            bytes => bytes.min(chain_bytes_max).max(READAHEAD_BYTES_MIN),
+            bytes => bytes.min(chain_bytes_max.max(READAHEAD_BYTES_MIN)),
         };
         let mut read_buffer_bytes = 0;
         for chain in chains {
