@@ -20,8 +20,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "ext4-like",
     summary: "block groups, buddies, delayed allocation, as a file system for disks does it",
     help: "Places a file behind itself where there is room, else in a buddy of the block group of \
-           the last placement or of the next that has one. For media that take writes anywhere; on a drive-managed shingled \
-           disk this is what the drive has to clean up after.",
+           the last placement or of the next that has one. For media that take writes anywhere; \
+           on a drive-managed shingled disk this is what the drive has to clean up after.",
     refuses,
     make: |ground| Box::new(Ext4Like::new(ground)),
 };

@@ -260,8 +260,8 @@ fn a_store_with_a_file_longer_than_a_band_or_a_zone_opens_again() {
     }
 }
 
-/// A file that is written in many steps is one part in the metadata where the medium lets it be, and
-/// the placement: chunks as on ext4 fill the small buddies of a group first.
+/// A file that is written in many steps is one part in the metadata where the medium and the
+/// placement let it be: chunks as on ext4 fill the small buddies of a group first.
 #[test]
 fn extents_behind_each_other_are_one_part() {
     for (placement, parts) in PLACEMENTS.into_iter().zip([4, 3, 1, 1, 3, 3]) {

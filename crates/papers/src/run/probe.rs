@@ -71,9 +71,10 @@ pub struct Calls {
     pub series: Vec<(u64, u64)>,
 }
 
-/// How long gets wait in all. Where values did not shrink as much as rates did, one entry here takes
-/// as long as several of the paper, and its gets have to wait as those would: so many times for the
-/// device to find what they read, and once for the bytes, which are those of several blocks already.
+/// How long gets wait in all. Where values did not shrink as much as rates did, one entry here
+/// takes as long as several of the paper, and its gets have to wait as those would: so many times
+/// for the device to find what they read, and once for the bytes, which are those of several blocks
+/// already.
 pub struct GetWaits {
     /// Entries of the paper for one here, [`Settings::time_factor`](crate::settings::Settings).
     pub factor: f64,

@@ -1,8 +1,8 @@
 //! Runs that ended, kept while the others go on, so that what was broken off goes on where it was.
 //!
-//! `runs.csv` has a row for each metric of each run, by a fingerprint of the program and of all that
-//! the run depends on, and a row `end` behind them: what has none was broken off and counts for
-//! nothing.
+//! `runs.csv` has a row for each metric of each run, by a fingerprint of the program and of all
+//! that the run depends on, and a row `end` behind them: what has none was broken off and counts
+//! for nothing.
 
 use crate::failure::{Failure, Outcome};
 use papers::run::Metrics;
