@@ -114,11 +114,20 @@ impl Ext4Like {
             return Some(Extent { start: goal, bytes });
         }
         let origin = self.group_start(self.last_table);
-        let groups = |from, to| (from..to).step_by(self.group_bytes as usize);
-        groups(origin, self.data.end())
-            .chain(groups(self.data.start, origin))
+        self.groups(origin, self.data.end(), chunk_bytes)
+            .chain(self.groups(self.data.start, origin, chunk_bytes))
             .find_map(|group| self.buddy(group, chunk_bytes))
             .map(|start| Extent { start, bytes })
+    }
+
+    /// Groups between two others in which `bytes` are free in one piece or might be, in order.
+    fn groups(&self, from: u64, to: u64, bytes: u64) -> impl Iterator<Item = u64> + '_ {
+        let first = self.free.around(from).map_or(from, |free| free.start);
+        let rooms = self.free.from(first).take_while(move |free| free.start < to);
+        rooms.filter(move |free| free.bytes >= bytes).flat_map(move |free| {
+            let group = self.group_start(free.start.max(from));
+            (group..free.end().min(to)).step_by(self.group_bytes as usize)
+        })
     }
 
     fn find(&self, request: &Request) -> Option<Extent> {
