@@ -87,6 +87,15 @@ const PLOT_TOP: f64 = 12.0;
 const PLOT_BOTTOM: f64 = 30.0;
 const GRID_LINES: u8 = 4;
 
+/// The end of an axis up to `max` whose grid lines stand at round figures.
+fn axis_end(max: f64) -> f64 {
+    const STEPS: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    let step = max / f64::from(GRID_LINES);
+    let unit = 10f64.powf(step.log10().floor());
+    let round = STEPS.iter().find(|round| *round * unit >= step * (1.0 - 1e-9));
+    round.map_or(max, |round| round * unit * f64::from(GRID_LINES))
+}
+
 /// Lines over a common x; `show_x` and `show_y` spell the axes' figures.
 pub fn lines(
     title: &str,
@@ -96,7 +105,7 @@ pub fn lines(
 ) -> Markup {
     let points = || lines.iter().flat_map(|line| &line.points);
     let x_max = points().map(|p| p.0).fold(f64::MIN_POSITIVE, f64::max);
-    let y_max = points().map(|p| p.1).fold(f64::MIN_POSITIVE, f64::max);
+    let y_max = axis_end(points().map(|p| p.1).fold(f64::MIN_POSITIVE, f64::max));
     let plot_width = WIDE.width - PLOT_LEFT - PLOT_RIGHT;
     let plot_right = PLOT_LEFT + plot_width;
     let plot_height = PLOT_HEIGHT - PLOT_TOP - PLOT_BOTTOM;
@@ -153,7 +162,7 @@ pub fn sweep(
     const LEFT: f64 = 52.0;
     let values = series.iter().flat_map(|line| line.values.iter().flatten().copied());
     let values = values.chain(marks.iter().map(|mark| mark.1));
-    let max = values.fold(f64::MIN_POSITIVE, f64::max) * 1.04;
+    let max = axis_end(values.fold(f64::MIN_POSITIVE, f64::max));
     let height = PLOT_HEIGHT - PLOT_TOP - PLOT_BOTTOM;
     let width = frame.width - LEFT - frame.right;
     let step = width / points.len().max(1) as f64;
@@ -222,7 +231,8 @@ pub fn dots(
     show: impl Fn(f64) -> String,
 ) -> Markup {
     const LEFT: f64 = 52.0;
-    let most = |get: fn(&Dot) -> f64| dots.iter().map(get).fold(f64::MIN_POSITIVE, f64::max) * 1.05;
+    let most =
+        |get: fn(&Dot) -> f64| axis_end(dots.iter().map(get).fold(f64::MIN_POSITIVE, f64::max));
     let (x_max, y_max) = (most(|dot| dot.at.0), most(|dot| dot.at.1));
     let width = frame.width - LEFT - frame.right;
     let height = PLOT_HEIGHT - PLOT_TOP - PLOT_BOTTOM;
@@ -307,6 +317,15 @@ mod tests {
     fn labels_never_stand_on_each_other() {
         assert_eq!(spread(vec![50.0, 48.0, 0.0]), [64.0, 48.0, 0.0]);
         assert_eq!(raised(vec![64.0, 48.0], 60.0), [60.0, 44.0]);
+    }
+
+    #[test]
+    fn axes_end_where_their_lines_are_round() {
+        assert_eq!(axis_end(11.57), 12.0);
+        assert_eq!(axis_end(0.9817), 1.0);
+        assert_eq!(axis_end(4.0), 4.0);
+        assert_eq!(axis_end(16_073.0), 20_000.0);
+        assert!(axis_end(f64::MIN_POSITIVE) > 0.0);
     }
 
     #[test]

@@ -147,7 +147,10 @@ fn section(account: &Account<'_>, findings: &Findings<'_>) -> Markup {
     html! {
         section id=(experiment.id) {
             h3 { (experiment.figure) ": " (experiment.title) }
-            p.soft { code { "shingle lab run " (experiment.id) " --scale " (account.scale) } }
+            p.soft {
+                code { "shingle lab run " (experiment.id) " --scale " (account.scale) } ": "
+                (findings.scale.describe())
+            }
             @if !experiment.deviation.is_empty() {
                 p { "Otherwise than in the paper: " (experiment.deviation) }
             }
