@@ -135,3 +135,33 @@ impl Watcher for Probe {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use devices::{SimulationOptions, models};
+    use media::block::BlockDevice;
+
+    #[test]
+    fn a_get_waits_for_finding_as_often_as_it_stands_for_and_once_for_bytes() {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let device = simulation.device(models::make("hdd:capacity=1GB").unwrap());
+        let ns_per_byte = 10.0;
+        let probe = Probe::new(simulation.clone(), GetWaits { factor: 3.0, ns_per_byte });
+        let took_ns = |place: Option<u64>, call: Call<'_>| {
+            let begin_ns = simulation.now_ns();
+            let before = simulation.waits();
+            if let Some(place) = place {
+                device.read(place, &mut [0; 4096], Cause::Get).unwrap();
+            }
+            probe.done(&call, begin_ns);
+            (simulation.now_ns() - begin_ns, simulation.waits().ns - before.ns)
+        };
+        let (all_ns, read_ns) = took_ns(Some(512 << 20), Call::Get(b"key", None));
+        assert!(read_ns > 1_000_000, "an arm moved: {read_ns}");
+        assert_eq!(all_ns, read_ns + 2 * (read_ns - 40_960));
+        assert_eq!(took_ns(None, Call::Get(b"key", None)).0, 0, "nothing was read");
+        let (all_ns, read_ns) = took_ns(Some(64 << 20), Call::Scan(None, 10));
+        assert_eq!(all_ns, read_ns, "a scan waits as it did");
+    }
+}
