@@ -86,26 +86,26 @@ pub struct GetWaits {
 pub struct Probe {
     simulation: Simulation,
     get_waits: GetWaits,
-    before: Mutex<Waits>,
+    /// When the call under way began: reads that are nobody's call are not a get's.
+    begun: Mutex<Waits>,
     calls: Mutex<Calls>,
 }
 
 impl Probe {
     /// With the times of `simulation`.
     pub fn new(simulation: Simulation, get_waits: GetWaits) -> Probe {
-        Probe { simulation, get_waits, before: Mutex::default(), calls: Mutex::default() }
+        Probe { simulation, get_waits, begun: Mutex::default(), calls: Mutex::default() }
     }
 
     /// Has a get wait that was one of several.
     fn wait_again(&self, call: &Call<'_>) {
-        let now = self.simulation.waits();
-        let before = std::mem::replace(&mut *hold(&self.before), now);
         if !matches!(call, Call::Get(..)) {
             return;
         }
+        let (begun, now) = (*hold(&self.begun), self.simulation.waits());
         let GetWaits { factor, ns_per_byte } = self.get_waits;
-        let bytes_ns = (now.bytes - before.bytes) as f64 * ns_per_byte;
-        let found_ns = (now.ns - before.ns) as f64 - bytes_ns;
+        let bytes_ns = (now.bytes - begun.bytes) as f64 * ns_per_byte;
+        let found_ns = (now.ns - begun.ns) as f64 - bytes_ns;
         let again_ns = (factor - 1.0) * found_ns;
         if again_ns >= 1.0 {
             self.simulation.pass(again_ns as u64);
@@ -120,6 +120,7 @@ impl Probe {
 
 impl Watcher for Probe {
     fn now_ns(&self) -> u64 {
+        *hold(&self.begun) = self.simulation.waits();
         self.simulation.now_ns()
     }
 
@@ -149,7 +150,9 @@ mod tests {
         let ns_per_byte = 10.0;
         let probe = Probe::new(simulation.clone(), GetWaits { factor: 3.0, ns_per_byte });
         let took_ns = |place: Option<u64>, call: Call<'_>| {
-            let begin_ns = simulation.now_ns();
+            // Somebody else's, as a check of all tables between two phases.
+            device.read(0, &mut [0; 4096], Cause::Check).unwrap();
+            let begin_ns = probe.now_ns();
             let before = simulation.waits();
             if let Some(place) = place {
                 device.read(place, &mut [0; 4096], Cause::Get).unwrap();
