@@ -71,6 +71,18 @@ fn every_scale_of_every_experiment_makes_runs() {
 }
 
 #[test]
+fn a_figure_shrinks_what_it_says_otherwise_than_its_paper() {
+    let library = Library::open().unwrap();
+    let experiments = library.select(&["sealdb/fig08".to_string()]).unwrap();
+    let paper = library.paper(experiments[0]).unwrap();
+    let own = experiments[0].scale(paper, "small").unwrap();
+    let of_paper = paper.scale("small").unwrap();
+    assert_eq!((own.sizes, own.data), (0.25, 0.015625));
+    assert_eq!((of_paper.sizes, of_paper.data, of_paper.values), (0.03125, 0.0078125, own.values));
+    assert_eq!(experiments[0].scale(paper, "paper").unwrap().sizes, 1.0);
+}
+
+#[test]
 fn what_measures_name_is_there() {
     let library = Library::open().unwrap();
     for experiment in &library.experiments {
