@@ -183,7 +183,7 @@ pub fn sweep(
                 line class="grid" x1=(LEFT) x2=(number(LEFT + width))
                     y1=(number(y(value))) y2=(number(y(value))) {}
                 text class="axis" x=(LEFT - 6.0) y=(number(y(value) + 4.0)) text-anchor="end" {
-                    (show(value))
+                    (tick(&show(value)))
                 }
             }
             @for i in shown(points, step) {
@@ -246,10 +246,10 @@ pub fn dots(
                 line class="grid" x1=(LEFT) x2=(number(LEFT + width)) y1=(number(gy))
                     y2=(number(gy)) {}
                 text class="axis" x=(LEFT - 6.0) y=(number(gy + 4.0)) text-anchor="end" {
-                    (show(y_max * share(i)))
+                    (tick(&show(y_max * share(i))))
                 }
                 text class="axis" x=(number(gx)) y=(PLOT_HEIGHT - 14.0) text-anchor="middle" {
-                    (show(x_max * share(i)))
+                    (tick(&show(x_max * share(i))))
                 }
             }
             text class="axis" x=(number(LEFT + width)) y=(PLOT_HEIGHT - 1.0) text-anchor="end" {
@@ -277,6 +277,16 @@ fn path(points: &[(f64, f64)]) -> String {
     let points = points.iter().map(|p| format!("{} {}", number(p.0), number(p.1)));
     let points: Vec<String> = points.collect();
     if points.is_empty() { String::new() } else { format!("M{}", points.join("L")) }
+}
+
+/// A figure of an axis, which is round: without the zeros behind its point.
+fn tick(label: &str) -> String {
+    let end = label.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(label.len());
+    let (figure, unit) = label.split_at(end);
+    let is_broken = figure.contains('.');
+    let figure =
+        if is_broken { figure.trim_end_matches('0').trim_end_matches('.') } else { figure };
+    format!("{figure}{unit}")
 }
 
 /// The points whose names have room beside each other.
@@ -326,6 +336,14 @@ mod tests {
         assert_eq!(axis_end(4.0), 4.0);
         assert_eq!(axis_end(16_073.0), 20_000.0);
         assert!(axis_end(f64::MIN_POSITIVE) > 0.0);
+    }
+
+    #[test]
+    fn round_figures_of_axes_have_no_zeros_behind_their_point() {
+        assert_eq!(
+            ["24.00", "1.50k", "200.0", "100", "0.2500 s", "0"].map(tick),
+            ["24", "1.5k", "200", "100", "0.25 s", "0"]
+        );
     }
 
     #[test]

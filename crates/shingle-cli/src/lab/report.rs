@@ -1,6 +1,7 @@
 //! The report as one self-contained HTML page.
 //!
-//! The table of claims sorts by its columns; without scripts it is in the order of the papers.
+//! The table of claims sorts by its columns; without scripts it is in the order of the papers. On a
+//! phone a row of a table of values is a card, and each cell says what it is.
 
 use super::terminal::{counts, measured};
 use super::{Account, plot};
@@ -109,7 +110,7 @@ fn contents(account: &Account<'_>) -> Markup {
 fn claims(account: &Account<'_>) -> Markup {
     let headings = ["claim", "where", "value", "paper", "measured", "ratio", "verdict"];
     html! {
-        div.scroll { table.sortable {
+        div.scroll { table.sortable.cards {
             thead { tr {
                 @for heading in headings { th { button type="button" { (heading) } } }
             } }
@@ -127,12 +128,12 @@ fn row(claim: &ClaimResult, value: &ValueResult) -> Markup {
     html! {
         tr {
             td.ids { a href=(format!("#{}", claim.experiment)) { (claim.id) } }
-            td.words { (claim.place) }
-            td.words { (value.name) }
-            td.words { (value.paper) }
-            td.number data-sort=(first) { (measured(value)) }
-            td.number data-sort=(value.ratio.unwrap_or(-1.0)) { (ratio(value)) }
-            td data-sort=(rank(value.verdict)) { (badge(value.verdict)) }
+            td.words data-is="where" { (claim.place) }
+            td.words data-is="value" { (value.name) }
+            td.words data-is="paper" { (value.paper) }
+            td.number data-is="measured" data-sort=(first) { (measured(value)) }
+            td.number data-is="ratio" data-sort=(value.ratio.unwrap_or(-1.0)) { (ratio(value)) }
+            td data-is="verdict" data-sort=(rank(value.verdict)) { (badge(value.verdict)) }
         }
     }
 }
@@ -164,19 +165,19 @@ fn section(account: &Account<'_>, findings: &Findings<'_>) -> Markup {
 fn compared(claim: &ClaimResult) -> Markup {
     html! {
         h4 { (claim.id) ": " (badge(claim.verdict)) }
-        div.scroll { table {
-            tr {
+        div.scroll { table.cards {
+            tr.head {
                 th { "value" } th { "paper" } th { "measured" } th { "ratio" } th { "verdict" }
                 th { "why" }
             }
             @for value in &claim.values {
                 tr {
                     td.words { (value.name) }
-                    td.words { (value.paper) }
-                    td.number { (measured(value)) }
-                    td.number { (ratio(value)) }
-                    td { (badge(value.verdict)) }
-                    td.why { (value.reason) }
+                    td.words data-is="paper" { (value.paper) }
+                    td.number data-is="measured" { (measured(value)) }
+                    td.number data-is="ratio" { (ratio(value)) }
+                    td data-is="verdict" { (badge(value.verdict)) }
+                    td.why data-is="why" { (value.reason) }
                 }
             }
         } }
