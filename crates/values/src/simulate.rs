@@ -2,7 +2,8 @@
 //!
 //! The oracle of the closed forms (HashKV's cost is `1 + 1/(2 r)`, a circular log's that of a FIFO
 //! device), and what-if answers about value layouts. The layout is the engine's own; records are of
-//! one size, and what the tree says of a key is an array.
+//! one size, and what the tree says of a key is an array. Superseded values are known to be dead at
+//! once, as the closed forms have it, or when a merge finds them, as in the engine.
 
 use crate::layout::{Collection, ValueLayout};
 use crate::limits::ValueLimits;
@@ -16,13 +17,19 @@ use tree::{FileRef, Graveyard, Group, Segment, Segments, Tier};
 /// The layout is asked for a collection after so many writes.
 const WRITES_PER_PICK: u64 = 32;
 
-/// Where the tree says that a key's value lies: segment, and position in it.
-type Location = (FileId, u32);
+/// Where the tree says that a key's value lies: segment, position in it, and which write it was.
+#[derive(Clone, Copy)]
+struct Location {
+    file: FileId,
+    index: u32,
+    version: u64,
+}
 
 /// A record: the key, and whether it is a tag.
 #[derive(Clone, Copy)]
 struct Slot {
     key: u32,
+    version: u64,
     is_tag: bool,
 }
 
@@ -45,6 +52,8 @@ pub struct Simulation {
     /// The segment that each group appends to.
     fronts: BTreeMap<Group, Front>,
     locations: Vec<Option<Location>>,
+    /// Superseded values that no merge has found yet, by key and version: the segment.
+    unfound: HashMap<(u32, u64), FileId>,
     graveyard: Arc<Graveyard>,
     next_file: u64,
     writes: u64,
@@ -76,6 +85,7 @@ impl Simulation {
             slots: HashMap::new(),
             fronts: BTreeMap::new(),
             locations: vec![None; keys as usize],
+            unfound: HashMap::new(),
             graveyard: Arc::default(),
             next_file: 1,
             writes: 0,
@@ -86,24 +96,56 @@ impl Simulation {
         }
     }
 
-    /// The user writes `key`.
+    /// The user writes `key`; what it supersedes is known to be dead at once.
     pub fn put(&mut self, key: u32) {
         self.bury(key);
-        if self.writes.is_multiple_of(WRITES_PER_PICK) {
-            self.depth = self.layout.depth(&self.segments, &self.limits);
-        }
-        self.append(Tier::Main, self.depth, key);
-        self.user_bytes += self.record_bytes;
-        self.writes += 1;
-        if self.writes.is_multiple_of(WRITES_PER_PICK) {
-            self.collect_what_is_due();
-        }
+        self.write(key, 0);
     }
 
-    /// The user deletes `key`.
+    /// The user deletes `key`; its value is known to be dead at once.
     pub fn delete(&mut self, key: u32) {
         self.bury(key);
         self.locations[key as usize] = None;
+    }
+
+    /// The user writes `key`, for the `version`th time or so: what it supersedes is dead, and not
+    /// known to be until it is [`found`](Self::found).
+    pub fn put_version(&mut self, key: u32, version: u64) {
+        self.supersede(key);
+        self.write(key, version);
+    }
+
+    /// The user deletes `key`, and its value is to be found as a superseded one is.
+    pub fn delete_version(&mut self, key: u32) {
+        self.supersede(key);
+    }
+
+    /// The user wrote a value of `key` that was superseded before the tree heard of it.
+    pub fn put_dead(&mut self, key: u32) {
+        let group = Group::of(Tier::Main, hash64(&key.to_le_bytes()), self.depth);
+        let slot = Slot { key, version: u64::MAX, is_tag: false };
+        let file = self.push(group, slot, self.record_bytes);
+        self.segments.bury(file, self.record_bytes);
+        self.count_write();
+    }
+
+    /// A merge dropped the entry of this write: its value is known to be dead, if it still lies
+    /// somewhere.
+    pub fn found(&mut self, key: u32, version: u64) {
+        if let Some(file) = self.unfound.remove(&(key, version)) {
+            self.segments.bury(file, self.record_bytes);
+        }
+    }
+
+    /// Collects until nothing is due.
+    pub fn collect_what_is_due(&mut self) {
+        // Commits write to the newest segment at any time; what flushes write ends with them.
+        let is_busy = self.layout.writes_at_commit();
+        let newest = self.fronts.values().map(|front| front.file).filter(|_| is_busy);
+        let busy: BTreeSet<FileId> = newest.collect();
+        while let Some(collection) = self.layout.pick(&self.segments, &self.limits, &busy) {
+            self.collect(&collection);
+        }
     }
 
     /// Bytes of all segments.
@@ -111,24 +153,39 @@ impl Simulation {
         self.segments.usage()
     }
 
-    fn collect_what_is_due(&mut self) {
-        let busy = BTreeSet::new();
-        while let Some(collection) = self.layout.pick(&self.segments, &self.limits, &busy) {
-            self.collect(&collection);
+    fn write(&mut self, key: u32, version: u64) {
+        if self.writes.is_multiple_of(WRITES_PER_PICK) {
+            self.depth = self.layout.depth(&self.segments, &self.limits);
+        }
+        self.append(Tier::Main, self.depth, key, version);
+        self.count_write();
+    }
+
+    fn count_write(&mut self) {
+        self.user_bytes += self.record_bytes;
+        self.writes += 1;
+        if self.writes.is_multiple_of(WRITES_PER_PICK) {
+            self.collect_what_is_due();
         }
     }
 
     fn bury(&mut self, key: u32) {
-        if let Some((file, _)) = self.locations[key as usize] {
+        if let Some(Location { file, .. }) = self.locations[key as usize] {
             self.segments.bury(file, self.record_bytes);
         }
     }
 
-    fn append(&mut self, tier: Tier, depth: u8, key: u32) {
+    fn supersede(&mut self, key: u32) {
+        if let Some(Location { file, version, .. }) = self.locations[key as usize].take() {
+            self.unfound.insert((key, version), file);
+        }
+    }
+
+    fn append(&mut self, tier: Tier, depth: u8, key: u32, version: u64) {
         let group = Group::of(tier, hash64(&key.to_le_bytes()), depth);
-        let file = self.push(group, Slot { key, is_tag: false }, self.record_bytes);
+        let file = self.push(group, Slot { key, version, is_tag: false }, self.record_bytes);
         let index = self.slots[&file].len() as u32 - 1;
-        self.locations[key as usize] = Some((file, index));
+        self.locations[key as usize] = Some(Location { file, index, version });
     }
 
     /// Appends a slot to a group; gives the segment.
@@ -182,14 +239,17 @@ impl Simulation {
                     continue;
                 }
                 self.lookups += 1;
-                if self.locations[slot.key as usize] != Some((file, index)) {
+                let newest = self.locations[slot.key as usize];
+                if newest.is_none_or(|at| (at.file, at.index) != (file, index)) {
+                    self.unfound.remove(&(slot.key, slot.version));
                     continue;
                 }
                 if collection.tags_cold && versions[&slot.key] == 1 {
-                    self.append(Tier::Cold, 0, slot.key);
+                    self.append(Tier::Cold, 0, slot.key, slot.version);
                     tagged.push(slot.key);
                 } else {
-                    self.append(collection.group.tier, collection.to_depth, slot.key);
+                    let Collection { group, to_depth, .. } = collection;
+                    self.append(group.tier, *to_depth, slot.key, slot.version);
                 }
             }
         }
@@ -199,7 +259,7 @@ impl Simulation {
         for key in tagged {
             let hash = hash64(&key.to_le_bytes());
             let group = Group::of(Tier::Main, hash, collection.to_depth);
-            self.push(group, Slot { key, is_tag: true }, self.tag_bytes);
+            self.push(group, Slot { key, version: 0, is_tag: true }, self.tag_bytes);
         }
     }
 }
@@ -335,6 +395,42 @@ mod tests {
             let worst = (1.0 + r) / r;
             assert!(skewed > found && skewed < worst * 1.02, "r {r}: {found} {skewed} {worst}");
         }
+    }
+
+    #[test]
+    fn garbage_that_no_merge_found_stays_until_one_does() {
+        for layout in ["log", "hashed"] {
+            let made = (by_name(layout).unwrap().make)();
+            let mut store = Simulation::new(made, limits(0.3), KEYS, RECORD_BYTES, 0);
+            for version in 0..2 {
+                (0..KEYS).for_each(|key| store.put_version(key, version));
+            }
+            store.collect_what_is_due();
+            assert_eq!(store.written_bytes, store.user_bytes, "{layout}: nothing is known");
+            let (live, all) = (u64::from(KEYS) * RECORD_BYTES, store.usage().total_bytes);
+            assert_eq!(all, 2 * live, "{layout}");
+            (0..KEYS).for_each(|key| store.found(key, 0));
+            assert_eq!(store.usage().dead_bytes, live, "{layout}");
+            store.collect_what_is_due();
+            let bound = live * 13 / 10 + 2 * limits(0.3).main_segment_bytes;
+            assert!(store.usage().total_bytes <= bound, "{layout}: {:?}", store.usage());
+            // What lay in a collected segment is found in vain; what is live is not superseded.
+            let usage = store.usage();
+            (0..KEYS).for_each(|key| (0..2).for_each(|version| store.found(key, version)));
+            assert_eq!(store.usage(), usage, "{layout}");
+        }
+    }
+
+    #[test]
+    fn what_no_tree_heard_of_is_garbage_at_once() {
+        let made = (by_name("log").unwrap().make)();
+        let mut store = Simulation::new(made, limits(0.3), KEYS, RECORD_BYTES, 0);
+        (0..KEYS).for_each(|key| store.put(key));
+        let dead = KEYS / 8;
+        (0..dead).for_each(|key| store.put_dead(key));
+        let usage = store.usage();
+        assert_eq!(usage.dead_bytes, u64::from(dead) * RECORD_BYTES);
+        assert_eq!(usage.total_bytes, u64::from(KEYS + dead) * RECORD_BYTES);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! What every scheme, value layout and fan-out would cost under a workload, and which to take.
 //!
-//! A tree is simulated once for each scheme and fan-out with values in it, and once with pointers;
-//! a value layout once. A layout's cost is that of its segments, of the tree of pointers, and of
-//! the pointers that garbage collection writes anew.
+//! Each scheme and fan-out is simulated with each layout. A layout's cost is that of its segments,
+//! of the tree of pointers, and of the pointers that garbage collection writes anew.
 
 use super::device::{DEVICES, Device, Load};
 use super::replay::{self, TreeCost, ValueCost};
@@ -101,12 +100,12 @@ pub struct Advice {
     pub remarks: Vec<String>,
 }
 
-/// A tree to simulate.
+/// A candidate to simulate.
 struct Job {
     scheme: &'static Descriptor,
     fan_out: Option<f64>,
     is_default: bool,
-    has_pointers: bool,
+    layout: &'static values::Descriptor,
 }
 
 /// Answers; `progress` is called after each of the simulations, with how many there are.
@@ -117,21 +116,12 @@ pub fn advise(
 ) -> Result<Advice> {
     let layouts: Vec<&values::Descriptor> =
         question.layouts.iter().map(|name| values::by_name(name)).collect::<Result<_>>()?;
-    let is_apart = |layout: &values::Descriptor| (layout.make)().separates();
-    let has_apart = workload.has_large_values() && layouts.iter().any(|layout| is_apart(layout));
-    let has_inline = layouts.iter().any(|layout| !is_apart(layout));
-    let jobs = jobs(question, has_inline || !has_apart, has_apart)?;
-    let trees = simulate(workload, &jobs, progress)?;
-    let mut candidates = Vec::new();
-    for layout in layouts {
-        let separates = is_apart(layout);
-        if separates && !has_apart {
-            continue;
-        }
-        let cost = if separates { replay::values(workload, layout)? } else { ValueCost::default() };
-        let of_layout = jobs.iter().zip(&trees).filter(|(job, _)| job.has_pointers == separates);
-        candidates.extend(of_layout.map(|(job, tree)| price(workload, job, layout, tree, &cost)));
-    }
+    let has_use = |layout: &&values::Descriptor| workload.has_large_values() || !is_apart(layout);
+    let layouts: Vec<_> = layouts.into_iter().filter(has_use).collect();
+    let jobs = jobs(question, &layouts)?;
+    let costs = simulate(workload, &jobs, progress)?;
+    let priced = jobs.iter().zip(&costs).map(|(job, cost)| price(workload, job, cost));
+    let mut candidates: Vec<Candidate> = priced.collect();
     if candidates.is_empty() {
         let message = "nothing to compare: no value reaches the threshold of the layouts named";
         return Err(Error::invalid(message));
@@ -143,7 +133,11 @@ pub fn advise(
     Ok(Advice { candidates, recommendation, remarks: remarks(workload, &jobs) })
 }
 
-fn jobs(question: &Question, with_values: bool, with_pointers: bool) -> Result<Vec<Job>> {
+fn is_apart(layout: &values::Descriptor) -> bool {
+    (layout.make)().separates()
+}
+
+fn jobs(question: &Question, layouts: &[&'static values::Descriptor]) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
     for name in &question.schemes {
         let scheme = by_name(name)?;
@@ -156,11 +150,8 @@ fn jobs(question: &Question, with_values: bool, with_pointers: bool) -> Result<V
             fan_outs.dedup();
         }
         for fan_out in fan_outs {
-            let kinds = [(with_values, false), (with_pointers, true)];
-            for (_, has_pointers) in kinds.into_iter().filter(|(is_asked, _)| *is_asked) {
-                let is_default = fan_out.is_none_or(|fan_out| fan_out == own);
-                jobs.push(Job { scheme, fan_out, is_default, has_pointers });
-            }
+            let is_default = fan_out.is_none_or(|fan_out| fan_out == own);
+            jobs.extend(layouts.iter().map(|layout| Job { scheme, fan_out, is_default, layout }));
         }
     }
     Ok(jobs)
@@ -171,10 +162,10 @@ fn simulate(
     workload: &Workload,
     jobs: &[Job],
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<TreeCost>> {
+) -> Result<Vec<(TreeCost, ValueCost)>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
     let next = AtomicUsize::new(0);
-    let costs = Mutex::new(vec![Ok(TreeCost::default()); jobs.len()]);
+    let costs = Mutex::new(vec![Ok(Default::default()); jobs.len()]);
     std::thread::scope(|scope| {
         for _ in 0..cores {
             scope.spawn(|| {
@@ -195,10 +186,8 @@ fn simulate(
 }
 
 impl Job {
-    fn run(&self, workload: &Workload) -> Result<TreeCost> {
-        let entry_bytes =
-            if self.has_pointers { workload.pointer_entry_bytes } else { workload.entry_bytes };
-        replay::tree(workload, self.scheme, self.limits(workload), entry_bytes)
+    fn run(&self, workload: &Workload) -> Result<(TreeCost, ValueCost)> {
+        replay::replay(workload, self.scheme, self.limits(workload), self.layout)
     }
 
     fn limits(&self, workload: &Workload) -> tree::policy::Limits {
@@ -207,24 +196,25 @@ impl Job {
     }
 }
 
-fn price(
-    workload: &Workload,
-    job: &Job,
-    layout: &'static values::Descriptor,
-    tree: &TreeCost,
-    values: &ValueCost,
-) -> Candidate {
+fn price(workload: &Workload, job: &Job, (tree, values): &(TreeCost, ValueCost)) -> Candidate {
     let repointed_bytes = values.moved_records * workload.pointer_entry_bytes * tree.per_flushed();
     let tree_bytes = tree.flushed_bytes + tree.moved_bytes + repointed_bytes;
     let write_bytes = tree_bytes + values.written_bytes;
-    let apart_share = if job.has_pointers { workload.apart_get_share } else { 0.0 };
+    let layout = (job.layout.make)();
+    let has_pointers = layout.separates();
+    let apart_share = if has_pointers { workload.apart_get_share } else { 0.0 };
     let gets = workload.gets as f64;
     let missed = (tree.runs_per_get - tree.found_share).max(0.0) * FILTER_MISS_SHARE;
     let scanned_bytes = workload.scan_records as f64 * workload.entry_bytes;
-    let apart_records = if job.has_pointers { workload.scan_records as f64 } else { 0.0 };
+    let apart_records = if has_pointers { workload.scan_records as f64 } else { 0.0 };
+    // The log has every byte once more; pointers alone, where the commit wrote the values.
+    let logged_entry_bytes = match layout.writes_at_commit() {
+        true => workload.pointer_entry_bytes,
+        false => workload.entry_bytes,
+    };
+    let log_bytes = workload.write_bytes as f64 / workload.entry_bytes * logged_entry_bytes;
     let load = Load {
-        // The log has every byte once more.
-        write_bytes: write_bytes + workload.write_bytes as f64,
+        write_bytes: write_bytes + log_bytes,
         // Merges and collections read about what they write.
         read_bytes: tree.moved_bytes + values.written_bytes / 2.0 + scanned_bytes,
         random_writes: tree.files + values.written_bytes / SEGMENT_BYTES,
@@ -236,7 +226,7 @@ fn price(
     let live_bytes = workload.live_bytes();
     Candidate {
         scheme: job.scheme.name,
-        values: layout.name,
+        values: job.layout.name,
         fan_out: job.fan_out,
         is_default: job.is_default,
         write_amplification: write_bytes / (workload.write_bytes as f64).max(1.0),

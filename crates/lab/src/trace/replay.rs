@@ -1,7 +1,11 @@
-//! A workload on the simulated stores: the tree under a scheme, and a value layout.
+//! A workload on the simulated stores: the tree under a scheme, and a value layout beside it.
+//!
+//! Garbage among values is what moves of the tree found, as in the engine: under a scheme that
+//! seldom merges much is dead that no collection knows of.
 
-use super::workload::Workload;
+use super::workload::{Epoch, Workload};
 use base::{Error, Result};
+use std::collections::HashMap;
 use tree::policy::{Descriptor, Limits};
 use tree::simulate::{Entry, Store};
 use values::ValueLimits;
@@ -61,17 +65,23 @@ struct Asked {
     scan_runs: u64,
 }
 
-/// The workload on a tree whose entries have `entry_bytes`.
-pub fn tree(
+/// The workload on a tree, with its values in it or as `layout` places them.
+pub fn replay(
     workload: &Workload,
     scheme: &Descriptor,
     limits: Limits,
-    entry_bytes: f64,
-) -> Result<TreeCost> {
+    layout: &values::Descriptor,
+) -> Result<(TreeCost, ValueCost)> {
+    let mut apart = Apart::new(workload, layout)?;
+    let entry_bytes = match apart {
+        Some(_) => workload.pointer_entry_bytes,
+        None => workload.entry_bytes,
+    };
     let simulated_bytes = simulated_bytes(entry_bytes, workload.scale)?;
     let table_bytes_max = limits.table_bytes_max;
     let mut store = Store::new((scheme.make)(), limits, simulated_bytes);
     store.observed.reads_share = Some(workload.read_share);
+    store.dropped = apart.as_ref().map(|_| Vec::new());
     load(&mut store, workload, simulated_bytes)?;
     let written = |store: &Store| store.written_bytes.iter().sum::<u64>();
     let (flushed_before, moved_before) = (store.flushed_bytes, written(&store));
@@ -85,12 +95,18 @@ pub fn tree(
             asked.scans += 1;
             asked.scan_runs += store.slices_of(key) as u64;
         }
+        if let Some(apart) = &mut apart {
+            apart.write(epoch);
+        }
         flush(&mut store, &epoch.entries)?;
+        if let (Some(apart), Some(dropped)) = (&mut apart, &mut store.dropped) {
+            apart.find(dropped);
+        }
     }
     let flushed_bytes = (store.flushed_bytes - flushed_before) as f64;
     let moved_bytes = (written(&store) - moved_before) as f64;
     let tables_in_set = store.sets.1.max(1) as f64 / store.sets.0.max(1) as f64;
-    Ok(TreeCost {
+    let tree = TreeCost {
         flushed_bytes,
         moved_bytes,
         file_bytes: store.version.file_bytes() as f64,
@@ -98,7 +114,8 @@ pub fn tree(
         runs_per_get: asked.runs as f64 / asked.gets.max(1) as f64,
         found_share: asked.found as f64 / asked.gets.max(1) as f64,
         runs_per_scan: asked.scan_runs as f64 / asked.scans.max(1) as f64,
-    })
+    };
+    Ok((tree, apart.map_or_else(ValueCost::default, |apart| apart.cost(workload.scale))))
 }
 
 impl Asked {
@@ -145,37 +162,96 @@ fn settle(store: &mut Store) -> Result<()> {
     Err(Error::invalid("the policy does not come to rest"))
 }
 
-/// The workload's large values under a layout.
-pub fn values(workload: &Workload, layout: &values::Descriptor) -> Result<ValueCost> {
-    let record_bytes = simulated_bytes(workload.segment_record_bytes, workload.scale)?;
-    let mut store = Simulation::new(
-        (layout.make)(),
-        value_limits(record_bytes),
-        workload.keys,
-        record_bytes,
-        0,
-    );
-    let is_apart = |key: u32| workload.is_apart.get(key as usize) == Some(&true);
-    let old = workload.old.iter().map(|(_, key)| *key);
-    old.filter(|key| is_apart(*key)).for_each(|key| store.put(key));
-    let (user, written) = (store.user_bytes, store.written_bytes);
-    for epoch in &workload.epochs {
-        let flushed = epoch.keys.iter().zip(&epoch.entries);
-        for (&key, entry) in flushed.filter(|(key, _)| is_apart(**key)) {
+/// The workload's large values, beside the tree of their pointers.
+struct Apart<'a> {
+    store: Simulation,
+    is_apart: &'a [bool],
+    /// Numbers of keys by their places in the tree.
+    numbers: HashMap<u32, u32>,
+    record_bytes: u64,
+    writes_at_commit: bool,
+    /// Bytes of the user, and all, that were there before.
+    before: (u64, u64),
+}
+
+impl Apart<'_> {
+    /// Nothing, if values stay in the tree. What was there before is loaded.
+    fn new<'a>(workload: &'a Workload, layout: &values::Descriptor) -> Result<Option<Apart<'a>>> {
+        let layout = (layout.make)();
+        if !layout.separates() {
+            return Ok(None);
+        }
+        let record_bytes = simulated_bytes(workload.segment_record_bytes, workload.scale)?;
+        let of_epoch = |epoch: &Epoch| -> Vec<(u32, u32)> {
+            epoch.entries.iter().map(|entry| entry.key).zip(epoch.keys.iter().copied()).collect()
+        };
+        let written = workload.epochs.iter().flat_map(of_epoch);
+        let mut apart = Apart {
+            is_apart: &workload.is_apart,
+            numbers: workload.old.iter().copied().chain(written).collect(),
+            record_bytes,
+            writes_at_commit: layout.writes_at_commit(),
+            store: Simulation::new(
+                layout,
+                value_limits(record_bytes),
+                workload.keys,
+                record_bytes,
+                0,
+            ),
+            before: (0, 0),
+        };
+        for ((_, key), sequence) in workload.old.iter().zip(1..) {
+            if apart.is_apart(*key) {
+                apart.store.put_version(*key, sequence);
+            }
+        }
+        apart.before = (apart.store.user_bytes, apart.store.written_bytes);
+        Ok(Some(apart))
+    }
+
+    fn is_apart(&self, key: u32) -> bool {
+        self.is_apart.get(key as usize) == Some(&true)
+    }
+
+    /// A memtable's values. Where a commit writes them, those too that no flush comes to see.
+    fn write(&mut self, epoch: &Epoch) {
+        if self.writes_at_commit {
+            let seen_by_no_flush = epoch.overwritten.iter().filter(|key| self.is_apart(**key));
+            let keys: Vec<u32> = seen_by_no_flush.copied().collect();
+            keys.into_iter().for_each(|key| self.store.put_dead(key));
+        }
+        for (&key, entry) in epoch.keys.iter().zip(&epoch.entries) {
+            if !self.is_apart(key) {
+                continue;
+            }
             if entry.is_delete {
-                store.delete(key);
+                self.store.delete_version(key);
             } else {
-                store.put(key);
+                self.store.put_version(key, entry.sequence);
             }
         }
     }
-    let (user, written) = (store.user_bytes - user, store.written_bytes - written);
-    let moved = written.saturating_sub(user) as f64 / record_bytes as f64;
-    Ok(ValueCost {
-        written_bytes: written as f64,
-        moved_records: moved * workload.scale as f64,
-        segment_bytes: store.usage().total_bytes as f64,
-    })
+
+    /// What moves dropped is garbage that is known.
+    fn find(&mut self, dropped: &mut Vec<Entry>) {
+        for entry in dropped.drain(..) {
+            if let Some(&key) = self.numbers.get(&entry.key) {
+                self.store.found(key, entry.sequence);
+            }
+        }
+        self.store.collect_what_is_due();
+    }
+
+    fn cost(self, scale: u64) -> ValueCost {
+        let (user, written) = self.before;
+        let (user, written) = (self.store.user_bytes - user, self.store.written_bytes - written);
+        let moved = written.saturating_sub(user) as f64 / self.record_bytes as f64;
+        ValueCost {
+            written_bytes: written as f64,
+            moved_records: moved * scale as f64,
+            segment_bytes: self.store.usage().total_bytes as f64,
+        }
+    }
 }
 
 /// Bytes of a simulated record.

@@ -41,6 +41,8 @@ pub struct Epoch {
     pub entries: Vec<Entry>,
     /// The keys' numbers, in the same order.
     pub keys: Vec<u32>,
+    /// Numbers of the keys of puts that the memtable's newer writes superseded.
+    pub overwritten: Vec<u32>,
 }
 
 /// A workload. Bytes are those of the trace's records, not of simulated ones.
@@ -240,7 +242,9 @@ fn epochs(sample: &Sample, places: &[u32], sequence: u64, scope: &Scope) -> Vec<
             Kind::DeleteRange => {}
             Kind::Put | Kind::Update | Kind::Delete => {
                 let is_delete = event.kind == Kind::Delete;
-                memtable.insert(key, (event.key, Entry { key, sequence, is_delete }));
+                let before = memtable.insert(key, (event.key, Entry { key, sequence, is_delete }));
+                let superseded = before.filter(|(_, entry)| !entry.is_delete);
+                now.overwritten.extend(superseded.map(|(number, _)| number));
             }
         }
     }

@@ -85,6 +85,31 @@ fn policies_come_to_rest_and_are_never_idle_over_a_limit() {
     }
 }
 
+/// What moves drop is what is no longer there, and each entry of it once.
+#[test]
+fn every_superseded_entry_is_dropped_at_most_once() {
+    for scheme in registry() {
+        let (mut random, mut sequence) = (Random::new(29), 0);
+        let mut store = store(scheme);
+        store.dropped = Some(Vec::new());
+        for _ in 0..200 {
+            flush(&mut store, &mut random, &mut sequence);
+            while store.step().unwrap() {}
+        }
+        let dropped = store.dropped.take().unwrap();
+        let mut sequences: Vec<u64> = dropped.iter().map(|entry| entry.sequence).collect();
+        sequences.sort_unstable();
+        sequences.dedup();
+        assert_eq!(sequences.len(), dropped.len(), "{}", scheme.name);
+        assert!(dropped.len() > 100, "{}: {}", scheme.name, dropped.len());
+        for entry in &dropped {
+            let newest = store.get(entry.key);
+            let is_superseded = newest.is_none_or(|newest| newest.sequence > entry.sequence);
+            assert!(is_superseded, "{}: {entry:?} {newest:?}", scheme.name);
+        }
+    }
+}
+
 #[test]
 fn work_at_rest_ends_and_writes_each_byte_at_most_once_more() {
     for scheme in registry() {

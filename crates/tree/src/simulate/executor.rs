@@ -69,6 +69,7 @@ pub struct Work {
     id: WorkId,
     plan: Plan,
     outputs: Vec<Written>,
+    dropped: Vec<Entry>,
 }
 
 /// Entries that become a run.
@@ -94,6 +95,11 @@ impl Written {
     fn new(entries: Vec<Entry>) -> Written {
         Written { child: None, file: Target::New, entries }
     }
+}
+
+fn divided(entries: &[Entry], parts: u32) -> Vec<Written> {
+    let size = entries.len().div_ceil(parts.max(1) as usize).max(1);
+    entries.chunks(size).map(|chunk| Written::new(chunk.to_vec())).collect()
 }
 
 /// A tree, a policy, and the sets that the runs are.
@@ -124,6 +130,8 @@ pub struct Store {
     pub sets: (u64, u64),
     /// Bytes that an entry counts as.
     pub entry_bytes: u64,
+    /// Superseded entries that moves dropped, where somebody takes them.
+    pub dropped: Option<Vec<Entry>>,
     /// Checks the whole tree after every edit, not only what the edit touched.
     pub check_all: bool,
     policy: Box<dyn Policy>,
@@ -149,6 +157,7 @@ impl Store {
             stack_max: 0,
             sets: (0, 0),
             entry_bytes,
+            dropped: None,
             check_all: false,
             policy,
             runs: RunTable::new(Arc::new(Graveyard::default())),
@@ -199,25 +208,34 @@ impl Store {
     /// Begins a move: reads its inputs.
     pub fn begin(&mut self, plan: Plan) -> Work {
         let id = self.busy.begin(&self.version, &plan);
+        let mut dropped = Vec::new();
         let outputs = match &plan.action {
             Move::Merge { inputs, to_level, cut, one_file, .. } => {
-                let mut outputs = self.merge(inputs, *to_level, *cut);
+                let entries = self.live(inputs, *to_level, &mut dropped);
+                let mut outputs = self.merge(entries, *to_level, *cut);
                 let rest = outputs.iter_mut().skip(1).filter(|_| *one_file);
                 rest.for_each(|output| output.file = Target::Same);
                 outputs
             }
             Move::Append { input, to_level, file_bytes_max, parts } => {
-                self.append(input, *to_level, *file_bytes_max, *parts)
+                let entries = self.live(std::slice::from_ref(input), *to_level, &mut dropped);
+                self.append(&entries, input, *to_level, *file_bytes_max, *parts)
             }
-            Move::Divide { input, parts } => self.divide(input, *parts),
+            Move::Divide { input, parts } => {
+                let entries = self.live(std::slice::from_ref(input), input.level, &mut dropped);
+                divided(&entries, *parts)
+            }
             Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => Vec::new(),
         };
-        Work { id, plan, outputs }
+        Work { id, plan, outputs, dropped }
     }
 
     /// Ends a move: its edit, on the tree as it is now.
     pub fn finish(&mut self, work: Work) -> Result<()> {
         self.busy.end(work.id);
+        if let Some(all) = &mut self.dropped {
+            all.extend(work.dropped);
+        }
         let children: Vec<Option<NodeId>> = work.outputs.iter().map(|run| run.child).collect();
         let output = self.write(work.outputs);
         let (_, to_level) = work.plan.action.inputs();
@@ -336,8 +354,9 @@ impl Store {
         output
     }
 
-    /// The newest entry of every key of the inputs, without the tombstones that nothing needs.
-    fn live(&self, inputs: &[Input], to_level: u8) -> Vec<Entry> {
+    /// The newest entry of every key of the inputs, without the tombstones that nothing needs;
+    /// `dropped` are the others.
+    fn live(&self, inputs: &[Input], to_level: u8, dropped: &mut Vec<Entry>) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
         for input in inputs {
             let node = self.version.node(input.level, input.node);
@@ -348,7 +367,11 @@ impl Store {
             }
         }
         entries.sort_by_key(|entry| (entry.key, std::cmp::Reverse(entry.sequence)));
-        entries.dedup_by_key(|entry| entry.key);
+        entries.dedup_by(|older, newer| {
+            let is_superseded = older.key == newer.key;
+            dropped.extend(is_superseded.then_some(*older));
+            is_superseded
+        });
         if entries.iter().any(|entry| entry.is_delete) {
             let mut older = OlderData::new(&self.version, inputs, to_level);
             entries.retain(|entry| !entry.is_delete || older.may_hold(&key_bytes(entry.key)));
@@ -356,8 +379,7 @@ impl Store {
         entries
     }
 
-    fn merge(&self, inputs: &[Input], to_level: u8, cut: Cut) -> Vec<Written> {
-        let entries = self.live(inputs, to_level);
+    fn merge(&self, entries: Vec<Entry>, to_level: u8, cut: Cut) -> Vec<Written> {
         if to_level == 0 {
             return vec![Written::new(entries)];
         }
@@ -381,8 +403,14 @@ impl Store {
         outputs
     }
 
-    fn append(&self, input: &Input, to_level: u8, file_bytes_max: u64, parts: u32) -> Vec<Written> {
-        let entries = self.live(std::slice::from_ref(input), to_level);
+    fn append(
+        &self,
+        entries: &[Entry],
+        input: &Input,
+        to_level: u8,
+        file_bytes_max: u64,
+        parts: u32,
+    ) -> Vec<Written> {
         let children =
             moves::children(&self.version, &self.runs, input, to_level).unwrap_or_default();
         let part_bytes = entries.len().div_ceil(parts.max(1) as usize) as u64 * self.entry_bytes;
@@ -392,7 +420,7 @@ impl Store {
             let new_room = file_bytes_max.min(new_bytes_max);
             let room = file.map_or(new_room, |(_, bytes)| file_bytes_max.saturating_sub(bytes));
             let count = |room: u64| (room / self.entry_bytes.max(1)) as usize;
-            let mine = within(&entries, &range);
+            let mine = within(entries, &range);
             let (first, rest) = mine.split_at(count(room).min(mine.len()));
             let target = file.map_or(Target::New, |(file, bytes)| Target::Extend(file, bytes));
             let rest = rest.chunks(count(new_room).max(1)).map(|chunk| (Target::New, chunk));
@@ -402,12 +430,6 @@ impl Store {
         }
         outputs.retain(|output| !output.entries.is_empty());
         outputs
-    }
-
-    fn divide(&self, input: &Input, parts: u32) -> Vec<Written> {
-        let entries = self.live(std::slice::from_ref(input), input.level);
-        let size = entries.len().div_ceil(parts.max(1) as usize).max(1);
-        entries.chunks(size).map(|chunk| Written::new(chunk.to_vec())).collect()
     }
 
     /// How many slices hold a key that is drawn from all numbers, on average: what a read of it

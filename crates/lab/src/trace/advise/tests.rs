@@ -85,6 +85,34 @@ fn large_values_under_updates_belong_apart() {
     assert!(inline.write_amplification > 1.5 * hashed.write_amplification);
 }
 
+/// Only merges find garbage. The LWC-tree seldom merges: values are collected late, cost no second
+/// write and take their room. LevelDB's tree finds garbage soon.
+#[test]
+fn values_take_more_room_under_a_scheme_that_seldom_merges() {
+    let workload = workload(&uniform(60_000, 16 << 10), 16 << 20);
+    let question = question(&["leveldb", "lwc"], &["hashed", "log"], Goal::Write);
+    let advice = advise(&workload, &question, &|_| {}).unwrap();
+    for layout in ["hashed", "log"] {
+        let (leveldb, lwc) = (find(&advice, "leveldb", layout), find(&advice, "lwc", layout));
+        assert!(lwc.write_amplification < 1.1, "{lwc:?}");
+        assert!(lwc.space_amplification > 2.0, "{lwc:?}");
+        assert!(leveldb.write_amplification > 1.5, "{leveldb:?}");
+        assert!(leveldb.space_amplification < 1.6, "{leveldb:?}");
+    }
+}
+
+/// A key that is written again and again: a memtable keeps one write of it. In a log of values the
+/// commit wrote them all, in groups the flush writes the last.
+#[test]
+fn a_log_has_every_write_of_a_hot_key() {
+    let workload = workload(&trace(20_000, 2000, |write| write % 10), 1 << 20);
+    let question = question(&["leveled"], &["hashed", "log"], Goal::Write);
+    let advice = advise(&workload, &question, &|_| {}).unwrap();
+    let (hashed, log) = (find(&advice, "leveled", "hashed"), find(&advice, "leveled", "log"));
+    assert!(hashed.write_amplification < 0.1, "{hashed:?}");
+    assert!((log.write_amplification - 1.0).abs() < 0.1, "{log:?}");
+}
+
 #[test]
 fn the_same_trace_gives_the_same_answer() {
     let answer = || {
