@@ -1,8 +1,12 @@
 //! Verdicts of the lab in `docs/papers`: what `shingle lab run --out DIR` wrote to `DIR/papers`
 //! takes the place of all that a page has from its claims on, so that no verdict is typed by hand.
-//! The pages of papers that were not run stay; what all pages say is counted.
+//! The pages of papers that were not run stay; what all pages say is counted, scale by scale.
+//!
+//! Runs at the size of the papers take days, so nobody repeats them to see what they gave: they
+//! have pages of their own, and their verdicts and metrics are kept as data.
 
 use crate::repository::Repository;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -10,60 +14,111 @@ use std::path::Path;
 const FOLDER: &str = "docs/papers/";
 /// The page that is written whole.
 const TOTAL: &str = "docs/papers/README.md";
+/// Where the results of runs at the size of the papers are kept.
+const DATA: &str = "docs/papers/paper-scale/";
+const DATA_FILES: [&str; 2] = ["claims.csv", "metrics.csv"];
 const HEADING: &str = "\n## Claims\n";
+/// As [`counts`] finds it in a page.
+const FULL_SIZE: &str = "`paper`";
 
 /// Writes the pages anew whose papers `results` has, and the count of all.
 pub fn write(repository: &Repository, results: &Path) -> Result<(), String> {
     let root = repository.root.as_deref().ok_or("these texts lie nowhere")?;
-    let mut pages = Vec::new();
-    let mut is_any_new = false;
-    for (path, old) in repository.texts.iter().filter(|(path, _)| path.starts_with(FOLDER)) {
-        let name = path.trim_start_matches(FOLDER);
-        let claims = fs::read_to_string(results.join("papers").join(name)).ok();
-        is_any_new |= claims.is_some();
-        if path != TOTAL {
-            let page = claims.map_or(Ok(old.clone()), |claims| page(path, old, &claims))?;
-            pages.push((path.as_str(), page));
-        }
-    }
-    if !is_any_new {
+    let is_page = |path: &str| {
+        let name = path.strip_prefix(FOLDER);
+        path != TOTAL && name.is_some_and(|name| !name.contains('/') && name.ends_with(".md"))
+    };
+    let pages = repository.texts.iter().filter(|(path, _)| is_page(path));
+    let mut pages: BTreeMap<String, String> =
+        pages.map(|(path, text)| (path.clone(), text.clone())).collect();
+    let new = results_of(&pages, results);
+    if new.is_empty() {
         let results = results.display();
         return Err(format!("{results}/papers has no page; `shingle lab run` writes them"));
     }
-    pages.push((TOTAL, total(&pages)));
+    let is_full_size = new.values().any(|claims| is_full_size(claims));
+    for (path, claims) in new {
+        let old = pages.get(&path).ok_or(format!("{path} is not there"))?;
+        if is_full_size {
+            let text = full_size_page(old, &claims);
+            pages.insert(path.replace(".md", "-full-size.md"), text);
+        } else {
+            let text = page(&path, old, &claims)?;
+            pages.insert(path, text);
+        }
+    }
+    pages.insert(TOTAL.to_string(), total(&pages));
     for (path, text) in pages {
-        fs::write(root.join(path), text)
+        fs::write(root.join(&path), text)
             .map_err(|error| format!("cannot write {path}: {error}"))?;
+    }
+    if is_full_size { keep(root, results) } else { Ok(()) }
+}
+
+/// The claims that `results` has, by the paths of the pages that they belong to.
+fn results_of(pages: &BTreeMap<String, String>, results: &Path) -> BTreeMap<String, String> {
+    let claims = |path: &String| {
+        let name = path.trim_start_matches(FOLDER);
+        Some((path.clone(), fs::read_to_string(results.join("papers").join(name)).ok()?))
+    };
+    pages.keys().filter_map(claims).collect()
+}
+
+/// Claims that begin as the lab writes them.
+fn is_full_size(claims: &str) -> bool {
+    counts(&format!("\n{claims}")).is_some_and(|(scale, _)| scale == FULL_SIZE)
+}
+
+/// A page of its own, with the title of the paper's page.
+fn full_size_page(old: &str, claims: &str) -> String {
+    let title = old.lines().next().unwrap_or_default();
+    format!(
+        "{title} at full size\n\nFigures that were run with nothing shrunk, `shingle lab run ID... \
+         --scale paper`. Verdicts and metrics are kept as data in [paper-scale](paper-scale); \
+         `shingle lab compare\ndocs/papers/paper-scale --scale paper` makes the report of them.\n\n\
+         {claims}"
+    )
+}
+
+/// Keeps the results themselves.
+fn keep(root: &Path, results: &Path) -> Result<(), String> {
+    let folder = root.join(DATA);
+    fs::create_dir_all(&folder).map_err(|error| format!("cannot make {DATA}: {error}"))?;
+    for name in DATA_FILES {
+        let copied = fs::copy(results.join(name), folder.join(name));
+        copied.map_err(|error| format!("cannot copy {name} to {DATA}: {error}"))?;
     }
     Ok(())
 }
 
 /// How many claims of each paper got which verdict, as the pages say themselves.
-fn total(pages: &[(&str, String)]) -> String {
+fn total(pages: &BTreeMap<String, String>) -> String {
     let mut text = "# The papers\n\nWhat the lab says of the papers' claims, each by \
                     `shingle lab run PAPER --scale SCALE` ([the manual](../manual/lab.md)).\n\n\
                     | paper | scale | claims | hold | hold in shape | do not hold | cannot be \
                     reproduced |\n|---|---|---|---|---|---|---|\n"
         .to_string();
-    let mut row = |name: &str, scale: &str, counts: &[u32]| {
-        let counts = counts.iter().map(u32::to_string).chain(std::iter::repeat(String::new()));
-        let counts: Vec<String> = counts.take(5).collect();
-        let _ = writeln!(text, "| {name} | {scale} | {} |", counts.join(" | "));
-    };
-    let mut all = [0; 5];
-    for (path, page) in pages {
-        let file = path.trim_start_matches(FOLDER);
-        let name = format!("[{}]({file})", file.trim_end_matches(".md"));
-        match counts(page) {
-            Some((scale, counts)) => {
-                row(&name, scale, &counts);
-                all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
-            }
-            None => row(&name, "not counted", &[]),
-        }
+    let mut by_scale: BTreeMap<&str, Vec<(&str, [u32; 5])>> = BTreeMap::new();
+    for (path, page) in pages.iter().filter(|(path, _)| *path != TOTAL) {
+        let (scale, counts) = counts(page).unwrap_or(("not counted", [0; 5]));
+        by_scale.entry(scale).or_default().push((path.trim_start_matches(FOLDER), counts));
     }
-    row("all", "", &all);
+    // `small` first, which has all.
+    for (scale, pages) in by_scale.iter().rev() {
+        let mut all = [0; 5];
+        for (file, counts) in pages {
+            let name = file.trim_end_matches(".md").replace('-', " ");
+            row(&mut text, &format!("[{name}]({file})"), scale, counts);
+            all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+        }
+        row(&mut text, "all", scale, &all);
+    }
     text
+}
+
+fn row(text: &mut String, name: &str, scale: &str, counts: &[u32; 5]) {
+    let counts = counts.map(|count| count.to_string()).join(" | ");
+    let _ = writeln!(text, "| {name} | {scale} | {counts} |");
 }
 
 /// The scale of a page's claims, how many they are, and how many got each verdict.
@@ -82,7 +137,8 @@ fn page(path: &str, old: &str, claims: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{page, total};
+    use super::{full_size_page, is_full_size, page, total};
+    use std::collections::BTreeMap;
 
     #[test]
     fn what_is_above_the_claims_stays() {
@@ -93,29 +149,43 @@ mod tests {
         assert!(page("a.md", "# A\n", "").is_err());
     }
 
+    /// Claims as the lab writes them, `counts` being how many there are and got which verdict.
+    fn claims(scale: &str, [a, b, c, d, e]: [u32; 5]) -> String {
+        format!(
+            "## Claims\n\nAt `{scale}`, of {a} claims {b} hold, {c} hold in shape, {d} do not \
+             hold and {e} cannot be reproduced.\n"
+        )
+    }
+
     #[test]
-    fn verdicts_are_counted_from_the_pages() {
-        let page = |[a, b, c, d, e]: [u32; 5]| {
-            format!(
-                "# A\n\n## Claims\n\nAt `small`, of {a} claims {b} hold, {c} hold in shape, {d} do \
-                 not hold and {e} cannot be reproduced.\n"
-            )
-        };
+    fn verdicts_are_counted_from_the_pages_scale_by_scale() {
+        let page = |scale: &str, counts| format!("# A\n\n{}", claims(scale, counts));
         let pages = [
-            ("docs/papers/a.md", page([9, 4, 3, 1, 1])),
-            ("docs/papers/b.md", "# B\n\nAt sea.\n\n## Claims\n\n| claim |\n".into()),
-            ("docs/papers/c.md", page([2, 0, 1, 1, 0])),
+            ("docs/papers/a-full-size.md", page("paper", [1, 1, 0, 0, 0])),
+            ("docs/papers/a.md", page("small", [9, 4, 3, 1, 1])),
+            ("docs/papers/c.md", page("small", [2, 0, 1, 1, 0])),
         ];
+        let pages: BTreeMap<String, String> =
+            pages.into_iter().map(|(path, page)| (path.to_string(), page)).collect();
         let text = total(&pages);
         let rows: Vec<&str> = text.lines().filter(|line| line.contains(" | ")).skip(1).collect();
         assert_eq!(
             rows,
             [
                 "| [a](a.md) | `small` | 9 | 4 | 3 | 1 | 1 |",
-                "| [b](b.md) | not counted |  |  |  |  |  |",
                 "| [c](c.md) | `small` | 2 | 0 | 1 | 1 | 0 |",
-                "| all |  | 11 | 4 | 4 | 2 | 1 |",
+                "| all | `small` | 11 | 4 | 4 | 2 | 1 |",
+                "| [a full size](a-full-size.md) | `paper` | 1 | 1 | 0 | 0 | 0 |",
+                "| all | `paper` | 1 | 1 | 0 | 0 | 0 |",
             ]
         );
+    }
+
+    #[test]
+    fn runs_at_full_size_have_a_page_of_their_own() {
+        let own = claims("paper", [1, 1, 0, 0, 0]);
+        assert!(is_full_size(&own) && !is_full_size(&claims("small", [1, 1, 0, 0, 0])));
+        let text = full_size_page("# A\n\nWords.\n", &own);
+        assert!(text.starts_with("# A at full size\n\n") && text.ends_with(&own), "{text}");
     }
 }

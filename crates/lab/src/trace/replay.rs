@@ -87,14 +87,7 @@ pub fn replay(
     let (flushed_before, moved_before) = (store.flushed_bytes, written(&store));
     let mut asked = Asked::default();
     for epoch in &workload.epochs {
-        asked.gets += epoch.memtable_gets;
-        for &key in &epoch.gets {
-            asked.get(&store, key);
-        }
-        for &key in &epoch.scans {
-            asked.scans += 1;
-            asked.scan_runs += store.slices_of(key) as u64;
-        }
+        asked.read(&store, epoch);
         if let Some(apart) = &mut apart {
             apart.write(epoch);
         }
@@ -119,6 +112,15 @@ pub fn replay(
 }
 
 impl Asked {
+    /// The reads before a memtable's flush.
+    fn read(&mut self, store: &Store, epoch: &Epoch) {
+        self.gets += epoch.memtable_gets;
+        epoch.gets.iter().for_each(|&key| self.get(store, key));
+        self.scans += epoch.scans.len() as u64;
+        let scan_runs = epoch.scans.iter().map(|&key| store.slices_of(key) as u64);
+        self.scan_runs += scan_runs.sum::<u64>();
+    }
+
     fn get(&mut self, store: &Store, key: u32) {
         let (runs, is_found) = store.asked(key);
         self.gets += 1;
