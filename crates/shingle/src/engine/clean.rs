@@ -4,7 +4,7 @@
 
 use crate::engine::Engine;
 use base::ErrorKind;
-use media::FileKind;
+use media::{FileKind, FileName};
 
 /// Removes one dead file. `false`: there is none, or none may go, since nobody knows which manifest
 /// or which of its edits the next opening will find.
@@ -16,7 +16,14 @@ pub(crate) fn step(engine: &Engine) -> bool {
     }
     engine.collect_dead_files(&mut trees);
     let Some(name) = trees.dead_files.pop() else { return false };
+    trees.removals += 1;
     drop(trees);
+    remove(engine, name);
+    engine.lock_trees().removals -= 1;
+    true
+}
+
+fn remove(engine: &Engine, name: FileName) {
     if name.kind == FileKind::Value {
         engine.runs.values.forget(name.id);
     }
@@ -27,5 +34,4 @@ pub(crate) fn step(engine: &Engine) -> bool {
         // Left for the next opening, which removes what nothing refers to.
         Err(error) => engine.events.error("file_deletion_failed", &error),
     }
-    true
 }

@@ -116,6 +116,7 @@ fn assemble(
         next_keyspace: found.next_keyspace,
         parked: Vec::new(),
         dead_files: Vec::new(),
+        removals: 0,
     };
     let mut commit = CommitState::new(replayed.last_sequence + 1);
     commit.logs = replayed.logs.iter().map(|&file| LiveLog { file, bytes: 0 }).collect();

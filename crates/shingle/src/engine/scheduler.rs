@@ -309,12 +309,15 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
     }
     let mut trees = engine.lock_trees();
     trees.unpark(engine.runtime.now_ns());
+    // What the last version let go of is work that is due as well.
+    engine.collect_dead_files(&mut trees);
     pick(engine, &mut trees, false).is_none()
         && !flush::is_due(engine)
         && !collect::is_due(engine, &trees)
         && !engine.has_free_retired(&trees)
         && engine.scheduler.is_idle()
         && trees.dead_files.is_empty()
+        && trees.removals == 0
 }
 
 fn plan_flush(engine: &Arc<Engine>, at_rest: bool) {

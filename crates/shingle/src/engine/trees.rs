@@ -42,6 +42,8 @@ pub(crate) struct Trees {
     pub parked: Vec<Parked>,
     /// Files whose removal failed or waits for its turn.
     pub dead_files: Vec<FileName>,
+    /// Files that are being removed.
+    pub removals: usize,
 }
 
 /// The tree of one keyspace.

@@ -48,6 +48,21 @@ fn writes_without_a_log_leave_the_chain_of_logs_whole() {
     assert_eq!(found.iter().count(), 4 * 45);
 }
 
+/// What the last merge replaced was not removed yet when a wait for all work ended: the database
+/// took twice its room for whoever looked then.
+#[test]
+fn a_wait_for_all_work_leaves_no_file_to_remove() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store.clone())).unwrap();
+    for round in 0..200 {
+        fill(&db, round % 7);
+        db.wait_idle().unwrap();
+        let names = store.list().unwrap();
+        let tables = names.iter().filter(|file| file.name.kind == FileKind::Table).count();
+        assert_eq!(tables, db.files().len(), "round {round}");
+    }
+}
+
 #[test]
 fn a_flush_of_one_keyspace_keeps_older_writes_of_another() {
     let store = MemStore::new(Arc::default());
