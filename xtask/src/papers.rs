@@ -74,8 +74,8 @@ fn full_size_page(old: &str, claims: &str) -> String {
     let title = old.lines().next().unwrap_or_default();
     format!(
         "{title} at full size\n\nFigures that were run with nothing shrunk, `shingle lab run ID... \
-         --scale paper`. Verdicts and metrics are kept as data in [paper-scale](paper-scale); \
-         `shingle lab compare\ndocs/papers/paper-scale --scale paper` makes the report of them.\n\n\
+         --scale paper`. Verdicts and metrics are kept\nas data in [paper-scale](paper-scale); \
+         `shingle lab compare docs/papers/paper-scale --scale paper` makes\nthe report of them.\n\n\
          {claims}"
     )
 }

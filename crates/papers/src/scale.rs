@@ -31,8 +31,16 @@ impl Scale {
         (paper * self.values).max(paper.min(self.value_min)).round().max(1.0) as usize
     }
 
+    /// Nothing shrinks.
+    pub fn is_full_size(&self) -> bool {
+        [self.sizes, self.data, self.values] == [1.0; 3]
+    }
+
     /// One sentence for reports.
     pub fn describe(&self) -> String {
+        if self.is_full_size() {
+            return "sizes, data and values of the paper".to_string();
+        }
         let part = |factor: f64| match factor {
             1.0 => "1".to_string(),
             factor => format!("1/{:.0}", 1.0 / factor),

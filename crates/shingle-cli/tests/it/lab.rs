@@ -63,6 +63,18 @@ fn parts_that_were_run_apart_are_compared_together() {
     assert!(words.contains("absent/metrics.csv") && words.contains("lab run"), "{words}");
 }
 
+/// Nobody repeats runs of the papers' size to see whether what is kept of them is still so. After a
+/// change of rules or reasons: `lab compare` as here, and `cargo xtask papers again`.
+#[test]
+fn what_is_kept_of_runs_at_full_size_gives_the_kept_verdicts() {
+    let shell = Shell::new();
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/papers/paper-scale");
+    shell.run(&["--quiet", "lab", "compare", kept, "--scale", "paper", "--out", "again"]).ok();
+    let kept_claims = std::fs::read_to_string(format!("{kept}/claims.csv")).unwrap();
+    let claims = std::fs::read_to_string(shell.path("again/claims.csv")).unwrap();
+    assert!(claims.lines().count() > 10 && claims == kept_claims, "{claims}");
+}
+
 #[test]
 fn the_results_say_what_the_paper_says_and_need_nothing_else() {
     let shell = Shell::new();
