@@ -74,7 +74,8 @@ pub struct RunArgs {
     pub threads: usize,
     /// Go on with the runs of a command that was broken off
     ///
-    /// Takes what ended before from runs.csv in --out, if the same program ran it.
+    /// Takes what ended before from runs.csv in --out, if the same program ran it. Without this
+    /// flag that file is put aside as runs.old.csv.
     #[arg(long)]
     pub resume: bool,
     /// Say of each run how long it took here

@@ -2,7 +2,7 @@
 //!
 //! `runs.csv` has a row for each metric of each run, by a fingerprint of the program and of all
 //! that the run depends on, and a row `end` behind them: what has none was broken off and counts
-//! for nothing.
+//! for nothing. What begins anew leaves the file of before as `runs.old.csv`: hours may be in it.
 
 use crate::failure::{Failure, Outcome};
 use papers::run::Metrics;
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 const NAME: &str = "runs.csv";
+const OLD_NAME: &str = "runs.old.csv";
 const END: &str = "end";
 
 /// The journal of a folder of results.
@@ -25,15 +26,18 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Goes on with that of `folder`, or begins it anew.
+    /// Goes on with that of `folder`, or puts it aside and begins anew.
     pub fn open(folder: &Path, goes_on: bool) -> Outcome<Journal> {
         let path = folder.join(NAME);
         let failed =
             |error: std::io::Error| Failure::io(format!("open {}", path.display()), &error);
-        let known = if goes_on { read(&path)? } else { HashMap::new() };
-        let mut options = File::options();
-        options.create(true).append(goes_on).write(true).truncate(!goes_on);
-        let file = Mutex::new(options.open(&path).map_err(failed)?);
+        let mut known = read(&path)?;
+        if !goes_on && !known.is_empty() {
+            std::fs::rename(&path, folder.join(OLD_NAME)).map_err(failed)?;
+            known.clear();
+        }
+        let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+        let file = Mutex::new(file);
         Ok(Journal { program: program()?, known, file, path })
     }
 
@@ -110,6 +114,21 @@ mod tests {
         assert_eq!(known.len(), 1);
         assert_eq!(known["a"]["load.wa"], 2.5);
         assert!(known["a"]["load.ra"].is_nan());
+    }
+
+    #[test]
+    fn runs_outlive_a_command_that_forgot_to_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let metrics = Metrics::from([("load.wa".to_string(), 2.5)]);
+        let begun = Journal::open(folder.path(), false).unwrap();
+        begun.keep("a run", &metrics).unwrap();
+        drop(begun);
+        let anew = Journal::open(folder.path(), false).unwrap();
+        assert_eq!(anew.find("a run"), None);
+        drop(anew);
+        std::fs::rename(folder.path().join(OLD_NAME), folder.path().join(NAME)).unwrap();
+        let back = Journal::open(folder.path(), true).unwrap();
+        assert_eq!(back.find("a run"), Some(metrics));
     }
 
     #[test]
