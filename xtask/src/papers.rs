@@ -1,6 +1,7 @@
 //! Verdicts of the lab in `docs/papers`: what `shingle lab run --out DIR` wrote to `DIR/papers`
-//! takes the place of all that a page has from its claims on, so that no verdict is typed by hand.
-//! The pages of papers that were not run stay; what all pages say is counted, scale by scale.
+//! takes the place of all that a page has from its claims on, so that no verdict is typed by hand;
+//! so do tables of what no paper claims. The pages of papers that were not run stay; what all pages
+//! say of claims is counted, scale by scale.
 //!
 //! Runs at the size of the papers take days, so nobody repeats them to see what they gave: they
 //! have pages of their own, and their verdicts and metrics are kept as data.
@@ -100,7 +101,7 @@ fn total(pages: &BTreeMap<String, String>) -> String {
         .to_string();
     let mut by_scale: BTreeMap<&str, Vec<(&str, [u32; 5])>> = BTreeMap::new();
     for (path, page) in pages.iter().filter(|(path, _)| *path != TOTAL) {
-        let (scale, counts) = counts(page).unwrap_or(("not counted", [0; 5]));
+        let Some((scale, counts)) = counts(page) else { continue };
         by_scale.entry(scale).or_default().push((path.trim_start_matches(FOLDER), counts));
     }
     // `small` first, which has all.
@@ -112,6 +113,11 @@ fn total(pages: &BTreeMap<String, String>) -> String {
             all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
         }
         row(&mut text, "all", scale, &all);
+    }
+    for (path, page) in pages.iter().filter(|(path, page)| *path != TOTAL && counts(page).is_none())
+    {
+        let title = page.lines().next().unwrap_or_default().trim_start_matches("# ");
+        let _ = write!(text, "\nWithout claims: [{title}]({}).\n", path.trim_start_matches(FOLDER));
     }
     text
 }
@@ -129,10 +135,12 @@ fn counts(page: &str) -> Option<(&str, [u32; 5])> {
     Some((scale, counts.try_into().ok()?))
 }
 
-/// `old` up to its claims, and `claims` behind it.
-fn page(path: &str, old: &str, claims: &str) -> Result<String, String> {
-    let (before, _) = old.split_once(HEADING).ok_or(format!("{path} has no heading `Claims`"))?;
-    Ok(format!("{before}\n{claims}"))
+/// `old` up to the heading that `new` begins with, and `new` behind it.
+fn page(path: &str, old: &str, new: &str) -> Result<String, String> {
+    let heading = new.lines().next().unwrap_or_default();
+    let found = old.split_once(&format!("\n{heading}\n"));
+    let (before, _) = found.ok_or(format!("{path} has no heading `{heading}`"))?;
+    Ok(format!("{before}\n{new}"))
 }
 
 #[cfg(test)]
@@ -146,7 +154,9 @@ mod tests {
         let new = page("a.md", old, "## Claims\n\n| new |\n").unwrap();
         assert_eq!(new, "# A\n\nWords.\n\n## Claims\n\n| new |\n");
         assert_eq!(page("a.md", &new, "## Claims\n\n| new |\n").unwrap(), new);
-        assert!(page("a.md", "# A\n", "").is_err());
+        assert!(page("a.md", "# A\n", "## Claims\n").is_err());
+        let tables = page("a.md", "# A\n\n## Side by side\n\nold\n", "## Side by side\n\nnew\n");
+        assert_eq!(tables.unwrap(), "# A\n\n## Side by side\n\nnew\n");
     }
 
     /// Claims as the lab writes them, `counts` being how many there are and got which verdict.
@@ -163,6 +173,7 @@ mod tests {
         let pages = [
             ("docs/papers/a-full-size.md", page("paper", [1, 1, 0, 0, 0])),
             ("docs/papers/a.md", page("small", [9, 4, 3, 1, 1])),
+            ("docs/papers/b.md", "# Tables\n\n## Side by side\n".to_string()),
             ("docs/papers/c.md", page("small", [2, 0, 1, 1, 0])),
         ];
         let pages: BTreeMap<String, String> =
@@ -179,6 +190,7 @@ mod tests {
                 "| all | `paper` | 1 | 1 | 0 | 0 | 0 |",
             ]
         );
+        assert!(text.ends_with("\n\nWithout claims: [Tables](b.md).\n"), "{text}");
     }
 
     #[test]

@@ -57,7 +57,18 @@ pub struct Findings<'a> {
     pub table: Table,
 }
 
-impl Findings<'_> {
+impl<'a> Findings<'a> {
+    /// What came of the runs of `experiment`, and what it derives from their metrics.
+    pub fn new(experiment: &'a Experiment, scale: Scale, mut table: Table) -> Result<Self> {
+        for metrics in table.values_mut().flatten() {
+            for (name, expression) in &experiment.derived {
+                let values = expression.values(&OneRun { scale: &scale, metrics })?;
+                metrics.insert(name.clone(), values.first().copied().unwrap_or(f64::NAN));
+            }
+        }
+        Ok(Findings { experiment, scale, table })
+    }
+
     fn one(&self, system: &str, point: Option<&str>, name: &str) -> Result<f64> {
         let key = (system.to_string(), point.map(str::to_string));
         let run = self.table.get(&key);
@@ -80,11 +91,36 @@ impl Metrics for Findings<'_> {
     }
 
     fn factor(&self, name: &str) -> Result<f64> {
-        match name {
-            "sizes" => Ok(self.scale.sizes),
-            "data" => Ok(self.scale.data),
-            _ => Err(Error::invalid(format!("a scale has no factor {name}"))),
+        factor(&self.scale, name)
+    }
+}
+
+/// The metrics of one run, which name no system.
+struct OneRun<'a> {
+    scale: &'a Scale,
+    metrics: &'a crate::Metrics,
+}
+
+impl Metrics for OneRun<'_> {
+    fn metric(&self, system: &str, _: Option<&str>, name: &str) -> Result<Vec<f64>> {
+        if !system.is_empty() {
+            let message = format!("what is derived names no system, as in [{system} {name}]");
+            return Err(Error::invalid(message));
         }
+        let missing = || Error::invalid(format!("the run has no metric {name}; run it again"));
+        self.metrics.get(name).map(|value| vec![*value]).ok_or_else(missing)
+    }
+
+    fn factor(&self, name: &str) -> Result<f64> {
+        factor(self.scale, name)
+    }
+}
+
+fn factor(scale: &Scale, name: &str) -> Result<f64> {
+    match name {
+        "sizes" => Ok(scale.sizes),
+        "data" => Ok(scale.data),
+        _ => Err(Error::invalid(format!("a scale has no factor {name}"))),
     }
 }
 
@@ -201,4 +237,49 @@ fn compare(library: &Library, findings: &Findings<'_>, claim: &Claim) -> Result<
         verdict: possible.max().unwrap_or(Verdict::Impossible),
         values,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment(derived: &str) -> Experiment {
+        let text = format!(
+            "figure = \"1\"\ntitle = \"T\"\nsystems = [\"a\", \"b\"]\n[[phase]]\nname = \"p\"\n\
+             do = \"fillseq\"\n[[derived]]\nname = \"own.twice\"\nis = \"{derived}\"\n\
+             [[derived]]\nname = \"own.more\"\nis = \"[own.twice] + {{data}}\"\n"
+        );
+        Experiment::read("x/y", &text).unwrap()
+    }
+
+    fn table() -> Table {
+        let metrics = BTreeMap::from([("p.wa".to_string(), 3.0)]);
+        Table::from([
+            (("a".to_string(), None), Ok(metrics)),
+            (("b".to_string(), None), Err("no room".to_string())),
+        ])
+    }
+
+    #[test]
+    fn derived_metrics_stand_beside_those_that_they_follow_from() {
+        let experiment = experiment("2 * [p.wa]");
+        let scale = Scale { data: 0.5, ..Scale::default() };
+        let findings = Findings::new(&experiment, scale.clone(), table()).unwrap();
+        let of_a = &findings.table[&("a".to_string(), None)];
+        assert_eq!(of_a.as_ref().unwrap()["own.twice"], 6.0);
+        assert_eq!(of_a.as_ref().unwrap()["own.more"], 6.5);
+        assert!(findings.table[&("b".to_string(), None)].is_err());
+        // What was kept of a run has them already.
+        let again = Findings::new(&experiment, scale, findings.table.clone()).unwrap();
+        assert_eq!(again.table, findings.table);
+    }
+
+    #[test]
+    fn what_is_derived_from_another_run_or_from_nothing_is_refused() {
+        for (derived, missing) in [("[p.awa]", "p.awa"), ("[a p.wa]", "a p.wa")] {
+            let experiment = experiment(derived);
+            let error = Findings::new(&experiment, Scale::default(), table()).err().unwrap();
+            assert!(error.to_string().contains(missing), "{error}");
+        }
+    }
 }

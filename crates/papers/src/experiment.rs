@@ -44,6 +44,19 @@ pub struct Measure {
     pub because: Option<String>,
 }
 
+/// A column of the tables that have a row for each system, and of which each point has one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// What stands above it, with the unit.
+    pub name: String,
+    /// The metric, `phase.metric`.
+    pub metric: String,
+    /// Whether more of it is better.
+    #[serde(default)]
+    pub more_is_better: bool,
+}
+
 /// A plot: one metric of all systems.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,8 +65,10 @@ pub struct Plot {
     pub title: String,
     /// The metric, `phase.metric`.
     pub y: String,
-    /// Another one along the other axis: each system is a dot.
+    /// Another one along the other axis: each system is a dot. Less is better of both.
     pub x: Option<String>,
+    /// The area of the dots: a third metric of which less is better.
+    pub area: Option<String>,
     /// The point of the sweep whose systems are dots.
     pub at: Option<String>,
     /// Its unit.
@@ -96,6 +111,10 @@ pub struct Experiment {
     pub points: Vec<Point>,
     /// What is done, in order.
     pub phases: Vec<Phase>,
+    /// Metrics that follow from others of the same run, in order.
+    pub derived: Vec<(String, Expression)>,
+    /// Tables of all systems.
+    pub columns: Vec<Column>,
     /// What is plotted.
     pub plots: Vec<Plot>,
     /// What is compared.
@@ -133,9 +152,20 @@ struct File {
     point: Vec<toml::Table>,
     phase: Vec<toml::Table>,
     #[serde(default)]
+    derived: Vec<RawDerived>,
+    #[serde(default)]
+    column: Vec<Column>,
+    #[serde(default)]
     plot: Vec<Plot>,
     #[serde(default)]
     measure: Vec<RawMeasure>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDerived {
+    name: String,
+    is: String,
 }
 
 #[derive(Deserialize)]
@@ -174,6 +204,9 @@ impl Experiment {
         let wrong = |error: String| Error::invalid(format!("experiment {id}: {error}"));
         let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
         let measures = file.measure.into_iter().map(RawMeasure::read).collect::<Result<_>>();
+        let derived =
+            file.derived.into_iter().map(|one| Ok((one.name, expression::parse(&one.is)?)));
+        let derived = derived.collect::<Result<_>>();
         let points = file.point.into_iter().map(named);
         let phases = file.phase.into_iter().map(named);
         Ok(Experiment {
@@ -188,6 +221,8 @@ impl Experiment {
             axis: file.axis,
             points: points.map(|(name, settings)| Point { name, settings }).collect(),
             phases: phases.map(|(name, settings)| Phase { name, settings }).collect(),
+            derived: derived.map_err(|error| wrong(error.message().to_string()))?,
+            columns: file.column,
             plots: file.plot,
             measures: measures.map_err(|error| wrong(error.message().to_string()))?,
         })

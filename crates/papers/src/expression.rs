@@ -1,7 +1,8 @@
 //! Expressions over the metrics of named runs: what a claim's value is compared with.
 //!
 //! `[system phase.metric]` is a metric, `[system@point phase.metric]` that of one point of the
-//! experiment's sweep and `[system@* phase.metric]` the list of all of them, in order. Numbers,
+//! experiment's sweep and `[system@* phase.metric]` the list of all of them, in order;
+//! `[phase.metric]` that of the run at hand, where there is one. Numbers,
 //! `+ - * /`, comparisons and `and` work element by element, a number with every element of a list.
 //! `{name}` is a factor of the scale. Functions: `min max mean first last count` make a number of a
 //! list; `rising falling` are 1 where a list never turns back by more than a hundredth, else 0;
@@ -14,7 +15,7 @@ use base::{Error, Result};
 pub enum Expression {
     /// A number.
     Number(f64),
-    /// A metric: system, point, name.
+    /// A metric: system, point, name. No system: of the run at hand.
     Metric(String, Option<String>, String),
     /// A factor of the scale.
     Factor(String),
@@ -118,8 +119,7 @@ impl<'a> Parser<'a> {
 
     fn metric(&mut self) -> Result<Expression> {
         let inside = self.until(']')?;
-        let (who, name) =
-            inside.rsplit_once(' ').ok_or_else(|| self.fail("[system phase.metric]"))?;
+        let (who, name) = inside.rsplit_once(' ').unwrap_or(("", inside));
         let (system, point) = match who.trim().split_once('@') {
             Some((system, point)) => (system, Some(point.to_string())),
             None => (who.trim(), None),

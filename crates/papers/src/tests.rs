@@ -19,7 +19,8 @@ fn results(ids: &[&str], threads: usize) -> String {
             for (run, outcome) in &table {
                 assert!(outcome.is_ok(), "{} {run:?}: {outcome:?}", experiment.id);
             }
-            Findings { experiment, scale: experiment.scale(paper, "smoke").unwrap(), table }
+            let scale = experiment.scale(paper, "smoke").unwrap();
+            Findings::new(experiment, scale, table).unwrap()
         })
         .collect();
     let claims = compare::claims(&library, &findings).unwrap();
@@ -83,6 +84,21 @@ fn a_figure_shrinks_what_it_says_otherwise_than_its_paper() {
 }
 
 #[test]
+fn a_load_that_draws_its_keys_says_how_many_differ() {
+    let library = Library::open().unwrap();
+    let share = |id: &str, phase: &str| {
+        let experiment = &library.select(&[id.to_string()]).unwrap()[0];
+        let cells = experiment.cells(library.paper(experiment).unwrap(), "small").unwrap();
+        let phase = experiment.phases.iter().find(|p| p.name == phase).unwrap();
+        let settings = cells[0].settings.with(&phase.settings).unwrap();
+        crate::run::distinct_share(&settings).unwrap()
+    };
+    assert!((share("sealdb/fig08", "load").unwrap() - 0.632).abs() < 0.001);
+    assert_eq!(share("sealdb/fig08", "fillseq"), Some(1.0));
+    assert_eq!(share("sealdb/fig08", "random"), None);
+}
+
+#[test]
 fn what_measures_name_is_there() {
     let library = Library::open().unwrap();
     for experiment in &library.experiments {
@@ -105,6 +121,51 @@ fn what_measures_name_is_there() {
             });
         }
     }
+}
+
+#[test]
+fn what_is_derived_plotted_and_tabled_is_there() {
+    let library = Library::open().unwrap();
+    for experiment in &library.experiments {
+        let id = &experiment.id;
+        let mut known = BTreeSet::new();
+        for phase in &experiment.phases {
+            let names = crate::run::CATALOGUE.iter();
+            known.extend(names.map(|(name, ..)| format!("{}.{name}", phase.name)));
+        }
+        for (name, expression) in &experiment.derived {
+            expression.names(&mut |system, point, metric| {
+                assert!(system.is_empty() && point.is_none(), "{id}: {name}");
+                assert!(known.contains(metric), "{id}: {name} of {metric}");
+            });
+            assert!(known.insert(name.clone()), "{id}: {name} is a metric already");
+        }
+        let plotted = experiment.plots.iter().flat_map(|plot| {
+            [Some(&plot.y), plot.x.as_ref(), plot.area.as_ref()].into_iter().flatten()
+        });
+        for metric in plotted.chain(experiment.columns.iter().map(|column| &column.metric)) {
+            assert!(known.contains(metric), "{id}: {metric}");
+        }
+    }
+}
+
+/// Every design on every device, or the matrix has holes that nobody sees.
+#[test]
+fn the_matrix_has_every_scheme_in_every_layout_on_every_device() {
+    let library = Library::open().unwrap();
+    let experiment = &library.select(&["beyond/matrix".to_string()]).unwrap()[0];
+    let cells = experiment.cells(library.paper(experiment).unwrap(), "small").unwrap();
+    let of = |cell: &crate::experiment::Cell, name: &str| cell.settings.get(name).map(String::from);
+    let model = |cell| of(cell, "device").map(|text| text.split(':').next().unwrap().to_string());
+    let found: BTreeSet<_> = cells
+        .iter()
+        .map(|cell| {
+            (of(cell, "scheme"), of(cell, "layout").unwrap_or("inline".into()), model(cell))
+        })
+        .collect();
+    let designs = tree::policy::registry().len() * values::registry().len();
+    assert_eq!(found.len(), cells.len());
+    assert_eq!(found.len(), designs * devices::models::registry().len());
 }
 
 /// Claims without an experiment are the ones that are missing here.

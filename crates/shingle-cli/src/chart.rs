@@ -216,49 +216,95 @@ pub fn sweep(
 pub struct Dot {
     /// What it is.
     pub label: String,
-    /// Where.
+    /// Where; both above zero.
     pub at: (f64, f64),
-    /// Nothing else is as good in one direction and better in the other.
+    /// Its area, over that of the smallest.
+    pub area: f64,
+    /// Nothing else is as good in every direction and better in one.
     pub is_best: bool,
 }
 
-/// Dots over two axes, which are `names`; the best are filled.
+const DOTS_HEIGHT: f64 = 300.0;
+const DOT_RADIUS: f64 = 8.0;
+
+/// An axis on which equal distances are equal ratios, from `start` on over `length`.
+struct Ratios {
+    low: f64,
+    high: f64,
+    start: f64,
+    length: f64,
+}
+
+impl Ratios {
+    /// For values above zero, with room around them.
+    fn new(values: impl Iterator<Item = f64>, start: f64, length: f64) -> Ratios {
+        const ROOM: f64 = 1.2;
+        let range = values.fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(v), b.max(v)));
+        let (low, high) = if range.1 > 0.0 { range } else { (1.0, 1.0) };
+        Ratios { low: low / ROOM, high: high * ROOM, start, length }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        self.start + (value / self.low).ln() / (self.high / self.low).ln() * self.length
+    }
+
+    /// Round figures for grid lines: four at least where there are as many.
+    fn ticks(&self) -> Vec<f64> {
+        const FIGURES: [&[f64]; 4] = [
+            &[1.0],
+            &[1.0, 2.0, 5.0],
+            &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
+            &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+        ];
+        let powers = || self.low.log10().floor() as i32..=self.high.log10().floor() as i32;
+        let of = |figures: &[f64]| -> Vec<f64> {
+            let all = powers().flat_map(|power| figures.iter().map(move |f| f * 10f64.powi(power)));
+            all.filter(|tick| (self.low..=self.high).contains(tick)).collect()
+        };
+        let enough = FIGURES.iter().map(|figures| of(figures)).find(|ticks| ticks.len() >= 4);
+        enough.unwrap_or_else(|| of(FIGURES[3]))
+    }
+}
+
+/// Numbered dots over two axes of ratios, which are `names`; the best are filled.
 pub fn dots(
-    frame: Frame,
     title: &str,
     names: (&str, &str),
     dots: &[Dot],
     show: impl Fn(f64) -> String,
 ) -> Markup {
     const LEFT: f64 = 52.0;
-    let most =
-        |get: fn(&Dot) -> f64| axis_end(dots.iter().map(get).fold(f64::MIN_POSITIVE, f64::max));
-    let (x_max, y_max) = (most(|dot| dot.at.0), most(|dot| dot.at.1));
-    let width = frame.width - LEFT - frame.right;
-    let height = PLOT_HEIGHT - PLOT_TOP - PLOT_BOTTOM;
-    let x = |value: f64| LEFT + value / x_max * width;
-    let y = |value: f64| PLOT_TOP + (1.0 - value / y_max) * height;
-    let share = |i: u8| f64::from(i) / f64::from(GRID_LINES);
+    let (top, bottom) = (PLOT_TOP + 12.0, DOTS_HEIGHT - PLOT_BOTTOM - 8.0);
+    let x = Ratios::new(dots.iter().map(|dot| dot.at.0), LEFT, NARROW.width - LEFT - 8.0);
+    let y = Ratios::new(dots.iter().map(|dot| dot.at.1), bottom, top - bottom);
+    let right = x.start + x.length;
+    // What is best lies on top.
+    let mut order: Vec<(usize, &Dot)> = dots.iter().enumerate().collect();
+    order.sort_by_key(|(_, dot)| dot.is_best);
     html! {
-        svg viewBox=(format!("0 0 {} {PLOT_HEIGHT}", frame.width)) role="img" aria-label=(title) {
-            @for i in 0..=GRID_LINES {
-                @let (gx, gy) = (x(x_max * share(i)), y(y_max * share(i)));
-                line class="grid" x1=(LEFT) x2=(number(LEFT + width)) y1=(number(gy))
-                    y2=(number(gy)) {}
-                text class="axis" x=(LEFT - 6.0) y=(number(gy + 4.0)) text-anchor="end" {
-                    (tick(&show(y_max * share(i))))
-                }
-                text class="axis" x=(number(gx)) y=(PLOT_HEIGHT - 14.0) text-anchor="middle" {
-                    (tick(&show(x_max * share(i))))
+        svg viewBox=(format!("0 0 {} {DOTS_HEIGHT}", NARROW.width)) role="img" aria-label=(title) {
+            @for tick_x in x.ticks() {
+                @let gx = number(x.place(tick_x));
+                line class="grid" x1=(gx) x2=(gx) y1=(top) y2=(bottom) {}
+                text class="axis" x=(gx) y=(number(bottom + 16.0)) text-anchor="middle" {
+                    (tick(&show(tick_x)))
                 }
             }
-            text class="axis" x=(number(LEFT + width)) y=(PLOT_HEIGHT - 1.0) text-anchor="end" {
+            @for tick_y in y.ticks() {
+                @let gy = y.place(tick_y);
+                line class="grid" x1=(LEFT) x2=(number(right)) y1=(number(gy)) y2=(number(gy)) {}
+                text class="axis" x=(LEFT - 6.0) y=(number(gy + 4.0)) text-anchor="end" {
+                    (tick(&show(tick_y)))
+                }
+            }
+            text class="axis" x="0" y=(PLOT_TOP - 1.0) { (names.1) }
+            text class="axis" x=(number(right)) y=(DOTS_HEIGHT - 3.0) text-anchor="end" {
                 (names.0)
             }
-            @for (i, dot) in dots.iter().enumerate() {
-                @let (dx, dy) = (x(dot.at.0), y(dot.at.1));
+            @for (i, dot) in order {
+                @let (dx, dy) = (x.place(dot.at.0), y.place(dot.at.1));
                 circle class=(if dot.is_best { "dot best" } else { "dot" }) cx=(number(dx))
-                    cy=(number(dy)) r="7" {
+                    cy=(number(dy)) r=(number(DOT_RADIUS * dot.area.sqrt())) {
                     title {
                         (dot.label) ": " (names.0) " " (show(dot.at.0)) ", " (names.1) " "
                         (show(dot.at.1))
@@ -266,8 +312,6 @@ pub fn dots(
                 }
                 text class=(if dot.is_best { "inside best" } else { "inside" }) x=(number(dx))
                     y=(number(dy + 3.0)) text-anchor="middle" { (i + 1) }
-                text class="axis" x=(number(LEFT + width + 8.0))
-                    y=(number(PLOT_TOP + 6.0 + 16.0 * i as f64)) { (i + 1) " " (dot.label) }
             }
         }
     }

@@ -19,6 +19,7 @@ pub const CATALOGUE: &[(&str, &str, &str)] = &[
     ("ops_per_second", "1/s", "operations in a second"),
     ("mb_per_second", "MB/s", "bytes of keys and values that the user wrote and read"),
     ("user_bytes", "B", "bytes of keys and values written by the user"),
+    ("user_read_bytes", "B", "bytes of keys and values that the user read"),
     ("wa", "", "tables and values written to the device over user bytes (WA, WA1)"),
     ("wa_all", "", "all host writes over user bytes: log, manifest and store metadata too"),
     ("index_wa", "", "tables alone over user bytes"),
@@ -115,6 +116,7 @@ fn bytes(values: &mut Values, ledger: &LedgerSnapshot) {
     let ara = over(media_reads.media_read_bytes as f64, merged.read_bytes as f64);
     values.extend([
         ("user_bytes", user),
+        ("user_read_bytes", ledger.user_read_bytes as f64),
         ("index_wa", index_wa),
         ("value_wa", value_wa),
         ("wa", index_wa + value_wa),

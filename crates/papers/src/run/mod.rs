@@ -15,6 +15,7 @@ use machine::Machine;
 use std::collections::BTreeMap;
 
 pub use metrics::CATALOGUE;
+pub use phases::distinct_share;
 
 /// Metrics of a run by `phase.metric`.
 pub type Metrics = BTreeMap<String, f64>;

@@ -89,6 +89,22 @@ fn db_bench(
     dbbench::run_on(&config, name, machine.watched(), &clock, &Silent, &mut sink())
 }
 
+/// Of the keys that a phase writes to fill a database, the share that differ: 1 but where keys are
+/// drawn with repetition. None for other phases. `settings` are those of the phase.
+pub fn distinct_share(settings: &Settings) -> Result<Option<f64>> {
+    let all = settings.pairs("data")?;
+    Ok(match settings.get("do") {
+        Some("fillrandom") => {
+            let writes = if settings.get("write").is_some() { "write" } else { "data" };
+            let drawn = settings.pairs(writes)? as f64 / all as f64;
+            Some((1.0 - (-drawn).exp()) / drawn)
+        }
+        Some("fillseq" | "filluniquerandom") => Some(1.0),
+        Some("ycsb") if settings.is_on("load") => Some(1.0),
+        _ => None,
+    })
+}
+
 fn value_size(settings: &Settings) -> Result<ValueSize> {
     let large = settings.value_bytes()?;
     let Some(_) = settings.get("small_value") else { return Ok(ValueSize::Fixed(large)) };

@@ -5,6 +5,7 @@
 
 mod files;
 mod journal;
+mod matrix;
 mod pages;
 mod plot;
 mod report;
@@ -82,7 +83,7 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
     let mut findings = Vec::new();
     for ((experiment, paper), table) in pairs.iter().zip(tables) {
         let scale = experiment.scale(paper, &args.scale)?;
-        findings.push(Findings { experiment, scale, table });
+        findings.push(Findings::new(experiment, scale, table)?);
     }
     conclude(context, library, &args.scale, findings, &args.out)
 }
@@ -97,7 +98,7 @@ fn compare_results(context: &mut Context, library: &Library, args: &CompareArgs)
     for (id, table) in tables {
         for experiment in library.select(&[id])? {
             let scale = experiment.scale(library.paper(experiment)?, &args.scale)?;
-            findings.push(Findings { experiment, scale, table: table.clone() });
+            findings.push(Findings::new(experiment, scale, table.clone())?);
         }
     }
     std::fs::create_dir_all(&args.out).map_err(|error| cannot_write(&args.out, &error))?;

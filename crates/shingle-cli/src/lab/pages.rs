@@ -1,7 +1,7 @@
-//! Claims and verdicts as Markdown, one file for each paper: what `cargo xtask papers` puts into
-//! `docs/papers`.
+//! Claims and verdicts as Markdown, one file for each paper, and one for what no paper claims: what
+//! `cargo xtask papers` puts into `docs/papers`.
 
-use super::{Account, terminal};
+use super::{Account, matrix, terminal};
 use papers::{ClaimResult, Findings, ValueResult, Verdict};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,7 +11,13 @@ const COLUMNS: usize = 112;
 /// The pages by name, without the ending.
 pub fn pages(account: &Account<'_>) -> Vec<(String, String)> {
     let papers: BTreeSet<&str> = account.claims.iter().map(paper).collect();
-    papers.into_iter().map(|paper| (paper.to_string(), page(account, paper))).collect()
+    let claimed = papers.into_iter().map(|paper| (paper.to_string(), page(account, paper)));
+    let tabled = account.findings.iter().filter(|f| !f.experiment.columns.is_empty());
+    let tabled = tabled.filter_map(|findings| {
+        let (folder, _) = findings.experiment.id.split_once('/')?;
+        Some((folder.to_string(), matrix::page(account, findings)))
+    });
+    claimed.chain(tabled).collect()
 }
 
 fn paper(claim: &ClaimResult) -> &str {

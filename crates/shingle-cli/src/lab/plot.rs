@@ -25,7 +25,13 @@ fn show(value: f64, unit: &str) -> String {
     if unit.is_empty() { number } else { format!("{number} {unit}") }
 }
 
-fn metric(findings: &Findings<'_>, system: &str, point: Option<&str>, name: &str) -> Option<f64> {
+/// A metric of a run, where it has one.
+pub fn metric(
+    findings: &Findings<'_>,
+    system: &str,
+    point: Option<&str>,
+    name: &str,
+) -> Option<f64> {
     let key = (system.to_string(), point.map(str::to_string));
     let value = findings.table.get(&key)?.as_ref().ok()?.get(name).copied()?;
     value.is_finite().then_some(value)
@@ -91,24 +97,41 @@ fn as_lines(findings: &Findings<'_>, plot: &Plot) -> Markup {
     sweep(NARROW, &plot.title, &points, &series.collect::<Vec<_>>(), &marks, show)
 }
 
-/// Fewer bytes are better, and of the other axis less where it is a time, else more.
+/// The systems as dots, with their names below. Less is better in every direction: what nothing
+/// else beats in one without losing in another is filled.
 fn as_dots(findings: &Findings<'_>, plot: &Plot, x: &str) -> Markup {
     let at = plot.at.as_deref();
     let place = |system: &String| {
-        let x = metric(findings, system, at, x)?;
-        Some((system.clone(), (x, metric(findings, system, at, &plot.y)?)))
+        let of = |name: &str| metric(findings, system, at, name).filter(|value| *value > 0.0);
+        let area = plot.area.as_ref().map_or(Some(1.0), |area| of(area))?;
+        Some((system.clone(), [of(x)?, of(&plot.y)?, area]))
     };
     let placed: Vec<_> = systems(findings.experiment, plot).iter().filter_map(place).collect();
-    let less_is_better = plot.y.ends_with("_us");
-    let better = |a: (f64, f64), b: (f64, f64)| {
-        let up = if less_is_better { a.1 <= b.1 } else { a.1 >= b.1 };
-        a != b && a.0 <= b.0 && up
-    };
-    let dot = |(label, at): &(String, (f64, f64))| Dot {
+    let beats = |a: &[f64; 3], b: &[f64; 3]| a != b && a.iter().zip(b).all(|(a, b)| a <= b);
+    let smallest = placed.iter().map(|(_, at)| at[2]).fold(f64::INFINITY, f64::min);
+    let dot = |(label, at): &(String, [f64; 3])| Dot {
         label: label.clone(),
-        at: *at,
-        is_best: !placed.iter().any(|(_, other)| better(*other, *at)),
+        at: (at[0], at[1]),
+        area: at[2] / smallest,
+        is_best: !placed.iter().any(|(_, other)| beats(other, at)),
     };
-    let names = ("bytes written for one of the user", plot.y.as_str());
-    dots(NARROW, &plot.title, names, &placed.iter().map(dot).collect::<Vec<_>>(), |v| show(v, ""))
+    let all: Vec<Dot> = placed.iter().map(dot).collect();
+    let name = |metric| column_name(findings.experiment, metric);
+    let show = |value| show(value, "");
+    html! {
+        (dots(&plot.title, (name(x), name(&plot.y)), &all, show))
+        ol.names {
+            @for dot in &all { li class=[dot.is_best.then_some("best")] { (dot.label) } }
+        }
+        p.soft {
+            "Filled, and bold: none is as good in all and better in one."
+            @if let Some(area) = &plot.area { " A dot's area is its " (name(area)) "." }
+        }
+    }
+}
+
+/// What a metric is called where a table of the experiment has it.
+fn column_name<'a>(experiment: &'a Experiment, metric: &'a str) -> &'a str {
+    let column = experiment.columns.iter().find(|column| column.metric == metric);
+    column.map_or(metric, |column| &column.name)
 }

@@ -4,9 +4,11 @@
 //! phone a row of a table of values is a card, and each cell says what it is.
 
 use super::terminal::{counts, measured};
-use super::{Account, plot};
+use super::{Account, matrix, plot};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use papers::compare::spell;
+use papers::experiment::Phase;
+use papers::run::distinct_share;
 use papers::{ClaimResult, Findings, ValueResult, Verdict};
 
 const STYLE: [&str; 2] = [include_str!("../page.css"), include_str!("report.css")];
@@ -156,6 +158,7 @@ fn section(account: &Account<'_>, findings: &Findings<'_>) -> Markup {
                 p { "Otherwise than in the paper: " (experiment.deviation) }
             }
             div.plots { @for one in &experiment.plots { (plot::draw(findings, one)) } }
+            @if !experiment.columns.is_empty() { (matrix::tables(findings)) }
             @for claim in of_here { (compared(claim)) }
             (runs(account, findings))
         }
@@ -189,7 +192,9 @@ fn runs(account: &Account<'_>, findings: &Findings<'_>) -> Markup {
     let experiment = findings.experiment;
     let paper = account.library.paper(experiment).ok();
     let cells = paper.and_then(|paper| experiment.cells(paper, account.scale).ok());
-    let stated = cells.as_ref().and_then(|cells| cells.first()?.settings.stated().ok());
+    let first = cells.as_ref().and_then(|cells| Some(&cells.first()?.settings));
+    let stated = first.and_then(|settings| settings.stated().ok());
+    let distinct = |phase: &Phase| distinct_share(&first?.with(&phase.settings).ok()?).ok()?;
     html! {
         details {
             summary { "What was run" }
@@ -200,8 +205,13 @@ fn runs(account: &Account<'_>, findings: &Findings<'_>) -> Markup {
                 }
                 @for phase in &experiment.phases {
                     @let settings = phase.settings.iter().map(|(n, v)| format!("{n} = {v}"));
-                    li { "phase " strong { (phase.name) } ": "
-                        (settings.collect::<Vec<_>>().join(", ")) }
+                    li {
+                        "phase " strong { (phase.name) } ": "
+                        (settings.collect::<Vec<_>>().join(", "))
+                        @if let Some(share) = distinct(phase) {
+                            "; " (format!("{:.0}", 100.0 * share)) " % of its keys differ"
+                        }
+                    }
                 }
                 li { @for (name, value) in stated.into_iter().flatten() {
                     (name.replace('_', " ")) ": " (value) "; "
