@@ -186,6 +186,8 @@ impl Settings {
         let at_commit = self.get("write_cache").is_none();
         // A hundred is what LevelDB allows a table of 2 MB, by the bytes that merging it takes.
         let misses = (100.0 * self.scale.sizes).ceil() as u64;
+        // Those of the preset `modern`; LevelDB's paces no writes.
+        let (slow_max, slow_min) = (self.by_size(256 << 20), self.by_size(4 << 20));
         let (seek, hotness) = (self.is_on("seek_compaction"), self.is_on("hotness"));
         Ok(options.expert(|expert| {
             expert.table_bytes = table;
@@ -202,6 +204,8 @@ impl Settings {
             expert.links_max = links.map(|count| count as usize);
             expert.seek_compaction = Some(seek);
             expert.seek_misses_min = Some(misses);
+            expert.slow_rate_bytes_max = Some(slow_max);
+            expert.slow_rate_bytes_min = Some(slow_min);
             expert.value_segment_bytes = main;
             expert.value_log_segment_bytes = log;
             expert.value_reserved_ratio = reserved;

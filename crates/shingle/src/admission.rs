@@ -21,7 +21,8 @@ pub enum StallReason {
     Level0,
     /// Compaction is far behind.
     CompactionDebt,
-    /// The segments of values are nearly full, and collections can win room.
+    /// The segments of values are nearly full, and collections can win room; or collections are
+    /// far behind.
     ValueSpace,
 }
 
@@ -66,6 +67,9 @@ pub struct Pressure {
     /// Bytes of value segments, of the keyspace that has most: beyond the soft limit no more than
     /// collections can give back, because it is they that writes are slowed down for.
     pub value_bytes: u64,
+    /// Dead bytes of value segments over those that may stand beside the live ones, in percent, of
+    /// the keyspace that has most: far beyond 100, collections are behind.
+    pub value_debt_percent: u64,
 }
 
 /// Where slowing down begins and where waiting begins.
@@ -89,6 +93,10 @@ pub struct AdmissionLimits {
     pub value_bytes_soft: u64,
     /// The slowest rate is reached at this many; writes of large values find no room beyond.
     pub value_bytes_hard: u64,
+    /// Slow down above this much garbage among values, in percent of what may stand there.
+    pub value_debt_percent_soft: u64,
+    /// The slowest rate is reached at this much.
+    pub value_debt_percent_hard: u64,
     /// The rate where slowing down begins, in bytes per second.
     pub rate_max: u64,
     /// The slowest rate, in bytes per second.
@@ -118,6 +126,11 @@ pub fn pace(pressure: &Pressure, limits: &AdmissionLimits) -> Pace {
     if limits.level0_stop && pressure.level0_runs >= limits.level0_runs_hard {
         return Pace::Stop { reason: StallReason::Level0 };
     }
+    let value_debt = share(
+        pressure.value_debt_percent,
+        limits.value_debt_percent_soft,
+        limits.value_debt_percent_hard,
+    );
     let candidates = [
         (
             StallReason::MemoryFull,
@@ -133,7 +146,8 @@ pub fn pace(pressure: &Pressure, limits: &AdmissionLimits) -> Pace {
         ),
         (
             StallReason::ValueSpace,
-            share(pressure.value_bytes, limits.value_bytes_soft, limits.value_bytes_hard),
+            share(pressure.value_bytes, limits.value_bytes_soft, limits.value_bytes_hard)
+                .max(value_debt),
         ),
     ];
     let worst = candidates.into_iter().fold(candidates[0], |a, b| if b.1 > a.1 { b } else { a });
@@ -210,7 +224,8 @@ impl Admission {
         let fell = pressure.sealed_bytes < before.sealed_bytes
             || pressure.level0_runs < before.level0_runs
             || pressure.debt_bytes < before.debt_bytes
-            || pressure.value_bytes < before.value_bytes;
+            || pressure.value_bytes < before.value_bytes
+            || pressure.value_debt_percent < before.value_debt_percent;
         drop(pressure);
         if fell {
             self.relieved.signal();
@@ -395,6 +410,8 @@ mod tests {
             debt_bytes_hard: 10_000,
             value_bytes_soft: 1 << 40,
             value_bytes_hard: 2 << 40,
+            value_debt_percent_soft: 200,
+            value_debt_percent_hard: 600,
             rate_max: 64 << 20,
             rate_min: 1 << 20,
             fixed_delay_ns: None,
@@ -439,6 +456,18 @@ mod tests {
         assert_eq!(at(1 << 40), Pace::Free);
         let reason = StallReason::ValueSpace;
         assert_eq!(at(5 << 40), Pace::Slow { reason, bytes_per_second: limits().rate_min });
+    }
+
+    #[test]
+    fn garbage_among_values_slows_down_when_collections_are_far_behind() {
+        let at = |percent| {
+            let pressure = Pressure { value_debt_percent: percent, ..Pressure::default() };
+            pace(&pressure, &limits())
+        };
+        assert_eq!(at(200), Pace::Free);
+        let Pace::Slow { reason, bytes_per_second } = at(400) else { panic!("{:?}", at(400)) };
+        assert_eq!((reason, bytes_per_second), (StallReason::ValueSpace, 8 << 20));
+        assert_eq!(at(9000), Pace::Slow { reason, bytes_per_second: limits().rate_min });
     }
 
     #[test]

@@ -87,6 +87,10 @@ pub struct Expert {
     /// Gets that a table may miss at least before it is merged for that; default 100, as LevelDB
     /// allows tables of 2 MiB and less.
     pub seek_misses_min: Option<u64>,
+    /// The rate that writes are slowed down to first, in bytes per second.
+    pub slow_rate_bytes_max: Option<u64>,
+    /// The rate that they are slowed down to at most, in bytes per second.
+    pub slow_rate_bytes_min: Option<u64>,
     /// Slices linked to a node at which it is merged (`ldc`); not set: by the share of reads.
     pub links_max: Option<usize>,
     /// Bytes at which a group's first value segment ends; default 64 MiB.

@@ -123,6 +123,24 @@ fn set_table_bytes(limits: &mut Limits, table_bytes: u64) {
     limits.table_bytes_max = table_bytes;
 }
 
+/// The preset's admission with what is set beside it.
+fn adjust(
+    mut admission: AdmissionLimits,
+    expert: &Expert,
+    layout: &dyn ValueLayout,
+    limits: &ValueLimits,
+) -> AdmissionLimits {
+    admission.rate_max = expert.slow_rate_bytes_max.unwrap_or(admission.rate_max);
+    admission.rate_min = expert.slow_rate_bytes_min.unwrap_or(admission.rate_min);
+    if let Some(capacity) = limits.capacity_bytes.filter(|_| layout.separates()) {
+        // Collections are due from the first, nothing but them goes on from the second.
+        let reserve = layout.collection_bytes_max(limits);
+        admission.value_bytes_soft = capacity - 2 * reserve;
+        admission.value_bytes_hard = capacity - reserve;
+    }
+    admission
+}
+
 impl Settings {
     pub(crate) fn new(options: &Options) -> Result<Settings> {
         let scheme = tree::policy::by_name(&options.scheme)?;
@@ -152,13 +170,8 @@ impl Settings {
         limits.links_max = expert.links_max.or(limits.links_max);
         let layout = (values.make)();
         let value_limits = value_limits(expert, &*layout)?;
-        let mut admission = (preset.admission)(&limits, write_buffer);
-        if let Some(capacity) = value_limits.capacity_bytes.filter(|_| layout.separates()) {
-            // Collections are due from the first, nothing but them goes on from the second.
-            let reserve = layout.collection_bytes_max(&value_limits);
-            admission.value_bytes_soft = capacity - 2 * reserve;
-            admission.value_bytes_hard = capacity - reserve;
-        }
+        let admission = (preset.admission)(&limits, write_buffer);
+        let admission = adjust(admission, expert, &*layout, &value_limits);
         Ok(Settings {
             durability: options.durability,
             memtable_bytes_max,

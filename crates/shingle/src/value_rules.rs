@@ -7,6 +7,7 @@ use media::{ColdStore, FileStore};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use tree::segments::Usage;
 use values::{ValueLayout, ValueLimits};
 
 /// What a keyspace does with large values.
@@ -65,6 +66,15 @@ impl ValueRules {
         let used = used_bytes + self.unlisted_bytes.load(Relaxed);
         let kept_back = reserve.max(self.collecting_bytes.load(Relaxed));
         Some(self.capacity_bytes()?.saturating_sub(kept_back).saturating_sub(used))
+    }
+
+    /// How far collections are behind, in percent of what may be dead.
+    pub(crate) fn debt_percent(&self, usage: &Usage) -> u64 {
+        if !self.layout.separates() {
+            return 0;
+        }
+        let one = self.layout.collection_bytes_max(&self.limits);
+        values::layout::debt_percent(usage, &self.limits, one)
     }
 
     /// The cold store, if there is one, has room for what goes there, and for its own collections.

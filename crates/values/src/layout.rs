@@ -147,6 +147,20 @@ pub(crate) fn is_due(usage: &Usage, limits: &ValueLimits, reserve_bytes: u64) ->
 /// its writes.
 pub(crate) const WRITES_PER_RECLAIMED_MAX: u64 = 64;
 
+/// Collections that may wait at any time without being behind.
+const COLLECTIONS_WAITING_MAX: u64 = 4;
+
+/// How far collections are behind: dead bytes over those that may stand beside the live ones, in
+/// percent. `collection_bytes_max`: what one may write. What no collection would be worth its
+/// writes for is no debt.
+pub fn debt_percent(usage: &Usage, limits: &ValueLimits, collection_bytes_max: u64) -> u64 {
+    let live_bytes = live_bytes(usage);
+    let allowed = (limits.reserved_ratio * live_bytes as f64)
+        .max((live_bytes * 2 / WRITES_PER_RECLAIMED_MAX) as f64)
+        .max(collection_bytes_max.saturating_mul(COLLECTIONS_WAITING_MAX) as f64);
+    (100.0 * usage.dead_bytes as f64 / allowed.max(1.0)) as u64
+}
+
 /// The capacity has room for what `collection` writes before it gives room back. Where it was
 /// lowered below what is there, one at a time goes beyond.
 pub(crate) fn has_room(
@@ -170,6 +184,23 @@ pub(crate) fn depth_for(live_bytes: u64, limits: &ValueLimits) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn debt_is_what_is_dead_beyond_what_may_be() {
+        let limits = ValueLimits { reserved_ratio: 0.5, ..ValueLimits::default() };
+        let debt = |total_bytes, dead_bytes, one: u64| {
+            debt_percent(&Usage { total_bytes, dead_bytes, retired_bytes: 0 }, &limits, one)
+        };
+        assert_eq!(debt(0, 0, 0), 0);
+        assert_eq!(debt(1500, 500, 0), 100);
+        assert_eq!(debt(2500, 1500, 0), 300);
+        // A few collections may wait, however little lives.
+        assert_eq!(debt(410, 400, 100), 100);
+        // What gives back too little to be collected is not waited for.
+        let limits = ValueLimits { reserved_ratio: 0.001, ..limits };
+        let usage = Usage { total_bytes: 6500, dead_bytes: 100, retired_bytes: 0 };
+        assert!(debt_percent(&usage, &limits, 0) < 100);
+    }
 
     #[test]
     fn a_collection_keeps_to_the_capacity_unless_that_was_lowered() {

@@ -305,18 +305,22 @@ impl Engine {
 
     /// Tells admission how the trees stand.
     pub(crate) fn update_pressure(&self, trees: &Trees) {
-        let (mut level0_runs, mut debt_bytes, mut value_bytes) = (0, 0, 0);
+        let (mut level0_runs, mut debt_bytes) = (0, 0);
+        let (mut value_bytes, mut value_debt_percent) = (0, 0);
         for tree in trees.keyspaces.values() {
             let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
             let debt = tree.keyspace.policy.debt(&view);
             level0_runs = level0_runs.max(debt.level0_runs);
             debt_bytes += debt.pending_bytes;
-            value_bytes = value_bytes.max(self.value_pressure(&tree.version.segments.usage()));
+            let usage = tree.version.segments.usage();
+            value_bytes = value_bytes.max(self.value_pressure(&usage));
+            value_debt_percent = value_debt_percent.max(tree.keyspace.values.debt_percent(&usage));
         }
         self.admission.update(|pressure| {
             pressure.level0_runs = level0_runs;
             pressure.debt_bytes = debt_bytes;
             pressure.value_bytes = value_bytes;
+            pressure.value_debt_percent = value_debt_percent;
         });
     }
 

@@ -378,6 +378,39 @@ fn updates_in_a_nearly_full_value_store_go_on_by_collection() {
     }
 }
 
+/// One worker that always had something to collect never merged, and found ever less that was dead;
+/// nothing slowed the writer down: the medium filled up.
+#[test]
+fn overwriting_without_pause_keeps_the_garbage_among_values_bounded() {
+    const KEYS_MANY: u64 = 3000;
+    for (layout, odds) in [("log", 4), ("hashed", 4), ("log", 16), ("hashed", 16)] {
+        let store = MemStore::new(Arc::default());
+        let small_steps = options(layout).expert(|e| {
+            e.step_bytes = Some(2 << 10);
+            e.slow_rate_bytes_max = Some(1 << 20);
+            e.slow_rate_bytes_min = Some(16 << 10);
+        });
+        let runtime = Arc::new(runtime::Stepped::new(3, odds));
+        let db = small_steps.open_in(Arc::new(store.clone()), runtime).unwrap();
+        let (mut content, mut random) = (Content::new(), Random::new(21));
+        let mut total_bytes_max = 0;
+        for n in 0..30 * KEYS_MANY {
+            let (key, value) = (key(random.below(KEYS_MANY)), value(&mut random));
+            db.put(&key, &value).unwrap();
+            content.insert(key, value);
+            if n % 100 == 0 {
+                total_bytes_max = total_bytes_max.max(db.stats().values.total_bytes);
+            }
+        }
+        let live_bytes = KEYS_MANY * (VALUE_BYTES as u64 + 20);
+        println!("{layout}, {odds}: {total_bytes_max} bytes for {live_bytes}");
+        assert!(total_bytes_max < 4 * live_bytes, "{layout}, {odds}: {total_bytes_max}");
+        assert_content(&db, &content);
+        settle(&db);
+        assert_no_leak(&db, &store);
+    }
+}
+
 #[test]
 fn a_snapshot_that_holds_the_room_is_named_and_its_end_gives_the_room_back() {
     for layout in ["log", "hashed"] {
