@@ -1,10 +1,9 @@
 //! The scheduler: what the next background step is.
 //!
-//! Flushes go before moves, moves of the most urgent keyspace first, and moves and collections of
-//! values take turns; each step removes at most one dead file. At most as many moves run at a time
-//! as there are workers. A failure that leaves everything as it was is tried again: a move that
-//! fails for a reason of its own is parked (`parked`), a full medium or a failed flush makes work
-//! wait; others poison.
+//! Flushes go before moves, moves of the most urgent keyspace first; each step removes at most one
+//! dead file. At most as many moves run at a time as there are workers. A failure that leaves
+//! everything as it was is tried again: a move that fails for a reason of its own is parked
+//! (`parked`), a full medium or a failed flush makes work wait; others poison.
 
 use super::flush::FlushJob;
 use super::relocate::RelocationPart;
@@ -58,9 +57,6 @@ struct Queue {
     running: usize,
     /// A collection of values is under way.
     is_collecting: bool,
-    /// A collection began last, a move begins next where one is due: what moves find dead is what
-    /// makes collections cheap, and a single worker that collected first never merged.
-    is_moves_turn: bool,
     manual: Vec<Manual>,
     /// When the next step of a move may write, on the runtime's clock.
     next_slot_ns: u64,
@@ -149,14 +145,6 @@ impl Scheduler {
         may_begin
     }
 
-    fn is_moves_turn(&self) -> bool {
-        self.lock().is_moves_turn
-    }
-
-    fn set_moves_turn(&self, is_moves_turn: bool) {
-        self.lock().is_moves_turn = is_moves_turn;
-    }
-
     fn end_collecting(&self) {
         self.lock().is_collecting = false;
     }
@@ -219,11 +207,20 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         run(engine, job);
         return true;
     }
-    let mut turns = [begin_collection, begin_move];
-    if engine.scheduler.is_moves_turn() {
-        turns.reverse();
+    match retire_and_collect(engine) {
+        Ok(true) => return true,
+        Ok(false) => {}
+        Err(error) => failed(engine, error),
     }
-    if turns.iter().any(|begin| begin(engine, at_rest)) || cleaned {
+    match plan_move(engine, at_rest) {
+        Ok(true) => return true,
+        Ok(false) => {}
+        Err(error) if parked::is_own_failure(&error) => {
+            engine.events.error("compaction_parked", &error);
+        }
+        Err(error) => failed(engine, error),
+    }
+    if cleaned {
         return true;
     }
     let seen = engine.scheduler.retry.count();
@@ -332,24 +329,6 @@ fn plan_flush(engine: &Arc<Engine>, at_rest: bool) {
     engine.runtime.wake();
 }
 
-fn begin_collection(engine: &Arc<Engine>, _: bool) -> bool {
-    retire_and_collect(engine).unwrap_or_else(|error| {
-        failed(engine, error);
-        false
-    })
-}
-
-fn begin_move(engine: &Arc<Engine>, at_rest: bool) -> bool {
-    plan_move(engine, at_rest).unwrap_or_else(|error| {
-        if parked::is_own_failure(&error) {
-            engine.events.error("compaction_parked", &error);
-        } else {
-            failed(engine, error);
-        }
-        false
-    })
-}
-
 /// Removes retired segments, or begins a collection of values; one at a time. `false`: neither is
 /// due.
 fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
@@ -367,7 +346,6 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
         engine.scheduler.end_collecting();
         return Ok(false);
     };
-    engine.scheduler.set_moves_turn(true);
     engine.scheduler.put([Job::Collect(job)], engine.runtime.now_ns());
     Ok(true)
 }
@@ -390,7 +368,6 @@ fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
     let parts = relocate::begin(engine, &mut trees, id, plan)?;
     let count = parts.len();
     let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
-    engine.scheduler.set_moves_turn(false);
     // Before the lock goes to somebody who asks whether all is done.
     engine.scheduler.put(jobs, engine.runtime.now_ns());
     drop(trees);
