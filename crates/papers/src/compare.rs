@@ -102,11 +102,7 @@ struct OneRun<'a> {
 }
 
 impl Metrics for OneRun<'_> {
-    fn metric(&self, system: &str, _: Option<&str>, name: &str) -> Result<Vec<f64>> {
-        if !system.is_empty() {
-            let message = format!("what is derived names no system, as in [{system} {name}]");
-            return Err(Error::invalid(message));
-        }
+    fn metric(&self, _: &str, _: Option<&str>, name: &str) -> Result<Vec<f64>> {
         let missing = || Error::invalid(format!("the run has no metric {name}; run it again"));
         self.metrics.get(name).map(|value| vec![*value]).ok_or_else(missing)
     }
@@ -243,13 +239,13 @@ fn compare(library: &Library, findings: &Findings<'_>, claim: &Claim) -> Result<
 mod tests {
     use super::*;
 
-    fn experiment(derived: &str) -> Experiment {
+    fn experiment(derived: &str) -> Result<Experiment> {
         let text = format!(
             "figure = \"1\"\ntitle = \"T\"\nsystems = [\"a\", \"b\"]\n[[phase]]\nname = \"p\"\n\
              do = \"fillseq\"\n[[derived]]\nname = \"own.twice\"\nis = \"{derived}\"\n\
              [[derived]]\nname = \"own.more\"\nis = \"[own.twice] + {{data}}\"\n"
         );
-        Experiment::read("x/y", &text).unwrap()
+        Experiment::read("x/y", &text)
     }
 
     fn table() -> Table {
@@ -262,7 +258,7 @@ mod tests {
 
     #[test]
     fn derived_metrics_stand_beside_those_that_they_follow_from() {
-        let experiment = experiment("2 * [p.wa]");
+        let experiment = experiment("2 * [p.wa]").unwrap();
         let scale = Scale { data: 0.5, ..Scale::default() };
         let findings = Findings::new(&experiment, scale.clone(), table()).unwrap();
         let of_a = &findings.table[&("a".to_string(), None)];
@@ -275,11 +271,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_derived_from_another_run_or_from_nothing_is_refused() {
-        for (derived, missing) in [("[p.awa]", "p.awa"), ("[a p.wa]", "a p.wa")] {
-            let experiment = experiment(derived);
-            let error = Findings::new(&experiment, Scale::default(), table()).err().unwrap();
-            assert!(error.to_string().contains(missing), "{error}");
-        }
+    fn what_is_derived_from_a_metric_that_is_not_there_is_refused() {
+        let experiment = experiment("[p.awa]").unwrap();
+        let error = Findings::new(&experiment, Scale::default(), table()).err().unwrap();
+        assert!(error.to_string().contains("no metric p.awa"), "{error}");
+    }
+
+    /// Before anything runs.
+    #[test]
+    fn expressions_name_a_system_or_are_of_one_run() {
+        let error = experiment("[a p.wa]").unwrap_err().to_string();
+        assert!(error.contains("p.wa has to be [phase.metric]"), "{error}");
+        let measure = "figure = \"1\"\ntitle = \"T\"\nsystems = [\"a\"]\n[[phase]]\nname = \"p\"\n\
+                       [[measure]]\nclaim = \"c\"\nvalue = \"v\"\nis = \"[p.wa] / 2\"\n";
+        let error = Experiment::read("x/y", measure).unwrap_err().to_string();
+        assert!(error.contains("p.wa has to be [system phase.metric]"), "{error}");
     }
 }

@@ -65,12 +65,11 @@ pub struct Plot {
     pub title: String,
     /// The metric, `phase.metric`.
     pub y: String,
-    /// Another one along the other axis: each system is a dot. Less is better of both.
+    /// Another one along the other axis: each system is a dot, in a picture for each point. Less is
+    /// better of both.
     pub x: Option<String>,
     /// The area of the dots: a third metric of which less is better.
     pub area: Option<String>,
-    /// The point of the sweep whose systems are dots.
-    pub at: Option<String>,
     /// Its unit.
     #[serde(default)]
     pub unit: String,
@@ -179,9 +178,31 @@ struct RawMeasure {
     because: Option<String>,
 }
 
+/// An expression that names a system in every metric, or, of one run, in none.
+fn parse(text: &str, of_one_run: bool) -> Result<Expression> {
+    let parsed = expression::parse(text)?;
+    let mut wrong = None;
+    parsed.names(&mut |system, point, name| {
+        if system.is_empty() != of_one_run || (of_one_run && point.is_some()) {
+            wrong = Some(name.to_string());
+        }
+    });
+    let form = if of_one_run { "[phase.metric]" } else { "[system phase.metric]" };
+    match wrong {
+        None => Ok(parsed),
+        Some(name) => Err(Error::invalid(format!("expression `{text}`: {name} has to be {form}"))),
+    }
+}
+
+impl RawDerived {
+    fn read(self) -> Result<(String, Expression)> {
+        Ok((self.name, parse(&self.is, true)?))
+    }
+}
+
 impl RawMeasure {
     fn read(self) -> Result<Measure> {
-        let is = self.is.map(|text| expression::parse(&text).map(|parsed| (text, parsed)));
+        let is = self.is.map(|text| parse(&text, false).map(|parsed| (text, parsed)));
         Ok(Measure {
             claim: self.claim,
             value: self.value,
@@ -204,9 +225,7 @@ impl Experiment {
         let wrong = |error: String| Error::invalid(format!("experiment {id}: {error}"));
         let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
         let measures = file.measure.into_iter().map(RawMeasure::read).collect::<Result<_>>();
-        let derived =
-            file.derived.into_iter().map(|one| Ok((one.name, expression::parse(&one.is)?)));
-        let derived = derived.collect::<Result<_>>();
+        let derived = file.derived.into_iter().map(RawDerived::read).collect::<Result<_>>();
         let points = file.point.into_iter().map(named);
         let phases = file.phase.into_iter().map(named);
         Ok(Experiment {

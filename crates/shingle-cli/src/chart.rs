@@ -365,6 +365,21 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn an_axis_of_ratios_has_round_figures_inside() {
+        for (values, ticks) in [
+            ([0.7, 1.6], vec![0.7, 1.0, 1.5]),
+            ([2.0, 90.0], vec![2.0, 5.0, 10.0, 20.0, 50.0, 100.0]),
+            ([3.0, 4e6], vec![10.0, 1e2, 1e3, 1e4, 1e5, 1e6]),
+        ] {
+            let axis = Ratios::new(values.into_iter(), 10.0, 100.0);
+            let found = axis.ticks();
+            assert!(ticks.iter().all(|tick| found.iter().any(|f| (f / tick - 1.0).abs() < 1e-9)));
+            assert!(found.len() >= 4, "{found:?}");
+            assert!(found.iter().all(|tick| (10.0..=110.0).contains(&axis.place(*tick))));
+        }
+    }
+
     use super::*;
 
     #[test]

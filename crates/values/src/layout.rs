@@ -134,13 +134,18 @@ pub(crate) fn live_bytes(usage: &Usage) -> u64 {
     usage.total_bytes - usage.retired_bytes - usage.dead_bytes
 }
 
+/// Bytes that may be dead beside the live ones.
+fn allowed_bytes(usage: &Usage, limits: &ValueLimits) -> f64 {
+    limits.reserved_ratio * live_bytes(usage) as f64
+}
+
 /// More is dead than may stand beside the live bytes, when collections write `reserve_bytes` each.
 pub(crate) fn is_due(usage: &Usage, limits: &ValueLimits, reserve_bytes: u64) -> bool {
-    let allowed = limits.reserved_ratio * live_bytes(usage) as f64;
     let is_crowded = limits.capacity_bytes.is_some_and(|capacity| {
         usage.total_bytes > capacity.saturating_sub(reserve_bytes.saturating_mul(2))
     });
-    usage.dead_bytes > 0 && (is_crowded || usage.dead_bytes as f64 >= allowed)
+    let is_over = usage.dead_bytes as f64 >= allowed_bytes(usage, limits);
+    usage.dead_bytes > 0 && (is_crowded || is_over)
 }
 
 /// A collection that would give back less than one byte for so many that it writes is not worth
@@ -154,9 +159,8 @@ const COLLECTIONS_WAITING_MAX: u64 = 4;
 /// percent. `collection_bytes_max`: what one may write. What no collection would be worth its
 /// writes for is no debt.
 pub fn debt_percent(usage: &Usage, limits: &ValueLimits, collection_bytes_max: u64) -> u64 {
-    let live_bytes = live_bytes(usage);
-    let allowed = (limits.reserved_ratio * live_bytes as f64)
-        .max((live_bytes * 2 / WRITES_PER_RECLAIMED_MAX) as f64)
+    let allowed = allowed_bytes(usage, limits)
+        .max((live_bytes(usage) * 2 / WRITES_PER_RECLAIMED_MAX) as f64)
         .max(collection_bytes_max.saturating_mul(COLLECTIONS_WAITING_MAX) as f64);
     (100.0 * usage.dead_bytes as f64 / allowed.max(1.0)) as u64
 }

@@ -58,8 +58,7 @@ fn db_bench(
         json: true,
         ..Config::default()
     };
-    let writes = if settings.get("write").is_some() { "write" } else { "data" };
-    let (writes, requests) = (settings.pairs(writes)?, settings.requests("count")?.max(1));
+    let (writes, requests) = (writes(settings)?, settings.requests("count")?.max(1));
     let name = match what {
         "fillrandom" | "fillseq" | "filluniquerandom" | "overwrite" => {
             config.writes = Some(writes);
@@ -89,14 +88,18 @@ fn db_bench(
     dbbench::run_on(&config, name, machine.watched(), &clock, &Silent, &mut sink())
 }
 
+/// Pairs that a phase writes: those of `write`, or as many as the data has.
+fn writes(settings: &Settings) -> Result<u64> {
+    settings.pairs(if settings.get("write").is_some() { "write" } else { "data" })
+}
+
 /// Of the keys that a phase writes to fill a database, the share that differ: 1 but where keys are
 /// drawn with repetition. None for other phases. `settings` are those of the phase.
 pub fn distinct_share(settings: &Settings) -> Result<Option<f64>> {
     let all = settings.pairs("data")?;
     Ok(match settings.get("do") {
         Some("fillrandom") => {
-            let writes = if settings.get("write").is_some() { "write" } else { "data" };
-            let drawn = settings.pairs(writes)? as f64 / all as f64;
+            let drawn = writes(settings)? as f64 / all as f64;
             Some((1.0 - (-drawn).exp()) / drawn)
         }
         Some("fillseq" | "filluniquerandom") => Some(1.0),

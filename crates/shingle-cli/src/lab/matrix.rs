@@ -2,18 +2,12 @@
 //! its file names, as HTML and as Markdown. The best figure of a column stands out.
 
 use super::Account;
-use super::plot::metric;
+use super::plot::{metric, points};
 use maud::{Markup, html};
+use papers::Findings;
 use papers::compare::spell;
 use papers::experiment::Column;
-use papers::{Experiment, Findings};
 use std::fmt::Write;
-
-/// The points of a sweep by name, or nothing once.
-fn points(experiment: &Experiment) -> Vec<Option<&str>> {
-    let points = experiment.points.iter().map(|point| Some(point.name.as_str()));
-    if experiment.points.is_empty() { vec![None] } else { points.collect() }
-}
 
 /// The best figure of a column at a point.
 fn best(findings: &Findings<'_>, point: Option<&str>, column: &Column) -> Option<f64> {
@@ -84,11 +78,13 @@ fn table(findings: &Findings<'_>, point: Option<&str>) -> Markup {
     }
 }
 
-/// The same for the page of what no paper claims.
+/// The same for the page of the experiment's paper.
 pub fn page(account: &Account<'_>, findings: &Findings<'_>) -> String {
     let experiment = findings.experiment;
-    let mut text =
-        format!("## Side by side\n\nAt `{}`, the best of a column in bold.\n", account.scale);
+    let mut text = format!(
+        "## Side by side\n\n{} at `{}`, the best of a column in bold.\n",
+        experiment.title, account.scale
+    );
     for point in points(experiment) {
         let _ = write!(text, "\n### {}\n\n| system |", point.unwrap_or(&experiment.title));
         for column in &experiment.columns {
@@ -111,7 +107,7 @@ pub fn page(account: &Account<'_>, findings: &Findings<'_>) -> String {
 mod tests {
     use super::*;
     use crate::lab::plot::draw;
-    use papers::{Library, Scale};
+    use papers::{Experiment, Library, Scale};
     use std::collections::BTreeMap;
 
     const TEXT: &str = r#"
@@ -133,13 +129,11 @@ mod tests {
         more_is_better = true
         [[plot]]
         title = "P"
-        at = "disk"
         x = "p.wa"
         y = "p.ra"
         area = "p.space"
         [[plot]]
         title = "P"
-        at = "disk"
         x = "p.wa"
         y = "p.ra"
     "#;

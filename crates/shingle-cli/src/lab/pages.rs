@@ -1,9 +1,9 @@
-//! Claims and verdicts as Markdown, one file for each paper, and one for what no paper claims: what
-//! `cargo xtask papers` puts into `docs/papers`.
+//! Claims, verdicts and tables as Markdown, one file for each paper: what `cargo xtask papers` puts
+//! into `docs/papers`.
 
 use super::{Account, matrix, terminal};
 use papers::{ClaimResult, Findings, ValueResult, Verdict};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 const COLUMNS: usize = 112;
@@ -12,12 +12,16 @@ const COLUMNS: usize = 112;
 pub fn pages(account: &Account<'_>) -> Vec<(String, String)> {
     let papers: BTreeSet<&str> = account.claims.iter().map(paper).collect();
     let claimed = papers.into_iter().map(|paper| (paper.to_string(), page(account, paper)));
-    let tabled = account.findings.iter().filter(|f| !f.experiment.columns.is_empty());
-    let tabled = tabled.filter_map(|findings| {
-        let (folder, _) = findings.experiment.id.split_once('/')?;
-        Some((folder.to_string(), matrix::page(account, findings)))
-    });
-    claimed.chain(tabled).collect()
+    let mut pages: BTreeMap<String, String> = claimed.collect();
+    for findings in account.findings.iter().filter(|f| !f.experiment.columns.is_empty()) {
+        let paper = findings.experiment.id.split('/').next().unwrap_or_default();
+        let page = pages.entry(paper.to_string()).or_default();
+        if !page.is_empty() {
+            page.push('\n');
+        }
+        *page += &matrix::page(account, findings);
+    }
+    pages.into_iter().collect()
 }
 
 fn paper(claim: &ClaimResult) -> &str {

@@ -50,21 +50,33 @@ fn systems<'a>(experiment: &'a Experiment, plot: &'a Plot) -> &'a [String] {
     if plot.systems.is_empty() { &experiment.systems } else { &plot.systems }
 }
 
-/// The plot as a picture with its title.
+/// The points of a sweep by name, or nothing once.
+pub fn points(experiment: &Experiment) -> Vec<Option<&str>> {
+    let points = experiment.points.iter().map(|point| Some(point.name.as_str()));
+    if experiment.points.is_empty() { vec![None] } else { points.collect() }
+}
+
+/// The plot as a picture with its title; dots as one for each point.
 pub fn draw(findings: &Findings<'_>, plot: &Plot) -> Markup {
     let experiment = findings.experiment;
-    let picture = match &plot.x {
-        Some(x) => as_dots(findings, plot, x),
-        None if experiment.points.is_empty() => as_bars(findings, plot),
-        None => as_lines(findings, plot),
-    };
+    if let Some(x) = &plot.x {
+        return html! {
+            @for point in points(experiment) {
+                @let more = point.map(|point| format!(": {point}")).unwrap_or_default();
+                (titled(plot, &more, as_dots(findings, plot, x, point)))
+            }
+        };
+    }
+    match experiment.points.is_empty() {
+        true => titled(plot, "", as_bars(findings, plot)),
+        false => titled(plot, &format!(", by {}", experiment.axis), as_lines(findings, plot)),
+    }
+}
+
+fn titled(plot: &Plot, more: &str, picture: Markup) -> Markup {
     html! {
         div {
-            h4 {
-                (plot.title)
-                @if !experiment.points.is_empty() && plot.x.is_none() { ", by " (experiment.axis) }
-                @if !plot.unit.is_empty() { ", " (plot.unit) }
-            }
+            h4 { (plot.title) (more) @if !plot.unit.is_empty() { ", " (plot.unit) } }
             (picture)
         }
     }
@@ -99,8 +111,7 @@ fn as_lines(findings: &Findings<'_>, plot: &Plot) -> Markup {
 
 /// The systems as dots, with their names below. Less is better in every direction: what nothing
 /// else beats in one without losing in another is filled.
-fn as_dots(findings: &Findings<'_>, plot: &Plot, x: &str) -> Markup {
-    let at = plot.at.as_deref();
+fn as_dots(findings: &Findings<'_>, plot: &Plot, x: &str, at: Option<&str>) -> Markup {
     let place = |system: &String| {
         let of = |name: &str| metric(findings, system, at, name).filter(|value| *value > 0.0);
         let area = plot.area.as_ref().map_or(Some(1.0), |area| of(area))?;
