@@ -150,6 +150,10 @@ pub fn fill(text: &str, metrics: &dyn Metrics) -> Result<String> {
 
 fn sentence(verdict: Verdict, sort: Sort, ratio: Option<f64>, measured: &[f64]) -> String {
     let times = match ratio {
+        Some(0.0) if measured.len() > 1 => "one of the values is zero".into(),
+        Some(ratio) if measured.len() > 1 => {
+            format!("{} times the paper's values in geometric mean", spell(ratio))
+        }
         Some(ratio) => format!("{} times the paper's value", spell(ratio)),
         None => "the paper's value is zero".into(),
     };

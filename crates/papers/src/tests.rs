@@ -23,6 +23,12 @@ fn results(ids: &[&str], threads: usize) -> String {
             Findings::new(experiment, scale, table).unwrap()
         })
         .collect();
+    for findings in &findings {
+        for because in findings.experiment.measures.iter().filter_map(|m| m.because.as_ref()) {
+            let filled = compare::fill(because, findings);
+            assert!(filled.is_ok(), "{}: {filled:?}", findings.experiment.id);
+        }
+    }
     let claims = compare::claims(&library, &findings).unwrap();
     serde_json::to_string_pretty(&claims).unwrap()
 }

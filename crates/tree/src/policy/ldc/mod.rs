@@ -23,8 +23,8 @@
 //!   over, so that stacks stay bounded when merges fall behind, and admission sees it.
 //! - *Frozen space* is bounded: what is dead beyond a twelfth of the live bytes, less where the
 //!   threshold is above `fan_out`, and slices that are older than four times the tree, are merged
-//!   away (`frozen`); the paper has no bound. Entries that a linked slice overwrites stay below it
-//!   until the merge: a higher threshold costs space.
+//!   away when nothing else is due (`frozen`); the paper has no bound. Entries that a linked slice
+//!   overwrites stay below it until the merge: a higher threshold costs space.
 //! - *Keys in gaps* belong to the node on the left (Example 3.2): the rule of [`crate::moves`].
 //!
 //! Links are slices in the manifest: they survive as every edit does. Tombstones go by the rule of
@@ -54,12 +54,12 @@ pub const LDC: Descriptor = Descriptor {
            merged when about as much is linked to it as it has. Writes about two bytes for each \
            byte and level where leveled compaction by LevelDB's rules writes five to ten, in \
            merges of a few tables. Costs reads: up to twice `fan_out` slices of a node, each \
-           behind its filter, come before its own run; and space: up to a twelfth for runs that \
-           are merged in part, and what linked slices have overwritten. Choose it for write-heavy \
-           data that is also read, and where long merges hurt. The threshold \
-           follows the share of reads: twice `fan_out` slices \
-           without reads, one with hardly any writes; `links_max` (slices of a node) fixes it. \
-           `fan_out` may be larger than for other schemes, up to 25.",
+           behind its filter, come before its own run; and space: a twelfth, more under full \
+           load, for runs that are merged in part, and what linked slices have overwritten. \
+           Choose it for write-heavy data that is also read, and where long merges hurt. The \
+           threshold follows the share of reads: twice `fan_out` slices without reads, one with \
+           hardly any writes; `links_max` (slices of a node) fixes it. `fan_out` may be larger \
+           than for other schemes, up to 25.",
     paper: "LDC: A Lower-Level Driven Compaction Method (ICDE 2019)",
     options: &[
         "levels",
