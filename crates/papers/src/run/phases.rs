@@ -116,13 +116,13 @@ fn value_size(settings: &Settings) -> Result<ValueSize> {
     Ok(ValueSize::ByKey(small, large, percent.round() as u8))
 }
 
-/// Pairs of a scan: a number, or as many as have these bytes.
+/// Pairs of a scan: a number, or as many as have these bytes in the paper. They do not shrink.
 fn scan_pairs(settings: &Settings) -> Result<usize> {
     if settings.get("scan_bytes").is_none() {
         return settings.number("scan", 100.0).map(|pairs| pairs as usize);
     }
-    let (_, here) = settings.pair_bytes()?;
-    Ok((settings.bytes("scan_bytes")? * settings.scale().sizes / here).ceil().max(2.0) as usize)
+    let (pair, _) = settings.pair_bytes()?;
+    Ok((settings.bytes("scan_bytes")? / pair).ceil().max(2.0) as usize)
 }
 
 fn ycsb(machine: &Machine, settings: &Settings, index: u64) -> Result<Record> {
