@@ -68,10 +68,11 @@ fn introduction(account: &Account<'_>) -> Markup {
             }
         } }
         p.soft {
-            "All runs: no compression, YCSB-C's Zipf, the log counted apart from WA, seek "
-            "compaction off but where a figure is about it. db_bench's random loads draw keys with "
-            "repetition: 63 % of them differ. Rates of devices shrink with sizes, so that a table "
-            "takes as long as in the paper. A black line in a plot is the paper's value."
+            "All runs: no compression, YCSB-C's Zipf, the log, where there is one, counted apart "
+            "from WA, seek compaction off but where a figure is about it. db_bench's random loads "
+            "draw keys with repetition: 63 % of them differ. Rates of devices shrink with sizes, "
+            "so that a table takes as long as in the paper. A black line in a plot is the paper's "
+            "value."
         }
     }
 }
