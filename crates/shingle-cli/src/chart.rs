@@ -365,6 +365,8 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn an_axis_of_ratios_has_round_figures_inside() {
         for (values, ticks) in [
@@ -379,8 +381,6 @@ mod tests {
             assert!(found.iter().all(|tick| (10.0..=110.0).contains(&axis.place(*tick))));
         }
     }
-
-    use super::*;
 
     #[test]
     fn labels_never_stand_on_each_other() {
