@@ -281,6 +281,17 @@ mod tests {
         assert!(error.to_string().contains("no metric p.awa"), "{error}");
     }
 
+    #[test]
+    fn what_a_list_is_on_average_is_not_said_of_one_value() {
+        let text =
+            |ratio, measured: &[f64]| sentence(Verdict::DoesNotHold, Sort::Ratio, ratio, measured);
+        assert_eq!(text(Some(0.5), &[1.0]), "Outside the rule: 0.50 times the paper's value.");
+        assert!(
+            text(Some(0.5), &[1.0, 2.0]).contains("0.50 times the paper's values in geometric")
+        );
+        assert_eq!(text(Some(0.0), &[0.0, 2.0]), "Outside the rule: one of the values is zero.");
+    }
+
     /// Before anything runs.
     #[test]
     fn expressions_name_a_system_or_are_of_one_run() {

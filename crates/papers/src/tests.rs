@@ -104,6 +104,21 @@ fn a_load_that_draws_its_keys_says_how_many_differ() {
     assert_eq!(share("sealdb/fig08", "random"), None);
 }
 
+/// Values of HashKV do not shrink: a scan of 1 MiB that did had nine of 4 KiB.
+#[test]
+fn a_scan_has_as_many_pairs_as_in_the_paper_at_every_scale() {
+    let library = Library::open().unwrap();
+    let experiment = library.select(&["hashkv/exp05".to_string()]).unwrap()[0];
+    for scale in ["smoke", "small", "paper"] {
+        let cells = experiment.cells(library.paper(experiment).unwrap(), scale).unwrap();
+        let at = |point| cells.iter().find(|c| c.point.as_deref() == Some(point)).unwrap();
+        let scan = &experiment.phases.iter().find(|p| p.name == "scan").unwrap().settings;
+        let pairs = |point| crate::run::scan_pairs(&at(point).settings.with(scan).unwrap());
+        assert_eq!(pairs("4 KiB").unwrap(), 257);
+        assert_eq!(pairs("256 B").unwrap(), 4229);
+    }
+}
+
 #[test]
 fn what_measures_name_is_there() {
     let library = Library::open().unwrap();

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 pub use metrics::CATALOGUE;
 pub use phases::distinct_share;
+#[cfg(test)]
+pub(crate) use phases::scan_pairs;
 
 /// Metrics of a run by `phase.metric`.
 pub type Metrics = BTreeMap<String, f64>;

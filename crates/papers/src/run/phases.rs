@@ -117,7 +117,7 @@ fn value_size(settings: &Settings) -> Result<ValueSize> {
 }
 
 /// Pairs of a scan: a number, or as many as have these bytes in the paper. They do not shrink.
-fn scan_pairs(settings: &Settings) -> Result<usize> {
+pub fn scan_pairs(settings: &Settings) -> Result<usize> {
     if settings.get("scan_bytes").is_none() {
         return settings.number("scan", 100.0).map(|pairs| pairs as usize);
     }
