@@ -32,7 +32,7 @@ impl Scale {
     }
 
     /// Nothing shrinks.
-    pub fn is_full_size(&self) -> bool {
+    fn is_full_size(&self) -> bool {
         [self.sizes, self.data, self.values] == [1.0; 3]
     }
 

@@ -79,9 +79,7 @@ fn findings<'a>(account: &'a Account<'_>, claim: &ClaimResult) -> Option<&'a Fin
 fn row(account: &Account<'_>, claim: &ClaimResult) -> String {
     let findings = findings(account, claim);
     let deviation = findings.map(|f| f.experiment.deviation.as_str());
-    let is_full_size = findings.is_some_and(|f| f.scale.is_full_size());
-    let none = if is_full_size { "none that is known" } else { "none of its own" };
-    let deviation = deviation.filter(|text| !text.is_empty()).unwrap_or(none);
+    let deviation = deviation.filter(|text| !text.is_empty()).unwrap_or("none of its own");
     let of = |verdict| claim.values.iter().filter(|value| value.verdict == verdict).count();
     let [hold, shape, not, cannot] = Verdict::ALL.map(of);
     let cannot = if cannot > 0 { format!(", {cannot} cannot be") } else { String::new() };
