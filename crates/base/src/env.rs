@@ -84,6 +84,11 @@ pub trait Runtime: Send + Sync {
     /// A user's operation ended: a runtime without threads gives background work its turn here.
     fn turn(&self) {}
 
+    /// The caller is between two reads of shared state, with no lock held: another thread may run
+    /// here. Production does nothing. A runtime that explores interleavings runs other work, and
+    /// tells the places apart by `place`.
+    fn interleave(&self, _place: &'static str) {}
+
     /// There may be something to do.
     fn wake(&self);
 
