@@ -12,6 +12,7 @@ pub mod id;
 pub mod key;
 pub mod ledger;
 pub mod random;
+pub mod size;
 
 pub use cause::Cause;
 pub use error::{Error, ErrorKind, Result};

@@ -153,7 +153,8 @@ fn zoned(capacity: u64, zones: media::block::ZoneGeometry, sector_bytes: u64) ->
 /// Finds the superblock by any of its copies. `Incompatible` where there is none.
 pub fn find(port: &Port) -> Result<Superblock> {
     let geometry = port.geometry();
-    let places = Places::of(&geometry)?;
+    // Whatever is smaller than the smallest store was never formatted.
+    let Ok(places) = Places::of(&geometry) else { return Err(not_formatted(port)) };
     let mut sector = vec![0; geometry.sector_bytes as usize];
     for place in copies(&places) {
         port.salvage(place, &mut sector, Cause::Recovery)?;
@@ -172,8 +173,12 @@ pub fn find(port: &Port) -> Result<Superblock> {
         }
         return Ok(found);
     }
-    let message = "no superblock was found: the device is not formatted, or foreign";
-    Err(Error::new(ErrorKind::Incompatible, message).in_file(port.describe()))
+    Err(not_formatted(port))
+}
+
+fn not_formatted(port: &Port) -> Error {
+    let message = "no superblock was found: this file or disk was not formatted as a store";
+    Error::new(ErrorKind::Incompatible, message).in_file(port.describe())
 }
 
 /// All places at which a copy stands.

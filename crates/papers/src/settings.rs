@@ -6,7 +6,7 @@
 
 use crate::scale::Scale;
 use base::{Error, Result};
-use devices::models::{self, Kind, parameter};
+use devices::models::{self, Kind};
 use shingle::Options;
 use std::collections::BTreeMap;
 
@@ -260,7 +260,7 @@ fn fill(name: &str, value: &str, map: &Map, depth: u32) -> Result<String> {
 pub fn bytes(text: &str) -> Option<f64> {
     match text.split_once(" x ") {
         Some((factor, of)) => Some(factor.trim().parse::<f64>().ok()? * bytes(of.trim())?),
-        None => parameter::bytes(text).map(|bytes| bytes as f64),
+        None => base::size::parse(text).map(|bytes| bytes as f64),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a model can be told: parameters with units and bounds, and the one parser of them.
 //!
-//! A model is named as `smr-banded:band=40MiB,cache=1%`. Bytes take the units K, M, G, T (powers of
-//! 1024, also as KiB ...) and kB, MB, GB, TB (powers of 1000), times ns, us, ms and s, shares a
-//! per cent sign; counts take none. Every parameter has a default, so none has to be given.
+//! A model is named as `smr-banded:band=40MiB,cache=1%`. Bytes take the units of
+//! [`base::size`], times ns, us, ms and s, shares a per cent sign; counts take none. Every
+//! parameter has a default, so none has to be given.
 //!
 //! Invariant: [`Settings`] hold a value within its bounds for every parameter of their model.
 
@@ -42,21 +42,6 @@ pub struct Parameter {
 /// Suffixes with their factors; a longer one before one that it ends with.
 type Units = &'static [(&'static str, f64)];
 
-const BYTES: Units = &[
-    ("KiB", 1024.0),
-    ("MiB", 1_048_576.0),
-    ("GiB", 1_073_741_824.0),
-    ("TiB", 1_099_511_627_776.0),
-    ("kB", 1e3),
-    ("MB", 1e6),
-    ("GB", 1e9),
-    ("TB", 1e12),
-    ("K", 1024.0),
-    ("M", 1_048_576.0),
-    ("G", 1_073_741_824.0),
-    ("T", 1_099_511_627_776.0),
-    ("", 1.0),
-];
 const COUNT: Units = &[("", 1.0)];
 const TIME: Units = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 const SHARE: Units = &[("%", 0.01)];
@@ -65,7 +50,7 @@ impl Parameter {
     /// `text` as a value of this parameter; `None` if it is not a number with a unit of its kind.
     fn number(&self, text: &str) -> Option<f64> {
         let units = match self.kind {
-            Kind::Bytes(..) => BYTES,
+            Kind::Bytes(..) => return base::size::parse(text).map(|bytes| bytes as f64),
             Kind::Count(..) => COUNT,
             Kind::Time(..) => TIME,
             Kind::Share(..) => SHARE,
@@ -117,13 +102,6 @@ impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={} ({}; {})", self.name, self.default, self.help, self.kind)
     }
-}
-
-/// Bytes as a person writes them: `40MiB`. `None` if it is no whole number of them.
-pub fn bytes(text: &str) -> Option<u64> {
-    let kind = Kind::Bytes("0", "0");
-    let number = Parameter { name: "", kind, default: "", help: "" }.number(text);
-    number.map(|number| number as u64)
 }
 
 #[derive(Clone, Debug)]
