@@ -2,7 +2,9 @@
 
 pub mod bench;
 pub mod device;
+pub mod help;
 pub mod lab;
+pub mod size;
 pub mod trace;
 
 pub use bench::{BenchArgs, PresetName};
@@ -10,6 +12,7 @@ pub use bench::{BenchArgs, PresetName};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use device::DeviceArgs;
 use lab::LabArgs;
+use size::{bytes, bytes_in};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -23,7 +26,8 @@ Exit codes:
   0    done
   1    an error, or `check` found damage
   2    wrong usage
-  127  `get` found no such key";
+  127  `get` found no such key
+  130  interrupted by Ctrl-C";
 
 /// An embedded, ordered key-value store for write-heavy data: its command.
 #[derive(Parser, Debug)]
@@ -43,7 +47,7 @@ pub struct Global {
     /// The directory of the database, or a formatted file or disk
     #[arg(long, global = true, value_name = "PATH", env = "SHINGLE_DB")]
     pub db: Option<PathBuf>,
-    /// Where the database keeps values that do not change: a directory, or a formatted file or disk
+    /// The cold store, for values that rarely change: a directory, or a formatted file or disk
     #[arg(long, global = true, value_name = "PATH", env = "SHINGLE_COLD_STORE")]
     pub cold_store: Option<PathBuf>,
     /// The keyspace that the command works on
@@ -79,8 +83,8 @@ Examples:
     Put(PutArgs),
     /// Print the value of a key
     ///
-    /// Prints the value and a newline; with --raw the value alone, byte for byte. A key that is
-    /// not there gives exit code 127 and nothing on stdout.
+    /// Prints the value and a newline; with --raw the value alone, byte for byte. A missing key
+    /// gives exit code 127 and nothing on stdout.
     #[command(after_help = "\
 Examples:
   shingle --db my.db get apple
@@ -89,7 +93,7 @@ Examples:
     Get(GetArgs),
     /// Delete keys
     ///
-    /// Deletes each key; one that is not there is no error. Several keys are one atomic batch.
+    /// Deletes each key; a missing key is no error. Several keys are one atomic batch.
     #[command(after_help = "\
 Examples:
   shingle --db my.db delete apple
@@ -97,8 +101,8 @@ Examples:
     Delete(DeleteArgs),
     /// Delete every key of a range
     ///
-    /// Deletes all keys from FROM (inclusive) to TO (exclusive) with one small record, however
-    /// many there are.
+    /// Deletes all keys from FROM (inclusive) to TO (exclusive) by one small record, whatever their
+    /// number.
     #[command(after_help = "\
 Examples:
   shingle --db my.db delete-range 2024-01 2024-07
@@ -107,7 +111,7 @@ Examples:
     /// List keys and values in order
     ///
     /// One line a record, `key : value`, in the order of the keys' bytes. Backslash, control
-    /// characters and bytes that are not UTF-8 are escaped (\\\\ \\t \\n \\r \\xHH), so that a
+    /// characters and bytes that are not UTF-8 are escaped (`\\` `\t` `\n` `\r` `\xHH`), so that a
     /// record is always one line; --hex prints hex, --json one object a line.
     #[command(after_help = "\
 Examples:
@@ -117,14 +121,17 @@ Examples:
     /// Store the records of a file or directory
     ///
     /// Reads records as a stream, writes them in batches, and syncs once at the end. The format
-    /// follows from the name, or from --format: `tsv` (key TAB value, escaped as by scan), `csv`
-    /// (columns key, value and, where needed, encoding), `jsonl` (objects with key or key_base64
-    /// and value or value_base64), `dir` (a directory tree: relative path and content), `deb822`
-    /// (Debian control stanzas by --key-field). With --verify the source is read a second time
-    /// and every record compared.
+    /// follows from the name, with or without `.gz`, or from --format: `tsv` (key TAB value,
+    /// escaped as by scan, or --raw), `csv` (columns key, value and, where needed, encoding; or
+    /// any columns with --key-field), `jsonl` and `json` (objects with key or key_base64 and value
+    /// or value_base64; or any objects with --key-field), `dir` (a directory tree: relative path
+    /// and content), `deb822` (Debian control stanzas by --key-field). With --verify the source is
+    /// read a second time and every record compared.
     #[command(after_help = "\
 Examples:
   shingle --db my.db import words.tsv --verify
+  shingle --db my.db import people.csv --key-field id
+  shingle --db my.db import people.csv.gz --key-field id --value-field name
   shingle --db my.db import /usr/include --keyspace headers
   shingle --db my.db import events.jsonl --key-field id
   apt-cache dumpavail | shingle --db my.db import - --format deb822 --keyspace packages")]
@@ -138,10 +145,10 @@ Examples:
   shingle --db my.db export all.jsonl --verify
   shingle --db my.db export - --format tsv | sort | head")]
     Export(TransferArgs),
-    /// Levels, bytes by cause, waiting
+    /// Show levels, I/O by cause, and stalls
     ///
-    /// Prints the table of levels and the ledger: every byte that this opening of the database
-    /// moved, with its cause. With --property one property, by its rocksdb.*, leveldb.* or
+    /// Prints a table of levels, and every byte that the database read or wrote since it was
+    /// opened, by cause. With --property, prints one property by its rocksdb.*, leveldb.* or
     /// shingle.* name.
     #[command(after_help = "\
 Examples:
@@ -149,37 +156,38 @@ Examples:
   shingle --db my.db stat --json
   shingle --db my.db stat --property rocksdb.estimate-num-keys")]
     Stat(StatArgs),
-    /// Read every byte and compare checksums
+    /// Verify every checksum
     ///
-    /// Opens read-only, reads all files, verifies checksums, order and the structure of the tree.
-    /// Says what is wrong and where. Exit code 1 when anything is damaged.
+    /// Opens the database read-only, reads all files, and verifies checksums, key order and the
+    /// structure of the tree. Reports each problem with its place. Exit code 1 if anything is
+    /// damaged.
     #[command(after_help = "\
 Examples:
   shingle --db my.db check
   shingle --db my.db --json check")]
     Check,
-    /// Rewrite everything in its final order
+    /// Compact all levels
     ///
-    /// Merges the keyspace, or its keys from --from to --to, down to the deepest level; with --all
-    /// every keyspace. Deleted and replaced records give their room back.
+    /// Compacts the keyspace, or its keys from --from to --to, to the deepest level; with --all
+    /// every keyspace. Reclaims the space of deleted and replaced records.
     #[command(after_help = "\
 Examples:
   shingle --db my.db compact
   shingle --db my.db compact --from a --to c
   shingle --db my.db compact --all")]
     Compact(CompactArgs),
-    /// Make a second database of the present state
+    /// Make a second database with the current contents
     ///
-    /// Writes the state of this moment to a new directory: table files as hard links where the
-    /// file system allows, copies otherwise. It is a complete database of its own.
+    /// Writes the current state to a new directory, as a complete database of its own. Links table
+    /// files where the file system allows, copies them otherwise.
     #[command(after_help = "\
 Examples:
   shingle --db my.db checkpoint backup.db")]
     Checkpoint(TargetArgs),
     /// Save what can be read from a damaged database
     ///
-    /// Reads whatever is still readable into a new database and says what was lost. The damaged
-    /// files are neither changed nor deleted.
+    /// Copies every readable record to a new database and reports what was lost. Leaves the
+    /// damaged files unchanged.
     #[command(after_help = "\
 Examples:
   shingle --db damaged.db salvage saved.db")]
@@ -193,33 +201,33 @@ Examples:
   shingle --db my.db keyspace create users
   shingle --db my.db keyspace drop users")]
     Keyspace(KeyspaceArgs),
-    /// The options of a database
+    /// List the options of a database
     ///
-    /// Lists every option with the value that it would have here, its unit and what it is for.
-    /// Each can be set with --option key=value.
+    /// Lists every option with its current value, its unit and its purpose. Set one with --option
+    /// key=value.
     #[command(after_help = "\
 Examples:
   shingle options
   shingle --db my.db --option memory_bytes=1073741824 compact")]
     Options,
-    /// Ways to move data and to lay out values
+    /// List compaction schemes and value layouts
     ///
-    /// Lists the compaction schemes, or with --values the value layouts: what `--option scheme=`
-    /// and `--option values=` take. With a name, its whole manual: rules, when to choose it, what
-    /// it costs, and the numbers that it works with, each with its unit.
+    /// Lists the compaction schemes, or with --values the value layouts: the values of `--option
+    /// scheme=` and `--option values=`. With a name, prints its manual: rules, when to choose it,
+    /// costs, and parameters with their units.
     #[command(after_help = "\
 Examples:
   shingle schemes
   shingle schemes lwc
   shingle schemes --values hashed")]
     Schemes(SchemesArgs),
-    /// What would it cost? Schemes on a workload, without data
+    /// Estimate the costs of schemes on a workload, without data
     ///
-    /// Runs the policies that the engine has over a workload of which only the keys exist: what
-    /// each scheme would write, by level, without the log; the space that it would take; and how
-    /// many slices a read would ask, filters aside. Numbers that are not given are the scheme's
-    /// own. With --values the same for value layouts: updates of a loaded store, after a first half
-    /// that fills the reserved space.
+    /// Runs the engine's policies over a workload of keys without data. Prints for each scheme the
+    /// bytes it would write, by level and without the log, the space it would use, and how many
+    /// slices a read would probe without filters. Parameters that you do not give have the
+    /// scheme's defaults. With --values, compares value layouts instead, by updates of a loaded
+    /// store.
     #[command(after_help = "\
 Examples:
   shingle simulate --writes 100000000 --value-size 100
@@ -228,11 +236,10 @@ Examples:
     Simulate(SimulateArgs),
     /// Look inside the files
     ///
-    /// Prints what a file of the database says, for people who look for an error or are curious:
-    /// the runs of a table, the edits of a manifest, the batches of a log, the options; with
-    /// --entries every record. `tree` shows what the manifest leads to: the levels of the keyspace
-    /// that --keyspace names, with --svg as a picture. Only reads. A damaged file is shown up to
-    /// the damage.
+    /// Prints the contents of a file of the database: the runs of a table, the edits of a manifest,
+    /// the batches of a log, or the options; with --entries every record. `tree` prints the levels
+    /// of the keyspace that --keyspace names, with --svg as a picture. Writes nothing. Prints a
+    /// damaged file up to the damage.
     #[command(after_help = "\
 Examples:
   shingle dump table my.db/000007.table
@@ -240,15 +247,15 @@ Examples:
   shingle dump wal my.db/000009.wal
   shingle --db my.db dump tree --svg tree.svg")]
     Dump(DumpArgs),
-    /// Measure: db_bench and YCSB workloads
+    /// Run benchmarks: db_bench and YCSB workloads
     ///
-    /// Runs workloads under the names and with the flags that db_bench and YCSB use, and prints
-    /// the lines that scripts expect; write amplification, stalls and space stand on extra lines.
-    /// `db` takes db_bench's flags. `ycsb [load|run]` takes -P FILE (or workloada to workloadf),
-    /// -p name=value and -threads, -target; without `load` or `run` it does both. `threshold`
-    /// finds the size from which on values are better apart from the runs, in a directory beside
-    /// --db, and keeps it with that database for value_threshold=auto. Flags of the engine stand
-    /// before the workload. Without --db the database is temporary.
+    /// Runs workloads under the names and with the flags of db_bench and YCSB, and prints the lines
+    /// that scripts expect. Extra lines show write amplification, stalls and space. `db` takes
+    /// db_bench's flags. `ycsb [load|run]` takes -P FILE (or workloada to workloadf), -p
+    /// name=value, -threads and -target; without `load` or `run` it does both. `threshold` measures
+    /// the separation threshold in a directory beside --db, and stores it with that database for
+    /// value_threshold=auto. Flags of the engine come before the workload. Without --db the
+    /// database is temporary.
     #[command(after_help = "\
 Examples:
   shingle bench db --benchmarks=fillrandom,readrandom --num=1000000
@@ -256,12 +263,11 @@ Examples:
   shingle bench --device memory ycsb -P workloada -p recordcount=100000
   shingle --db my.db bench --values log threshold --sizes 256,1024,4096")]
     Bench(BenchArgs),
-    /// Databases directly on files and disks, and models of devices
+    /// Manage databases directly on files and disks, and models of devices
     ///
-    /// `format` makes an empty store without a file system on a file or a disk; from then on that
-    /// path is a database for every command: --db PATH. `info`, `check` and `map` look at it,
-    /// `bench` measures a device or a model of one, `list` says which models and placements there
-    /// are.
+    /// `format` makes an empty store without a file system on a file or a disk. Every command then
+    /// takes that path: --db PATH. `info`, `check` and `map` inspect it, `bench` measures a device
+    /// or a model of one, `list` names the models and placements.
     #[command(after_help = "\
 Examples:
   shingle device format my.disk --size 1GiB
@@ -271,17 +277,17 @@ Examples:
   shingle device bench hdd:rpm=5400
   shingle bench --device smr-raw --preset leveldb --scheme sets db --benchmarks=fillrandom")]
     Device(DeviceArgs),
-    /// The figures of the papers behind the schemes, rerun and compared
+    /// Rerun the figures of the papers behind the schemes, and compare
     ///
-    /// Systems, devices, phases and claims are data; `run` makes a verdict for every claim.
+    /// Systems, devices, phases and claims are data; `run` gives a verdict on every claim.
     #[command(after_help = lab::EXAMPLES)]
     Lab(LabArgs),
-    /// The whole engine on data of this machine
+    /// Show the whole engine on data of this machine
     ///
-    /// Imports sources, documentation and the package index that this machine has, verifies every
-    /// value, updates and deletes, kills a writer with kill -9 and proves that nothing it
-    /// acknowledged was lost, measures reads, checks every byte, and shows where every byte went,
-    /// in the terminal and as an HTML page. Removes its database at the end unless --keep.
+    /// Imports source code, documentation and package metadata of this machine, verifies every
+    /// value, updates and deletes. Kills a writer with kill -9 and shows that no acknowledged write
+    /// was lost. Measures reads, verifies every checksum, and shows where every byte went, in the
+    /// terminal and as an HTML page. Removes its database at the end unless --keep.
     #[command(after_help = "\
 Examples:
   shingle demo
@@ -303,7 +309,7 @@ pub struct PutArgs {
     /// Read the value from a file; `-` is stdin
     #[arg(long, value_name = "FILE")]
     pub value_file: Option<PathBuf>,
-    /// Return when the value would survive a power loss
+    /// Return when the value survives a power loss
     #[arg(long)]
     pub sync: bool,
 }
@@ -322,7 +328,7 @@ pub struct DeleteArgs {
     /// The keys
     #[arg(required = true)]
     pub keys: Vec<OsString>,
-    /// Return when the deletion would survive a power loss
+    /// Return when the deletion survives a power loss
     #[arg(long)]
     pub sync: bool,
 }
@@ -333,7 +339,7 @@ pub struct DeleteRangeArgs {
     pub from: OsString,
     /// The first key to keep
     pub to: OsString,
-    /// Return when the deletion would survive a power loss
+    /// Return when the deletion survives a power loss
     #[arg(long)]
     pub sync: bool,
 }
@@ -349,7 +355,7 @@ pub struct ScanArgs {
     /// Only keys that start with this
     #[arg(long, conflicts_with_all = ["from", "to"])]
     pub prefix: Option<OsString>,
-    /// At most so many records
+    /// Maximum number of records
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
     /// From the last key to the first
@@ -363,12 +369,14 @@ pub struct ScanArgs {
 /// The formats of import and export.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// key TAB value, escaped
+    /// key TAB value, one record a line
     Tsv,
-    /// Columns key, value, encoding
+    /// Columns key, value, encoding; or any columns, with --key-field
     Csv,
     /// One JSON object a line
     Jsonl,
+    /// A JSON array of objects, or one object whose members are the records
+    Json,
     /// A directory tree: relative path and content
     Dir,
     /// Debian control stanzas
@@ -377,14 +385,22 @@ pub enum Format {
 
 #[derive(Args, Debug)]
 pub struct TransferArgs {
-    /// A file or directory; `-` is stdin or stdout
+    /// A file or directory, also compressed by gzip (`.gz`); `-` is stdin or stdout
     pub path: PathBuf,
     /// The format; guessed from the name when absent
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// The field that is the key (deb822: Package when absent; jsonl: the line is the value)
+    /// The field that is the key, in csv (its first row names the fields), jsonl, json or deb822
+    ///
+    /// The value is the whole record: as JSON for csv, as it stands for the others.
     #[arg(long, value_name = "NAME")]
     pub key_field: Option<String>,
+    /// With --key-field, import only this field as the value (csv, jsonl, json)
+    #[arg(long, value_name = "NAME", requires = "key_field")]
+    pub value_field: Option<String>,
+    /// tsv without escapes: a backslash is a backslash
+    #[arg(long)]
+    pub raw: bool,
     /// Read the file again at the end and compare every record
     #[arg(long)]
     pub verify: bool,
@@ -509,23 +525,21 @@ pub struct SimulateArgs {
     #[arg(long, value_enum, default_value = "uniform")]
     pub keys: KeyOrder,
     /// Bytes of a key
-    #[arg(long, value_name = "B", default_value_t = 16)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=65_535))]
+    #[arg(long, value_name = "BYTES", default_value = "16", value_parser = bytes_in::<1, 65_535>)]
     pub key_size: u64,
     /// Bytes of a value
-    #[arg(long, value_name = "B", default_value_t = 100)]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
+    #[arg(long, value_name = "BYTES", default_value = "100")]
+    #[arg(value_parser = bytes_in::<0, { 1 << 30 }>)]
     pub value_size: u64,
     /// Of all operations, the share that reads
     #[arg(long, value_name = "0 TO 1", default_value_t = 0.0)]
     pub reads_share: f64,
     /// Bytes that are flushed at a time
-    #[arg(long, value_name = "B", default_value_t = 64 << 20)]
-    #[arg(value_parser = clap::value_parser!(u64).range(4096..))]
+    #[arg(long, value_name = "BYTES", default_value = "64MiB")]
+    #[arg(value_parser = bytes_in::<4096, { u64::MAX }>)]
     pub memtable_bytes: u64,
     /// Bytes of a table
-    #[arg(long, value_name = "B")]
-    #[arg(value_parser = clap::value_parser!(u64).range(4096..))]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<4096, { u64::MAX }>)]
     pub table_bytes: Option<u64>,
     /// Bytes of a level for those of the one above it
     #[arg(long, value_name = "TIMES")]

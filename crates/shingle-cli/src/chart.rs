@@ -48,25 +48,36 @@ pub fn bars(frame: Frame, title: &str, bars: &[Bar]) -> Markup {
     let ends = bars.iter().map(|bar| bar.to.max(bar.mark.unwrap_or(0.0)));
     let max = ends.fold(f64::MIN_POSITIVE, f64::max);
     let x = |value: f64| frame.left + value / max * (frame.width - frame.left - frame.right);
-    html! {
-        svg viewBox=(format!("0 0 {} {height}", frame.width)) role="img" aria-label=(title) {
-            @for (i, bar) in bars.iter().enumerate() {
-                @let top = i as f64 * ROW_HEIGHT + 4.0;
-                @let middle = top + BAR_HEIGHT / 2.0 + 4.5;
-                @let width = (x(bar.to) - x(bar.from)).max(1.0);
-                text class="label" x=(frame.left - 10.0) y=(middle) text-anchor="end" {
-                    (bar.label)
-                }
-                rect class=(bar.class) x=(number(x(bar.from))) y=(top) width=(number(width))
-                    height=(BAR_HEIGHT) rx="2" { title { (bar.label) ": " (bar.text) } }
-                @let end = x(bar.to.max(bar.mark.unwrap_or(0.0)));
-                text class="figure" x=(number(end + 8.0)) y=(middle) { (bar.text) }
-                @if let Some(mark) = bar.mark {
-                    line class="mark" x1=(number(x(mark))) x2=(number(x(mark)))
-                        y1=(top - 3.0) y2=(top + BAR_HEIGHT + 3.0) {}
+    framed(
+        frame,
+        html! {
+            svg viewBox=(format!("0 0 {} {height}", frame.width)) role="img" aria-label=(title) {
+                @for (i, bar) in bars.iter().enumerate() {
+                    @let top = i as f64 * ROW_HEIGHT + 4.0;
+                    @let middle = top + BAR_HEIGHT / 2.0 + 4.5;
+                    @let width = (x(bar.to) - x(bar.from)).max(1.0);
+                    text class="label" x=(frame.left - 10.0) y=(middle) text-anchor="end" {
+                        (bar.label)
+                    }
+                    rect class=(bar.class) x=(number(x(bar.from))) y=(top) width=(number(width))
+                        height=(BAR_HEIGHT) rx="2" { title { (bar.label) ": " (bar.text) } }
+                    @let end = x(bar.to.max(bar.mark.unwrap_or(0.0)));
+                    text class="figure" x=(number(end + 8.0)) y=(middle) { (bar.text) }
+                    @if let Some(mark) = bar.mark {
+                        line class="mark" x1=(number(x(mark))) x2=(number(x(mark)))
+                            y1=(top - 3.0) y2=(top + BAR_HEIGHT + 3.0) {}
+                    }
                 }
             }
-        }
+        },
+    )
+}
+
+/// A wide chart keeps letters that can be read on a small screen, which scrolls it.
+fn framed(frame: Frame, svg: Markup) -> Markup {
+    match frame.width > NARROW.width {
+        true => html! { div class="scroll wide" { (svg) } },
+        false => svg,
     }
 }
 
@@ -115,29 +126,33 @@ pub fn lines(
         |line: &Line| path(&line.points.iter().map(|p| (x(p.0), y(p.1))).collect::<Vec<_>>());
     let share = |i: u8| f64::from(i) / f64::from(GRID_LINES);
     let label_y = spread(lines.iter().map(|l| l.points.last().map_or(0.0, |p| y(p.1))).collect());
-    html! {
-        svg viewBox=(format!("0 0 {} {PLOT_HEIGHT}", WIDE.width)) role="img" aria-label=(title) {
-            @for i in 0..=GRID_LINES {
-                @let (gx, gy) = (x(x_max * share(i)), y(y_max * share(i)));
-                line class="grid" x1=(PLOT_LEFT) x2=(number(plot_right))
-                    y1=(number(gy)) y2=(number(gy)) {}
-                text class="axis" x=(PLOT_LEFT - 8.0) y=(number(gy + 4.0)) text-anchor="end" {
-                    (show_y(y_max * share(i)))
+    framed(
+        WIDE,
+        html! {
+            svg viewBox=(format!("0 0 {} {PLOT_HEIGHT}", WIDE.width))
+                role="img" aria-label=(title) {
+                @for i in 0..=GRID_LINES {
+                    @let (gx, gy) = (x(x_max * share(i)), y(y_max * share(i)));
+                    line class="grid" x1=(PLOT_LEFT) x2=(number(plot_right))
+                        y1=(number(gy)) y2=(number(gy)) {}
+                    text class="axis" x=(PLOT_LEFT - 8.0) y=(number(gy + 4.0)) text-anchor="end" {
+                        (show_y(y_max * share(i)))
+                    }
+                    text class="axis" x=(number(gx)) y=(PLOT_HEIGHT - 8.0) text-anchor="middle" {
+                        (show_x(x_max * share(i)))
+                    }
                 }
-                text class="axis" x=(number(gx)) y=(PLOT_HEIGHT - 8.0) text-anchor="middle" {
-                    (show_x(x_max * share(i)))
+                @for (line, at) in lines.iter().zip(label_y).filter(|(l, _)| !l.points.is_empty()) {
+                    path class=(format!("line {}", line.class)) d=(path(line)) {
+                        title { (line.label) }
+                    }
+                    text class="label" x=(number(plot_right + 8.0)) y=(number(at + 4.0)) {
+                        (line.label)
+                    }
                 }
             }
-            @for (line, at) in lines.iter().zip(label_y).filter(|(l, _)| !l.points.is_empty()) {
-                path class=(format!("line {}", line.class)) d=(path(line)) {
-                    title { (line.label) }
-                }
-                text class="label" x=(number(plot_right + 8.0)) y=(number(at + 4.0)) {
-                    (line.label)
-                }
-            }
-        }
-    }
+        },
+    )
 }
 
 /// A line over named points, and what it is compared with at some of them.

@@ -2,7 +2,7 @@
 
 use crate::args::Global;
 use crate::failure::{Failure, Outcome};
-use crate::open::Place;
+use crate::open::{Place, is_device};
 use crate::progress::Bar;
 use crate::text::Notation;
 use serde::Serialize;
@@ -56,7 +56,9 @@ impl<'a> Context<'a> {
             let (key, value) = pair.split_once('=').ok_or_else(|| {
                 Failure::usage(format!("--option {pair}: no `=` in it"), "write key=value")
             })?;
-            options = options.set(key.trim(), value.trim())?;
+            options = options.set(key.trim(), value.trim()).map_err(|error| {
+                Failure::usage(error.message(), "`shingle options` lists options and their values")
+            })?;
         }
         Ok(options)
     }
@@ -88,6 +90,11 @@ impl<'a> Context<'a> {
             ErrorKind::NotFound => Failure::said(
                 format!("there is no database in {}", path.display()),
                 "look at --db; `put`, `import` and `keyspace create` make a new one",
+            ),
+            ErrorKind::Incompatible if is_device(path) => Failure::said(
+                error.to_string(),
+                "look at --db, which names a directory or a formatted file or disk; \
+                 `shingle device format PATH` makes one",
             ),
             _ => Failure::Engine(error),
         }

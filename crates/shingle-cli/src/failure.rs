@@ -1,5 +1,6 @@
 //! How a command ends when it does not succeed: what is said, and the exit code.
 
+use serde_json::json;
 use shingle::{Error, ErrorKind};
 use std::io::{ErrorKind as IoKind, Write};
 use std::process::ExitCode;
@@ -18,6 +19,8 @@ pub enum Failure {
     Usage { message: String, help: String },
     /// `get` found nothing.
     NoSuchKey(String),
+    /// Ctrl-C: what was done until then, and how to go on.
+    Interrupted { message: String, help: String },
     /// Whoever read our output went away; that is their right.
     OutputClosed,
 }
@@ -43,28 +46,49 @@ impl Failure {
         match self {
             Failure::OutputClosed => "the output was closed".into(),
             Failure::Engine(error) => error.to_string(),
-            Failure::Said { message, .. } | Failure::Usage { message, .. } => message.clone(),
+            Failure::Said { message, .. }
+            | Failure::Usage { message, .. }
+            | Failure::Interrupted { message, .. } => message.clone(),
             Failure::NoSuchKey(key) => format!("no such key: {key}"),
         }
     }
 
-    /// Tells the user on stderr, and gives the exit code.
-    pub fn report(&self) -> ExitCode {
+    /// Tells the user on stderr, in words or as one line of JSON, and gives the exit code.
+    pub fn report(&self, as_json: bool) -> ExitCode {
         let (help, code) = match self {
             Failure::OutputClosed => return ExitCode::SUCCESS,
             Failure::Engine(error) => (remedy(error), 1),
             Failure::Said { help, .. } => (help.clone(), 1),
             Failure::Usage { help, .. } => (help.clone(), 2),
             Failure::NoSuchKey(_) => ("list keys with `shingle scan --keys-only`".into(), 127),
+            Failure::Interrupted { help, .. } => (help.clone(), 130),
         };
         let message = self.message();
         // Nothing can be done when stderr is gone as well.
         let mut stderr = std::io::stderr().lock();
+        if as_json {
+            let kind = self.kind();
+            let error = json!({ "kind": kind, "message": message, "help": help, "code": code });
+            let _ = writeln!(stderr, "{}", json!({ "error": error }));
+            return ExitCode::from(code);
+        }
         let _ = writeln!(stderr, "shingle: {message}");
         if !help.is_empty() {
             let _ = writeln!(stderr, "  help: {help}");
         }
         ExitCode::from(code)
+    }
+
+    /// The engine's kind of error, or what the command calls its own.
+    fn kind(&self) -> String {
+        match self {
+            Failure::Engine(error) => format!("{:?}", error.kind()),
+            Failure::Said { .. } => "Failed".into(),
+            Failure::Usage { .. } => "Usage".into(),
+            Failure::NoSuchKey(_) => "NoSuchKey".into(),
+            Failure::Interrupted { .. } => "Interrupted".into(),
+            Failure::OutputClosed => "OutputClosed".into(),
+        }
     }
 }
 

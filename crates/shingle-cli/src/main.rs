@@ -1,7 +1,7 @@
 //! `shingle`, the command: a database from the shell, its tools, and a demonstration on real data.
 //!
 //! Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 error or damage,
-//! 2 wrong usage, 127 no such key.
+//! 2 wrong usage, 127 no such key, 130 interrupted.
 
 mod args;
 mod bench;
@@ -13,6 +13,7 @@ mod device;
 mod dump;
 mod event_log;
 mod failure;
+mod interrupt;
 mod lab;
 mod ldb;
 mod open;
@@ -24,16 +25,20 @@ mod transfer;
 mod units;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use context::Context;
 use failure::{Failure, Outcome};
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let parsed = ldb::translate(std::env::args_os().collect())
-        .map_err(|failure| failure.report())
-        .and_then(|arguments| Cli::try_parse_from(arguments).map_err(|e| answer_usage(&e)));
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Also of a command line that could not be read.
+    let as_json = arguments.iter().any(|argument| argument == "--json");
+    let parsed = ldb::translate(arguments)
+        .map_err(|failure| failure.report(as_json))
+        .and_then(|arguments| parse(arguments).map_err(|error| answer_usage(&error, as_json)));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(code) => return code,
@@ -43,12 +48,22 @@ fn main() -> ExitCode {
     let flushed = out.flush().map_err(Failure::from);
     match outcome.and(flushed) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(as_json),
     }
 }
 
+fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let matches = args::help::compact(Cli::command()).try_get_matches_from(arguments)?;
+    Cli::from_arg_matches(&matches)
+}
+
 /// Help and version go to stdout with code 0, a wrong command line to stderr with code 2.
-fn answer_usage(error: &clap::Error) -> ExitCode {
+fn answer_usage(error: &clap::Error, as_json: bool) -> ExitCode {
+    if error.use_stderr() && as_json {
+        let text = error.render().to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        return Failure::usage(message, "see `shingle help`").report(true);
+    }
     let _ = error.print();
     ExitCode::from(error.exit_code() as u8)
 }

@@ -2,10 +2,11 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+// Each fits a terminal of 80 columns with a bar of some width.
 const TEMPLATE: &str =
-    "  {prefix:<24} {bar:28} {bytes:>10} of {total_bytes:<10} {bytes_per_sec:>12}  {eta} left";
-const TEMPLATE_OPEN: &str = "  {prefix:<24} {spinner} {bytes:>10} {bytes_per_sec:>12}  {elapsed}";
-const TEMPLATE_COUNT: &str = "  {prefix:<24} {bar:28} {pos:>10} of {len:<10}  {eta} left";
+    "  {prefix} {wide_bar} {bytes:>10} of {total_bytes:<10} {bytes_per_sec:>12} {eta:>4} left";
+const TEMPLATE_OPEN: &str = "  {prefix} {spinner} {bytes:>10} {bytes_per_sec:>12}  {elapsed}";
+const TEMPLATE_COUNT: &str = "  {prefix} {wide_bar} {pos:>9} of {len:<9} {eta:>4} left";
 
 /// A bar over bytes, or things. Vanishes when dropped, so that figures stand in its place.
 pub struct Bar(ProgressBar);

@@ -346,22 +346,22 @@ pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "scheme",
         unit: "name",
-        help: "the compaction scheme, one of those that `shingle --help` lists",
+        help: "the compaction scheme; `shingle schemes` lists them",
         get: |o| o.scheme.clone(),
         set: |o, v| tree::policy::by_name(v).map(|_| o.scheme(v)),
     },
     OptionEntry {
         name: "values",
         unit: "name",
-        help: "where large values go; `inline` keeps them in the runs",
+        help: "the value layout; `shingle schemes --values` lists them, `inline` separates nothing",
         get: |o| o.values.clone(),
         set: |o, v| values::by_name(v).map(|_| o.values(v)),
     },
     OptionEntry {
         name: "value_threshold",
         unit: "bytes",
-        help: "values from this size on lie apart, in layouts that do so; `auto`: what \
-               `bench threshold` found for the database, else 1024",
+        help: "separation threshold: separate values of at least this size, with values = log or \
+               hashed; `auto`: the threshold measured by `bench threshold`, otherwise 1024",
         get: |o| o.value_threshold_bytes.map_or("auto".into(), |bytes| bytes.to_string()),
         set: |mut o, v| {
             o.value_threshold_bytes = if v == "auto" { None } else { Some(bytes(v, 1)?) };
@@ -371,7 +371,7 @@ pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "value_capacity_bytes",
         unit: "bytes",
-        help: "what value segments of a keyspace never exceed, from 64K; `auto`: the medium",
+        help: "maximum bytes of a keyspace's value segments, from 64K; `auto`: the whole medium",
         get: |o| o.expert.value_capacity_bytes.map_or("auto".into(), |b| b.to_string()),
         set: |mut o, v| {
             o.expert.value_capacity_bytes =
@@ -393,21 +393,21 @@ pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "memory_bytes",
         unit: "bytes",
-        help: "memory for memtables, tables, background work and block cache together, from 1M",
+        help: "memory budget for memtables, tables, background work and block cache, from 1M",
         get: |o| o.memory_bytes.to_string(),
         set: |o, v| Ok(o.memory_bytes(bytes(v, 1 << 20)?)),
     },
     OptionEntry {
         name: "write_buffer_bytes",
         unit: "bytes",
-        help: "memtable bytes that are flushed together, from 16K; default a fifth of memory_bytes",
+        help: "memtable bytes that are flushed together, from 16K; default 20 % of memory_bytes",
         get: |o| o.write_buffer_bytes.map_or("auto".into(), |b| b.to_string()),
         set: |o, v| Ok(o.write_buffer_bytes(bytes(v, 16 << 10)?)),
     },
     OptionEntry {
         name: "cache_bytes",
         unit: "bytes",
-        help: "block cache; default what memory_bytes leaves",
+        help: "block cache; default: the rest of memory_bytes",
         get: |o| o.cache_bytes.map_or("auto".into(), |b| b.to_string()),
         set: |o, v| Ok(o.cache_bytes(bytes(v, 0)?)),
     },
@@ -459,7 +459,7 @@ pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "background_bytes_per_second",
         unit: "bytes",
-        help: "the most that background work writes per second; 0 means no limit",
+        help: "maximum bytes that background work writes per second; 0 means no limit",
         get: |o| o.background_bytes_per_second.to_string(),
         set: |o, v| Ok(o.background_bytes_per_second(bytes(v, 0)?)),
     },
@@ -472,16 +472,13 @@ pub static TABLE: &[OptionEntry] = &[
     },
 ];
 
-/// A number of bytes, with an optional suffix K, M or G (powers of 1024).
 fn bytes(text: &str, min: u64) -> Result<u64> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
-    number.filter(|&n| n >= min).ok_or_else(|| Error::invalid("not a number of bytes in bounds"))
+    let number = base::size::parse(text)
+        .ok_or_else(|| Error::invalid(format!("not {}", base::size::FORM)))?;
+    if number < min {
+        return Err(Error::invalid(format!("less than the minimum of {min} bytes")));
+    }
+    Ok(number)
 }
 
 fn number(text: &str, min: u64, max: u64) -> Result<u64> {

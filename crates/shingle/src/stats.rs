@@ -292,6 +292,20 @@ fn latency_json(latency: Latency) -> String {
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         compaction_table(f, &self.levels)?;
+        self.write_summary(f)
+    }
+}
+
+impl Stats {
+    /// What [`fmt::Display`] shows below the table of levels: totals, stalls, failures.
+    pub fn summary(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write_summary(&mut text);
+        text
+    }
+
+    fn write_summary(&self, f: &mut impl fmt::Write) -> fmt::Result {
         let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
         writeln!(f, "Uptime(secs): {:.1}", self.uptime_seconds)?;
         writeln!(f, "Flush(GB): {:.3}", gb(self.ledger.cause(Cause::Flush).write_bytes))?;
@@ -351,7 +365,7 @@ pub(crate) fn amplification_line(
     )
 }
 
-fn value_lines(f: &mut fmt::Formatter<'_>, stats: &Stats) -> fmt::Result {
+fn value_lines(f: &mut impl fmt::Write, stats: &Stats) -> fmt::Result {
     let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let ValueStats { segments, groups, total_bytes, dead_bytes, retired_bytes, .. } = stats.values;
     let ValueStats { collected, times, cold_store_bytes, .. } = stats.values;

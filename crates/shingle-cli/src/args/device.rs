@@ -1,5 +1,6 @@
 //! The command line of `device`.
 
+use super::bytes;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -97,9 +98,4 @@ pub struct MapArgs {
     /// Where the picture goes
     #[arg(long, value_name = "FILE")]
     pub svg: PathBuf,
-}
-
-/// Bytes with a unit.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    devices::models::parameter::bytes(text).ok_or_else(|| "not bytes, as 512MiB or 10GB".into())
 }

@@ -1,6 +1,6 @@
 //! The command line of `lab trace`.
 
-use super::device::bytes;
+use super::bytes;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

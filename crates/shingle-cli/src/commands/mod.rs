@@ -5,6 +5,7 @@ pub mod data;
 pub mod history;
 pub mod keyspace;
 pub mod ledger;
+mod levels;
 pub mod options;
 pub mod scan;
 pub mod schemes;

@@ -2,7 +2,7 @@
 
 use crate::args::StatArgs;
 use crate::commands::history::History;
-use crate::commands::ledger;
+use crate::commands::{ledger, levels};
 use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
 use serde_json::{Value, json};
@@ -31,7 +31,8 @@ pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
         all["history"] = json!(history);
         return context.json(&all);
     }
-    writeln!(context.out, "{}", stats.to_string().trim_end())?;
+    writeln!(context.out, "{}\n", levels::table(&stats.levels))?;
+    writeln!(context.out, "{}", stats.summary().trim_end())?;
     writeln!(context.out, "\nBytes by cause, since this opening")?;
     writeln!(context.out, "{}", ledger::table(&ledger::rows(&stats.ledger)))?;
     if history.recorded.is_some() {

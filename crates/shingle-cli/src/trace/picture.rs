@@ -2,6 +2,8 @@
 
 use lab::trace::Candidate;
 use maud::{Markup, html};
+use std::collections::BTreeMap;
+use std::f64::consts::TAU;
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 520.0;
@@ -52,8 +54,8 @@ pub(super) fn front(candidates: &[Candidate]) -> Markup {
             text x=(LEFT) y=(HEIGHT - 12.0) { "bytes written for a byte of the user" }
             text x=(LEFT) y=(TOP - 8.0) { "places asked for a get" }
             path class="front" d=(line(candidates, place)) {}
-            @for candidate in candidates {
-                (mark(candidate, place(candidate), colour(candidate.scheme)))
+            @for (candidate, at) in candidates.iter().zip(spread(candidates, place)) {
+                (mark(candidate, at, colour(candidate.scheme)))
             }
             @for (row, scheme) in (0u8..).zip(&schemes) {
                 @let at = TOP + 12.0 + f64::from(row) * 20.0;
@@ -63,6 +65,28 @@ pub(super) fn front(candidates: &[Candidate]) -> Markup {
             text x=(WIDTH - RIGHT + 14.0) y=(HEIGHT - BOTTOM) { "hollow: values apart" }
         }
     }
+}
+
+/// The places of all marks. Those that would cover each other stand on a circle around theirs.
+fn spread(candidates: &[Candidate], place: impl Fn(&Candidate) -> (f64, f64)) -> Vec<(f64, f64)> {
+    const NEAR: f64 = 6.0;
+    let mut groups: BTreeMap<(i64, i64), Vec<usize>> = BTreeMap::new();
+    let cell = |(x, y): (f64, f64)| ((x / NEAR).round() as i64, (y / NEAR).round() as i64);
+    for (at, candidate) in candidates.iter().enumerate() {
+        groups.entry(cell(place(candidate))).or_default().push(at);
+    }
+    let mut places: Vec<(f64, f64)> = candidates.iter().map(place).collect();
+    for group in groups.values().filter(|group| group.len() > 1) {
+        let count = group.len() as f64;
+        // So wide that neighbours on it do not touch.
+        let radius = (count * 2.0 * NEAR / TAU).max(NEAR);
+        for (turn, &at) in group.iter().enumerate() {
+            let angle = turn as f64 / count * TAU;
+            let (x, y) = places[at];
+            places[at] = (x + radius * angle.cos(), y + radius * angle.sin());
+        }
+    }
+    places
 }
 
 /// Filled where values lie in the tree, hollow where they lie apart.

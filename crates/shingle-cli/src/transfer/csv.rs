@@ -1,39 +1,122 @@
-//! Comma-separated (RFC 4180) with the columns `key,value,encoding`. The third says `base64` where
-//! key or value is not UTF-8, and both are coded then; it is empty, or absent, where they are text.
+//! Comma-separated (RFC 4180). Without a key field: the columns `key,value,encoding`. The third
+//! says `base64` where key or value is not UTF-8, and both are coded then; it is empty, or absent,
+//! where they are text.
+//!
+//! With a key field the first row names the columns. A row's value is the field that the value
+//! field names, or the whole row as a JSON object of strings, in the order of the columns.
 
+use super::fields::Fields;
 use super::lines::wrong;
 use super::{Each, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::text::{base64, from_base64};
-use csv::{ByteRecord, ReaderBuilder};
+use csv::{ByteRecord, Reader, ReaderBuilder};
 use std::io::{BufRead, Write};
 
 const HEADER: [&str; 3] = ["key", "value", "encoding"];
 
-/// Reads records. A first row that says `key,value` is a header; any other is a record.
-pub fn read(name: &str, input: &mut dyn BufRead, each: Each) -> Outcome {
+type Input<'a> = &'a mut dyn BufRead;
+
+/// Reads records.
+pub fn read(name: &str, input: Input, fields: &Fields, each: Each) -> Outcome {
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
+    match &fields.key {
+        None => read_pairs(name, &mut reader, each),
+        Some(key) => read_rows(name, &mut reader, key, fields.value.as_deref(), each),
+    }
+}
+
+fn next(name: &str, reader: &mut Reader<Input>, row: &mut ByteRecord) -> Outcome<Option<u64>> {
+    let is_there = reader.read_byte_record(row).map_err(|error| failed(name, &error))?;
+    Ok(is_there.then(|| row.position().map_or(0, csv::Position::line)))
+}
+
+/// A first row that says `key,value` is a header; any other is a record.
+fn read_pairs(name: &str, reader: &mut Reader<Input>, each: Each) -> Outcome {
     let mut row = ByteRecord::new();
     let mut first = true;
-    while reader.read_byte_record(&mut row).map_err(|error| failed(name, &error))? {
-        let line = row.position().map_or(0, csv::Position::line);
-        let header = std::mem::take(&mut first)
+    while let Some(line) = next(name, reader, &mut row)? {
+        let is_header = std::mem::take(&mut first)
             && (2..=3).contains(&row.len())
             && row.iter().zip(HEADER).all(|(field, name)| field == name.as_bytes());
-        if header {
+        if is_header {
             continue;
         }
         let (key, value, encoding) = match (row.get(0), row.get(1), row.get(2), row.len()) {
             (Some(key), Some(value), encoding, 2 | 3) => (key, value, encoding.unwrap_or(b"")),
-            _ => return Err(wrong(name, line, format!("{} columns, not 2 or 3", row.len()))),
+            _ => return Err(no_pair(name, line, &row)),
         };
         match encoding {
             b"" => each(key, value)?,
             b"base64" => each(&decode(name, line, key)?, &decode(name, line, value)?)?,
-            _ => return Err(wrong(name, line, "the encoding is neither empty nor `base64`")),
+            _ => return Err(no_pair(name, line, &row)),
         }
     }
     Ok(())
+}
+
+/// A row that is not `key,value,encoding`: probably the file has columns of its own.
+fn no_pair(name: &str, line: u64, row: &ByteRecord) -> Failure {
+    let first = String::from_utf8_lossy(row.get(0).unwrap_or_default());
+    Failure::said(
+        format!("{name}, line {line}: {} columns are not `key,value,encoding`", row.len()),
+        format!(
+            "if the first row names the columns, say which one is the key: --key-field {}",
+            if line == 1 { &first } else { "NAME" }
+        ),
+    )
+}
+
+fn read_rows(
+    name: &str,
+    reader: &mut Reader<Input>,
+    key_field: &str,
+    value_field: Option<&str>,
+    each: Each,
+) -> Outcome {
+    let mut row = ByteRecord::new();
+    let Some(line) = next(name, reader, &mut row)? else { return Ok(()) };
+    let columns = row.iter().enumerate().map(|(at, field)| {
+        // A mark that some programs write before the first name.
+        let field =
+            if at == 0 { field.strip_prefix(b"\xef\xbb\xbf").unwrap_or(field) } else { field };
+        text(name, line, field).map(str::to_string)
+    });
+    let columns: Vec<String> = columns.collect::<Outcome<_>>()?;
+    let place = |field: &str| {
+        let at = columns.iter().position(|column| column == field);
+        at.ok_or_else(|| {
+            wrong(name, line, format!("no column `{field}`; there are {}", columns.join(", ")))
+        })
+    };
+    let key_at = place(key_field)?;
+    let value_at = value_field.map(place).transpose()?;
+    while let Some(line) = next(name, reader, &mut row)? {
+        if row.len() != columns.len() {
+            let what = format!("{} columns, the first row has {}", row.len(), columns.len());
+            return Err(wrong(name, line, what));
+        }
+        match value_at {
+            Some(at) => each(&row[key_at], &row[at])?,
+            None => each(&row[key_at], object(name, line, &columns, &row)?.as_bytes())?,
+        }
+    }
+    Ok(())
+}
+
+/// A row as a JSON object.
+fn object(name: &str, line: u64, columns: &[String], row: &ByteRecord) -> Outcome<String> {
+    let members = columns.iter().zip(row).map(|(column, field)| {
+        let field = text(name, line, field)?;
+        Ok(format!("{}:{}", serde_json::to_string(column)?, serde_json::to_string(field)?))
+    });
+    Ok(format!("{{{}}}", members.collect::<Outcome<Vec<_>>>()?.join(",")))
+}
+
+fn text<'a>(name: &str, line: u64, field: &'a [u8]) -> Outcome<&'a str> {
+    std::str::from_utf8(field).map_err(|_| {
+        wrong(name, line, "a field is not UTF-8; convert the file, or name a --value-field")
+    })
 }
 
 fn decode(name: &str, line: u64, field: &[u8]) -> Outcome<Vec<u8>> {

@@ -6,6 +6,8 @@
 mod csv;
 mod deb822;
 mod directory;
+mod fields;
+mod json;
 mod jsonl;
 mod lines;
 #[cfg(test)]
@@ -17,8 +19,14 @@ pub use deb822::Stanzas;
 use crate::args::{Format, TransferArgs};
 use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
 use crate::progress::Bar;
 use crate::{text, units};
+use clap::ValueEnum;
+use fields::Fields;
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
 use lines::Counting;
 use serde_json::json;
 use shingle::{Db, Keyspace, WriteBatch, WriteOptions};
@@ -42,7 +50,10 @@ pub type Each<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Outcome;
 struct Place {
     path: PathBuf,
     format: Format,
-    key_field: Option<String>,
+    fields: Fields,
+    is_raw: bool,
+    /// Compressed by gzip.
+    is_compressed: bool,
 }
 
 /// Receives the records of an export.
@@ -59,7 +70,11 @@ impl Place {
             Some(format) => format,
             None => guess(&args.path)?,
         };
-        let place = Place { path: args.path.clone(), format, key_field: args.key_field.clone() };
+        let fields = Fields { key: args.key_field.clone(), value: args.value_field.clone() };
+        let path = args.path.clone();
+        let is_compressed = format != Format::Dir && has_extension(&path, "gz");
+        let place = Place { path, format, fields, is_raw: args.raw, is_compressed };
+        place.check_flags()?;
         if place.is_stream() && args.verify {
             return Err(Failure::usage(
                 "--verify reads the source again, which a pipe does not allow",
@@ -70,6 +85,25 @@ impl Place {
             return Err(Failure::usage("a pipe is no directory", "choose another --format"));
         }
         Ok(place)
+    }
+
+    /// A flag that the format does not have would silently mean nothing.
+    fn check_flags(&self) -> Outcome {
+        let refuse = |flag: &str, formats: &str| {
+            let message = format!("{flag} is for {formats}, not for {}", name_of(self.format));
+            Err(Failure::usage(message, "leave it out, or choose another --format"))
+        };
+        let has_fields = matches!(self.format, Format::Csv | Format::Jsonl | Format::Json);
+        if self.is_raw && self.format != Format::Tsv {
+            return refuse("--raw", "tsv");
+        }
+        if self.fields.key.is_some() && !has_fields && self.format != Format::Deb822 {
+            return refuse("--key-field", "csv, jsonl, json and deb822");
+        }
+        if self.fields.value.is_some() && !has_fields {
+            return refuse("--value-field", "csv, jsonl and json");
+        }
+        Ok(())
     }
 
     fn is_stream(&self) -> bool {
@@ -88,51 +122,77 @@ impl Place {
             return directory::read(&self.path, bar, each);
         }
         let name = self.path.display().to_string();
-        let mut input: Box<dyn BufRead> = if self.is_stream() {
-            Box::new(BufReader::new(Counting::new(std::io::stdin().lock(), bar)))
-        } else {
-            let file = File::open(&self.path)
-                .map_err(|error| Failure::io(format!("open {name}"), &error))?;
-            Box::new(BufReader::with_capacity(1 << 18, Counting::new(file, bar)))
-        };
-        let field = self.key_field.as_deref();
+        let mut input = self.input(&name, bar)?;
+        let fields = &self.fields;
         match self.format {
-            Format::Tsv => tsv::read(&name, &mut input, each),
-            Format::Csv => csv::read(&name, &mut input, each),
-            Format::Jsonl => jsonl::read(&name, &mut input, field, each),
-            Format::Deb822 => deb822::read(&name, &mut input, field, each),
+            Format::Tsv => tsv::read(&name, &mut input, self.is_raw, each),
+            Format::Csv => csv::read(&name, &mut input, fields, each),
+            Format::Jsonl => jsonl::read(&name, &mut input, fields, each),
+            Format::Json => json::read(&name, &mut input, fields, each),
+            Format::Deb822 => deb822::read(&name, &mut input, fields.key.as_deref(), each),
             Format::Dir => unreachable!("directories were read above"),
         }
     }
 
+    /// The text, uncompressed. The bar counts bytes of the file.
+    fn input<'a>(&self, name: &str, bar: &'a Bar) -> Outcome<Box<dyn BufRead + 'a>> {
+        if self.is_stream() {
+            return Ok(Box::new(BufReader::new(Counting::new(std::io::stdin().lock(), bar))));
+        }
+        let file =
+            File::open(&self.path).map_err(|error| Failure::io(format!("open {name}"), &error))?;
+        let file = Counting::new(file, bar);
+        Ok(match self.is_compressed {
+            true => Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(file))),
+            false => Box::new(BufReader::with_capacity(1 << 18, file)),
+        })
+    }
+
     fn sink<'a>(&self, out: &'a mut dyn Write) -> Outcome<Box<dyn Sink + 'a>> {
-        let field = self.key_field.clone();
+        if self.fields.value.is_some() || self.format == Format::Csv && self.fields.key.is_some() {
+            return Err(Failure::usage(
+                "an export has whole records: it takes no --value-field, and csv no --key-field",
+                "leave it out",
+            ));
+        }
+        let field = self.fields.key.clone();
         Ok(match self.format {
-            Format::Tsv => Box::new(tsv::Writer::new(out)),
+            Format::Tsv => Box::new(tsv::Writer::new(out, self.is_raw)),
             Format::Csv => Box::new(csv::Writer::new(out)?),
             Format::Jsonl => Box::new(jsonl::Writer::new(out, field)),
+            Format::Json => Box::new(json::Writer::new(out, field)),
             Format::Deb822 => Box::new(deb822::Writer::new(out, field)),
             Format::Dir => Box::new(directory::Writer::new(&self.path)?),
         })
     }
 }
 
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|found| found.eq_ignore_ascii_case(wanted))
+}
+
+fn name_of(format: Format) -> String {
+    format.to_possible_value().map_or(String::new(), |value| value.get_name().to_string())
+}
+
 fn guess(path: &Path) -> Outcome<Format> {
     if path.is_dir() {
         return Ok(Format::Dir);
     }
-    let text = path.to_string_lossy();
-    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    let inner = if has_extension(path, "gz") { path.with_extension("") } else { path.into() };
+    let text = inner.to_string_lossy();
+    let extension = inner.extension().map(|e| e.to_string_lossy().to_lowercase());
     match extension.as_deref() {
         Some("tsv" | "tab") => Ok(Format::Tsv),
         Some("csv") => Ok(Format::Csv),
         Some("jsonl" | "ndjson") => Ok(Format::Jsonl),
+        Some("json") => Ok(Format::Json),
         Some("deb822" | "sources" | "control") => Ok(Format::Deb822),
         _ if text.ends_with("Packages") || text.ends_with("Sources") => Ok(Format::Deb822),
         _ if text.ends_with('/') => Ok(Format::Dir),
         _ => Err(Failure::usage(
-            format!("the name {text} does not tell the format"),
-            "say it with --format tsv, csv, jsonl, dir or deb822",
+            format!("the format does not follow from the name {text}"),
+            "name it with --format tsv, csv, jsonl, json, dir or deb822",
         )),
     }
 }
@@ -202,17 +262,37 @@ pub fn import(context: &mut Context, args: TransferArgs) -> Outcome {
     let start = Instant::now();
     let mut loader = Loader::new(&db);
     let bar = context.bar("import", place.bytes());
-    place.read(&bar, &mut |key, value| loader.put(&keyspace, key, value))?;
+    let interrupt = Interrupt::listen()?;
+    let read = place.read(&bar, &mut |key, value| {
+        if interrupt.is_asked() {
+            return Err(Failure::OutputClosed);
+        }
+        loader.put(&keyspace, key, value)
+    });
+    if !interrupt.is_asked() {
+        read?;
+    }
     loader.write()?;
     drop(bar);
     let (records, bytes) = (loader.records, loader.bytes);
     db.sync()?;
+    if interrupt.is_asked() {
+        db.close()?;
+        return Err(interrupted(records));
+    }
     let ns = start.elapsed().as_nanos() as u64;
     if args.verify {
         verify(context, &place, &keyspace)?;
     }
     db.close()?;
     report(context, "imported", records, bytes, ns, args.verify)
+}
+
+fn interrupted(records: u64) -> Failure {
+    Failure::Interrupted {
+        message: format!("interrupted: {} records were stored", units::count(records)),
+        help: "they are durable; the same import again stores all records".into(),
+    }
 }
 
 /// `shingle export`.
@@ -232,7 +312,14 @@ pub fn export(context: &mut Context, args: TransferArgs) -> Outcome {
         let doing = || format!("create {}", place.path.display());
         let file = File::create_new(&place.path).map_err(|e| Failure::io(doing(), &e))?;
         let mut file = BufWriter::with_capacity(1 << 18, file);
-        let written = write_records(&place, &keyspace, &mut file, Some(&bar))?;
+        let written = if place.is_compressed {
+            let mut packed = GzEncoder::new(&mut file, Compression::default());
+            let written = write_records(&place, &keyspace, &mut packed, Some(&bar))?;
+            packed.finish().map_err(|error| Failure::io("write the export", &error))?;
+            written
+        } else {
+            write_records(&place, &keyspace, &mut file, Some(&bar))?
+        };
         file.flush().map_err(|error| Failure::io("write the export", &error))?;
         written
     };

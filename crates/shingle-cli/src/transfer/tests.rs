@@ -7,7 +7,13 @@ use std::collections::BTreeMap;
 type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn place(format: Format) -> Place {
-    Place { path: "-".into(), format, key_field: None }
+    Place {
+        path: "-".into(),
+        format,
+        fields: Fields::default(),
+        is_raw: false,
+        is_compressed: false,
+    }
 }
 
 fn write(format: Format, records: &Records) -> Vec<u8> {
@@ -22,6 +28,10 @@ fn write(format: Format, records: &Records) -> Vec<u8> {
 }
 
 fn read(format: Format, text: &[u8]) -> Outcome<Records> {
+    read_with(format, text, &Fields::default(), false)
+}
+
+fn read_with(format: Format, text: &[u8], fields: &Fields, is_raw: bool) -> Outcome<Records> {
     let mut records = Records::new();
     let mut input = text;
     let mut each = |key: &[u8], value: &[u8]| {
@@ -29,9 +39,10 @@ fn read(format: Format, text: &[u8]) -> Outcome<Records> {
         Ok(())
     };
     match format {
-        Format::Tsv => tsv::read("test", &mut input, &mut each)?,
-        Format::Csv => csv::read("test", &mut input, &mut each)?,
-        Format::Jsonl => jsonl::read("test", &mut input, None, &mut each)?,
+        Format::Tsv => tsv::read("test", &mut input, is_raw, &mut each)?,
+        Format::Csv => csv::read("test", &mut input, fields, &mut each)?,
+        Format::Jsonl => jsonl::read("test", &mut input, fields, &mut each)?,
+        Format::Json => json::read("test", &mut input, fields, &mut each)?,
         Format::Deb822 => deb822::read("test", &mut input, None, &mut each)?,
         Format::Dir => unreachable!("directories are tested through the command"),
     }
@@ -52,7 +63,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn records_come_back(records in proptest::collection::btree_map(bytes(), bytes(), 0..8)) {
-        for format in [Format::Tsv, Format::Csv, Format::Jsonl] {
+        for format in [Format::Tsv, Format::Csv, Format::Jsonl, Format::Json] {
             let text = write(format, &records);
             prop_assert_eq!(&read(format, &text).unwrap(), &records);
         }
@@ -60,7 +71,7 @@ proptest! {
 
     #[test]
     fn hostile_text_never_panics(text in bytes()) {
-        for format in [Format::Tsv, Format::Csv, Format::Jsonl, Format::Deb822] {
+        for format in [Format::Tsv, Format::Csv, Format::Jsonl, Format::Json, Format::Deb822] {
             let _ = read(format, &text);
         }
     }
@@ -106,9 +117,57 @@ fn stanzas_are_cut_at_blank_lines() {
 
 #[test]
 fn formats_are_guessed_from_names() {
-    let guesses = ["a.tsv", "b.CSV", "c.ndjson", "x_Packages", "d/"];
+    let guesses = ["a.tsv", "b.CSV.gz", "c.ndjson", "x_Packages", "d/", "e.json.GZ"];
     let formats = guesses.map(|name| guess(Path::new(name)).ok());
-    let expected = [Format::Tsv, Format::Csv, Format::Jsonl, Format::Deb822, Format::Dir];
+    let expected =
+        [Format::Tsv, Format::Csv, Format::Jsonl, Format::Deb822, Format::Dir, Format::Json];
     assert_eq!(formats, expected.map(Some));
     assert!(matches!(guess(Path::new("what")), Err(Failure::Usage { .. })));
+}
+
+fn fields(key: &str, value: Option<&str>) -> Fields {
+    Fields { key: Some(key.into()), value: value.map(str::to_string) }
+}
+
+fn said(error: Failure) -> String {
+    match error {
+        Failure::Said { message, help } => format!("{message}; {help}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_csv_header_names_the_key_and_is_no_record() {
+    let text = b"id,name,age\n7,\"Ann, B.\",41\n8,Bo,\n";
+    let records = read_with(Format::Csv, text, &fields("id", None), false).unwrap();
+    assert_eq!(records[&b"7"[..]], br#"{"id":"7","name":"Ann, B.","age":"41"}"#);
+    assert_eq!(records.len(), 2);
+    let names = read_with(Format::Csv, text, &fields("id", Some("name")), false).unwrap();
+    assert_eq!(names[&b"8"[..]], b"Bo");
+    let error = read_with(Format::Csv, text, &fields("ID", None), false).unwrap_err();
+    assert!(said(error).contains("no column `ID`; there are id, name, age"));
+    let error = read(Format::Csv, text).unwrap_err();
+    assert!(said(error).contains("--key-field id"));
+}
+
+#[test]
+fn a_backslash_of_raw_tsv_is_a_backslash() {
+    let text = b"C:\\dir\tD:\\\n";
+    let records = read_with(Format::Tsv, text, &Fields::default(), true).unwrap();
+    assert_eq!(records[&b"C:\\dir"[..]], b"D:\\");
+    assert!(said(read(Format::Tsv, text).unwrap_err()).contains("--raw"));
+}
+
+#[test]
+fn a_json_document_is_an_array_or_an_object() {
+    let array = br#" [ {"id": 1, "n": [1, 2]}, {"id": "x"} ] "#;
+    let records = read_with(Format::Json, array, &fields("id", None), false).unwrap();
+    assert_eq!(records[&b"1"[..]], br#"{"id": 1, "n": [1, 2]}"#);
+    assert_eq!(records[&b"x"[..]], br#"{"id": "x"}"#);
+    let records = read(Format::Json, br#"{"a": "text", "b": [1]}"#).unwrap();
+    assert_eq!((&records[&b"a"[..]][..], &records[&b"b"[..]][..]), (&b"text"[..], &b"[1]"[..]));
+    let error = read_with(Format::Json, br#"[{"id":1},{"no":2}]"#, &fields("id", None), false);
+    assert!(said(error.unwrap_err()).contains("object 2: no field `id`; there are no"));
+    let error = read(Format::Jsonl, b"[{\"key\":1}]\n").unwrap_err();
+    assert!(said(error).contains("--format json"));
 }

@@ -95,7 +95,7 @@ fn options_are_listed_and_taken() {
     assert!(listed.contains("memory_bytes"), "{listed}");
     assert!(!shell.run(&["options", "--json"]).json().is_empty());
     shell.run(&["-o", "memory_bytes=67108864", "get", "k00000"]).ok();
-    shell.run(&["-o", "no_such_option=1", "get", "k00000"]).fails(1);
+    shell.run(&["-o", "no_such_option=1", "get", "k00000"]).fails(2);
     shell.run(&["-o", "no-equals-sign", "get", "k00000"]).fails(2);
 }
 

@@ -269,3 +269,14 @@ fn counters_of_a_drive_stand_beside_the_ledger() {
     let model = [&["bench", "--smart", "/dev/sda", "--device", "hdd"], &flags[..]].concat();
     run(&model).fails(2);
 }
+
+#[test]
+fn a_file_that_is_no_store_is_called_that() {
+    let shell = Shell::new();
+    for bytes in [&b""[..], b"root:x:0:0\n", &[b'x'; 10_000]] {
+        write(&shell.path("passwd"), bytes);
+        let words = shingle(&shell, &["--db", "passwd", "get", "root"]).fails(1);
+        assert!(words.contains("passwd") && words.contains("not formatted"), "{words}");
+        assert_eq!(std::fs::read(shell.path("passwd")).unwrap(), bytes);
+    }
+}

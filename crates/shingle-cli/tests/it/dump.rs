@@ -33,7 +33,7 @@ fn what_is_no_such_file_is_refused() {
     shell.run(&["dump", "table"]).fails(1);
     shell.run(&["put", "a", "b"]).ok();
     shell.run(&["dump", "table", "my.db/what"]).fails(2);
-    shell.run(&["dump", "manifest", "--json"]).fails(2);
+    shell.run(&["dump", "manifest", "--json"]).fails_as_json(2);
 }
 
 #[test]

@@ -96,6 +96,17 @@ impl Ran {
         words
     }
 
+    /// It failed with `code` under `--json`; gives the object `error`.
+    #[track_caller]
+    fn fails_as_json(&self, code: i32) -> serde_json::Value {
+        assert_eq!(self.code(), code, "{}{}", self.out(), self.err());
+        let report: serde_json::Value =
+            serde_json::from_str(&self.err()).expect("the error is JSON");
+        let error = &report["error"];
+        assert!(error["code"] == code && error["help"].is_string(), "{error}");
+        error.clone()
+    }
+
     /// It succeeded, and every line of its output is JSON.
     #[track_caller]
     fn json(&self) -> Vec<serde_json::Value> {

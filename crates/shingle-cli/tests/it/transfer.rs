@@ -141,3 +141,90 @@ fn wrong_sources_are_named() {
     shell.run(&["import", "what"]).fails(2);
     shell.run(&["import", "-", "--format", "tsv", "--verify"]).fails(2);
 }
+
+#[test]
+fn compressed_files_come_back() {
+    let shell = Shell::new();
+    put_all(&shell, &nasty());
+    let before = shell.run(&["scan", "--hex"]).ok();
+    for format in ["tsv", "csv", "jsonl", "json"] {
+        let file = format!("all.{format}.gz");
+        shell.run(&["export", &file, "--verify"]).ok();
+        assert_eq!(std::fs::read(shell.path(&file)).unwrap()[..2], [0x1f, 0x8b]);
+        let copy = format!("copy-{format}.db");
+        shell.command().args(["--db", &copy, "import", &file, "--verify"]).status().unwrap();
+        let after = shell.command().args(["--db", &copy, "scan", "--hex"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&after.stdout), before, "{format}");
+    }
+}
+
+#[test]
+fn a_csv_with_a_header_is_imported_by_its_key_field() {
+    let shell = Shell::new();
+    write(&shell.path("people.csv"), b"id,name,age\n7,Ann,41\n8,Bo,\n");
+    let words = shell.run(&["import", "people.csv"]).fails(1);
+    assert!(words.contains("--key-field id"), "{words}");
+    shell.run(&["import", "people.csv", "--key-field", "id", "--verify"]).ok();
+    assert_eq!(shell.run(&["get", "7"]).ok(), "{\"id\":\"7\",\"name\":\"Ann\",\"age\":\"41\"}\n");
+    assert_eq!(shell.run(&["scan", "--keys-only"]).ok(), "7\n8\n");
+    let names = ["--keyspace", "n", "import", "people.csv", "--key-field", "id"];
+    shell.run(&[&names[..], &["--value-field", "name"]].concat()).ok();
+    assert_eq!(shell.run(&["--keyspace", "n", "scan"]).ok(), "7 : Ann\n8 : Bo\n");
+}
+
+#[test]
+fn a_flag_that_the_format_does_not_have_is_refused() {
+    let shell = Shell::new();
+    write(&shell.path("a.tsv"), b"a\t1\n");
+    write(&shell.path("a.csv"), b"a,1\n");
+    shell.run(&["import", "a.tsv", "--key-field", "a"]).fails(2);
+    shell.run(&["import", "a.csv", "--raw"]).fails(2);
+    shell.run(&["import", "a.tsv", "--raw", "--verify"]).ok();
+    shell.run(&["export", "b.csv", "--key-field", "a"]).fails(2);
+}
+
+#[test]
+fn an_interrupted_import_says_what_it_stored() {
+    use std::io::Write;
+    use std::process::Stdio;
+    let shell = Shell::new();
+    let mut child = shell
+        .command()
+        .args(["--db", "my.db", "import", "-", "--format", "tsv"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    for record in 0..5000 {
+        writeln!(input, "{record:05}\tvalue").unwrap();
+    }
+    input.flush().unwrap();
+    // The first batches are there: it listens.
+    while !shell.path("my.db/CURRENT").exists() {
+        std::thread::yield_now();
+    }
+    while std::fs::read_dir(shell.path("my.db")).unwrap().all(|entry| {
+        let entry = entry.unwrap();
+        entry.path().extension().is_none_or(|e| e != "wal")
+            || entry.metadata().unwrap().len() < 1000
+    }) {
+        std::thread::yield_now();
+    }
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    // It looks at each record; the pipe may be empty.
+    for record in 5000..200_000 {
+        if writeln!(input, "{record:05}\tvalue").is_err() {
+            break;
+        }
+    }
+    drop(input);
+    let ended = child.wait_with_output().unwrap();
+    let words = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{words}");
+    let stored = shell.run(&["scan", "--keys-only"]).ok().lines().count();
+    let number: String = words.chars().filter(char::is_ascii_digit).collect();
+    assert_eq!(number, stored.to_string(), "{words}");
+    assert!(stored >= 1000 && stored < 200_000);
+}

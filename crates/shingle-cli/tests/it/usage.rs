@@ -84,3 +84,63 @@ fn quiet_says_nothing() {
     let import = Shell::new().feed(&["-q", "import", "-", "--format", "tsv"], b"a\t1\n");
     assert_eq!((import.ok(), import.err()), (String::new(), String::new()));
 }
+
+#[test]
+fn help_of_a_command_fits_a_screen() {
+    for command in ["get", "put", "scan", "stat", "compact", "keyspace"] {
+        let help = bare(&[command, "--help"]).ok();
+        let lines = help.lines().count();
+        assert!(lines <= 40, "{command} --help has {lines} lines:\n{help}");
+        assert_eq!(help, bare(&[command, "-h"]).ok());
+    }
+    assert!(bare(&["scan", "--help"]).ok().contains(r"(`\\` `\t` `\n` `\r` `\xHH`)"));
+}
+
+#[test]
+fn a_wrong_value_of_an_option_is_wrong_usage() {
+    let shell = Shell::new();
+    for option in ["scheme=best", "memory_bytes=much", "memory_bytes=1", "no_option=1", "scheme"] {
+        shell.run(&["-o", option, "put", "a", "b"]).fails(2);
+    }
+    assert!(!shell.path("my.db").exists());
+}
+
+#[test]
+fn sizes_take_the_same_suffixes_everywhere() {
+    let shell = Shell::new();
+    for size in ["67108864", "64M", "64MiB", "0.0625G", "67108.864kB"] {
+        shell.run(&["-o", &format!("memory_bytes={size}"), "put", "a", "b"]).ok();
+        let simulate = ["simulate", "--scheme", "leveled", "--writes", "1000", "--memtable-bytes"];
+        bare(&[&simulate[..], &[size]].concat()).ok();
+    }
+    bare(&["simulate", "--values", "log", "--writes", "1000", "--value-size", "1KiB"]).ok();
+}
+
+#[test]
+fn errors_are_json_where_json_was_asked_for() {
+    let shell = Shell::new();
+    for (arguments, code) in [
+        (&["--json", "get", "a"][..], 1),
+        (&["get", "a", "--json", "-o", "scheme=best"], 2),
+        (&["--json", "get"], 2),
+    ] {
+        let ran = shell.run(arguments);
+        assert_eq!(ran.code(), code, "{}", ran.err());
+        let error: serde_json::Value = serde_json::from_str(&ran.err()).expect("it is JSON");
+        assert_eq!(error["error"]["code"], code);
+        assert!(error["error"]["message"].as_str().is_some_and(|text| !text.is_empty()));
+        assert_eq!(ran.out(), "");
+    }
+    shell.run(&["put", "a", "b"]).ok();
+    assert_eq!(shell.run(&["--json", "get", "b"]).code(), 127);
+}
+
+#[test]
+fn tables_of_stat_fit_a_terminal() {
+    let shell = Shell::new();
+    shell.run(&["put", "a", "b"]).ok();
+    let wide = shell.run(&["stat"]).ok();
+    let is_table = |line: &&str| line.contains("  ");
+    let widest = wide.lines().filter(is_table).map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{wide}");
+}

@@ -1,0 +1,70 @@
+//! The levels of a database as a table that fits a terminal of 80 columns. RocksDB's wide table is
+//! the property `rocksdb.stats`.
+
+use crate::commands::ledger::plain_table;
+use crate::units;
+use shingle::LevelStats;
+
+/// One line a level that has data or was compacted into, and their sum.
+pub fn table(levels: &[LevelStats]) -> String {
+    let mut table = plain_table(&[
+        "level", "files", "size", "score", "read", "written", "W-amp", "moved", "jobs", "time",
+    ]);
+    let mut sum = LevelStats::default();
+    for level in levels.iter().filter(|level| level.runs > 0 || level.count > 0) {
+        table.add_row(row(format!("L{}", level.level), level));
+        sum.files += level.files;
+        sum.bytes += level.bytes;
+        sum.read_bytes_upper += level.read_bytes_upper;
+        sum.read_bytes_lower += level.read_bytes_lower;
+        sum.write_bytes += level.write_bytes;
+        sum.moved_bytes += level.moved_bytes;
+        sum.count += level.count;
+        sum.seconds += level.seconds;
+    }
+    let mut last = row("all".into(), &sum);
+    last[3].clear();
+    table.add_row(last);
+    table.to_string()
+}
+
+fn row(name: String, level: &LevelStats) -> [String; 10] {
+    let amplification = level.write_amplification();
+    [
+        name,
+        units::count(level.files),
+        units::bytes(level.bytes),
+        format!("{:.2}", level.score),
+        units::bytes(level.read_bytes_upper + level.read_bytes_lower),
+        units::bytes(level.write_bytes),
+        amplification.map_or("-".into(), |factor| format!("{factor:.2}")),
+        units::bytes(level.moved_bytes),
+        units::count(level.count),
+        units::time((level.seconds * 1e9) as u64),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_large_figures_fits_eighty_columns() {
+        let large = LevelStats {
+            level: 6,
+            files: 99_999,
+            runs: 1,
+            bytes: 888_000_000_000,
+            read_bytes_upper: 888_000_000_000,
+            write_bytes: 888_000_000_000,
+            moved_bytes: 888_000_000_000,
+            count: 999_999,
+            seconds: 88_888.0,
+            score: 10.25,
+            ..LevelStats::default()
+        };
+        let table = table(&[large]);
+        let widest = table.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{widest:?}\n{table}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Keys and values of records that are JSON objects.
+//!
+//! Without a key field an object is `{"key": .., "value": ..}`; `key_base64` and `value_base64`
+//! carry bytes that are not UTF-8, and a value that is no string is stored as its JSON text. With a
+//! key field, that member is the key; the value is the whole object as it stands, or the member
+//! that a value field names.
+
+use crate::text::from_base64;
+use serde_json::{Map, Value};
+
+/// The fields that the command line names.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    /// The member that is the key.
+    pub key: Option<String>,
+    /// The member that is the value.
+    pub value: Option<String>,
+}
+
+/// Key and value of the object that `text` spells.
+pub fn record_of(text: &[u8], fields: &Fields) -> Result<(Vec<u8>, Vec<u8>), String> {
+    let object: Map<String, Value> =
+        serde_json::from_slice(text).map_err(|error| not_an_object(text, &error))?;
+    let Some(key_field) = &fields.key else {
+        return Ok((bytes_of(&object, "key")?, bytes_of(&object, "value")?));
+    };
+    let key = key_of(&object, key_field)?;
+    let value = match &fields.value {
+        None => text.to_vec(),
+        Some(field) => text_of(object.get(field).ok_or_else(|| missing(&object, field))?),
+    };
+    Ok((key, value))
+}
+
+/// The key of an object by its key field.
+pub fn key_of(object: &Map<String, Value>, field: &str) -> Result<Vec<u8>, String> {
+    match object.get(field) {
+        Some(value @ (Value::String(_) | Value::Number(_))) => Ok(text_of(value)),
+        Some(_) => Err(format!("`{field}` is neither text nor a number")),
+        None => Err(missing(object, field)),
+    }
+}
+
+fn not_an_object(text: &[u8], error: &serde_json::Error) -> String {
+    match text.trim_ascii_start().first() {
+        Some(b'[') => "an array, not an object; a file that is one array is read with \
+                       --format json"
+            .into(),
+        _ => error.to_string(),
+    }
+}
+
+fn missing(object: &Map<String, Value>, field: &str) -> String {
+    let names: Vec<&str> = object.keys().take(12).map(String::as_str).collect();
+    format!("no field `{field}`; there are {}", names.join(", "))
+}
+
+fn text_of(value: &Value) -> Vec<u8> {
+    match value {
+        Value::String(text) => text.clone().into_bytes(),
+        other => other.to_string().into_bytes(),
+    }
+}
+
+fn bytes_of(object: &Map<String, Value>, name: &str) -> Result<Vec<u8>, String> {
+    let coded_name = format!("{name}_base64");
+    match (object.get(name), object.get(&coded_name)) {
+        (Some(_), Some(_)) => Err(format!("both `{name}` and `{coded_name}`")),
+        (Some(value), None) => Ok(text_of(value)),
+        (None, Some(coded)) => coded
+            .as_str()
+            .and_then(from_base64)
+            .ok_or_else(|| format!("`{coded_name}` is not base64")),
+        (None, None) => Err(format!(
+            "neither `{name}` nor `{coded_name}`; --key-field names the field that is the key"
+        )),
+    }
+}
