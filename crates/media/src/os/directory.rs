@@ -12,6 +12,9 @@ use std::sync::atomic::AtomicBool;
 /// The longest note that is read back.
 pub(super) const SMALL_FILE_BYTES_MAX: usize = 64 << 20;
 
+/// A file that will replace another has the other's name and this.
+pub(super) const TEMPORARY_SUFFIX: &str = ".tmp";
+
 /// Directories of ours are private to their owner.
 const DIRECTORY_MODE: Mode = Mode::RWXU;
 
@@ -155,7 +158,7 @@ impl Directory {
         bytes: &[u8],
         before_rename: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let temporary = format!("{name}.tmp");
+        let temporary = format!("{name}{TEMPORARY_SUFFIX}");
         match rustix::fs::unlinkat(&self.descriptor, &temporary, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(calls::error("remove", temporary, errno)),

@@ -113,12 +113,21 @@ impl OsStore {
         Ok(OsStore { directory, ledger, options, tails, descriptors, maps, replacing })
     }
 
-    /// Something in the directory that is no file of ours; `None` if there is nothing else.
-    pub fn foreign_file(&self) -> Result<Option<String>> {
-        let is_ours = |name: &str| name == lock::LOCK_NAME || FileName::parse(name).is_some();
+    /// Something in the directory that no store wrote; `None` if there is nothing else. Where a
+    /// store was opened for writing before, `notes` are taken for its own. Hidden files and
+    /// `lost+found` are the system's, and neither.
+    pub fn foreign_file(&self, notes: &[&str]) -> Result<Option<String>> {
         let mut names = self.directory.names()?;
         names.sort_unstable();
-        Ok(names.into_iter().find(|name| !is_ours(name) && name != root::ROOT_NAME))
+        let was_opened = names.iter().any(|name| name == lock::LOCK_NAME);
+        let is_ours = |name: &str| {
+            let whole = name.strip_suffix(directory::TEMPORARY_SUFFIX).unwrap_or(name);
+            is_reserved(whole)
+                || FileName::parse(name).is_some()
+                || was_opened && notes.contains(&whole)
+        };
+        let is_of_system = |name: &str| name.starts_with('.') || name == "lost+found";
+        Ok(names.into_iter().find(|name| !is_ours(name) && !is_of_system(name)))
     }
 
     fn check_writable(&self) -> Result<()> {

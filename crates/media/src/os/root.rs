@@ -14,6 +14,9 @@ use base::{Error, ErrorKind, Result};
 /// The name of the root file.
 pub(super) const ROOT_NAME: &str = "CURRENT";
 
+/// What the file of this name begins with in a database of LevelDB or of RocksDB.
+const LEVELDB_PREFIX: &[u8] = b"MANIFEST-";
+
 /// A root is a few bytes; a file longer than this is damaged.
 pub(super) const ROOT_FILE_BYTES_MAX: usize = 64 << 10;
 
@@ -40,6 +43,11 @@ pub(super) fn encode(root: &[u8]) -> Result<Vec<u8>> {
 pub(super) fn decode(file: &[u8]) -> Result<Vec<u8>> {
     let damaged =
         |offset: usize, message: String| Error::corruption(ROOT_NAME, offset as u64, message);
+    if file.starts_with(LEVELDB_PREFIX) {
+        let message = "a database of LevelDB or RocksDB, which Shingle does not open: write its \
+                       records as lines of key TAB value and give them to `shingle import`";
+        return Err(Error::new(ErrorKind::Incompatible, message).in_file(ROOT_NAME));
+    }
     if file.len() < HEAD_BYTES + FOOT_BYTES {
         let message = format!("the root file is cut short: it has {} bytes", file.len());
         return Err(damaged(file.len(), message));

@@ -278,6 +278,31 @@ fn foreign_files_are_neither_listed_nor_touched() {
     assert_eq!(store.root().unwrap_err().kind(), ErrorKind::Corruption);
 }
 
+#[test]
+fn a_foreign_file_is_found_among_those_of_a_store() {
+    let (dir, store) = store();
+    for name in ["000001.table", "MANIFEST-000002", ".hidden", "CURRENT.tmp"] {
+        fs::write(dir.path().join(name), b"").unwrap();
+    }
+    fs::create_dir(dir.path().join("lost+found")).unwrap();
+    assert_eq!(store.foreign_file(&["LOG"]).unwrap(), None);
+    fs::write(dir.path().join("LOG"), b"").unwrap();
+    assert_eq!(store.foreign_file(&["LOG"]).unwrap().as_deref(), Some("LOG"));
+    drop(store.lock().unwrap());
+    assert_eq!(store.foreign_file(&["LOG"]).unwrap(), None, "a store was opened here");
+    fs::write(dir.path().join("notes.txt"), b"").unwrap();
+    assert_eq!(store.foreign_file(&["LOG"]).unwrap().as_deref(), Some("notes.txt"));
+}
+
+#[test]
+fn a_root_of_leveldb_is_called_that() {
+    let (dir, store) = store();
+    fs::write(dir.path().join("CURRENT"), b"MANIFEST-000005\n").unwrap();
+    let error = store.root().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Incompatible);
+    assert!(error.to_string().contains("LevelDB or RocksDB"), "{error}");
+}
+
 fn mapping_store(map_bytes_max: u64) -> (TempDir, OsStore) {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir, OsOptions { map_bytes_max, ..OsOptions::default() }).unwrap();

@@ -1,6 +1,6 @@
 //! Help, wrong usage, quiet and colour.
 
-use crate::{Ran, Shell};
+use crate::{Ran, Shell, write};
 
 const COMMANDS: [&str; 19] = [
     "put",
@@ -143,4 +143,23 @@ fn tables_of_stat_fit_a_terminal() {
     let is_table = |line: &&str| line.contains("  ");
     let widest = wide.lines().filter(is_table).map(|line| line.chars().count()).max();
     assert!(widest <= Some(80), "{wide}");
+}
+
+#[test]
+fn a_foreign_directory_takes_no_database() {
+    let shell = Shell::new();
+    let at = |name: &str| shell.path(&format!("foreign/{name}"));
+    write(&at("LOG"), b"of somebody else\n");
+    write(&at("notes.txt"), b"mine\n");
+    let put = ["--db", "foreign", "put", "a", "b"];
+    let words = Ran(shell.command().args(put).output().expect("it runs")).fails(1);
+    assert!(words.contains("LOG") && words.contains("empty"), "{words}");
+    assert_eq!(std::fs::read(at("LOG")).unwrap(), b"of somebody else\n");
+    assert_eq!(std::fs::read_dir(shell.path("foreign")).unwrap().count(), 2);
+
+    write(&shell.path("level/CURRENT"), b"MANIFEST-000002\n");
+    let words =
+        Ran(shell.command().args(["--db", "level", "put", "a", "b"]).output().expect("it runs"))
+            .fails(1);
+    assert!(words.contains("LevelDB") && words.contains("shingle import"), "{words}");
 }

@@ -102,7 +102,12 @@ impl Options {
             open_files_max: self.expert.open_files_max,
             ..OsOptions::default()
         };
-        OsStore::open(path.as_ref(), ledger, os)
+        let creates = os.create;
+        let store = OsStore::open(path.as_ref(), ledger, os)?;
+        if creates {
+            open::check_unused(&store)?;
+        }
+        Ok(store)
     }
 
     /// The directory `path` as [`Options::open_with_cold`] takes the one of the cold store: made

@@ -6,6 +6,7 @@
 
 use crate::engine::Engine;
 use crate::engine::commit::{CommitState, LiveLog, LogPosition};
+use crate::engine::open::NOTES;
 use crate::engine::trees::Trees;
 use base::{Cause, Error, ErrorKind, FileId, Ledger, Result};
 use media::os::{OsOptions, OsStore};
@@ -35,7 +36,7 @@ impl Logged {
 impl Engine {
     pub(crate) fn write_checkpoint(&self, target: &Path) -> Result<()> {
         let copy = OsStore::open(target, Arc::new(Ledger::default()), OsOptions::default())?;
-        if let Some(foreign) = copy.foreign_file()? {
+        if let Some(foreign) = copy.foreign_file(&NOTES)? {
             let message = format!(
                 "{} holds `{foreign}`, which is no file of ours: choose an empty directory",
                 copy.describe()

@@ -18,8 +18,8 @@ const KEPT: usize = 1000;
 /// Lines are written out when this many wait.
 const BATCH: usize = 64;
 /// The notes.
-const LOG: &str = "LOG";
-const OLD_LOG: &str = "LOG.old";
+pub(crate) const LOG: &str = "LOG";
+pub(crate) const OLD_LOG: &str = "LOG.old";
 /// `LOG` is full at this many bytes.
 const LOG_BYTES_MAX: u64 = if cfg!(any(test, feature = "testing")) { 8 << 10 } else { 1 << 20 };
 

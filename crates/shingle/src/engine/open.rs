@@ -9,6 +9,7 @@
 //! Nothing on disk changes before stage 4, and a crash in stage 4 leads to the same state again.
 
 use crate::engine::commit::{Active, CommitState, LiveLog, Sealed};
+use crate::engine::events;
 use crate::engine::memory::Memory;
 use crate::engine::recover::{Found, Replayed, find, replay};
 use crate::engine::trees::{TreeState, Trees};
@@ -21,6 +22,7 @@ use crate::read::view::{MemtableView, ReadView, Runs};
 use crate::settings::Settings;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
+use media::os::OsStore;
 use media::{FileKind, FileName, FileStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,6 +34,11 @@ use tree::{Graveyard, RunTable, Version};
 
 /// The name of the keyspace that every database has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
+
+const OPTIONS: &str = "OPTIONS";
+
+/// The notes of a database: for people, and never needed to open.
+pub(crate) const NOTES: [&str; 3] = [OPTIONS, events::LOG, events::OLD_LOG];
 
 /// Opens or creates the database in `store`.
 pub(crate) fn open(
@@ -62,12 +69,27 @@ pub(crate) fn open(
         make_ready(&engine)?;
         // For people; never needed to open, and no reason not to. Replacing it costs a sync.
         let text = options.to_ini();
-        let old = engine.store.read_note("OPTIONS").ok().flatten();
+        let old = engine.store.read_note(OPTIONS).ok().flatten();
         if old.as_deref() != Some(text.as_bytes()) {
-            let _ = engine.store.note("OPTIONS", text.as_bytes(), false);
+            let _ = engine.store.note(OPTIONS, text.as_bytes(), false);
         }
     }
     Ok(engine)
+}
+
+/// A new database goes into a directory that holds nothing else. Where one is, this says nothing.
+pub(crate) fn check_unused(store: &OsStore) -> Result<()> {
+    if !matches!(store.root(), Ok(None)) {
+        return Ok(());
+    }
+    match store.foreign_file(&NOTES)? {
+        None => Ok(()),
+        Some(foreign) => Err(Error::invalid(format!(
+            "{} has no database, and `{foreign}` in it, which is not Shingle's: choose an empty \
+             or new directory",
+            store.describe()
+        ))),
+    }
 }
 
 /// What a store without a database is taken for. Nothing is written yet.
