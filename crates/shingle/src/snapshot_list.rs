@@ -62,6 +62,13 @@ impl SnapshotList {
         live.first_key_value().map(|(&sequence, held)| (sequence, held.since_ns))
     }
 
+    /// The oldest sequence number that somebody reads at, or will: nobody who comes later gets an
+    /// older one.
+    pub(crate) fn horizon(&self) -> SequenceNumber {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.first_key_value().map_or_else(|| self.visible(), |(&sequence, _)| sequence)
+    }
+
     pub(crate) fn len(&self) -> u64 {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.values().map(|held| held.count).sum()

@@ -182,6 +182,7 @@ impl FlushJob {
         let member = &mut self.members[self.current];
         if member.part.is_none() {
             let Some(values) = member.values.take() else { return Ok(Progress::Done) };
+            engine.runtime.interleave("flush: before it looks at the snapshots");
             member.part = Some(Part::begin(engine, spec(engine, member, values))?);
         }
         match &mut member.part {
@@ -193,6 +194,7 @@ impl FlushJob {
     fn install(&mut self, engine: &Arc<Engine>) -> Result<()> {
         self.sync_older_writes(engine)?;
         self.members.iter().try_for_each(|member| member.reach.sync(engine))?;
+        engine.runtime.interleave("flush: before it is part of the tree");
         let mut trees = engine.lock_trees();
         let mut edit = DatabaseEdit::default();
         let mut flushed = Flushed::new();

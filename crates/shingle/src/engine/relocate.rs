@@ -456,6 +456,7 @@ impl Relocation {
         let runs: Vec<&WrittenRun> = outputs.iter().flat_map(|written| &written.runs).collect();
         let files: Vec<(FileId, u64)> =
             outputs.iter().flat_map(|written| written.files.iter().copied()).collect();
+        engine.runtime.interleave("compaction: before it is part of the tree");
         let mut trees = engine.lock_trees();
         let tree = trees.tree(self.keyspace.id)?;
         let mut changes = self.changes(&Indexed(engine), &tree.version, &runs, &files)?;

@@ -404,7 +404,7 @@ fn pick(
     trees: &mut crate::engine::trees::Trees,
     at_rest: bool,
 ) -> Option<(KeyspaceId, Plan)> {
-    let oldest = engine.snapshots.oldest().map_or(engine.snapshots.visible(), |(s, _)| s);
+    let oldest = engine.snapshots.horizon();
     if let Some(found) = pick_manual(engine, trees, oldest) {
         return Some(found);
     }

@@ -382,9 +382,8 @@ impl CollectJob {
             return Ok(Held::ThisRecord);
         }
         self.lookups += 1;
-        let view = self.keyspace.view();
         let begin_ns = engine.runtime.now_ns();
-        let found = find(&view, record.key, engine.snapshots.visible())?;
+        let found = find(&engine.moment(&self.keyspace), record.key)?;
         self.lookup_ns += engine.runtime.now_ns() - begin_ns;
         Ok(match found {
             Found::Pointer(held) if ValuePointer::decode(&held)? == record.pointer => {
@@ -400,6 +399,7 @@ impl CollectJob {
         (self.newest, self.newest_key_bytes) = (HashMap::new(), 0);
         self.account(engine);
         self.writers.finish()?;
+        engine.runtime.interleave("collect: before the tree lists segments");
         let changes: Vec<Change> =
             self.writers.written().iter().map(|segment| segment.change(true)).collect();
         self.install(engine, changes)
@@ -427,14 +427,13 @@ impl CollectJob {
     }
 
     fn try_commit(&mut self, engine: &Arc<Engine>, end: usize) -> Result<bool> {
-        let view = self.keyspace.view();
-        let seen = engine.snapshots.visible();
+        let moment = engine.moment(&self.keyspace);
         let id = self.keyspace.id;
         let mut batch = WriteBatch::new();
         let mut lost: Vec<ValuePointer> = Vec::new();
         let mut keys: Vec<&[u8]> = Vec::new();
         for moved in &self.moved[self.committed..end] {
-            let held = find(&view, &moved.key, seen)?;
+            let held = find(&moment, &moved.key)?;
             match (&moved.to, held) {
                 (Replacement::Record(to), Found::Pointer(held))
                     if ValuePointer::decode(&held)? == moved.from =>
@@ -444,7 +443,7 @@ impl CollectJob {
                 // Whatever was found when the record was read: operands may stand on it by now.
                 (to, Found::Operand) => {
                     let operator = self.keyspace.operator.as_ref();
-                    let value = combine(&view, &moved.key, seen, operator)?;
+                    let value = combine(&moment, &moved.key, operator)?;
                     push_value(&mut batch, id, &moved.key, value.as_deref())?;
                     lost.extend(to.record());
                 }
@@ -455,7 +454,8 @@ impl CollectJob {
             }
             keys.push(&moved.key);
         }
-        let committed = engine.commit_unless_newer(&self.keyspace, &view, seen, &keys, &batch)?;
+        engine.runtime.interleave("collect: before pointers change");
+        let committed = engine.commit_unless_newer(&self.keyspace, &moment, &keys, &batch)?;
         let Some(sequence) = committed else { return Ok(false) };
         self.last_sequence = self.last_sequence.max(sequence);
         for pointer in lost {
@@ -469,6 +469,7 @@ impl CollectJob {
     /// old segments once an edit has given them up. `false`: a flush is under way.
     fn is_durable(&mut self, engine: &Arc<Engine>) -> Result<bool> {
         self.last_sequence = self.last_sequence.max(engine.snapshots.visible());
+        engine.runtime.interleave("collect: before all up to here is durable");
         if !self.keyspace.options.without_wal {
             let position = engine.lock_commit().position();
             engine.sync_log(position)?;
@@ -494,6 +495,7 @@ impl CollectJob {
         changes.extend(lost.map(|(&file, &bytes)| (file, SegmentChange::Bury(bytes))));
         // Who reads at an older moment may still need what was found dead.
         let sequence = self.last_sequence;
+        engine.runtime.interleave("collect: before segments retire");
         let files = self.collection.files.iter();
         changes.extend(files.map(|&file| (file, SegmentChange::Retire(sequence))));
         let changes = changes.into_iter().map(|(file, change)| Change::Segment { file, change });
