@@ -10,6 +10,7 @@ use super::values::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::trees::{Flushed, Trees};
 use crate::keyspace::KeyspaceState;
+use crate::unvouched::Unvouched;
 use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result, RunId};
 use media::{FileHint, FileName};
 use std::collections::BTreeSet;
@@ -227,6 +228,7 @@ fn parts(
             range,
             values: values(),
             tier: Tier::Cold,
+            unvouched: Unvouched::default(),
         };
         parts.push(RelocationPart {
             shared: shared.clone(),
