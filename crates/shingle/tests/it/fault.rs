@@ -211,6 +211,9 @@ trait Forgetting: Medium {
 
 type Count = Box<dyn Fn() -> u64>;
 
+/// What went wrong while another looked on.
+type Problem = Arc<Mutex<Option<String>>>;
+
 impl<M: Failing> Forgetting for M {
     fn empty(_seed: u64) -> M {
         M::new()
@@ -291,13 +294,13 @@ fn forgets<M: Forgetting>(
     Ok(count())
 }
 
-/// The store that the next process opens, with power lost at many operations of its recovery: at the
-/// first ones, and at one in five. Tells of what is wrong then.
+/// The store that the next process opens, with power lost at many operations of its recovery: at
+/// the first ones, and at one in five. Tells of what is wrong then.
 fn recovering<M: Medium>(
     config: &Config,
     medium: &M,
     model: &Model,
-) -> shingle::Result<(Arc<dyn FileStore>, Arc<Mutex<Option<String>>>)> {
+) -> shingle::Result<(Arc<dyn FileStore>, Problem)> {
     let problem = Arc::new(Mutex::new(None));
     let (told, config, operations) = (problem.clone(), config.clone(), AtomicU64::new(0));
     let model = model.clone();

@@ -1,8 +1,8 @@
 //! Garbage collection of values under a schedule explorer: what users do falls between any two of
 //! its steps and, as another thread would, into any of its reads, one position after another.
 //!
-//! Positions are: between two steps; each read that a step makes of the store; and each place where a
-//! step is between two reads of what it shares with others in memory (`Runtime::interleave`).
+//! Positions are: between two steps; each read that a step makes of the store; and each place where
+//! a step is between two reads of what it shares with others in memory (`Runtime::interleave`).
 //!
 //! Each schedule starts from the same database, in which a collection is due. The runtime makes a
 //! step only when the explorer says so; the store shows each read that a step makes. Whatever the
@@ -66,9 +66,9 @@ impl Act {
         Act::Crash,
     ];
 
-    /// Another thread may do it here. While a step reads the store it may hold locks: flushes, which
-    /// make steps of their own, must not need what it has locked, or wait for a flush under way.
-    /// Collections and users read without locks.
+    /// Another thread may do it here. While a step reads the store it may hold locks: flushes,
+    /// which make steps of their own, must not need what it has locked, or wait for a flush under
+    /// way. Collections and users read without locks.
     fn falls(self, here: Here) -> bool {
         match self {
             Act::Read | Act::Reopen | Act::Crash => here == Here::Between,
@@ -346,8 +346,8 @@ fn pass_in_step(world: &Weak<Mutex<World>>, script: &Script, here: Here) {
     }
 }
 
-/// Reads as a user does, while others act. Each read finds the content of one moment since it began,
-/// whole; a snapshot finds that of its own.
+/// Reads as a user does, while others act. Each read finds the content of one moment since it
+/// began, whole; a snapshot finds that of its own.
 fn read(world: &Mutex<World>, script: &Script) {
     let begin = |world: &Mutex<World>| {
         let mut world = hold(world);
@@ -528,7 +528,7 @@ fn acts_of_users_at_any_position_of_a_read() {
             }
         }
     }
-    let starts = CONFIGS.map(|config| prepare(config));
+    let starts = CONFIGS.map(prepare);
     let stride = (schedules.len() as u64 / scaled(400)).max(1) as usize;
     for (config, at, into, acts) in schedules.iter().step_by(stride | 1) {
         let index = CONFIGS
@@ -538,6 +538,21 @@ fn acts_of_users_at_any_position_of_a_read() {
         explore_named(*config, &starts[index.unwrap()], &schedule);
     }
     println!("{} of {} schedules", schedules.len() / (stride | 1), schedules.len());
+}
+
+/// A flush goes on with a segment that a collection wrote, and brings values there that are older
+/// than the copies' listing: a snapshot may need them when the segment is collected in its turn.
+#[test]
+fn a_snapshot_sees_what_a_flush_added_to_the_segments_of_a_collection() {
+    for config in CONFIGS {
+        let start = prepare(config);
+        let positions = explore_named(config, &start, &[]);
+        for at in 0..=positions {
+            let mut schedule = vec![(at, Act::PutLarge), (at, Act::Snapshot)];
+            schedule.extend([(usize::MAX, Act::PutAndFlush); 12]);
+            explore_named(config, &start, &schedule);
+        }
+    }
 }
 
 #[test]

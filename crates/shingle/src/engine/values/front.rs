@@ -7,8 +7,8 @@
 //! - Values reach their front before their pointers reach the log, and in the same order: the
 //!   values of a prefix of the log are a prefix of each front.
 //! - Fronts are durable before the log that names them is called durable.
-//! - What an earlier life wrote to a front, and the manifest does not vouch for, stays nobody's: the
-//!   first flush writes it anew, elsewhere ([`crate::unvouched`]).
+//! - What an earlier life wrote to a front, and the manifest does not vouch for, stays nobody's:
+//!   the first flush writes it anew, elsewhere ([`crate::unvouched`]).
 //! - A front is claimed until the last memtable that points into it is flushed: only then the tree
 //!   vouches for all its bytes. A front whose end is not sure takes no more records.
 
