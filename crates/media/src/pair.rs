@@ -105,11 +105,7 @@ impl ColdStore for PairStore {
 
     fn own(&self, database: DatabaseId) -> Result<()> {
         self.check_owner(database)?;
-        let root = encode_owner(database);
-        if self.cold.root()?.as_deref() == Some(&root) {
-            return Ok(());
-        }
-        self.cold.set_root(&root)
+        self.cold.set_root(&encode_owner(database))
     }
 }
 

@@ -319,7 +319,8 @@ pub trait ColdStore {
     /// otherwise. Writes nothing.
     fn check_owner(&self, database: DatabaseId) -> Result<()>;
 
-    /// It is that of `database` from here on, as far as [`ColdStore::check_owner`] allows.
+    /// It is that of `database` from here on, as far as [`ColdStore::check_owner`] allows. Durable
+    /// when it returns, also where reads show that it was so before.
     fn own(&self, database: DatabaseId) -> Result<()>;
 }
 

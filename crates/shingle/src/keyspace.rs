@@ -3,9 +3,8 @@
 use crate::memtable::Memtable;
 use crate::merge_operator::MergeOperator;
 use crate::read::view::{MemtableView, ReadView, Runs, TreeView};
-use crate::snapshot_list::SnapshotList;
 use crate::value_rules::ValueRules;
-use base::{Error, ErrorKind, KeyspaceId, Result, SequenceNumber};
+use base::{Error, ErrorKind, KeyspaceId, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use table::PrefixRule;
@@ -126,8 +125,8 @@ impl KeyspaceState {
         }
     }
 
-    /// What a read that begins now reads from. Take it before the sequence number: what the view
-    /// misses is then newer than the read, and what the sequence number shows is in the view.
+    /// What a read that begins now reads from. What to read it at is a question of its own: see
+    /// [`crate::read::moment`].
     #[inline]
     pub(crate) fn view(&self) -> Arc<ReadView> {
         self.reads.fetch_add(1, Ordering::Relaxed);
@@ -137,25 +136,6 @@ impl KeyspaceState {
     /// How often somebody took a view: point reads, and cursors made.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
-    }
-
-    /// A view and a sequence number to read it at, for a reader that begins now and holds no
-    /// snapshot. Pointers that it sees name segments that the view keeps: garbage collection lists
-    /// new ones in the tree before pointers change.
-    #[inline]
-    pub(crate) fn moment(&self, snapshots: &SnapshotList) -> (Arc<ReadView>, SequenceNumber) {
-        let mut view = self.view();
-        loop {
-            let sequence = snapshots.visible();
-            if view.tree.segments.is_empty() && !self.values.layout.separates() {
-                return (view, sequence);
-            }
-            let again = self.view();
-            if Arc::ptr_eq(&again.tree, &view.tree) {
-                return (view, sequence);
-            }
-            view = again;
-        }
     }
 
     fn change_view(&self, change: impl FnOnce(&mut ReadView)) {

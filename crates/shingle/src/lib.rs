@@ -34,6 +34,7 @@ mod salvage;
 mod settings;
 mod snapshot_list;
 mod stats;
+mod unvouched;
 mod value_rules;
 mod value_stats;
 

@@ -12,6 +12,7 @@
 
 use crate::merge_operator::MergeOperator;
 use crate::read::view::Runs;
+use crate::unvouched::Unvouched;
 use base::key::{
     EntryKind, SEQUENCE_MAX, SequenceNumber, push_internal_key, split_internal_key, trailer_kind,
     trailer_sequence,
@@ -45,6 +46,8 @@ pub(crate) struct ValueSource {
     pub runs: Arc<Runs>,
     /// When the merge began.
     pub segments: Segments,
+    /// What is not part of any segment, and cannot die there.
+    pub unvouched: Unvouched,
 }
 
 impl ValueSource {
@@ -113,6 +116,9 @@ impl Reducer {
 
     fn bury(&mut self, pointer: &[u8]) -> Result<()> {
         let pointer = ValuePointer::decode(pointer)?;
+        if self.values.unvouched.holds(&pointer) {
+            return Ok(());
+        }
         *self.buried.entry(pointer.file).or_default() += u64::from(pointer.record_bytes);
         Ok(())
     }

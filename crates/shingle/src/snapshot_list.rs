@@ -62,6 +62,19 @@ impl SnapshotList {
         live.first_key_value().map(|(&sequence, held)| (sequence, held.since_ns))
     }
 
+    /// Somebody reads at a sequence number from `first` to `end`, exclusive.
+    pub(crate) fn holds_any(&self, first: SequenceNumber, end: SequenceNumber) -> bool {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.range(first..end.max(first)).next().is_some()
+    }
+
+    /// The oldest sequence number that somebody reads at, or will: nobody who comes later gets an
+    /// older one.
+    pub(crate) fn horizon(&self) -> SequenceNumber {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.first_key_value().map_or_else(|| self.visible(), |(&sequence, _)| sequence)
+    }
+
     pub(crate) fn len(&self) -> u64 {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.values().map(|held| held.count).sum()
@@ -83,6 +96,9 @@ mod tests {
         list.release(a);
         assert_eq!(list.list(), [5, 9]);
         assert_eq!(list.oldest(), Some((5, 0)));
+        assert!(list.holds_any(5, 6) && list.holds_any(0, 100) && list.holds_any(6, 10));
+        assert!(!list.holds_any(6, 9) && !list.holds_any(10, 100) && !list.holds_any(9, 9));
+        assert!(!list.holds_any(9, 5));
         list.release(b);
         assert_eq!((list.list(), list.len()), (vec![9], 1));
     }

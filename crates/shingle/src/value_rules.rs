@@ -4,7 +4,7 @@
 use crate::value_stats::{Collected, ValueTimes};
 use base::{FileId, SequenceNumber};
 use media::{ColdStore, FileStore};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use tree::segments::Usage;
@@ -16,6 +16,8 @@ pub(crate) struct ValueRules {
     pub limits: ValueLimits,
     /// Values of so many bytes and more go to segments.
     pub threshold_bytes: u64,
+    /// Of segments of which it is known: no entry that points there is older than this.
+    first_entries: Mutex<BTreeMap<FileId, SequenceNumber>>,
     /// Segments that a job writes or reads.
     claims: Mutex<BTreeSet<FileId>>,
     /// Bytes that jobs wrote beyond what memtables held, and that are not in the tree yet.
@@ -45,6 +47,7 @@ impl ValueRules {
             layout,
             limits,
             threshold_bytes,
+            first_entries: Mutex::default(),
             claims: Mutex::default(),
             unlisted_bytes: AtomicU64::new(0),
             collecting_bytes: AtomicU64::new(0),
@@ -123,6 +126,33 @@ impl ValueRules {
     pub(crate) fn limits_beside(&self, pending_bytes: u64) -> ValueLimits {
         let capacity = self.capacity_bytes().map(|capacity| capacity.saturating_sub(pending_bytes));
         ValueLimits { capacity_bytes: capacity, ..self.limits.clone() }
+    }
+
+    /// No entry of any tree or memtable that points into `file` is older than `sequence`: the
+    /// newest such number holds, until a flush goes on with the segment.
+    pub(crate) fn note_first_entry(&self, file: FileId, sequence: SequenceNumber) {
+        let mut all = self.first_entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = all.entry(file).or_default();
+        *first = sequence.max(*first);
+    }
+
+    /// A flush goes on with `file` and brings an entry of `sequence`, which may be older than what
+    /// the collection that wrote the segment listed.
+    pub(crate) fn note_older_entry(&self, file: FileId, sequence: SequenceNumber) {
+        let mut all = self.first_entries.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(file).and_modify(|first| *first = sequence.min(*first));
+    }
+
+    /// Entries that point into `file` are not older than this; 0 where nothing is known, as of what
+    /// an earlier life wrote: it has no snapshots left.
+    pub(crate) fn first_entry(&self, file: FileId) -> SequenceNumber {
+        let all = self.first_entries.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&file).copied().unwrap_or(0)
+    }
+
+    /// The segment is gone.
+    pub(crate) fn forget_segment(&self, file: FileId) {
+        self.first_entries.lock().unwrap_or_else(PoisonError::into_inner).remove(&file);
     }
 
     /// The segments that jobs have in hand.

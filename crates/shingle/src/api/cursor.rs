@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::read::cursor::{CursorOptions, InternalCursor};
-use crate::read::view::ReadView;
+use crate::read::moment::Moment;
 use base::key::{KeyRange, SequenceNumber, successor};
 use base::{Error, Result};
 use std::ops::Bound;
@@ -88,8 +88,7 @@ pub struct Cursor {
     /// Bytes shown that the ledger does not know yet.
     shown_bytes: u64,
     keyspace: Arc<KeyspaceState>,
-    view: Arc<ReadView>,
-    snapshot: SequenceNumber,
+    moment: Moment,
     options: CursorOptions,
 }
 
@@ -97,8 +96,7 @@ impl Cursor {
     pub(crate) fn new(
         engine: Arc<Engine>,
         keyspace: &Arc<KeyspaceState>,
-        view: Arc<ReadView>,
-        snapshot: SequenceNumber,
+        moment: Moment,
         options: ReadOptions,
         held: Option<Arc<Held>>,
     ) -> Cursor {
@@ -111,14 +109,13 @@ impl Cursor {
             },
         };
         Cursor {
-            state: begin(keyspace, &view, snapshot, cursor_options, &options.range),
+            state: begin(keyspace, &moment, cursor_options, &options.range),
             range: options.range,
             _held: held,
             engine,
             shown_bytes: 0,
             keyspace: keyspace.clone(),
-            view,
-            snapshot,
+            moment,
             options: cursor_options,
         }
     }
@@ -126,14 +123,13 @@ impl Cursor {
     /// Another cursor over the same moment, that stands nowhere.
     fn twin(&self) -> Cursor {
         Cursor {
-            state: begin(&self.keyspace, &self.view, self.snapshot, self.options, &self.range),
+            state: begin(&self.keyspace, &self.moment, self.options, &self.range),
             range: self.range.clone(),
             _held: self._held.clone(),
             engine: self.engine.clone(),
             shown_bytes: 0,
             keyspace: self.keyspace.clone(),
-            view: self.view.clone(),
-            snapshot: self.snapshot,
+            moment: self.moment.clone(),
             options: self.options,
         }
     }
@@ -240,14 +236,13 @@ impl Cursor {
 
 fn begin(
     keyspace: &KeyspaceState,
-    view: &Arc<ReadView>,
-    snapshot: SequenceNumber,
+    moment: &Moment,
     options: CursorOptions,
     range: &KeyRange,
 ) -> State {
     let made = keyspace.check_open().and_then(|()| {
         let operator = keyspace.operator.clone();
-        InternalCursor::new(view.clone(), snapshot, operator, options, range.clone())
+        InternalCursor::new(moment.clone(), operator, options, range.clone())
     });
     match made {
         Ok(cursor) => State::Ready(Box::new(cursor)),

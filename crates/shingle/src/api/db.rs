@@ -204,8 +204,8 @@ impl Keyspace {
     /// The value of `key`. A value in the block cache is not copied: [`Bytes`] keeps its block.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         self.state.check_open()?;
-        let (view, snapshot) = self.state.moment(&self.engine().snapshots);
-        let value = get(&view, key.as_ref(), snapshot, self.state.operator.as_ref())?;
+        let moment = self.engine().moment(&self.state);
+        let value = get(&moment, key.as_ref(), self.state.operator.as_ref())?;
         self.engine().count_read(key.as_ref(), value.as_ref());
         Ok(value)
     }
@@ -213,8 +213,8 @@ impl Keyspace {
     /// The values of `keys`, all at one moment, in the order of the keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
         self.state.check_open()?;
-        let (view, snapshot) = self.state.moment(&self.engine().snapshots);
-        let values = multi_get(&view, keys, snapshot, self.state.operator.as_ref())?;
+        let moment = self.engine().moment(&self.state);
+        let values = multi_get(&moment, keys, self.state.operator.as_ref())?;
         self.engine().count_reads(keys, &values);
         Ok(values)
     }
@@ -241,8 +241,8 @@ impl Keyspace {
 
     /// A cursor that stands nowhere.
     pub fn cursor(&self, options: ReadOptions) -> Cursor {
-        let (view, snapshot) = self.state.moment(&self.engine().snapshots);
-        Cursor::new(self.engine().clone(), &self.state, view, snapshot, options, None)
+        let moment = self.engine().moment(&self.state);
+        Cursor::new(self.engine().clone(), &self.state, moment, options, None)
     }
 
     /// Holds the state of this moment, of all keyspaces; reads go to this one.

@@ -5,8 +5,8 @@ use super::db::Keyspace;
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
 use crate::read::get::get;
+use crate::read::moment::Moment;
 use crate::read::multi_get::multi_get;
-use crate::read::view::ReadView;
 use base::Result;
 use base::key::SequenceNumber;
 use std::ops::Bound;
@@ -59,15 +59,15 @@ impl Snapshot {
         }
     }
 
-    fn view(&self) -> Arc<ReadView> {
-        self.keyspace.view()
+    fn moment(&self) -> Moment {
+        Moment::held(self.sequence, self.keyspace.view())
     }
 
     /// The value of `key`.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         self.keyspace.check_open()?;
         let operator = self.keyspace.operator.as_ref();
-        let value = get(&self.view(), key.as_ref(), self.sequence, operator)?;
+        let value = get(&self.moment(), key.as_ref(), operator)?;
         self.engine.count_read(key.as_ref(), value.as_ref());
         Ok(value)
     }
@@ -76,7 +76,7 @@ impl Snapshot {
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
         self.keyspace.check_open()?;
         let operator = self.keyspace.operator.as_ref();
-        let values = multi_get(&self.view(), keys, self.sequence, operator)?;
+        let values = multi_get(&self.moment(), keys, operator)?;
         self.engine.count_reads(keys, &values);
         Ok(values)
     }
@@ -101,8 +101,7 @@ impl Snapshot {
         Cursor::new(
             self.engine.clone(),
             &self.keyspace,
-            self.view(),
-            self.sequence,
+            self.moment(),
             options,
             Some(self.held.clone()),
         )

@@ -20,6 +20,18 @@ impl Keyspace {
         scheduler::begin_plan(self.engine(), self.id(), plan)
     }
 
+    /// Writes go to a new memtable; the one there was waits for its flush, which is not asked for.
+    pub fn seal_for_test(&self) -> Result<()> {
+        let engine = self.engine();
+        engine.seal(&mut engine.lock_commit(), &[self.id()])
+    }
+
+    /// Has a flush of everything written so far made by the background steps to come.
+    pub fn ask_flush_for_test(&self) -> Result<()> {
+        let engine = self.engine();
+        engine.request_flush(self.id(), engine.snapshots.visible())
+    }
+
     /// Memory that waits for memtables to come.
     pub fn kept_memory_for_test(&self) -> u64 {
         self.engine().chunks.kept_bytes()

@@ -155,14 +155,14 @@ impl Engine {
     /// Every pointer that a reader of now follows leads to its value.
     fn check_values(&self, report: &mut CheckReport) {
         for keyspace in self.keyspaces() {
-            let (view, sequence) = keyspace.moment(&self.snapshots);
-            if view.tree.segments.is_empty() {
+            let moment = self.moment(&keyspace);
+            if moment.view().tree.segments.is_empty() {
                 continue;
             }
             let options =
                 CursorOptions { fill_cache: false, readahead_bytes: 1 << 18, walk_bytes_max: 0 };
             let operator = keyspace.operator.clone();
-            let cursor = InternalCursor::new(view, sequence, operator, options, KeyRange::all());
+            let cursor = InternalCursor::new(moment, operator, options, KeyRange::all());
             let Some(mut cursor) = report.note(cursor) else { continue };
             let mut moved = cursor.seek_to_first();
             while moved.is_ok() && cursor.valid() {

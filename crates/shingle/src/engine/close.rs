@@ -103,6 +103,7 @@ impl Engine {
         self.scheduler.release();
         self.runtime.stop();
         let closed = if self.read_only { Ok(()) } else { self.settle() };
+        scheduler::abandon_all(self);
         self.note_traffic();
         self.events.flush();
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());

@@ -14,7 +14,7 @@ use crate::engine::values::front::{Fronted, Reach};
 use crate::engine::values::room::{LackOfRoom, lack_of_room};
 use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, Writer};
-use crate::read::view::ReadView;
+use crate::read::moment::Moment;
 use base::key::{SequenceNumber, common_prefix};
 use base::{Cause, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileName, SyncFile};
@@ -314,19 +314,18 @@ impl Engine {
         Ok(Committed { position, last_sequence: last })
     }
 
-    /// Commits `batch`, which stands for what a reader of `view` saw of `keys` at `seen`; gives its
-    /// last sequence number, or `seen` for an empty one. `None`, and no change, when something
-    /// newer than `seen` was written to one of them, or may have been.
+    /// Commits `batch`, which stands for what a reader saw of `keys` at `moment`; gives its last
+    /// sequence number, or the moment's for an empty one. `None`, and no change, when something
+    /// newer was written to one of them, or may have been.
     pub(crate) fn commit_unless_newer(
         &self,
         keyspace: &KeyspaceState,
-        view: &ReadView,
-        seen: SequenceNumber,
+        moment: &Moment,
         keys: &[&[u8]],
         batch: &WriteBatch,
     ) -> Result<Option<SequenceNumber>> {
         if batch.is_empty() {
-            return Ok(Some(seen));
+            return Ok(Some(moment.sequence()));
         }
         let mut state = self.lock_commit();
         self.check_writable()?;
@@ -335,8 +334,11 @@ impl Engine {
         let sealed = state.sealed.iter().filter(|sealed| sealed.keyspace.id == keyspace.id);
         let mut memtables: Vec<&Arc<Memtable>> = sealed.map(|sealed| &sealed.memtable).collect();
         memtables.extend(active);
-        // What came after the view's active memtable is in memory as long as that itself is.
-        let is_known = memtables.iter().any(|m| Arc::ptr_eq(m, &view.active.memtable));
+        // The view holds all that is not newer than the moment. What is newer is in its active
+        // memtable or in those after it, and they are in memory as long as that itself is.
+        let last = &moment.view().active.memtable;
+        let is_known = memtables.iter().any(|m| Arc::ptr_eq(m, last));
+        let seen = moment.sequence();
         let has_newer = |key: &&[u8]| memtables.iter().any(|m| m.has_newer(key, seen));
         if !is_known || keys.iter().any(has_newer) {
             return Ok(None);
@@ -483,6 +485,7 @@ impl Engine {
         }
         let (fresh, writer) = Memtable::of_pool(&self.chunks, &active.next_key_start())?;
         let full = std::mem::replace(&mut active.writer, writer);
+        full.seal(state.next_sequence - 1);
         let sealed = Sealed {
             keyspace: active.keyspace.clone(),
             memtable: full.memtable().clone(),

@@ -10,6 +10,7 @@ use crate::engine::commit::{CommitState, Sealed};
 use crate::engine::trees::{Flushed, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
+use crate::unvouched::Unvouched;
 use base::{Cause, FileId, KeyRange, KeyspaceId, Result, SequenceNumber};
 use media::FileHint;
 use std::collections::BTreeMap;
@@ -44,6 +45,8 @@ struct Member {
     values: Option<ValueWriters>,
     /// The values that the memtables point to already.
     reach: Reach,
+    /// Those of them that are written anew.
+    unvouched: Unvouched,
     part: Option<Part>,
 }
 
@@ -66,6 +69,7 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees, at_rest: bool) -> Optio
             levels_below: 1,
             values: None,
             reach: Reach::default(),
+            unvouched: Unvouched::default(),
             part: None,
         });
         member.memtables.push(sealed.memtable.clone());
@@ -83,8 +87,10 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees, at_rest: bool) -> Optio
             let cause = Cause::ValueWrite;
             let keyspace = &member.keyspace;
             let values = ValueWriters::new(engine, keyspace, segments, depth, cause, true);
-            let bytes = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
-            member.values = Some(values.with_budget(bytes));
+            let bytes: u64 = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
+            let anew_bytes = member.reach.unvouched_bytes(&tree.version);
+            member.unvouched = member.reach.unvouched(&tree.version);
+            member.values = Some(values.with_budget(bytes + anew_bytes));
         }
     }
     let begin_ns = engine.runtime.now_ns();
@@ -182,6 +188,7 @@ impl FlushJob {
         let member = &mut self.members[self.current];
         if member.part.is_none() {
             let Some(values) = member.values.take() else { return Ok(Progress::Done) };
+            engine.runtime.interleave("flush: before it looks at the snapshots");
             member.part = Some(Part::begin(engine, spec(engine, member, values))?);
         }
         match &mut member.part {
@@ -193,6 +200,7 @@ impl FlushJob {
     fn install(&mut self, engine: &Arc<Engine>) -> Result<()> {
         self.sync_older_writes(engine)?;
         self.members.iter().try_for_each(|member| member.reach.sync(engine))?;
+        engine.runtime.interleave("flush: before it is part of the tree");
         let mut trees = engine.lock_trees();
         let mut edit = DatabaseEdit::default();
         let mut flushed = Flushed::new();
@@ -335,6 +343,7 @@ fn spec(engine: &Arc<Engine>, member: &Member, values: ValueWriters) -> PartSpec
         },
         values,
         tier: Tier::Main,
+        unvouched: member.unvouched.clone(),
     }
 }
 

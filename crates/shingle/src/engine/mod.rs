@@ -37,6 +37,7 @@ use crate::engine::trees::Trees;
 use crate::engine::work_stats::WorkStats;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::ChunkPool;
+use crate::read::moment::Moment;
 use crate::read::view::Runs;
 use crate::settings::Settings;
 use crate::snapshot_list::SnapshotList;
@@ -148,6 +149,22 @@ impl Engine {
             read_only: parts.read_only,
             lock: Mutex::new(parts.lock),
         }
+    }
+
+    /// What a reader that begins now, and holds no snapshot, reads of `keyspace`.
+    #[inline]
+    pub(crate) fn moment(&self, keyspace: &KeyspaceState) -> Moment {
+        let separates = keyspace.values.layout.separates();
+        Moment::now(
+            || keyspace.view(),
+            &self.snapshots,
+            separates,
+            || {
+                // Not in production: every get comes through here.
+                #[cfg(any(test, feature = "testing"))]
+                self.runtime.interleave("moment");
+            },
+        )
     }
 
     pub(crate) fn ledger(&self) -> &Arc<Ledger> {

@@ -23,7 +23,7 @@ use crate::settings::Settings;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::os::OsStore;
-use media::{FileKind, FileName, FileStore};
+use media::{FileHint, FileKind, FileName, FileStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -211,7 +211,7 @@ fn take_replayed(
     state: &Arc<KeyspaceState>,
     replayed: &Replayed,
 ) -> Result<()> {
-    // With the first memtable the tree vouches for all values that the logs name.
+    // With the first memtable go all values that the logs name.
     let mut reach = replayed.reach.get(&state.id).map(Reach::recovered).unwrap_or_default();
     for (file, _) in reach.ends() {
         state.values.claim(&[file]);
@@ -233,10 +233,11 @@ fn take_replayed(
 
 /// Stage 4.
 fn make_ready(engine: &Arc<Engine>) -> Result<()> {
-    if let Some(pair) = engine.store.cold_store() {
-        pair.own(engine.database)?;
-    }
-    let has_sealed = !engine.lock_commit().sealed.is_empty();
+    own_cold_store(engine)?;
+    let state = engine.lock_commit();
+    let has_sealed = !state.sealed.is_empty();
+    let fronts: Vec<FileId> = state.ended_fronts.iter().map(|(_, file)| *file).collect();
+    drop(state);
     let mut trees = engine.lock_trees();
     if !has_sealed {
         // Nothing in the old logs is needed.
@@ -248,9 +249,34 @@ fn make_ready(engine: &Arc<Engine>) -> Result<()> {
         engine.flush_replayed()?;
     }
     let mut trees = engine.lock_trees();
+    cut_fronts(engine, &trees, &fronts);
     remove_leftovers(engine, &mut trees)?;
     engine.update_pressure(&trees);
     Ok(())
+}
+
+/// A manifest that lists a segment in the cold store is younger than the owner's mark there. Until
+/// there is one, what reads show of the mark proves nothing: it is written anew.
+fn own_cold_store(engine: &Engine) -> Result<()> {
+    let Some(pair) = engine.store.cold_store() else { return Ok(()) };
+    let trees = engine.lock_trees();
+    let mut versions = trees.keyspaces.values().map(|tree| &tree.version);
+    match versions.any(|version| version.segments.iter().any(|segment| segment.is_in_cold_store)) {
+        true => Ok(()),
+        false => pair.own(engine.database),
+    }
+}
+
+/// Of segments that commits of the last life wrote to, what the manifest does not vouch for is
+/// written anew by now: its room is free.
+fn cut_fronts(engine: &Engine, trees: &Trees, fronts: &[FileId]) {
+    let segments = trees.keyspaces.values().map(|tree| &tree.version.segments);
+    for segment in segments.flat_map(|all| fronts.iter().filter_map(|&file| all.get(file))) {
+        let (name, hint) = (FileName::value(segment.file.id), FileHint::default());
+        if let Err(error) = engine.store.extend(name, segment.bytes, &hint) {
+            engine.events.error("file_deletion_failed", &error);
+        }
+    }
 }
 
 /// Removes files of ours that nothing refers to.

@@ -10,6 +10,7 @@ use super::values::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::trees::{Flushed, Trees};
 use crate::keyspace::KeyspaceState;
+use crate::unvouched::Unvouched;
 use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result, RunId};
 use media::{FileHint, FileName};
 use std::collections::BTreeSet;
@@ -227,6 +228,7 @@ fn parts(
             range,
             values: values(),
             tier: Tier::Cold,
+            unvouched: Unvouched::default(),
         };
         parts.push(RelocationPart {
             shared: shared.clone(),
@@ -456,6 +458,7 @@ impl Relocation {
         let runs: Vec<&WrittenRun> = outputs.iter().flat_map(|written| &written.runs).collect();
         let files: Vec<(FileId, u64)> =
             outputs.iter().flat_map(|written| written.files.iter().copied()).collect();
+        engine.runtime.interleave("compaction: before it is part of the tree");
         let mut trees = engine.lock_trees();
         let tree = trees.tree(self.keyspace.id)?;
         let mut changes = self.changes(&Indexed(engine), &tree.version, &runs, &files)?;

@@ -14,6 +14,7 @@ use crate::memtable::Memtable;
 use crate::read::source::{ChainIter, MemtableIter, Source};
 use crate::read::view::MemtableView;
 use crate::reduce::{Counts, Reducer, ValueSource};
+use crate::unvouched::Unvouched;
 use base::key::SequenceNumber;
 use base::{Cause, KeyRange, Result};
 use media::FileHint;
@@ -46,6 +47,8 @@ pub(crate) struct PartSpec {
     /// Where large values go, and to which tier.
     pub values: ValueWriters,
     pub tier: Tier,
+    /// Pointers into this get their values written anew.
+    pub unvouched: Unvouched,
 }
 
 /// A part under way.
@@ -124,9 +127,14 @@ impl Part {
                 deletes,
                 operator,
                 spec.older,
-                ValueSource { runs: runs.clone(), segments: spec.values.segments().clone() },
+                ValueSource {
+                    runs: runs.clone(),
+                    segments: spec.values.segments().clone(),
+                    unvouched: spec.unvouched.clone(),
+                },
             ),
-            output: Separator::new(output, spec.values, spec.tier, rules, runs, spec.cause),
+            output: Separator::new(output, spec.values, spec.tier, rules, runs, spec.cause)
+                .writing_anew(spec.unvouched),
         })
     }
 

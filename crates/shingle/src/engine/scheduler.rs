@@ -270,6 +270,18 @@ pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
     }
 }
 
+/// Forgets every job: the database is closed, or nobody knows any more what is on the medium. Jobs
+/// hold the engine, and with it the store, which others may want to open.
+pub(crate) fn abandon_all(engine: &Arc<Engine>) {
+    abandon_moves(engine);
+    let flushes = std::mem::take(&mut engine.scheduler.lock().jobs);
+    for waiting in flushes {
+        if let Job::Flush(flush) = waiting.job {
+            flush.abandon(engine);
+        }
+    }
+}
+
 /// Makes small moves that are due, where runs have piled up so that writes would be slowed down:
 /// sessions too short for a merge, which a close gives up, leave a run each, and each get would ask
 /// them all.
@@ -404,7 +416,7 @@ fn pick(
     trees: &mut crate::engine::trees::Trees,
     at_rest: bool,
 ) -> Option<(KeyspaceId, Plan)> {
-    let oldest = engine.snapshots.oldest().map_or(engine.snapshots.visible(), |(s, _)| s);
+    let oldest = engine.snapshots.horizon();
     if let Some(found) = pick_manual(engine, trees, oldest) {
         return Some(found);
     }

@@ -65,6 +65,7 @@ pub struct Memtable {
     range_delete_bytes: AtomicU64,
     range_delete_count: AtomicUsize,
     range_deletes: Mutex<Arc<Vec<RangeDelete>>>,
+    sealed_at: AtomicU64,
 }
 
 /// The right to insert into one memtable.
@@ -93,6 +94,7 @@ impl Memtable {
             range_delete_bytes: AtomicU64::new(0),
             range_delete_count: AtomicUsize::new(0),
             range_deletes: Mutex::default(),
+            sealed_at: AtomicU64::new(u64::MAX),
         });
         Ok((Arc::clone(&memtable), Writer { memtable, inserter }))
     }
@@ -184,6 +186,14 @@ impl Memtable {
         self.sequence_min().map(|_| self.sequence_max.load(Relaxed))
     }
 
+    /// The last sequence number given to anybody when the memtable took its last entry: later ones
+    /// are in newer memtables. The largest number while it takes entries. Whoever sees a later
+    /// number published sees this.
+    #[inline]
+    pub fn sealed_at(&self) -> SequenceNumber {
+        self.sealed_at.load(Acquire)
+    }
+
     /// What all keys of point entries begin with; `None` without any.
     pub fn common_key_start(&self) -> Option<Vec<u8>> {
         let mut cursor = self.iter();
@@ -217,6 +227,12 @@ impl Writer {
     /// The memtable that this writer fills.
     pub fn memtable(&self) -> &Arc<Memtable> {
         &self.memtable
+    }
+
+    /// It takes no more entries, and `sequence` was the last number given: before a later one is
+    /// published.
+    pub fn seal(&self, sequence: SequenceNumber) {
+        self.memtable.sealed_at.store(sequence, Release);
     }
 
     /// Adds an entry; every entry needs a sequence number of its own. For

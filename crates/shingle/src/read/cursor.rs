@@ -4,6 +4,7 @@
 //! hidden by tombstones do not appear; after an error it stays invalid and repeats the error.
 
 use super::ahead::{ReadAhead, Scene};
+use super::moment::Moment;
 use super::source::{LevelIter, MemtableIter, SliceIter, Source};
 use super::view::{LevelView, ReadView};
 use crate::merge_operator::MergeOperator;
@@ -58,16 +59,16 @@ pub(crate) struct InternalCursor {
 
 impl InternalCursor {
     pub(crate) fn new(
-        view: Arc<ReadView>,
-        snapshot: SequenceNumber,
+        moment: Moment,
         operator: Option<Arc<dyn MergeOperator>>,
         options: CursorOptions,
         bounds: KeyRange,
     ) -> Result<InternalCursor> {
+        let view = moment.view().clone();
         Ok(InternalCursor {
             inputs: MergingIter::new(sources(&view, options)?),
             range_deletes: collect_range_deletes(&view)?,
-            snapshot,
+            snapshot: moment.sequence(),
             operator,
             bounds,
             direction: Direction::Forward,

@@ -1,6 +1,7 @@
 //! Point reads.
 
 use super::cursor::{CursorOptions, InternalCursor};
+use super::moment::Moment;
 use super::view::{LevelView, ReadView, SliceView, TreeView};
 use crate::merge_operator::MergeOperator;
 use base::checksum::hash64;
@@ -24,39 +25,36 @@ pub(crate) enum Found {
     Operand,
 }
 
-/// The value of `key` as seen at `snapshot`.
+/// The value of `key` at `moment`.
 pub(crate) fn get(
-    view: &Arc<ReadView>,
+    moment: &Moment,
     key: &[u8],
-    snapshot: SequenceNumber,
     operator: Option<&Arc<dyn MergeOperator>>,
 ) -> Result<Option<Bytes>> {
-    let mut lookup = Lookup::new(key, snapshot);
-    match lookup.find(view)? {
+    let values = &moment.view().tree.runs.values;
+    match find(moment, key)? {
         Found::Value(value) => Ok(Some(value)),
-        Found::Pointer(pointer) => view.tree.runs.values.read(&pointer, key, Cause::Get).map(Some),
+        Found::Pointer(pointer) => values.read(&pointer, key, Cause::Get).map(Some),
         Found::Nothing | Found::Absent => Ok(None),
-        Found::Operand => combine(view, key, snapshot, operator),
+        Found::Operand => combine(moment, key, operator),
     }
 }
 
-/// What the tree and the memtables hold of `key` at `snapshot`, its pointer not followed: what
+/// What the tree and the memtables hold of `key` at `moment`, its pointer not followed: what
 /// garbage collection compares.
-pub(crate) fn find(view: &ReadView, key: &[u8], snapshot: SequenceNumber) -> Result<Found> {
-    Lookup::new(key, snapshot).find(view)
+pub(crate) fn find(moment: &Moment, key: &[u8]) -> Result<Found> {
+    Lookup::new(key, moment.sequence()).find(moment.view())
 }
 
 /// Combines the operands of `key` by walking its versions.
 pub(crate) fn combine(
-    view: &Arc<ReadView>,
+    moment: &Moment,
     key: &[u8],
-    snapshot: SequenceNumber,
     operator: Option<&Arc<dyn MergeOperator>>,
 ) -> Result<Option<Bytes>> {
     let options = CursorOptions { fill_cache: true, readahead_bytes: 0, walk_bytes_max: 0 };
     let operator = operator.cloned();
-    let mut cursor =
-        InternalCursor::new(view.clone(), snapshot, operator, options, KeyRange::all())?;
+    let mut cursor = InternalCursor::new(moment.clone(), operator, options, KeyRange::all())?;
     cursor.seek_exact(key)
 }
 

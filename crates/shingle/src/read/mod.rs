@@ -4,6 +4,7 @@
 mod ahead;
 pub(crate) mod cursor;
 pub(crate) mod get;
+pub(crate) mod moment;
 pub(crate) mod multi_get;
 pub(crate) mod source;
 pub(crate) mod values;

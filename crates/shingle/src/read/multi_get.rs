@@ -6,9 +6,9 @@
 //! for all keys in it, with a cache or without (`table::Run::get_many`).
 
 use super::get::{Found, Lookup, combine};
-use super::view::{LevelView, NodeView, ReadView, SliceView};
+use super::moment::Moment;
+use super::view::{LevelView, NodeView, SliceView};
 use crate::merge_operator::MergeOperator;
-use base::key::SequenceNumber;
 use base::{Cause, Result};
 use std::sync::Arc;
 use table::{Bytes, Probe};
@@ -19,11 +19,10 @@ struct Wanted<'a> {
     found: Option<Found>,
 }
 
-/// The values of `keys` as seen at `snapshot`, in the order of the keys.
+/// The values of `keys` at `moment`, in the order of the keys.
 pub(crate) fn multi_get<K: AsRef<[u8]>>(
-    view: &Arc<ReadView>,
+    moment: &Moment,
     keys: &[K],
-    snapshot: SequenceNumber,
     operator: Option<&Arc<dyn MergeOperator>>,
 ) -> Result<Vec<Option<Bytes>>> {
     let mut order: Vec<usize> = (0..keys.len()).collect();
@@ -32,23 +31,23 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     for &index in &order {
         let key = keys[index].as_ref();
         if wanted.last().is_none_or(|last| last.lookup.key() != key) {
-            wanted.push(Wanted { lookup: Lookup::new(key, snapshot), found: None });
+            wanted.push(Wanted { lookup: Lookup::new(key, moment.sequence()), found: None });
         }
     }
     for one in &mut wanted {
-        one.take(|lookup| lookup.find_in_memtables(view))?;
+        one.take(|lookup| lookup.find_in_memtables(moment.view()))?;
     }
     let mut open: Vec<&mut Wanted<'_>> = wanted.iter_mut().collect();
-    for level in &view.tree.levels {
+    for level in &moment.view().tree.levels {
         open.retain(|one| one.found.is_none());
         find_in_level(level, &mut open)?;
     }
-    give(view, keys, &order, wanted, operator)
+    give(moment, keys, &order, wanted, operator)
 }
 
 /// The values in the order of `keys`; the same key may be asked for several times.
 fn give<K: AsRef<[u8]>>(
-    view: &Arc<ReadView>,
+    moment: &Moment,
     keys: &[K],
     order: &[usize],
     wanted: Vec<Wanted<'_>>,
@@ -58,19 +57,18 @@ fn give<K: AsRef<[u8]>>(
         Some(Found::Pointer(pointer)) => Some(pointer),
         _ => None,
     });
+    let files = &moment.view().tree.runs.values;
     if wanted.len() > 1 {
-        pointers.for_each(|pointer| view.tree.runs.values.prefetch(pointer));
+        pointers.for_each(|pointer| files.prefetch(pointer));
     }
     let mut values = vec![None; keys.len()];
     let mut places = order.iter().copied().peekable();
     for one in wanted {
-        let (key, snapshot) = (one.lookup.key(), one.lookup.snapshot());
+        let key = one.lookup.key();
         let value = match one.found {
             Some(Found::Value(value)) => Some(value),
-            Some(Found::Pointer(pointer)) => {
-                Some(view.tree.runs.values.read(&pointer, key, Cause::Get)?)
-            }
-            Some(Found::Operand) => combine(view, key, snapshot, operator)?,
+            Some(Found::Pointer(pointer)) => Some(files.read(&pointer, key, Cause::Get)?),
+            Some(Found::Operand) => combine(moment, key, operator)?,
             Some(Found::Nothing | Found::Absent) | None => None,
         };
         while let Some(place) = places.next_if(|&place| keys[place].as_ref() == key) {

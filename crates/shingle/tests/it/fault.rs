@@ -2,7 +2,7 @@
 //! the caller is true, reads go on, and the next opening finds a prefix.
 
 use crate::history::{Generator, Profile, Step};
-use crate::medium::{Medium, Pair};
+use crate::medium::{Direct, KINDS, Medium, Pair};
 use crate::model::{Found, Model, Op, Prefix};
 use crate::run::{
     ByCell, Config, Failure, Outcome, Runner, hold, read_all, replay, scaled, seeds_for_cells,
@@ -13,6 +13,7 @@ use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
 use media::{FileName, FileStore};
 use shingle::{Durability, ErrorKind, WriteOptions};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// What fails as planned, and then loses power.
@@ -198,6 +199,157 @@ fn every_operation_fails_in_its_turn() {
     println!("{counts:?}");
     faults.finish("faults", 60);
     assert!(std::env::var("SHINGLE_TEST_SEED").is_ok() || counts.poisoned > 0);
+}
+
+/// What can refuse a sync, and forget what it should have written.
+trait Forgetting: Medium {
+    fn empty(seed: u64) -> Self;
+
+    /// The store on it, of which the sync after so many others fails; and a count of the syncs.
+    fn forgetting(&self, after: u64) -> shingle::Result<(Arc<dyn FileStore>, Count)>;
+}
+
+type Count = Box<dyn Fn() -> u64>;
+
+/// What went wrong while another looked on.
+type Problem = Arc<Mutex<Option<String>>>;
+
+impl<M: Failing> Forgetting for M {
+    fn empty(_seed: u64) -> M {
+        M::new()
+    }
+    fn forgetting(&self, after: u64) -> shingle::Result<(Arc<dyn FileStore>, Count)> {
+        let filter = Filter { operation: Some(Operation::Sync), kind: None };
+        let fault = Fault { filter, after, is_sticky: false, effect: Effect::Io };
+        let plan = FaultPlan::with(fault);
+        let store = faulty(self, &plan)?;
+        Ok((store, Box::new(move || plan.count(filter))))
+    }
+}
+
+impl Forgetting for Direct {
+    /// On a device without zones.
+    fn empty(seed: u64) -> Direct {
+        Direct::new(&KINDS[seed as usize % 3])
+    }
+    fn forgetting(&self, after: u64) -> shingle::Result<(Arc<dyn FileStore>, Count)> {
+        let before = self.device.flushes();
+        self.device.fail_flush_after(after);
+        let device = self.device.clone();
+        Ok((self.store()?, Box::new(move || device.flushes() - before)))
+    }
+}
+
+/// One sync of a history fails, and the process dies. The next one finds what the system still has
+/// in memory; what it finds, and what it promises itself, power loss does not take back.
+fn forgets<M: Forgetting>(
+    config: &Config,
+    steps: &[Step],
+    seed: u64,
+    after: u64,
+) -> Result<u64, Failure> {
+    let medium = M::empty(seed);
+    let (store, count) = medium.forgetting(after)?;
+    let model = Arc::new(Mutex::new(Model::new()));
+    let run = || -> Outcome {
+        let mut runner = Runner::open(config, store, model.clone(), seed)?;
+        runner.run(steps)?;
+        runner.close()
+    };
+    match { run }() {
+        Ok(()) => {}
+        Err(Failure::Error(_)) if count() > after => {}
+        Err(failure) => return Err(failure),
+    }
+    if count() <= after {
+        return Ok(count());
+    }
+    // The page cache outlives the process.
+    let (store, problem) = recovering(config, &medium, &hold(&model).clone())?;
+    let db = config.open(store)?;
+    let found = read_all(&db)?;
+    hold(&problem).take().map_or(Ok(()), wrong)?;
+    let recovered = hold(&model).recover(&found).map_err(Failure::Wrong)?;
+    let kept = medium.without_unsynced();
+    let again = read_all(&config.open(kept.store()?)?)?;
+    if found.iter().any(|(slot, one)| again[slot].fingerprint != one.fingerprint) {
+        return Err(Failure::Wrong("what an opening found was lost with the power".into()));
+    }
+    drop(db);
+    hold(&model).go_on_from(recovered);
+    let mut runner = Runner::open(config, medium.store()?, model.clone(), seed)?;
+    let more = Generator::new(seed + 1, Profile { steps: 12, ..tiny() }).steps();
+    runner.run(&more)?;
+    match after % 2 {
+        0 => runner.step(&Step::Sync)?,
+        _ => runner.close()?,
+    }
+    let db = config.open(medium.without_unsynced().store()?)?;
+    let found = read_all(&db)?;
+    hold(&model).recover(&found).map_err(Failure::Wrong)?;
+    let report = db.check(&mut |_| {})?;
+    if !report.is_clean() {
+        return Err(Failure::Wrong(format!("the check found {:?}", report.problems)));
+    }
+    Ok(count())
+}
+
+/// The store that the next process opens, with power lost at many operations of its recovery: at
+/// the first ones, and at one in five. Tells of what is wrong then.
+fn recovering<M: Medium>(
+    config: &Config,
+    medium: &M,
+    model: &Model,
+) -> shingle::Result<(Arc<dyn FileStore>, Problem)> {
+    let problem = Arc::new(Mutex::new(None));
+    let (told, config, operations) = (problem.clone(), config.clone(), AtomicU64::new(0));
+    let model = model.clone();
+    let hook = move |medium: &M| {
+        let at = operations.fetch_add(1, Relaxed);
+        if hold(&told).is_some() || (at > 8 && !at.is_multiple_of(5)) {
+            return;
+        }
+        let look = || -> Outcome {
+            let image = medium.without_unsynced();
+            let found = read_all(&config.open(image.store()?)?)?;
+            model.clone().recover(&found).map(drop).map_err(Failure::Wrong)
+        };
+        if let Err(failure) = look() {
+            *hold(&told) = Some(format!("power lost in the recovery, at {at}: {failure:?}"));
+        }
+    };
+    Ok((medium.store_calling(Arc::new(hook))?, problem))
+}
+
+fn forget_in_turn<M: Forgetting>(seeds: impl Iterator<Item = u64>, wanted: u64, store: &str) {
+    let mut runs = 0;
+    for seed in seeds {
+        let config = Config::draw(seed);
+        let steps = Generator::new(seed, Profile { steps: 40, ..tiny() }).steps();
+        let told = |after: u64, failure: Failure| -> u64 {
+            let line = replay("what_a_failed_sync", seed, &failure);
+            panic!("{store}, sync {after}: {line} {config:?}")
+        };
+        let total = forgets::<M>(&config, &steps, seed, u64::MAX / 2)
+            .unwrap_or_else(|failure| told(0, failure));
+        let stride = (total / wanted).max(1);
+        for after in (seed % stride..total).step_by(stride as usize) {
+            forgets::<M>(&config, &steps, seed, after)
+                .unwrap_or_else(|failure| told(after, failure));
+            runs += 1;
+        }
+    }
+    println!("{runs} failed syncs on {store}");
+}
+
+#[test]
+fn what_a_failed_sync_dropped_is_written_anew_by_the_next_process() {
+    let seeds = seeds_for_cells(1);
+    let wanted = scaled(8).max(1);
+    forget_in_turn::<MemStore>(seeds.clone().into_iter(), wanted, "files");
+    let wanted = scaled(3).max(1);
+    forget_in_turn::<Pair>(seeds.clone().into_iter(), wanted, "a pair");
+    forget_in_turn::<Direct>(seeds.into_iter().step_by(2), wanted, "direct storage");
 }
 
 #[test]

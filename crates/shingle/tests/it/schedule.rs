@@ -1,6 +1,9 @@
 //! Garbage collection of values under a schedule explorer: what users do falls between any two of
 //! its steps and, as another thread would, into any of its reads, one position after another.
 //!
+//! Positions are: between two steps; each read that a step makes of the store; and each place where
+//! a step is between two reads of what it shares with others in memory (`Runtime::interleave`).
+//!
 //! Each schedule starts from the same database, in which a collection is due. The runtime makes a
 //! step only when the explorer says so; the store shows each read that a step makes. Whatever the
 //! schedule, nothing that a user wrote or deleted is lost or comes back, snapshots see what they
@@ -16,7 +19,7 @@ use media::{FileKind, FileStore};
 use shingle::{Db, Durability, Keyspace, KeyspaceOptions, Options, Snapshot};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 /// What a user does to the key that the collection moves, or to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,15 +32,23 @@ enum Act {
     DropSnapshots,
     /// A value that is in a run before anybody looks again.
     PutAndFlush,
+    /// The memtable of now is full, and takes no more.
+    Seal,
+    /// A value that is in a newer memtable than the one of now.
+    SealAndPut,
     DeleteRange,
     Flush,
+    /// A flush that the steps to come make, between those of what is under way.
+    AskFlush,
+    /// A get, and reads of many keys at one moment, into which the acts behind it fall.
+    Read,
     Reopen,
     /// Power is lost, and with it all that is not synced.
     Crash,
 }
 
 impl Act {
-    const ALL: [Act; 11] = [
+    const ALL: [Act; 15] = [
         Act::PutLarge,
         Act::PutSmall,
         Act::Delete,
@@ -45,22 +56,42 @@ impl Act {
         Act::Snapshot,
         Act::DropSnapshots,
         Act::PutAndFlush,
+        Act::Seal,
+        Act::SealAndPut,
         Act::DeleteRange,
         Act::Flush,
+        Act::AskFlush,
+        Act::Read,
         Act::Reopen,
         Act::Crash,
     ];
 
-    /// Another thread may do it while a step reads for `cause`; the rest waits for the end of the
-    /// step. Flushes make steps of their own, which must not need what the other step has locked:
-    /// collections read without locks.
-    fn falls_into(self, cause: Cause) -> bool {
+    /// Another thread may do it here. While a step reads the store it may hold locks: flushes,
+    /// which make steps of their own, must not need what it has locked, or wait for a flush under
+    /// way. Collections and users read without locks.
+    fn falls(self, here: Here) -> bool {
         match self {
-            Act::PutLarge | Act::PutSmall | Act::Delete | Act::Merge | Act::Snapshot => true,
-            Act::PutAndFlush | Act::Flush => matches!(cause, Cause::Get | Cause::ValueGc),
-            Act::DropSnapshots | Act::DeleteRange | Act::Reopen | Act::Crash => false,
+            Act::Read | Act::Reopen | Act::Crash => here == Here::Between,
+            Act::DropSnapshots | Act::DeleteRange => !matches!(here, Here::Read(_)),
+            Act::PutAndFlush | Act::Flush => match here {
+                Here::Between => true,
+                Here::Read(cause) => matches!(cause, Cause::Get | Cause::Scan | Cause::ValueGc),
+                Here::Place(place) => !place.starts_with("flush:"),
+            },
+            _ => true,
         }
     }
+}
+
+/// What a position is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Here {
+    /// Between two steps.
+    Between,
+    /// A step reads the store.
+    Read(Cause),
+    /// A step is between two reads of shared state, and holds no lock.
+    Place(&'static str),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +111,8 @@ const LARGE_BYTES: usize = 200;
 const KEYS: u64 = 12;
 /// A key whose first value lives, in the oldest segment.
 const VICTIM: &[u8] = b"key01";
+/// A key of which nothing lies in segments.
+const OTHER: &[u8] = b"other";
 
 type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -149,6 +182,10 @@ struct World {
     schedule: VecDeque<(usize, Act)>,
     position: usize,
     acts: u8,
+    /// A read is to be made, in which others may act.
+    reads: bool,
+    /// What it may find: the content when it began, and after each act since.
+    contents: Vec<Content>,
 }
 
 impl World {
@@ -161,18 +198,22 @@ impl World {
         keyspace(self.db.as_ref().unwrap())
     }
 
-    /// The next position is reached: between two steps, or in a read of one.
-    fn pass(&mut self, in_step: Option<Cause>) {
-        let here = self.position;
+    /// The next position is reached.
+    fn pass(&mut self, here: Here) {
+        let position = self.position;
         self.position += 1;
         while let Some(&(at, act)) = self.schedule.front()
-            && at <= here
-            && in_step.is_none_or(|cause| act.falls_into(cause))
+            && at <= position
+            && act.falls(here)
         {
             self.schedule.pop_front();
             self.script.has_second.store(true, SeqCst);
             self.act(act);
+            self.contents.push(self.content.clone());
             self.script.has_second.store(false, SeqCst);
+            if self.reads {
+                break;
+            }
         }
     }
 
@@ -210,7 +251,20 @@ impl World {
                 put(self, LARGE_BYTES);
                 self.act(Act::Flush);
             }
+            Act::Seal => {
+                // Whoever seals has something to seal.
+                self.values().put(OTHER, "small").unwrap();
+                self.content.insert(OTHER.to_vec(), b"small".to_vec());
+                self.contents.push(self.content.clone());
+                self.values().seal_for_test().unwrap();
+            }
+            Act::SealAndPut => {
+                self.act(Act::Seal);
+                put(self, LARGE_BYTES);
+            }
             Act::Flush => self.db.as_ref().unwrap().flush().unwrap(),
+            Act::Read => self.reads = true,
+            Act::AskFlush => self.values().ask_flush_for_test().unwrap(),
             Act::Reopen => {
                 self.look_at_snapshots();
                 self.snapshots.clear();
@@ -281,22 +335,80 @@ impl World {
     }
 }
 
+/// Hands positions inside steps to the world, if nobody has it in hand: reads and places of users'
+/// own acts, of which some make steps, are no positions.
+fn pass_in_step(world: &Weak<Mutex<World>>, script: &Script, here: Here) {
+    if script.is_raced()
+        && let Some(world) = world.upgrade()
+        && let Ok(mut world) = world.try_lock()
+    {
+        world.pass(here);
+    }
+}
+
+/// Reads as a user does, while others act. Each read finds the content of one moment since it
+/// began, whole; a snapshot finds that of its own.
+fn read(world: &Mutex<World>, script: &Script) {
+    let begin = |world: &Mutex<World>| {
+        let mut world = hold(world);
+        world.contents = vec![world.content.clone()];
+        world.reads = false;
+        (world.values(), world.content.clone())
+    };
+    let racing = |read: &dyn Fn() -> Content, what: &str, known: &dyn Fn(&Content) -> Content| {
+        script.is_reading.store(true, SeqCst);
+        let found = read();
+        script.is_reading.store(false, SeqCst);
+        let contents = std::mem::take(&mut hold(world).contents);
+        assert!(contents.iter().any(|content| known(content) == found), "{what}: {found:?}");
+    };
+    let pairs = |found: shingle::Iter| -> Content {
+        found.map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
+    };
+    let keys: Vec<Vec<u8>> = (0..KEYS).map(|n| format!("key{n:02}").into_bytes()).collect();
+    let all = |found: Vec<Option<shingle::Bytes>>| -> Content {
+        let found = keys.iter().zip(found);
+        found.filter_map(|(key, value)| Some((key.clone(), value?.to_vec()))).collect()
+    };
+    let of_keys = |content: &Content| {
+        let known = content.iter().filter(|(key, _)| keys.contains(key));
+        known.map(|(key, value)| (key.clone(), value.clone())).collect::<Content>()
+    };
+    let of_victim = |content: &Content| {
+        let value = content.get(VICTIM).cloned();
+        value.into_iter().map(|value| (VICTIM.to_vec(), value)).collect::<Content>()
+    };
+    let (values, _) = begin(world);
+    let get = || {
+        let value = values.get(VICTIM).unwrap();
+        value.into_iter().map(|value| (VICTIM.to_vec(), value.to_vec())).collect()
+    };
+    racing(&get, "a get", &of_victim);
+    let (values, _) = begin(world);
+    racing(&|| all(values.multi_get(&keys).unwrap()), "a get of many", &of_keys);
+    let (values, _) = begin(world);
+    racing(&|| pairs(values.iter()), "a scan", &Content::clone);
+    let (values, now) = begin(world);
+    let snapshot = values.snapshot();
+    racing(&|| pairs(snapshot.iter()), "a scan of a snapshot", &|_| now.clone());
+    let (_, _) = begin(world);
+    racing(&|| all(snapshot.multi_get(&keys).unwrap()), "a snapshot", &|_| of_keys(&now));
+}
+
 /// Runs one schedule. Gives how many positions it had.
 fn explore(config: Config, start: &(MemStore, Content), schedule: &[(usize, Act)]) -> usize {
     let script = Arc::<Script>::default();
     let store = start.0.crash_image(&mut Random::new(1), Personality::KeepAll);
-    let world = Arc::new_cyclic(|weak: &std::sync::Weak<Mutex<World>>| {
-        let (weak, of_step) = (weak.clone(), script.clone());
+    let world = Arc::new_cyclic(|weak: &Weak<Mutex<World>>| {
+        let (world, of_step) = (weak.clone(), Arc::downgrade(&script));
+        script.at_place(Arc::new(move |place| {
+            let script = of_step.upgrade();
+            script.iter().for_each(|script| pass_in_step(&world, script, Here::Place(place)));
+        }));
+        let (world, of_step) = (weak.clone(), script.clone());
         let hook: Hook = Arc::new(move |request| {
-            let cause = request.cause;
-            // Reads of users' own acts, of which some make steps, are no positions.
-            if of_step.depth.load(SeqCst) == 1
-                && cause.is_some()
-                && let Some(world) = weak.upgrade()
-                && let Ok(mut world) = world.try_lock()
-            {
-                world.pass(cause);
-            }
+            let cause = request.cause.into_iter();
+            cause.for_each(|cause| pass_in_step(&world, &of_step, Here::Read(cause)));
         });
         Mutex::new(World {
             config,
@@ -309,12 +421,18 @@ fn explore(config: Config, start: &(MemStore, Content), schedule: &[(usize, Act)
             schedule: schedule.iter().copied().collect(),
             position: 0,
             acts: 0,
+            reads: false,
+            contents: Vec::new(),
         })
     });
     hold(&world).open();
     for steps in 0.. {
         assert!(steps < 5000, "it goes on for ever");
-        hold(&world).pass(None);
+        hold(&world).pass(Here::Between);
+        while hold(&world).reads {
+            read(&world, &script);
+            hold(&world).pass(Here::Between);
+        }
         if !script.step() {
             let mut world = hold(&world);
             let Some((_, act)) = world.schedule.pop_front() else { break };
@@ -386,6 +504,55 @@ fn one_act_of_a_user_at_any_position_of_a_collection() {
         println!("{config:?}: {positions} positions");
     }
     println!("{count} schedules");
+}
+
+/// What a read takes from memory it takes piece by piece: a view and a sequence number that did not
+/// belong together would show a state that never was.
+#[test]
+fn acts_of_users_at_any_position_of_a_read() {
+    let mut schedules = Vec::new();
+    for config in CONFIGS {
+        let start = prepare(config);
+        let positions = explore_named(config, &start, &[]);
+        for at in 0..=positions {
+            let alone = explore_named(config, &start, &[(at, Act::Read)]);
+            for into in at + 1..=at + (alone - positions) {
+                let pairs = [
+                    [Act::SealAndPut, Act::AskFlush],
+                    [Act::PutLarge, Act::PutAndFlush],
+                    [Act::Merge, Act::SealAndPut],
+                    [Act::Delete, Act::Flush],
+                    [Act::DeleteRange, Act::Seal],
+                ];
+                schedules.extend(pairs.map(|acts| (config, at, into, acts)));
+            }
+        }
+    }
+    let starts = CONFIGS.map(prepare);
+    let stride = (schedules.len() as u64 / scaled(400)).max(1) as usize;
+    for (config, at, into, acts) in schedules.iter().step_by(stride | 1) {
+        let index = CONFIGS
+            .iter()
+            .position(|other| other.layout == config.layout && other.hotness == config.hotness);
+        let schedule = [(*at, Act::Read), (*into, acts[0]), (*into + 1, acts[1])];
+        explore_named(*config, &starts[index.unwrap()], &schedule);
+    }
+    println!("{} of {} schedules", schedules.len() / (stride | 1), schedules.len());
+}
+
+/// A flush goes on with a segment that a collection wrote, and brings values there that are older
+/// than the copies' listing: a snapshot may need them when the segment is collected in its turn.
+#[test]
+fn a_snapshot_sees_what_a_flush_added_to_the_segments_of_a_collection() {
+    for config in CONFIGS {
+        let start = prepare(config);
+        let positions = explore_named(config, &start, &[]);
+        for at in 0..=positions {
+            let mut schedule = vec![(at, Act::PutLarge), (at, Act::Snapshot)];
+            schedule.extend([(usize::MAX, Act::PutAndFlush); 12]);
+            explore_named(config, &start, &schedule);
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What somebody else does while a step is under way.
 pub type Act = Box<dyn FnOnce() + Send>;
 
+/// What others do at a place between two reads of shared state.
+pub type AtPlace = Arc<dyn Fn(&'static str) + Send + Sync>;
+
 /// Steps when it is told to, or when somebody waits.
 #[derive(Default)]
 pub struct Script {
@@ -15,9 +18,12 @@ pub struct Script {
     worker: Mutex<Option<Arc<dyn Worker>>>,
     /// Steps under way, one inside a read of another.
     pub depth: AtomicU64,
+    /// A user reads, and others come in where they come into a step.
+    pub is_reading: AtomicBool,
     /// A second worker is at hand.
     pub has_second: AtomicBool,
     at_wake: Mutex<Option<Act>>,
+    at_place: Mutex<Option<AtPlace>>,
 }
 
 pub fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -39,6 +45,18 @@ impl Script {
     /// Has `act` done, with a second worker at hand, when the step to come wakes somebody.
     pub fn at_wake(&self, act: Act) {
         *hold(&self.at_wake) = Some(act);
+    }
+
+    /// Others come into what is done now: a step, or a user's read. Steps that they make meanwhile
+    /// are theirs from begin to end.
+    pub fn is_raced(&self) -> bool {
+        let depth = self.depth.load(SeqCst);
+        depth == 1 || (depth == 0 && self.is_reading.load(SeqCst))
+    }
+
+    /// Calls `hook` at each place of a step where another thread may run.
+    pub fn at_place(&self, hook: AtPlace) {
+        *hold(&self.at_place) = Some(hook);
     }
 
     /// Another worker makes a step while one is under way. It must not need what that has locked.
@@ -70,6 +88,12 @@ impl Runtime for Script {
     }
     fn start(&self, worker: Arc<dyn Worker>, _workers: usize) {
         *hold(&self.worker) = Some(worker);
+    }
+    fn interleave(&self, place: &'static str) {
+        let hook = hold(&self.at_place).clone();
+        if let Some(hook) = hook.filter(|_| self.is_raced()) {
+            hook(place);
+        }
     }
     fn wake(&self) {
         let is_in_step = self.depth.load(SeqCst) == 1;

@@ -224,6 +224,91 @@ fn a_snapshot_reads_values_whose_segments_were_collected() {
     }
 }
 
+/// Bytes on the medium after every key was overwritten `rounds` times under snapshots: one before
+/// the first round, and those that come and go meanwhile.
+fn bytes_under_snapshots(layout: &str, rounds: u64, every: u64) -> u64 {
+    let store = MemStore::new(Arc::default());
+    let db = open(&store, layout);
+    let (mut content, mut random) = (Content::new(), Random::new(21));
+    for n in 0..KEYS {
+        let value = value(&mut random);
+        db.put(key(n), &value).unwrap();
+        content.insert(key(n), value);
+    }
+    let held = (db.snapshot(), content.clone());
+    let mut passing = (db.snapshot(), content.clone());
+    for round in 0..rounds {
+        write(&db, &mut content, &mut random, KEYS);
+        if round % every == 0 {
+            passing = (db.snapshot(), content.clone());
+        }
+    }
+    settle(&db);
+    let files = store.list().unwrap();
+    let bytes = files.iter().map(|file| file.bytes).sum();
+    for (snapshot, then) in [&held, &passing] {
+        let found = snapshot.iter().map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())));
+        assert!(found.collect::<Result<Content, _>>().unwrap() == *then, "{layout}");
+    }
+    assert_content(&db, &content);
+    drop((held, passing));
+    write(&db, &mut content, &mut random, 2 * KEYS);
+    settle(&db);
+    let left: u64 = store.list().unwrap().iter().map(|file| file.bytes).sum();
+    let live = content.len() as u64 * (VALUE_BYTES as u64 + 30);
+    assert!(left < 2 * live + 8 * (8 << 10), "{layout}: {left} bytes are left for {live}");
+    bytes
+}
+
+/// What was written after a snapshot and overwritten before the next is nobody's: one snapshot kept
+/// nearly every later overwrite.
+#[test]
+fn a_snapshot_holds_what_it_sees_and_no_later_overwrite() {
+    // A second snapshot also keeps what was garbage when it was taken.
+    for (every, factor) in [(1000, 2), (7, 3)] {
+        let inline = bytes_under_snapshots("inline", 40, every);
+        for layout in ["log", "hashed"] {
+            let bytes = bytes_under_snapshots(layout, 40, every);
+            println!("{layout}: {bytes} bytes under snapshots, {inline} inline, every {every}");
+            let bound = factor * inline + 4 * (8 << 10);
+            assert!(bytes <= bound, "{layout}: {bytes} bytes, {inline} inline");
+        }
+    }
+}
+
+/// Each snapshot is taken a few writes before or after a collection, whose copies are younger than
+/// the values in them, and older than what is written next.
+#[test]
+fn snapshots_between_collections_see_what_they_saw() {
+    for layout in ["log", "hashed"] {
+        let db = open(&MemStore::new(Arc::default()), layout);
+        let (mut content, mut random) = (Content::new(), Random::new(22));
+        write(&db, &mut content, &mut random, 2 * KEYS);
+        let mut held = Vec::new();
+        for _ in 0..60 {
+            let writes = random.below(40);
+            write(&db, &mut content, &mut random, writes);
+            if random.one_in(3) {
+                held.push((db.snapshot(), content.clone()));
+            }
+            db.flush().unwrap();
+            db.compact().unwrap();
+            db.wait_idle().unwrap();
+            held.push((db.snapshot(), content.clone()));
+            while held.len() > 4 {
+                held.remove(random.below(held.len() as u64) as usize);
+            }
+            for (snapshot, then) in &held {
+                for (key, value) in then.iter() {
+                    assert_eq!(snapshot.get(key).unwrap().as_deref(), Some(&value[..]));
+                }
+            }
+        }
+        assert!(db.stats().values.collected.count > 20, "{:?}", db.stats().values);
+        assert_content(&db, &content);
+    }
+}
+
 #[test]
 fn values_follow_the_layout_of_now() {
     let store = MemStore::new(Arc::default());

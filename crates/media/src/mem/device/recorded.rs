@@ -78,9 +78,21 @@ struct History {
     flushed: usize,
     /// Of the changes.
     hash: u64,
+    /// Changes that a failed flush dropped, though reads see them.
+    dropped: BTreeSet<usize>,
+    flushes: u64,
+    /// The flush of this number fails.
+    failing_flush: Option<u64>,
     requests: u64,
     raw: RawTraffic,
     is_stopped: bool,
+}
+
+impl History {
+    /// A flush failed: the pending changes are lost at power loss, whatever is flushed later.
+    fn drop_pending(&mut self) {
+        self.dropped.extend(self.flushed..self.changes.len());
+    }
 }
 
 /// A device with its history. A clone is a second handle on the same.
@@ -119,6 +131,18 @@ impl RecordedDevice {
         hold(&self.history).is_stopped = true;
     }
 
+    /// Flushes so far.
+    pub fn flushes(&self) -> u64 {
+        hold(&self.history).flushes
+    }
+
+    /// Lets one flush fail, the first, or the one after `after` others from now on: sentence 6. Not
+    /// for devices with zones, whose write pointers would not be what they were.
+    pub fn fail_flush_after(&self, after: u64) {
+        let mut history = hold(&self.history);
+        history.failing_flush = Some(history.flushes + after);
+    }
+
     /// Equal for devices that took the same changes and have as many of them durable.
     pub fn content_hash(&self) -> u64 {
         let history = hold(&self.history);
@@ -129,16 +153,20 @@ impl RecordedDevice {
     /// is durable, unless the process alone died ([`PowerLoss::KeepAll`]): then what was not
     /// flushed can still be lost. Discards are durable at once.
     pub fn crash_image(&self, random: &mut Random, loss: PowerLoss) -> RecordedDevice {
-        let History { changes, flushed, .. } = hold(&self.history).clone();
+        let History { changes, flushed, dropped, .. } = hold(&self.history).clone();
         let image = RecordedDevice::new(self.make.clone());
         let (durable, pending) = changes.split_at(flushed);
-        for change in durable {
-            let _ = change.send(&image);
+        let is_lost = |at: usize| loss != PowerLoss::KeepAll && dropped.contains(&at);
+        for (at, change) in durable.iter().enumerate() {
+            if !is_lost(at) || matches!(change, Change::Discard(..)) {
+                let _ = change.send(&image);
+            }
         }
         image.all_is_durable();
         let fates = draw(pending.len(), loss, random);
         let mut ended_zones = BTreeSet::new();
-        for (change, fate) in pending.iter().zip(fates) {
+        for ((at, change), fate) in (flushed..).zip(pending).zip(fates) {
+            let fate = if is_lost(at) { Fate::Lost } else { fate };
             let zone = image.sequential_zone_of(change.offset());
             if zone.is_some_and(|zone| ended_zones.contains(&zone)) {
                 continue;
@@ -152,8 +180,9 @@ impl RecordedDevice {
                 (Fate::Lost, _) => {}
             }
         }
-        if loss != PowerLoss::KeepAll {
-            image.all_is_durable();
+        match loss {
+            PowerLoss::KeepAll => hold(&image.history).dropped = dropped,
+            _ => image.all_is_durable(),
         }
         image
     }
@@ -222,6 +251,13 @@ impl BlockDevice for RecordedDevice {
 
     fn flush(&self, cause: Cause) -> Result<Moved> {
         self.begin()?;
+        let mut history = hold(&self.history);
+        history.flushes += 1;
+        if history.failing_flush == Some(history.flushes - 1) {
+            history.drop_pending();
+            return Err(Error::new(ErrorKind::Io, "cannot flush: the device refused"));
+        }
+        drop(history);
         let moved = self.device.flush(cause)?;
         self.all_is_durable();
         hold(&self.history).raw.sync_ops += 1;
@@ -324,6 +360,30 @@ mod tests {
         }
         assert_eq!(found, expected);
         assert_eq!((device.requests(), values(&device, 1536, 1)), (4, vec![Some(3)]));
+    }
+
+    #[test]
+    fn what_a_failed_flush_dropped_no_later_flush_saves() {
+        let device = recorded(Overwrite::InPlace);
+        write(&device, 0, 1, 2);
+        device.flush(Cause::Flush).unwrap();
+        write(&device, 512, 2, 1);
+        device.fail_flush_after(0);
+        assert!(device.flush(Cause::Flush).is_err());
+        write(&device, 1024, 3, 1);
+        device.flush(Cause::Flush).unwrap();
+        let seen = vec![Some(1), Some(2), Some(3)];
+        let kept = vec![Some(1), Some(1), Some(3)];
+        assert_eq!((values(&device, 0, 3), device.flushes()), (seen.clone(), 3));
+        assert_eq!(outcomes(&device, 0, 3), BTreeSet::from([seen, kept.clone()]));
+        let alive = device.crash_image(&mut Random::new(1), PowerLoss::KeepAll);
+        alive.flush(Cause::Flush).unwrap();
+        let lost = alive.crash_image(&mut Random::new(1), PowerLoss::LoseUnflushed);
+        assert_eq!(values(&lost, 0, 3), kept);
+        write(&device, 512, 4, 1);
+        device.flush(Cause::Flush).unwrap();
+        let lost = device.crash_image(&mut Random::new(1), PowerLoss::LoseUnflushed);
+        assert_eq!(values(&lost, 0, 3), vec![Some(1), Some(4), Some(3)], "written anew");
     }
 
     #[test]

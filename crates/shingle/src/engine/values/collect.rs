@@ -15,6 +15,8 @@
 //! A crash before the last edit leaves provisional segments, which are then collected by look-ups;
 //! until then the old segments hold all that the tree may point to.
 
+mod pointers;
+
 use super::kept::KeptFile;
 use super::writers::ValueWriters;
 use crate::engine::Engine;
@@ -23,21 +25,19 @@ use crate::engine::memory::Buffers;
 use crate::engine::rewrite::Progress;
 use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::keyspace::KeyspaceState;
-use crate::read::get::{Found, combine, find};
+use crate::read::get::{Found, find};
 use crate::read::missing;
 use crate::value_stats::{Collected, ValueTimes};
-use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
+use base::key::SEQUENCE_MAX;
+use base::{Cause, FileId, Result, SequenceNumber};
 use media::{FileName, ReadFile};
+use pointers::{Moved, Replacement};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use table::batch::WriteBatch;
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 use tree::{Tier, Version};
 use values::segment::SegmentScan;
 use values::{Collection, Validity, ValueLimits, ValuePointer};
-
-/// So many pointers change under one hold of the commit lock.
-const COMMIT_POINTERS: usize = 64;
 
 /// Dead records of one part in so many of what is given back are moved rather than found.
 const ORDER_SLACK_SHARE: u64 = 8;
@@ -49,30 +49,6 @@ struct Newest {
     count: u32,
     /// Bytes of the newest.
     bytes: u64,
-}
-
-/// A value that found a new place.
-struct Moved {
-    key: Vec<u8>,
-    from: ValuePointer,
-    to: Replacement,
-}
-
-enum Replacement {
-    /// The record, copied.
-    Record(ValuePointer),
-    /// Operands stand above the record: what all amounts to becomes the value.
-    Combined,
-}
-
-impl Replacement {
-    /// The copy, which is dead where the tree does not take it.
-    fn record(&self) -> Option<ValuePointer> {
-        match self {
-            Replacement::Record(pointer) => Some(*pointer),
-            Replacement::Combined => None,
-        }
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,6 +84,8 @@ pub(crate) struct CollectJob {
     /// Its entry in the account of memory.
     buffers: Buffers,
     committed: usize,
+    /// By segment that it reads, the oldest sequence number of a value there.
+    oldest: BTreeMap<FileId, SequenceNumber>,
     /// Bytes of moved records that are dead already, by new segment.
     lost: BTreeMap<FileId, u64>,
     last_sequence: SequenceNumber,
@@ -152,6 +130,7 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
             moved_key_bytes: 0,
             buffers: engine.memory.begin_job(),
             committed: 0,
+            oldest: collection.files.iter().map(|&file| (file, SEQUENCE_MAX)).collect(),
             lost: BTreeMap::new(),
             last_sequence: 0,
             begin_ns: engine.runtime.now_ns(),
@@ -346,6 +325,10 @@ impl CollectJob {
     }
 
     fn move_record(&mut self, engine: &Arc<Engine>, record: &RecordAt<'_>) -> Result<()> {
+        if record.value.is_some() {
+            let oldest = self.oldest.entry(record.pointer.file).or_insert(SEQUENCE_MAX);
+            *oldest = record.sequence.min(*oldest);
+        }
         let newest = self.newest.get(record.key);
         if newest.is_some_and(|newest| newest.sequence > record.sequence) {
             return Ok(());
@@ -382,9 +365,8 @@ impl CollectJob {
             return Ok(Held::ThisRecord);
         }
         self.lookups += 1;
-        let view = self.keyspace.view();
         let begin_ns = engine.runtime.now_ns();
-        let found = find(&view, record.key, engine.snapshots.visible())?;
+        let found = find(&engine.moment(&self.keyspace), record.key)?;
         self.lookup_ns += engine.runtime.now_ns() - begin_ns;
         Ok(match found {
             Found::Pointer(held) if ValuePointer::decode(&held)? == record.pointer => {
@@ -400,6 +382,11 @@ impl CollectJob {
         (self.newest, self.newest_key_bytes) = (HashMap::new(), 0);
         self.account(engine);
         self.writers.finish()?;
+        engine.runtime.interleave("collect: before the tree lists segments");
+        // Pointers into the new segments are to be committed: they are newer than all there is.
+        let first = engine.snapshots.visible() + 1;
+        let written = self.writers.written().iter();
+        written.for_each(|new| self.keyspace.values.note_first_entry(new.file, first));
         let changes: Vec<Change> =
             self.writers.written().iter().map(|segment| segment.change(true)).collect();
         self.install(engine, changes)
@@ -414,77 +401,6 @@ impl CollectJob {
         engine.install(&mut engine.lock_trees(), edit, &Flushed::new())
     }
 
-    /// Changes some pointers. `false`: all are changed.
-    fn commit_some(&mut self, engine: &Arc<Engine>) -> Result<bool> {
-        let end = self.moved.len().min(self.committed + COMMIT_POINTERS);
-        if end == self.committed {
-            return Ok(false);
-        }
-        // Again until no flush came between the look at the tree and the lock.
-        while !self.try_commit(engine, end)? {}
-        self.committed = end;
-        Ok(true)
-    }
-
-    fn try_commit(&mut self, engine: &Arc<Engine>, end: usize) -> Result<bool> {
-        let view = self.keyspace.view();
-        let seen = engine.snapshots.visible();
-        let id = self.keyspace.id;
-        let mut batch = WriteBatch::new();
-        let mut lost: Vec<ValuePointer> = Vec::new();
-        let mut keys: Vec<&[u8]> = Vec::new();
-        for moved in &self.moved[self.committed..end] {
-            let held = find(&view, &moved.key, seen)?;
-            match (&moved.to, held) {
-                (Replacement::Record(to), Found::Pointer(held))
-                    if ValuePointer::decode(&held)? == moved.from =>
-                {
-                    batch.put_pointer(id, &moved.key, &to.encode())?;
-                }
-                // Whatever was found when the record was read: operands may stand on it by now.
-                (to, Found::Operand) => {
-                    let operator = self.keyspace.operator.as_ref();
-                    let value = combine(&view, &moved.key, seen, operator)?;
-                    push_value(&mut batch, id, &moved.key, value.as_deref())?;
-                    lost.extend(to.record());
-                }
-                (to, _) => {
-                    lost.extend(to.record());
-                    continue;
-                }
-            }
-            keys.push(&moved.key);
-        }
-        let committed = engine.commit_unless_newer(&self.keyspace, &view, seen, &keys, &batch)?;
-        let Some(sequence) = committed else { return Ok(false) };
-        self.last_sequence = self.last_sequence.max(sequence);
-        for pointer in lost {
-            *self.lost.entry(pointer.file).or_default() += u64::from(pointer.record_bytes);
-        }
-        Ok(true)
-    }
-
-    /// Everything that the collection goes by is durable: the pointers that it changed, and the
-    /// newer versions for which it left records behind. A crash must not bring back what needs the
-    /// old segments once an edit has given them up. `false`: a flush is under way.
-    fn is_durable(&mut self, engine: &Arc<Engine>) -> Result<bool> {
-        self.last_sequence = self.last_sequence.max(engine.snapshots.visible());
-        if !self.keyspace.options.without_wal {
-            let position = engine.lock_commit().position();
-            engine.sync_log(position)?;
-            return Ok(true);
-        }
-        let flushed = engine.lock_trees().tree(self.keyspace.id)?.version.flushed_sequence;
-        let needed = *self.flush_through.get_or_insert(self.last_sequence);
-        let view = self.keyspace.view();
-        let mut memtables = view.memtables().map(|view| &view.memtable);
-        if flushed >= needed || memtables.all(|m| m.sequence_min().is_none_or(|s| s > needed)) {
-            return Ok(true);
-        }
-        engine.request_flush(self.keyspace.id, needed)?;
-        Ok(false)
-    }
-
     /// The old segments are done with.
     fn retire(&mut self, engine: &Arc<Engine>) -> Result<()> {
         let written = self.writers.written().iter();
@@ -492,8 +408,12 @@ impl CollectJob {
             written.map(|segment| (segment.file, SegmentChange::Confirm)).collect();
         let lost = self.lost.iter();
         changes.extend(lost.map(|(&file, &bytes)| (file, SegmentChange::Bury(bytes))));
-        // Who reads at an older moment may still need what was found dead.
+        // Who reads at an older moment may still need what was found dead. Entries are not older
+        // than the records that they point to.
+        let oldest = self.oldest.iter();
+        oldest.for_each(|(&file, &first)| self.keyspace.values.note_first_entry(file, first));
         let sequence = self.last_sequence;
+        engine.runtime.interleave("collect: before segments retire");
         let files = self.collection.files.iter();
         changes.extend(files.map(|&file| (file, SegmentChange::Retire(sequence))));
         let changes = changes.into_iter().map(|(file, change)| Change::Segment { file, change });
@@ -568,17 +488,5 @@ struct RecordAt<'a> {
 impl RecordAt<'_> {
     fn bytes(&self) -> u64 {
         self.pointer.record_bytes.into()
-    }
-}
-
-fn push_value(
-    batch: &mut WriteBatch,
-    id: KeyspaceId,
-    key: &[u8],
-    value: Option<&[u8]>,
-) -> Result<()> {
-    match value {
-        Some(value) => batch.put(id, key, value),
-        None => batch.delete(id, key),
     }
 }

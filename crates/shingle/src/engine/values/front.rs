@@ -7,6 +7,8 @@
 //! - Values reach their front before their pointers reach the log, and in the same order: the
 //!   values of a prefix of the log are a prefix of each front.
 //! - Fronts are durable before the log that names them is called durable.
+//! - What an earlier life wrote to a front, and the manifest does not vouch for, stays nobody's:
+//!   the first flush writes it anew, elsewhere ([`crate::unvouched`]).
 //! - A front is claimed until the last memtable that points into it is flushed: only then the tree
 //!   vouches for all its bytes. A front whose end is not sure takes no more records.
 
@@ -14,13 +16,14 @@ use crate::engine::Engine;
 use crate::engine::commit::{Active, CommitState};
 use crate::engine::trees::Flushed;
 use crate::keyspace::KeyspaceState;
+use crate::unvouched::Unvouched;
 use base::{Cause, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileHint, FileName, SyncFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use table::batch::{Operation, WriteBatch};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
-use tree::{Group, Tier, Version};
+use tree::{Group, Segment, Tier, Version};
 use values::SegmentPlace;
 use values::segment::SegmentWriter;
 
@@ -56,7 +59,7 @@ pub(crate) struct Reach {
 #[derive(Clone)]
 struct End {
     bytes: u64,
-    /// None: an earlier life wrote it.
+    /// None: an earlier life wrote it, and it is written anew.
     syncer: Option<Arc<dyn SyncFile>>,
 }
 
@@ -93,27 +96,47 @@ impl Reach {
         self.bytes += newer.bytes;
     }
 
-    /// Makes it durable.
+    /// Makes durable what this life wrote.
     pub(crate) fn sync(&self, engine: &Engine) -> Result<()> {
-        let cause = Cause::ValueWrite;
-        for (&file, end) in &self.ends {
-            let synced = match &end.syncer {
-                Some(syncer) => syncer.sync(cause),
-                None => engine
-                    .store
-                    .extend(FileName::value(file), end.bytes, &FileHint::default())
-                    .and_then(|mut append| append.sync(cause)),
-            };
-            synced.map_err(|error| engine.poison(error))?;
+        let syncers = self.ends.values().filter_map(|end| end.syncer.as_ref());
+        for syncer in syncers {
+            syncer.sync(Cause::ValueWrite).map_err(|error| engine.poison(error))?;
         }
         Ok(())
     }
 
-    /// What it means for the tree that these values are flushed.
+    /// What an earlier life wrote and the manifest does not vouch for.
+    pub(crate) fn unvouched(&self, version: &Version) -> Unvouched {
+        Unvouched::behind(
+            self.recovered_in(version).map(|(segment, _)| (segment.file.id, segment.bytes)),
+        )
+    }
+
+    /// Bytes of it at the most.
+    pub(crate) fn unvouched_bytes(&self, version: &Version) -> u64 {
+        let all = self.recovered_in(version);
+        all.map(|(segment, end)| end.saturating_sub(segment.bytes)).sum()
+    }
+
+    fn recovered_in<'a>(
+        &'a self,
+        version: &'a Version,
+    ) -> impl Iterator<Item = (&'a Segment, u64)> {
+        let recovered = self.ends.iter().filter(|(_, end)| end.syncer.is_none());
+        recovered.filter_map(|(&file, end)| Some((version.segments.get(file)?, end.bytes)))
+    }
+
+    /// What it means for the tree that these values are flushed: of a front of an earlier life
+    /// remains what the manifest vouched for, if anything.
     pub(crate) fn changes(&self, version: &Version) -> impl Iterator<Item = Change> {
-        self.ends().filter_map(|(file, bytes)| {
-            let is_news = version.segments.get(file)?.bytes < bytes;
-            is_news.then_some(Change::Segment { file, change: SegmentChange::Grow(bytes) })
+        self.ends.iter().filter_map(|(&file, end)| {
+            let vouched_bytes = version.segments.get(file)?.bytes;
+            let change = match &end.syncer {
+                Some(_) if vouched_bytes < end.bytes => SegmentChange::Grow(end.bytes),
+                None if vouched_bytes == 0 => SegmentChange::Remove,
+                _ => return None,
+            };
+            Some(Change::Segment { file, change })
         })
     }
 }

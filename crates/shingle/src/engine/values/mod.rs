@@ -8,9 +8,11 @@
 //! - The tree alone says which records live. What a merge drops is counted dead in the merge's own
 //!   edit; what a collection moves is moved on the condition that the tree still holds the very
 //!   pointer, under the lock that orders commits.
-//! - A retired segment is removed when no snapshot is older than the move of its records, and the
-//!   moved pointers are in runs. Where many wait for that, the memtable is flushed before it is
-//!   full: pointers are small, and what they replaced is not.
+//! - A retired segment is removed when nobody can see an entry that points into it, and the moved
+//!   pointers are in runs. A snapshot sees such an entry if it is not older than the first of them
+//!   and older than the retirement: so one snapshot keeps what was there when it was taken, and
+//!   nothing that was written and overwritten since. Where many segments wait for the flush, the
+//!   memtable is flushed before it is full: pointers are small, and what they replaced is not.
 //! - Where a capacity bounds the segments, nobody makes them larger: users' writes are refused
 //!   (`room`), a collection begins only where its output fits, and what moves would separate stays
 //!   in the runs.
@@ -23,8 +25,8 @@ pub(crate) mod separate;
 pub(crate) mod writers;
 
 use crate::engine::Engine;
-use crate::engine::trees::{Flushed, Trees};
-use base::{KeyspaceId, Result, SequenceNumber};
+use crate::engine::trees::{Flushed, TreeState, Trees};
+use base::{FileId, KeyspaceId, Result, SequenceNumber};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 use tree::{Segment, Version};
 
@@ -33,7 +35,7 @@ impl Engine {
     pub(crate) fn remove_retired(&self, trees: &mut Trees) -> Result<bool> {
         let mut edits = Vec::new();
         for (&id, tree) in &trees.keyspaces {
-            let free = self.free_retired(id, &tree.version);
+            let free = self.free_retired(tree);
             let changes: Vec<Change> = free
                 .map(|s| Change::Segment { file: s.file.id, change: SegmentChange::Remove })
                 .collect();
@@ -44,15 +46,19 @@ impl Engine {
         if edits.is_empty() {
             return Ok(false);
         }
+        let removed: Vec<(KeyspaceId, FileId)> = edits.iter().flat_map(removals).collect();
         let edit = DatabaseEdit { keyspaces: edits, ..DatabaseEdit::default() };
         self.install(trees, edit, &Flushed::new())?;
+        for (id, file) in removed {
+            trees.tree(id)?.keyspace.values.forget_segment(file);
+        }
         Ok(true)
     }
 
     /// A retired segment can be removed.
     pub(crate) fn has_free_retired(&self, trees: &Trees) -> bool {
-        let mut trees = trees.keyspaces.iter();
-        trees.any(|(&id, tree)| self.free_retired(id, &tree.version).next().is_some())
+        let mut trees = trees.keyspaces.values();
+        trees.any(|tree| self.free_retired(tree).next().is_some())
     }
 
     /// Bytes of retired segments that wait for a flush of the pointers that replaced their own.
@@ -62,17 +68,16 @@ impl Engine {
         version.segments.iter().filter(waits).map(|segment| segment.bytes).sum()
     }
 
-    fn free_retired<'a>(
-        &self,
-        id: KeyspaceId,
-        version: &'a Version,
-    ) -> impl Iterator<Item = &'a Segment> {
-        let oldest = self.snapshots.oldest().map(|(sequence, _)| sequence);
-        let unflushed = self.unflushed(id, version);
-        let is_free = move |sequence| {
-            unflushed.is_none_or(|first| first > sequence) && oldest.is_none_or(|o| o >= sequence)
+    /// Snapshots to come are not older than any retirement there is.
+    fn free_retired<'a>(&self, tree: &'a TreeState) -> impl Iterator<Item = &'a Segment> {
+        let unflushed = self.unflushed(tree.keyspace.id, &tree.version);
+        let is_free = move |segment: &&Segment| {
+            let Some(sequence) = segment.retired else { return false };
+            let first = tree.keyspace.values.first_entry(segment.file.id);
+            unflushed.is_none_or(|first| first > sequence)
+                && !self.snapshots.holds_any(first, sequence)
         };
-        version.segments.iter().filter(move |segment| segment.retired.is_some_and(is_free))
+        tree.version.segments.iter().filter(is_free)
     }
 
     /// The first sequence number that memtables of a keyspace hold; asked only where segments are
@@ -81,4 +86,13 @@ impl Engine {
         let has_retired = version.segments.usage().retired_bytes > 0;
         has_retired.then(|| self.lock_commit().unflushed_sequence(id)).flatten()
     }
+}
+
+/// The segments that an edit removes.
+fn removals(edit: &KeyspaceEdit) -> impl Iterator<Item = (KeyspaceId, FileId)> {
+    let is_removal = |change: &Change| match change {
+        Change::Segment { file, change: SegmentChange::Remove } => Some(*file),
+        _ => None,
+    };
+    edit.changes.iter().filter_map(is_removal).map(|file| (edit.keyspace, file))
 }

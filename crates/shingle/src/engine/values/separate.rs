@@ -2,12 +2,13 @@
 //!
 //! So values follow the layout and the threshold of now: large ones that another layout left in the
 //! runs go to segments when a merge passes by, and those in segments come back where the layout
-//! keeps everything inline.
+//! keeps everything inline. Values that only a cache may hold are written anew.
 
 use super::writers::ValueWriters;
 use crate::engine::output::OutputWriter;
 use crate::read::view::Runs;
 use crate::reduce::Sink;
+use crate::unvouched::Unvouched;
 use crate::value_rules::ValueRules;
 use base::key::{EntryKind, push_internal_key, split_internal_key, trailer_kind, trailer_sequence};
 use base::{Cause, Error, ErrorKind, FileId, Result};
@@ -28,6 +29,7 @@ pub(crate) struct Separator {
     threshold_bytes: u64,
     runs: Arc<Runs>,
     cause: Cause,
+    unvouched: Unvouched,
     /// Bytes of records whose values came back into runs, by segment.
     pub inlined: BTreeMap<FileId, u64>,
     key: Vec<u8>,
@@ -52,10 +54,16 @@ impl Separator {
             threshold_bytes: if separates { rules.threshold_bytes } else { u64::MAX },
             runs,
             cause,
+            unvouched: Unvouched::default(),
             inlined: BTreeMap::new(),
             key: Vec::new(),
             pointer: Vec::new(),
         }
+    }
+
+    /// Values in `unvouched` are written anew.
+    pub(crate) fn writing_anew(self, unvouched: Unvouched) -> Separator {
+        Separator { unvouched, ..self }
     }
 
     /// The entry's value goes to a segment, a pointer to the run. Where segments have no room for
@@ -84,11 +92,30 @@ impl Separator {
             return self.output.entry(internal_key, pointer);
         }
         let value = self.runs.values.read(pointer, user_key, self.cause)?;
-        *self.inlined.entry(record.file).or_default() += u64::from(record.record_bytes);
+        if !self.unvouched.holds(&record) {
+            *self.inlined.entry(record.file).or_default() += u64::from(record.record_bytes);
+        }
         self.key.clear();
         let sequence = trailer_sequence(trailer);
         push_internal_key(&mut self.key, user_key, sequence, EntryKind::Put);
         self.output.entry(&self.key, &value)
+    }
+
+    /// A pointer into what may be in a cache alone: the value goes where it would go if the log had
+    /// it.
+    fn move_on(&mut self, internal_key: &[u8], pointer: &[u8]) -> Result<()> {
+        let (user_key, trailer) = split(internal_key)?;
+        let value = self.runs.values.read(pointer, user_key, self.cause)?;
+        let mut key = Vec::with_capacity(internal_key.len());
+        push_internal_key(&mut key, user_key, trailer_sequence(trailer), EntryKind::Put);
+        if value.len() as u64 >= self.threshold_bytes {
+            return self.move_out(&key, &value);
+        }
+        self.output.entry(&key, &value)
+    }
+
+    fn is_unvouched(&self, pointer: &[u8]) -> Result<bool> {
+        Ok(!self.unvouched.is_empty() && self.unvouched.holds(&ValuePointer::decode(pointer)?))
     }
 
     /// Ends the last run and the segments. Everything written is durable afterwards.
@@ -105,13 +132,16 @@ impl Separator {
 impl Sink for Separator {
     fn entry(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         let large = value.len() as u64 >= self.threshold_bytes;
-        if !large && !self.inlines {
+        if !large && !self.inlines && self.unvouched.is_empty() {
             return self.output.entry(internal_key, value);
         }
         let (_, trailer) = split(internal_key)?;
         match trailer_kind(trailer) {
             Some(EntryKind::Put) if large => self.move_out(internal_key, value),
             Some(EntryKind::Pointer) if self.inlines => self.move_in(internal_key, value),
+            Some(EntryKind::Pointer) if self.is_unvouched(value)? => {
+                self.move_on(internal_key, value)
+            }
             _ => self.output.entry(internal_key, value),
         }
     }

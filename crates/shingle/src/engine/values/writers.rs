@@ -12,6 +12,7 @@ use crate::keyspace::KeyspaceState;
 use crate::read::missing;
 use crate::value_stats::ValueTimes;
 use base::checksum::hash64;
+use base::key::SEQUENCE_MAX;
 use base::{Cause, FileId, Result, SequenceNumber};
 use media::{FileHint, FileName};
 use std::collections::BTreeMap;
@@ -61,8 +62,16 @@ struct Front {
     bytes: u64,
     is_new: bool,
     segments_before: usize,
+    /// The oldest sequence number of a record that the job adds.
+    oldest: SequenceNumber,
     /// Opened by the first record.
     writer: Option<SegmentWriter>,
+}
+
+impl Front {
+    fn new(file: FileId, bytes: u64, is_new: bool, segments_before: usize) -> Front {
+        Front { file, bytes, is_new, segments_before, oldest: SEQUENCE_MAX, writer: None }
+    }
 }
 
 /// Room that a job took beyond what was counted before it: until its segments are in the tree.
@@ -193,9 +202,7 @@ impl ValueWriters {
             if is_open && rules.claim(&[last.file.id]) {
                 self.claimed.push(last.file.id);
                 let (file, bytes) = (last.file.id, last.bytes);
-                let front =
-                    Front { file, bytes, is_new: false, segments_before: before, writer: None };
-                self.fronts.insert(group, front);
+                self.fronts.insert(group, Front::new(file, bytes, false, before));
             }
         }
     }
@@ -212,7 +219,7 @@ impl ValueWriters {
         let group = Group::of(tier, hash64(key), depth);
         let begin_ns = self.engine.runtime.now_ns();
         self.end_full(group)?;
-        let pointer = self.writer(group)?.add(sequence, key, value);
+        let pointer = self.writer(group, sequence)?.add(sequence, key, value);
         self.busy_ns += self.engine.runtime.now_ns() - begin_ns;
         pointer
     }
@@ -251,10 +258,11 @@ impl ValueWriters {
         // Listed before the job ends, it is nobody else's until then.
         self.keyspace.values.claim(&[file]);
         self.claimed.push(file);
-        Front { file, bytes: 0, is_new: true, segments_before, writer: None }
+        Front::new(file, 0, true, segments_before)
     }
 
-    fn writer(&mut self, group: Group) -> Result<&mut SegmentWriter> {
+    /// Who takes the group's next record, one of `sequence`.
+    fn writer(&mut self, group: Group, sequence: SequenceNumber) -> Result<&mut SegmentWriter> {
         if !self.fronts.contains_key(&group) {
             let fresh = self.fresh(0);
             self.fronts.insert(group, fresh);
@@ -263,6 +271,7 @@ impl ValueWriters {
         let Some(front) = self.fronts.get_mut(&group) else {
             return Err(base::Error::invalid("a group without a segment"));
         };
+        front.oldest = sequence.min(front.oldest);
         if front.writer.is_none() {
             let hint = FileHint {
                 bytes_max: Some(
@@ -292,8 +301,11 @@ impl ValueWriters {
 
     /// The segment takes no more; it is durable after [`ValueWriters::sync_ended`].
     fn end(&mut self, group: Group, front: Front) -> Result<()> {
-        let Front { file, is_new, writer, .. } = front;
+        let Front { file, is_new, writer, oldest, .. } = front;
         let Some(mut writer) = writer else { return Ok(()) };
+        if !is_new {
+            self.keyspace.values.note_older_entry(file, oldest);
+        }
         // Listed before it is written: a failure removes it.
         let name = FileName::value(file);
         let is_in_cold_store = self.engine.store.cold_store().is_some_and(|s| s.is_cold(name));
