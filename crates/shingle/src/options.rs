@@ -139,6 +139,7 @@ pub struct Options {
     pub(crate) expert: Expert,
     pub(crate) resources: Option<Resources>,
     pub(crate) operators: Vec<Arc<dyn MergeOperator>>,
+    pub(crate) absent_operators: bool,
 }
 
 impl Default for Options {
@@ -162,6 +163,7 @@ impl Default for Options {
             expert: Expert::default(),
             resources: None,
             operators: Vec::new(),
+            absent_operators: false,
         }
     }
 }
@@ -282,6 +284,13 @@ impl Options {
     /// Makes an operator known. Those that come with the engine are known already.
     pub fn merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> Self {
         self.operators.push(operator);
+        self
+    }
+
+    /// Opens keyspaces whose merge operator nobody gave, which is an error otherwise; a read-only
+    /// opening always does. Operands stay as they are: reads of their keys fail, and so do merges.
+    pub fn absent_operators(mut self, yes: bool) -> Self {
+        self.absent_operators = yes;
         self
     }
 

@@ -180,12 +180,11 @@ impl Keyspace {
     }
 
     /// Hands `operand` to the keyspace's merge operator, when the key is read or compacted.
+    /// `InvalidArgument` where there is none, or it refuses the operand.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        if self.state.operator.is_none() {
-            let message = format!("keyspace `{}` has no merge operator", self.name());
-            return Err(base::Error::invalid(message));
-        }
-        self.write_one(|batch, id| batch.merge(id, key.as_ref(), operand.as_ref())).map(drop)
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        self.state.check_operand(key, operand)?;
+        self.write_one(|batch, id| batch.merge(id, key, operand)).map(drop)
     }
 
     /// All keys from `start` to `end` (exclusive) are absent from here on. Files that lie wholly in
@@ -249,6 +248,7 @@ impl Keyspace {
 impl Db {
     /// Commits `batch`, whole.
     pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.engine().check_operands(&batch.inner, batch.copies_operands)?;
         self.engine().write(&batch.inner, options).map(drop)
     }
 

@@ -16,7 +16,7 @@ use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, Writer};
 use crate::read::view::ReadView;
 use base::key::{SequenceNumber, common_prefix};
-use base::{Cause, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
+use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileName, SyncFile};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -264,9 +264,6 @@ impl Engine {
             return Err(Error::invalid(
                 "a write to a keyspace without a log cannot be synced: call `flush`",
             ));
-        }
-        if batch.has_merge() {
-            check_operators(&state, batch)?;
         }
         if self.settings.bounds_values()
             && let Some(lack) = lack_of_room(&state, batch)?
@@ -534,23 +531,6 @@ impl Engine {
         };
         if is_gone && error.kind() == ErrorKind::NoSpace { error } else { self.poison(error) }
     }
-}
-
-/// Every operand is for a keyspace with an operator: else nothing could ever read it.
-fn check_operators(state: &CommitState, batch: &WriteBatch) -> Result<()> {
-    for operation in batch.iter() {
-        let operation = operation?;
-        let keyspace = state.actives.get(&operation.keyspace).map(|active| &active.keyspace);
-        if operation.kind == EntryKind::Merge
-            && let Some(keyspace) = keyspace.filter(|keyspace| keyspace.operator.is_none())
-        {
-            return Err(Error::invalid(format!(
-                "keyspace `{}` has no merge operator: a batch that merges into it is refused",
-                keyspace.name
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Every keyspace of the batch exists, and all have a log or none has. Gives which.

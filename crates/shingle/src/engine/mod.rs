@@ -13,6 +13,7 @@ pub(crate) mod events;
 mod flush;
 pub(crate) mod memory;
 pub(crate) mod open;
+mod operands;
 mod output;
 mod parked;
 mod recent;
@@ -167,6 +168,10 @@ impl Engine {
     pub(crate) fn keyspaces(&self) -> Vec<Arc<KeyspaceState>> {
         let keyspaces = self.keyspaces.read().unwrap_or_else(PoisonError::into_inner);
         keyspaces.values().cloned().collect()
+    }
+
+    pub(crate) fn find_keyspace(&self, id: KeyspaceId) -> Option<Arc<KeyspaceState>> {
+        self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
     pub(crate) fn change_keyspaces(

@@ -7,7 +7,7 @@
 
 use super::get::{Found, Lookup, combine};
 use super::view::{LevelView, NodeView, ReadView, SliceView};
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::KeyspaceOperator;
 use base::key::SequenceNumber;
 use base::{Cause, Result};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     view: &Arc<ReadView>,
     keys: &[K],
     snapshot: SequenceNumber,
-    operator: Option<&Arc<dyn MergeOperator>>,
+    operator: Option<&Arc<KeyspaceOperator>>,
 ) -> Result<Vec<Option<Bytes>>> {
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_unstable_by(|&a, &b| keys[a].as_ref().cmp(keys[b].as_ref()));
@@ -52,7 +52,7 @@ fn give<K: AsRef<[u8]>>(
     keys: &[K],
     order: &[usize],
     wanted: Vec<Wanted<'_>>,
-    operator: Option<&Arc<dyn MergeOperator>>,
+    operator: Option<&Arc<KeyspaceOperator>>,
 ) -> Result<Vec<Option<Bytes>>> {
     let pointers = wanted.iter().filter_map(|one| match &one.found {
         Some(Found::Pointer(pointer)) => Some(pointer),
@@ -70,7 +70,7 @@ fn give<K: AsRef<[u8]>>(
             Some(Found::Pointer(pointer)) => {
                 Some(view.tree.runs.values.read(&pointer, key, Cause::Get)?)
             }
-            Some(Found::Operand) => combine(view, key, snapshot, operator)?,
+            Some(Found::Operand) => combine(view, key, snapshot, operator)?.value()?,
             Some(Found::Nothing | Found::Absent) | None => None,
         };
         while let Some(place) = places.next_if(|&place| keys[place].as_ref() == key) {

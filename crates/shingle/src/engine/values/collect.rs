@@ -23,7 +23,7 @@ use crate::engine::memory::Buffers;
 use crate::engine::rewrite::Progress;
 use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::keyspace::KeyspaceState;
-use crate::read::get::{Found, combine, find};
+use crate::read::get::{Combined, Found, combine, find};
 use crate::read::missing;
 use crate::value_stats::{Collected, ValueTimes};
 use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
@@ -444,8 +444,8 @@ impl CollectJob {
                 // Whatever was found when the record was read: operands may stand on it by now.
                 (to, Found::Operand) => {
                     let operator = self.keyspace.operator.as_ref();
-                    let value = combine(&view, &moved.key, seen, operator)?;
-                    push_value(&mut batch, id, &moved.key, value.as_deref())?;
+                    let combined = combine(&view, &moved.key, seen, operator)?;
+                    push_combined(&mut batch, id, &moved.key, &combined)?;
                     lost.extend(to.record());
                 }
                 (to, _) => {
@@ -571,14 +571,20 @@ impl RecordAt<'_> {
     }
 }
 
-fn push_value(
+/// Operands that are not merged are written anew, on what they stand on.
+fn push_combined(
     batch: &mut WriteBatch,
     id: KeyspaceId,
     key: &[u8],
-    value: Option<&[u8]>,
+    combined: &Combined,
 ) -> Result<()> {
+    let (value, operands) = match combined {
+        Combined::Merged(value) => (value, &[][..]),
+        Combined::Unmerged(unmerged) => (&unmerged.base, &unmerged.operands[..]),
+    };
     match value {
-        Some(value) => batch.put(id, key, value),
-        None => batch.delete(id, key),
+        Some(value) => batch.put(id, key, value)?,
+        None => batch.delete(id, key)?,
     }
+    operands.iter().try_for_each(|operand| batch.merge(id, key, operand))
 }
