@@ -136,6 +136,9 @@ impl Options {
     }
 }
 
+/// A batch that grew beyond this for a large value is given back.
+const BATCH_BYTES_KEPT_MAX: usize = 1 << 20;
+
 thread_local! {
     /// Reused by single writes, so that they do not allocate.
     static BATCH: RefCell<table::batch::WriteBatch> = RefCell::default();
@@ -165,7 +168,9 @@ impl Keyspace {
         batch.clear();
         let written = build(&mut batch, self.state.id)
             .and_then(|()| self.engine().write(&batch, &WriteOptions::default()));
-        BATCH.set(batch);
+        if batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
+            BATCH.set(batch);
+        }
         written
     }
 
