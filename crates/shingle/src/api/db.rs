@@ -8,7 +8,7 @@ use crate::engine::commit::{Committed, Outcome};
 use crate::engine::scheduler::EngineWorker;
 use crate::engine::{Engine, open};
 use crate::keyspace::KeyspaceState;
-use crate::options::{Durability, MEMORY_BYTES_DEFAULT, Options};
+use crate::options::{Durability, Options};
 use crate::read::get::get;
 use crate::read::multi_get::multi_get;
 use crate::runtime::Threads;
@@ -94,11 +94,12 @@ impl Options {
 
     /// The directory `path` as [`Options::open`] takes it: for stores that are made of several.
     pub fn directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
+        let maps = self.expert.map_tables.unwrap_or(false);
         let os = OsOptions {
             create: self.create && !self.read_only,
             read_only: self.read_only,
             direct_background: self.direct_io,
-            map_bytes_max: self.map_bytes_max(),
+            map_bytes_max: if maps { mappable_bytes() } else { 0 },
             open_files_max: self.expert.open_files_max,
             ..OsOptions::default()
         };
@@ -109,13 +110,6 @@ impl Options {
     /// where it is missing, unless the opening only reads.
     pub fn cold_directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
         self.clone().create(true).directory(path, ledger)
-    }
-
-    fn map_bytes_max(&self) -> u64 {
-        // Who keeps background work out of the page cache has more data than memory.
-        // What is mapped counts in the resident set: a budget below the default has to hold there.
-        let may_map = !self.direct_io && self.memory_bytes >= MEMORY_BYTES_DEFAULT;
-        if self.expert.map_tables.unwrap_or(may_map) { mappable_bytes() } else { 0 }
     }
 
     /// Opens the database in `store`.

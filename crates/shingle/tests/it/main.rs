@@ -15,6 +15,7 @@ mod fronts;
 mod handover;
 mod history;
 mod kill;
+mod limits;
 mod links;
 mod medium;
 mod metamorphic;
