@@ -523,13 +523,15 @@ impl Engine {
         Ok(())
     }
 
-    /// A log that could not be begun: without room it can be tried again, else nothing is sure.
+    /// A log that could not be begun: without room, or a descriptor, it can be tried again, else
+    /// nothing is sure.
     fn log_refused(&self, error: Error, file: FileId) -> Error {
         let is_gone = match self.store.remove(FileName::wal(file)) {
             Ok(()) => true,
             Err(removal) => removal.kind() == ErrorKind::NotFound,
         };
-        if is_gone && error.kind() == ErrorKind::NoSpace { error } else { self.poison(error) }
+        let is_lack = error.kind() == ErrorKind::NoSpace || error.lacks_descriptors();
+        if is_gone && is_lack { error } else { self.poison(error) }
     }
 }
 

@@ -208,6 +208,11 @@ impl Engine {
         error
     }
 
+    /// [`Engine::poison`], unless the step did nothing, for want of a descriptor.
+    pub(crate) fn poison_unless_tried_again(&self, error: Error) -> Error {
+        if error.lacks_descriptors() { error } else { self.poison(error) }
+    }
+
     pub(crate) fn poisoned_by(&self) -> Option<&Error> {
         self.poison.get()
     }

@@ -1,4 +1,4 @@
-//! What the system does to a process: tables that somebody cuts.
+//! What the system does to a process: few descriptors, and tables that somebody cuts.
 //!
 //! Each test runs itself as a child, as a limit is of a process and a signal ends one.
 
@@ -88,4 +88,92 @@ fn child_whose_table_is_cut() {
 fn a_table_that_somebody_cuts_is_an_error_and_no_signal() {
     let home = tempfile::tempdir().unwrap();
     run_child("true", "child_whose_table_is_cut", home.path());
+}
+
+#[test]
+fn child_with_few_descriptors() {
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    for values in ["inline", "log", "hashed"] {
+        let directory = Path::new(&directory).join(values);
+        for round in 0..2u64 {
+            let db = few_descriptors(values).open(&directory).unwrap();
+            for n in 0..3000 {
+                let written = db.put(key(n), value(n + round));
+                written.unwrap_or_else(|error| panic!("put {n}: {error}"));
+            }
+            for n in 0..3000 {
+                let found = db.get(key(n)).unwrap_or_else(|error| panic!("get {n}: {error}"));
+                assert_eq!(found.as_deref(), Some(&value(n + round)[..]));
+            }
+            db.compact().unwrap();
+            assert_eq!(db.iter().map(Result::unwrap).count(), 3000);
+            assert!(db.check(&mut |_| {}).unwrap().is_clean());
+            db.close().unwrap();
+        }
+    }
+}
+
+fn few_descriptors(values: &str) -> Options {
+    small().values(values).value_threshold_bytes(100).expert(|e| {
+        e.value_log_segment_bytes = Some(16 << 10);
+    })
+}
+
+#[test]
+fn few_descriptors_fail_no_write_and_no_read() {
+    let home = tempfile::tempdir().unwrap();
+    run_child("ulimit -n 20", "child_with_few_descriptors", home.path());
+}
+
+/// Others of the process have all descriptors: a write that needs one fails, and nothing is
+/// poisoned.
+#[test]
+fn child_that_has_no_descriptors_for_a_while() {
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    let db = open(Path::new(&directory));
+    (0..500).for_each(|n| db.put(key(n), value(n)).unwrap());
+    let mut others = Vec::new();
+    while let Ok(other) = std::fs::File::open("/dev/null") {
+        others.push(other);
+    }
+    let mut written = 500;
+    let failed = loop {
+        match db.put(key(written), value(written)) {
+            Ok(()) if written < 3000 => written += 1,
+            Ok(()) => break None,
+            Err(error) => break Some(error),
+        }
+    };
+    if let Some(error) = failed {
+        assert!(error.to_string().contains("ulimit -n"), "{error}");
+    }
+    drop(others);
+    (written..3000).for_each(|n| db.put(key(n), value(n)).unwrap());
+    db.wait_idle().unwrap();
+    for n in 0..3000 {
+        assert_eq!(db.get(key(n)).unwrap().as_deref(), Some(&value(n)[..]));
+    }
+    db.close().unwrap();
+    assert_eq!(open(Path::new(&directory)).iter().map(Result::unwrap).count(), 3000);
+}
+
+#[test]
+fn a_lack_of_descriptors_passes() {
+    let home = tempfile::tempdir().unwrap();
+    run_child("ulimit -n 40", "child_that_has_no_descriptors_for_a_while", home.path());
+}
+
+#[test]
+fn child_with_too_few_descriptors() {
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    let error = small().open(Path::new(&directory).join("new")).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.message().contains("16 files") && error.message().contains("20"), "{error}");
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0);
+}
+
+#[test]
+fn too_few_descriptors_are_refused_in_words() {
+    let home = tempfile::tempdir().unwrap();
+    run_child("ulimit -n 16", "child_with_too_few_descriptors", home.path());
 }

@@ -104,7 +104,7 @@ impl Reach {
                     .extend(FileName::value(file), end.bytes, &FileHint::default())
                     .and_then(|mut append| append.sync(cause)),
             };
-            synced.map_err(|error| engine.poison(error))?;
+            synced.map_err(|error| engine.poison_unless_tried_again(error))?;
         }
         Ok(())
     }
