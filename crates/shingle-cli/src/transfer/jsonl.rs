@@ -1,13 +1,17 @@
 //! JSON Lines: one object a line, `{"key": .., "value": ..}`; `key_base64` and `value_base64` carry
 //! bytes that are not UTF-8. A value that is no string is stored as its JSON text.
 //!
+//! A key whose operands are not merged has `operands` and `base` in place of `value`: it is written
+//! so, and not read back.
+//!
 //! With a key field, each line as it stands is the value, and that field of it is the key.
 
 use super::lines::{each_line, wrong};
 use super::{Each, Sink};
 use crate::failure::{Failure, Outcome};
-use crate::text::{brief, from_base64, record};
+use crate::text::{brief, from_base64, record, unmerged_record};
 use serde_json::{Map, Value};
+use shingle::Unmerged;
 use std::io::{BufRead, Write};
 
 /// Reads records; lines without anything are passed over.
@@ -18,6 +22,11 @@ pub fn read(name: &str, input: &mut dyn BufRead, field: Option<&str>, each: Each
         }
         let object: Map<String, Value> =
             serde_json::from_slice(line).map_err(|error| wrong(name, number, error))?;
+        if field.is_none() && object.keys().any(|name| name.starts_with("operands")) {
+            let message = "a record of operands: only a program that knows their operator can \
+                           write them";
+            return Err(wrong(name, number, message));
+        }
         let outcome = match field {
             Some(field) => key_of(&object, field).map(|key| (key, line.to_vec())),
             None => bytes_of(&object, "key")
@@ -83,6 +92,15 @@ impl Sink for Writer<'_> {
             }
         }
         Ok(self.out.write_all(b"\n")?)
+    }
+
+    fn put_unmerged(&mut self, key: &[u8], held: &Unmerged) -> Outcome<bool> {
+        if self.field.is_some() {
+            return Ok(false);
+        }
+        serde_json::to_writer(&mut *self.out, &unmerged_record(key, held))?;
+        self.out.write_all(b"\n")?;
+        Ok(true)
     }
 
     fn finish(&mut self) -> Outcome {
