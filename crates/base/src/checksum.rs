@@ -37,8 +37,13 @@ impl Place {
 
     /// CRC-32C of `payload` at this place.
     pub fn crc32c(&self, payload: &[u8]) -> u32 {
+        self.crc32c_of([payload])
+    }
+
+    /// CRC-32C of a payload in `parts` at this place.
+    pub fn crc32c_of<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> u32 {
         let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-        digest.update(payload);
+        parts.into_iter().for_each(|part| digest.update(part));
         digest.update(&self.bytes());
         digest.finalize() as u32
     }

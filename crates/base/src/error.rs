@@ -120,6 +120,14 @@ impl Error {
         error
     }
 
+    /// The process, or the system, has no descriptor left for a file: nothing was done, and a later
+    /// try may find one.
+    pub fn lacks_descriptors(&self) -> bool {
+        // EMFILE and ENFILE, wherever we run.
+        let number = self.0.source.as_ref().and_then(std::io::Error::raw_os_error);
+        matches!(number, Some(24 | 23))
+    }
+
     /// The state after `cause`: writes are refused until the database is reopened.
     pub fn poisoned(cause: Error) -> Error {
         let mut error =

@@ -79,7 +79,8 @@ impl<'a> Context<'a> {
     }
 
     fn open_place(&self, place: &Place, access: Access) -> Outcome<Db> {
-        let options = self.options()?.create(access == Access::Create);
+        // Operators of a program's own are in no command: what needs none works without.
+        let options = self.options()?.create(access == Access::Create).absent_operators(true);
         let opened = place.database(options, access == Access::Read);
         opened.map_err(|error| self.explain(&place.path, error))
     }

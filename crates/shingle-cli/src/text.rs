@@ -7,6 +7,7 @@
 
 pub use lab::text::{escape, from_hex, hex, unescape};
 use serde_json::{Map, Value};
+use shingle::Unmerged;
 use std::borrow::Cow;
 
 /// How bytes are spelled on the command line and in lines of output.
@@ -42,15 +43,61 @@ impl Notation {
 /// A record as a JSON object: `key` or, where it is not UTF-8, `key_base64`; the value likewise.
 pub fn record(key: &[u8], value: Option<&[u8]>) -> Map<String, Value> {
     let mut object = Map::new();
-    let mut add = |name: &str, bytes: &[u8]| match std::str::from_utf8(bytes) {
+    add(&mut object, "key", key);
+    if let Some(value) = value {
+        add(&mut object, "value", value);
+    }
+    object
+}
+
+/// A key whose operands are not merged: `operands`, oldest first, or `operands_base64` where one is
+/// not UTF-8, and `base`, what they stand on, if there is something.
+pub fn unmerged_record(key: &[u8], held: &Unmerged) -> Map<String, Value> {
+    let mut object = Map::new();
+    add(&mut object, "key", key);
+    if let Some(base) = &held.base {
+        add(&mut object, "base", base);
+    }
+    let texts = held.operands.iter().map(|operand| std::str::from_utf8(operand));
+    match texts.collect::<Result<Vec<&str>, _>>() {
+        Ok(texts) => object.insert("operands".into(), texts.into()),
+        Err(_) => {
+            let coded: Vec<String> = held.operands.iter().map(|o| base64(o)).collect();
+            object.insert("operands_base64".into(), coded.into())
+        }
+    };
+    object
+}
+
+fn add(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.into(), text.into()),
         Err(_) => object.insert(format!("{name}_base64"), base64(bytes).into()),
     };
-    add("key", key);
-    if let Some(value) = value {
-        add("value", value);
+}
+
+/// Keys of a scan or an export whose operands are not merged.
+#[derive(Default)]
+pub struct NotMerged {
+    /// How many.
+    pub keys: u64,
+    /// Why the first is not.
+    first: String,
+}
+
+impl NotMerged {
+    /// One more.
+    pub fn add(&mut self, held: &Unmerged) {
+        if self.keys == 0 {
+            self.first = held.error.message().into();
+        }
+        self.keys += 1;
     }
-    object
+
+    /// In a sentence.
+    pub fn sentence(&self, what_of_them: &str) -> String {
+        format!("{} keys {what_of_them}; the first: {}", self.keys, self.first)
+    }
 }
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

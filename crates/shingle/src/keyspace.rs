@@ -1,7 +1,7 @@
 //! A keyspace inside the engine: its fixed properties, and the view that its readers use.
 
 use crate::memtable::Memtable;
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::KeyspaceOperator;
 use crate::read::view::{MemtableView, ReadView, Runs, TreeView};
 use crate::value_rules::ValueRules;
 use base::{Error, ErrorKind, KeyspaceId, Result};
@@ -92,7 +92,7 @@ pub(crate) struct KeyspaceState {
     pub id: KeyspaceId,
     pub name: String,
     pub options: KeyspaceOptions,
-    pub operator: Option<Arc<dyn MergeOperator>>,
+    pub operator: Option<Arc<KeyspaceOperator>>,
     pub policy: Arc<dyn Policy>,
     pub limits: Limits,
     pub values: ValueRules,
@@ -107,7 +107,7 @@ impl KeyspaceState {
         id: KeyspaceId,
         name: String,
         options: KeyspaceOptions,
-        operator: Option<Arc<dyn MergeOperator>>,
+        operator: Option<Arc<KeyspaceOperator>>,
         rules: Rules,
         view: ReadView,
     ) -> KeyspaceState {

@@ -46,7 +46,7 @@ pub use api::{
 pub use base::{Cause, Error, ErrorKind, Ledger, LedgerSnapshot, Result};
 pub use histogram::Latency;
 pub use keyspace::KeyspaceOptions;
-pub use merge_operator::MergeOperator;
+pub use merge_operator::{MergeOperator, Unmerged};
 pub use options::{Durability, Expert, Options, Preset};
 pub use resources::Resources;
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};

@@ -3,17 +3,31 @@
 //! A merge writes an *operand*; the operator combines operands with the value below them when the
 //! key is read or compacted. Operators are named, and the name is stored with the keyspace, so that
 //! a database never opens with another operator than it was written with.
+//!
+//! An operator may refuse. Operands that it could never apply are refused when they are written
+//! ([`MergeOperator::check`]). Where operands are stored all the same that it cannot apply, reads
+//! of that key fail, and everything else goes on: rewrites keep the operands as they are. The same
+//! holds where the process does not know the operator ([`KeyspaceOperator::absent`]).
 
-use base::Result;
+use base::key::display_key;
+use base::{Error, Result};
 use std::sync::Arc;
+use table::Bytes;
 
 /// Combines operands with a value.
 pub trait MergeOperator: Send + Sync {
     /// The name stored with the keyspace. Change it when the meaning changes.
     fn name(&self) -> &str;
 
+    /// Why `operand` could never be applied, whatever it stands on: a write of it is refused with
+    /// these words, which go on from "the operator `name` refuses an operand of N bytes: ".
+    fn check(&self, _operand: &[u8]) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
     /// The value of `key` after `operands` (oldest first) on top of `existing`; `None` deletes the
-    /// key. Must not depend on how operands are grouped over calls.
+    /// key. Must not depend on how operands are grouped over calls. An error makes reads of `key`
+    /// fail, and nothing else.
     fn merge(
         &self,
         key: &[u8],
@@ -50,24 +64,121 @@ impl MergeOperator for AddU64 {
         "add-u64"
     }
 
+    fn check(&self, operand: &[u8]) -> std::result::Result<(), String> {
+        match operand.len() {
+            8 => Ok(()),
+            _ => Err("it adds numbers of 8 bytes".into()),
+        }
+    }
+
     fn merge(
         &self,
-        key: &[u8],
+        _key: &[u8],
         existing: Option<&[u8]>,
         operands: &[&[u8]],
     ) -> Result<Option<Vec<u8>>> {
         let mut sum = 0u64;
         for bytes in existing.iter().chain(operands) {
             let number: [u8; 8] = (*bytes).try_into().map_err(|_| {
-                base::Error::invalid(format!(
-                    "add-u64 needs 8-byte values; key {} has one of {} bytes",
-                    base::key::display_key(key),
-                    bytes.len()
-                ))
+                Error::invalid(format!("it adds numbers of 8 bytes, one has {}", bytes.len()))
             })?;
             sum = sum.wrapping_add(u64::from_le_bytes(number));
         }
         Ok(Some(sum.to_le_bytes().to_vec()))
+    }
+}
+
+/// The operator of one keyspace. Its errors name the keyspace, the key and the operator.
+pub(crate) struct KeyspaceOperator {
+    keyspace: String,
+    operator: Arc<dyn MergeOperator>,
+    is_absent: bool,
+}
+
+impl KeyspaceOperator {
+    pub(crate) fn new(keyspace: &str, operator: Arc<dyn MergeOperator>) -> KeyspaceOperator {
+        KeyspaceOperator { keyspace: keyspace.into(), operator, is_absent: false }
+    }
+
+    /// In place of the operator `name`, which this process does not know: it merges nothing.
+    pub(crate) fn absent(keyspace: &str, name: &str) -> KeyspaceOperator {
+        let operator = Arc::new(Absent(name.into()));
+        KeyspaceOperator { keyspace: keyspace.into(), operator, is_absent: true }
+    }
+
+    /// The operator; `None` where this process does not know it.
+    pub(crate) fn known(&self) -> Option<&Arc<dyn MergeOperator>> {
+        (!self.is_absent).then_some(&self.operator)
+    }
+
+    /// `InvalidArgument` where `operand` could never be applied.
+    pub(crate) fn check(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.operator.check(operand).map_err(|why| {
+            Error::invalid(format!(
+                "key {} of keyspace `{}`: the merge operator `{}` refuses an operand of {} bytes: \
+                 {why}",
+                display_key(key),
+                self.keyspace,
+                self.operator.name(),
+                operand.len()
+            ))
+        })
+    }
+
+    /// [`MergeOperator::merge`].
+    pub(crate) fn merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Option<Vec<u8>>> {
+        self.operator.merge(key, existing, operands).map_err(|error| {
+            let message = format!(
+                "the {} operands of key {} in keyspace `{}` are not merged: the merge operator \
+                 `{}`: {}",
+                operands.len(),
+                display_key(key),
+                self.keyspace,
+                self.operator.name(),
+                error.message()
+            );
+            Error::new(error.kind(), message)
+        })
+    }
+}
+
+/// What a key holds whose operands were not merged: the operator refused, or is not known.
+#[derive(Clone, Debug)]
+pub struct Unmerged {
+    /// What the operands stand on; `None`: nothing.
+    pub base: Option<Bytes>,
+    /// Oldest first.
+    pub operands: Vec<Bytes>,
+    /// Why they were not merged, with the keyspace, the key and the operator.
+    pub error: Error,
+}
+
+const UNKNOWN: &str = "this process does not know it; pass it to Options::merge_operator";
+
+/// Stands for an operator that this process does not know: refuses everything.
+struct Absent(String);
+
+impl MergeOperator for Absent {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn check(&self, _operand: &[u8]) -> std::result::Result<(), String> {
+        Err(UNKNOWN.into())
+    }
+
+    fn merge(
+        &self,
+        _key: &[u8],
+        _existing: Option<&[u8]>,
+        _operands: &[&[u8]],
+    ) -> Result<Option<Vec<u8>>> {
+        Err(Error::invalid(UNKNOWN))
     }
 }
 
@@ -98,5 +209,6 @@ mod tests {
         let sum = add.merge(b"k", Some(&two), &[&two, &two]).unwrap().unwrap();
         assert_eq!(sum, 6u64.to_le_bytes());
         assert!(add.merge(b"k", Some(b"x"), &[&two]).is_err());
+        assert!(add.check(b"x").is_err() && add.check(&two).is_ok());
     }
 }

@@ -46,8 +46,8 @@ pub fn salvage(
     salvage_with(source, target, Options::new(), progress)
 }
 
-/// [`salvage`] with options for the target: merge operators of the program's own, above all,
-/// without which a keyspace that uses them is refused.
+/// [`salvage`] with options for the target. Operands go there as they are, whether their merge
+/// operator is known or not.
 pub fn salvage_with(
     source: &Path,
     target: &Path,
@@ -69,7 +69,7 @@ pub fn salvage_store(
     let _lock = store.lock()?;
     let mut report = SalvageReport::default();
     let findings = find::find(&*store, &mut report.losses)?;
-    let db = options.create(true).read_only(false).open(target)?;
+    let db = options.create(true).read_only(false).absent_operators(true).open(target)?;
     if db.iter().next().is_some() {
         let message = "the target holds data already; salvage into a new directory";
         return Err(Error::new(ErrorKind::AlreadyExists, message));
@@ -123,7 +123,8 @@ impl Job {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let mut options = KeyspaceOptions::decode(&found.options)?;
                 options.without_wal = false;
-                self.db.create_keyspace(&found.name, options)
+                self.db.engine().create_keyspace(&found.name, options)?;
+                self.db.keyspace(&found.name)
             }
             keyspace => keyspace,
         }
@@ -155,7 +156,7 @@ impl Job {
             return Ok(());
         }
         for operand in resolved.operands.iter().rev() {
-            batch.merge_in(keyspace, key, operand)?;
+            batch.copy_operand_in(keyspace, key, operand)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::admission::AdmissionLimits;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
-use crate::merge_operator::{MergeOperator, built_in};
+use crate::merge_operator::{KeyspaceOperator, MergeOperator, built_in};
 use crate::options::{Durability, Expert, Options};
 use crate::value_rules::ValueRules;
 use base::{Error, Result};
@@ -67,6 +67,8 @@ pub(crate) struct Settings {
     compression: Option<Compression>,
     filters: Filters,
     operators: Vec<Arc<dyn MergeOperator>>,
+    /// Keyspaces open without their operator.
+    pub absent_operators: bool,
 }
 
 /// Values of so many bytes and more lie apart, where nobody asked for another size or measured one.
@@ -205,6 +207,7 @@ impl Settings {
             compression: options.compression,
             filters: Filters::new(options.filter_bits_per_key, preset.filter_bits_step, expert),
             operators: options.operators.clone(),
+            absent_operators: options.absent_operators || options.read_only,
         })
     }
 
@@ -238,6 +241,28 @@ impl Settings {
         ValueRules::new((self.values.make)(), limits, self.value_threshold_bytes)
     }
 
+    /// The operator of a keyspace that exists: one in its place where the process does not know it,
+    /// and may open the keyspace all the same.
+    pub(crate) fn operator_of(
+        &self,
+        keyspace: &str,
+        name: Option<&str>,
+    ) -> Result<Option<Arc<KeyspaceOperator>>> {
+        let Some(name) = name else { return Ok(None) };
+        let operator = match self.operator(Some(name)) {
+            Ok(operator) => operator.map(|operator| KeyspaceOperator::new(keyspace, operator)),
+            Err(_) if self.absent_operators => Some(KeyspaceOperator::absent(keyspace, name)),
+            Err(_) => {
+                return Err(Error::invalid(format!(
+                    "keyspace `{keyspace}` needs the merge operator `{name}`, which this process \
+                     does not know: pass it to Options::merge_operator, or open without it by \
+                     Options::absent_operators, or read-only"
+                )));
+            }
+        };
+        Ok(operator.map(Arc::new))
+    }
+
     /// The operator called `name`; `None` stays none.
     pub(crate) fn operator(&self, name: Option<&str>) -> Result<Option<Arc<dyn MergeOperator>>> {
         let Some(name) = name else { return Ok(None) };
@@ -245,7 +270,7 @@ impl Settings {
         match given.or_else(|| built_in(name)) {
             Some(operator) => Ok(Some(operator)),
             None => Err(Error::invalid(format!(
-                "a keyspace needs the merge operator `{name}`; pass it to Options::merge_operator"
+                "no merge operator is called `{name}`; pass it to Options::merge_operator"
             ))),
         }
     }

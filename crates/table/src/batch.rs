@@ -142,6 +142,11 @@ impl WriteBatch {
         *self = WriteBatch { bytes: std::mem::take(&mut self.bytes), ..WriteBatch::default() };
     }
 
+    /// Bytes of memory that it keeps for operations.
+    pub fn room_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Operations in the batch.
     pub fn len(&self) -> usize {
         self.count

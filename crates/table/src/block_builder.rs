@@ -3,6 +3,13 @@
 use crate::block::{BUCKET_EMPTY, BUCKET_SHARED, HASH_RESTARTS_MAX, bucket_of};
 use base::coding::push_varint;
 
+/// A value of so many bytes gets exactly the room that it needs, and a buffer that grew beyond this
+/// for one is given back.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// What a block has beside its entries, restarts and hashes, at most: lengths, and its end.
+const REST_BYTES: usize = 64;
+
 /// A block being written. Its buffers are kept from block to block.
 #[derive(Debug, Default)]
 pub(crate) struct BlockBuilder {
@@ -51,6 +58,11 @@ impl BlockBuilder {
             }
         }
         let stored = &internal_key[shared..];
+        if value.len() >= LARGE_BYTES {
+            // It ends the block: room for that end too, or the buffer would double for it.
+            let end = self.estimated_bytes() - self.bytes.len() + REST_BYTES;
+            self.bytes.reserve_exact(stored.len() + value.len() + end);
+        }
         let unshared = stored.len() - base::key::TRAILER_BYTES;
         if (shared | unshared | value.len()) < 0x80 {
             self.bytes.extend_from_slice(&[shared as u8, unshared as u8, value.len() as u8]);
@@ -90,6 +102,9 @@ impl BlockBuilder {
 
     pub fn clear(&mut self) {
         self.bytes.clear();
+        if self.bytes.capacity() > LARGE_BYTES {
+            self.bytes = Vec::new();
+        }
         self.restarts.clear();
         self.hashes.clear();
         self.since_restart = 0;

@@ -108,6 +108,13 @@ impl Sealer {
     }
 }
 
+/// What stands behind a data block longer than [`RAW_BYTES_MAX`], which will lie at `offset`.
+pub(crate) fn large_trailer(raw: &[u8], place: TablePlace, offset: u64) -> [u8; 5] {
+    let sum = place.at(offset, BlockKind::Data.piece()).crc32c_of([raw, &[RAW]]);
+    let [a, b, c, d] = sum.to_le_bytes();
+    [RAW, a, b, c, d]
+}
+
 fn raw_bytes_limit(packed: usize) -> usize {
     packed.saturating_mul(RATIO_MAX).saturating_add(RATIO_ALLOWANCE).min(RAW_BYTES_MAX)
 }
@@ -266,6 +273,13 @@ mod tests {
         bomb.extend_from_slice(&[0; 20]);
         assert!(decompress(LZ4, bomb.clone()).unwrap_err().contains("cannot hold"));
         assert!(decompress(ZSTD, bomb).unwrap_err().contains("cannot hold"));
+    }
+
+    #[test]
+    fn a_large_block_is_sealed_as_any_other() {
+        let raw = vec![7; RAW_BYTES_MAX + 1];
+        let (frame, stored) = sealed(Compression::Lz4, BlockKind::Data, &raw);
+        assert_eq!(frame[stored..], large_trailer(&raw, PLACE, 77));
     }
 
     #[test]

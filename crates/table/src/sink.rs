@@ -3,7 +3,7 @@
 //! After a failed append a sink only repeats the failure, so that nothing follows a gap.
 
 use crate::format::Handle;
-use crate::frame::Sealer;
+use crate::frame::{self, RAW_BYTES_MAX, Sealer};
 use crate::piece::BlockKind;
 use crate::place::TablePlace;
 use base::{Cause, Error, Result};
@@ -46,9 +46,23 @@ impl Sink {
         raw: &[u8],
     ) -> Result<Handle> {
         let offset = self.offset();
+        if kind == BlockKind::Data && raw.len() > RAW_BYTES_MAX {
+            return self.write_large(raw);
+        }
         let bytes = sealer.seal(kind, raw, self.place, offset, &mut self.buffer);
         self.flush_beyond(APPEND_BYTES)?;
         Ok(Handle { offset, bytes })
+    }
+
+    /// Writes a data block that nothing compresses, without a copy of it.
+    fn write_large(&mut self, raw: &[u8]) -> Result<Handle> {
+        self.flush_beyond(0)?;
+        let offset = self.offset();
+        let appended = self.file.append(raw, self.cause);
+        self.failure = appended.err();
+        self.check()?;
+        self.write(&frame::large_trailer(raw, self.place, offset))?;
+        Ok(Handle { offset, bytes: raw.len() as u32 })
     }
 
     /// Writes bytes as they are.

@@ -116,6 +116,13 @@ pub(super) fn error(doing: &str, file: impl Into<String>, errno: Errno) -> Error
         return Error::new(ErrorKind::AlreadyExists, format!("cannot {doing}: it exists"))
             .in_file(file);
     }
+    if matches!(errno, Errno::MFILE | Errno::NFILE) {
+        let message = format!(
+            "cannot {doing}: the process has no descriptor left; raise its limit of open files \
+             (`ulimit -n`)"
+        );
+        return Error::io(message, errno.into()).in_file(file);
+    }
     Error::io(format!("cannot {doing}"), errno.into()).in_file(file)
 }
 

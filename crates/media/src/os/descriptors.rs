@@ -1,20 +1,21 @@
-//! Descriptors of the files that are read in the foreground: at most so many are open at a time.
+//! Descriptors of the files that are read: at most so many are open at a time.
 //!
 //! A run stays open for as long as it is in the tree, and a large tree has more files than a
 //! process may have descriptors. So a file that was not read for a while gives its descriptor back,
-//! and opens itself again by its name when it is read next.
+//! and opens itself again by its name when it is read next. Where the process has none left, all
+//! give theirs back that are in no call: a file that is to be written comes before them.
 //!
 //! Invariants:
 //! - A descriptor is not closed under a call that uses it: calls hold it by count.
 //! - A file that is removed while somebody reads it keeps its descriptor, for its name leads
 //!   nowhere any more.
-//! - Nobody who holds a file's own lock takes the lock of the clock.
+//! - Nobody who holds a file's own lock takes the lock of the clock, or opens a file.
 
-use super::directory::Directory;
+use super::directory::{Directory, Spare};
 use crate::{FileName, hold};
-use base::Result;
+use base::{Error, ErrorKind, Result};
 use rustix::fd::OwnedFd;
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags};
 use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -23,7 +24,24 @@ use std::sync::{Arc, Mutex, Weak};
 /// Descriptors that a store sensibly takes for itself: a quarter of what the process may have.
 pub(super) fn sensible_max() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(limit / 4).unwrap_or(usize::MAX).clamp(16, 1 << 16)
+    usize::try_from(limit / 4).unwrap_or(usize::MAX).clamp(4, 1 << 16)
+}
+
+/// Fewer descriptors than this are no base for a database that is written: standard streams, the
+/// directory and its lock, the manifest, logs, and what two background threads write and read.
+const PROCESS_MIN: u64 = 20;
+
+/// Refuses a process that may have too few descriptors.
+pub(super) fn check_enough() -> Result<()> {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if limit >= PROCESS_MIN {
+        return Ok(());
+    }
+    let message = format!(
+        "the process may open {limit} files, a database needs at least {PROCESS_MIN}: raise the \
+         limit (`ulimit -n`)"
+    );
+    Err(Error::new(ErrorKind::Unsupported, message))
 }
 
 /// All files of a store that are read.
@@ -34,12 +52,22 @@ pub(super) struct Descriptors {
     /// Files that have a descriptor, in the order in which they are asked to give it back. Some are
     /// gone.
     clock: Mutex<VecDeque<Weak<Descriptor>>>,
-    named: Mutex<HashMap<FileName, Weak<Descriptor>>>,
+    named: Mutex<HashMap<(FileName, Use), Weak<Descriptor>>>,
+}
+
+/// What a file is open for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Use {
+    /// Reads of pieces, anywhere.
+    Foreground,
+    /// One pass in large pieces.
+    Background,
 }
 
 /// A file that opens itself when it is used.
 pub(super) struct Descriptor {
     name: FileName,
+    purpose: Use,
     all: Arc<Descriptors>,
     file: Mutex<Option<Arc<OwnedFd>>>,
     was_used: AtomicBool,
@@ -59,13 +87,13 @@ impl Descriptors {
     }
 
     /// The file `name`, which must be there.
-    pub(super) fn open(self: &Arc<Self>, name: FileName) -> Result<Arc<Descriptor>> {
+    pub(super) fn open(self: &Arc<Self>, name: FileName, purpose: Use) -> Result<Arc<Descriptor>> {
         let descriptor = {
             let mut named = hold(&self.named);
-            let known = named.get(&name).and_then(Weak::upgrade);
+            let known = named.get(&(name, purpose)).and_then(Weak::upgrade);
             known.unwrap_or_else(|| {
-                let descriptor = Arc::new(Descriptor::new(name, self.clone()));
-                named.insert(name, Arc::downgrade(&descriptor));
+                let descriptor = Arc::new(Descriptor::new(name, purpose, self.clone()));
+                named.insert((name, purpose), Arc::downgrade(&descriptor));
                 descriptor
             })
         };
@@ -75,10 +103,18 @@ impl Descriptors {
 
     /// The file `name` is about to lose its name.
     pub(super) fn keep(&self, name: FileName) -> Result<()> {
-        let known = hold(&self.named).remove(&name).and_then(|known| known.upgrade());
-        let Some(descriptor) = known else { return Ok(()) };
-        descriptor.is_nameless.store(true, Relaxed);
-        descriptor.get().map(drop)
+        for purpose in [Use::Foreground, Use::Background] {
+            let known = hold(&self.named).get(&(name, purpose)).and_then(Weak::upgrade);
+            let Some(descriptor) = known else { continue };
+            descriptor.is_nameless.store(true, Relaxed);
+            if let Err(error) = descriptor.get() {
+                // The file keeps its name, and is known by it.
+                descriptor.is_nameless.store(false, Relaxed);
+                return Err(error);
+            }
+            hold(&self.named).remove(&(name, purpose));
+        }
+        Ok(())
     }
 
     /// Takes `descriptor` among the open ones, and closes others when there are too many.
@@ -106,10 +142,18 @@ impl Descriptors {
     }
 }
 
+impl Spare for Descriptors {
+    fn give_way(&self) -> usize {
+        let clock = std::mem::take(&mut *hold(&self.clock));
+        clock.iter().filter_map(Weak::upgrade).filter(|descriptor| descriptor.close()).count()
+    }
+}
+
 impl Descriptor {
-    fn new(name: FileName, all: Arc<Descriptors>) -> Descriptor {
+    fn new(name: FileName, purpose: Use, all: Arc<Descriptors>) -> Descriptor {
         Descriptor {
             name,
+            purpose,
             all,
             file: Mutex::default(),
             was_used: AtomicBool::new(false),
@@ -124,24 +168,36 @@ impl Descriptor {
     /// The open file.
     pub(super) fn get(self: &Arc<Self>) -> Result<Arc<OwnedFd>> {
         self.was_used.store(true, Relaxed);
-        let mut file = hold(&self.file);
-        if let Some(file) = &*file {
+        if let Some(file) = &*hold(&self.file) {
             return Ok(file.clone());
         }
+        // Without the lock: others may have to give way, and somebody may make us give way.
         let opened =
             Arc::new(self.all.directory.open_file(&self.name.to_string(), OFlags::RDONLY)?);
-        *file = Some(opened.clone());
-        self.all.open.fetch_add(1, Relaxed);
-        drop(file);
+        if self.purpose == Use::Background {
+            // Advice only: nothing depends on it.
+            let _ = rustix::fs::fadvise(&opened, 0, None, Advice::Sequential);
+        }
+        {
+            let mut file = hold(&self.file);
+            if let Some(first) = &*file {
+                return Ok(first.clone());
+            }
+            *file = Some(opened.clone());
+            self.all.open.fetch_add(1, Relaxed);
+        }
         self.all.admit(self);
         Ok(opened)
     }
 
-    fn close(&self) {
+    /// Whether it had a descriptor and gave it back. One in a call goes when the call ends.
+    fn close(&self) -> bool {
         let mut file = hold(&self.file);
-        if !self.is_nameless.load(Relaxed) && file.take().is_some() {
+        let closes = !self.is_nameless.load(Relaxed) && file.take().is_some();
+        if closes {
             self.all.open.fetch_sub(1, Relaxed);
         }
+        closes
     }
 }
 
@@ -151,8 +207,9 @@ impl Drop for Descriptor {
             self.all.open.fetch_sub(1, Relaxed);
         }
         let mut named = hold(&self.all.named);
-        if named.get(&self.name).is_some_and(|known| known.strong_count() == 0) {
-            named.remove(&self.name);
+        let key = (self.name, self.purpose);
+        if named.get(&key).is_some_and(|known| known.strong_count() == 0) {
+            named.remove(&key);
         }
     }
 }

@@ -6,8 +6,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The longest note that is read back.
 pub(super) const SMALL_FILE_BYTES_MAX: usize = 64 << 20;
@@ -25,6 +25,35 @@ pub(super) struct Directory {
     descriptor: OwnedFd,
     path: PathBuf,
     ledger: Arc<Ledger>,
+    spare: OnceLock<Weak<dyn Spare>>,
+}
+
+/// Descriptors that can be opened again when they are needed.
+pub(super) trait Spare: Send + Sync {
+    /// Closes them; gives how many. The caller holds no lock of theirs.
+    fn give_way(&self) -> usize;
+}
+
+/// Openings that find no descriptor are tried so often, each after others gave way.
+const OPENINGS_MAX: usize = 8;
+
+/// Where the process has no descriptor left, those of files that are only read give way: no file of
+/// ours is unable to be written because many are open to be read.
+fn insistently(
+    spare: &OnceLock<Weak<dyn Spare>>,
+    open: impl Fn() -> std::result::Result<OwnedFd, Errno>,
+) -> std::result::Result<OwnedFd, Errno> {
+    for _ in 1..OPENINGS_MAX {
+        match calls::patiently(&open) {
+            Err(Errno::MFILE | Errno::NFILE) => {}
+            opened => return opened,
+        }
+        let spare = spare.get().and_then(Weak::upgrade);
+        if spare.is_none_or(|spare| spare.give_way() == 0) {
+            break;
+        }
+    }
+    calls::patiently(&open)
 }
 
 /// Creates `path` and what is missing above it, each made durable in its parent.
@@ -48,12 +77,31 @@ pub(super) fn create(path: &Path, ledger: &Arc<Ledger>) -> Result<()> {
 
 impl Directory {
     pub(super) fn open(path: &Path, ledger: Arc<Ledger>) -> Result<Directory> {
+        Directory::open_with(path, ledger, OnceLock::new())
+    }
+
+    /// Another directory, for which and in which the same descriptors give way.
+    pub(super) fn open_other(&self, path: &Path) -> Result<Directory> {
+        Directory::open_with(path, self.ledger.clone(), self.spare.clone())
+    }
+
+    fn open_with(
+        path: &Path,
+        ledger: Arc<Ledger>,
+        spare: OnceLock<Weak<dyn Spare>>,
+    ) -> Result<Directory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = || rustix::fs::open(path, flags, Mode::empty());
-        let descriptor = calls::patiently(open).map_err(|errno| {
+        let descriptor = insistently(&spare, open).map_err(|errno| {
             calls::error("open the directory", path.display().to_string(), errno)
         })?;
-        Ok(Directory { descriptor, path: path.to_owned(), ledger })
+        Ok(Directory { descriptor, path: path.to_owned(), ledger, spare })
+    }
+
+    /// From here on `spare` gives way where an opening finds no descriptor.
+    pub(super) fn spare(&self, spare: Weak<dyn Spare>) {
+        // Set once, by the store that owns both.
+        let _ = self.spare.set(spare);
     }
 
     pub(super) fn descriptor(&self) -> &OwnedFd {
@@ -66,10 +114,14 @@ impl Directory {
 
     /// Opens or creates the file `name`.
     pub(super) fn open_file(&self, name: &str, flags: OFlags) -> Result<OwnedFd> {
+        let doing = if flags.contains(OFlags::EXCL) { "create" } else { "open" };
+        self.try_open(name, flags).map_err(|errno| calls::error(doing, name, errno))
+    }
+
+    fn try_open(&self, name: &str, flags: OFlags) -> std::result::Result<OwnedFd, Errno> {
         let flags = flags | calls::SAFE;
         let open = || rustix::fs::openat(&self.descriptor, name, flags, calls::FILE_MODE);
-        let doing = if flags.contains(OFlags::EXCL) { "create" } else { "open" };
-        calls::patiently(open).map_err(|errno| calls::error(doing, name, errno))
+        insistently(&self.spare, open)
     }
 
     pub(super) fn unlink(&self, name: &str) -> Result<()> {
@@ -91,11 +143,15 @@ impl Directory {
             .map_err(|errno| calls::error("sync the directory", self.describe(), errno))
     }
 
+    fn listing(&self) -> std::result::Result<rustix::fs::Dir, Errno> {
+        rustix::fs::Dir::new(self.try_open(".", OFlags::RDONLY | OFlags::DIRECTORY)?)
+    }
+
     /// Everything in it, of whatever type.
     pub(super) fn names(&self) -> Result<Vec<String>> {
         let error = |errno| calls::error("list the directory", self.describe(), errno);
         let mut names = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&self.descriptor).map_err(error)? {
+        for entry in self.listing().map_err(error)? {
             let name = entry.map_err(error)?.file_name().to_string_lossy().into_owned();
             if name != "." && name != ".." {
                 names.push(name);
@@ -108,7 +164,7 @@ impl Directory {
     pub(super) fn files(&self) -> Result<Vec<(String, u64)>> {
         let error = |errno| calls::error("list the directory", self.describe(), errno);
         let mut files = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&self.descriptor).map_err(error)? {
+        for entry in self.listing().map_err(error)? {
             let entry = entry.map_err(error)?;
             let Ok(name) = entry.file_name().to_str() else { continue };
             let nofollow = AtFlags::SYMLINK_NOFOLLOW;
@@ -127,8 +183,7 @@ impl Directory {
 
     /// The whole of a small file; `None` if there is none. Longer than `bytes_max` is `Corruption`.
     pub(super) fn read_small(&self, name: &str, bytes_max: usize) -> Result<Option<Vec<u8>>> {
-        let flags = OFlags::RDONLY | calls::SAFE;
-        let file = match rustix::fs::openat(&self.descriptor, name, flags, Mode::empty()) {
+        let file = match self.try_open(name, OFlags::RDONLY) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(calls::error("open", name, errno)),

@@ -1,6 +1,7 @@
 //! Files mapped into memory: bytes are read where the system keeps them, without call or copy.
 //!
-//! What a mapping costs in safety, and what is done about it (ADR 0020):
+//! What a mapping costs in safety, and what is done about it (ADR 0020). It is so much that the
+//! engine maps only where the program asks for it (ADR 0185):
 //! - A page that the device does not give any more, or that lies behind the end of a file that
 //!   somebody cut, is not an error but a signal that ends the process. [`Mapping::fetch`] asks the
 //!   system for pages in a way that gives an error instead; readers fetch what they use first.

@@ -37,14 +37,14 @@ use crate::{
 };
 use append::{BackgroundFile, ForegroundFile, Handle};
 use base::{Cause, Error, ErrorKind, Ledger, Result};
-use descriptors::Descriptors;
+use descriptors::{Descriptors, Use};
 use directory::Directory;
 use map::Budget;
 use read::OsReadFile;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use tail::Tails;
 
 /// Names in the directory that no note may take.
@@ -67,9 +67,8 @@ pub struct OsOptions {
     /// Bytes of files that may be mapped into memory at a time; 0: none is. See
     /// [`mappable_bytes`].
     pub map_bytes_max: u64,
-    /// Files being read in the foreground that may be open at a time, at least 1; those not read
-    /// for the longest time give way. `None`: a quarter of the descriptors that the process may
-    /// have.
+    /// Files being read that may be open at a time, at least 1; those not read for the longest time
+    /// give way. `None`: a quarter of the descriptors that the process may have.
     pub open_files_max: Option<usize>,
 }
 
@@ -102,6 +101,9 @@ impl OsStore {
     /// Opens the store in the directory `path`. `NotFound` if there is none and
     /// [`OsOptions::create`] is off.
     pub fn open(path: &Path, ledger: Arc<Ledger>, options: OsOptions) -> Result<OsStore> {
+        if !options.read_only {
+            descriptors::check_enough()?;
+        }
         if options.create && !options.read_only {
             directory::create(path, &ledger)?;
         }
@@ -110,6 +112,8 @@ impl OsStore {
         let maps = Arc::new(Budget::new(options.map_bytes_max));
         let open_max = options.open_files_max.unwrap_or_else(descriptors::sensible_max);
         let descriptors = Arc::new(Descriptors::new(directory.clone(), open_max));
+        let spare: Weak<dyn directory::Spare> = Arc::<Descriptors>::downgrade(&descriptors);
+        directory.spare(spare);
         Ok(OsStore { directory, ledger, options, tails, descriptors, maps, replacing })
     }
 
@@ -210,10 +214,10 @@ impl FileStore for OsStore {
     fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
         let (tail, ledger) = (self.tails.of(name), self.ledger.clone());
         if background {
-            let handle = self.handle(name, OFlags::RDONLY)?;
-            return Ok(Arc::new(OsReadFile::background(name, handle.file, tail, ledger)));
+            let descriptor = self.descriptors.open(name, Use::Background)?;
+            return Ok(Arc::new(OsReadFile::background(descriptor, tail, ledger)));
         }
-        let descriptor = self.descriptors.open(name)?;
+        let descriptor = self.descriptors.open(name, Use::Foreground)?;
         Ok(Arc::new(OsReadFile::foreground(descriptor, self.maps.clone(), tail, ledger)))
     }
 
@@ -299,7 +303,7 @@ impl FileStore for OsStore {
     }
 
     fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
-        let target = Directory::open(target, self.ledger.clone())?;
+        let target = self.directory.open_other(target)?;
         // A file that is still being written goes on changing, which a shared one must not; and a
         // link changes the file that it shares, which a read-only store must not.
         let is_written = self.tails.find(name).is_some_and(|tail| tail.file_len().is_some());

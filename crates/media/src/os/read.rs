@@ -25,8 +25,8 @@ pub(super) struct OsReadFile {
 
 /// How a file is open.
 enum Opened {
-    /// For one pass in large pieces: it keeps its descriptor, and is never mapped.
-    Background(Arc<OwnedFd>),
+    /// For one pass in large pieces: it is never mapped.
+    Background(Arc<Descriptor>),
     /// For as long as somebody may read it.
     Foreground(Arc<Descriptor>, Arc<Budget>),
 }
@@ -34,14 +34,12 @@ enum Opened {
 impl OsReadFile {
     /// Reads leave no pages in the cache that were not there before.
     pub(super) fn background(
-        name: FileName,
-        file: Arc<OwnedFd>,
+        descriptor: Arc<Descriptor>,
         tail: Arc<Tail>,
         ledger: Arc<Ledger>,
     ) -> OsReadFile {
-        // Advice only: nothing depends on it.
-        let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
-        let (opened, uncached) = (Opened::Background(file), AtomicBool::new(true));
+        let (name, uncached) = (descriptor.name(), AtomicBool::new(true));
+        let opened = Opened::Background(descriptor);
         OsReadFile { name, opened, ledger, tail, uncached, mapping: OnceLock::new() }
     }
 
@@ -58,8 +56,7 @@ impl OsReadFile {
 
     fn file(&self) -> Result<Arc<OwnedFd>> {
         match &self.opened {
-            Opened::Background(file) => Ok(file.clone()),
-            Opened::Foreground(descriptor, _) => descriptor.get(),
+            Opened::Background(descriptor) | Opened::Foreground(descriptor, _) => descriptor.get(),
         }
     }
 

@@ -22,6 +22,11 @@ pub fn record_of(text: &[u8], fields: &Fields) -> Result<(Vec<u8>, Vec<u8>), Str
     let object: Map<String, Value> =
         serde_json::from_slice(text).map_err(|error| not_an_object(text, &error))?;
     let Some(key_field) = &fields.key else {
+        if object.keys().any(|name| name.starts_with("operands")) {
+            let message = "a record of operands: only a program that knows their operator can \
+                           write them";
+            return Err(message.into());
+        }
         return Ok((bytes_of(&object, "key")?, bytes_of(&object, "value")?));
     };
     let key = key_of(&object, key_field)?;

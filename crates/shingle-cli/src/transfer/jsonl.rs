@@ -1,10 +1,14 @@
 //! JSON Lines: one object a line, as [`super::fields`] describes them.
+//!
+//! A key whose operands are not merged has `operands` and `base` in place of `value`: it is written
+//! so, and not read back.
 
 use super::fields::{Fields, key_of, record_of};
 use super::lines::{each_line, wrong};
 use super::{Each, Sink};
 use crate::failure::{Failure, Outcome};
-use crate::text::{brief, record};
+use crate::text::{brief, record, unmerged_record};
+use shingle::Unmerged;
 use std::io::{BufRead, Write};
 
 /// Reads records; lines without anything are passed over.
@@ -42,6 +46,15 @@ impl Sink for Writer<'_> {
             }
         }
         Ok(self.out.write_all(b"\n")?)
+    }
+
+    fn put_unmerged(&mut self, key: &[u8], held: &Unmerged) -> Outcome<bool> {
+        if self.field.is_some() {
+            return Ok(false);
+        }
+        serde_json::to_writer(&mut *self.out, &unmerged_record(key, held))?;
+        self.out.write_all(b"\n")?;
+        Ok(true)
     }
 
     fn finish(&mut self) -> Outcome {

@@ -21,6 +21,7 @@ use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::progress::Bar;
+use crate::text::NotMerged;
 use crate::{text, units};
 use clap::ValueEnum;
 use fields::Fields;
@@ -29,7 +30,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use lines::Counting;
 use serde_json::json;
-use shingle::{Db, Keyspace, WriteBatch, WriteOptions};
+use shingle::{Db, Keyspace, ReadOptions, Unmerged, WriteBatch, WriteOptions};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -60,6 +61,10 @@ struct Place {
 trait Sink {
     /// Writes one record, or refuses it.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome;
+    /// Writes a key whose operands are not merged; `false` where the format has no words for it.
+    fn put_unmerged(&mut self, _key: &[u8], _held: &Unmerged) -> Outcome<bool> {
+        Ok(false)
+    }
     /// Writes what must stand after the last record.
     fn finish(&mut self) -> Outcome;
 }
@@ -302,11 +307,11 @@ pub fn export(context: &mut Context, args: TransferArgs) -> Outcome {
     let keyspace = context.keyspace(&db, Access::Read)?;
     let start = Instant::now();
     if place.is_stream() {
-        write_records(&place, &keyspace, &mut *context.out, None)?;
-        return Ok(());
+        let written = write_records(&place, &keyspace, &mut *context.out, None)?;
+        return written.whole(context);
     }
     let bar = context.bar("export", 0);
-    let (records, bytes) = if place.format == Format::Dir {
+    let written = if place.format == Format::Dir {
         write_records(&place, &keyspace, &mut std::io::sink(), Some(&bar))?
     } else {
         let doing = || format!("create {}", place.path.display());
@@ -324,6 +329,8 @@ pub fn export(context: &mut Context, args: TransferArgs) -> Outcome {
         written
     };
     drop(bar);
+    written.whole(context)?;
+    let Written { records, bytes, .. } = written;
     let ns = start.elapsed().as_nanos() as u64;
     if args.verify {
         let found = verify(context, &place, &keyspace)?;
@@ -337,25 +344,62 @@ pub fn export(context: &mut Context, args: TransferArgs) -> Outcome {
     report(context, "exported", records, bytes, ns, args.verify)
 }
 
+/// What an export wrote.
+#[derive(Default)]
+struct Written {
+    records: u64,
+    bytes: u64,
+    /// Written as operands.
+    unmerged: NotMerged,
+    /// Left out.
+    left: NotMerged,
+}
+
+impl Written {
+    /// Says what is written as operands; fails where something was left out.
+    fn whole(&self, context: &Context) -> Outcome {
+        if self.unmerged.keys > 0 {
+            context.remark(&self.unmerged.sentence("are written as operands that are not merged"));
+        }
+        if self.left.keys == 0 {
+            return Ok(());
+        }
+        Err(Failure::said(
+            self.left.sentence("were left out, as their operands are not merged"),
+            "--format jsonl carries operands; the rest is written",
+        ))
+    }
+}
+
 fn write_records(
     place: &Place,
     keyspace: &Keyspace,
     out: &mut dyn Write,
     bar: Option<&Bar>,
-) -> Outcome<(u64, u64)> {
-    let (mut records, mut bytes) = (0, 0);
+) -> Outcome<Written> {
+    let mut written = Written::default();
     let mut sink = place.sink(out)?;
-    for record in keyspace.iter() {
-        let (key, value) = record?;
-        sink.put(&key, &value)?;
-        records += 1;
-        bytes += (key.len() + value.len()) as u64;
-        if let Some(bar) = bar {
-            bar.add((key.len() + value.len()) as u64);
+    let mut cursor = keyspace.cursor(ReadOptions::default());
+    let mut moved = cursor.seek_to_first();
+    while cursor.valid() {
+        if let Some(held) = cursor.unmerged() {
+            let puts = sink.put_unmerged(cursor.key(), held)?;
+            written.records += u64::from(puts);
+            (if puts { &mut written.unmerged } else { &mut written.left }).add(held);
+        } else {
+            sink.put(cursor.key(), cursor.value())?;
+            written.records += 1;
+            let bytes = (cursor.key().len() + cursor.value().len()) as u64;
+            written.bytes += bytes;
+            if let Some(bar) = bar {
+                bar.add(bytes);
+            }
         }
+        moved = cursor.next();
     }
+    moved?;
     sink.finish()?;
-    Ok((records, bytes))
+    Ok(written)
 }
 
 /// Reads the source again and compares every record. Where a key occurs several times in the

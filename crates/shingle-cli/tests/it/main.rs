@@ -7,6 +7,7 @@ mod demo;
 mod device;
 mod dump;
 mod lab;
+mod operators;
 mod schemes;
 mod simulate;
 mod trace;

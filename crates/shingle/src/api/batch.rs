@@ -7,6 +7,8 @@ use base::{KeyspaceId, Result};
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     pub(crate) inner: table::batch::WriteBatch,
+    /// Operands go in as they are.
+    pub(crate) copies_operands: bool,
 }
 
 const DEFAULT: KeyspaceId = KeyspaceId(0);
@@ -62,6 +64,18 @@ impl WriteBatch {
         self.inner.merge(keyspace.id(), key.as_ref(), operand.as_ref())
     }
 
+    /// [`WriteBatch::merge_in`] with an operand of another database: the operator is not asked
+    /// whether it takes it, nor any other operand of this batch, and need not be known.
+    pub fn copy_operand_in(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.copies_operands = true;
+        self.merge_in(keyspace, key, operand)
+    }
+
     /// [`WriteBatch::delete_range`] in a keyspace.
     pub fn delete_range_in(
         &mut self,
@@ -75,6 +89,7 @@ impl WriteBatch {
     /// Removes all operations and keeps the memory.
     pub fn clear(&mut self) {
         self.inner.clear();
+        self.copies_operands = false;
     }
 
     /// Operations.

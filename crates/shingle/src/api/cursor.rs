@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
+use crate::merge_operator::Unmerged;
 use crate::read::cursor::{CursorOptions, InternalCursor};
 use crate::read::moment::Moment;
 use base::key::{KeyRange, SequenceNumber, successor};
@@ -80,6 +81,10 @@ enum State {
 
 /// Stands on a key, and moves both ways. Owned and `Send`: it pins the memtables and files that it
 /// reads, and shows the state of the moment it was made.
+///
+/// After an error it stands nowhere and repeats the error, with one exception: where the operands
+/// of a key cannot be merged, the movement to that key gives the error, and the cursor stands on
+/// the key ([`Cursor::unmerged`] is what it holds). The next movement goes on from there.
 pub struct Cursor {
     state: State,
     range: KeyRange,
@@ -225,6 +230,15 @@ impl Cursor {
         }
     }
 
+    /// What the key holds, where its operands could not be merged: the movement that led here gave
+    /// the error.
+    pub fn unmerged(&self) -> Option<&Unmerged> {
+        match &self.state {
+            State::Ready(cursor) => cursor.unmerged(),
+            State::Failed(_) => None,
+        }
+    }
+
     /// The value, to keep. A value in the block cache is not copied.
     pub fn value_bytes(&self) -> Bytes {
         match &self.state {
@@ -256,7 +270,8 @@ impl Drop for Cursor {
     }
 }
 
-/// Pairs in key order, from both ends. Owned and `Send`. After an error there is nothing more.
+/// Pairs in key order, from both ends. Owned and `Send`. After an error there is nothing more, but
+/// for one of a single key, whose operands cannot be merged: the next pair is that of the next key.
 pub struct Iter {
     front: Cursor,
     /// Made when the back is first asked for.
@@ -272,48 +287,52 @@ impl Iter {
         Iter { front: cursor, back: None, front_begun: false, done: false }
     }
 
-    fn advance_front(&mut self) -> Result<Option<Pair>> {
-        if self.front_begun {
-            self.front.next()?;
-        } else {
-            self.front.seek_to_first()?;
-            self.front_begun = true;
-        }
+    fn advance_front(&mut self) -> (Result<Option<Pair>>, bool) {
+        let moved = match self.front_begun {
+            true => self.front.next(),
+            false => self.front.seek_to_first(),
+        };
+        self.front_begun = true;
         let met = |back: &Cursor| back.valid() && self.front.key() >= back.key();
-        if !self.front.valid() || self.back.as_deref().is_some_and(met) {
-            return Ok(None);
-        }
-        Ok(Some(pair(&self.front)))
+        let has_met = self.front.valid() && self.back.as_deref().is_some_and(met);
+        shown(&self.front, moved, has_met)
     }
 
-    fn advance_back(&mut self) -> Result<Option<Pair>> {
-        let back = match &mut self.back {
+    fn advance_back(&mut self) -> (Result<Option<Pair>>, bool) {
+        let (back, moved) = match &mut self.back {
             Some(back) => {
-                back.prev()?;
-                back
+                let moved = back.prev();
+                (back, moved)
             }
             None => {
                 let mut back = Box::new(self.front.twin());
-                back.seek_to_last()?;
-                self.back.insert(back)
+                let moved = back.seek_to_last();
+                (self.back.insert(back), moved)
             }
         };
-        let met = self.front_begun && self.front.valid() && back.key() <= self.front.key();
-        if !back.valid() || met {
-            return Ok(None);
-        }
-        Ok(Some(pair(back)))
+        let has_met = self.front_begun
+            && self.front.valid()
+            && back.valid()
+            && back.key() <= self.front.key();
+        shown(back, moved, has_met)
     }
 
-    fn give(&mut self, advanced: Result<Option<Pair>>) -> Option<Result<Pair>> {
-        let given = advanced.transpose();
-        self.done = !matches!(given, Some(Ok(_)));
-        given
+    fn give(&mut self, advanced: (Result<Option<Pair>>, bool)) -> Option<Result<Pair>> {
+        let (given, goes_on) = advanced;
+        self.done = !goes_on;
+        given.transpose()
     }
 }
 
-fn pair(cursor: &Cursor) -> Pair {
-    (Bytes::from(cursor.key()), cursor.value_bytes())
+/// What a cursor that moved shows, and whether more can come. An error of the key that it stands on
+/// is not the end; where the other end was there already, it was shown.
+fn shown(cursor: &Cursor, moved: Result<()>, has_met: bool) -> (Result<Option<Pair>>, bool) {
+    match moved {
+        _ if has_met => (Ok(None), false),
+        Err(error) => (Err(error), cursor.valid()),
+        Ok(()) if !cursor.valid() => (Ok(None), false),
+        Ok(()) => (Ok(Some((Bytes::from(cursor.key()), cursor.value_bytes()))), true),
+    }
 }
 
 impl Iterator for Iter {

@@ -8,7 +8,7 @@ use crate::engine::commit::{Committed, Outcome};
 use crate::engine::scheduler::EngineWorker;
 use crate::engine::{Engine, open};
 use crate::keyspace::KeyspaceState;
-use crate::options::{Durability, MEMORY_BYTES_DEFAULT, Options};
+use crate::options::{Durability, Options};
 use crate::read::get::get;
 use crate::read::multi_get::multi_get;
 use crate::runtime::Threads;
@@ -94,11 +94,12 @@ impl Options {
 
     /// The directory `path` as [`Options::open`] takes it: for stores that are made of several.
     pub fn directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
+        let maps = self.expert.map_tables.unwrap_or(false);
         let os = OsOptions {
             create: self.create && !self.read_only,
             read_only: self.read_only,
             direct_background: self.direct_io,
-            map_bytes_max: self.map_bytes_max(),
+            map_bytes_max: if maps { mappable_bytes() } else { 0 },
             open_files_max: self.expert.open_files_max,
             ..OsOptions::default()
         };
@@ -114,13 +115,6 @@ impl Options {
     /// where it is missing, unless the opening only reads.
     pub fn cold_directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
         self.clone().create(true).directory(path, ledger)
-    }
-
-    fn map_bytes_max(&self) -> u64 {
-        // Who keeps background work out of the page cache has more data than memory.
-        // What is mapped counts in the resident set: a budget below the default has to hold there.
-        let may_map = !self.direct_io && self.memory_bytes >= MEMORY_BYTES_DEFAULT;
-        if self.expert.map_tables.unwrap_or(may_map) { mappable_bytes() } else { 0 }
     }
 
     /// Opens the database in `store`.
@@ -140,6 +134,9 @@ impl Options {
         Ok(Db { default: Keyspace { state, closer: Arc::new(Closer { engine }) } })
     }
 }
+
+/// A batch that grew beyond this for a large value is given back.
+const BATCH_BYTES_KEPT_MAX: usize = 1 << 20;
 
 thread_local! {
     /// Reused by single writes, so that they do not allocate.
@@ -170,7 +167,9 @@ impl Keyspace {
         batch.clear();
         let written = build(&mut batch, self.state.id)
             .and_then(|()| self.engine().write(&batch, &WriteOptions::default()));
-        BATCH.set(batch);
+        if batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
+            BATCH.set(batch);
+        }
         written
     }
 
@@ -185,12 +184,11 @@ impl Keyspace {
     }
 
     /// Hands `operand` to the keyspace's merge operator, when the key is read or compacted.
+    /// `InvalidArgument` where there is none, or it refuses the operand.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        if self.state.operator.is_none() {
-            let message = format!("keyspace `{}` has no merge operator", self.name());
-            return Err(base::Error::invalid(message));
-        }
-        self.write_one(|batch, id| batch.merge(id, key.as_ref(), operand.as_ref())).map(drop)
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        self.state.check_operand(key, operand)?;
+        self.write_one(|batch, id| batch.merge(id, key, operand)).map(drop)
     }
 
     /// All keys from `start` to `end` (exclusive) are absent from here on. Files that lie wholly in
@@ -254,6 +252,7 @@ impl Keyspace {
 impl Db {
     /// Commits `batch`, whole.
     pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.engine().check_operands(&batch.inner, batch.copies_operands)?;
         self.engine().write(&batch.inner, options).map(drop)
     }
 

@@ -15,6 +15,7 @@ use tree::{RunTable, Version};
 impl Db {
     /// Creates a keyspace. The properties in `options` are its own for ever.
     pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        self.engine().settings.operator(options.merge_operator.as_deref())?;
         let state = self.engine().create_keyspace(name, options)?;
         Ok(Keyspace { state, closer: self.closer.clone() })
     }
@@ -51,13 +52,18 @@ impl Db {
 
 impl Engine {
     pub(crate) fn keyspace_by_id(&self, id: KeyspaceId) -> Result<Arc<KeyspaceState>> {
-        let found = self.keyspaces().into_iter().find(|state| state.id == id);
-        found.ok_or_else(|| {
+        self.find_keyspace(id).ok_or_else(|| {
             Error::new(ErrorKind::Corruption, format!("the manifest has no keyspace {id}"))
         })
     }
 
-    fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceState>> {
+    /// Where the options of the database allow it, a keyspace may have an operator that nobody
+    /// gave: one that is copied.
+    pub(crate) fn create_keyspace(
+        &self,
+        name: &str,
+        options: KeyspaceOptions,
+    ) -> Result<Arc<KeyspaceState>> {
         if name.is_empty() || name.len() > KEY_BYTES_MAX {
             return Err(Error::invalid("a keyspace needs a name of 1 to 65535 bytes"));
         }
@@ -66,7 +72,6 @@ impl Engine {
             return Err(Error::invalid("the name of a merge operator has control characters"));
         }
         self.check_writable()?;
-        self.settings.operator(options.merge_operator.as_deref())?;
         let mut trees = self.lock_trees();
         if self.keyspaces().iter().any(|state| state.name == name) {
             let message = format!("a keyspace is called `{name}` already");

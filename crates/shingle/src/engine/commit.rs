@@ -16,7 +16,7 @@ use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, Writer};
 use crate::read::moment::Moment;
 use base::key::{SequenceNumber, common_prefix};
-use base::{Cause, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
+use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileName, SyncFile};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -264,9 +264,6 @@ impl Engine {
             return Err(Error::invalid(
                 "a write to a keyspace without a log cannot be synced: call `flush`",
             ));
-        }
-        if batch.has_merge() {
-            check_operators(&state, batch)?;
         }
         if self.settings.bounds_values()
             && let Some(lack) = lack_of_room(&state, batch)?
@@ -529,31 +526,16 @@ impl Engine {
         Ok(())
     }
 
-    /// A log that could not be begun: without room it can be tried again, else nothing is sure.
+    /// A log that could not be begun: without room, or a descriptor, it can be tried again, else
+    /// nothing is sure.
     fn log_refused(&self, error: Error, file: FileId) -> Error {
         let is_gone = match self.store.remove(FileName::wal(file)) {
             Ok(()) => true,
             Err(removal) => removal.kind() == ErrorKind::NotFound,
         };
-        if is_gone && error.kind() == ErrorKind::NoSpace { error } else { self.poison(error) }
+        let is_lack = error.kind() == ErrorKind::NoSpace || error.lacks_descriptors();
+        if is_gone && is_lack { error } else { self.poison(error) }
     }
-}
-
-/// Every operand is for a keyspace with an operator: else nothing could ever read it.
-fn check_operators(state: &CommitState, batch: &WriteBatch) -> Result<()> {
-    for operation in batch.iter() {
-        let operation = operation?;
-        let keyspace = state.actives.get(&operation.keyspace).map(|active| &active.keyspace);
-        if operation.kind == EntryKind::Merge
-            && let Some(keyspace) = keyspace.filter(|keyspace| keyspace.operator.is_none())
-        {
-            return Err(Error::invalid(format!(
-                "keyspace `{}` has no merge operator: a batch that merges into it is refused",
-                keyspace.name
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Every keyspace of the batch exists, and all have a log or none has. Gives which.

@@ -13,6 +13,7 @@ pub(crate) mod events;
 mod flush;
 pub(crate) mod memory;
 pub(crate) mod open;
+mod operands;
 mod output;
 mod parked;
 mod recent;
@@ -186,6 +187,10 @@ impl Engine {
         keyspaces.values().cloned().collect()
     }
 
+    pub(crate) fn find_keyspace(&self, id: KeyspaceId) -> Option<Arc<KeyspaceState>> {
+        self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
     pub(crate) fn change_keyspaces(
         &self,
         change: impl FnOnce(&mut BTreeMap<KeyspaceId, Arc<KeyspaceState>>),
@@ -218,6 +223,11 @@ impl Engine {
         self.admission.release();
         self.progress.signal();
         error
+    }
+
+    /// [`Engine::poison`], unless the step did nothing, for want of a descriptor.
+    pub(crate) fn poison_unless_tried_again(&self, error: Error) -> Error {
+        if error.lacks_descriptors() { error } else { self.poison(error) }
     }
 
     pub(crate) fn poisoned_by(&self) -> Option<&Error> {

@@ -180,7 +180,7 @@ pub(crate) fn keyspace_parts(
     runs: &Arc<Runs>,
 ) -> Result<(Arc<KeyspaceState>, TreeState, Active)> {
     let options = KeyspaceOptions::decode(&record.options)?;
-    let operator = settings.operator(options.merge_operator.as_deref())?;
+    let operator = settings.operator_of(&record.name, options.merge_operator.as_deref())?;
     let version = Arc::new(version);
     let view = Engine::first_view(&version, runs);
     let (memtable, writer) = Memtable::new(settings.memtable_bytes_max as usize)?;

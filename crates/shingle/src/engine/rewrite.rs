@@ -101,7 +101,8 @@ impl Part {
         }
         let deletes = RangeDeletes::merge(&range_deletes);
         let kept = needed_range_deletes(deletes.clone(), &spec);
-        let operator = spec.keyspace.operator.clone();
+        let operator =
+            spec.keyspace.operator.as_ref().and_then(|operator| operator.known()).cloned();
         let mut inputs = MergingIter::new(sources);
         let mut buffers = engine.memory.begin_job();
         buffers.set(read_buffer_bytes);

@@ -247,7 +247,7 @@ impl Engine {
             manifest: manifest.file,
             manifest_bytes_min: manifest.writer.synced_bytes(),
         });
-        self.store.set_root(&root).map_err(|error| self.poison(error))
+        self.store.set_root(&root).map_err(|error| self.poison_unless_tried_again(error))
     }
 
     /// Writes a fresh manifest with everything in its first record, and makes it the root.
@@ -259,7 +259,7 @@ impl Engine {
             manifest: file,
             manifest_bytes_min: manifest.writer.bytes(),
         });
-        self.store.set_root(&root).map_err(|error| self.poison(error))?;
+        self.store.set_root(&root).map_err(|error| self.poison_unless_tried_again(error))?;
         trees.manifest = Some(manifest);
         Ok(())
     }

@@ -1,16 +1,18 @@
 //! Ordered reads: what a user sees when the versions of each key are resolved.
 //!
 //! Invariants: a cursor shows each key once, with the newest version visible at its snapshot; keys
-//! hidden by tombstones do not appear; after an error it stays invalid and repeats the error.
+//! hidden by tombstones do not appear; after an error it stays invalid and repeats the error. One
+//! error is of a key alone: operands that are not merged. The movement to that key gives it, and
+//! the cursor stands there, can say what the key holds, and moves on.
 
 use super::ahead::{ReadAhead, Scene};
 use super::moment::Moment;
 use super::source::{LevelIter, MemtableIter, SliceIter, Source};
 use super::view::{LevelView, ReadView};
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::{KeyspaceOperator, Unmerged};
 use base::key::{
-    EntryKind, Key, KeyRange, SequenceNumber, internal_key, push_internal_key, split_internal_key,
-    trailer_kind, trailer_sequence,
+    EntryKind, Key, KeyRange, SequenceNumber, display_key, internal_key, push_internal_key,
+    split_internal_key, trailer_kind, trailer_sequence,
 };
 use base::{Cause, Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -39,7 +41,7 @@ enum Direction {
 pub(crate) struct InternalCursor {
     inputs: MergingIter<Source>,
     snapshot: SequenceNumber,
-    operator: Option<Arc<dyn MergeOperator>>,
+    operator: Option<Arc<KeyspaceOperator>>,
     range_deletes: RangeDeletes,
     bounds: KeyRange,
     direction: Direction,
@@ -50,6 +52,8 @@ pub(crate) struct InternalCursor {
     value: Option<Bytes>,
     /// `value` was read apart from the runs, and the inputs still stand on its pointer.
     stands_on_value: bool,
+    /// Of the current key; its value is empty then.
+    unmerged: Option<Box<Unmerged>>,
     view: Arc<ReadView>,
     options: CursorOptions,
     ahead: ReadAhead,
@@ -60,7 +64,7 @@ pub(crate) struct InternalCursor {
 impl InternalCursor {
     pub(crate) fn new(
         moment: Moment,
-        operator: Option<Arc<dyn MergeOperator>>,
+        operator: Option<Arc<KeyspaceOperator>>,
         options: CursorOptions,
         bounds: KeyRange,
     ) -> Result<InternalCursor> {
@@ -76,6 +80,7 @@ impl InternalCursor {
             target: Vec::new(),
             value: None,
             stands_on_value: false,
+            unmerged: None,
             view,
             options,
             ahead: ReadAhead::default(),
@@ -104,6 +109,11 @@ impl InternalCursor {
             Some(value) => value.clone(),
             None => self.inputs.value_bytes(),
         }
+    }
+
+    /// What the current key holds, where its operands were not merged.
+    pub(crate) fn unmerged(&self) -> Option<&Unmerged> {
+        self.unmerged.as_deref().filter(|_| self.valid)
     }
 
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
@@ -174,19 +184,14 @@ impl InternalCursor {
         })
     }
 
-    /// The value of exactly `key`, operands combined.
-    pub(crate) fn seek_exact(&mut self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.seek(key)?;
-        Ok((self.valid && self.key == key).then(|| self.value_bytes()))
-    }
-
-    /// Runs a movement; an error makes the cursor invalid for good.
+    /// Runs a movement; an error makes the cursor invalid for good, but for one of the key that it
+    /// came to.
     fn moving(&mut self, movement: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
         match movement(self) {
-            Ok(()) => Ok(()),
+            Ok(()) => self.unmerged.as_ref().map_or(Ok(()), |unmerged| Err(unmerged.error.clone())),
             Err(error) => {
                 self.valid = false;
                 self.error = Some(error.clone());
@@ -195,12 +200,17 @@ impl InternalCursor {
         }
     }
 
+    fn stand_nowhere(&mut self) {
+        self.value = None;
+        self.stands_on_value = false;
+        self.unmerged = None;
+        self.valid = false;
+    }
+
     /// From the inputs' position to the first visible key. `skip`: versions of the current key are
     /// behind us.
     fn settle_forward(&mut self, mut skip: bool) -> Result<()> {
-        self.value = None;
-        self.stands_on_value = false;
-        self.valid = false;
+        self.stand_nowhere();
         while self.inputs.valid() {
             let (user_key, trailer) = split(self.inputs.key())?;
             if !self.bounds.is_before_end(user_key) {
@@ -246,7 +256,7 @@ impl InternalCursor {
     /// Combines the operands that begin at the inputs' position; the inputs end up below them.
     /// `false`: the key is absent after all.
     fn combine_forward(&mut self) -> Result<bool> {
-        let mut operands: Vec<Vec<u8>> = Vec::new();
+        let mut operands: Vec<Bytes> = Vec::new();
         let mut base_value = None;
         while self.inputs.valid() {
             let (user_key, trailer) = split(self.inputs.key())?;
@@ -256,13 +266,13 @@ impl InternalCursor {
             let deleted = self.is_range_deleted(user_key, trailer_sequence(trailer));
             match kind_of(trailer)? {
                 _ if deleted => break,
-                EntryKind::Merge => operands.push(self.inputs.value().to_vec()),
+                EntryKind::Merge => operands.push(self.inputs.value_bytes()),
                 EntryKind::Put => {
-                    base_value = Some(self.inputs.value().to_vec());
+                    base_value = Some(self.inputs.value_bytes());
                     break;
                 }
                 EntryKind::Pointer => {
-                    base_value = Some(self.read_value()?.to_vec());
+                    base_value = Some(self.read_value()?);
                     break;
                 }
                 EntryKind::Delete => break,
@@ -270,31 +280,32 @@ impl InternalCursor {
             }
             self.inputs.next()?;
         }
-        let value = self.merge(base_value.as_deref(), &operands)?;
-        self.value = value.map(Bytes::from);
-        Ok(self.value.is_some())
+        operands.reverse();
+        self.merge(base_value, operands)
     }
 
-    /// `newest_first` on top of `base_value`.
-    fn merge(
-        &self,
-        base_value: Option<&[u8]>,
-        newest_first: &[Vec<u8>],
-    ) -> Result<Option<Vec<u8>>> {
+    /// The operands, oldest first, on top of `base` become the value; `false` where the key is
+    /// absent. What is not merged is kept as it is.
+    fn merge(&mut self, base: Option<Bytes>, operands: Vec<Bytes>) -> Result<bool> {
         let Some(operator) = &self.operator else {
-            return Err(Error::invalid(
-                "the keyspace has merge operands but was opened without its merge operator",
-            ));
+            let key = display_key(&self.key);
+            let message = format!("key {key} has operands, its keyspace no merge operator");
+            return Err(Error::new(ErrorKind::Corruption, message));
         };
-        let oldest_first: Vec<&[u8]> = newest_first.iter().rev().map(Vec::as_slice).collect();
-        operator.merge(&self.key, base_value, &oldest_first)
+        let oldest_first: Vec<&[u8]> = operands.iter().map(|operand| &operand[..]).collect();
+        match operator.merge(&self.key, base.as_deref(), &oldest_first) {
+            Ok(value) => self.value = value.map(Bytes::from),
+            Err(error) => {
+                self.unmerged = Some(Box::new(Unmerged { base, operands, error }));
+                self.value = Some(Bytes::default());
+            }
+        }
+        Ok(self.value.is_some())
     }
 
     /// From the inputs' position backward to the last visible key; the inputs end up before it.
     fn settle_backward(&mut self) -> Result<()> {
-        self.value = None;
-        self.stands_on_value = false;
-        self.valid = false;
+        self.stand_nowhere();
         while self.inputs.valid() {
             let (user_key, _) = split(self.inputs.key())?;
             if *user_key < *self.bounds.start {
@@ -314,7 +325,7 @@ impl InternalCursor {
     /// that is visible; `false` when there is none.
     fn resolve_backward(&mut self) -> Result<bool> {
         // Oldest first here; each value or tombstone makes what is older irrelevant.
-        let mut operands: Vec<Vec<u8>> = Vec::new();
+        let mut operands: Vec<Bytes> = Vec::new();
         let mut value: Option<Bytes> = None;
         // Followed at the end: the segment of an older version may be gone.
         let mut is_pointer = false;
@@ -327,7 +338,7 @@ impl InternalCursor {
             if sequence <= self.snapshot {
                 let deleted = self.is_range_deleted(user_key, sequence);
                 match kind_of(trailer)? {
-                    EntryKind::Merge if !deleted => operands.push(self.inputs.value().to_vec()),
+                    EntryKind::Merge if !deleted => operands.push(self.inputs.value_bytes()),
                     EntryKind::Put if !deleted => {
                         operands.clear();
                         value = Some(self.inputs.value_bytes());
@@ -351,8 +362,7 @@ impl InternalCursor {
             value = Some(self.view.tree.runs.values.read(pointer, &self.key, Cause::Scan)?);
         }
         if !operands.is_empty() {
-            operands.reverse();
-            value = self.merge(value.as_deref(), &operands)?.map(Bytes::from);
+            return self.merge(value, operands);
         }
         self.value = value;
         Ok(self.value.is_some())

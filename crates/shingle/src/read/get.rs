@@ -3,9 +3,9 @@
 use super::cursor::{CursorOptions, InternalCursor};
 use super::moment::Moment;
 use super::view::{LevelView, ReadView, SliceView, TreeView};
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::{KeyspaceOperator, Unmerged};
 use base::checksum::hash64;
-use base::key::SequenceNumber;
+use base::key::{SequenceNumber, successor};
 use base::{Cause, EntryKind, Error, ErrorKind, KeyRange, Result};
 use std::sync::Arc;
 use table::Bytes;
@@ -29,14 +29,14 @@ pub(crate) enum Found {
 pub(crate) fn get(
     moment: &Moment,
     key: &[u8],
-    operator: Option<&Arc<dyn MergeOperator>>,
+    operator: Option<&Arc<KeyspaceOperator>>,
 ) -> Result<Option<Bytes>> {
     let values = &moment.view().tree.runs.values;
     match find(moment, key)? {
         Found::Value(value) => Ok(Some(value)),
         Found::Pointer(pointer) => values.read(&pointer, key, Cause::Get).map(Some),
         Found::Nothing | Found::Absent => Ok(None),
-        Found::Operand => combine(moment, key, operator),
+        Found::Operand => combine(moment, key, operator)?.value(),
     }
 }
 
@@ -46,16 +46,41 @@ pub(crate) fn find(moment: &Moment, key: &[u8]) -> Result<Found> {
     Lookup::new(key, moment.sequence()).find(moment.view())
 }
 
+/// What the operands of a key amount to.
+pub(crate) enum Combined {
+    /// The value; `None`: the key is absent.
+    Merged(Option<Bytes>),
+    /// They are not merged.
+    Unmerged(Unmerged),
+}
+
 /// Combines the operands of `key` by walking its versions.
 pub(crate) fn combine(
     moment: &Moment,
     key: &[u8],
-    operator: Option<&Arc<dyn MergeOperator>>,
-) -> Result<Option<Bytes>> {
+    operator: Option<&Arc<KeyspaceOperator>>,
+) -> Result<Combined> {
     let options = CursorOptions { fill_cache: true, readahead_bytes: 0, walk_bytes_max: 0 };
     let operator = operator.cloned();
-    let mut cursor = InternalCursor::new(moment.clone(), operator, options, KeyRange::all())?;
-    cursor.seek_exact(key)
+    // No other key: what is wrong with the next one is not this one's error.
+    let only = KeyRange { start: key.into(), end: Some(successor(key)) };
+    let mut cursor = InternalCursor::new(moment.clone(), operator, options, only)?;
+    let moved = cursor.seek(key);
+    if let Some(unmerged) = cursor.unmerged() {
+        return Ok(Combined::Unmerged(unmerged.clone()));
+    }
+    moved?;
+    Ok(Combined::Merged(cursor.valid().then(|| cursor.value_bytes())))
+}
+
+impl Combined {
+    /// The value, or why there is none.
+    pub(super) fn value(self) -> Result<Option<Bytes>> {
+        match self {
+            Combined::Merged(value) => Ok(value),
+            Combined::Unmerged(unmerged) => Err(unmerged.error),
+        }
+    }
 }
 
 pub(super) struct Lookup<'a> {

@@ -8,7 +8,7 @@
 use super::get::{Found, Lookup, combine};
 use super::moment::Moment;
 use super::view::{LevelView, NodeView, SliceView};
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::KeyspaceOperator;
 use base::{Cause, Result};
 use std::sync::Arc;
 use table::{Bytes, Probe};
@@ -23,7 +23,7 @@ struct Wanted<'a> {
 pub(crate) fn multi_get<K: AsRef<[u8]>>(
     moment: &Moment,
     keys: &[K],
-    operator: Option<&Arc<dyn MergeOperator>>,
+    operator: Option<&Arc<KeyspaceOperator>>,
 ) -> Result<Vec<Option<Bytes>>> {
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_unstable_by(|&a, &b| keys[a].as_ref().cmp(keys[b].as_ref()));
@@ -51,7 +51,7 @@ fn give<K: AsRef<[u8]>>(
     keys: &[K],
     order: &[usize],
     wanted: Vec<Wanted<'_>>,
-    operator: Option<&Arc<dyn MergeOperator>>,
+    operator: Option<&Arc<KeyspaceOperator>>,
 ) -> Result<Vec<Option<Bytes>>> {
     let pointers = wanted.iter().filter_map(|one| match &one.found {
         Some(Found::Pointer(pointer)) => Some(pointer),
@@ -68,7 +68,7 @@ fn give<K: AsRef<[u8]>>(
         let value = match one.found {
             Some(Found::Value(value)) => Some(value),
             Some(Found::Pointer(pointer)) => Some(files.read(&pointer, key, Cause::Get)?),
-            Some(Found::Operand) => combine(moment, key, operator)?,
+            Some(Found::Operand) => combine(moment, key, operator)?.value()?,
             Some(Found::Nothing | Found::Absent) | None => None,
         };
         while let Some(place) = places.next_if(|&place| keys[place].as_ref() == key) {

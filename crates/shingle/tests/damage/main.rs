@@ -12,6 +12,7 @@ mod device;
 mod doors;
 mod golden;
 mod image;
+mod large;
 mod memory;
 mod regressions;
 mod replay;

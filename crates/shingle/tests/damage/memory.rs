@@ -58,3 +58,8 @@ pub fn peak_bytes<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let result = work();
     (result, (PEAK.get() - before).max(0) as u64)
 }
+
+/// Bytes that this thread holds now.
+pub fn held_bytes() -> i64 {
+    BYTES.get() as i64
+}

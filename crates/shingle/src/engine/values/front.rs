@@ -100,7 +100,8 @@ impl Reach {
     pub(crate) fn sync(&self, engine: &Engine) -> Result<()> {
         let syncers = self.ends.values().filter_map(|end| end.syncer.as_ref());
         for syncer in syncers {
-            syncer.sync(Cause::ValueWrite).map_err(|error| engine.poison(error))?;
+            let synced = syncer.sync(Cause::ValueWrite);
+            synced.map_err(|error| engine.poison_unless_tried_again(error))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use super::CollectJob;
 use crate::engine::Engine;
-use crate::read::get::{Found, combine, find};
+use crate::read::get::{Combined, Found, combine, find};
 use base::{KeyspaceId, Result};
 use std::sync::Arc;
 use table::batch::WriteBatch;
@@ -66,8 +66,8 @@ impl CollectJob {
                 // Whatever was found when the record was read: operands may stand on it by now.
                 (to, Found::Operand) => {
                     let operator = self.keyspace.operator.as_ref();
-                    let value = combine(&moment, &moved.key, operator)?;
-                    push_value(&mut batch, id, &moved.key, value.as_deref())?;
+                    let combined = combine(&moment, &moved.key, operator)?;
+                    push_combined(&mut batch, id, &moved.key, &combined)?;
                     lost.extend(to.record());
                 }
                 (to, _) => {
@@ -110,14 +110,20 @@ impl CollectJob {
     }
 }
 
-fn push_value(
+/// Operands that are not merged are written anew, on what they stand on.
+fn push_combined(
     batch: &mut WriteBatch,
     id: KeyspaceId,
     key: &[u8],
-    value: Option<&[u8]>,
+    combined: &Combined,
 ) -> Result<()> {
+    let (value, operands) = match combined {
+        Combined::Merged(value) => (value, &[][..]),
+        Combined::Unmerged(unmerged) => (&unmerged.base, &unmerged.operands[..]),
+    };
     match value {
-        Some(value) => batch.put(id, key, value),
-        None => batch.delete(id, key),
+        Some(value) => batch.put(id, key, value)?,
+        None => batch.delete(id, key)?,
     }
+    operands.iter().try_for_each(|operand| batch.merge(id, key, operand))
 }
