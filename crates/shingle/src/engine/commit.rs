@@ -336,7 +336,7 @@ impl Engine {
         let mut memtables: Vec<&Arc<Memtable>> = sealed.map(|sealed| &sealed.memtable).collect();
         memtables.extend(active);
         // What came after the view's active memtable is in memory as long as that itself is.
-        let is_known = memtables.iter().any(|m| Arc::ptr_eq(m, &view.active.memtable));
+        let is_known = memtables.iter().any(|m| Arc::ptr_eq(m, &view.active));
         let has_newer = |key: &&[u8]| memtables.iter().any(|m| m.has_newer(key, seen));
         if !is_known || keys.iter().any(has_newer) {
             return Ok(None);
