@@ -2,7 +2,7 @@
 
 use crate::memtable::Memtable;
 use crate::merge_operator::KeyspaceOperator;
-use crate::read::view::{MemtableView, ReadView, Runs, TreeView};
+use crate::read::view::{ReadView, Runs, TreeView};
 use crate::value_rules::ValueRules;
 use base::{Error, ErrorKind, KeyspaceId, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -133,6 +133,11 @@ impl KeyspaceState {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The tree of now, for one who reads nothing of it.
+    pub(crate) fn tree(&self) -> Arc<TreeView> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).tree.clone()
+    }
+
     /// How often somebody took a view: point reads, and cursors made.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
@@ -148,14 +153,14 @@ impl KeyspaceState {
     /// Writes go to `fresh` from here on; the active memtable waits for its flush.
     pub(crate) fn seal(&self, fresh: Arc<Memtable>) {
         self.change_view(|view| {
-            let sealed = std::mem::replace(&mut view.active, MemtableView::new(fresh));
+            let sealed = std::mem::replace(&mut view.active, fresh);
             view.sealed.insert(0, sealed);
         });
     }
 
     /// A memtable that recovery filled; newer than those added before.
     pub(crate) fn add_sealed(&self, memtable: Arc<Memtable>) {
-        self.change_view(|view| view.sealed.insert(0, MemtableView::new(memtable)));
+        self.change_view(|view| view.sealed.insert(0, memtable));
     }
 
     /// Room for records of large values beside `pending_bytes` that memtables are going to bring;
@@ -174,7 +179,7 @@ impl KeyspaceState {
     pub(crate) fn install(&self, tree: Arc<TreeView>, flushed: &[Arc<Memtable>]) {
         self.change_view(|view| {
             view.tree = tree;
-            let is_flushed = |m: &MemtableView| flushed.iter().any(|f| Arc::ptr_eq(f, &m.memtable));
+            let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
             view.sealed.retain(|memtable| !is_flushed(memtable));
         });
     }

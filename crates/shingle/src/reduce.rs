@@ -66,6 +66,8 @@ pub(crate) struct Reducer {
     /// Ascending.
     snapshots: Vec<SequenceNumber>,
     range_deletes: RangeDeletes,
+    /// Where in them the current key is.
+    deletes_at: usize,
     operator: Option<Arc<dyn MergeOperator>>,
     older: OlderData,
     user_key: Vec<u8>,
@@ -92,6 +94,7 @@ impl Reducer {
         Reducer {
             snapshots,
             range_deletes,
+            deletes_at: 0,
             operator,
             older,
             user_key: Vec::new(),
@@ -174,12 +177,13 @@ impl Reducer {
     }
 
     /// A range tombstone of the same stripe hides this version of the current key.
-    fn is_range_deleted(&self, sequence: SequenceNumber, stripe: usize) -> bool {
+    fn is_range_deleted(&mut self, sequence: SequenceNumber, stripe: usize) -> bool {
         if self.range_deletes.is_empty() {
             return false;
         }
         let newest = self.snapshots.get(stripe).copied().unwrap_or(SEQUENCE_MAX);
-        self.range_deletes.covering(&self.user_key, newest).is_some_and(|s| s > sequence)
+        let stretch = self.range_deletes.stretch(&self.user_key, newest, &mut self.deletes_at);
+        stretch.sequence.is_some_and(|s| s > sequence)
     }
 
     /// Combines the operand that `input` stands on with those below it in the stripe.

@@ -40,7 +40,7 @@ pub use merging::MergingIter;
 pub use options::{Compression, Filter, PrefixRule, TableOptions};
 pub use piece::BlockKind;
 pub use place::TablePlace;
-pub use range_delete::{Fragment, RangeDeletes};
+pub use range_delete::{Fragment, RangeDeletes, RangeTombstone};
 pub use rescue::Rescue;
 pub use run::{Boundary, Entry, Extent, IterOptions, Probe, Run, RunEnd, RunIter};
 pub use summary::RunSummary;

@@ -36,6 +36,33 @@ impl<I: EntryIter> MergingIter<I> {
         &self.children
     }
 
+    /// Lets children that stand before `target` in the direction of travel pass over entries that
+    /// nobody wants: `leap` moves a child towards `target`, not past it, or says that it stays.
+    /// Says whether one moved.
+    pub fn leap(
+        &mut self,
+        target: &[u8],
+        mut leap: impl FnMut(&mut I) -> Result<bool>,
+    ) -> Result<bool> {
+        let mut moved = false;
+        self.guard(|merge| {
+            let mut order = std::mem::take(&mut merge.order);
+            for &index in &order {
+                let child = &mut merge.children[index as usize];
+                let side = compare_internal(child.key(), target);
+                let is_before = if merge.forward { side.is_lt() } else { side.is_gt() };
+                moved |= is_before && leap(child)?;
+            }
+            if moved {
+                order.retain(|&index| merge.children[index as usize].valid());
+                order.sort_unstable_by(|&a, &b| merge.compare(a, b));
+            }
+            merge.order = order;
+            Ok(())
+        })?;
+        Ok(moved)
+    }
+
     #[inline]
     fn guard(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if let Some(error) = &self.error {

@@ -12,7 +12,7 @@ use crate::format::{Footer, Handle};
 use crate::frame::Sealer;
 use crate::options::{Filter, TableOptions};
 use crate::piece::BlockKind;
-use crate::range_delete::RangeDeletes;
+use crate::range_delete::{RangeDeletes, RangeTombstone};
 use crate::run::RunEnd;
 use crate::sink::Sink;
 use crate::summary::RunSummary;
@@ -20,7 +20,7 @@ use base::key::{
     KEY_BYTES_MAX, SEQUENCE_MAX, TRAILER_BYTES, VALUE_BYTES_MAX, common_prefix, display_key,
     split_internal_key, user_key,
 };
-use base::{Error, Result, RunId, SequenceNumber};
+use base::{Error, Key, Result, RunId, SequenceNumber};
 
 /// A finished index block and the filter of its keys, raw.
 struct Partition {
@@ -48,6 +48,8 @@ pub(crate) struct RunBuilder {
     partition_is_new: bool,
     index_key: Vec<u8>,
     tombstones: RangeDeletes,
+    /// What was added one by one.
+    loose_tombstones: Vec<(Key, Key, SequenceNumber)>,
     summary: RunSummary,
 }
 
@@ -69,6 +71,7 @@ impl RunBuilder {
             partition_is_new: true,
             index_key: Vec::new(),
             tombstones: RangeDeletes::new(),
+            loose_tombstones: Vec::new(),
             summary: RunSummary::new(run, offset, *options),
         })
     }
@@ -85,7 +88,8 @@ impl RunBuilder {
 
     /// Bytes kept in memory until the run ends, about.
     pub fn memory_bytes(&self) -> u64 {
-        (self.partition_bytes + self.hashes.len() * size_of::<u64>()) as u64
+        let hashes_bytes = self.hashes.len() * size_of::<u64>();
+        (self.partition_bytes + hashes_bytes + self.tombstones.memory_bytes()) as u64
     }
 
     #[inline]
@@ -171,8 +175,27 @@ impl RunBuilder {
         if start >= end || sequence > SEQUENCE_MAX || start.len() > KEY_BYTES_MAX {
             return Err(Error::invalid("a range tombstone that covers nothing"));
         }
-        self.tombstones.insert(start, end, sequence);
+        self.loose_tombstones.push((start.into(), end.into(), sequence));
         Ok(())
+    }
+
+    pub fn set_range_deletes(&mut self, tombstones: RangeDeletes) {
+        self.tombstones = tombstones;
+    }
+
+    /// All tombstones of the run, in order.
+    fn take_tombstones(&mut self) -> RangeDeletes {
+        let set = std::mem::take(&mut self.tombstones);
+        let loose = std::mem::take(&mut self.loose_tombstones);
+        if loose.is_empty() {
+            return set;
+        }
+        let loose = loose.iter().map(|(start, end, sequence)| RangeTombstone {
+            start,
+            end,
+            sequence: *sequence,
+        });
+        RangeDeletes::of(loose.chain(set.tombstones()))
     }
 
     fn write_data_block(&mut self, sink: &mut Sink) -> Result<()> {
@@ -229,12 +252,13 @@ impl RunBuilder {
             ..Footer::default()
         };
         let (top, filter) = self.write_index(sink, &mut footer)?;
-        self.summary.set_bounds(&self.first_key, &self.last_key, &self.tombstones);
+        let tombstones = self.take_tombstones();
+        self.summary.set_bounds(&self.first_key, &self.last_key, &tombstones);
         let mut pin = |sink: &mut Sink, bytes: &[u8]| {
             sink.write_block(&mut self.sealer, BlockKind::Top, bytes)
         };
-        if !self.tombstones.is_empty() {
-            footer.tombstones = Some(pin(sink, &self.tombstones.encode())?);
+        if !tombstones.is_empty() {
+            footer.tombstones = Some(pin(sink, &tombstones.encode())?);
         }
         footer.top = pin(sink, &top)?;
         self.summary.data_bytes = footer.data_end - footer.start;
@@ -248,7 +272,7 @@ impl RunBuilder {
         footer.bytes = sink.offset() + crate::format::FOOTER_BYTES - footer.start;
         self.summary.bytes = footer.bytes;
         sink.write(&footer.encode(sink.place()))?;
-        RunEnd::written(footer, top, filter, self.tombstones, self.summary)
+        RunEnd::written(footer, top, filter, tombstones, self.summary)
     }
 
     /// Writes filters and index blocks; gives the top index, and the filter if there is only one.

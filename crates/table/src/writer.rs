@@ -3,6 +3,7 @@
 use crate::format::{self, HEADER_BYTES};
 use crate::options::TableOptions;
 use crate::place::TablePlace;
+use crate::range_delete::RangeDeletes;
 use crate::run::RunEnd;
 use crate::run_builder::RunBuilder;
 use crate::sink::Sink;
@@ -83,6 +84,13 @@ impl TableWriter {
     ) -> Result<()> {
         self.sink.check()?;
         self.run.as_mut().ok_or_else(no_run)?.add_range_delete(start, end, sequence)
+    }
+
+    /// Gives the run its range tombstones, all at once.
+    pub fn set_range_deletes(&mut self, tombstones: RangeDeletes) -> Result<()> {
+        self.sink.check()?;
+        self.run.as_mut().ok_or_else(no_run)?.set_range_deletes(tombstones);
+        Ok(())
     }
 
     /// Bytes of the run if it ended now, about; 0 without a run.

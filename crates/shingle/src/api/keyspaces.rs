@@ -6,6 +6,7 @@ use crate::engine::commit::Committed;
 use crate::engine::open::{DEFAULT_KEYSPACE, keyspace_parts};
 use crate::engine::trees::Flushed;
 use crate::keyspace::{KeyspaceOptions, KeyspaceState};
+use crate::read::view::LevelView;
 use base::key::KEY_BYTES_MAX;
 use base::{Error, ErrorKind, KeyRange, KeyspaceId, Result};
 use std::sync::Arc;
@@ -131,9 +132,15 @@ impl Engine {
         if range.is_empty() || state.options.without_wal {
             return Ok(());
         }
-        let mut trees = self.lock_trees();
         let below = deletion.last_sequence;
-        if self.snapshots.oldest().is_some_and(|(oldest, _)| oldest < below) {
+        let is_seen = || self.snapshots.oldest().is_some_and(|(oldest, _)| oldest < below);
+        // Most deletions cover no slice, and need not wait for the tree.
+        let holds = |level: &Arc<LevelView>| level.holds_whole_older(&range, below);
+        if is_seen() || !state.tree().levels.iter().any(holds) {
+            return Ok(());
+        }
+        let mut trees = self.lock_trees();
+        if is_seen() {
             return Ok(());
         }
         let Ok(tree) = trees.tree(state.id) else { return Ok(()) };

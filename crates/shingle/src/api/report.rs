@@ -68,7 +68,7 @@ impl Engine {
         let mut memtable_bytes = 0;
         for state in self.keyspaces() {
             let view = state.view();
-            memtable_bytes += view.memtables().map(|m| m.memtable.bytes()).sum::<u64>();
+            memtable_bytes += view.memtables().map(|m| m.bytes()).sum::<u64>();
         }
         let trees = self.lock_trees();
         for tree in trees.keyspaces.values() {

@@ -333,7 +333,7 @@ impl Engine {
         memtables.extend(active);
         // The view holds all that is not newer than the moment. What is newer is in its active
         // memtable or in those after it, and they are in memory as long as that itself is.
-        let last = &moment.view().active.memtable;
+        let last = &moment.view().active;
         let is_known = memtables.iter().any(|m| Arc::ptr_eq(m, last));
         let seen = moment.sequence();
         let has_newer = |key: &&[u8]| memtables.iter().any(|m| m.has_newer(key, seen));

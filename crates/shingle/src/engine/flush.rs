@@ -352,7 +352,9 @@ impl Engine {
     fn finish_flushed(&self, flushed: &[Arc<Memtable>], floor: FileId) -> Vec<FileId> {
         let mut state = self.lock_commit();
         let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
-        state.sealed.retain(|sealed| !is_flushed(&sealed.memtable));
+        // Kept until the lock is released: a memtable may be long to free.
+        let gone: Vec<Sealed> =
+            state.sealed.extract_if(.., |sealed| is_flushed(&sealed.memtable)).collect();
         state.release_fronts();
         let all = state.logs.iter().map(|log| log.file);
         let dead: Vec<FileId> = all.filter(|&log| log < floor).collect();
@@ -360,6 +362,7 @@ impl Engine {
         state.replaced.retain(|(file, _)| *file >= floor);
         self.note_memtables(&state);
         drop(state);
+        drop(gone);
         self.memtables_changed();
         dead
     }

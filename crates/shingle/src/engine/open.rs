@@ -18,7 +18,7 @@ use crate::engine::{Engine, Numbers, Parts};
 use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::read::view::{MemtableView, ReadView, Runs};
+use crate::read::view::{ReadView, Runs};
 use crate::settings::Settings;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
@@ -184,8 +184,7 @@ pub(crate) fn keyspace_parts(
     let version = Arc::new(version);
     let view = Engine::first_view(&version, runs);
     let (memtable, writer) = Memtable::new(settings.memtable_bytes_max as usize)?;
-    let first =
-        ReadView { active: MemtableView::new(memtable), sealed: Vec::new(), tree: view.clone() };
+    let first = ReadView { active: memtable, sealed: Vec::new(), tree: view.clone() };
     let rules = Rules {
         policy: (settings.scheme.make)().into(),
         limits: settings.limits.clone(),

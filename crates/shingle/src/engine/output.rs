@@ -242,11 +242,7 @@ impl OutputWriter {
             self.begin_run()?;
         }
         let Some((file, mut writer)) = self.file.take() else { return Ok(()) };
-        for fragment in deletes.fragments() {
-            for &sequence in &fragment.sequences {
-                writer.add_range_delete(&fragment.start, &fragment.end, sequence)?;
-            }
-        }
+        writer.set_range_deletes(deletes)?;
         let end = writer.finish_run()?;
         self.in_run = false;
         let child = match &self.rule {

@@ -10,16 +10,15 @@ use super::values::writers::ValueWriters;
 use crate::engine::Engine;
 use crate::engine::memory::Buffers;
 use crate::keyspace::KeyspaceState;
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, RangeDelete};
 use crate::read::source::{ChainIter, MemtableIter, Source};
-use crate::read::view::MemtableView;
 use crate::reduce::{Counts, Reducer, ValueSource};
 use crate::unvouched::Unvouched;
 use base::key::SequenceNumber;
 use base::{Cause, KeyRange, Result};
 use media::FileHint;
 use std::sync::Arc;
-use table::range_delete::RangeDeletes;
+use table::range_delete::{RangeDeletes, RangeTombstone};
 use table::{EntryIter, MergingIter};
 use table::{IterOptions, TableOptions};
 use tree::moves::OlderData;
@@ -71,18 +70,10 @@ pub(crate) enum Progress {
 impl Part {
     pub(crate) fn begin(engine: &Arc<Engine>, spec: PartSpec) -> Result<Part> {
         let mut sources = Vec::new();
-        let mut range_deletes = Vec::new();
         for memtable in &spec.memtables {
             sources.push(Source::Memtable(MemtableIter::new(memtable)));
-            let deletes = MemtableView::new(memtable.clone()).range_deletes();
-            range_deletes.extend(deletes.map(|deletes| deletes.as_ref().clone()));
         }
-        for slice in spec.slices.iter().filter(|slice| slice.run.range_deletes > 0) {
-            let range = slice.range.intersect(&spec.range);
-            let in_part = !range.covers(&slice.run.range);
-            let run = engine.runs.handle(&slice.run).open_for_rewrite(in_part, spec.cause)?;
-            range_deletes.push(run.range_deletes().clip(&range));
-        }
+        let deletes = range_deletes(engine, &spec)?;
         let chains = chains(&spec);
         let chain_bytes_max = engine.settings.job_bytes_max / (chains.len() as u64).max(1);
         let one_bytes = match u64::from(engine.settings.readahead_bytes) {
@@ -99,8 +90,7 @@ impl Part {
             };
             sources.push(Source::Chain(ChainIter::new(engine.runs.clone(), chain, read)));
         }
-        let deletes = RangeDeletes::merge(&range_deletes);
-        let kept = needed_range_deletes(deletes.clone(), &spec);
+        let kept = kept_range_deletes(deletes.clone(), &spec);
         let operator =
             spec.keyspace.operator.as_ref().and_then(|operator| operator.known()).cloned();
         let mut inputs = MergingIter::new(sources);
@@ -214,20 +204,32 @@ fn readahead(chain: &[(Slice, KeyRange)], bytes: u64, bytes_max: u64) -> u32 {
     all.min(TOGETHER_BYTES_MAX).min(bytes_max).max(bytes) as u32
 }
 
-/// Of each stripe of snapshots, the newest tombstone over a key; none where nothing older can be.
-fn needed_range_deletes(mut deletes: RangeDeletes, spec: &PartSpec) -> RangeDeletes {
-    let stripe = |sequence: SequenceNumber| spec.snapshots.partition_point(|&s| s < sequence);
-    let older = &spec.older;
-    let mut last: Option<(base::Key, usize)> = None;
+/// Of the inputs' range tombstones over a key, the newest of each stripe of snapshots.
+fn range_deletes(engine: &Engine, spec: &PartSpec) -> Result<RangeDeletes> {
+    let loose: Vec<RangeDelete> =
+        spec.memtables.iter().flat_map(|m| m.range_deletes(&spec.snapshots)).collect();
+    let loose = loose.iter().map(|RangeDelete { start, end, sequence }| RangeTombstone {
+        start,
+        end,
+        sequence: *sequence,
+    });
+    let mut inputs = Vec::new();
+    for slice in spec.slices.iter().filter(|slice| slice.run.range_deletes > 0) {
+        let range = slice.range.intersect(&spec.range);
+        let in_part = !range.covers(&slice.run.range);
+        let run = engine.runs.handle(&slice.run).open_for_rewrite(in_part, spec.cause)?;
+        inputs.push(run.range_deletes().clip(&range));
+    }
+    let all = loose.chain(inputs.iter().flat_map(RangeDeletes::tombstones));
+    Ok(RangeDeletes::needed(all, &spec.snapshots))
+}
+
+/// Without those that hide nothing, as nothing older can be.
+fn kept_range_deletes(mut deletes: RangeDeletes, spec: &PartSpec) -> RangeDeletes {
+    let is_oldest = |sequence| spec.snapshots.first().is_none_or(|&oldest| sequence <= oldest);
     deletes.retain(|fragment, sequence| {
-        let here = (fragment.start.clone(), stripe(sequence));
-        if last.as_ref() == Some(&here) {
-            return false;
-        }
-        let is_oldest = here.1 == 0;
-        last = Some(here);
-        let range = KeyRange { start: fragment.start.clone(), end: Some(fragment.end.clone()) };
-        !is_oldest || older.may_hold_any(&range)
+        let range = || KeyRange::new(fragment.start, Some(fragment.end.into()));
+        !is_oldest(sequence) || spec.older.may_hold_any(&range())
     });
     deletes
 }

@@ -4,14 +4,16 @@
 //! Whoever commits holds the writer; there is no way to make a second one. Entries are never
 //! changed or taken out; the memory goes when the last reader lets go of it.
 //!
-//! Point entries are in a skip list in an arena (`skiplist`). Range deletions lie apart, because
-//! they must be found by keys that they only cover; a memtable without any pays one atomic load to
-//! know it.
+//! Point entries are in a skip list in an arena (`skiplist`). Range deletions lie apart (`ranges`),
+//! because they must be found by keys that they only cover; a memtable without any pays one atomic
+//! load to know it. With some, a reader takes a lock that it shares with other readers, and a
+//! writer holds it for the insertion of one.
 //!
 //! What an insert wrote is visible to every read that starts after the insert returned. An entry of
 //! an insert under way may be visible or not: readers hide it by its sequence number.
 
 mod arena;
+mod ranges;
 mod skiplist;
 #[cfg(test)]
 mod tests;
@@ -20,7 +22,7 @@ use std::sync::atomic::{
     AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use base::key::{
     self, KEY_BYTES_MAX, Key, SEQUENCE_MAX, VALUE_BYTES_MAX, trailer, trailer_kind,
@@ -29,6 +31,8 @@ use base::key::{
 use base::{EntryKind, Error, KeyRange, Result, SequenceNumber};
 
 pub use arena::ChunkPool;
+pub use ranges::DeletedStretch;
+use ranges::Ranges;
 pub use skiplist::MemIter;
 use skiplist::{Inserter, KeyStart, SkipList};
 
@@ -64,7 +68,7 @@ pub struct Memtable {
     sequence_max: AtomicU64,
     range_delete_bytes: AtomicU64,
     range_delete_count: AtomicUsize,
-    range_deletes: Mutex<Arc<Vec<RangeDelete>>>,
+    ranges: RwLock<Ranges>,
     sealed_at: AtomicU64,
 }
 
@@ -93,7 +97,7 @@ impl Memtable {
             sequence_max: AtomicU64::new(0),
             range_delete_bytes: AtomicU64::new(0),
             range_delete_count: AtomicUsize::new(0),
-            range_deletes: Mutex::default(),
+            ranges: RwLock::default(),
             sealed_at: AtomicU64::new(u64::MAX),
         });
         Ok((Arc::clone(&memtable), Writer { memtable, inserter }))
@@ -120,11 +124,9 @@ impl Memtable {
 
     /// Something was written to `user_key` after `sequence`: an entry, or a range deletion.
     pub fn has_newer(&self, user_key: &[u8], sequence: SequenceNumber) -> bool {
-        let is_over = |delete: &RangeDelete| {
-            delete.sequence > sequence && *delete.start <= *user_key && *user_key < *delete.end
-        };
+        let deleted = || self.ranges()?.newest(user_key);
         self.get(user_key, SEQUENCE_MAX).is_some_and(|entry| entry.sequence > sequence)
-            || self.range_deletes().is_some_and(|deletes| deletes.iter().any(is_over))
+            || deleted().is_some_and(|deleted| deleted > sequence)
     }
 
     /// A cursor over the point entries, standing nowhere. It keeps their memory.
@@ -132,15 +134,36 @@ impl Memtable {
         MemIter::new(Arc::clone(&self.list))
     }
 
-    /// The range deletions, in the order of their insertion; `None`, after one atomic load, when
-    /// there are none. The first insertion of a range after a call copies the vector, so readers
-    /// that keep something made from it compare [`Memtable::range_delete_count`] before they ask.
+    /// The range deletions that matter to readers at `snapshots`, ascending, and to those of now.
+    /// Where no snapshot lies between any two of them, that is the newest over each key.
+    pub fn range_deletes(&self, snapshots: &[SequenceNumber]) -> Vec<RangeDelete> {
+        self.ranges().map_or_else(Vec::new, |ranges| ranges.needed(snapshots))
+    }
+
+    /// The newest range deletion of `user_key` that `snapshot` sees. Without any range deletions
+    /// it costs one atomic load.
     #[inline]
-    pub fn range_deletes(&self) -> Option<Arc<Vec<RangeDelete>>> {
+    pub fn range_deleted(
+        &self,
+        user_key: &[u8],
+        snapshot: SequenceNumber,
+    ) -> Option<SequenceNumber> {
+        self.ranges()?.covering(user_key, snapshot)
+    }
+
+    /// What stretch of keys around `user_key` the same range deletion hides from `snapshot`, or
+    /// none hides. Deletions that come later do not change it: they are newer.
+    pub fn deleted_stretch(&self, user_key: &[u8], snapshot: SequenceNumber) -> DeletedStretch {
+        self.ranges()
+            .map_or_else(DeletedStretch::default, |ranges| ranges.stretch(user_key, snapshot))
+    }
+
+    #[inline]
+    fn ranges(&self) -> Option<RwLockReadGuard<'_, Ranges>> {
         if self.range_delete_count() == 0 {
             return None;
         }
-        Some(Arc::clone(&self.range_deletes.lock().unwrap_or_else(PoisonError::into_inner)))
+        Some(self.ranges.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// How many range deletions there are; it only grows.
@@ -215,11 +238,11 @@ impl Memtable {
             cursor.seek_to_last();
             range = KeyRange::closed(&first, key::user_key(cursor.key()));
         }
-        for delete in self.range_deletes().iter().flat_map(|deletes| deletes.iter()) {
-            let deleted = KeyRange::new(Arc::clone(&delete.start), Some(Arc::clone(&delete.end)));
-            range = range.union(&deleted);
+        let ranges = self.ranges();
+        match ranges.as_ref().and_then(|ranges| ranges.hull()) {
+            Some((start, end)) => range.union(&KeyRange::new(start.clone(), Some(end.clone()))),
+            None => range,
         }
-        range
     }
 }
 
@@ -264,13 +287,13 @@ impl Writer {
 
     fn insert_range_delete(&mut self, start: &[u8], end: &[u8], sequence: SequenceNumber) {
         let memtable = &*self.memtable;
-        let bytes = size_of::<RangeDelete>() + start.len() + end.len();
+        let bytes = ranges::DELETE_BYTES + start.len() + end.len();
         add(&memtable.range_delete_bytes, bytes as u64);
         memtable.note_sequence(sequence);
         let delete = RangeDelete { start: start.into(), end: end.into(), sequence };
-        let mut deletes = memtable.range_deletes.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(&mut deletes).push(delete);
-        memtable.range_delete_count.store(deletes.len(), Release);
+        let mut ranges = memtable.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        ranges.insert(delete);
+        memtable.range_delete_count.store(ranges.all().len(), Release);
     }
 }
 

@@ -6,18 +6,18 @@
 //! the cursor stands there, can say what the key holds, and moves on.
 
 use super::ahead::{ReadAhead, Scene};
+use super::deleted::Deleted;
 use super::moment::Moment;
-use super::source::{LevelIter, MemtableIter, SliceIter, Source};
+use super::source::{Leap, LevelIter, MemtableIter, SliceIter, Source};
 use super::view::{LevelView, ReadView};
 use crate::merge_operator::{KeyspaceOperator, Unmerged};
 use base::key::{
-    EntryKind, Key, KeyRange, SequenceNumber, display_key, internal_key, push_internal_key,
-    split_internal_key, trailer_kind, trailer_sequence,
+    EntryKind, Key, KeyRange, SEQUENCE_MAX, SequenceNumber, display_key, internal_key,
+    push_internal_key, split_internal_key, trailer_kind, trailer_sequence,
 };
 use base::{Cause, Error, ErrorKind, Result};
 use std::sync::Arc;
 use table::Bytes;
-use table::range_delete::RangeDeletes;
 use table::{EntryIter, IterOptions, MergingIter};
 
 /// How a cursor reads.
@@ -42,7 +42,7 @@ pub(crate) struct InternalCursor {
     inputs: MergingIter<Source>,
     snapshot: SequenceNumber,
     operator: Option<Arc<KeyspaceOperator>>,
-    range_deletes: RangeDeletes,
+    deleted: Deleted,
     bounds: KeyRange,
     direction: Direction,
     key: Vec<u8>,
@@ -71,7 +71,7 @@ impl InternalCursor {
         let view = moment.view().clone();
         Ok(InternalCursor {
             inputs: MergingIter::new(sources(&view, options)?),
-            range_deletes: collect_range_deletes(&view)?,
+            deleted: Deleted::new(&view, moment.sequence()),
             snapshot: moment.sequence(),
             operator,
             bounds,
@@ -212,6 +212,7 @@ impl InternalCursor {
     fn settle_forward(&mut self, mut skip: bool) -> Result<()> {
         self.stand_nowhere();
         while self.inputs.valid() {
+            super::work::add(1);
             let (user_key, trailer) = split(self.inputs.key())?;
             if !self.bounds.is_before_end(user_key) {
                 return Ok(());
@@ -221,11 +222,16 @@ impl InternalCursor {
                 self.inputs.next()?;
                 continue;
             }
-            let deleted = self.is_range_deleted(user_key, sequence);
+            let deleted = sequence < self.deleted.newest_over(user_key)?;
             self.key.clear();
             self.key.extend_from_slice(user_key);
             match kind_of(trailer)? {
-                _ if deleted => skip = true,
+                _ if deleted => {
+                    skip = true;
+                    if self.deleted.should_leap() && self.leap_forward()? {
+                        continue;
+                    }
+                }
                 EntryKind::Put => {
                     self.valid = true;
                     return Ok(());
@@ -263,7 +269,7 @@ impl InternalCursor {
             if user_key != self.key {
                 break;
             }
-            let deleted = self.is_range_deleted(user_key, trailer_sequence(trailer));
+            let deleted = trailer_sequence(trailer) < self.deleted.newest_over(user_key)?;
             match kind_of(trailer)? {
                 _ if deleted => break,
                 EntryKind::Merge => operands.push(self.inputs.value_bytes()),
@@ -317,8 +323,39 @@ impl InternalCursor {
                 self.valid = true;
                 return Ok(());
             }
+            if self.deleted.is_over(&self.key) && self.deleted.should_leap() {
+                self.leap_backward()?;
+            }
         }
         Ok(())
+    }
+
+    /// To the end of the stretch that a range tombstone hides, past what is older than it. `false`:
+    /// nothing of that is left to pass.
+    fn leap_forward(&mut self) -> Result<bool> {
+        let Some(end) = self.deleted.end() else { return Ok(false) };
+        let end = self.bounds.end.as_deref().map_or(end, |bound| end.min(bound));
+        self.target.clear();
+        push_internal_key(&mut self.target, end, SEQUENCE_MAX, EntryKind::SEARCH);
+        self.leap(true)
+    }
+
+    /// The same to the stretch's start.
+    fn leap_backward(&mut self) -> Result<bool> {
+        let start = self.deleted.start().max(&self.bounds.start);
+        self.target.clear();
+        push_internal_key(&mut self.target, start, SEQUENCE_MAX, EntryKind::SEARCH);
+        self.leap(false)
+    }
+
+    fn leap(&mut self, is_forward: bool) -> Result<bool> {
+        // Its inputs are on the way that is leapt over.
+        self.ahead.reset();
+        let leap = Leap { target: &self.target, is_forward, below: self.deleted.sequence() };
+        self.inputs.leap(&self.target, |source| {
+            super::work::add(1);
+            source.leap(leap)
+        })
     }
 
     /// Walks the versions of the current key from oldest to newest, and past them. Leaves the value
@@ -330,13 +367,14 @@ impl InternalCursor {
         // Followed at the end: the segment of an older version may be gone.
         let mut is_pointer = false;
         while self.inputs.valid() {
+            super::work::add(1);
             let (user_key, trailer) = split(self.inputs.key())?;
             if user_key != self.key {
                 break;
             }
             let sequence = trailer_sequence(trailer);
             if sequence <= self.snapshot {
-                let deleted = self.is_range_deleted(user_key, sequence);
+                let deleted = sequence < self.deleted.newest_over(user_key)?;
                 match kind_of(trailer)? {
                     EntryKind::Merge if !deleted => operands.push(self.inputs.value_bytes()),
                     EntryKind::Put if !deleted => {
@@ -381,17 +419,11 @@ impl InternalCursor {
     fn read_value(&self) -> Result<Bytes> {
         self.view.tree.runs.values.read(self.inputs.value(), &self.key, Cause::Scan)
     }
-
-    #[inline]
-    fn is_range_deleted(&self, user_key: &[u8], sequence: SequenceNumber) -> bool {
-        !self.range_deletes.is_empty()
-            && self.range_deletes.covering(user_key, self.snapshot).is_some_and(|s| s > sequence)
-    }
 }
 
 /// Stands before every version of `key`, and after everything smaller.
 fn before_key(key: &[u8]) -> Vec<u8> {
-    internal_key(key, base::key::SEQUENCE_MAX, EntryKind::SEARCH)
+    internal_key(key, SEQUENCE_MAX, EntryKind::SEARCH)
 }
 
 fn split(internal: &[u8]) -> Result<(&[u8], u64)> {
@@ -426,8 +458,8 @@ fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> 
     let slices: usize = levels.iter().map(count).sum();
     let mut sources = Vec::with_capacity(1 + view.sealed.len() + slices);
     // What comes into an empty memtable later is newer than the cursor.
-    for memtable in view.memtables().filter(|view| view.memtable.entries() > 0) {
-        sources.push(Source::Memtable(MemtableIter::new(&memtable.memtable)));
+    for memtable in view.memtables().filter(|memtable| memtable.entries() > 0) {
+        sources.push(Source::Memtable(MemtableIter::new(memtable)));
     }
     for (index, level) in levels.iter().enumerate() {
         match level.nodes.as_slice() {
@@ -446,25 +478,4 @@ fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> 
         }
     }
     Ok(sources)
-}
-
-/// The range tombstones of every source.
-fn collect_range_deletes(view: &ReadView) -> Result<RangeDeletes> {
-    let mut all: Vec<RangeDeletes> = Vec::new();
-    for memtable in view.memtables() {
-        if let Some(deletes) = memtable.range_deletes() {
-            all.push(deletes.as_ref().clone());
-        }
-    }
-    let nodes = view.tree.levels.iter().flat_map(|level| level.deleting());
-    for slice in nodes.flat_map(|node| &node.slices) {
-        if slice.has_range_deletes {
-            all.push(slice.run.run()?.range_deletes().clip(&slice.range));
-        }
-    }
-    Ok(match all.len() {
-        0 => RangeDeletes::default(),
-        1 => all.swap_remove(0),
-        _ => RangeDeletes::merge(&all),
-    })
 }

@@ -112,8 +112,18 @@ impl<'a> Lookup<'a> {
 
     /// Versions older than the newest of `deletes` over the key do not count from here on.
     pub(super) fn note_range_deletes(&mut self, deletes: &RangeDeletes) {
-        let covering = deletes.covering(self.key, self.snapshot);
+        self.note_deleted(deletes.covering(self.key, self.snapshot));
+    }
+
+    #[inline]
+    fn note_deleted(&mut self, covering: Option<SequenceNumber>) {
         self.deleted_below = self.deleted_below.max(covering.unwrap_or(0));
+    }
+
+    /// The slice may have a version of the key that no range tombstone above hides.
+    #[inline]
+    pub(super) fn needs(&self, slice: &SliceView) -> bool {
+        slice.sequence_max >= self.deleted_below
     }
 
     fn find(&mut self, view: &ReadView) -> Result<Found> {
@@ -139,11 +149,9 @@ impl<'a> Lookup<'a> {
     }
 
     pub(super) fn find_in_memtables(&mut self, view: &ReadView) -> Result<Found> {
-        for view in view.memtables() {
-            if let Some(deletes) = view.range_deletes() {
-                self.note_range_deletes(&deletes);
-            }
-            if let Some(entry) = view.memtable.get(self.key, self.snapshot) {
+        for memtable in view.memtables() {
+            self.note_deleted(memtable.range_deleted(self.key, self.snapshot));
+            if let Some(entry) = memtable.get(self.key, self.snapshot) {
                 // Short values are copied; the memtable may die before the caller is done.
                 return self
                     .judge(entry.sequence, entry.kind, || Bytes::from(entry.value.to_vec()));
@@ -169,7 +177,7 @@ impl<'a> Lookup<'a> {
     }
 
     fn find_in_slice(&mut self, slice: &SliceView) -> Result<Found> {
-        if !slice.covers_node && !slice.range.contains(self.key) {
+        if !self.needs(slice) || (!slice.covers_node && !slice.range.contains(self.key)) {
             return Ok(Found::Nothing);
         }
         self.runs_asked += 1;

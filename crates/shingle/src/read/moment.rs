@@ -41,7 +41,7 @@ impl Moment {
             // The order matters: a number that was published after the memtable was sealed is read
             // together with the seal.
             let visible = snapshots.visible();
-            let sequence = visible.min(view.active.memtable.sealed_at());
+            let sequence = visible.min(view.active.sealed_at());
             if view.tree.segments.is_empty() && !separates {
                 return Moment { view, sequence };
             }

@@ -109,7 +109,8 @@ fn find_in_level(level: &LevelView, open: &mut [&mut Wanted<'_>]) -> Result<()> 
 fn find_in_node(node: &NodeView, inside: &mut [&mut Wanted<'_>]) -> Result<()> {
     for slice in &node.slices {
         let is_open = |one: &&mut &mut Wanted<'_>| {
-            one.found.is_none() && slice.range.contains(one.lookup.key())
+            let is_within = slice.range.contains(one.lookup.key());
+            one.found.is_none() && is_within && one.lookup.needs(slice)
         };
         let mut open: Vec<&mut &mut Wanted<'_>> = inside.iter_mut().filter(is_open).collect();
         if !open.is_empty() {

@@ -3,58 +3,63 @@
 use super::view::{NodeView, Runs, SliceView, TreeView};
 use crate::memtable::{MemIter, Memtable};
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
-use base::{Error, KeyRange, Result};
+use base::{Error, KeyRange, Result, SequenceNumber};
 use std::sync::Arc;
 use table::{Bytes, IterOptions, RunIter};
 use table::{EntryIter, MergingIter};
 
 /// A memtable's entries; its reads cannot fail.
-pub(crate) struct MemtableIter(MemIter);
+pub(crate) struct MemtableIter {
+    iter: MemIter,
+    /// The newest that a reader of now may see of it.
+    sequence_max: SequenceNumber,
+}
 
 impl MemtableIter {
     pub(crate) fn new(memtable: &Memtable) -> MemtableIter {
-        MemtableIter(memtable.iter())
+        let sequence_max = memtable.sequence_max().unwrap_or(0);
+        MemtableIter { iter: memtable.iter(), sequence_max }
     }
 }
 
 impl EntryIter for MemtableIter {
     fn seek_to_first(&mut self) -> Result<()> {
-        self.0.seek_to_first();
+        self.iter.seek_to_first();
         Ok(())
     }
     fn seek_to_last(&mut self) -> Result<()> {
-        self.0.seek_to_last();
+        self.iter.seek_to_last();
         Ok(())
     }
     fn seek(&mut self, target: &[u8]) -> Result<()> {
-        self.0.seek(target)
+        self.iter.seek(target)
     }
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        self.0.seek_for_prev(target)
+        self.iter.seek_for_prev(target)
     }
     #[inline]
     fn next(&mut self) -> Result<()> {
-        self.0.next();
+        self.iter.next();
         Ok(())
     }
     fn prev(&mut self) -> Result<()> {
-        self.0.prev();
+        self.iter.prev();
         Ok(())
     }
     #[inline]
     fn valid(&self) -> bool {
-        self.0.valid()
+        self.iter.valid()
     }
     #[inline]
     fn key(&self) -> &[u8] {
-        self.0.key()
+        self.iter.key()
     }
     #[inline]
     fn value(&self) -> &[u8] {
-        self.0.value()
+        self.iter.value()
     }
     fn value_bytes(&self) -> Bytes {
-        Bytes::from(self.0.value())
+        Bytes::from(self.iter.value())
     }
 }
 
@@ -119,7 +124,45 @@ macro_rules! entry_iter_of {
 entry_iter_of!(Source: Memtable, Slice, Level, Chain);
 entry_iter_of!(Stack: One, Many);
 
+/// How a cursor passes what range tombstones hide.
+#[derive(Clone, Copy)]
+pub(crate) struct Leap<'a> {
+    /// An internal key that no input goes past.
+    pub target: &'a [u8],
+    pub is_forward: bool,
+    /// Everything older is hidden between an input's position and the target.
+    pub below: SequenceNumber,
+}
+
+impl Leap<'_> {
+    fn run(&self, iter: &mut impl EntryIter) -> Result<()> {
+        if self.is_forward { iter.seek(self.target) } else { iter.seek_for_prev(self.target) }
+    }
+}
+
+impl Source {
+    /// Moves to the target of `leap`, or as far as nothing is passed that may be seen. `false`:
+    /// not at all.
+    pub(crate) fn leap(&mut self, leap: Leap<'_>) -> Result<bool> {
+        match self {
+            Source::Memtable(memtable) if memtable.sequence_max < leap.below => {
+                leap.run(memtable).map(|()| true)
+            }
+            Source::Slice(slice) => slice.leap(leap),
+            Source::Level(level) => level.leap(leap),
+            Source::Memtable(_) | Source::Chain(_) => Ok(false),
+        }
+    }
+}
+
 impl Stack {
+    fn leap(&mut self, leap: Leap<'_>) -> Result<bool> {
+        match self {
+            Stack::One(slice) => slice.leap(leap),
+            Stack::Many(merge) => merge.leap(leap.target, |slice| slice.leap(leap)),
+        }
+    }
+
     /// Bytes that the walk through it reads at once by now, of all slices together.
     fn walk_bytes(&self) -> u32 {
         match self {
@@ -138,16 +181,29 @@ pub(crate) struct SliceIter {
     /// `None`: the slice is the whole run.
     range: Option<KeyRange>,
     inside: bool,
+    /// The newest that the run has.
+    sequence_max: SequenceNumber,
 }
 
 impl SliceIter {
-    pub(crate) fn new(iter: RunIter, range: Option<KeyRange>) -> SliceIter {
-        SliceIter { iter, range, inside: false }
+    pub(crate) fn new(
+        iter: RunIter,
+        range: Option<KeyRange>,
+        sequence_max: SequenceNumber,
+    ) -> SliceIter {
+        SliceIter { iter, range, inside: false, sequence_max }
     }
 
     pub(crate) fn open(slice: &SliceView, options: IterOptions) -> Result<SliceIter> {
         let range = (!slice.is_whole).then(|| slice.range.clone());
-        Ok(SliceIter::new(slice.run.run()?.iter(options), range))
+        Ok(SliceIter::new(slice.run.run()?.iter(options), range, slice.sequence_max))
+    }
+
+    fn leap(&mut self, leap: Leap<'_>) -> Result<bool> {
+        if self.sequence_max >= leap.below {
+            return Ok(false);
+        }
+        leap.run(self).map(|()| true)
     }
 
     /// Tells the store of the first read of a walk from the first entry.
@@ -288,6 +344,36 @@ impl LevelIter {
         let mut order: Vec<_> = slices.iter().zip(merge.children()).collect();
         order.sort_unstable_by_key(|(slice, _)| slice.run.place());
         order.into_iter().try_for_each(|(_, iter)| iter.announce())
+    }
+
+    /// Passes whole nodes that have nothing to see, without opening them.
+    fn leap(&mut self, leap: Leap<'_>) -> Result<bool> {
+        let nodes = &self.tree.levels[self.level].nodes;
+        let is_newer = |node: &NodeView| node.slices.iter().any(|s| s.sequence_max >= leap.below);
+        let target = user_key(leap.target);
+        // The next node, from this one on, that must be walked.
+        let newer = if leap.is_forward {
+            let ahead = nodes.iter().enumerate().skip(self.index);
+            ahead.take_while(|(_, n)| *n.range().start < *target).find(|(_, n)| is_newer(n))
+        } else {
+            let ahead = nodes[..=self.index].iter().enumerate().rev();
+            ahead.take_while(|(_, n)| n.range().is_before_end(target)).find(|(_, n)| is_newer(n))
+        };
+        let Some((newer, _)) = newer else { return leap.run(self).map(|()| true) };
+        let is_here = newer == self.index;
+        self.enter(newer)?;
+        let Some(stack) = &mut self.stack else { return Ok(false) };
+        let moved = match (is_here, leap.is_forward) {
+            (true, _) => stack.leap(leap)?,
+            (false, true) => stack.seek_to_first().map(|()| true)?,
+            (false, false) => stack.seek_to_last().map(|()| true)?,
+        };
+        self.skip(leap.is_forward)?;
+        Ok(moved)
+    }
+
+    fn skip(&mut self, forward: bool) -> Result<()> {
+        if forward { self.skip_forward() } else { self.skip_backward() }
     }
 
     fn skip_forward(&mut self) -> Result<()> {
@@ -433,7 +519,7 @@ impl ChainIter {
             // share those at their ends alone, and all others would stay for nobody.
             let fill_cache = !slice.range.covers(&slice.run.range);
             let options = IterOptions { fill_cache, ..self.options.clone() };
-            let mut iter = SliceIter::new(run.iter(options), clip);
+            let mut iter = SliceIter::new(run.iter(options), clip, slice.run.sequence_max);
             iter.seek_to_first()?;
             self.current = Some(iter);
         }

@@ -7,14 +7,13 @@
 use super::values::ValueFiles;
 use crate::memtable::Memtable;
 use base::key::{common_prefix, key_prefix};
-use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
+use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId, SequenceNumber};
 use media::{FileName, FileStore, ReadFile};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use table::range_delete::RangeDeletes;
 use table::{BlockCache, Extent, Run, RunEnd, TablePlace};
 use tree::policy::Misses;
 use tree::version::{LEVEL0_NODE, NodeId};
@@ -87,11 +86,12 @@ impl Runs {
     }
 
     /// A run that was just written. Whoever reads it, while the handle lives, finds its end there
-    /// and need not read it, where that would take a device.
+    /// and need not read it, where that would take a device or range tombstones to decode.
     pub(crate) fn written(self: &Arc<Self>, file: FileId, end: RunEnd) -> Arc<RunHandle> {
         let place = TablePlace { database: self.database, file };
         let extent = Extent::of(end.summary(), place);
-        let keeps = !self.store.recalls_writes() && self.open_bytes() < self.written_bytes_max;
+        let is_costly = !self.store.recalls_writes() || end.summary().range_deletes > 0;
+        let keeps = is_costly && self.open_bytes() < self.written_bytes_max;
         let handle = self.new_handle(extent, keeps.then(|| Box::new(end)));
         self.handles.lock().unwrap_or_else(PoisonError::into_inner).insert(extent.run, &handle);
         handle
@@ -264,6 +264,8 @@ pub(crate) struct SliceView {
     /// Its range covers its node's: a key of the node is a key of the slice.
     pub covers_node: bool,
     pub has_range_deletes: bool,
+    /// The newest that the run has of anything.
+    pub sequence_max: SequenceNumber,
     /// Gets that asked the slice first and another after it, where a policy wants to know.
     misses: AtomicU64,
 }
@@ -332,9 +334,29 @@ impl LevelView {
         before + equal.partition_point(|node| *node.range().start <= *key)
     }
 
-    /// The nodes that have range tombstones.
-    pub(crate) fn deleting(&self) -> impl Iterator<Item = &Arc<NodeView>> {
-        self.deleting.iter().map(|&at| &self.nodes[at])
+    /// Some node has range tombstones.
+    pub(crate) fn is_deleting(&self) -> bool {
+        !self.deleting.is_empty()
+    }
+
+    /// The last node with range tombstones that starts at or before `key`, and the one after it.
+    pub(crate) fn deleting_around(
+        &self,
+        key: &[u8],
+    ) -> (Option<&Arc<NodeView>>, Option<&Arc<NodeView>>) {
+        let before = self.first_after(key);
+        let after = self.deleting.partition_point(|&at| at < before);
+        let node = |at: usize| self.deleting.get(at).map(|&at| &self.nodes[at]);
+        (after.checked_sub(1).and_then(node), node(after))
+    }
+
+    /// Some slice lies in `range` entirely and has only what is older than `below`.
+    pub(crate) fn holds_whole_older(&self, range: &KeyRange, below: SequenceNumber) -> bool {
+        let from = self.first_after(&range.start).saturating_sub(1);
+        let is_near = |node: &&Arc<NodeView>| range.is_before_end(&node.range().start);
+        let near = self.nodes[from..].iter().take_while(is_near);
+        let mut slices = near.flat_map(|node| &node.slices);
+        slices.any(|slice| slice.sequence_max < below && range.covers(&slice.range))
     }
 
     fn push(&mut self, node: Arc<NodeView>, prefix: u64) {
@@ -488,53 +510,26 @@ fn node_view(node: &Arc<Node>, before: Option<&Arc<NodeView>>, runs: &Arc<Runs>)
             is_whole: slice.is_whole(),
             covers_node: slice.range.covers(&node.range),
             has_range_deletes: slice.run.range_deletes > 0,
+            sequence_max: slice.run.sequence_max,
             misses: AtomicU64::new(misses(slice.run.id).unwrap_or(0)),
         })
         .collect();
     NodeView { node: node.clone(), slices, passed: AtomicU64::new(passed) }
 }
 
-/// A memtable with its range tombstones in the form that lookups need.
-pub(crate) struct MemtableView {
-    pub memtable: Arc<Memtable>,
-    /// Made from so many range tombstones of the memtable; made anew when there are more.
-    fragments: Mutex<(usize, Arc<RangeDeletes>)>,
-}
-
-impl MemtableView {
-    pub(crate) fn new(memtable: Arc<Memtable>) -> Arc<MemtableView> {
-        Arc::new(MemtableView { memtable, fragments: Mutex::default() })
-    }
-
-    /// `None` when there are none, after one atomic load.
-    #[inline]
-    pub(crate) fn range_deletes(&self) -> Option<Arc<RangeDeletes>> {
-        let all = self.memtable.range_deletes()?;
-        let mut fragments = self.fragments.lock().unwrap_or_else(PoisonError::into_inner);
-        if fragments.0 != all.len() {
-            let mut deletes = RangeDeletes::new();
-            for delete in all.iter() {
-                deletes.insert(&delete.start, &delete.end, delete.sequence);
-            }
-            *fragments = (all.len(), Arc::new(deletes));
-        }
-        Some(fragments.1.clone())
-    }
-}
-
 /// Everything that a read needs, at one moment.
 #[derive(Clone)]
 pub(crate) struct ReadView {
     /// The memtable that takes writes.
-    pub active: Arc<MemtableView>,
+    pub active: Arc<Memtable>,
     /// Memtables that wait for their flush, newest first.
-    pub sealed: Vec<Arc<MemtableView>>,
+    pub sealed: Vec<Arc<Memtable>>,
     pub tree: Arc<TreeView>,
 }
 
 impl ReadView {
     /// Every memtable, newest first.
-    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<MemtableView>> {
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(&self.sealed)
     }
 }

@@ -9,12 +9,14 @@ use crate::memtable::Memtable;
 use crate::read::source::MemtableIter;
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, split_internal_key, trailer_kind};
 use base::key::{compare_internal, successor, trailer_sequence, user_key};
-use base::{Cause, Error, ErrorKind, Key, KeyRange, Result};
+use base::{Cause, Error, ErrorKind, Key, KeyRange, Result, SequenceNumber};
 use media::{FileName, FileStore};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
-use table::{BlockCache, EntryIter, IterOptions, RangeDeletes, Rescue, Run, RunIter};
+use table::{
+    BlockCache, EntryIter, IterOptions, RangeDeletes, RangeTombstone, Rescue, Run, RunIter,
+};
 
 /// What a key comes to.
 #[derive(Default)]
@@ -31,10 +33,36 @@ pub(super) struct Merge {
     store: Arc<dyn FileStore>,
     cache: Arc<BlockCache>,
     heap: BinaryHeap<Source>,
-    deletes: RangeDeletes,
+    deletes: Deletes,
     losses: Vec<String>,
     runs: u64,
     done_bytes: u64,
+}
+
+/// The newest range tombstones of the sources opened so far, in sets of which each has more than
+/// twice as many as the next: a tombstone is merged a logarithm of times.
+#[derive(Default)]
+struct Deletes(Vec<RangeDeletes>);
+
+impl Deletes {
+    fn add(&mut self, set: RangeDeletes) {
+        if set.is_empty() {
+            return;
+        }
+        self.0.push(set);
+        while let [.., larger, last] = &self.0[..]
+            && larger.len() <= 2 * last.len()
+        {
+            let all = larger.tombstones().chain(last.tombstones());
+            let merged = RangeDeletes::needed(all, &[]);
+            self.0.truncate(self.0.len() - 2);
+            self.0.push(merged);
+        }
+    }
+
+    fn covering(&self, key: &[u8]) -> Option<SequenceNumber> {
+        self.0.iter().filter_map(|set| set.covering(key, SEQUENCE_MAX)).max()
+    }
 }
 
 /// A source at its next key; least keys are greatest, for the heap.
@@ -79,7 +107,7 @@ impl Merge {
             store,
             cache: BlockCache::new(1 << 20),
             heap: BinaryHeap::new(),
-            deletes: RangeDeletes::new(),
+            deletes: Deletes::default(),
             losses: Vec::new(),
             runs: 0,
             done_bytes: 0,
@@ -89,9 +117,15 @@ impl Merge {
             merge.heap.push(Source { key, state: State::Waiting(piece.clone()) });
         }
         for memtable in memtables {
-            for delete in memtable.range_deletes().iter().flat_map(|deletes| deletes.iter()) {
-                merge.deletes.insert(&delete.start, &delete.end, delete.sequence);
-            }
+            let deletes = memtable.range_deletes(&[]);
+            merge.deletes.add(RangeDeletes::needed(
+                deletes.iter().map(|delete| RangeTombstone {
+                    start: &delete.start,
+                    end: &delete.end,
+                    sequence: delete.sequence,
+                }),
+                &[],
+            ));
             let mut iter = MemtableIter::new(memtable);
             if iter.seek_to_first().is_ok() && iter.valid() {
                 merge.heap.push(Source { key: iter.key().to_vec(), state: State::Memtable(iter) });
@@ -196,8 +230,7 @@ impl Merge {
             }
         };
         self.runs += 1;
-        let deletes = run.range_deletes().clip(&piece.range);
-        self.deletes = RangeDeletes::merge([&self.deletes, &deletes]);
+        self.deletes.add(run.range_deletes().clip(&piece.range));
         // Without them, the first damaged block ends the run.
         let ends = run.boundaries(&piece.range, Cause::Recovery).unwrap_or_default();
         let ends = ends.into_iter().map(|boundary| boundary.key).collect();
@@ -283,7 +316,7 @@ impl Merge {
         // A run and a log may both have an entry; it is one.
         versions.sort_by(|a, b| compare_internal(&a.0, &b.0));
         versions.dedup_by(|a, b| a.0 == b.0);
-        let deleted = self.deletes.covering(key, SEQUENCE_MAX).unwrap_or(0);
+        let deleted = self.deletes.covering(key).unwrap_or(0);
         let mut resolved = Resolved::default();
         for (internal, value) in versions {
             let trailer = split_internal_key(&internal).map_or(0, |(_, trailer)| trailer);

@@ -259,6 +259,7 @@ pub fn short(steps: usize) -> Profile {
         keys: 60,
         value_bytes_max: 5000,
         relocate_odds: 8,
+        range_odds: 0,
         reopens: true,
         reads: false,
     }
@@ -296,7 +297,10 @@ fn orphaned<M: Medium>(
     (steps, stride, images): (usize, u64, usize),
 ) -> Outcome {
     // The page cache outlives the process, so a recovery may read what is not durable yet.
-    let steps = Generator::new(seed, Profile { reopens: false, ..short(steps) }).steps();
+    // Every other history is full of range deletions.
+    let range_odds = 4 * (seed % 2);
+    let profile = Profile { reopens: false, range_odds, ..short(steps) };
+    let steps = Generator::new(seed, profile).steps();
     let sweep = Sweep::new(config, seed, 2);
     let model = sweep.model.clone();
     let mut runner = Runner::open(config, medium.store()?, model.clone(), seed)?;

@@ -63,6 +63,7 @@ pub fn tiny() -> Profile {
         keys: 40,
         value_bytes_max: 3000,
         relocate_odds: 9,
+        range_odds: 0,
         reopens: false,
         reads: false,
     }

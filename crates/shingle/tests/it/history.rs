@@ -53,6 +53,9 @@ pub struct Profile {
     pub value_bytes_max: u64,
     /// One step in so many is a move of the tree; 0: none.
     pub relocate_odds: u64,
+    /// One operation in so many is a range deletion of any shape, beside the usual ones, with
+    /// snapshots between; 0: none.
+    pub range_odds: u64,
     pub reopens: bool,
     pub reads: bool,
 }
@@ -110,6 +113,10 @@ impl Generator {
     }
 
     fn op(&mut self, slot: usize) -> Op {
+        let odds = self.profile.range_odds;
+        if odds > 0 && self.random.one_in(odds) {
+            return self.delete_any_range();
+        }
         let key = self.key();
         let number = |random: &mut Random| -> Value { Arc::from(random.below(99).to_le_bytes()) };
         match (self.random.below(20), SLOTS[slot].operator) {
@@ -132,6 +139,25 @@ impl Generator {
             b = [&a[..], b"0"].concat();
         }
         Op::DeleteRange(a, b)
+    }
+
+    /// Rolling, to the last key, wide, or around a few keys.
+    fn delete_any_range(&mut self) -> Op {
+        let key = self.key();
+        match self.random.below(20) {
+            0..=2 => Op::DeleteRange(Vec::new(), key),
+            3 => Op::DeleteRange(key, vec![0xff; 12]),
+            4..=7 => {
+                let other = self.key();
+                Op::DeleteRange(key.clone().min(other.clone()), key.max(other))
+            }
+            8..=12 => Op::DeleteRange(key.clone(), [&key[..], b"\0"].concat()),
+            _ => {
+                let mut end = key.clone();
+                end.last_mut().into_iter().for_each(|last| *last = last.saturating_add(4));
+                Op::DeleteRange(key, end)
+            }
+        }
     }
 
     fn slot(&mut self) -> usize {
@@ -197,6 +223,14 @@ impl Generator {
         let odds = self.profile.relocate_odds;
         if odds > 0 && self.random.one_in(odds) {
             return Step::Relocate(self.slot());
+        }
+        if self.profile.range_odds > 0 && self.random.one_in(12) {
+            let number = self.random.below(8) as usize;
+            return match self.random.below(3) {
+                0 => Step::SnapshotTake,
+                1 => Step::SnapshotScan(number, self.slot()),
+                _ => Step::SnapshotRead(number, self.slot(), self.key()),
+            };
         }
         match self.random.below(200) {
             0..=2 => Step::Flush,

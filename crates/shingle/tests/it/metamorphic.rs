@@ -1,6 +1,6 @@
 //! One history, many configurations, the same answers: those of the model.
 
-use crate::history::{Generator, Step};
+use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Kind, Medium};
 use crate::model::Model;
 use crate::run::{
@@ -69,6 +69,23 @@ fn one_history_gives_equal_answers_on_every_configuration() {
             assert!(count > 0, "no {name} happened");
         }
     }
+}
+
+/// Range deletions that overlap in every way, with snapshots between, in memory and in every level.
+#[test]
+fn many_range_deletions_give_equal_answers_on_every_configuration() {
+    let mut steps_run = ByCell::default();
+    for seed in seeds_for_cells(24) {
+        let profile = Profile { range_odds: 4, ..profile(700) };
+        let steps = Generator::new(seed, profile).steps();
+        let config = Config::draw(seed);
+        let runner = in_memory(&config, &steps, seed).unwrap_or_else(|failure| {
+            panic!("{} {config:?}", replay("many_range_deletions", seed, &failure))
+        });
+        drop(runner);
+        steps_run.add(&config, steps.len() as u64);
+    }
+    steps_run.finish("steps", 700);
 }
 
 #[test]

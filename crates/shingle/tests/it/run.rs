@@ -787,6 +787,7 @@ pub fn profile(steps: usize) -> Profile {
         keys: 300,
         value_bytes_max: 20_000,
         relocate_odds: 8,
+        range_odds: 0,
         reopens: true,
         reads: true,
     }

@@ -30,7 +30,7 @@ pub struct RunEnd {
     pub(crate) top: Arc<Block>,
     /// The one filter of a small run, where the first read has it.
     pub(crate) filter: Option<Arc<FilterBlock>>,
-    pub(crate) tombstones: RangeDeletes,
+    pub(crate) tombstones: Arc<RangeDeletes>,
     pub(crate) summary: RunSummary,
 }
 
@@ -107,7 +107,8 @@ impl RunEnd {
         // Whether it is damaged is for those to say who need it.
         let at = footer.filter.filter(|at| keeps_filter && tail_start <= at.offset);
         let filter = at.and_then(|at| FilterBlock::new(at_end(BlockKind::Filter, at).ok()?));
-        Ok(RunEnd { footer, top: Arc::new(top), filter: filter.map(Arc::new), tombstones, summary })
+        let (top, tombstones) = (Arc::new(top), Arc::new(tombstones));
+        Ok(RunEnd { footer, top, filter: filter.map(Arc::new), tombstones, summary })
     }
 
     /// The end of a run that was just written; `filter` is that of a run with a single one.
@@ -124,7 +125,8 @@ impl RunEnd {
         let read_from = tail_start(footer.start, footer.bytes).min(footer.pinned_start());
         let comes_with_end = footer.filter.is_some_and(|at| read_from <= at.offset);
         let filter = if comes_with_end { FilterBlock::new(filter) } else { None };
-        Ok(RunEnd { footer, top: Arc::new(top), filter: filter.map(Arc::new), tombstones, summary })
+        let (top, tombstones) = (Arc::new(top), Arc::new(tombstones));
+        Ok(RunEnd { footer, top, filter: filter.map(Arc::new), tombstones, summary })
     }
 
     /// What is known of the run as a whole.

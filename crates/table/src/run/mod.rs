@@ -101,7 +101,7 @@ pub struct Run {
     top: Arc<Block>,
     /// The one filter of a small run, where it came with the run's end and is not read in place.
     filter: Option<Arc<FilterBlock>>,
-    tombstones: RangeDeletes,
+    tombstones: Arc<RangeDeletes>,
     summary: RunSummary,
     mapped: Option<Mapped>,
 }
@@ -185,7 +185,7 @@ impl Run {
 
     /// Its range tombstones.
     #[inline]
-    pub fn range_deletes(&self) -> &RangeDeletes {
+    pub fn range_deletes(&self) -> &Arc<RangeDeletes> {
         &self.tombstones
     }
 

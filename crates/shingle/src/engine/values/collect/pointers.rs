@@ -101,7 +101,7 @@ impl CollectJob {
         let flushed = engine.lock_trees().tree(self.keyspace.id)?.version.flushed_sequence;
         let needed = *self.flush_through.get_or_insert(self.last_sequence);
         let view = self.keyspace.view();
-        let mut memtables = view.memtables().map(|view| &view.memtable);
+        let mut memtables = view.memtables();
         if flushed >= needed || memtables.all(|m| m.sequence_min().is_none_or(|s| s > needed)) {
             return Ok(true);
         }
