@@ -12,12 +12,12 @@
 //!   that has files of another database, or files without a root.
 
 use crate::{
-    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space,
-    StoreLock, hold,
+    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, Part, ReadFile,
+    Space, StoreLock, hold,
 };
 use base::checksum::hash64;
 use base::coding::Reader;
-use base::{DatabaseId, Error, Ledger, Result};
+use base::{Cause, DatabaseId, Error, Ledger, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -153,6 +153,10 @@ impl FileStore for PairStore {
         self.of(name).open(name, background)
     }
 
+    fn sync_file(&self, name: FileName, cause: Cause) -> Result<()> {
+        self.of(name).sync_file(name, cause)
+    }
+
     fn recalls_writes(&self) -> bool {
         self.first.recalls_writes()
     }
@@ -220,8 +224,8 @@ impl FileStore for PairStore {
         format!("{} with cold values in {}", self.first.describe(), self.cold.describe())
     }
 
-    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
-        self.of(name).share(name, target, bytes)
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
+        self.of(name).share(name, target, part)
     }
 
     fn cold_store(&self) -> Option<&dyn ColdStore> {

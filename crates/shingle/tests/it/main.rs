@@ -8,6 +8,7 @@
 mod adapt;
 mod bands;
 mod care;
+mod checkpoints;
 mod cold;
 mod crash;
 mod fault;

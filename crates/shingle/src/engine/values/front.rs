@@ -99,10 +99,7 @@ impl Reach {
         for (&file, end) in &self.ends {
             let synced = match &end.syncer {
                 Some(syncer) => syncer.sync(cause),
-                None => engine
-                    .store
-                    .extend(FileName::value(file), end.bytes, &FileHint::default())
-                    .and_then(|mut append| append.sync(cause)),
+                None => engine.store.sync_file(FileName::value(file), cause),
             };
             synced.map_err(|error| engine.poison(error))?;
         }
