@@ -66,6 +66,7 @@ impl Engine {
             return Err(Error::invalid("the name of a merge operator has control characters"));
         }
         self.check_writable()?;
+        let _inside = self.enter()?;
         self.settings.operator(options.merge_operator.as_deref())?;
         let mut trees = self.lock_trees();
         if self.keyspaces().iter().any(|state| state.name == name) {
@@ -95,6 +96,7 @@ impl Engine {
 
     fn drop_keyspace(&self, state: &Arc<KeyspaceState>) -> Result<()> {
         self.check_writable()?;
+        let _inside = self.enter()?;
         let mut trees = self.lock_trees();
         let edit = DatabaseEdit { dropped: vec![state.id], ..DatabaseEdit::default() };
         self.install(&mut trees, edit, &Flushed::new())?;
@@ -126,6 +128,8 @@ impl Engine {
         if range.is_empty() || state.options.without_wal {
             return Ok(());
         }
+        // The deletion is done: closing alone keeps its files for a compaction to drop.
+        let Ok(_inside) = self.enter() else { return Ok(()) };
         let mut trees = self.lock_trees();
         let below = deletion.last_sequence;
         if self.snapshots.oldest().is_some_and(|(oldest, _)| oldest < below) {

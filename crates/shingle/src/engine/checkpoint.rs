@@ -38,6 +38,7 @@ impl Logged {
 
 impl Engine {
     pub(crate) fn write_checkpoint(&self, target: &Path) -> Result<()> {
+        let _inside = self.enter()?;
         let copy = OsStore::open(target, Arc::new(Ledger::default()), OsOptions::default())?;
         if let Some(foreign) = copy.foreign_file()? {
             let message = format!(
@@ -73,10 +74,12 @@ impl Engine {
 
     fn share_files(&self, version: &Version, logged: &Logged, target: &Path) -> Result<()> {
         for usage in version.files() {
+            self.check_open()?;
             let name = FileName::table(usage.file.id);
             self.store.share(name, target, Part::AtLeast(usage.total_bytes))?;
         }
         for segment in version.segments.iter() {
+            self.check_open()?;
             let end = logged.values.get(&segment.file.id).copied().unwrap_or(0);
             let bytes = end.max(segment.bytes);
             self.store.share(FileName::value(segment.file.id), target, Part::AtLeast(bytes))?;
