@@ -10,6 +10,7 @@ pub(crate) mod clean;
 pub(crate) mod close;
 pub(crate) mod commit;
 pub(crate) mod events;
+mod exchanged;
 mod flush;
 mod gate;
 pub(crate) mod memory;

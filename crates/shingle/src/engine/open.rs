@@ -9,6 +9,7 @@
 //! Nothing on disk changes before stage 4, and a crash in stage 4 leads to the same state again.
 
 use crate::engine::commit::{Active, CommitState, LiveLog, Sealed};
+use crate::engine::exchanged::Exchanged;
 use crate::engine::memory::Memory;
 use crate::engine::recover::{Found, Replayed, find, replay};
 use crate::engine::trees::{TreeState, Trees};
@@ -99,6 +100,9 @@ fn assemble(
     read_only: bool,
 ) -> Result<Arc<Engine>> {
     let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
+    if !read_only {
+        Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
+    }
     let memory = Memory::new(&settings, shared_cache.is_some());
     let cache =
         shared_cache.unwrap_or_else(|| BlockCache::new(Memory::first_cache_bytes(&settings)));
