@@ -39,6 +39,9 @@ pub enum ErrorKind {
     Unsupported,
     /// The work was cancelled by shutdown; its inputs are untouched.
     Cancelled,
+    /// The file has names in other directories, so that it takes no more bytes. The engine goes on
+    /// with another file.
+    Shared,
 }
 
 impl ErrorKind {
@@ -65,6 +68,7 @@ impl ErrorKind {
             ErrorKind::Closed => "open it again",
             ErrorKind::Unsupported => "choose another store or option",
             ErrorKind::Cancelled => "nothing to do",
+            ErrorKind::Shared => "write another file",
         }
     }
 }

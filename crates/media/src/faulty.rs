@@ -6,8 +6,8 @@
 //! turn finds more than failing at random.
 
 use crate::{
-    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space,
-    StoreLock, SyncFile, hold,
+    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, Part, ReadFile,
+    Space, StoreLock, SyncFile, hold,
 };
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -323,8 +323,8 @@ impl FileStore for FaultyStore {
         format!("{}, with planned failures", self.inner.describe())
     }
 
-    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
-        self.run(Operation::Share, Some(name), || self.inner.share(name, target, bytes))
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
+        self.run(Operation::Share, Some(name), || self.inner.share(name, target, part))
     }
 
     fn cold_store(&self) -> Option<&dyn ColdStore> {

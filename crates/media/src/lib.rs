@@ -19,7 +19,7 @@ pub use block::{BlockDevice, Geometry, Moved};
 pub use pair::PairStore;
 pub use store::{
     AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, MappedBytes,
-    Mapping, ReadFile, Space, StoreLock, SyncFile,
+    Mapping, Part, ReadFile, Space, StoreLock, SyncFile,
 };
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -12,12 +12,12 @@
 //!   that has files of another database, or files without a root.
 
 use crate::{
-    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, ReadFile, Space,
-    StoreLock, hold,
+    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, Part, ReadFile,
+    Space, StoreLock, hold,
 };
 use base::checksum::hash64;
 use base::coding::Reader;
-use base::{DatabaseId, Error, Ledger, Result};
+use base::{Cause, DatabaseId, Error, Ledger, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -216,8 +216,8 @@ impl FileStore for PairStore {
         format!("{} with cold values in {}", self.first.describe(), self.cold.describe())
     }
 
-    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
-        self.of(name).share(name, target, bytes)
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
+        self.of(name).share(name, target, part)
     }
 
     fn cold_store(&self) -> Option<&dyn ColdStore> {

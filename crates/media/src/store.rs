@@ -5,6 +5,7 @@
 //! - Nothing is durable before its own sync: file bytes and length after [`AppendFile::sync`], the
 //!   existence of a name after [`FileStore::sync_names`]. Only [`FileStore::set_root`] is atomic
 //!   and durable by itself.
+//! - A file that was shared, and may be shared still, takes no more bytes, whoever opens it.
 //! - Every request is written to the [`Ledger`] with its cause where it is issued, once.
 
 use base::{Cause, DatabaseId, FileId, Ledger, Result};
@@ -218,6 +219,27 @@ pub struct FileSummary {
     pub bytes: u64,
 }
 
+/// How much of a file another directory gets; see [`FileStore::share`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All that it has.
+    Whole,
+    /// So many bytes. What the file has beyond them may come along.
+    AtLeast(u64),
+    /// The first so many bytes and no more: always a copy.
+    Exactly(u64),
+}
+
+impl Part {
+    /// The bytes of a copy of a file that has `bytes`.
+    pub fn of(self, bytes: u64) -> u64 {
+        match self {
+            Part::Whole => bytes,
+            Part::AtLeast(part) | Part::Exactly(part) => part,
+        }
+    }
+}
+
 /// Room on the medium, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
@@ -239,6 +261,7 @@ pub trait FileStore: Send + Sync {
     fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>>;
 
     /// Goes on appending to an existing file at byte `at`; bytes from `at` on, left by a crash, go.
+    /// `Shared`, and no change, if another directory shares the file: begin a new one.
     fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>>;
 
     /// Opens a file for reading. `background`: bypass the page cache where the store can.
@@ -296,10 +319,10 @@ pub trait FileStore: Send + Sync {
     /// A name for people: a path, or what stands in its place.
     fn describe(&self) -> String;
 
-    /// Gives the directory that `target` names a file `name` that shares the bytes of ours, or a
-    /// copy of the first `bytes` of them where sharing is not possible or `copy` asks for one.
-    /// `Unsupported` where the store has no directories.
-    fn share(&self, name: FileName, target: &std::path::Path, bytes: Option<u64>) -> Result<()>;
+    /// Gives the directory that `target` names a file `name` with `part` of ours, durably but for
+    /// its name. It shares our bytes, unless somebody is writing the file or sharing is not
+    /// possible: then it is a copy. `Unsupported` where the store has no directories.
+    fn share(&self, name: FileName, target: &std::path::Path, part: Part) -> Result<()>;
 
     /// The cold store, where it has one.
     fn cold_store(&self) -> Option<&dyn ColdStore> {

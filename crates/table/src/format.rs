@@ -98,6 +98,19 @@ pub fn check_header(file: &dyn ReadFile, place: TablePlace, cause: Cause) -> Res
     foreign(format!("the file is {theirs:?}, expected {place:?}"))
 }
 
+/// Which table file a sound header says that `file` is, whatever its name. `None`: it has none.
+pub fn header_place(file: &dyn ReadFile, cause: Cause) -> Result<Option<TablePlace>> {
+    let mut found = [0; HEADER_BYTES as usize];
+    if file.len()? < HEADER_BYTES {
+        return Ok(None);
+    }
+    file.read_at(0, &mut found, cause)?;
+    let mut reader = Reader::new(&found[12..]);
+    let (Some(database), Some(id)) = (reader.u64(), reader.u64()) else { return Ok(None) };
+    let place = TablePlace { database: base::DatabaseId(database), file: base::FileId(id) };
+    Ok((found[..] == header(place)[..]).then_some(place))
+}
+
 /// The end of a run: where everything in it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footer {

@@ -6,7 +6,7 @@
 use crate::pointer::ValuePointer;
 use crate::record::{self, HEADER_BYTES_MAX, Record, SegmentPlace};
 use base::key::SequenceNumber;
-use base::{Cause, Error, Result};
+use base::{Cause, Error, ErrorKind, Result};
 use media::{AppendFile, FileName, ReadFile, SyncFile};
 
 /// Appends records to one segment.
@@ -151,6 +151,38 @@ fn read_record(
     }
     let sequence = record.sequence;
     Ok((bytes, sequence))
+}
+
+/// Which of `places` the first record of `file` was written at, whatever the file is called.
+pub fn first_of(
+    file: &dyn ReadFile,
+    places: impl IntoIterator<Item = SegmentPlace>,
+    cause: Cause,
+) -> Result<Option<SegmentPlace>> {
+    let all_bytes = file.len()?;
+    let mut bytes = vec![0; all_bytes.min(HEADER_BYTES_MAX as u64) as usize];
+    file.read_at(0, &mut bytes, cause)?;
+    let stated = record::stated_bytes(&bytes).filter(|&stated| stated as u64 <= all_bytes);
+    let Some(stated) = stated else { return Ok(None) };
+    bytes.resize(stated, 0);
+    file.read_at(0, &mut bytes, cause)?;
+    Ok(places.into_iter().find(|&place| record::decode(&bytes, place, 0).is_ok()))
+}
+
+/// How many bytes of `file`, whatever it is called, are records of the segment `place`.
+pub fn sound_bytes(file: &dyn ReadFile, place: SegmentPlace, cause: Cause) -> Result<u64> {
+    if first_of(file, [place], cause)?.is_none() {
+        return Ok(0);
+    }
+    let mut scan = SegmentScan::new(file, place, file.len()?, cause);
+    loop {
+        match scan.next_record() {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(scan.offset()),
+            Err(error) if error.kind() == ErrorKind::Corruption => return Ok(scan.offset()),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Walks the records of a segment in order, with large reads and bounded memory.

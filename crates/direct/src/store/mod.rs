@@ -30,7 +30,8 @@ use crate::superblock::{Places, Superblock};
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use media::block::{BlockDevice, DeviceLock, Overwrite};
 use media::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, Geometry, ReadFile, Space, StoreLock,
+    AppendFile, FileHint, FileName, FileStore, FileSummary, Geometry, Part, ReadFile, Space,
+    StoreLock,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -420,13 +421,13 @@ impl FileStore for DirectStore {
     }
 
     /// A copy: a directory cannot share what lies on a device.
-    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
         use media::os::{OsOptions, OsStore};
         // The copy's bytes are not the device's, so they stay out of its ledger.
         let options = OsOptions { create: false, ..OsOptions::default() };
         let target = OsStore::open(target, Arc::default(), options)?;
         let source = FileStore::open(self, name, true)?;
-        let bytes = bytes.map_or_else(|| source.len(), Ok)?;
+        let bytes = part.of(source.len()?);
         let hint = FileHint { bytes_max: Some(bytes), background: true, ..FileHint::default() };
         let mut copy = target.create(name, &hint)?;
         let mut piece = vec![0; 1 << 20];

@@ -42,8 +42,8 @@ pub use device::{BeforeChange, MakeDevice, MemDevice, PowerLoss, RecordedDevice}
 pub use disk::RawTraffic;
 
 use crate::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock, SyncFile,
-    check_note_name, hold, past_end,
+    AppendFile, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space, StoreLock,
+    SyncFile, check_note_name, hold, past_end,
 };
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use disk::{Disk, NodeRef};
@@ -262,7 +262,7 @@ impl FileStore for MemStore {
         self.title.to_string()
     }
 
-    fn share(&self, _name: FileName, _target: &Path, _bytes: Option<u64>) -> Result<()> {
+    fn share(&self, _name: FileName, _target: &Path, _part: Part) -> Result<()> {
         let message = "a store in memory has no directories to share files with";
         Err(Error::new(ErrorKind::Unsupported, message))
     }

@@ -14,6 +14,7 @@
 use super::calls;
 use super::tail::{ALIGN, Buffer, Tail};
 use super::write_back;
+use super::writers::Writing;
 use crate::{AppendFile, FileName, SyncFile};
 use base::{Cause, Error, Ledger, Result};
 use rustix::fd::{AsFd, OwnedFd};
@@ -45,12 +46,13 @@ impl Handle {
 /// A file whose appends reach the system one by one.
 pub(super) struct ForegroundFile {
     handle: Handle,
+    _writing: Writing,
     len: u64,
 }
 
 impl ForegroundFile {
-    pub(super) fn new(handle: Handle, len: u64) -> ForegroundFile {
-        ForegroundFile { handle, len }
+    pub(super) fn new(handle: Handle, writing: Writing, len: u64) -> ForegroundFile {
+        ForegroundFile { handle, _writing: writing, len }
     }
 }
 
@@ -97,6 +99,7 @@ enum Path {
 /// A file whose appends are gathered. See the module's head.
 pub(super) struct BackgroundFile {
     handle: Handle,
+    _writing: Writing,
     tail: Arc<Tail>,
     writer: PageWriter,
     len: u64,
@@ -106,6 +109,7 @@ impl BackgroundFile {
     /// Goes on at byte `len` with a buffer of `buffer_bytes`. An error if the file has a writer.
     pub(super) fn new(
         handle: Handle,
+        writing: Writing,
         tail: Arc<Tail>,
         len: u64,
         buffer_bytes: usize,
@@ -122,7 +126,7 @@ impl BackgroundFile {
             now: Path::Cache,
             dropped: len,
         };
-        Ok(BackgroundFile { handle, tail, writer, len })
+        Ok(BackgroundFile { handle, _writing: writing, tail, writer, len })
     }
 
     fn write_out(&mut self, all: bool) -> Result<()> {

@@ -6,6 +6,7 @@
 //! - A file being written is one descriptor; of the files being read, so many have one at a time.
 //! - The root is replaced by writing CURRENT.tmp, syncing it and the directory, renaming it to
 //!   CURRENT and syncing the directory again; so what the root names is durable before the root.
+//! - A file that has names in other directories takes no more bytes: the system counts its names.
 //! - Bytes are written to the ledger as the system accepts them, call by call.
 //!
 //! What is visible and durable when is written down in `docs/design/file-store.md`.
@@ -21,10 +22,12 @@ mod pages;
 mod priority;
 mod read;
 mod root;
+mod share;
 mod tail;
 #[cfg(test)]
 mod tests;
 mod write_back;
+mod writers;
 
 pub use device::{FileDevice, FileDeviceOptions};
 pub use map::mappable_bytes;
@@ -32,7 +35,7 @@ pub use pages::{PageBuffer, Pages};
 pub use priority::lower_thread_priority;
 
 use crate::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock,
+    AppendFile, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space, StoreLock,
     check_note_name, hold,
 };
 use append::{BackgroundFile, ForegroundFile, Handle};
@@ -42,10 +45,10 @@ use directory::Directory;
 use map::Budget;
 use read::OsReadFile;
 use rustix::fs::OFlags;
-use rustix::io::Errno;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use tail::Tails;
+use writers::{Writers, Writing};
 
 /// Names in the directory that no note may take.
 pub(crate) fn is_reserved(name: &str) -> bool {
@@ -91,6 +94,7 @@ pub struct OsStore {
     ledger: Arc<Ledger>,
     options: OsOptions,
     tails: Tails,
+    writers: Arc<Writers>,
     descriptors: Arc<Descriptors>,
     maps: Arc<Budget>,
     /// One root or note is replaced at a time: they share names of temporary files.
@@ -108,13 +112,13 @@ impl OsStore {
             directory::create(path, &ledger)?;
         }
         let directory = Arc::new(Directory::open(path, ledger.clone())?);
-        let (tails, replacing) = (Tails::default(), Mutex::new(()));
+        let (tails, writers, replacing) = (Tails::default(), Arc::default(), Mutex::new(()));
         let maps = Arc::new(Budget::new(options.map_bytes_max));
         let open_max = options.open_files_max.unwrap_or_else(descriptors::sensible_max);
         let descriptors = Arc::new(Descriptors::new(directory.clone(), open_max));
         let spare: Weak<dyn directory::Spare> = Arc::<Descriptors>::downgrade(&descriptors);
         directory.spare(spare);
-        Ok(OsStore { directory, ledger, options, tails, descriptors, maps, replacing })
+        Ok(OsStore { directory, ledger, options, tails, writers, descriptors, maps, replacing })
     }
 
     /// Something in the directory that no store wrote; `None` if there is nothing else. Where a
@@ -147,9 +151,15 @@ impl OsStore {
         Ok(Handle { name, file, ledger: self.ledger.clone() })
     }
 
-    fn writer(&self, handle: Handle, len: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+    fn writer(
+        &self,
+        handle: Handle,
+        writing: Writing,
+        len: u64,
+        hint: &FileHint,
+    ) -> Result<Box<dyn AppendFile>> {
         if !hint.background {
-            return Ok(Box::new(ForegroundFile::new(handle, len)));
+            return Ok(Box::new(ForegroundFile::new(handle, writing, len)));
         }
         let expected = hint.bytes_max.map_or(usize::MAX, |bytes| {
             usize::try_from(bytes.saturating_sub(len)).unwrap_or(usize::MAX)
@@ -157,24 +167,7 @@ impl OsStore {
         let buffer_bytes = self.options.background_buffer_bytes.min(expected);
         let tail = self.tails.of(handle.name);
         let direct = self.options.direct_background;
-        Ok(Box::new(BackgroundFile::new(handle, tail, len, buffer_bytes, direct)?))
-    }
-
-    /// Copies the first `bytes` of `name`, or all of them, to a new file in `target`.
-    fn copy(&self, name: FileName, target: &Directory, bytes: Option<u64>) -> Result<()> {
-        let source = self.open(name, true)?;
-        let bytes = bytes.map_or_else(|| source.len(), Ok)?;
-        let text = name.to_string();
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let file = target.open_file(&text, flags)?;
-        let copied = target.fill(&text, &file, Cause::Checkpoint, bytes, |offset, piece| {
-            source.read_at(offset, piece, Cause::Checkpoint)
-        });
-        if copied.is_err() {
-            // The first error is the one to report.
-            let _ = target.unlink(&text);
-        }
-        copied
+        Ok(Box::new(BackgroundFile::new(handle, writing, tail, len, buffer_bytes, direct)?))
     }
 }
 
@@ -187,7 +180,8 @@ impl FileStore for OsStore {
         self.check_writable()?;
         let handle = self.handle(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
         self.tails.forget(name);
-        self.writer(handle, 0, hint)
+        let writing = self.writers.begin(name, || Ok(()))?;
+        self.writer(handle, writing, 0, hint)
     }
 
     fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
@@ -197,6 +191,7 @@ impl FileStore for OsStore {
             let message = "the file is being written: drop the first writer before the second";
             return Err(Error::invalid(message).in_file(name.to_string()));
         }
+        let writing = self.writers.begin(name, || share::check_unshared(name, &handle.file))?;
         let stat =
             rustix::fs::fstat(&handle.file).map_err(|errno| handle.error("look at", errno))?;
         let bytes = stat.st_size as u64;
@@ -208,7 +203,7 @@ impl FileStore for OsStore {
             calls::patiently(|| rustix::fs::ftruncate(&handle.file, at))
                 .map_err(|errno| handle.error("cut", errno).at(at))?;
         }
-        self.writer(handle, at, hint)
+        self.writer(handle, writing, at, hint)
     }
 
     fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
@@ -302,22 +297,7 @@ impl FileStore for OsStore {
         self.directory.describe()
     }
 
-    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
-        let target = self.directory.open_other(target)?;
-        // A file that is still being written goes on changing, which a shared one must not; and a
-        // link changes the file that it shares, which a read-only store must not.
-        let is_written = self.tails.find(name).is_some_and(|tail| tail.file_len().is_some());
-        if bytes.is_some() || is_written || self.options.read_only {
-            self.copy(name, &target, bytes)?;
-        } else {
-            match self.directory.link(&name.to_string(), &target) {
-                Ok(()) => self.handle(name, OFlags::RDONLY)?.sync(Cause::Checkpoint)?,
-                Err(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP) => {
-                    self.copy(name, &target, None)?;
-                }
-                Err(errno) => return Err(calls::error("share", name.to_string(), errno)),
-            }
-        }
-        target.sync(Cause::Checkpoint)
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
+        self.share_with(name, &self.directory.open_other(target)?, part)
     }
 }

@@ -215,7 +215,7 @@ fn a_read_only_store_writes_nothing_and_keeps_writers_out() {
     assert_eq!(reader.list().unwrap()[0].bytes, 3);
     assert_eq!(reader.ledger().snapshot().host().write_bytes, 0);
     let target = tempfile::tempdir().unwrap();
-    reader.share(table(1), target.path(), None).unwrap();
+    reader.share(table(1), target.path(), Part::Whole).unwrap();
     assert_eq!(fs::read(target.path().join("000001.table")).unwrap(), b"abc");
     let file = fs::metadata(dir.path().join("000001.table")).unwrap();
     assert_eq!(std::os::unix::fs::MetadataExt::nlink(&file), 1);
@@ -244,20 +244,47 @@ fn a_file_is_shared_by_link_and_a_growing_one_by_copy() {
         fs::metadata(path.join(name)).unwrap().ino()
     };
     store.create(table(1), &BACKGROUND).unwrap().append(b"finished", Cause::Flush).unwrap();
-    store.share(table(1), target.path(), None).unwrap();
+    store.share(table(1), target.path(), Part::Whole).unwrap();
     assert_eq!(inode(dir.path(), "000001.table"), inode(target.path(), "000001.table"));
-    let error = store.share(table(1), target.path(), None).err().unwrap();
+    let error = store.share(table(1), target.path(), Part::Whole).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::AlreadyExists);
 
     let mut growing = store.create(table(2), &BACKGROUND).unwrap();
     growing.append(b"growing", Cause::Flush).unwrap();
-    store.share(table(2), target.path(), None).unwrap();
+    store.share(table(2), target.path(), Part::Whole).unwrap();
     assert_eq!(fs::read(target.path().join("000002.table")).unwrap(), b"growing");
     growing.append(b" on", Cause::Flush).unwrap();
     fs::remove_file(target.path().join("000002.table")).unwrap();
-    store.share(table(2), target.path(), Some(4)).unwrap();
+    store.share(table(2), target.path(), Part::Exactly(4)).unwrap();
     assert_eq!(fs::read(target.path().join("000002.table")).unwrap(), b"grow");
-    assert!(store.share(table(1), target.path(), Some(100)).is_err());
+    assert!(store.share(table(1), target.path(), Part::AtLeast(100)).is_err());
+}
+
+#[test]
+fn a_shared_file_takes_no_more_bytes_on_either_side_until_it_is_alone() {
+    let (dir, store) = store();
+    let target = tempfile::tempdir_in(dir.path()).unwrap();
+    let other = open(&target, OsOptions::default()).unwrap();
+    store.create(table(1), &BACKGROUND).unwrap().append(b"finished", Cause::Flush).unwrap();
+    for hint in [BACKGROUND, FileHint::default()] {
+        let mut writer = store.extend(table(1), 4, &hint).unwrap();
+        writer.append(b"more", Cause::Flush).unwrap();
+        store.share(table(1), target.path(), Part::AtLeast(4)).unwrap();
+        assert_eq!(fs::read(target.path().join("000001.table")).unwrap(), b"fini");
+        drop(writer);
+        other.remove(table(1)).unwrap();
+    }
+    store.share(table(1), target.path(), Part::AtLeast(4)).unwrap();
+    for side in [&store, &other] {
+        for (at, hint) in [(4, BACKGROUND), (8, FileHint::default())] {
+            let error = side.extend(table(1), at, &hint).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Shared, "{error}");
+        }
+        assert_eq!(fs::read(dir.path().join("000001.table")).unwrap(), b"finimore");
+    }
+    store.remove(table(1)).unwrap();
+    other.extend(table(1), 4, &BACKGROUND).unwrap().append(b"sh", Cause::Flush).unwrap();
+    assert_eq!(fs::read(target.path().join("000001.table")).unwrap(), b"finish");
 }
 
 #[test]

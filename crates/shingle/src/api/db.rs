@@ -268,7 +268,7 @@ impl Db {
     /// Everything written before this call is in synced runs when it returns.
     pub fn flush(&self) -> Result<()> {
         self.engine().check_writable()?;
-        self.engine().flush_all()
+        self.engine().flush()
     }
 
     /// Waits until no background work is due. Not for what the database does when it is at rest.

@@ -73,6 +73,7 @@ impl Engine {
             return Err(Error::invalid("the name of a merge operator has control characters"));
         }
         self.check_writable()?;
+        let _inside = self.enter()?;
         let mut trees = self.lock_trees();
         if self.keyspaces().iter().any(|state| state.name == name) {
             let message = format!("a keyspace is called `{name}` already");
@@ -101,6 +102,7 @@ impl Engine {
 
     fn drop_keyspace(&self, state: &Arc<KeyspaceState>) -> Result<()> {
         self.check_writable()?;
+        let _inside = self.enter()?;
         let mut trees = self.lock_trees();
         let edit = DatabaseEdit { dropped: vec![state.id], ..DatabaseEdit::default() };
         self.install(&mut trees, edit, &Flushed::new())?;
@@ -139,6 +141,8 @@ impl Engine {
         if is_seen() || !state.tree().levels.iter().any(holds) {
             return Ok(());
         }
+        // The deletion is done: closing alone keeps its files for a compaction to drop.
+        let Ok(_inside) = self.enter() else { return Ok(()) };
         let mut trees = self.lock_trees();
         if is_seen() {
             return Ok(());

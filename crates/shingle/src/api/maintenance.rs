@@ -19,6 +19,7 @@ impl Keyspace {
     pub fn compact_range(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
         let engine = self.engine();
         engine.check_writable()?;
+        let _inside = engine.enter()?;
         engine.flush_all()?;
         let range = KeyRange { start: start.unwrap_or_default().into(), end: end.map(Into::into) };
         engine.scheduler.add_manual(Manual { keyspace: self.id(), range });
@@ -34,6 +35,7 @@ impl Db {
     pub fn keep_value_threshold(&self, bytes: u64) -> Result<()> {
         let engine = self.engine();
         engine.check_writable()?;
+        let _inside = engine.enter()?;
         crate::settings::keep_threshold(&*engine.store, bytes.max(1))
     }
 
@@ -41,6 +43,7 @@ impl Db {
     /// Keyspaces without a log are in it as they were last flushed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let engine = self.engine();
+        let _inside = engine.enter()?;
         if !engine.read_only {
             engine.check_writable()?;
             engine.flush_all()?;

@@ -27,6 +27,8 @@ impl Engine {
         self: &Arc<Self>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<CheckReport> {
+        // The next opener may remove what is read here.
+        let _inside = self.enter()?;
         let mut report = CheckReport::default();
         let Plan { versions, manifest, logs } = self.check_plan(&mut report);
         let total_bytes: u64 = versions.iter().map(|version| live_bytes(version)).sum();
@@ -38,18 +40,21 @@ impl Engine {
             for run in version.runs() {
                 let what = FileName::table(run.file.id).to_string();
                 progress(Progress { done_bytes, total_bytes, what });
+                self.check_open()?;
                 self.check_run(&run, &mut report);
                 done_bytes += run.bytes;
             }
             for segment in version.segments.iter() {
                 let what = FileName::value(segment.file.id).to_string();
                 progress(Progress { done_bytes, total_bytes, what });
+                self.check_open()?;
                 let checked = self.check_segment(segment, &mut report);
                 report.note(checked);
                 done_bytes += segment.bytes;
             }
         }
         self.check_values(&mut report);
+        self.check_open()?;
         for (name, kind) in manifest.into_iter().chain(logs) {
             progress(Progress { done_bytes, total_bytes, what: name.to_string() });
             let checked = self.check_log(name, kind);
@@ -167,7 +172,7 @@ impl Engine {
             let cursor = InternalCursor::new(moment, operator, options, KeyRange::all());
             let Some(mut cursor) = report.note(cursor) else { continue };
             let mut moved = cursor.seek_to_first();
-            while cursor.valid() {
+            while cursor.valid() && !self.is_closing() {
                 // A valid cursor with an error stands on a key whose operands are not merged.
                 if is_known {
                     report.note(moved);

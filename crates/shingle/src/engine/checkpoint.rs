@@ -1,8 +1,11 @@
 //! Checkpoints: a directory of hard links with a manifest of its own. Files of a cold store lie
 //! there with the others, copied where they cannot be linked.
 //!
-//! Invariants: the target becomes a database only with its root, which is written last; files that
-//! may still grow are copied up to what the manifest vouches for, never linked.
+//! Invariants:
+//! - The target becomes a database only with its root, which is written last.
+//! - A file that is shared takes no more bytes, in neither database: the store refuses, and whoever
+//!   meant to append begins a new file. What is being written just then is copied.
+//! - Edits go on while tables and segments are shared: the versions of the moment keep them.
 
 use crate::engine::Engine;
 use crate::engine::commit::{CommitState, LiveLog, LogPosition};
@@ -10,12 +13,13 @@ use crate::engine::open::NOTES;
 use crate::engine::trees::Trees;
 use base::{Cause, Error, ErrorKind, FileId, Ledger, Result};
 use media::os::{OsOptions, OsStore};
-use media::{FileHint, FileName, FileStore};
+use media::{FileHint, FileName, FileStore, Part};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use table::log::{LogHeader, LogKind, LogWriter};
 use table::manifest::{Root, encode_edit, encode_root};
+use tree::Version;
 use tree::edit::{Change, DatabaseEdit, SegmentChange};
 
 /// What was written since the flush, up to one point of the commit order.
@@ -35,6 +39,7 @@ impl Logged {
 
 impl Engine {
     pub(crate) fn write_checkpoint(&self, target: &Path) -> Result<()> {
+        let _inside = self.enter()?;
         let copy = OsStore::open(target, Arc::new(Ledger::default()), OsOptions::default())?;
         if let Some(foreign) = copy.foreign_file(&NOTES)? {
             let message = format!(
@@ -48,33 +53,37 @@ impl Engine {
             let message = format!("{} holds a database already", copy.describe());
             return Err(Error::new(ErrorKind::AlreadyExists, message));
         }
-        // No edit is installed meanwhile: tables and logs belong together, and none of them goes.
-        let trees = self.lock_trees();
-        let logged = Logged::of(&self.lock_commit());
-        self.share_tables(&trees, &logged, target)?;
-        self.share_logs(&trees, &logged, target)?;
-        let mut edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
-        drop(trees);
-        bring_together(&mut edit);
-        self.write_checkpoint_root(&copy, &edit)
+        self.fill_checkpoint(&copy, target).inspect_err(|_| clear(&copy))
     }
 
-    fn share_tables(&self, trees: &Trees, logged: &Logged, target: &Path) -> Result<()> {
-        for tree in trees.keyspaces.values() {
-            let runs = tree.version.runs();
-            for usage in tree.version.files() {
-                let in_file = runs.iter().filter(|run| run.file.id == usage.file.id).count();
-                let grows = usage.live_bytes < usage.total_bytes || in_file > 1;
-                let bytes = grows.then_some(usage.total_bytes);
-                self.store.share(FileName::table(usage.file.id), target, bytes)?;
-            }
-            // A flush may go on with any segment: both databases would write behind a link.
-            for segment in tree.version.segments.iter() {
-                let (id, name) = (segment.file.id, FileName::value(segment.file.id));
-                let bytes =
-                    logged.values.get(&id).map_or(segment.bytes, |&end| end.max(segment.bytes));
-                self.store.share(name, target, Some(bytes))?;
-            }
+    fn fill_checkpoint(&self, copy: &OsStore, target: &Path) -> Result<()> {
+        let trees = self.lock_trees();
+        let logged = Logged::of(&self.lock_commit());
+        // The next edit may let go of logs, which no version holds. After a flush they are short.
+        self.share_logs(&trees, &logged, target)?;
+        let mut edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
+        let versions: Vec<Arc<Version>> =
+            trees.keyspaces.values().map(|tree| tree.version.clone()).collect();
+        drop(trees);
+        self.runtime.interleave("a checkpoint has its versions");
+        for version in &versions {
+            self.share_files(version, &logged, target)?;
+        }
+        bring_together(&mut edit);
+        self.write_checkpoint_root(copy, &edit)
+    }
+
+    fn share_files(&self, version: &Version, logged: &Logged, target: &Path) -> Result<()> {
+        for usage in version.files() {
+            self.check_open()?;
+            let name = FileName::table(usage.file.id);
+            self.store.share(name, target, Part::AtLeast(usage.total_bytes))?;
+        }
+        for segment in version.segments.iter() {
+            self.check_open()?;
+            let end = logged.values.get(&segment.file.id).copied().unwrap_or(0);
+            let bytes = end.max(segment.bytes);
+            self.store.share(FileName::value(segment.file.id), target, Part::AtLeast(bytes))?;
         }
         Ok(())
     }
@@ -82,8 +91,12 @@ impl Engine {
     fn share_logs(&self, trees: &Trees, logged: &Logged, target: &Path) -> Result<()> {
         let logs = logged.logs.iter().map(|log| log.file);
         for log in logs.filter(|&log| log >= trees.log_floor) {
-            let bytes = (log == logged.position.file).then_some(logged.position.bytes);
-            self.store.share(FileName::wal(log), target, bytes)?;
+            // The last one may go on meanwhile, beyond the moment.
+            let part = match log == logged.position.file {
+                true => Part::Exactly(logged.position.bytes),
+                false => Part::Whole,
+            };
+            self.store.share(FileName::wal(log), target, part)?;
         }
         Ok(())
     }
@@ -110,6 +123,13 @@ impl Engine {
             manifest_bytes_min: writer.bytes(),
         }))
     }
+}
+
+/// Removes what a checkpoint that failed left: its links would keep the database's own files from
+/// being appended to. The first error is the one to report.
+fn clear(copy: &OsStore) {
+    let files = copy.list().unwrap_or_default();
+    files.iter().for_each(|file| drop(copy.remove(file.name)));
 }
 
 /// All files of a checkpoint are in one directory, those of a cold store too.

@@ -3,14 +3,15 @@
 use crate::engine::Engine;
 use crate::engine::scheduler;
 use crate::memtable::Memtable;
-use base::{Error, KeyspaceId, Result};
+use base::{Error, ErrorKind, KeyspaceId, Result};
 use std::sync::{Arc, PoisonError};
 
 /// A waiter looks again at least this often.
 const LOOK_NS: u64 = 200_000_000;
 
 impl Engine {
-    /// Waits until `is_done`. Without background threads, does their work meanwhile.
+    /// Waits until `is_done`. Without background threads, does their work meanwhile. The caller is
+    /// inside the gate: when closing begins, it must go.
     pub(crate) fn wait_for(self: &Arc<Self>, is_done: impl Fn() -> bool) -> Result<()> {
         loop {
             let seen = self.progress.count();
@@ -18,7 +19,8 @@ impl Engine {
                 return Ok(());
             }
             self.check_poisoned()?;
-            if self.settings.start_threads && !self.is_closing() {
+            self.check_open()?;
+            if self.settings.start_threads {
                 let deadline_ns = self.runtime.now_ns() + LOOK_NS;
                 self.runtime.wake();
                 self.runtime.wait(&self.progress, seen, Some(deadline_ns));
@@ -35,7 +37,17 @@ impl Engine {
         }
     }
 
-    /// Flushes everything written before the call.
+    /// Flushes everything written before the call. A close that comes meanwhile does it as well.
+    pub(crate) fn flush(self: &Arc<Self>) -> Result<()> {
+        let inside = self.enter()?;
+        let flushed = self.flush_all();
+        drop(inside);
+        match flushed {
+            Err(error) if error.kind() == ErrorKind::Closed && self.is_closing() => self.close(),
+            flushed => flushed,
+        }
+    }
+
     pub(crate) fn flush_all(self: &Arc<Self>) -> Result<()> {
         let waiting = self.seal_all()?;
         self.wait_flushed(&waiting)
@@ -87,6 +99,7 @@ impl Engine {
 
     /// Waits until no background work is due.
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
+        let _inside = self.enter()?;
         self.wait_for(|| scheduler::is_idle(self))?;
         self.parked_error(None).map_or(Ok(()), Err)
     }
@@ -98,18 +111,33 @@ impl Engine {
         if let Some(closed) = &*result {
             return closed.clone();
         }
-        self.begin_closing();
+        self.gate.shut();
         self.admission.release();
         self.scheduler.release();
+        self.progress.signal();
         self.runtime.stop();
+        self.gate.wait_empty(&*self.runtime);
         let closed = if self.read_only { Ok(()) } else { self.settle() };
-        scheduler::abandon_all(self);
-        self.note_traffic();
-        self.events.flush();
+        self.finish_writing();
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.progress.signal();
         *result = Some(closed.clone());
         closed
+    }
+
+    /// Nothing is written after this. Whoever holds a lock of the engine may be writing still;
+    /// whoever takes one from now on finds the database closed.
+    fn finish_writing(self: &Arc<Self>) {
+        scheduler::abandon_all(self);
+        self.pass_locks();
+        self.note_traffic();
+        self.events.end();
+    }
+
+    fn pass_locks(&self) {
+        drop(self.lock_trees());
+        self.sync.pass();
+        drop(self.lock_commit());
     }
 
     fn settle(self: &Arc<Self>) -> Result<()> {

@@ -127,8 +127,15 @@ impl Events {
     }
 
     /// Writes out what waits.
-    pub(crate) fn flush(&self) {
+    fn flush(&self) {
         self.write(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Writes out what waits, and nothing after that.
+    pub(crate) fn end(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write(&mut state);
+        state.muted = true;
     }
 
     fn write(&self, state: &mut State) {

@@ -10,7 +10,9 @@ pub(crate) mod clean;
 pub(crate) mod close;
 pub(crate) mod commit;
 pub(crate) mod events;
+mod exchanged;
 mod flush;
+mod gate;
 pub(crate) mod memory;
 pub(crate) mod open;
 mod operands;
@@ -31,6 +33,7 @@ pub(crate) mod work_stats;
 use crate::admission::Admission;
 use crate::engine::commit::CommitState;
 use crate::engine::events::Events;
+use crate::engine::gate::{Gate, Inside};
 use crate::engine::memory::Memory;
 use crate::engine::scheduler::Scheduler;
 use crate::engine::sync::SyncState;
@@ -49,7 +52,7 @@ use base::{
 };
 use media::{FileStore, StoreLock};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use table::BlockCache;
 
@@ -78,7 +81,8 @@ pub(crate) struct Engine {
     keyspaces: RwLock<BTreeMap<KeyspaceId, Arc<KeyspaceState>>>,
     numbers: Numbers,
     poison: OnceLock<Error>,
-    closing: AtomicBool,
+    /// Shut when closing begins.
+    gate: Gate,
     /// How closing ended.
     pub closed_result: Mutex<Option<Result<()>>>,
     pub opened_ns: u64,
@@ -145,7 +149,7 @@ impl Engine {
             keyspaces: RwLock::new(parts.keyspaces),
             numbers: parts.numbers,
             poison: OnceLock::new(),
-            closing: AtomicBool::new(false),
+            gate: Gate::default(),
             closed_result: Mutex::new(None),
             read_only: parts.read_only,
             lock: Mutex::new(parts.lock),
@@ -259,11 +263,16 @@ impl Engine {
 
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
+        self.gate.is_shut()
     }
 
-    /// No write and no background step begins after this.
-    pub(crate) fn begin_closing(&self) {
-        self.closing.store(true, Ordering::Release);
+    /// Comes to work in the engine: closing waits for it to go.
+    pub(crate) fn enter(&self) -> Result<Inside<'_>> {
+        self.gate.enter().ok_or_else(|| self.closed())
+    }
+
+    /// Work that may take long goes on. Closing waits for it.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closing() { Err(self.closed()) } else { Ok(()) }
     }
 }

@@ -10,6 +10,7 @@
 
 use crate::engine::commit::{Active, CommitState, LiveLog, Sealed};
 use crate::engine::events;
+use crate::engine::exchanged::Exchanged;
 use crate::engine::memory::Memory;
 use crate::engine::recover::{Found, Replayed, find, replay};
 use crate::engine::trees::{TreeState, Trees};
@@ -121,6 +122,9 @@ fn assemble(
     read_only: bool,
 ) -> Result<Arc<Engine>> {
     let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
+    if !read_only {
+        Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
+    }
     let memory = Memory::new(&settings, shared_cache.is_some());
     let cache =
         shared_cache.unwrap_or_else(|| BlockCache::new(Memory::first_cache_bytes(&settings)));
@@ -272,8 +276,11 @@ fn cut_fronts(engine: &Engine, trees: &Trees, fronts: &[FileId]) {
     let segments = trees.keyspaces.values().map(|tree| &tree.version.segments);
     for segment in segments.flat_map(|all| fronts.iter().filter_map(|&file| all.get(file))) {
         let (name, hint) = (FileName::value(segment.file.id), FileHint::default());
-        if let Err(error) = engine.store.extend(name, segment.bytes, &hint) {
-            engine.events.error("file_deletion_failed", &error);
+        match engine.store.extend(name, segment.bytes, &hint) {
+            // With a checkpoint: its room is not ours to give back.
+            Err(error) if error.kind() == ErrorKind::Shared => {}
+            Err(error) => engine.events.error("file_deletion_failed", &error),
+            Ok(_) => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::engine::values::writers::{TakenRoom, WrittenSegment};
 use crate::read::view::RunHandle;
 use crate::reduce::Sink;
 use base::key::user_key;
-use base::{Cause, FileId, Key, KeyRange, Result};
+use base::{Cause, ErrorKind, FileId, Key, KeyRange, Result};
 use media::{FileHint, FileName, FileStore};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -213,20 +213,33 @@ impl OutputWriter {
     }
 
     fn open_file(&mut self) -> Result<(FileId, TableWriter)> {
-        let store = &self.engine.store;
-        let database = self.engine.database;
-        if let OutputRule::Children(children) = &self.rule
-            && let Some((file, bytes)) = children.get(self.child).and_then(|child| child.file)
-        {
-            let append = store.extend(FileName::table(file), bytes, &self.hint)?;
-            let place = TablePlace { database, file };
-            return Ok((file, TableWriter::extend(append, place, self.cause)?));
+        if let Some(opened) = self.extend_childs_file()? {
+            return Ok(opened);
         }
         let file = self.engine.new_file();
-        let append = store.create(FileName::table(file), &self.hint)?;
+        let append = self.engine.store.create(FileName::table(file), &self.hint)?;
         self.written.created.push(file);
-        let place = TablePlace { database, file };
+        let place = TablePlace { database: self.engine.database, file };
         Ok((file, TableWriter::create(append, place, self.cause)?))
+    }
+
+    /// Goes on with the file of the node below. `None`: it has none, or shares it with a checkpoint.
+    fn extend_childs_file(&mut self) -> Result<Option<(FileId, TableWriter)>> {
+        let OutputRule::Children(children) = &mut self.rule else { return Ok(None) };
+        let Some(child) = children.get_mut(self.child) else { return Ok(None) };
+        let Some((file, bytes)) = child.file else { return Ok(None) };
+        match self.engine.store.extend(FileName::table(file), bytes, &self.hint) {
+            Ok(append) => {
+                let place = TablePlace { database: self.engine.database, file };
+                Ok(Some((file, TableWriter::extend(append, place, self.cause)?)))
+            }
+            Err(error) if error.kind() == ErrorKind::Shared => {
+                child.file = None;
+                child.run_bytes_max = child.new_run_bytes_max;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Ends the current run at `end`; its range tombstones are those up to there. Without entries

@@ -4,6 +4,7 @@
 //! a batch is there whole or not at all; damage in what was durable is an error that names the
 //! place, a torn tail is cut in silence.
 
+use crate::engine::exchanged::Exchanged;
 use crate::memtable::{Memtable, Writer};
 use crate::read::missing;
 use base::key::{SEQUENCE_MAX, SequenceNumber, TRAILER_BYTES};
@@ -31,6 +32,10 @@ pub(crate) struct Found {
     pub next_keyspace: u32,
     pub last_sequence: SequenceNumber,
     pub log_floor: FileId,
+    /// `None` for a new database.
+    pub manifest: Option<FileId>,
+    /// Every file of ours that is there.
+    pub names: Vec<FileName>,
     pub is_new: bool,
 }
 
@@ -52,6 +57,8 @@ impl Found {
             next_keyspace: 0,
             last_sequence: 0,
             log_floor: FileId(0),
+            manifest: None,
+            names: Vec::new(),
             is_new: false,
         }
     }
@@ -96,6 +103,7 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
         LogIdentity { database: root.database, file: root.manifest, kind: LogKind::Manifest };
     let mut reader = LogReader::open(&*file, identity, root.manifest_bytes_min, Cause::Recovery)?;
     let mut found = Found::empty(root.database, Arc::new(Graveyard::default()));
+    found.manifest = Some(root.manifest);
     while let Some(record) = reader.next()? {
         let edit = decode_edit(record.payload, name, record.offset)?;
         let offset = record.offset;
@@ -115,6 +123,7 @@ fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
     let largest = files.iter().map(|file| file.name.id.0 + 1).max().unwrap_or(0);
     found.next_file = found.next_file.max(largest);
     let bytes: BTreeMap<FileName, u64> = files.iter().map(|file| (file.name, file.bytes)).collect();
+    found.names = files.iter().map(|file| file.name).collect();
     check_cold(store, found, &bytes)?;
     for keyspace in found.keyspaces.values() {
         tree::invariant::check(&keyspace.version, &Shape::ANY)?;
@@ -176,6 +185,8 @@ pub(crate) struct Replayed {
     pub memtables: BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>,
     /// Every log that was found, in order; those behind a lost tail too.
     pub logs: Vec<FileId>,
+    /// Those of them that hold nothing, or nothing that counts.
+    pub lost_logs: Vec<FileId>,
     pub last_sequence: SequenceNumber,
     /// By keyspace and segment, where the last value ends that the logs point to and the manifest
     /// does not vouch for.
@@ -213,13 +224,15 @@ pub(crate) fn replay(
     for (index, &log) in logs.iter().enumerate() {
         match replay.log(log, previous)? {
             LogOutcome::Replayed(next) => previous = Some(next),
-            LogOutcome::Headerless => {}
+            LogOutcome::Headerless => replay.replayed.lost_logs.push(log),
             LogOutcome::HistoryEnded(why) => {
                 replay.expect_nothing_durable(&logs[index..], &why)?;
+                replay.replayed.lost_logs.extend(&logs[index..]);
                 break;
             }
             LogOutcome::ValueLost(why) => {
                 replay.expect_nothing_durable(&logs[index + 1..], &why)?;
+                replay.replayed.lost_logs.extend(&logs[index + 1..]);
                 break;
             }
         }
@@ -265,6 +278,7 @@ impl Replay<'_> {
         let file = self.store.open(name, false)?;
         let mut reader = LogReader::open(&*file, self.identity(log), 0, Cause::Recovery)?;
         let Some(&header) = reader.header() else {
+            self.exchanged().check_lost_log(log)?;
             return Ok(LogOutcome::Headerless);
         };
         // Whether something in it was durable is asked only if the answer matters: it takes a scan.
@@ -283,6 +297,9 @@ impl Replay<'_> {
             ChainVerdict::Matches => {}
             ChainVerdict::LostTail { bytes_missing } => {
                 let before = header.previous.map_or(FileId(0), |before| before.file);
+                if previous.is_none_or(|previous| previous.file != before) {
+                    self.exchanged().check_lost_log(before)?;
+                }
                 let why = format!("{bytes_missing} bytes of log {before} before it are missing");
                 return Ok(LogOutcome::HistoryEnded(why));
             }
@@ -293,7 +310,9 @@ impl Replay<'_> {
         while let Some(record) = reader.next()? {
             let offset = record.offset;
             let lost = self.find_values(record.payload);
-            if let Some(why) = lost.map_err(|error| error.in_file(name.to_string()).at(offset))? {
+            let lost = lost.map_err(|error| error.in_file(name.to_string()).at(offset))?;
+            if let Some((segment, why)) = lost {
+                self.exchanged().check_lost_value(segment)?;
                 return self.value_lost(&*file, log, offset, &why);
             }
             let last = self
@@ -321,8 +340,9 @@ impl Replay<'_> {
     }
 
     /// Looks whether the values are there that a record points to and that the manifest does not
-    /// vouch for; if so, notes how far they reach. Gives what is wrong with the first that is not.
-    fn find_values(&mut self, payload: &[u8]) -> Result<Option<Error>> {
+    /// vouch for; if so, notes how far they reach. Gives the segment of the first that is not, and
+    /// what is wrong with it.
+    fn find_values(&mut self, payload: &[u8]) -> Result<Option<(FileId, Error)>> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
         let mut found = Vec::new();
         for (sequence, operation) in (first..).zip(batch.iter()) {
@@ -342,7 +362,9 @@ impl Replay<'_> {
             let key = operation.key;
             match segment::verify(&*file, place, &pointer, key, sequence, Cause::Recovery) {
                 Ok(()) => found.push((operation.keyspace, pointer)),
-                Err(error) if error.kind() == ErrorKind::Corruption => return Ok(Some(error)),
+                Err(error) if error.kind() == ErrorKind::Corruption => {
+                    return Ok(Some((pointer.file, error)));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -375,6 +397,10 @@ impl Replay<'_> {
             }
         }
         Ok(())
+    }
+
+    fn exchanged(&self) -> Exchanged<'_> {
+        Exchanged::new(self.store, self.found)
     }
 
     fn identity(&self, log: FileId) -> LogIdentity {

@@ -167,6 +167,7 @@ impl Worker for EngineWorker {
 
     fn step(&self) -> bool {
         let Some(engine) = self.0.upgrade() else { return false };
+        let Ok(_inside) = engine.enter() else { return false };
         match catch_unwind(AssertUnwindSafe(|| step(&engine))) {
             Ok(did) => did,
             Err(panic) => {
@@ -392,6 +393,7 @@ fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
 /// Begins `plan` as if a policy had picked it. `false`: it does not fit the tree of now.
 pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Result<bool> {
     engine.check_writable()?;
+    let _inside = engine.enter()?;
     let mut trees = engine.lock_trees();
     let tree = trees.tree(id)?;
     let (inputs, to_level) = plan.action.inputs();

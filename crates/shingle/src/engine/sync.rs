@@ -27,6 +27,13 @@ struct Work {
     target: LogPosition,
 }
 
+impl SyncState {
+    /// Waits for the sync under way.
+    pub(crate) fn pass(&self) {
+        drop(self.durable.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
 impl Engine {
     /// Returns when the log is durable up to `position`.
     pub(crate) fn sync_log(&self, position: LogPosition) -> Result<()> {

@@ -10,6 +10,7 @@ mod build;
 mod care;
 mod device;
 mod doors;
+mod exchanged;
 mod golden;
 mod image;
 mod large;

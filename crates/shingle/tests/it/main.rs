@@ -8,10 +8,13 @@
 mod adapt;
 mod bands;
 mod care;
+mod checkpoints;
+mod closing;
 mod cold;
 mod crash;
 mod fault;
 mod fronts;
+mod guarded;
 mod handover;
 mod history;
 mod kill;

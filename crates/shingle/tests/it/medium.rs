@@ -10,8 +10,8 @@ use direct::{DirectOptions, DirectStore, FormatOptions, format};
 use media::block::{Geometry, Overwrite, SharedDevice, ZoneGeometry};
 use media::mem::{MakeDevice, MemDevice, MemStore, Personality, PowerLoss, RecordedDevice};
 use media::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, PairStore, ReadFile, Space, StoreLock,
-    SyncFile,
+    AppendFile, FileHint, FileName, FileStore, FileSummary, PairStore, Part, ReadFile, Space,
+    StoreLock, SyncFile,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -189,8 +189,8 @@ impl FileStore for CrashPoints {
     fn describe(&self) -> String {
         self.inner.describe()
     }
-    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
-        self.inner.share(name, target, bytes)
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
+        self.inner.share(name, target, part)
     }
 }
 

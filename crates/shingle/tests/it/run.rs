@@ -1,5 +1,6 @@
 //! Runs a history on a database and compares every answer with the model.
 
+use crate::guarded::Guarded;
 use crate::history::{Profile, Step};
 use crate::model::{Contents, Found, Key, Model, Op, Operator, Prefix, SLOTS, Value, pair_hash};
 use crate::moves;
@@ -191,7 +192,7 @@ impl Config {
     }
 
     pub fn open(&self, store: Arc<dyn FileStore>) -> shingle::Result<Db> {
-        self.options().open_in(store, self.runtime())
+        self.options().open_in(Arc::new(Guarded::new(store)), self.runtime())
     }
 }
 
@@ -667,7 +668,8 @@ impl Runner {
     fn read_only(&mut self) -> Outcome {
         self.close()?;
         let options = self.config.options().read_only(true);
-        let db = options.open_in(self.store.clone(), self.config.runtime())?;
+        let store = Arc::new(Guarded::new(self.store.clone()));
+        let db = options.open_in(store, self.config.runtime())?;
         if db.put("a", "b").is_ok() {
             return wrong("a read-only database took a write");
         }

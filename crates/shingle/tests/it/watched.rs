@@ -2,7 +2,9 @@
 
 use base::{Cause, Ledger, Result};
 use media::mem::MemStore;
-use media::{AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, Space, StoreLock};
+use media::{
+    AppendFile, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space, StoreLock,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -96,7 +98,7 @@ impl FileStore for Watched {
     fn describe(&self) -> String {
         self.inner.describe()
     }
-    fn share(&self, name: FileName, target: &Path, bytes: Option<u64>) -> Result<()> {
-        self.inner.share(name, target, bytes)
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
+        self.inner.share(name, target, part)
     }
 }

@@ -152,6 +152,13 @@ impl LogHeader {
         Ok(Parsed::Header(header, checksum))
     }
 
+    /// The header in `bytes`, whichever log it is of; `None` when it is not whole or not of this
+    /// version.
+    pub(super) fn sound(bytes: &[u8]) -> Option<LogHeader> {
+        let (version, header, _) = Self::decode(bytes)?;
+        (version == VERSION).then_some(header)
+    }
+
     /// The version, header and checksum in `bytes`; `None` when the checksum does not hold.
     fn decode(bytes: &[u8]) -> Option<(u32, LogHeader, u64)> {
         let bytes = bytes.get(..HEADER_BYTES)?;

@@ -50,6 +50,17 @@ pub struct LogReader<'f> {
     state: State,
 }
 
+/// The sound header that `file` begins with, whatever the file is called. `None`: it has none that
+/// this version knows.
+pub fn named_log(file: &dyn ReadFile, cause: Cause) -> Result<Option<LogHeader>> {
+    let mut bytes = [0; HEADER_BYTES];
+    if file.len()? < HEADER_BYTES as u64 {
+        return Ok(None);
+    }
+    file.read_at(0, &mut bytes, cause)?;
+    Ok(LogHeader::sound(&bytes))
+}
+
 impl<'f> LogReader<'f> {
     /// Opens the log `expected` in `file`. The caller knows that its first `durable_bytes_min`
     /// bytes were durable (0: knows nothing). `Incompatible` for a log of another database or of a

@@ -206,6 +206,7 @@ impl Engine {
 
     /// Begins a front, unless somebody else just did.
     pub(crate) fn begin_front(&self, keyspace: &Arc<KeyspaceState>) -> Result<()> {
+        let _inside = self.enter()?;
         let mut trees = self.lock_trees();
         self.check_writable()?;
         if !self.lock_commit().active(keyspace.id).is_some_and(Active::lacks_front) {

@@ -85,6 +85,7 @@ impl Engine {
         if !waits {
             return Err(self.refuse(lack));
         }
+        let _inside = self.enter()?;
         let begin_ns = self.runtime.now_ns();
         let won = self.win_room(lack);
         self.admission.record(StallReason::ValueSpace, self.runtime.now_ns() - begin_ns);

@@ -13,8 +13,8 @@ use crate::read::missing;
 use crate::value_stats::ValueTimes;
 use base::checksum::hash64;
 use base::key::SEQUENCE_MAX;
-use base::{Cause, FileId, Result, SequenceNumber};
-use media::{FileHint, FileName};
+use base::{Cause, ErrorKind, FileId, Result, SequenceNumber};
+use media::{AppendFile, FileHint, FileName};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -267,36 +267,49 @@ impl ValueWriters {
             let fresh = self.fresh(0);
             self.fronts.insert(group, fresh);
         }
-        let rules = &self.keyspace.values;
+        if self.fronts.get(&group).is_some_and(|front| front.writer.is_none()) {
+            let file = match self.open_front(group) {
+                // With a checkpoint: it stays as it is, and a new one goes on.
+                Err(error) if error.kind() == ErrorKind::Shared => {
+                    let before = self.fronts.get(&group).map_or(0, |front| front.segments_before);
+                    let fresh = self.fresh(before + 1);
+                    self.fronts.insert(group, fresh);
+                    self.open_front(group)?
+                }
+                opened => opened?,
+            };
+            if let Some(front) = self.fronts.get_mut(&group) {
+                let place = SegmentPlace { database: self.engine.database, file: front.file };
+                let writer = SegmentWriter::new(file, place, self.batch_bytes, self.cause);
+                front.writer = Some(writer);
+            }
+        }
         let Some(front) = self.fronts.get_mut(&group) else {
             return Err(base::Error::invalid("a group without a segment"));
         };
         front.oldest = sequence.min(front.oldest);
-        if front.writer.is_none() {
-            let hint = FileHint {
-                bytes_max: Some(
-                    rules.layout.segment_bytes_max(&rules.limits, front.segments_before),
-                ),
-                group: Some(group.prefix >> 40 | u64::from(group.tier as u8) << 32),
-                lifetime: None,
-                background: true,
-                is_cold: group.tier == Tier::Cold,
-            };
-            let name = FileName::value(front.file);
-            let file = match front.is_new {
-                true => self.engine.store.create(name, &hint)?,
-                false => {
-                    let extended = self.engine.store.extend(name, front.bytes, &hint);
-                    extended.map_err(|error| missing(error, name))?
-                }
-            };
-            let place = SegmentPlace { database: self.engine.database, file: front.file };
-            front.writer = Some(SegmentWriter::new(file, place, self.batch_bytes, self.cause));
+        front.writer.as_mut().ok_or_else(|| base::Error::invalid("a segment without a writer"))
+    }
+
+    /// Opens the group's segment to be written.
+    fn open_front(&self, group: Group) -> Result<Box<dyn AppendFile>> {
+        let rules = &self.keyspace.values;
+        let Some(front) = self.fronts.get(&group) else {
+            return Err(base::Error::invalid("a group without a segment"));
+        };
+        let hint = FileHint {
+            bytes_max: Some(rules.layout.segment_bytes_max(&rules.limits, front.segments_before)),
+            group: Some(group.prefix >> 40 | u64::from(group.tier as u8) << 32),
+            lifetime: None,
+            background: true,
+            is_cold: group.tier == Tier::Cold,
+        };
+        let name = FileName::value(front.file);
+        if front.is_new {
+            return self.engine.store.create(name, &hint);
         }
-        match &mut front.writer {
-            Some(writer) => Ok(writer),
-            None => Err(base::Error::invalid("a segment without a writer")),
-        }
+        let extended = self.engine.store.extend(name, front.bytes, &hint);
+        extended.map_err(|error| missing(error, name))
     }
 
     /// The segment takes no more; it is durable after [`ValueWriters::sync_ended`].

@@ -1,0 +1,55 @@
+//! Who writes which file. A file is written or shared, never both: a link that begins while
+//! somebody appends, or an append that begins behind a link, would change what the other directory
+//! shares. What the system counts of a file's names tells the rest: it is right in every process,
+//! after every crash, and for links that a backup made.
+
+use crate::{FileName, hold};
+use base::Result;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// How many writers each file has that has any.
+#[derive(Default)]
+pub(super) struct Writers(Mutex<HashMap<FileName, usize>>);
+
+/// A file is being written for as long as it lives.
+pub(super) struct Writing {
+    writers: Arc<Writers>,
+    name: FileName,
+}
+
+impl Writers {
+    /// A writer of `name` begins, if `check` finds that it may. No link begins meanwhile.
+    pub(super) fn begin(
+        self: &Arc<Writers>,
+        name: FileName,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<Writing> {
+        let mut counts = hold(&self.0);
+        check()?;
+        *counts.entry(name).or_default() += 1;
+        Ok(Writing { writers: self.clone(), name })
+    }
+
+    /// Does `action`, while no writer of `name` begins. `None`: there is one.
+    pub(super) fn unless_written<T>(
+        &self,
+        name: FileName,
+        action: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let counts = hold(&self.0);
+        (!counts.contains_key(&name)).then(action)
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let mut counts = hold(&self.writers.0);
+        if let Some(count) = counts.get_mut(&self.name) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.name);
+            }
+        }
+    }
+}
