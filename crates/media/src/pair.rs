@@ -17,7 +17,7 @@ use crate::{
 };
 use base::checksum::hash64;
 use base::coding::Reader;
-use base::{Cause, DatabaseId, Error, Ledger, Result};
+use base::{DatabaseId, Error, Ledger, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;

@@ -5,7 +5,7 @@
 
 use base::{Cause, FileId, Ledger};
 use media::os::{OsOptions, OsStore};
-use media::{FileHint, FileName, FileStore, ReadFile};
+use media::{FileHint, FileName, FileStore, Part, ReadFile};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn files_that_are_read_give_their_descriptors_to_those_that_are_written() {
     // Readers give way to a new file, to a listing, and to a copy elsewhere.
     (FILES..2 * FILES).for_each(|id| write(&store, id));
     assert_eq!(store.list().unwrap().len() as u64, 2 * FILES);
-    store.share(table(1), copy.path(), None).unwrap();
+    store.share(table(1), copy.path(), Part::Whole).unwrap();
     (0..FILES).for_each(|id| reads(&readers[id as usize], id));
     store.remove(table(0)).unwrap();
     reads(&readers[0], 0);
