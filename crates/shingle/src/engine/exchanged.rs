@@ -70,10 +70,12 @@ impl<'a> Exchanged<'a> {
         let lost = FileName::value(id);
         for &name in self.found.names.iter().filter(|&&name| name != lost) {
             let file = self.store.open(name, true)?;
-            let is_misplaced = || Ok(self.durable.contains(&name) && !self.is_itself(name)?);
-            if self.holds_segment(&*file, id)?
-                || (self.begins_segment(&*file, id)? && is_misplaced()?)
-            {
+            // A stale block begins like its segment; a file of use under a wrong name is all of it.
+            let is_held = self.holds_segment(&*file, id)?
+                || (self.begins_segment(&*file, id)?
+                    && self.durable.contains(&name)
+                    && !self.is_itself(name)?);
+            if is_held {
                 return Err(exchanged(name, lost));
             }
         }
@@ -153,14 +155,18 @@ impl<'a> Exchanged<'a> {
         }
         let mut reader = LogReader::open(file, header.identity(), 0, CAUSE)?;
         loop {
-            match reader.next() {
-                Ok(Some(_)) if reader.bytes() > STALE_BYTES_MAX => break,
-                Ok(Some(_)) => {}
-                Ok(None) if reader.records() > 0 && reader.end() == Some(End::Clean) => break,
-                Ok(None) => return Ok(None),
+            let is_over = match reader.next() {
+                Ok(record) => record.is_none(),
                 // Damage of what was durable.
                 Err(error) if error.kind() == ErrorKind::Corruption => break,
                 Err(error) => return Err(error),
+            };
+            if reader.bytes() > STALE_BYTES_MAX {
+                break;
+            }
+            if is_over {
+                let is_whole = reader.records() > 0 && reader.end() == Some(End::Clean);
+                return Ok(is_whole.then_some(header.file));
             }
         }
         Ok(Some(header.file))
