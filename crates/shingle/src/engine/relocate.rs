@@ -139,8 +139,7 @@ fn input_slices(version: &Version, inputs: &[Input]) -> Vec<(u8, Slice)> {
     let mut slices = Vec::new();
     for input in inputs {
         let Some(node) = version.node(input.level, input.node) else { continue };
-        let taken = node.slices.iter().filter(|slice| input.runs.contains(&slice.run.id));
-        slices.extend(taken.map(|slice| (input.level, slice.clone())));
+        slices.extend(input.taken(node).map(|slice| (input.level, slice.clone())));
     }
     slices
 }
