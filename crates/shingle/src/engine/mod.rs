@@ -15,6 +15,7 @@ pub(crate) mod memory;
 pub(crate) mod open;
 mod output;
 mod parked;
+mod parts;
 mod recent;
 pub(crate) mod recover;
 mod relocate;

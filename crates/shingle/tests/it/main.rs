@@ -20,6 +20,7 @@ mod medium;
 mod metamorphic;
 mod model;
 mod moves;
+mod parts;
 mod reads;
 mod regressions;
 mod run;
