@@ -100,10 +100,15 @@ pub struct Fault {
 /// Hears of a failed sync; a memory store forgets the file's pending bytes then.
 pub type SyncHook = Box<dyn Fn(FileName) + Send + Sync>;
 
+/// What another thread does while an operation is in progress.
+pub type Act = Box<dyn FnOnce() + Send>;
+
 #[derive(Default)]
 struct PlanState {
     counts: BTreeMap<(Operation, Option<FileKind>), u64>,
     faults: Vec<(Fault, u64)>,
+    /// With how many operations come first.
+    acts: Vec<(Filter, u64, Act)>,
     unreadable: BTreeSet<FileName>,
     failures: u64,
 }
@@ -130,10 +135,17 @@ impl FaultPlan {
         hold(&self.0).unreadable.insert(name);
     }
 
-    /// Drops all faults; the counts stay.
+    /// Has `act` done once, in an operation that `filter` matches, after so many others that it
+    /// matches. Faults that the act adds may strike the operation itself.
+    pub fn act(&self, filter: Filter, after: u64, act: Act) {
+        hold(&self.0).acts.push((filter, after, act));
+    }
+
+    /// Drops all faults and acts; the counts stay.
     pub fn clear(&self) {
         let mut state = hold(&self.0);
         state.faults.clear();
+        state.acts.clear();
         state.unreadable.clear();
     }
 
@@ -152,6 +164,10 @@ impl FaultPlan {
     /// Counts an operation; the effect that strikes it.
     fn strike(&self, operation: Operation, name: Option<FileName>) -> Option<Effect> {
         let kind = name.map(|name| name.kind);
+        let due = hold(&self.0).due_act(operation, kind);
+        if let Some(act) = due {
+            act();
+        }
         let mut state = hold(&self.0);
         *state.counts.entry((operation, kind)).or_default() += 1;
         let mut struck = None;
@@ -172,6 +188,21 @@ impl FaultPlan {
         }
         state.failures += u64::from(struck.is_some());
         struck
+    }
+}
+
+impl PlanState {
+    fn due_act(&mut self, operation: Operation, kind: Option<FileKind>) -> Option<Act> {
+        let mut due = None;
+        for (at, (filter, left, _)) in self.acts.iter_mut().enumerate() {
+            if filter.matches(operation, kind) {
+                match left.checked_sub(1) {
+                    Some(fewer) => *left = fewer,
+                    None => due = due.or(Some(at)),
+                }
+            }
+        }
+        due.map(|at| self.acts.remove(at).2)
     }
 }
 

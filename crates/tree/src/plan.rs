@@ -2,17 +2,46 @@
 //! engine, in tests over text, and in what-if simulation.
 
 use crate::node_id::NodeId;
+use crate::version::{Node, Slice, SliceId};
 use base::{KeyRange, RunId};
 
-/// Slices of one node, as input of a move.
+/// Slices of one node, as input of a move. They are named one by one: while the move is under way,
+/// another slice of the same run may come to the node, which the move has not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     /// The node's level.
     pub level: u8,
     /// The node.
     pub node: NodeId,
-    /// Runs of its stack, newest first. What stays behind is newer, or has none of their keys.
-    pub runs: Vec<RunId>,
+    /// Of its stack, newest first. What stays behind is newer, or has none of their keys.
+    pub slices: Vec<SliceId>,
+}
+
+impl Input {
+    /// These slices of a node, newest first.
+    pub fn of<'a>(level: u8, node: NodeId, slices: impl IntoIterator<Item = &'a Slice>) -> Input {
+        Input { level, node, slices: slices.into_iter().map(Slice::id).collect() }
+    }
+
+    /// All that a node has.
+    pub fn whole(level: u8, node: &Node) -> Input {
+        Input::of(level, node.id, &node.slices)
+    }
+
+    /// It takes this slice of its node.
+    pub fn takes(&self, slice: &Slice) -> bool {
+        self.slices.iter().any(|id| id.names(slice))
+    }
+
+    /// What it takes of its node's stack, newest first.
+    pub fn taken<'a>(&self, node: &'a Node) -> impl Iterator<Item = &'a Slice> {
+        node.slices.iter().filter(|slice| self.takes(slice))
+    }
+
+    /// The runs that it takes slices of.
+    pub fn runs(&self) -> impl Iterator<Item = RunId> {
+        self.slices.iter().map(|slice| slice.run)
+    }
 }
 
 /// Where the output of a merge is cut into nodes.
@@ -89,7 +118,7 @@ pub enum Move {
 impl Move {
     /// What it takes, and the level that it writes to. A balance takes both its nodes.
     pub fn inputs(&self) -> (Vec<Input>, u8) {
-        let of = |level, node| Input { level, node, runs: Vec::new() };
+        let of = |level, node| Input { level, node, slices: Vec::new() };
         match self {
             Move::Push { input, to_level } | Move::Append { input, to_level, .. } => {
                 (vec![input.clone()], *to_level)

@@ -7,10 +7,12 @@
 //! |---|---|
 //! | `tree <levels>` | nothing; begins anew |
 //! | `edit` + lines of changes | the tree, or the error |
-//! | `pushdown <level> <node> <runs> to <level>` | the changes, then the tree |
+//! | `pushdown <level> <node> <slices> to <level>` | the changes, then the tree |
 //! | `pick <scheme> [at rest] [after <n> reads] [missing <level> <node> <run> <n>]` | the plan |
 //! | `covered <range> below <sequence>` | the inputs |
-//! | `older <level> <node> <runs> to <level> : <keys>` | the keys that may have older versions |
+//! | `older <level> <node> <slices> to <level> : <keys>` | the keys that may have older versions |
+//!
+//! Slices to take are runs, with `[a..c]` behind one where only its slice of these keys is meant.
 //!
 //! Changes: `run <id> <range> <bytes> @<min>-<max>` (in a file of its number), `node <level> <id>
 //! <range> : <slices>`, `push <level> <id> : <slices>`, `remove <level> <id> : <runs>`,
@@ -23,7 +25,7 @@ use crate::moves::{self, Cutter, OlderData, Proportional};
 use crate::plan::{Cut, Input, Move};
 use crate::policy::{Busy, Limits, Misses, Observed, View, by_name};
 use crate::run_table::RunTable;
-use crate::version::{Graveyard, NodeId, Version};
+use crate::version::{Graveyard, NodeId, Slice, SliceId, Version};
 use base::{FileId, Key, KeyRange, RunId};
 use std::fmt::Write;
 use std::path::Path;
@@ -87,7 +89,7 @@ impl Scene {
             }
             ["edit"] => self.apply(&body.iter().flat_map(|line| change(line)).collect::<Vec<_>>()),
             ["pushdown", level, node, runs, "to", to] => {
-                let input = input(level, node, runs);
+                let input = self.input(level, node, runs);
                 match moves::push(&self.version, &input, to.parse().unwrap(), &Proportional) {
                     Ok(changes) => {
                         changes.iter().map(show_change).collect::<String>() + &self.apply(&changes)
@@ -101,7 +103,7 @@ impl Scene {
                 found.iter().map(|input| format!("{}\n", show_input(input))).collect()
             }
             ["older", level, node, runs, "to", to, ":", ref keys @ ..] => {
-                let inputs = [input(level, node, runs)];
+                let inputs = [self.input(level, node, runs)];
                 let mut older = OlderData::new(&self.version, &inputs, to.parse().unwrap());
                 let held = keys.iter().filter(|key| older.may_hold(key.as_bytes()));
                 format!("held: {}\n", held.copied().collect::<Vec<_>>().join(" "))
@@ -115,6 +117,27 @@ impl Scene {
             }
             _ => panic!("no such command: {line}"),
         }
+    }
+
+    /// Slices of a node: all of a run, or the one with these keys, `<run>[a..c]`.
+    fn input(&self, level: &str, node: &str, slices: &str) -> Input {
+        let (level, node) = (level.parse().unwrap(), NodeId(node.parse().unwrap()));
+        let mut input = Input { level, node, slices: Vec::new() };
+        for text in slices.split(',') {
+            let (run, keys) = text.split_once('[').map_or((text, None), |(run, keys)| {
+                (run, Some(range(keys.strip_suffix(']').unwrap())))
+            });
+            let run = RunId(run.parse().unwrap());
+            let known = self.version.node(level, node).map_or(&[][..], |node| &node.slices);
+            let mut ids: Vec<SliceId> =
+                known.iter().filter(|slice| slice.run.id == run).map(Slice::id).collect();
+            ids.retain(|id| keys.as_ref().is_none_or(|keys| id.range == *keys));
+            if ids.is_empty() {
+                ids.push(SliceId { run, range: keys.unwrap_or_else(KeyRange::all) });
+            }
+            input.slices.append(&mut ids);
+        }
+        input
     }
 
     fn apply(&mut self, changes: &[Change]) -> String {
@@ -198,11 +221,6 @@ fn numbers(text: &str) -> Vec<RunId> {
     text.split([',', ' ']).filter(|t| !t.is_empty()).map(|t| RunId(t.parse().unwrap())).collect()
 }
 
-fn input(level: &str, node: &str, runs: &str) -> Input {
-    let node = NodeId(node.parse().unwrap());
-    Input { level: level.parse().unwrap(), node, runs: numbers(runs) }
-}
-
 fn slice(text: &str) -> SliceRecord {
     let (run, rest) = text.split_once('[').unwrap();
     let (keys, bytes) = rest.split_once("]=").unwrap();
@@ -271,7 +289,7 @@ fn show_slices(slices: &[SliceRecord]) -> String {
 }
 
 fn show_input(input: &Input) -> String {
-    let runs: Vec<String> = input.runs.iter().map(ToString::to_string).collect();
+    let runs: Vec<String> = input.runs().map(|run| run.to_string()).collect();
     format!("level {} node {} runs {}", input.level, input.node.0, runs.join(" "))
 }
 

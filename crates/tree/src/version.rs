@@ -77,6 +77,11 @@ impl Slice {
         Slice { range: run.range.clone(), bytes: run.bytes, run }
     }
 
+    /// What names it.
+    pub fn id(&self) -> SliceId {
+        SliceId { run: self.run.id, range: self.range.clone() }
+    }
+
     /// The slice as the manifest records it.
     pub fn record(&self) -> SliceRecord {
         SliceRecord { run: self.run.id, range: self.range.clone(), bytes: self.bytes }
@@ -85,6 +90,23 @@ impl Slice {
     /// It shows its run entirely.
     pub fn is_whole(&self) -> bool {
         self.range.covers(&self.run.range)
+    }
+}
+
+/// Names one slice of a version: those of one run are disjoint, on one node as on several. A node may
+/// have more than one of a run, and a run alone names none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceId {
+    /// Its run.
+    pub run: RunId,
+    /// Its keys.
+    pub range: KeyRange,
+}
+
+impl SliceId {
+    /// `slice` is the one that it names.
+    pub fn names(&self, slice: &Slice) -> bool {
+        self.run == slice.run.id && self.range == slice.range
     }
 }
 

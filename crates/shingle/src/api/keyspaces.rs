@@ -154,13 +154,11 @@ impl Engine {
         }
         let mut inputs = tree::moves::covered(&tree.version, &range, below);
         inputs.retain(|input| {
-            let is_busy = |run: &base::RunId| tree.busy.level0_run(*run);
+            let is_busy = |run: base::RunId| tree.busy.level0_run(run);
             let node = tree.version.node(input.level, input.node);
             // A node that a move writes to must stay, even empty.
             let is_written = node.is_some_and(|n| tree.busy.range(input.level, &n.range));
-            !tree.busy.node(input.level, input.node)
-                && !is_written
-                && !input.runs.iter().any(is_busy)
+            !tree.busy.node(input.level, input.node) && !is_written && !input.runs().any(is_busy)
         });
         if inputs.is_empty() {
             return Ok(());

@@ -18,6 +18,7 @@ pub(crate) mod open;
 mod operands;
 mod output;
 mod parked;
+mod parts;
 mod recent;
 pub(crate) mod recover;
 mod relocate;

@@ -5,6 +5,7 @@
 use super::events::Event;
 use super::output::{ChildTarget, OutputRule, RUN_END_BYTES, Written, WrittenRun};
 use super::parked;
+use super::parts::{Parts, Verdict};
 use super::rewrite::{Part, PartSpec, Progress};
 use super::values::writers::ValueWriters;
 use crate::engine::Engine;
@@ -14,8 +15,8 @@ use crate::unvouched::Unvouched;
 use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result, RunId};
 use media::{FileHint, FileName};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
 use tree::moves::{Child, Cutter, OlderData, Output, OutputNode, Proportional, SizeEstimate};
 use tree::policy::WorkId;
@@ -31,11 +32,8 @@ pub(crate) struct Relocation {
     to_level: u8,
     read_bytes_upper: u64,
     read_bytes_lower: u64,
-    /// In key order; a part leaves its output here.
-    outputs: Mutex<Vec<Written>>,
-    remaining: AtomicUsize,
-    /// Why its first part that failed did.
-    failure: OnceLock<Error>,
+    /// In key order.
+    parts: Parts<Written>,
     begin_ns: u64,
     busy_ns: AtomicU64,
     entries_in: AtomicU64,
@@ -48,8 +46,8 @@ pub(crate) struct RelocationPart {
     index: usize,
     spec: Option<PartSpec>,
     part: Option<Part>,
-    /// Its output is with the move, and `remaining` does not count it.
-    is_finished: bool,
+    /// It told the move so: what follows is no business of its own.
+    has_ended: bool,
     /// Bytes worked through since somebody asked.
     step_bytes: u64,
 }
@@ -140,8 +138,7 @@ fn input_slices(version: &Version, inputs: &[Input]) -> Vec<(u8, Slice)> {
     let mut slices = Vec::new();
     for input in inputs {
         let Some(node) = version.node(input.level, input.node) else { continue };
-        let taken = node.slices.iter().filter(|slice| input.runs.contains(&slice.run.id));
-        slices.extend(taken.map(|slice| (input.level, slice.clone())));
+        slices.extend(input.taken(node).map(|slice| (input.level, slice.clone())));
     }
     slices
 }
@@ -197,9 +194,7 @@ fn parts(
         to_level,
         read_bytes_upper,
         read_bytes_lower,
-        outputs: Mutex::new(vec![Written::default(); ranges.len()]),
-        remaining: AtomicUsize::new(ranges.len()),
-        failure: OnceLock::new(),
+        parts: Parts::new(ranges.len()),
         begin_ns: engine.runtime.now_ns(),
         busy_ns: AtomicU64::new(0),
         entries_in: AtomicU64::new(0),
@@ -235,7 +230,7 @@ fn parts(
             index,
             spec: Some(spec),
             part: None,
-            is_finished: false,
+            has_ended: false,
             step_bytes: 0,
         });
     }
@@ -377,11 +372,10 @@ pub(crate) fn record(run: &WrittenRun) -> RunRecord {
 }
 
 impl RelocationPart {
-    /// One bounded step; the step that ends the last part installs the edit.
+    /// One bounded step; the step that ends the last part installs the edit. After an error the
+    /// caller abandons the part.
     pub(crate) fn step(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
-        if self.shared.failure.get().is_some() {
-            return Err(Error::new(base::ErrorKind::Cancelled, "another part of the move failed"));
-        }
+        self.shared.parts.check()?;
         let begin_ns = engine.runtime.now_ns();
         let stepped = self.step_part(engine);
         let busy_ns = engine.runtime.now_ns() - begin_ns;
@@ -389,10 +383,9 @@ impl RelocationPart {
         if stepped? == Progress::More {
             return Ok(Progress::More);
         }
-        self.finish_part();
-        if self.shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.shared.install(engine)?;
-        }
+        let written = self.finish_part();
+        self.end(engine, Ok(written))?;
+        self.shared.parts.check()?;
         Ok(Progress::Done)
     }
 
@@ -418,43 +411,48 @@ impl RelocationPart {
         std::mem::take(&mut self.step_bytes)
     }
 
-    fn finish_part(&mut self) {
-        self.is_finished = true;
-        let Some(part) = self.part.take() else { return };
+    fn finish_part(&mut self) -> Written {
+        let Some(part) = self.part.take() else { return Written::default() };
         let counts = part.counts();
         self.shared.entries_in.fetch_add(counts.entries_in, Ordering::Relaxed);
         self.shared.entries_out.fetch_add(counts.entries_out, Ordering::Relaxed);
-        let mut outputs = self.shared.outputs.lock().unwrap_or_else(PoisonError::into_inner);
-        outputs[self.index] = part.into_written();
+        part.into_written()
     }
 
-    /// Gives everything back after a failure. The last part to go ends the move.
+    /// The part's one end. The last part to end makes the move, or gives everything back.
+    fn end(&mut self, engine: &Arc<Engine>, ended: Result<Written>) -> Result<()> {
+        self.has_ended = true;
+        match self.shared.parts.end(self.index, ended) {
+            Verdict::Pending => Ok(()),
+            Verdict::Install(outputs) => self
+                .shared
+                .install(engine, &outputs)
+                .inspect_err(|error| self.shared.give_back(engine, &outputs, error)),
+            Verdict::GiveBack(outputs, error) => {
+                self.shared.give_back(engine, &outputs, &error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives the part up after a failure. What it wrote goes; the rest of the move is for the part
+    /// that ends last.
     pub(crate) fn abandon(mut self, engine: &Arc<Engine>, error: &Error) {
-        let shared = self.shared.clone();
-        // The first failure stays: those of other parts follow from it.
-        let _ = shared.failure.set(error.clone());
+        if self.has_ended {
+            return;
+        }
         if let Some(part) = self.part.take() {
             part.remove_created();
         }
-        let last = self.is_finished || shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1;
-        if last {
-            let outputs =
-                std::mem::take(&mut *shared.outputs.lock().unwrap_or_else(PoisonError::into_inner));
-            for written in outputs {
-                engine.remove_unused(&written);
-            }
-            let first = shared.failure.get().unwrap_or(error);
-            let runs = input_runs(&shared.version, &shared.plan);
-            let mut trees = engine.lock_trees();
-            end_failed(engine, &mut trees, shared.keyspace.id, shared.work, runs, first);
-        }
+        // A part that failed leads to no edit, which alone could fail.
+        let _ = self.end(engine, Err(error.clone()));
     }
 }
 
 impl Relocation {
-    /// Makes the move's edit against the version of now.
-    fn install(&self, engine: &Arc<Engine>) -> Result<()> {
-        let outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// Makes the move's edit against the version of now. Nothing fails once the edit is made: what
+    /// fails before leaves the outputs to be given back.
+    fn install(&self, engine: &Arc<Engine>, outputs: &[Written]) -> Result<()> {
         let runs: Vec<&WrittenRun> = outputs.iter().flat_map(|written| &written.runs).collect();
         let files: Vec<(FileId, u64)> =
             outputs.iter().flat_map(|written| written.files.iter().copied()).collect();
@@ -464,11 +462,23 @@ impl Relocation {
         let mut changes = self.changes(&Indexed(engine), &tree.version, &runs, &files)?;
         changes.extend(outputs.iter().flat_map(|written| written.value_changes()));
         install(engine, &mut trees, self.keyspace.id, changes, &self.plan)?;
-        trees.tree(self.keyspace.id)?.busy.end(self.work);
+        if let Ok(tree) = trees.tree(self.keyspace.id) {
+            tree.busy.end(self.work);
+        }
         trees.forgive(self.keyspace.id, &input_runs(&self.version, &self.plan));
         drop(trees);
         self.report(engine, &runs);
         Ok(())
+    }
+
+    /// The move failed: what its parts wrote goes, and its inputs are free or parked.
+    fn give_back(&self, engine: &Arc<Engine>, outputs: &[Written], error: &Error) {
+        for written in outputs {
+            engine.remove_unused(written);
+        }
+        let runs = input_runs(&self.version, &self.plan);
+        let mut trees = engine.lock_trees();
+        end_failed(engine, &mut trees, self.keyspace.id, self.work, runs, error);
     }
 
     fn changes(

@@ -50,8 +50,7 @@ pub fn flush_run(db: &Db, round: u64) {
 pub fn append(db: &Db, file_bytes_max: u64) {
     let keyspace = db.keyspace("default").unwrap();
     let version = keyspace.tree_for_test().unwrap();
-    let runs = version.level0().iter().map(|slice| slice.run.id).collect();
-    let input = Input { level: 0, node: LEVEL0_NODE, runs };
+    let input = Input::of(0, LEVEL0_NODE, version.level0());
     begin(db, Move::Append { input, to_level: 3, file_bytes_max, parts: 4 });
 }
 
@@ -147,8 +146,7 @@ fn a_set_is_read_from_front_to_back_a_table_at_a_time() {
     let keyspace = db.keyspace("default").unwrap();
     let inputs = |level: u8| -> Vec<Input> {
         let version = keyspace.tree_for_test().unwrap();
-        let whole = |node: &Arc<tree::Node>| Input { level, node: node.id, runs: node.runs() };
-        version.level(level).nodes.iter().map(whole).collect()
+        version.level(level).nodes.iter().map(|node| Input::whole(level, node)).collect()
     };
     let merge = |inputs, to_level| {
         let cut = Cut { table_bytes_max: 8 << 10, overlap_bytes_max: None };

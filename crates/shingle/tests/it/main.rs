@@ -25,6 +25,7 @@ mod metamorphic;
 mod model;
 mod moves;
 mod operators;
+mod parts;
 mod reads;
 mod refusals;
 mod regressions;

@@ -20,14 +20,13 @@ fn node(random: &mut Random, version: &Version, levels: u8) -> Option<(u8, Arc<N
 
 /// The whole of a node, its older part, or, in level 0, a part from the middle.
 fn input(random: &mut Random, level: u8, node: &Node) -> Input {
-    let runs = node.runs();
-    let from = random.below(runs.len() as u64 + 1) as usize;
+    let from = random.below(node.slices.len() as u64 + 1) as usize;
     let from = if random.one_in(2) { 0 } else { from };
-    let mut runs = runs[from.min(runs.len())..].to_vec();
+    let mut input = Input::of(level, node.id, &node.slices[from..]);
     if level == 0 && random.one_in(3) {
-        runs.truncate(2);
+        input.slices.truncate(2);
     }
-    Input { level, node: node.id, runs }
+    input
 }
 
 fn choose(random: &mut Random, version: &Version, levels: u8) -> Option<(usize, Move)> {
@@ -41,16 +40,14 @@ fn choose(random: &mut Random, version: &Version, levels: u8) -> Option<(usize, 
     let one_file = random.one_in(2);
     let parallel_max = 1 + random.below(3) as u8;
     let merge = |inputs, to_level| Move::Merge { inputs, to_level, cut, one_file, parallel_max };
-    let has_data = !input.runs.is_empty();
+    let has_data = !input.slices.is_empty();
     Some(match random.below(8) {
         0 | 1 if deeper > level && has_data => (0, Move::Push { input, to_level: deeper }),
         2 if deeper > level && has_data => {
-            let taken: Vec<_> =
-                node.slices.iter().filter(|s| input.runs.contains(&s.run.id)).collect();
-            let hull = hull(taken);
+            let hull = hull(input.taken(&node));
             let below = version.level(deeper).overlap(&hull).iter();
             let mut inputs = vec![input];
-            inputs.extend(below.map(|n| Input { level: deeper, node: n.id, runs: n.runs() }));
+            inputs.extend(below.map(|node| Input::whole(deeper, node)));
             (if one_file { 3 } else { 1 }, merge(inputs, deeper))
         }
         3 if has_data => (if one_file { 3 } else { 2 }, merge(vec![input], level)),

@@ -4,7 +4,7 @@
 
 use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::moves::merge::whole;
-use crate::moves::push::leave;
+use crate::moves::push::{leave, take_off};
 use crate::moves::stage::{Share, Stage};
 use crate::moves::{OutputNode, check_inputs, conflict, input_node, split};
 use crate::plan::Input;
@@ -65,8 +65,8 @@ pub fn append(
     check_inputs(version, std::slice::from_ref(input), to_level)?;
     let mut changes: Vec<Change> =
         files.iter().map(|&(file, bytes)| Change::File { file, bytes }).collect();
-    let Input { level, node, runs: ref gone } = *input;
-    changes.push(Change::RemoveSlices { level, node, runs: gone.clone() });
+    let node = input_node(version, input)?;
+    changes.extend(take_off(input, node, &split(node, input).1));
     let mut new_nodes = (version.next_node..).map(NodeId);
     for (child, run) in runs {
         changes.push(Change::AddRun(run.clone()));
@@ -132,11 +132,12 @@ pub fn balance(
 pub fn drop_slices(version: &Version, inputs: &[Input]) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for input in inputs {
-        let (taken, left) = split(input_node(version, input)?, input);
+        let node = input_node(version, input)?;
+        let (taken, left) = split(node, input);
         if taken.is_empty() && !left.is_empty() {
-            return Err(conflict(format!("node {} has none of the runs", input.node.0)));
+            return Err(conflict(format!("node {} has none of the slices", input.node.0)));
         }
-        changes.push(leave(input, left.is_empty()));
+        changes.extend(leave(input, node, &left));
     }
     Ok(changes)
 }

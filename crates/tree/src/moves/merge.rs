@@ -1,7 +1,7 @@
 //! The rewriting moves: flush, merge and divide.
 
 use crate::edit::{Change, RunRecord, SliceRecord};
-use crate::moves::push::leave;
+use crate::moves::push::{leave, replace_stack};
 use crate::moves::stage::Stage;
 use crate::moves::{SizeEstimate, check_inputs, conflict, input_node, split};
 use crate::plan::Input;
@@ -96,7 +96,8 @@ pub fn merge(
     let mut gone = Vec::new();
     let mut left_behind = Vec::new();
     for input in inputs {
-        let (_, left) = split(input_node(version, input)?, input);
+        let node = input_node(version, input)?;
+        let (_, left) = split(node, input);
         if input.level == to_level {
             if to_level == 0 || leaves_older(version, input)? {
                 return Err(conflict("an input leaves older slices under the output"));
@@ -105,7 +106,7 @@ pub fn merge(
             gone.push(input.node);
             left_behind.push(left);
         } else {
-            changes.push(leave(input, left.is_empty()));
+            changes.extend(leave(input, node, &left));
         }
     }
     changes.extend(place_with(version, output, to_level, &gone, &left_behind, sizes)?);
@@ -139,8 +140,8 @@ fn goes_back(version: &Version, inputs: &[Input], to_level: u8) -> Result<bool> 
 
 fn leaves_older(version: &Version, input: &Input) -> Result<bool> {
     let node = input_node(version, input)?;
-    let taken = |slice: &Slice| input.runs.contains(&slice.run.id);
-    Ok(node.slices.iter().skip_while(|s| !taken(s)).any(|slice| !taken(slice)))
+    let mut below = node.slices.iter().skip_while(|slice| !input.takes(slice));
+    Ok(below.any(|slice| !input.takes(slice)))
 }
 
 fn restack(version: &Version, inputs: &[Input], output: &Output) -> Result<Vec<Change>> {
@@ -149,10 +150,8 @@ fn restack(version: &Version, inputs: &[Input], output: &Output) -> Result<Vec<C
         nodes.push((input, input_node(version, input)?));
     }
     nodes.sort_by(|a, b| a.1.range.start.cmp(&b.1.range.start));
-    let taken = |input: &Input, node: &Node| -> u64 {
-        let taken = node.slices.iter().filter(|slice| input.runs.contains(&slice.run.id));
-        taken.map(|slice| slice.bytes).sum()
-    };
+    let taken =
+        |input: &Input, node: &Node| -> u64 { input.taken(node).map(|slice| slice.bytes).sum() };
     let weights: Vec<u64> = nodes.iter().map(|(input, node)| taken(input, node).max(1)).collect();
     let mut parts: Vec<Vec<SliceRecord>> = nodes.iter().map(|_| Vec::new()).collect();
     for new in &output.nodes {
@@ -192,22 +191,20 @@ fn spread(
 
 /// A node's stack with `parts` in the place of the oldest slice that was taken.
 fn put_back(input: &Input, node: &Node, mut parts: Vec<SliceRecord>) -> Vec<Change> {
-    let Input { level, node: id, ref runs } = *input;
-    let oldest = node.slices.iter().rposition(|slice| runs.contains(&slice.run.id));
+    let (level, id) = (input.level, input.node);
+    let oldest = node.slices.iter().rposition(|slice| input.takes(slice));
     let mut slices = Vec::new();
     for (at, slice) in node.slices.iter().enumerate() {
         if Some(at) == oldest {
             slices.append(&mut parts);
-        } else if !runs.contains(&slice.run.id) {
+        } else if !input.takes(slice) {
             slices.push(slice.record());
         }
     }
-    let all = Input { level, node: id, runs: node.runs() };
-    if slices.is_empty() {
-        return vec![leave(&all, true)];
+    if slices.is_empty() && level > 0 {
+        return vec![Change::RemoveNode { level, node: id }];
     }
-    let remove = Change::RemoveSlices { level, node: id, runs: all.runs };
-    vec![remove, Change::PushSlices { level, node: id, slices }]
+    replace_stack(level, node, slices)
 }
 
 fn place(

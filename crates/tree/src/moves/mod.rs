@@ -50,5 +50,5 @@ pub(crate) fn input_node<'a>(version: &'a Version, input: &Input) -> Result<&'a 
 
 /// The slices of a node that an input takes, and those that it leaves, both newest first.
 pub(crate) fn split(node: &Node, input: &Input) -> (Vec<Slice>, Vec<Slice>) {
-    node.slices.iter().cloned().partition(|slice| input.runs.contains(&slice.run.id))
+    node.slices.iter().cloned().partition(|slice| input.takes(slice))
 }

@@ -11,8 +11,7 @@
 
 use crate::plan::Input;
 use crate::version::{Slice, Version};
-use base::{KeyRange, RunId};
-use std::collections::HashSet;
+use base::KeyRange;
 
 /// The keys that may have older versions outside a merge, for a walk in key order.
 #[derive(Clone, Debug)]
@@ -33,7 +32,7 @@ impl OlderData {
         let mut taken: Vec<&Slice> = Vec::new();
         for input in inputs {
             if let Some(node) = version.node(input.level, input.node) {
-                taken.extend(node.slices.iter().filter(|s| input.runs.contains(&s.run.id)));
+                taken.extend(input.taken(node));
             }
         }
         let newest = taken.iter().map(|slice| slice.run.sequence_max).max().unwrap_or_default();
@@ -43,18 +42,17 @@ impl OlderData {
         for (level, nodes) in (0u8..).zip(&version.levels).skip(usize::from(top)) {
             for node in nodes.overlap(&hull) {
                 let input = inputs.iter().find(|i| i.level == level && i.node == node.id);
-                let runs: HashSet<RunId> =
-                    input.map(|input| input.runs.iter().copied().collect()).unwrap_or_default();
+                let is_taken = |s: &Slice| input.is_some_and(|input| input.takes(s));
                 // Other nodes over `to_level` have no data that an input above them has too, and
                 // are newer than the inputs below them: `check_inputs` sees to that.
                 let skip = match input {
-                    Some(_) => node.slices.iter().take_while(|s| !runs.contains(&s.run.id)).count(),
+                    Some(_) => node.slices.iter().take_while(|s| !is_taken(s)).count(),
                     None if level < to_level => node.slices.len(),
                     None => 0,
                 };
                 let older = node.slices[skip..]
                     .iter()
-                    .filter(|s| !runs.contains(&s.run.id) && s.run.sequence_min <= newest)
+                    .filter(|s| !is_taken(s) && s.run.sequence_min <= newest)
                     .map(|slice| slice.range.intersect(&hull))
                     .filter(|range| !range.is_empty());
                 ranges.extend(older);

@@ -9,7 +9,7 @@
 
 use crate::moves::{conflict, input_node};
 use crate::plan::Input;
-use crate::version::{Node, Slice, Version};
+use crate::version::{Node, Slice, SliceId, Version};
 use base::Result;
 
 /// Refuses inputs that do not exist, or that would take newer data below older data.
@@ -19,11 +19,10 @@ pub fn check_inputs(version: &Version, inputs: &[Input], to_level: u8) -> Result
             return Err(conflict(format!("level {} lies below {to_level}", input.level)));
         }
         let node = input_node(version, input)?;
-        if let Some(run) =
-            input.runs.iter().find(|run| !node.slices.iter().any(|s| s.run.id == **run))
-        {
+        let is_there = |id: &SliceId| node.slices.iter().any(|slice| id.names(slice));
+        if let Some(SliceId { run, range }) = input.slices.iter().find(|id| !is_there(id)) {
             let place = format!("node {} at level {}", node.id.0, input.level);
-            return Err(conflict(format!("{place} has no slice of run {run}")));
+            return Err(conflict(format!("{place} has no slice {range:?} of run {run}")));
         }
         check_stack(node, input, to_level)?;
         check_between(version, inputs, input, node, to_level)?;
@@ -32,7 +31,7 @@ pub fn check_inputs(version: &Version, inputs: &[Input], to_level: u8) -> Result
 }
 
 fn check_stack(node: &Node, input: &Input, to_level: u8) -> Result<()> {
-    let taken = |slice: &Slice| input.runs.contains(&slice.run.id);
+    let taken = |slice: &Slice| input.takes(slice);
     let in_place = input.level == to_level;
     let oldest = node.slices.iter().rposition(taken).unwrap_or_default();
     let end = if in_place { oldest } else { node.slices.len() };
@@ -59,12 +58,12 @@ fn check_between(
     to_level: u8,
 ) -> Result<()> {
     for level in input.level.saturating_add(1)..to_level {
-        for slice in node.slices.iter().filter(|slice| input.runs.contains(&slice.run.id)) {
+        for slice in input.taken(node) {
             for between in version.level(level).overlap(&slice.range) {
                 let taken = inputs.iter().find(|i| i.level == level && i.node == between.id);
                 let left = between.slices.iter().find(|other| {
                     other.range.overlaps(&slice.range)
-                        && !taken.is_some_and(|input| input.runs.contains(&other.run.id))
+                        && !taken.is_some_and(|input| input.takes(other))
                 });
                 if let Some(left) = left {
                     return Err(conflict(format!(

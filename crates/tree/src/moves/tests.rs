@@ -1,13 +1,15 @@
-//! Random sequences of valid moves, against a model of what the tree must hold.
+//! Random moves, several at a time, against a model of what the tree must hold.
 //!
-//! The policy here is chance: any node, any move that `check_inputs` allows, begun and finished in
-//! any order. Every edit is checked by the full checker; every key is read and compared.
+//! Who chooses is chance (any node, any move that `check_inputs` allows), or a scheme of the
+//! registry with chance between. Moves are begun as [`Busy`](crate::policy::Busy) allows, end in
+//! any order or are given up, and pushes and flushes come in between. Every edit is checked by the
+//! full checker; every key is read and compared.
 
 use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::invariant::Shape;
 use crate::moves;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
-use crate::policy::{Debt, Policy, View, leveled};
+use crate::policy::{Debt, Descriptor, Limits, Policy, View, leveled, registry};
 use crate::run_table::RunTable;
 use crate::simulate::{Entry, Store, Work};
 use crate::version::{Graveyard, Node, NodeId, Version};
@@ -46,6 +48,11 @@ impl Policy for Nobody {
 
 struct Chaos {
     store: Store,
+    /// Chance chooses, of so many times, once.
+    chance: u64,
+    keys: u64,
+    /// Chance cuts nodes of so many bytes at most: wide ones get several slices of a run.
+    table_bytes: u64,
     model: BTreeMap<u32, Entry>,
     random: Random,
     sequence: u64,
@@ -64,14 +71,55 @@ fn plan(action: Move) -> Plan {
     }
 }
 
+/// Limits so small that a few entries make a tree of several levels and tables.
+fn tiny(scheme: &Descriptor, random: &mut Random) -> Limits {
+    let mut one = |from: &[u64]| from[random.below(from.len() as u64) as usize];
+    Limits {
+        levels: LEVELS,
+        memtable_bytes: 80,
+        level0_runs_trigger: one(&[1, 2, 4]) as usize,
+        level_bytes_base: one(&[50, 150]),
+        fan_out: one(&[2, 3]) as f64,
+        table_bytes_max: one(&[40, 80, 160]),
+        overlap_bytes_max: Some(300),
+        expansion_bytes_max: one(&[200, 1000]),
+        stack_max: one(&[2, 3, 5]) as usize,
+        links_max: [None, Some(1), Some(3)][one(&[0, 1, 2]) as usize],
+        division_parts: one(&[2, 3]) as u32,
+        parallel_max: 4,
+        ..(scheme.limits)(80)
+    }
+}
+
+/// A node and its level.
+type Place = (u8, Arc<Node>);
+
+/// So many moves are under way at most.
+const UNDER_WAY_MAX: usize = 4;
+
 impl Chaos {
     fn new(seed: u64) -> Chaos {
         let mut limits = (leveled::LEVELDB.limits)(1000);
         limits.levels = LEVELS;
-        let mut store = Store::new(Box::new(Nobody), limits, 10);
+        Chaos::with(Store::new(Box::new(Nobody), limits, 10), seed)
+    }
+
+    /// Under a scheme, with chance in between.
+    fn under(scheme: &Descriptor, seed: u64) -> Chaos {
+        let limits = tiny(scheme, &mut Random::new(seed));
+        let mut chaos = Chaos::with(Store::new((scheme.make)(), limits, 10), seed);
+        chaos.chance = 3;
+        chaos.keys = 100;
+        chaos
+    }
+
+    fn with(mut store: Store, seed: u64) -> Chaos {
         store.check_all = true;
         Chaos {
             store,
+            chance: 1,
+            keys: KEYS,
+            table_bytes: if seed.is_multiple_of(2) { 80 } else { 500 },
             model: BTreeMap::new(),
             random: Random::new(seed),
             sequence: 0,
@@ -82,10 +130,10 @@ impl Chaos {
 
     fn flush(&mut self) {
         let mut entries = BTreeMap::new();
-        let from = self.random.below(KEYS);
+        let from = self.random.below(self.keys);
         for _ in 0..=self.random.below(8) {
             self.sequence += 1;
-            let key = ((from + self.random.below(25)) % KEYS) as u32;
+            let key = ((from + self.random.below(25)) % self.keys) as u32;
             let is_delete = self.random.one_in(3);
             entries.insert(key, Entry { key, sequence: self.sequence, is_delete });
         }
@@ -106,21 +154,67 @@ impl Chaos {
 
     /// The whole of a node, its older part, or, in level 0, a part from the middle.
     fn input(&mut self, level: u8, node: &Node) -> Input {
-        let runs = node.runs();
-        let from = self.random.below(runs.len() as u64 + 1) as usize * usize::from(level == 0);
-        let mut runs = runs[from.min(runs.len())..].to_vec();
+        let from = self.random.below(node.slices.len() as u64 + 1) as usize;
+        let from = if level == 0 || self.random.one_in(2) { from } else { 0 };
+        let mut input = Input::of(level, node.id, &node.slices[from..]);
         if level == 0 && self.random.one_in(3) {
-            runs.truncate(2);
+            input.slices.truncate(2);
         }
-        Input { level, node: node.id, runs }
+        input
+    }
+
+    /// Two slices of one run in two nodes, the second no higher than the first; and the place of
+    /// the first in its stack.
+    fn pair(&mut self) -> Option<(Place, usize, Place)> {
+        let version = &self.store.version;
+        let mut slices = Vec::new();
+        for (level, nodes) in (0u8..).zip(&version.levels) {
+            for node in nodes.nodes.iter() {
+                let places = node.slices.iter().enumerate();
+                slices.extend(places.map(|(at, slice)| ((level, node.clone()), at, slice.run.id)));
+            }
+        }
+        let mut pairs = Vec::new();
+        for (one, at, run) in &slices {
+            let others = slices.iter().filter(|(other, _, of)| of == run && other.0 >= one.0);
+            let others = others.filter(|(other, ..)| other.1.id != one.1.id);
+            pairs.extend(others.map(|(other, ..)| (one, *at, other)));
+        }
+        let (one, at, other) = pairs.get(self.random.below(pairs.len() as u64) as usize)?;
+        Some(((*one).clone(), *at, (*other).clone()))
+    }
+
+    /// One of two slices of a run goes down; or, where the other has done so, that one's node is
+    /// rewritten, and the first follows.
+    fn overtake(&mut self) {
+        let Some(((level, node), at, (lower, other))) = self.pair() else { return };
+        for _ in 0..3 * u8::from(lower > level) {
+            let input = Input::whole(lower, &other);
+            let rewrite = self.rewrite(lower, &other, input);
+            if self.try_begin(rewrite) {
+                break;
+            }
+        }
+        let input = Input::of(level, node.id, &node.slices[at..]);
+        if self.try_begin(Some(("follow", Move::Push { input, to_level: level + 1 }))) {
+            self.finish_at(self.under_way.len() - 1);
+        }
     }
 
     fn choose(&mut self) -> Option<(&'static str, Move)> {
         let (level, node) = self.node()?;
         let input = self.input(level, &node);
         let deeper = (level + 1).min(LEVELS - 1);
+        if deeper > level && !input.slices.is_empty() && self.random.one_in(3) {
+            return Some(("push", Move::Push { input, to_level: deeper }));
+        }
+        self.rewrite(level, &node, input)
+    }
+
+    fn rewrite(&mut self, level: u8, node: &Node, input: Input) -> Option<(&'static str, Move)> {
+        let deeper = (level + 1).min(LEVELS - 1);
         let cut = Cut {
-            table_bytes_max: 10 + self.random.below(80),
+            table_bytes_max: 10 + self.random.below(self.table_bytes),
             overlap_bytes_max: Some(self.random.below(200)),
         };
         let merge = |inputs, to_level| Move::Merge {
@@ -130,24 +224,23 @@ impl Chaos {
             one_file: false,
             parallel_max: 1,
         };
-        let has_data = !input.runs.is_empty();
-        Some(match self.random.below(7) {
-            0 if deeper > level && has_data => ("push", Move::Push { input, to_level: deeper }),
-            1 | 2 if deeper > level && has_data => {
-                let hull = moves::split(&node, &input).0;
+        let has_data = !input.slices.is_empty();
+        Some(match self.random.below(6) {
+            0 | 1 if deeper > level && has_data => {
+                let hull = moves::split(node, &input).0;
                 let hull = crate::version::hull(&hull);
                 let below = self.store.version.level(deeper).overlap(&hull).iter();
                 let mut inputs = vec![input];
-                inputs.extend(below.map(|n| Input { level: deeper, node: n.id, runs: n.runs() }));
+                inputs.extend(below.map(|node| Input::whole(deeper, node)));
                 ("merge", merge(inputs, deeper))
             }
-            3 if has_data => ("merge alone", merge(vec![input], level)),
-            4 if deeper > level && has_data => {
+            2 if has_data => ("merge alone", merge(vec![input], level)),
+            3 if deeper > level && has_data => {
                 let (file_bytes_max, parts) = (20 + self.random.below(200), 3);
                 ("append", Move::Append { input, to_level: deeper, file_bytes_max, parts })
             }
-            5 if level > 0 && has_data => ("divide", Move::Divide { input, parts: 3 }),
-            _ if level > 0 => self.balance(level, &node)?,
+            4 if level > 0 && has_data => ("divide", Move::Divide { input, parts: 3 }),
+            _ if level > 0 => self.balance(level, node)?,
             _ => return None,
         })
     }
@@ -161,33 +254,66 @@ impl Chaos {
     }
 
     fn act(&mut self) {
-        match self.random.below(6) {
-            0 | 1 => self.flush(),
-            2 if !self.under_way.is_empty() => self.finish(),
-            _ => {
-                let Some((name, action)) = self.choose() else { return };
-                let plan = plan(action);
-                let (inputs, to_level) = plan.action.inputs();
-                let version = &self.store.version;
-                let is_balance = matches!(plan.action, Move::Balance { .. });
-                if self.store.busy.conflicts(version, &plan)
-                    || (!is_balance && moves::check_inputs(version, &inputs, to_level).is_err())
-                {
-                    return;
-                }
-                *self.done.entry(name).or_default() += 1;
-                let work = self.store.begin(plan);
-                self.under_way.push(work);
-                if self.random.one_in(2) {
-                    self.finish();
-                }
-            }
+        match self.random.below(12) {
+            0..=2 => self.flush(),
+            3..=5 if !self.under_way.is_empty() => self.finish(),
+            6 if !self.under_way.is_empty() => self.give_up(),
+            _ if self.under_way.len() < UNDER_WAY_MAX => self.begin(),
+            _ => self.finish(),
         }
         self.compare();
     }
 
+    fn begin(&mut self) {
+        if !self.random.one_in(self.chance) {
+            let Some(plan) = self.store.policy().pick(&self.store.view()) else { return };
+            let (inputs, to_level) = plan.action.inputs();
+            moves::check_inputs(&self.store.version, &inputs, to_level)
+                .unwrap_or_else(|error| panic!("{error}: {plan:?}"));
+            let is_free = !self.store.busy.conflicts(&self.store.version, &plan);
+            assert!(is_free, "{}: {plan:?}", self.store.policy().name());
+            let work = self.store.begin(plan);
+            return self.under_way.push(work);
+        }
+        if self.random.one_in(4) {
+            return self.overtake();
+        }
+        let chosen = self.choose();
+        if self.try_begin(chosen) && self.random.one_in(2) {
+            self.finish_at(self.under_way.len() - 1);
+        }
+    }
+
+    fn try_begin(&mut self, chosen: Option<(&'static str, Move)>) -> bool {
+        let Some((name, action)) = chosen else { return false };
+        let plan = plan(action);
+        let (inputs, to_level) = plan.action.inputs();
+        let version = &self.store.version;
+        let is_balance = matches!(plan.action, Move::Balance { .. });
+        if self.store.busy.conflicts(version, &plan)
+            || (!is_balance && moves::check_inputs(version, &inputs, to_level).is_err())
+        {
+            return false;
+        }
+        *self.done.entry(name).or_default() += 1;
+        let work = self.store.begin(plan);
+        self.under_way.push(work);
+        true
+    }
+
     fn finish(&mut self) {
         let at = self.random.below(self.under_way.len() as u64) as usize;
+        self.finish_at(at);
+    }
+
+    /// A move failed: the tree stays as it is.
+    fn give_up(&mut self) {
+        let at = self.random.below(self.under_way.len() as u64) as usize;
+        let work = self.under_way.swap_remove(at);
+        self.store.give_up(work);
+    }
+
+    fn finish_at(&mut self, at: usize) {
         let work = self.under_way.swap_remove(at);
         let shown = format!("{work:?}");
         if let Err(error) = self.store.finish(work) {
@@ -217,7 +343,7 @@ impl Chaos {
 
     fn compare(&self) {
         self.compare_counts();
-        for key in 0..KEYS as u32 {
+        for key in 0..self.keys as u32 {
             let alive = |entry: &Entry| !entry.is_delete;
             let found = self.store.get(key).filter(alive);
             let expected = self.model.get(&key).copied().filter(alive);
@@ -236,6 +362,29 @@ proptest! {
             chaos.act();
         }
         chaos.compare_snapshot();
+    }
+}
+
+/// One scheme after the other, each with the tree that the one before left and what is under way.
+fn side_by_side(seed: u64) {
+    let schemes = registry();
+    let mut chaos = Chaos::under(&schemes[(seed % schemes.len() as u64) as usize], seed);
+    for _ in 0..200 {
+        if chaos.random.one_in(60) {
+            let next = &schemes[chaos.random.below(schemes.len() as u64) as usize];
+            chaos.store.set_policy((next.make)());
+        }
+        chaos.act();
+    }
+    chaos.compare_snapshot();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn no_scheme_loses_or_reorders_data_with_moves_side_by_side(seed: u64) {
+        side_by_side(seed);
     }
 }
 
@@ -265,12 +414,62 @@ fn small_edits_of_a_large_tree_keep_its_invariants() {
     }
     let mut version = Version::empty(3).apply(&changes, &mut runs).unwrap();
     for node in 1..=200 {
-        let input = Input { level: 1, node: NodeId(node), runs: vec![RunId(node - 1)] };
+        let input = Input::whole(1, version.node(1, NodeId(node)).unwrap());
         let changes = moves::push(&version, &input, 2, &moves::Proportional).unwrap();
         version = version.apply(&changes, &mut runs).unwrap();
         crate::invariant::check_edit(&version, &changes, &Shape::ANY).unwrap();
     }
     assert_eq!(version.level(2).nodes.len(), 200);
+}
+
+/// The newest of so many slices of the node of `level` that holds `key` stay, the others go.
+fn below(store: &Store, level: u8, key: u32, stay: usize) -> Input {
+    let node = store.version.level(level).find(&key.to_be_bytes()).unwrap();
+    Input::of(level, node.id, &node.slices[stay..])
+}
+
+fn push(store: &mut Store, input: Input, to_level: u8) {
+    let work = store.begin(plan(Move::Push { input, to_level }));
+    store.finish(work).unwrap();
+}
+
+/// A node of level 2, and above it a run over all of its keys, in two slices: one alone in its
+/// node of level 1, the other with what lay there before.
+fn linked_to_two() -> Store {
+    let mut store = Chaos::new(0).store;
+    for (sequence, keys, to_level) in [(1, 0..20, 2), (2, 0..10, 1), (3, 10..20, 1), (4, 0..20, 1)]
+    {
+        let entry = |key| Entry { key, sequence, is_delete: false };
+        store.flush(&keys.map(entry).collect::<Vec<_>>()).unwrap();
+        let input = below(&store, 0, 0, 0);
+        push(&mut store, input, to_level);
+    }
+    let older = below(&store, 1, 10, 1);
+    push(&mut store, older, 2);
+    store
+}
+
+/// The rest of a run was pushed onto a node that was being merged with the first part of it: the
+/// merge took away both, and had read the first alone.
+#[test]
+fn a_slice_pushed_during_a_merge_outlives_the_others_of_its_run() {
+    let whole = |store: &Store, level, key| below(store, level, key, 0);
+    let cut = Cut { table_bytes_max: 1000, overlap_bytes_max: None };
+    for to_level in [2, 3] {
+        let mut store = linked_to_two();
+        let first = whole(&store, 1, 0);
+        push(&mut store, first, 2);
+        let inputs = vec![whole(&store, 2, 0)];
+        let (one_file, parallel_max) = (false, 1);
+        let merge =
+            store.begin(plan(Move::Merge { inputs, to_level, cut, one_file, parallel_max }));
+        let rest = whole(&store, 1, 10);
+        push(&mut store, rest, 2);
+        store.finish(merge).unwrap();
+        let found: Vec<Option<u64>> =
+            (0..20).map(|key| store.get(key).map(|entry| entry.sequence)).collect();
+        assert_eq!(found, vec![Some(4); 20], "merged to level {to_level}");
+    }
 }
 
 #[test]
@@ -283,7 +482,7 @@ fn chance_reaches_every_move() {
             *done.entry(name).or_default() += count;
         }
     }
-    for name in ["push", "merge", "merge alone", "append", "divide", "balance"] {
+    for name in ["push", "follow", "merge", "merge alone", "append", "divide", "balance"] {
         assert!(done.get(name).is_some_and(|&count| count >= 10), "{name}: {done:?}");
     }
 }

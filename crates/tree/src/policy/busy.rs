@@ -4,7 +4,8 @@
 //! - they take the same node below level 0, or the same run of level 0;
 //! - one takes a node that the other writes to;
 //! - they write to overlapping ranges of one level, or pass it on their way down. A push onto nodes
-//!   that are rewritten in their place is no conflict: what is pushed stays on top of the output;
+//!   that are rewritten in their place is no conflict: what is pushed stays on top of the output,
+//!   also another slice of a run that the output has one of;
 //! - they take overlapping runs of level 0, unless one's are all newer than the other's, and the
 //!   newer ones stay in level 0.
 
@@ -48,8 +49,7 @@ impl Work {
         let mut range = KeyRange::new([], Some([].into()));
         for input in &inputs {
             let Some(node) = version.node(input.level, input.node) else { continue };
-            let taken = node.slices.iter().filter(|slice| input.runs.contains(&slice.run.id));
-            range = range.union(&hull(taken));
+            range = range.union(&hull(input.taken(node)));
             if input.level > 0 {
                 range = range.union(&node.range);
             }
@@ -82,7 +82,7 @@ impl Work {
     }
 
     fn level0_runs(&self) -> impl Iterator<Item = RunId> {
-        self.inputs.iter().filter(|input| input.level == 0).flat_map(|input| &input.runs).copied()
+        self.inputs.iter().filter(|input| input.level == 0).flat_map(Input::runs)
     }
 
     fn takes(&self, level: u8, node: NodeId) -> bool {
@@ -215,9 +215,7 @@ impl Busy {
         let inputs = works.flat_map(|work| &work.inputs).filter(|input| input.level == level);
         inputs
             .filter_map(|input| Some((input, version.node(level, input.node)?)))
-            .flat_map(|(input, node)| {
-                node.slices.iter().filter(|slice| input.runs.contains(&slice.run.id))
-            })
+            .flat_map(|(input, node)| input.taken(node))
             .map(|slice| slice.bytes)
             .sum()
     }

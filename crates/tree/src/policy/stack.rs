@@ -20,7 +20,7 @@ pub(super) fn limits(memtable_bytes: u64) -> Limits {
 
 /// The whole stack of a node, as input.
 pub(super) fn whole(level: u8, node: &Node) -> Input {
-    Input { level, node: node.id, runs: node.runs() }
+    Input::whole(level, node)
 }
 
 /// Reason and urgency of a plan.

@@ -2,8 +2,11 @@
 
 use crate::invariant;
 use crate::moves;
-use crate::policy::{Descriptor, by_name, registry};
+use crate::plan::{Cut, Input, Move, Plan, Reason};
+use crate::policy::leveled::LevelDb;
+use crate::policy::{Descriptor, Policy, by_name, registry};
 use crate::simulate::{Entry, Store};
+use crate::version::LEVEL0_NODE;
 use base::KeyRange;
 use base::random::Random;
 use std::collections::BTreeMap;
@@ -63,6 +66,72 @@ fn plans_are_pure_free_of_conflicts_and_keep_recency() {
             }
         }
         assert!(store.moves > 100, "{}: {}", scheme.name, store.moves);
+    }
+}
+
+/// A store under a scheme, with runs of these keys flushed one after the other.
+fn flushed(scheme: &Descriptor, runs: &[std::ops::Range<u32>]) -> Store {
+    let mut store = store(scheme);
+    store.limits.level0_runs_trigger = 4;
+    store.limits.parallel_max = 4;
+    store.limits.flush_level_max = 0;
+    for (sequence, keys) in (1..).zip(runs) {
+        let entry = |key| Entry { key, sequence, is_delete: false };
+        store.flush(&keys.clone().map(entry).collect::<Vec<_>>()).unwrap();
+    }
+    store
+}
+
+/// What the scheme picks is free of conflicts and passes nothing older.
+fn pick_fits(store: &Store) {
+    let Some(plan) = store.policy().pick(&store.view()) else { return };
+    let (inputs, to_level) = plan.action.inputs();
+    let name = store.policy().name();
+    moves::check_inputs(&store.version, &inputs, to_level)
+        .unwrap_or_else(|error| panic!("{name}: {error}: {plan:?}"));
+    assert!(!store.busy.conflicts(&store.version, &plan), "{name}: {plan:?}");
+}
+
+/// A merge of runs of level 0 was picked across a manual compaction of runs around them, which
+/// failed when it was done.
+#[test]
+fn no_scheme_merges_across_a_manual_compaction_of_level_0() {
+    for scheme in registry() {
+        let runs = [40..60, 0..2, 90..92, 5..7, 80..82, 50..70];
+        let mut store = flushed(scheme, &runs);
+        let keys = KeyRange::closed(&50u32.to_be_bytes(), &55u32.to_be_bytes());
+        let Some(plan) = LevelDb.pick_manual(&store.view(), &keys, None) else {
+            panic!("{}: nothing to compact", scheme.name);
+        };
+        store.begin(plan);
+        pick_fits(&store);
+    }
+}
+
+/// A push was picked past a level that waits for a busy one below it to be emptied.
+#[test]
+fn no_scheme_passes_a_level_that_is_being_emptied() {
+    for scheme in registry() {
+        let mut store = flushed(scheme, &[]);
+        for (sequence, keys, to_level) in [(1, 60..80, 3), (2, 60..80, 2), (3, 0..20, 1)] {
+            let entry = |key| Entry { key, sequence, is_delete: false };
+            store.flush(&keys.map(entry).collect::<Vec<_>>()).unwrap();
+            let input = Input::of(0, LEVEL0_NODE, store.version.level0());
+            let push = Move::Push { input, to_level };
+            let work = store.begin(Plan::new(push, Reason::Manual, 1.0, 0));
+            store.finish(work).unwrap();
+        }
+        let whole = |level| Input::whole(level, &store.version.level(level).nodes[0]);
+        let inputs = vec![whole(2), whole(3)];
+        let cut = Cut { table_bytes_max: 4 * KIB, overlap_bytes_max: None };
+        let (to_level, one_file, parallel_max) = (3, false, 1);
+        let down = Move::Merge { inputs, to_level, cut, one_file, parallel_max };
+        store.begin(Plan::new(down, Reason::Manual, 1.0, 0));
+        for run in 0..6 {
+            let entry = |key| Entry { key, sequence: 20 + u64::from(run), is_delete: false };
+            store.flush(&(3 * run..3 * run + 2).map(entry).collect::<Vec<_>>()).unwrap();
+            pick_fits(&store);
+        }
     }
 }
 

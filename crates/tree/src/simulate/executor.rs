@@ -230,6 +230,11 @@ impl Store {
         Work { id, plan, outputs, dropped }
     }
 
+    /// Gives a move up: the tree stays as it is.
+    pub fn give_up(&mut self, work: Work) {
+        self.busy.end(work.id);
+    }
+
     /// Ends a move: its edit, on the tree as it is now.
     pub fn finish(&mut self, work: Work) -> Result<()> {
         self.busy.end(work.id);
@@ -361,7 +366,7 @@ impl Store {
         for input in inputs {
             let node = self.version.node(input.level, input.node);
             for slice in node.iter().flat_map(|node| &node.slices) {
-                if input.runs.contains(&slice.run.id) {
+                if input.takes(slice) {
                     entries.extend(within(&self.contents[&slice.run.id], &slice.range));
                 }
             }

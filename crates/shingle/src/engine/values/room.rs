@@ -168,7 +168,7 @@ impl Engine {
         let version = self.lock_trees().tree(id)?.version.clone();
         for (level, nodes) in (0..).zip(version.levels.iter().map(|level| &level.nodes)) {
             for node in nodes.iter().filter(|node| !node.slices.is_empty()) {
-                let input = Input { level, node: node.id, runs: node.runs() };
+                let input = Input::whole(level, node);
                 scheduler::begin_plan(self, id, rewrite(input, &lack.keyspace))?;
                 self.wait_for(|| scheduler::is_idle(self))?;
             }

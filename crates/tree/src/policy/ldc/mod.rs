@@ -193,8 +193,7 @@ fn link_level0(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
         }
         range = wider;
     };
-    let runs = linked.iter().map(|slice| slice.run.id).collect();
-    link(view, survey, Input { level: 0, node: LEVEL0_NODE, runs }, &range, why)
+    link(view, survey, Input::of(0, LEVEL0_NODE, linked), &range, why)
 }
 
 /// The most urgent merge that nothing under way is in conflict with.

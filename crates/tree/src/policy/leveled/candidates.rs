@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 /// Slices of level 0, newest first, as input.
 pub(super) fn level0_input(slices: &[&Slice]) -> Input {
-    let runs = slices.iter().map(|slice| slice.run.id).collect();
-    Input { level: 0, node: LEVEL0_NODE, runs }
+    Input::of(0, LEVEL0_NODE, slices.iter().copied())
 }
 
 /// The slices of level 0 that must go down with `seed`: those that overlap it, directly or through
@@ -73,7 +72,7 @@ impl Candidate {
 
     /// Nothing below is in the way, and the whole of it is one slice.
     pub(super) fn is_trivial(&self) -> bool {
-        self.lower_bytes == 0 && self.inputs.len() == 1 && self.inputs[0].runs.len() == 1
+        self.lower_bytes == 0 && self.inputs.len() == 1 && self.inputs[0].slices.len() == 1
     }
 
     /// The plan that merges it, or moves it by an edit alone where `may_move`.

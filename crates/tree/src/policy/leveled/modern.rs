@@ -164,7 +164,7 @@ fn pick_level0(view: &View<'_>, targets: &Targets, score: f64) -> Option<Plan> {
     let is_cheap = bytes * LEVEL0_SHARE >= view.version.level(targets.base).bytes();
     match down {
         Some(plan) if is_cheap => Some(plan),
-        _ => intra_level0(view, &stack, why).or(down),
+        _ => intra_level0(view, &stack, why).filter(|plan| view.allows(plan)).or(down),
     }
 }
 

@@ -59,8 +59,7 @@ fn level0(view: &View<'_>) -> Option<Plan> {
     if score < 1.0 {
         return None;
     }
-    let runs = stack.iter().map(|slice| slice.run.id).collect();
-    let input = Input { level: 0, node: LEVEL0_NODE, runs };
+    let input = Input::of(0, LEVEL0_NODE, stack);
     let range = hull(stack);
     let last = last_level(view.version, view.limits);
     let first = (1..=last).find(|&level| !view.version.level(level).overlap(&range).is_empty());
@@ -86,7 +85,7 @@ fn too_many(view: &View<'_>, level: u8, range: &KeyRange) -> bool {
 fn full_node(view: &View<'_>, level: u8, node: &Arc<Node>, score: f64) -> Plan {
     let bytes = node.bytes();
     let limits = view.limits;
-    let input = Input { level, node: node.id, runs: node.runs() };
+    let input = Input::whole(level, node);
     let last = last_level(view.version, limits);
     let below = (level + 1..=last)
         .find(|&level| !view.version.level(level).overlap(&node.hull()).is_empty());
@@ -144,7 +143,7 @@ fn give(view: &View<'_>, level: u8, nodes: &[Arc<Node>], at: usize) -> Option<Pl
         .find(|below| !below.overlap(&from.range).is_empty());
     let Some(below) = below else {
         // Nothing to tell by, and nothing lost: keys that come find a node again.
-        let input = Input { level, node: from.id, runs: Vec::new() };
+        let input = Input::whole(level, from);
         let action = Move::Drop { inputs: vec![input] };
         return Some(Plan::new(action, Reason::Balance, 1.0, 0));
     };

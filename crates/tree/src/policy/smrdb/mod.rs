@@ -85,7 +85,10 @@ impl Policy for Smrdb {
         if view.is_full() {
             return None;
         }
-        pick::merge(view).or_else(|| pick::drain(view)).or_else(|| pick::level0(view))
+        pick::merge(view).or_else(|| match pick::is_drained(view) {
+            true => pick::level0(view),
+            false => pick::drain(view),
+        })
     }
 
     fn scores(&self, view: &View<'_>) -> Vec<f64> {

@@ -51,26 +51,31 @@ pub(super) fn level0(view: &View<'_>) -> Option<Plan> {
     let stack = view.version.level0();
     let score = stack.len() as f64 / view.limits.level0_runs_trigger.max(1) as f64;
     let oldest = stack.last().filter(|_| score >= 1.0)?;
-    let mut runs = Vec::new();
+    let mut count = 0;
     let mut bytes = 0;
     for slice in stack.iter().rev() {
         if bytes + slice.bytes > view.limits.table_bytes_max {
             break;
         }
         bytes += slice.bytes;
-        runs.insert(0, slice.run.id);
+        count += 1;
     }
     let overlaps = stack[..stack.len() - 1].iter().any(|other| other.range.overlaps(&oldest.range));
     let is_band = oldest.bytes >= view.limits.table_bytes_max / 2;
-    let input = |runs| Input { level: 0, node: LEVEL0_NODE, runs };
-    let found = if is_band || !overlaps || runs.len() < 2 {
-        let input = input(vec![oldest.run.id]);
+    let input = |count: usize| Input::of(0, LEVEL0_NODE, &stack[stack.len() - count..]);
+    let found = if is_band || !overlaps || count < 2 {
+        let input = input(1);
         let to_level = bottom(view.version);
         Plan::new(Move::Push { input, to_level }, Reason::Level0Runs, score, 0)
     } else {
-        Plan::new(bands(view, vec![input(runs)], 0), Reason::Level0Runs, score, bytes)
+        Plan::new(bands(view, vec![input(count)], 0), Reason::Level0Runs, score, bytes)
     };
     view.allows(&found).then_some(found)
+}
+
+/// Nothing is between level 0 and the lower level: what goes down passes nothing older.
+pub(super) fn is_drained(view: &View<'_>) -> bool {
+    (1..bottom(view.version)).all(|level| !has_nodes(view.version, level))
 }
 
 /// What another scheme left between level 0 and the lower level goes down, deepest first.
@@ -78,7 +83,7 @@ pub(super) fn drain(view: &View<'_>) -> Option<Plan> {
     let bottom = bottom(view.version);
     for level in (1..bottom).rev() {
         let found = view.version.level(level).nodes.iter().find_map(|node| {
-            let input = Input { level, node: node.id, runs: node.runs() };
+            let input = Input::whole(level, node);
             let action = match node.slices.is_empty() {
                 true => Move::Drop { inputs: vec![input] },
                 false => Move::Push { input, to_level: bottom },
@@ -182,13 +187,7 @@ fn within(level: u8, group: &Group<'_>) -> Input {
     {
         slices = newer;
     }
-    let mut runs: Vec<RunId> = Vec::new();
-    for slice in slices {
-        if !runs.contains(&slice.run.id) {
-            runs.push(slice.run.id);
-        }
-    }
-    Input { level, node: group.node.id, runs }
+    Input::of(level, group.node.id, slices)
 }
 
 /// The bands of a group wherever they show, with what stands between them in the stacks there.
@@ -204,7 +203,7 @@ fn across(view: &View<'_>, level: u8, group: &Group<'_>) -> Option<Vec<Input>> {
         if input_bytes(view.version, &inputs) > view.limits.expansion_bytes_max {
             return None;
         }
-        runs.extend(inputs.iter().flat_map(|input| &input.runs));
+        runs.extend(inputs.iter().flat_map(Input::runs));
         if runs.len() == taken {
             return moves::check_inputs(view.version, &inputs, level).is_ok().then_some(inputs);
         }
@@ -216,21 +215,14 @@ fn between(level: u8, node: &Node, runs: &HashSet<RunId>) -> Option<Input> {
     let shows = |slice: &Slice| runs.contains(&slice.run.id);
     let first = node.slices.iter().position(shows)?;
     let last = node.slices.iter().rposition(shows)?;
-    let mut taken: Vec<RunId> = Vec::new();
-    for slice in &node.slices[first..=last] {
-        if !taken.contains(&slice.run.id) {
-            taken.push(slice.run.id);
-        }
-    }
-    Some(Input { level, node: node.id, runs: taken })
+    Some(Input::of(level, node.id, &node.slices[first..=last]))
 }
 
 fn input_bytes(version: &Version, inputs: &[Input]) -> u64 {
     let nodes =
         inputs.iter().filter_map(|input| Some((input, version.node(input.level, input.node)?)));
     let taken = |(input, node): (&Input, &Arc<Node>)| -> u64 {
-        let slices = node.slices.iter().filter(|slice| input.runs.contains(&slice.run.id));
-        slices.map(|slice| slice.bytes).sum()
+        input.taken(node).map(|slice| slice.bytes).sum()
     };
     nodes.map(taken).sum()
 }

@@ -1,0 +1,219 @@
+//! Moves whose parts are worked on side by side: a part fails, the keyspace goes or the database is
+//! closed at any moment of another part. A move is made whole or not at all.
+
+use crate::script::Script;
+use media::faulty::{Act, Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
+use media::mem::MemStore;
+use media::{FileKind, FileStore};
+use shingle::{Db, Keyspace, KeyspaceOptions, Options};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tree::version::LEVEL0_NODE;
+use tree::{Cut, Input, Move, Plan, Reason};
+
+const PARTS: u8 = 3;
+const KEYSPACE: &str = "merged";
+/// What parts do with no lock held, so that others may act meanwhile.
+const MOMENTS: [Operation; 3] = [Operation::Create, Operation::Append, Operation::Sync];
+
+fn tables(operation: Operation) -> Filter {
+    Filter { operation: Some(operation), kind: Some(FileKind::Table) }
+}
+
+type Content = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn open(store: Arc<dyn FileStore>, script: &Arc<Script>, step_bytes: u64) -> Db {
+    let options = Options::new().write_buffer_bytes(256 << 10).cache_bytes(0).expert(|e| {
+        e.memtable_bytes = Some(64 << 10);
+        e.table_bytes = Some(4 << 10);
+        e.block_bytes = Some(256);
+        e.level0_runs_trigger = Some(100);
+        e.step_bytes = Some(step_bytes);
+        e.readahead_bytes = Some(1024);
+    });
+    options.open_in(store, script.clone()).unwrap()
+}
+
+fn content(keyspace: &Keyspace) -> Content {
+    let pairs = keyspace.iter().map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())));
+    pairs.collect::<shingle::Result<Content>>().unwrap()
+}
+
+fn assert_same(found: &Content, expected: &Content, what: &str) {
+    let missing = expected.keys().filter(|key| !found.contains_key(*key)).count();
+    assert_eq!(missing, 0, "of {} keys are missing: {what}", expected.len());
+    assert_eq!(found, expected, "{what}");
+}
+
+/// A database with runs in level 0 that a merge in several parts takes to level 1.
+struct World {
+    script: Arc<Script>,
+    store: MemStore,
+    plan: Arc<FaultPlan>,
+    db: Db,
+    keyspace: Keyspace,
+    expected: Content,
+}
+
+impl World {
+    fn new(step_bytes: u64) -> World {
+        let (script, store) = (Arc::<Script>::default(), MemStore::new(Arc::default()));
+        let plan = Arc::new(FaultPlan::default());
+        let faulty = FaultyStore::new(Arc::new(store.clone()), plan.clone());
+        let db = open(Arc::new(faulty), &script, step_bytes);
+        let keyspace = db.create_keyspace(KEYSPACE, KeyspaceOptions::default()).unwrap();
+        let mut expected = Content::new();
+        // A run so small stays in level 0, and keeps those there that come after it.
+        for n in [0, 159u64] {
+            keyspace.put(n.to_be_bytes(), "old").unwrap();
+        }
+        db.flush().unwrap();
+        for round in 0..4u8 {
+            for n in (u64::from(round)..160).step_by(2) {
+                let (key, value) = (n.to_be_bytes().to_vec(), vec![round; 100]);
+                keyspace.put(&key, &value).unwrap();
+                expected.insert(key, value);
+            }
+            db.flush().unwrap();
+        }
+        while script.step() {}
+        World { script, store, plan, db, keyspace, expected }
+    }
+
+    /// `false`: its inputs are not free.
+    fn begin(&self) -> bool {
+        let version = self.keyspace.tree_for_test().unwrap();
+        assert_eq!(version.level0().len(), 5, "the policy was to leave them alone");
+        let inputs = vec![Input::of(0, LEVEL0_NODE, version.level0())];
+        let cut = Cut { table_bytes_max: 4 << 10, overlap_bytes_max: None };
+        let (to_level, one_file, parallel_max) = (1, false, PARTS);
+        let action = Move::Merge { inputs, to_level, cut, one_file, parallel_max };
+        self.keyspace.begin_plan_for_test(Plan::new(action, Reason::Manual, 1.0, 0)).unwrap()
+    }
+
+    fn steps(&self) {
+        for steps in 0.. {
+            assert!(steps < 5000, "it goes on for ever");
+            if !self.script.step() {
+                return;
+            }
+        }
+    }
+
+    /// The moments of an undisturbed merge.
+    fn moments(step_bytes: u64) -> Vec<(Operation, u64)> {
+        let world = World::new(step_bytes);
+        let counts = || MOMENTS.map(|operation| world.plan.count(tables(operation)));
+        let before = counts();
+        assert!(world.begin());
+        world.steps();
+        world.look("undisturbed", true);
+        let so_many = MOMENTS.iter().zip(counts().into_iter().zip(before));
+        so_many.flat_map(|(&at, (all, old))| (0..all - old).map(move |n| (at, n))).collect()
+    }
+
+    /// All keys are there, at once and for the next opening, in the tables of a whole move or of
+    /// none, and no others take space.
+    fn look(&self, what: &str, is_moved: bool) {
+        assert_same(&content(&self.keyspace), &self.expected, what);
+        let version = self.keyspace.tree_for_test().unwrap();
+        let is_below = version.levels.iter().skip(1).any(|level| !level.nodes.is_empty());
+        assert_eq!((version.level0().is_empty(), is_below), (is_moved, is_moved), "{what}");
+        self.look_at_files(what);
+        let image = self
+            .store
+            .crash_image(&mut base::random::Random::new(1), media::mem::Personality::LoseUnsynced);
+        let again = open(Arc::new(image), &Arc::default(), 1 << 20);
+        let found = content(&again.keyspace(KEYSPACE).unwrap());
+        assert_same(&found, &self.expected, &format!("reopened: {what}"));
+    }
+
+    fn look_at_files(&self, what: &str) {
+        let files = self.store.list().unwrap();
+        let tables = files.iter().filter(|file| file.name.kind == FileKind::Table).count();
+        assert_eq!(tables, self.db.files().len(), "tables that nobody lists: {what}");
+    }
+}
+
+/// Another worker goes on with the other parts until an operation of theirs failed.
+fn fails_elsewhere(world: &World, operation: Operation, effect: Effect) -> Act {
+    let (plan, script) = (world.plan.clone(), world.script.clone());
+    Box::new(move || {
+        let filter = tables(operation);
+        plan.add(Fault { filter, after: 0, is_sticky: true, effect });
+        while plan.failures() == 0 && script.second() {}
+        plan.clear();
+    })
+}
+
+/// One part of a merge failed for want of space while another was in its last sync: that one was
+/// the last to end, and installed the merge without the output of the first.
+#[test]
+fn no_merge_is_installed_without_the_part_that_failed() {
+    let mut struck = 0;
+    for step_bytes in [1 << 20, 2048] {
+        let moments = World::moments(step_bytes);
+        for (operation, effect) in [
+            (Operation::Create, Effect::NoSpace),
+            (Operation::Append, Effect::NoSpace),
+            (Operation::Sync, Effect::Io),
+            (Operation::Read, Effect::Io),
+        ] {
+            for &(at, after) in &moments {
+                let world = World::new(step_bytes);
+                let act = fails_elsewhere(&world, operation, effect);
+                world.plan.act(tables(at), after, act);
+                assert!(world.begin());
+                world.steps();
+                let what = format!("{operation:?} {effect:?} in {at:?} {after}, {step_bytes}");
+                let has_failed = world.plan.failures() > 0;
+                world.look(&what, !has_failed);
+                struck += u64::from(has_failed);
+                if has_failed && effect == Effect::NoSpace {
+                    assert!(world.begin(), "{what}: its inputs are free again");
+                    world.steps();
+                    world.look(&what, true);
+                }
+            }
+        }
+    }
+    println!("{struck} merges failed");
+    assert!(struck > 100, "{struck}");
+}
+
+/// A merge whose keyspace is dropped in any of its operations has nothing to be installed in.
+#[test]
+fn a_merge_without_its_keyspace_leaves_no_file() {
+    for (at, after) in World::moments(2048) {
+        let world = World::new(2048);
+        let db = world.db.clone();
+        let drop = move || db.drop_keyspace(KEYSPACE).unwrap();
+        world.plan.act(tables(at), after, Box::new(drop));
+        assert!(world.begin());
+        world.steps();
+        world.look_at_files(&format!("dropped in {at:?} {after}"));
+    }
+}
+
+/// A close between any two steps gives up what is not installed.
+#[test]
+fn a_close_between_two_parts_keeps_every_key() {
+    let mut closed = 0;
+    for steps in 0.. {
+        let world = World::new(2048);
+        assert!(world.begin());
+        let is_over = (0..steps).any(|_| !world.script.step());
+        world.db.close().unwrap();
+        let again = open(Arc::new(world.store.clone()), &Arc::default(), 1 << 20);
+        let keyspace = again.keyspace(KEYSPACE).unwrap();
+        assert_eq!(content(&keyspace), world.expected, "closed after {steps} steps");
+        let files = world.store.list().unwrap();
+        let tables = files.iter().filter(|file| file.name.kind == FileKind::Table).count();
+        assert_eq!(tables, again.files().len(), "closed after {steps} steps");
+        if is_over {
+            break;
+        }
+        closed += 1;
+    }
+    assert!(closed > usize::from(PARTS), "{closed}");
+}
