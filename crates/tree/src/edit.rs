@@ -160,6 +160,16 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// The file that comes, goes or changes.
+    pub fn file(&self) -> Option<FileId> {
+        match self {
+            Change::File { file, .. } | Change::Segment { file, .. } => Some(*file),
+            _ => None,
+        }
+    }
+}
+
 /// The changes of one keyspace in an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceEdit {

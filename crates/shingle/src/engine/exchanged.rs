@@ -53,7 +53,7 @@ impl<'a> Exchanged<'a> {
         let lost = FileName::wal(log);
         for &name in &self.found.names {
             let file = self.store.open(name, true)?;
-            match self.held_log(&*file)? {
+            match told(self.held_log(&*file))?.flatten() {
                 Some(held) if name != lost && held == log => return Err(exchanged(name, lost)),
                 // What took its name may be a log that is needed, and safe under its own as well.
                 Some(held) if name == lost && held != log && held >= self.found.log_floor => {
@@ -70,16 +70,19 @@ impl<'a> Exchanged<'a> {
         let lost = FileName::value(id);
         for &name in self.found.names.iter().filter(|&&name| name != lost) {
             let file = self.store.open(name, true)?;
-            // A stale block begins like its segment; a file of use under a wrong name is all of it.
-            let is_held = self.holds_segment(&*file, id)?
-                || (self.begins_segment(&*file, id)?
-                    && self.durable.contains(&name)
-                    && !self.is_itself(name)?);
-            if is_held {
+            if told(self.is_segment(&*file, name, id))?.unwrap_or(false) {
                 return Err(exchanged(name, lost));
             }
         }
         Ok(())
+    }
+
+    /// A stale block begins like its segment; a file of use under a wrong name is all of it.
+    fn is_segment(&self, file: &dyn ReadFile, name: FileName, segment: FileId) -> Result<bool> {
+        Ok(self.holds_segment(file, segment)?
+            || (self.begins_segment(file, segment)?
+                && self.durable.contains(&name)
+                && !self.is_itself(name)?))
     }
 
     /// Looks at the files that are to be removed, and at `lost` logs, which will be.
@@ -91,8 +94,9 @@ impl<'a> Exchanged<'a> {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 opened => opened?,
             };
-            let Some(held) = self.held_file(name, &*file)? else { continue };
-            if held != name && self.is_needed(held) && !self.is_itself(held)? {
+            let Some(held) = told(self.held_file(name, &*file))?.flatten() else { continue };
+            let is_misplaced = held != name && self.is_needed(held);
+            if is_misplaced && told(self.is_itself(held))? == Some(false) {
                 return Err(exchanged(name, held));
             }
         }
@@ -187,10 +191,19 @@ impl<'a> Exchanged<'a> {
     }
 }
 
+/// `None`: the file is damaged where it would tell. Whoever needs it finds that out.
+fn told<T>(answer: Result<T>) -> Result<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.kind() == ErrorKind::Corruption => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn exchanged(name: FileName, held: FileName) -> Error {
     let message = format!(
-        "the file holds {held}, so files have exchanged their names; nothing was changed: give each \
-         file its own name again"
+        "the file holds {held}, so files have exchanged their names; nothing was changed: give \
+         each file its own name again"
     );
     Error::new(ErrorKind::Corruption, message).in_file(name.to_string())
 }

@@ -3,8 +3,8 @@
 //! may be another opener's.
 //!
 //! Through the gate go background steps, and every call that may write without holding one of the
-//! engine's locks all the time, or that reads files which the next opener may remove. Puts, gets and
-//! syncs do not: what they write they write under the commit or the sync lock, where they ask
+//! engine's locks all the time, or that reads files which the next opener may remove. Puts, gets
+//! and syncs do not: what they write they write under the commit or the sync lock, where they ask
 //! whether the database is closed, and closing takes these locks once after it shut the gate.
 
 use base::env::{Event, Runtime};

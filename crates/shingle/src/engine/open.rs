@@ -3,8 +3,9 @@
 //! 1. *Found*: the root says which manifest is the truth; its edits give the trees.
 //! 2. *Checked*: every invariant holds, and every file that is referred to is there.
 //! 3. *Replayed*: the logs give what was not flushed, as a prefix of the commit order.
-//! 4. *Ready*: what was replayed is in a synced run, a fresh manifest is the root, and only then
-//!    the leftovers of the last life go.
+//! 4. *Ready*: files that no edit ever named go, so that there is room; what was replayed is in a
+//!    synced run, a fresh manifest is the root, and only then the other leftovers of the last life
+//!    go.
 //!
 //! Nothing on disk changes before stage 4, and a crash in stage 4 leads to the same state again.
 
@@ -61,13 +62,14 @@ pub(crate) fn open(
             return Err(Error::new(ErrorKind::NotFound, message));
         }
     };
+    let strays = found.strays();
     let shared = options.resources.as_ref().map(|shared| shared.cache.clone());
     let engine = assemble(store, runtime, settings, shared, found, options.read_only)?;
     *engine.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(lock);
     if options.read_only {
         engine.events.mute();
     } else {
-        make_ready(&engine)?;
+        make_ready(&engine, &strays)?;
         // For people; never needed to open, and no reason not to. Replacing it costs a sync.
         let text = options.to_ini();
         let old = engine.store.read_note(OPTIONS).ok().flatten();
@@ -235,12 +237,15 @@ fn take_replayed(
 }
 
 /// Stage 4.
-fn make_ready(engine: &Arc<Engine>) -> Result<()> {
-    own_cold_store(engine)?;
+fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     let state = engine.lock_commit();
     let has_sealed = !state.sealed.is_empty();
     let fronts: Vec<FileId> = state.ended_fronts.iter().map(|(_, file)| *file).collect();
     drop(state);
+    // First: what follows takes room.
+    let named_by_logs = |name: &&FileName| fronts.contains(&name.id);
+    remove(engine, strays.iter().filter(|name| !named_by_logs(name)).copied());
+    own_cold_store(engine)?;
     let mut trees = engine.lock_trees();
     if !has_sealed {
         // Nothing in the old logs is needed.
@@ -285,6 +290,17 @@ fn cut_fronts(engine: &Engine, trees: &Trees, fronts: &[FileId]) {
     }
 }
 
+/// What cannot be removed now goes at the next opening.
+fn remove(engine: &Engine, names: impl Iterator<Item = FileName>) {
+    for name in names {
+        match engine.store.remove(name) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => engine.events.error("file_deletion_failed", &error),
+        }
+    }
+}
+
 /// Removes files of ours that nothing refers to.
 fn remove_leftovers(engine: &Engine, trees: &mut Trees) -> Result<()> {
     let live: BTreeSet<FileId> = trees
@@ -307,13 +323,7 @@ fn remove_leftovers(engine: &Engine, trees: &mut Trees) -> Result<()> {
     trees.dead_files.clear();
     let dead: Vec<FileName> =
         engine.store.list()?.iter().map(|file| file.name).filter(|&name| is_dead(name)).collect();
-    for name in dead {
-        match engine.store.remove(name) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => engine.events.error("file_deletion_failed", &error),
-        }
-    }
+    remove(engine, dead.into_iter());
     engine.lock_commit().logs.retain(|log| log.file >= floor);
     Ok(())
 }

@@ -223,7 +223,7 @@ impl OutputWriter {
         Ok((file, TableWriter::create(append, place, self.cause)?))
     }
 
-    /// Goes on with the file of the node below. `None`: it has none, or shares it with a checkpoint.
+    /// Goes on with the file of the node below. `None`: it has none, or a checkpoint shares it.
     fn extend_childs_file(&mut self) -> Result<Option<(FileId, TableWriter)>> {
         let OutputRule::Children(children) = &mut self.rule else { return Ok(None) };
         let Some(child) = children.get_mut(self.child) else { return Ok(None) };

@@ -10,14 +10,14 @@ use crate::read::missing;
 use base::key::{SEQUENCE_MAX, SequenceNumber, TRAILER_BYTES};
 use base::{Cause, DatabaseId, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileKind, FileName, FileStore, ReadFile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use table::batch::BatchView;
 use table::log::{
     ChainVerdict, LogIdentity, LogKind, LogReader, PreviousLog, check_chain, durable_bytes,
 };
 use table::manifest::{decode_edit, decode_root};
-use tree::edit::{DatabaseEdit, KeyspaceRecord};
+use tree::edit::{Change, DatabaseEdit, KeyspaceRecord};
 use tree::invariant::Shape;
 use tree::{Graveyard, RunTable, Version};
 use values::{SegmentPlace, ValuePointer, segment};
@@ -36,6 +36,8 @@ pub(crate) struct Found {
     pub manifest: Option<FileId>,
     /// Every file of ours that is there.
     pub names: Vec<FileName>,
+    /// Tables and segments that any edit names.
+    listed: BTreeSet<FileId>,
     pub is_new: bool,
 }
 
@@ -59,6 +61,7 @@ impl Found {
             log_floor: FileId(0),
             manifest: None,
             names: Vec::new(),
+            listed: BTreeSet::new(),
             is_new: false,
         }
     }
@@ -70,6 +73,19 @@ impl Found {
         self.keyspaces.insert(record.id, FoundKeyspace { record, version, runs });
     }
 
+    /// Tables and segments that are younger than the manifest and that no edit ever named, as a job
+    /// leaves them that did not end. Whichever edits and whichever manifest turn out to be durable,
+    /// none needs them.
+    pub(crate) fn strays(&self) -> Vec<FileName> {
+        let is_stray = |name: &&FileName| {
+            matches!(name.kind, FileKind::Table | FileKind::Value)
+                && Some(name.id) > self.manifest
+                && self.manifest.is_some()
+                && !self.listed.contains(&name.id)
+        };
+        self.names.iter().filter(is_stray).copied().collect()
+    }
+
     pub(crate) fn apply(&mut self, edit: DatabaseEdit) -> Result<()> {
         for id in &edit.dropped {
             self.keyspaces.remove(id);
@@ -78,6 +94,7 @@ impl Found {
             self.add_keyspace(record);
         }
         for part in &edit.keyspaces {
+            self.listed.extend(part.changes.iter().filter_map(Change::file));
             let keyspace = self.keyspaces.get_mut(&part.keyspace).ok_or_else(|| {
                 let message = format!("an edit changes keyspace {}, which is none", part.keyspace);
                 Error::new(ErrorKind::Corruption, message)

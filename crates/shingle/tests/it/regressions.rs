@@ -1,10 +1,12 @@
 //! Bugs that the sweeps found, each in its smallest form and named for what it broke.
 
+use crate::medium::{Direct, KINDS, Medium};
 use base::env::Runtime;
 use base::random::Random;
+use base::{Cause, FileId};
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
-use media::{FileKind, FileStore};
+use media::{FileHint, FileKind, FileName, FileStore};
 use shingle::{Db, ErrorKind, KeyspaceOptions, Options, Preset, runtime::Stepped};
 use std::sync::Arc;
 
@@ -234,4 +236,39 @@ fn lives_too_short_for_a_merge_leave_few_runs() {
         assert!(db.files().len() <= 32, "{} tables after {n} lives", db.files().len());
         db.close().unwrap();
     }
+}
+
+/// An opening on a full medium was refused, though files that nobody needed filled it: they went
+/// last.
+#[test]
+fn leftovers_make_room_for_an_opening_on_a_full_medium() {
+    for free_bytes in (0..=64u64 << 10).step_by(8 << 10) {
+        let medium = Direct::new(&KINDS[0]);
+        let db = open(medium.store().unwrap()).unwrap();
+        (0..4).for_each(|round| fill(&db, round));
+        db.put("last", "in the log").unwrap();
+        db.sync().unwrap();
+        let dead = medium.with_all();
+        fill_up(&*dead.store().unwrap(), free_bytes);
+        let db = open(dead.store().unwrap());
+        let db = db.unwrap_or_else(|error| panic!("{free_bytes} bytes free: {error}"));
+        assert_eq!(db.get("last").unwrap().as_deref(), Some(&b"in the log"[..]));
+        assert_eq!(db.iter().count(), 4 * 45 + 1);
+        assert_eq!(
+            db.check(&mut |_| {}).unwrap().problems,
+            Vec::<String>::new(),
+            "{free_bytes} bytes free"
+        );
+    }
+}
+
+/// Leaves so much free: the rest is a table that no edit names.
+fn fill_up(store: &dyn FileStore, free_bytes: u64) {
+    let largest = store.list().unwrap().iter().map(|file| file.name.id.0).max().unwrap();
+    let name = FileName::table(FileId(largest + 1));
+    let mut file = store.create(name, &FileHint::default()).unwrap();
+    while store.space().unwrap().free_bytes > free_bytes
+        && file.append(&[7; 4096], Cause::Housekeeping).is_ok()
+    {}
+    assert!(store.space().unwrap().free_bytes <= free_bytes + 4096);
 }
