@@ -93,8 +93,8 @@ impl Slice {
     }
 }
 
-/// Names one slice of a version: those of one run are disjoint, on one node as on several. A node may
-/// have more than one of a run, and a run alone names none of them.
+/// Names one slice of a version: those of one run are disjoint, on one node as on several. A node
+/// may have more than one of a run, and a run alone names none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceId {
     /// Its run.

@@ -1,7 +1,7 @@
 //! What the parts of a move have come to: one state under one lock.
 //!
-//! Parts run side by side, and each ends once, with its output or with a failure. The part that ends
-//! last gets the verdict on the whole move, from the state that its own end is part of: all
+//! Parts run side by side, and each ends once, with its output or with a failure. The part that
+//! ends last gets the verdict on the whole move, from the state that its own end is part of: all
 //! succeeded, and the outputs are installed; or one failed, and the outputs are given back. Nobody
 //! else counts parts or looks at failures to decide this.
 //!
