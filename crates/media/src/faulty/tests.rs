@@ -136,3 +136,20 @@ fn a_failed_sync_loses_data_that_a_later_sync_does_not_save() {
     image.open(table(1), false).unwrap().read_at(0, &mut bytes, Cause::Get).unwrap();
     assert_eq!(bytes, [0; 4]);
 }
+
+#[test]
+fn an_act_falls_into_its_operation_once_and_may_fail_it() {
+    let plan = Arc::new(FaultPlan::default());
+    let of_act = plan.clone();
+    let fault = Fault {
+        filter: only(Operation::Sync),
+        after: 0,
+        is_sticky: false,
+        effect: Effect::NoSpace,
+    };
+    plan.act(only(Operation::Sync), 1, Box::new(move || of_act.add(fault)));
+    let failed = script(&FaultyStore::new(memory(), plan.clone())).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::NoSpace);
+    assert_eq!((plan.count(only(Operation::Sync)), plan.failures()), (2, 1));
+    script(&FaultyStore::new(memory(), plan)).unwrap();
+}

@@ -1,11 +1,14 @@
 //! Moves whose parts are worked on side by side: a part fails, the keyspace goes or the database is
 //! closed at any moment of another part. A move is made whole or not at all.
 
+use crate::moves;
+use crate::run::{Config, seeds_for_cells};
 use crate::script::Script;
+use base::random::Random;
 use media::faulty::{Act, Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
-use media::mem::MemStore;
+use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore};
-use shingle::{Db, Keyspace, KeyspaceOptions, Options};
+use shingle::{Db, ErrorKind, Keyspace, KeyspaceOptions, Options};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tree::version::LEVEL0_NODE;
@@ -120,9 +123,7 @@ impl World {
         let is_below = version.levels.iter().skip(1).any(|level| !level.nodes.is_empty());
         assert_eq!((version.level0().is_empty(), is_below), (is_moved, is_moved), "{what}");
         self.look_at_files(what);
-        let image = self
-            .store
-            .crash_image(&mut base::random::Random::new(1), media::mem::Personality::LoseUnsynced);
+        let image = self.store.crash_image(&mut Random::new(1), Personality::LoseUnsynced);
         let again = open(Arc::new(image), &Arc::default(), 1 << 20);
         let found = content(&again.keyspace(KEYSPACE).unwrap());
         assert_same(&found, &self.expected, &format!("reopened: {what}"));
@@ -136,12 +137,17 @@ impl World {
 }
 
 /// Another worker goes on with the other parts until an operation of theirs failed.
-fn fails_elsewhere(world: &World, operation: Operation, effect: Effect) -> Act {
-    let (plan, script) = (world.plan.clone(), world.script.clone());
+fn fails_elsewhere(
+    plan: &Arc<FaultPlan>,
+    script: &Arc<Script>,
+    filter: Filter,
+    effect: Effect,
+) -> Act {
+    let (plan, script) = (plan.clone(), script.clone());
     Box::new(move || {
-        let filter = tables(operation);
+        let before = plan.failures();
         plan.add(Fault { filter, after: 0, is_sticky: true, effect });
-        while plan.failures() == 0 && script.second() {}
+        while plan.failures() == before && script.second() {}
         plan.clear();
     })
 }
@@ -161,7 +167,7 @@ fn no_merge_is_installed_without_the_part_that_failed() {
         ] {
             for &(at, after) in &moments {
                 let world = World::new(step_bytes);
-                let act = fails_elsewhere(&world, operation, effect);
+                let act = fails_elsewhere(&world.plan, &world.script, tables(operation), effect);
                 world.plan.act(tables(at), after, act);
                 assert!(world.begin());
                 world.steps();
@@ -216,4 +222,141 @@ fn a_close_between_two_parts_keeps_every_key() {
         closed += 1;
     }
     assert!(closed > usize::from(PARTS), "{closed}");
+}
+
+/// Nobody knows whether an edit that failed in the manifest was made: the files of both outcomes
+/// stay, and the next opening finds every key with either.
+#[test]
+fn an_edit_that_fails_keeps_what_it_takes_and_what_it_brings() {
+    for (operation, effect) in [
+        (Operation::Append, Effect::NoSpace),
+        (Operation::Append, Effect::IoHalfDone),
+        (Operation::Append, Effect::IoDone),
+        (Operation::Sync, Effect::Io),
+        (Operation::Sync, Effect::IoDone),
+    ] {
+        let world = World::new(2048);
+        let filter = Filter { operation: Some(operation), kind: Some(FileKind::Manifest) };
+        world.plan.add(Fault { filter, after: 0, is_sticky: false, effect });
+        assert!(world.begin());
+        world.steps();
+        assert_eq!(world.plan.failures(), 1, "{operation:?} {effect:?}");
+        assert_eq!(world.keyspace.put("later", "").unwrap_err().kind(), ErrorKind::Poisoned);
+        for personality in [Personality::KeepAll, Personality::LoseUnsynced] {
+            let image = world.store.crash_image(&mut Random::new(1), personality);
+            let again = open(Arc::new(image), &Arc::default(), 1 << 20);
+            let found = content(&again.keyspace(KEYSPACE).unwrap());
+            let what = format!("{operation:?} {effect:?}, {personality:?}");
+            assert_same(&found, &world.expected, &what);
+        }
+    }
+}
+
+/// A database under a drawn configuration, whose compactions meet a full medium now and then.
+struct Full {
+    config: Config,
+    script: Arc<Script>,
+    store: MemStore,
+    plan: Arc<FaultPlan>,
+    db: Db,
+    random: Random,
+    expected: Content,
+}
+
+impl Full {
+    fn new(seed: u64) -> Full {
+        let mut config = Config::draw(seed);
+        config.expert.memtable_bytes = Some(16 << 10);
+        let (script, store) = (Arc::<Script>::default(), MemStore::new(Arc::default()));
+        let plan = Arc::new(FaultPlan::default());
+        let faulty = FaultyStore::new(Arc::new(store.clone()), plan.clone());
+        let db = config.options().open_in(Arc::new(faulty), script.clone()).unwrap();
+        let random = Random::new(seed);
+        Full { config, script, store, plan, db, random, expected: Content::new() }
+    }
+
+    /// With room for all: what background work met before may still be told.
+    fn write(&mut self) {
+        let from = self.random.below(150);
+        for _ in 0..60 {
+            let key = (from + self.random.below(60)).to_be_bytes().to_vec();
+            if self.random.one_in(4) {
+                told(|| self.db.delete(&key));
+                self.expected.remove(&key);
+            } else {
+                let value = vec![self.random.below(256) as u8; self.random.below(150) as usize];
+                told(|| self.db.put(&key, &value));
+                self.expected.insert(key, value);
+            }
+        }
+        told(|| self.db.flush());
+    }
+
+    /// Compactions, of the policy and of chance. In one of their operations, another one fails.
+    fn compact(&mut self) -> u64 {
+        let before = self.plan.failures();
+        let mut one = |from: &[Operation]| from[self.random.below(from.len() as u64) as usize];
+        let at = one(&MOMENTS);
+        let fails = one(&[Operation::Create, Operation::Append]);
+        let kind = match self.random.one_in(4) {
+            true => FileKind::Value,
+            false => FileKind::Table,
+        };
+        let filter = Filter { operation: Some(fails), kind: Some(kind) };
+        let act = fails_elsewhere(&self.plan, &self.script, filter, Effect::NoSpace);
+        self.plan.act(tables(at), self.random.below(6), act);
+        let keyspace = self.db.keyspace("default").unwrap();
+        for _ in 0..3 {
+            moves::begin_random(&keyspace, &mut self.random, self.config.levels()).unwrap();
+        }
+        for _ in 0..self.random.below(60) {
+            self.script.step();
+        }
+        self.plan.clear();
+        self.plan.failures() - before
+    }
+
+    fn look(&self, what: &str) {
+        let keyspace = self.db.keyspace("default").unwrap();
+        assert_same(&content(&keyspace), &self.expected, what);
+        let image = self.store.crash_image(&mut Random::new(1), Personality::LoseUnsynced);
+        let again = self.config.open(Arc::new(image)).unwrap();
+        let found = content(&again.keyspace("default").unwrap());
+        assert_same(&found, &self.expected, &format!("reopened: {what}"));
+    }
+}
+
+/// A call that hears of a full medium that compactions met is made again.
+fn told(call: impl Fn() -> shingle::Result<()>) {
+    for _ in 0..20 {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {}
+            result => return result.unwrap(),
+        }
+    }
+    panic!("out of space, although there is some");
+}
+
+#[test]
+fn compactions_of_every_scheme_meet_a_full_medium_now_and_then() {
+    let mut failures: BTreeMap<&str, u64> = BTreeMap::new();
+    for seed in seeds_for_cells(40) {
+        let mut full = Full::new(seed);
+        for round in 0..12 {
+            full.write();
+            let count = full.compact();
+            *failures.entry(full.config.scheme).or_default() += count;
+            full.look(&format!("SHINGLE_TEST_SEED={seed}, round {round}, {:?}", full.config));
+        }
+        told(|| full.db.wait_idle());
+        full.look(&format!("SHINGLE_TEST_SEED={seed}, idle, {:?}", full.config));
+        let files = full.store.list().unwrap();
+        let tables = files.iter().filter(|file| file.name.kind == FileKind::Table).count();
+        assert_eq!(tables, full.db.files().len(), "tables that nobody lists, seed {seed}");
+        let report = full.db.check(&mut |_| {}).unwrap();
+        assert!(report.is_clean(), "seed {seed}: {:?}", report.problems);
+    }
+    println!("{failures:?}");
+    let is_one = std::env::var("SHINGLE_TEST_SEED").is_ok();
+    assert!(is_one || failures.values().all(|&count| count > 5), "{failures:?}");
 }
