@@ -300,7 +300,7 @@ mod tests {
                 let sequence = record.sequence;
                 verify(&*file, place, pointer, key, sequence, Cause::Recovery).unwrap();
                 let later = verify(&*file, place, pointer, key, sequence + 1, Cause::Recovery);
-                assert_eq!(later.unwrap_err().kind(), base::ErrorKind::Corruption);
+                assert_eq!(later.unwrap_err().kind(), ErrorKind::Corruption);
             }
         }
         assert!(scan.next_record().unwrap().is_none());

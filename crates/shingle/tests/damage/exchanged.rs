@@ -19,7 +19,7 @@ fn exchanged(image: &Image, a: FileName, b: FileName) -> Image {
 /// Every pair with a log, and some of the others.
 fn pairs(image: &Image) -> Vec<(FileName, FileName)> {
     let names: Vec<FileName> = image.files.keys().copied().collect();
-    let after = |at: usize| names[at + 1..].iter().map(move |&b| b);
+    let after = |at: usize| names[at + 1..].iter().copied();
     let all: Vec<_> =
         names.iter().enumerate().flat_map(|(at, &a)| after(at).map(move |b| (a, b))).collect();
     let has_log = |&(a, b): &(FileName, FileName)| [a, b].iter().any(|n| n.kind == FileKind::Wal);
