@@ -98,6 +98,7 @@ fn foreign_directories_are_refused_and_stay_as_they_are() {
 #[test]
 fn files_of_other_programs_beside_a_database_are_left_alone() {
     let home = temporary();
+    options().open(home.path()).unwrap().close().unwrap();
     for name in ["notes.txt", "000007.sst", "MANIFEST-7", "CURRENT.bak"] {
         std::fs::write(home.path().join(name), name).unwrap();
     }

