@@ -1,6 +1,7 @@
 //! The parent: starts a child, kills it, and compares what it left with what it reported.
 
 use crate::child::options;
+use crate::medium::{Quota, Tell};
 use crate::model::{Model, Space, last_key};
 use crate::{DIRECTORY, PLAN, Plan, Torment, WRITERS};
 use base::random::Random;
@@ -11,6 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Rounds that a directory lives through.
@@ -162,6 +164,9 @@ impl Report {
     }
 }
 
+/// What the opening after a death went on appending to, as [`Quota`] tells it.
+type Cuts = Arc<Mutex<Vec<String>>>;
+
 /// A directory that lives through some rounds.
 struct Place {
     home: tempfile::TempDir,
@@ -189,6 +194,18 @@ impl Place {
             let end = each.to.min(about.len());
             if about.ino() == each.inode && each.from < end {
                 file.write_all_at(&vec![0; (end - each.from) as usize], each.from).unwrap();
+            }
+        }
+    }
+
+    /// What the opening wrote anew, and synced, is not lost any more.
+    fn keep_from_cuts(&mut self, cuts: &Cuts) {
+        for line in cuts.lock().unwrap().iter() {
+            let words: Vec<&str> = line.split(' ').collect();
+            if let ["cut", file, at] = words[..] {
+                let at = at.parse().unwrap();
+                let same = self.later.iter_mut().filter(|lost| lost.file == file);
+                same.for_each(|lost| lost.to = lost.to.min(at));
             }
         }
     }
@@ -290,9 +307,11 @@ fn round(plan: &Plan, place: &mut Place, cell: &mut Cell) -> Result<(), String> 
     } else {
         place.later = lost;
     }
-    let Some(db) = open(plan, &path, &report)? else { return Ok(()) };
+    let cuts = Cuts::default();
+    let Some(db) = open(plan, &path, &report, &cuts)? else { return Ok(()) };
     let db = verify(db, place, &required).map_err(|what| format!("reopened: {what}"))?;
     db.close().map_err(|error| format!("close: {error}"))?;
+    place.keep_from_cuts(&cuts);
     if !place.later.is_empty() {
         let later = std::mem::take(&mut place.later);
         place.evict(&later);
@@ -310,8 +329,12 @@ fn round(plan: &Plan, place: &mut Place, cell: &mut Cell) -> Result<(), String> 
 }
 
 /// The database, or `None` where the child did not come to make one.
-fn open(plan: &Plan, path: &Path, report: &Report) -> Result<Option<Db>, String> {
-    match options(plan).create(false).open(path) {
+fn open(plan: &Plan, path: &Path, report: &Report, cuts: &Cuts) -> Result<Option<Db>, String> {
+    let heard = cuts.clone();
+    let tell: Tell = Arc::new(move |line| heard.lock().unwrap().push(line));
+    let options = options(plan).create(false);
+    let store = options.directory(path, Arc::default()).and_then(|store| Quota::new(store, tell));
+    match store.and_then(|store| options.open_store(Arc::new(store))) {
         Ok(db) => Ok(Some(db)),
         Err(error)
             if error.kind() == ErrorKind::NotFound
