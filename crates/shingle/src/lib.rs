@@ -37,6 +37,7 @@ mod stats;
 mod unvouched;
 mod value_rules;
 mod value_stats;
+mod work;
 
 pub use admission::{StallReason, Wait};
 pub use api::{

@@ -79,8 +79,8 @@ pub struct Expert {
     /// error. Set it only where nothing but this program touches the directory. Default: off. At
     /// most half of the machine's memory is mapped, and nothing where addresses have 32 bits.
     pub map_tables: Option<bool>,
-    /// Table and value files that may be open for reads at a time; a file that is not read for a
-    /// while gives way. Default: a quarter of the descriptors that the process may have.
+    /// Maximum number of table and value files open for reads; the least recently read are closed
+    /// first. Default: 25 % of the process's descriptor limit.
     pub open_files_max: Option<usize>,
     /// Level 0 seek compaction (LevelDB preset).
     pub seek_compaction: Option<bool>,

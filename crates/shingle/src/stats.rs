@@ -52,6 +52,26 @@ pub struct LevelStats {
 }
 
 impl LevelStats {
+    /// The levels that have data or were compacted into, and their sum.
+    pub fn worth_showing(levels: &[LevelStats]) -> (Vec<&LevelStats>, LevelStats) {
+        let shown = levels.iter().filter(|level| level.runs > 0 || level.count > 0);
+        let shown: Vec<&LevelStats> = shown.collect();
+        let mut sum = LevelStats::default();
+        for level in &shown {
+            sum.files += level.files;
+            sum.bytes += level.bytes;
+            sum.read_bytes_upper += level.read_bytes_upper;
+            sum.read_bytes_lower += level.read_bytes_lower;
+            sum.write_bytes += level.write_bytes;
+            sum.moved_bytes += level.moved_bytes;
+            sum.count += level.count;
+            sum.seconds += level.seconds;
+            sum.keys_in += level.keys_in;
+            sum.keys_dropped += level.keys_dropped;
+        }
+        (shown, sum)
+    }
+
     /// Bytes written into the level per byte that came from above.
     pub fn write_amplification(&self) -> Option<f64> {
         let source = if self.level == 0 { self.write_bytes } else { self.read_bytes_upper };
@@ -417,19 +437,9 @@ fn compaction_table(f: &mut fmt::Formatter<'_>, levels: &[LevelStats]) -> fmt::R
          W-Amp Rd(MB/s) Wr(MB/s) Comp(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop"
     )?;
     writeln!(f, "{}", "-".repeat(150))?;
-    let mut sum = LevelStats::default();
-    for level in levels.iter().filter(|level| level.runs > 0 || level.count > 0) {
+    let (shown, sum) = LevelStats::worth_showing(levels);
+    for level in shown {
         level_line(f, &format!("L{}", level.level), level)?;
-        sum.files += level.files;
-        sum.bytes += level.bytes;
-        sum.read_bytes_upper += level.read_bytes_upper;
-        sum.read_bytes_lower += level.read_bytes_lower;
-        sum.write_bytes += level.write_bytes;
-        sum.moved_bytes += level.moved_bytes;
-        sum.count += level.count;
-        sum.seconds += level.seconds;
-        sum.keys_in += level.keys_in;
-        sum.keys_dropped += level.keys_dropped;
     }
     level_line(f, "Sum", &sum)
 }

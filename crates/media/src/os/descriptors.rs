@@ -9,7 +9,7 @@
 //! - A descriptor is not closed under a call that uses it: calls hold it by count.
 //! - A file that is removed while somebody reads it keeps its descriptor, for its name leads
 //!   nowhere any more.
-//! - Nobody who holds a file's own lock takes the lock of the clock, or opens a file.
+//! - A thread that holds a file's own lock takes no lock of the clock and opens no file.
 
 use super::directory::{Directory, Spare};
 use crate::{FileName, hold};

@@ -70,8 +70,8 @@ pub struct OsOptions {
     /// Bytes of files that may be mapped into memory at a time; 0: none is. See
     /// [`mappable_bytes`].
     pub map_bytes_max: u64,
-    /// Files being read that may be open at a time, at least 1; those not read for the longest time
-    /// give way. `None`: a quarter of the descriptors that the process may have.
+    /// Maximum number of files open for reads, at least 1; the least recently read are closed
+    /// first. `None`: 25 % of the process's descriptor limit.
     pub open_files_max: Option<usize>,
 }
 

@@ -10,17 +10,9 @@ pub fn table(levels: &[LevelStats]) -> String {
     let mut table = plain_table(&[
         "level", "files", "size", "score", "read", "written", "W-amp", "moved", "jobs", "time",
     ]);
-    let mut sum = LevelStats::default();
-    for level in levels.iter().filter(|level| level.runs > 0 || level.count > 0) {
+    let (shown, sum) = LevelStats::worth_showing(levels);
+    for level in shown {
         table.add_row(row(format!("L{}", level.level), level));
-        sum.files += level.files;
-        sum.bytes += level.bytes;
-        sum.read_bytes_upper += level.read_bytes_upper;
-        sum.read_bytes_lower += level.read_bytes_lower;
-        sum.write_bytes += level.write_bytes;
-        sum.moved_bytes += level.moved_bytes;
-        sum.count += level.count;
-        sum.seconds += level.seconds;
     }
     let mut last = row("all".into(), &sum);
     last[3].clear();

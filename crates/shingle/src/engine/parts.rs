@@ -64,7 +64,7 @@ impl<T: Clone + Default> Parts<T> {
         }
     }
 
-    /// `Cancelled` after a failure: the work of the other parts is in vain.
+    /// `Cancelled` after a failure: the output of the other parts is not used.
     pub(crate) fn check(&self) -> Result<()> {
         match self.lock().failure {
             None => Ok(()),

@@ -4,10 +4,10 @@
 //! Whoever commits holds the writer; there is no way to make a second one. Entries are never
 //! changed or taken out; the memory goes when the last reader lets go of it.
 //!
-//! Point entries are in a skip list in an arena (`skiplist`). Range deletions lie apart (`ranges`),
-//! because they must be found by keys that they only cover; a memtable without any pays one atomic
-//! load to know it. With some, a reader takes a lock that it shares with other readers, and a
-//! writer holds it for the insertion of one.
+//! Point entries are in a skip list in an arena (`skiplist`). Range deletions have an index of
+//! their own (`ranges`), because a lookup must find them by keys that they only cover. A memtable
+//! without range deletions costs a reader one atomic load. With range deletions, readers share a lock, and
+//! the writer holds it for each insertion.
 //!
 //! What an insert wrote is visible to every read that starts after the insert returned. An entry of
 //! an insert under way may be visible or not: readers hide it by its sequence number.

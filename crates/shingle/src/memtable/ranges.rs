@@ -10,6 +10,7 @@
 //!   its last deletion comes, and has at most two numbers for each deletion, however they overlap.
 
 use super::RangeDelete;
+use crate::work;
 use base::{Key, SequenceNumber};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -298,25 +299,6 @@ fn narrow(stretch: &mut Option<&mut DeletedStretch>, start: Option<&Key>, end: O
     let Some(stretch) = stretch else { return };
     start.into_iter().for_each(|start| stretch.begin_at(start));
     end.into_iter().for_each(|end| stretch.end_at(end));
-}
-
-/// Steps of insertions and searches: counted in tests, nothing elsewhere.
-mod work {
-    #[cfg(test)]
-    thread_local! {
-        static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-    }
-
-    #[inline]
-    pub(super) fn add(_steps: usize) {
-        #[cfg(test)]
-        STEPS.set(STEPS.get() + _steps);
-    }
-
-    #[cfg(test)]
-    pub(super) fn take() -> usize {
-        STEPS.replace(0)
-    }
 }
 
 #[cfg(test)]

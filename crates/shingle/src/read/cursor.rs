@@ -212,7 +212,7 @@ impl InternalCursor {
     fn settle_forward(&mut self, mut skip: bool) -> Result<()> {
         self.stand_nowhere();
         while self.inputs.valid() {
-            super::work::add(1);
+            crate::work::add(1);
             let (user_key, trailer) = split(self.inputs.key())?;
             if !self.bounds.is_before_end(user_key) {
                 return Ok(());
@@ -353,7 +353,7 @@ impl InternalCursor {
         self.ahead.reset();
         let leap = Leap { target: &self.target, is_forward, below: self.deleted.sequence() };
         self.inputs.leap(&self.target, |source| {
-            super::work::add(1);
+            crate::work::add(1);
             source.leap(leap)
         })
     }
@@ -367,7 +367,7 @@ impl InternalCursor {
         // Followed at the end: the segment of an older version may be gone.
         let mut is_pointer = false;
         while self.inputs.valid() {
-            super::work::add(1);
+            crate::work::add(1);
             let (user_key, trailer) = split(self.inputs.key())?;
             if user_key != self.key {
                 break;

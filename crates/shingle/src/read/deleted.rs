@@ -185,7 +185,7 @@ impl Deleted {
         let Deleted { parts, snapshot, reach, passed } = self;
         reach.is_known = false;
         for part in parts.iter_mut().filter(|part| !part.reach.contains(key)) {
-            super::work::add(1);
+            crate::work::add(1);
             // A failure leaves no stretch that was not found.
             let moved = part.move_to(key, *snapshot);
             part.reach.is_known = moved.is_ok();

@@ -1,7 +1,7 @@
 //! What range deletions cost readers, in steps.
 
-use super::work;
 use crate::runtime::Stepped;
+use crate::work;
 use crate::{Db, Options, ReadOptions};
 use base::Cause;
 use base::random::Random;
