@@ -6,8 +6,8 @@
 //!
 //! Point entries are in a skip list in an arena (`skiplist`). Range deletions have an index of
 //! their own (`ranges`), because a lookup must find them by keys that they only cover. A memtable
-//! without range deletions costs a reader one atomic load. With range deletions, readers share a lock, and
-//! the writer holds it for each insertion.
+//! without range deletions costs a reader one atomic load. With range deletions, readers share a
+//! lock, and the writer holds it for each insertion.
 //!
 //! What an insert wrote is visible to every read that starts after the insert returned. An entry of
 //! an insert under way may be visible or not: readers hide it by its sequence number.

@@ -165,6 +165,13 @@ fn a_database_that_was_copied_by_links_is_left_as_it_is() {
     write(&db, &mut newer, &mut random, 2000);
     db.wait_idle().unwrap();
     assert_is(&db, &newer, "the database");
+    db.close().unwrap();
     let db = open(options("lwc", "hashed"), &target, 1);
     assert_is(&db, &content, "its copy by links");
+    write(&db, &mut content, &mut random, 2000);
+    db.wait_idle().unwrap();
+    assert_is(&db, &content, "its copy by links, written to");
+    db.close().unwrap();
+    let db = open(options("lwc", "hashed"), &source, 1);
+    assert_is(&db, &newer, "the database after writes to the copy");
 }

@@ -262,13 +262,27 @@ fn leftovers_make_room_for_an_opening_on_a_full_medium() {
     }
 }
 
-/// Leaves so much free: the rest is a table that no edit names.
+/// Leaves hardly more than `free_bytes` free: the rest is tables that no edit names.
 fn fill_up(store: &dyn FileStore, free_bytes: u64) {
-    let largest = store.list().unwrap().iter().map(|file| file.name.id.0).max().unwrap();
-    let name = FileName::table(FileId(largest + 1));
-    let mut file = store.create(name, &FileHint::default()).unwrap();
-    while store.space().unwrap().free_bytes > free_bytes
-        && file.append(&[7; 4096], Cause::Housekeeping).is_ok()
-    {}
-    assert!(store.space().unwrap().free_bytes <= free_bytes + 4096);
+    let mut id = store.list().unwrap().iter().map(|file| file.name.id.0).max().unwrap();
+    let mut piece_bytes = 1u64 << 20;
+    let free = || store.space().unwrap().free_bytes;
+    while free() > free_bytes && piece_bytes >= 512 {
+        id += 1;
+        let name = FileName::table(FileId(id));
+        let bytes = piece_bytes.min(free() - free_bytes);
+        if append(store, name, bytes).is_err() {
+            let _ = store.remove(name);
+            piece_bytes /= 2;
+        }
+    }
+    store.sync_names().unwrap();
+    assert!(free() <= free_bytes + 4096, "{} bytes are free", free());
+}
+
+fn append(store: &dyn FileStore, name: FileName, bytes: u64) -> shingle::Result<()> {
+    let hint = FileHint { bytes_max: Some(bytes), ..FileHint::default() };
+    let mut file = store.create(name, &hint)?;
+    file.append(&vec![7; bytes as usize], Cause::Housekeeping)?;
+    file.sync(Cause::Housekeeping)
 }
