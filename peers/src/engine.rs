@@ -1,8 +1,8 @@
 //! The engines by name, and the options that all of them get alike.
 
 use base::{Error, ErrorKind, Result};
-use lab::dbbench::Config;
-use lab::store::{Store, StoreFactory};
+use workloads::dbbench::Config;
+use workloads::store::{Store, StoreFactory};
 use std::path::{Path, PathBuf};
 
 /// What every engine is given; none compresses.
@@ -138,7 +138,7 @@ pub fn wal_is_fixed(engine: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lab::store::{Direction, WriteOptions};
+    use workloads::store::{Direction, WriteOptions};
 
     fn small() -> EngineOptions {
         EngineOptions {

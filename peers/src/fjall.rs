@@ -5,7 +5,7 @@ use crate::kernel;
 use base::{Error, Result};
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use lab::store::{Counters, Direction, Store, WriteOptions};
+use workloads::store::{Counters, Direction, Store, WriteOptions};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 

@@ -4,8 +4,8 @@
 //! reached storage. So the sum is exact only once nothing is dirty any more: [`settle`] first.
 
 use base::{Error, Result};
-use lab::process::{self, Io};
-use lab::store::Counters;
+use workloads::process::{self, Io};
+use workloads::store::Counters;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;

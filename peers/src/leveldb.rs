@@ -8,7 +8,7 @@
 use crate::engine::{EngineOptions, failed, wal_is_fixed};
 use crate::kernel;
 use base::{Error, Result};
-use lab::store::{Counters, Direction, Store, WriteOptions};
+use workloads::store::{Counters, Direction, Store, WriteOptions};
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;

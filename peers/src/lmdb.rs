@@ -13,7 +13,7 @@ use crate::kernel;
 use base::Result;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RwTxn};
-use lab::store::{Counters, Direction, Store, WriteOptions};
+use workloads::store::{Counters, Direction, Store, WriteOptions};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 use crate::engine::{EngineOptions, VALUE_THRESHOLD_BYTES, failed};
 use crate::kernel;
 use base::{Error, Result};
-use lab::store::{Counters, Direction, Store, WriteOptions};
+use workloads::store::{Counters, Direction, Store, WriteOptions};
 use rocksdb::statistics::Ticker;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions, WriteBatch,

@@ -4,9 +4,9 @@ use crate::engine::{EngineOptions, VALUE_THRESHOLD_BYTES};
 use crate::kernel;
 use ::shingle::{Compression, Options};
 use base::Result;
-use lab::shingle_store::ShingleStore;
-use lab::store::{Counters, Store};
-use lab::watched::{Watched, Watcher};
+use workloads::shingle_store::ShingleStore;
+use workloads::store::{Counters, Store};
+use workloads::watched::{Watched, Watcher};
 use std::path::{Path, PathBuf};
 
 /// Counts what the kernel counts for the files in `dir`.

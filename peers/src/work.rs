@@ -4,7 +4,7 @@
 //! step with its own behind them; it finds the store as the step before left it, opened anew.
 
 use base::{Error, Result};
-use lab::dbbench::{self, Config};
+use workloads::dbbench::{self, Config};
 
 /// What begins a step, before its name.
 const THEN: &str = "then:";

@@ -7,12 +7,12 @@
 use crate::engine::Place;
 use crate::run::Phase;
 use base::{Error, Result};
-use lab::dbbench::Config;
-use lab::process::Io;
-use lab::store::StoreFactory;
-use lab::values::ValueSize;
-use lab::ycsb::{self, Properties, Workload};
-use lab::{Clock, Record, Silent, WallClock};
+use workloads::dbbench::Config;
+use workloads::process::Io;
+use workloads::store::StoreFactory;
+use workloads::values::ValueSize;
+use workloads::ycsb::{self, Properties, Workload};
+use workloads::{Clock, Record, Silent, WallClock};
 
 const LOAD: &str = "ycsb-load";
 

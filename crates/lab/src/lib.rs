@@ -1,35 +1,33 @@
-//! Workloads and measuring: db_bench's benchmarks and YCSB against any [`store::Store`].
+//! The figures and tables of the five papers, rerun on models of their devices and held against
+//! what the papers say.
 //!
-//! Everything random follows from a seed and stays the same for ever; every time comes from a
-//! [`clock::Clock`], so that the same workload runs on a real store and on a simulated one. Nothing
-//! here prints: output goes to the writer that the caller hands in, live news to an
-//! [`observe::Observer`].
+//! Everything about a figure is data in `data/`: [`paper`] has the systems and [`scale`]s of a
+//! paper, [`experiment`] the runs of a figure and the [`expression`]s that link each value of a
+//! [`claim`] to their metrics, [`rules`] when a value holds. The code knows no figure: [`settings`]
+//! turns names and values of the papers' sizes into those of a scale, [`run`] executes one run on
+//! the engine in virtual time, [`schedule`] all that differ, and [`compare`] makes the verdicts.
+//!
+//! Invariants: a run has no other input than its settings and its scale, so two runs give the same
+//! figures to the last digit; nothing here has a figure of its own to fall back on.
 
-pub mod amplification;
-pub mod clock;
-pub mod dbbench;
-pub mod keys;
-pub mod latency;
-pub mod measure;
+pub mod claim;
+pub mod compare;
+pub mod data;
+pub mod experiment;
+pub mod expression;
+pub mod paper;
+pub mod rules;
+pub mod run;
+pub mod scale;
+pub mod schedule;
+pub mod settings;
 #[cfg(test)]
-pub(crate) mod memory_store;
-pub mod observe;
-pub mod pace;
-pub mod process;
-pub mod random;
-pub mod record;
-pub mod shingle_store;
-pub mod store;
-pub mod text;
-pub mod threshold;
-pub mod trace;
-pub mod values;
-pub mod watched;
-pub mod ycsb;
-pub mod zipf;
+mod tests;
 
-pub use amplification::Amplification;
-pub use clock::{Clock, VirtualClock, WallClock};
-pub use observe::{Observer, Progress, Silent};
-pub use record::Record;
-pub use store::{Counters, Direction, Store, StoreFactory, WriteOptions};
+pub use claim::Claim;
+pub use compare::{ClaimResult, Findings, ValueResult, Verdict};
+pub use data::Library;
+pub use experiment::Experiment;
+pub use paper::Paper;
+pub use run::Metrics;
+pub use scale::Scale;

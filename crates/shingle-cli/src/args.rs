@@ -9,9 +9,9 @@ pub mod trace;
 
 pub use bench::{BenchArgs, PresetName};
 
+use self::lab::LabArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use device::DeviceArgs;
-use lab::LabArgs;
 use size::{bytes, bytes_in};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -280,7 +280,7 @@ Examples:
     /// Rerun the figures of the papers behind the schemes, and compare
     ///
     /// Systems, devices, phases and claims are data; `run` gives a verdict on every claim.
-    #[command(after_help = lab::EXAMPLES)]
+    #[command(after_help = self::lab::EXAMPLES)]
     Lab(LabArgs),
     /// Show the whole engine on data of this machine
     ///

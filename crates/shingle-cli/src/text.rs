@@ -5,10 +5,10 @@
 //! - **hex**: two digits a byte, with or without `0x` in front.
 //! - **base64**: RFC 4648 with padding, where JSON or CSV must carry bytes that are not text.
 
-pub use lab::text::{escape, from_hex, hex, unescape};
 use serde_json::{Map, Value};
 use shingle::Unmerged;
 use std::borrow::Cow;
+pub use workloads::text::{escape, from_hex, hex, unescape};
 
 /// How bytes are spelled on the command line and in lines of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

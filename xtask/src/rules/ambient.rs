@@ -15,7 +15,7 @@ const LIBRARIES: [&str; 7] = [
     "crates/table/",
     "crates/values/",
     "crates/shingle/",
-    "crates/lab/",
+    "crates/workloads/",
 ];
 
 /// Where the real world comes in: the waiting of events, the production runtime, and, for runs on
@@ -26,10 +26,10 @@ const ALLOWED: [&str; 7] = [
     "crates/base/src/env.rs",
     "crates/shingle/src/runtime.rs",
     "crates/shingle/src/runtime/threads.rs",
-    "crates/lab/src/clock.rs",
-    "crates/lab/src/dbbench/mod.rs",
-    "crates/lab/src/trace/advise.rs",
-    "crates/lab/src/ycsb/mod.rs",
+    "crates/workloads/src/clock.rs",
+    "crates/workloads/src/dbbench/mod.rs",
+    "crates/workloads/src/trace/advise.rs",
+    "crates/workloads/src/ycsb/mod.rs",
 ];
 
 const BANNED: [(&[&str], &str); 10] = [

@@ -12,7 +12,7 @@ const ALLOWED: [&str; 7] = [
     "crates/media/src/os.rs",
     "crates/media/src/os/",
     "crates/shingle-cli/",
-    "crates/lab/",
+    "crates/workloads/",
     "xtask/",
     "peers/",
     "fuzz/",

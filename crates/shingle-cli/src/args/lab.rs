@@ -15,7 +15,7 @@ Examples:
 
 #[derive(Args, Debug)]
 pub struct LabArgs {
-    /// Experiments of your own: a folder with files as `crates/papers/data` has them
+    /// Experiments of your own: a folder with files as `crates/lab/data` has them
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
     #[command(subcommand)]

@@ -6,14 +6,14 @@ use crate::args::BenchArgs;
 use crate::device::is_model;
 use crate::failure::{Failure, Outcome};
 use crate::open;
-use lab::shingle_store::ShingleStore;
-use lab::{Clock, Store, StoreFactory, VirtualClock, WallClock};
 use media::FileStore;
 use media::mem::MemStore;
 use shingle::{Db, Error, ErrorKind, Ledger, Options, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use workloads::shingle_store::ShingleStore;
+use workloads::{Clock, Store, StoreFactory, VirtualClock, WallClock};
 
 /// What the database lies on.
 pub enum Place {

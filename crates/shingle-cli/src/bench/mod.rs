@@ -12,12 +12,12 @@ use crate::context::Context;
 use crate::device::smart;
 use crate::failure::{Failure, Outcome};
 use factory::{Factory, Place};
-use lab::StoreFactory;
-use lab::dbbench;
 use recording::Recording;
 use shingle::Options;
 use std::path::{Path, PathBuf};
 use watcher::Watcher;
+use workloads::StoreFactory;
+use workloads::dbbench;
 
 /// db_bench's flags about the engine, and our options of the same meaning.
 const ENGINE_FLAGS: [(&str, &str); 6] = [

@@ -3,11 +3,11 @@
 use super::factory::Factory;
 use crate::args::BenchArgs;
 use crate::failure::{Failure, Outcome};
-use lab::StoreFactory;
-use lab::trace::{RecordedFactory, Recorder};
 use std::fs::File;
 use std::io::BufWriter;
 use std::sync::Arc;
+use workloads::StoreFactory;
+use workloads::trace::{RecordedFactory, Recorder};
 
 /// A trace that is being written, where one was asked for.
 pub struct Recording(Option<Arc<Recorder>>);

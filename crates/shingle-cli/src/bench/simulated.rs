@@ -9,10 +9,10 @@ use crate::failure::Outcome;
 use base::env::Runtime;
 use devices::{SimulatedDevice, Simulation, SimulationOptions, models};
 use direct::{DirectOptions, DirectStore, Extent, FormatOptions, placement};
-use lab::shingle_store::ShingleStore;
 use shingle::{Ledger, Options, Result};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use workloads::shingle_store::ShingleStore;
 
 const LOG_BUFFER_BYTES: usize = 1 << 20;
 

@@ -9,10 +9,10 @@ use crate::failure::{Failure, Outcome};
 use crate::open::is_device;
 use crate::units;
 use clap::Parser;
-use lab::threshold::{Plan, Point, Side, crossover, measure};
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use workloads::threshold::{Plan, Point, Side, crossover, measure};
 
 /// Measure from which size on values are better apart from the runs
 #[derive(Parser, Debug)]

@@ -2,8 +2,8 @@
 
 use crate::context::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lab::{Observer, Progress};
 use std::io::Write;
+use workloads::{Observer, Progress};
 
 const TEMPLATE: &str = "  {prefix:<24} {bar:28} {human_pos:>12} {per_sec:>16}  {eta} left";
 

@@ -7,10 +7,10 @@ use crate::args::BenchArgs;
 use crate::bench::watcher::Watcher;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use lab::ycsb::{Phase, Properties, Workload};
-use lab::{Clock, StoreFactory};
 use std::io::Write;
 use std::path::Path;
+use workloads::ycsb::{Phase, Properties, Workload};
+use workloads::{Clock, StoreFactory};
 
 /// The core workloads, under the names of YCSB's own files.
 const CORE: [(&str, &str); 6] = [
@@ -60,7 +60,7 @@ fn phases(
     let store = stores.open()?;
     for phase in phases {
         let clock = clocks();
-        lab::ycsb::run(workload, *phase, store.as_ref(), &*clock, watcher, out)?;
+        workloads::ycsb::run(workload, *phase, store.as_ref(), &*clock, watcher, out)?;
     }
     store.close()
 }

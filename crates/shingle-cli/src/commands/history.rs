@@ -3,11 +3,11 @@
 use crate::commands::ledger::plain_table;
 use crate::event_log;
 use crate::units;
-use lab::amplification::{Amplification, CausePart, by_cause};
 use media::FileStore;
 use serde::Serialize;
 use serde_json::Value;
 use shingle::{Cause, Ledger, LedgerSnapshot, Result};
+use workloads::amplification::{Amplification, CausePart, by_cause};
 
 /// Intervals that the table shows; JSON has all.
 const ROWS_MAX: usize = 20;

@@ -2,8 +2,8 @@
 
 use super::{Account, cannot_write, pages, report};
 use crate::failure::{Failure, Outcome};
-use papers::ClaimResult;
-use papers::schedule::Table;
+use lab::ClaimResult;
+use lab::schedule::Table;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn numbers(values: &[f64]) -> Value {
 
 /// A claim with its verdict as one JSON object.
 pub fn claim_json(claim: &ClaimResult) -> Value {
-    let by_name = |get: &dyn Fn(&papers::ValueResult) -> Value| -> Map<String, Value> {
+    let by_name = |get: &dyn Fn(&lab::ValueResult) -> Value| -> Map<String, Value> {
         claim.values.iter().map(|value| (value.name.clone(), get(value))).collect()
     };
     let reasons: Vec<String> =

@@ -5,7 +5,7 @@
 //! for nothing. What begins anew leaves the file of before as `runs.old.csv`: hours may be in it.
 
 use crate::failure::{Failure, Outcome};
-use papers::run::Metrics;
+use lab::run::Metrics;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};

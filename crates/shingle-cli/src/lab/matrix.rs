@@ -3,10 +3,10 @@
 
 use super::Account;
 use super::plot::{metric, points};
+use lab::Findings;
+use lab::compare::spell;
+use lab::experiment::Column;
 use maud::{Markup, html};
-use papers::Findings;
-use papers::compare::spell;
-use papers::experiment::Column;
 use std::fmt::Write;
 
 /// The best figure of a column at a point.
@@ -107,7 +107,7 @@ pub fn page(account: &Account<'_>, findings: &Findings<'_>) -> String {
 mod tests {
     use super::*;
     use crate::lab::plot::draw;
-    use papers::{Experiment, Library, Scale};
+    use lab::{Experiment, Library, Scale};
     use std::collections::BTreeMap;
 
     const TEXT: &str = r#"

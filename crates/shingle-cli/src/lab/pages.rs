@@ -2,7 +2,7 @@
 //! into `docs/papers`.
 
 use super::{Account, matrix, terminal};
-use papers::{ClaimResult, Findings, ValueResult, Verdict};
+use lab::{ClaimResult, Findings, ValueResult, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -84,7 +84,7 @@ fn row(account: &Account<'_>, claim: &ClaimResult) -> String {
     let [hold, shape, not, cannot] = Verdict::ALL.map(of);
     let cannot = if cannot > 0 { format!(", {cannot} cannot be") } else { String::new() };
     format!(
-        "| `{}` | {} | [{}](../../crates/papers/data/{}.toml) | {deviation} | {}; values: {hold} \
+        "| `{}` | {} | [{}](../../crates/lab/data/{}.toml) | {deviation} | {}; values: {hold} \
          hold, {shape} in shape, {not} not{cannot} |\n",
         claim.id,
         claim.place,

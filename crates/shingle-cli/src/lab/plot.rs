@@ -1,10 +1,10 @@
 //! A plot of an experiment: one metric of its systems, with the paper's values drawn in.
 
 use crate::chart::{Bar, Dot, NARROW, Series, bars, dots, sweep};
+use lab::compare::spell;
+use lab::experiment::Plot;
+use lab::{Experiment, Findings};
 use maud::{Markup, html};
-use papers::compare::spell;
-use papers::experiment::Plot;
-use papers::{Experiment, Findings};
 
 const CLASSES: [&str; 6] = ["c0", "c1", "c2", "c3", "c4", "c5"];
 

@@ -5,11 +5,11 @@
 
 use super::terminal::{counts, measured};
 use super::{Account, matrix, plot};
+use lab::compare::spell;
+use lab::experiment::Phase;
+use lab::run::distinct_share;
+use lab::{ClaimResult, Findings, ValueResult, Verdict};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use papers::compare::spell;
-use papers::experiment::Phase;
-use papers::run::distinct_share;
-use papers::{ClaimResult, Findings, ValueResult, Verdict};
 
 const STYLE: [&str; 2] = [include_str!("../page.css"), include_str!("report.css")];
 const SORT: &str = include_str!("sort.js");

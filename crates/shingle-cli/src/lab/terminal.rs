@@ -5,9 +5,9 @@ use crate::commands::ledger::plain_table;
 use crate::context::Context;
 use crate::failure::Outcome;
 use comfy_table::CellAlignment;
-use papers::claim::SHAPE;
-use papers::compare::spell;
-use papers::{ClaimResult, Experiment, Library, ValueResult, Verdict};
+use lab::claim::SHAPE;
+use lab::compare::spell;
+use lab::{ClaimResult, Experiment, Library, ValueResult, Verdict};
 
 /// Columns of text; `plain_table` has numbers to the right.
 fn texts(header: &[&str]) -> comfy_table::Table {

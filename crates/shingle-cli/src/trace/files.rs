@@ -2,8 +2,8 @@
 
 use super::{Answer, picture};
 use crate::failure::{Failure, Outcome};
-use lab::trace::{Candidate, DEVICES};
 use std::path::Path;
+use workloads::trace::{Candidate, DEVICES};
 
 /// Writes `candidates.csv` and `front.svg` to a directory, which is made where there is none.
 pub(super) fn write(directory: &Path, answer: &Answer) -> Outcome {

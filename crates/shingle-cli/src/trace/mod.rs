@@ -7,11 +7,13 @@ mod show;
 use crate::args::trace::{DeviceName, GoalName, TraceArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use lab::trace::{Advice, Bounds, Collector, DEVICES, Format, Goal, Question, Reading, Scope};
-use lab::trace::{Summary, Workload, advise, read};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use workloads::trace::{
+    Advice, Bounds, Collector, DEVICES, Format, Goal, Question, Reading, Scope,
+};
+use workloads::trace::{Summary, Workload, advise, read};
 
 /// The format is recognised by what fits into the buffer.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -98,7 +100,7 @@ fn collect(context: &Context, args: &TraceArgs, collector: &mut Collector) -> Ou
     let format = args.format.as_deref().map(Format::by_name).transpose()?;
     let (mut input, bytes) = open(&args.file)?;
     let bar = context.bar("reading", bytes);
-    let mut visit = |operation: &lab::trace::Operation<'_>| collector.take(operation);
+    let mut visit = |operation: &workloads::trace::Operation<'_>| collector.take(operation);
     Ok(read(&mut *input, format, &mut visit, &mut |bytes| bar.add(bytes))?)
 }
 

@@ -1,9 +1,9 @@
 //! Write against read amplification as SVG: a mark for each candidate, the best ones joined.
 
-use lab::trace::Candidate;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
+use workloads::trace::Candidate;
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 520.0;

@@ -6,7 +6,7 @@ use crate::commands::ledger::plain_table;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::units;
-use lab::trace::{Candidate, DEVICES, Reading, Sizes, Summary};
+use workloads::trace::{Candidate, DEVICES, Reading, Sizes, Summary};
 
 pub(super) fn show(context: &mut Context, args: &TraceArgs, answer: &Answer) -> Outcome {
     bad_lines(context, &answer.reading);

@@ -5,9 +5,9 @@ use base::Cause;
 use base::env::Runtime;
 use devices::Simulation;
 use devices::simulation::{Waits, Write};
-use lab::watched::{Call, Watcher};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use workloads::watched::{Call, Watcher};
 
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

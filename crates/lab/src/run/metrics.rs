@@ -6,8 +6,8 @@ use crate::settings::Settings;
 use base::ledger::LedgerSnapshot;
 use base::{Cause, Result};
 use direct::{Extent, Layout};
-use lab::Record;
 use std::collections::BTreeMap;
+use workloads::Record;
 
 /// Metrics of one phase by name.
 pub type Values = BTreeMap<&'static str, f64>;

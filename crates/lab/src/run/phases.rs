@@ -7,12 +7,12 @@ use crate::experiment::Phase;
 use crate::settings::Settings;
 use base::random::Random;
 use base::{Cause, Error, Result};
-use lab::dbbench::{self, Config};
-use lab::values::ValueSize;
-use lab::ycsb;
-use lab::{Clock, Record, Silent};
 use media::block::BlockDevice;
 use std::io::sink;
+use workloads::dbbench::{self, Config};
+use workloads::values::ValueSize;
+use workloads::ycsb;
+use workloads::{Clock, Record, Silent};
 
 /// Runs a phase, the `index`-th of its run, and measures it.
 pub fn run(machine: &mut Machine, settings: &Settings, index: u64) -> Result<Values> {
@@ -167,7 +167,7 @@ pub fn raw(settings: &Settings, phases: &[Phase]) -> Result<Metrics> {
     for phase in phases {
         let settings = settings.with(&phase.settings)?;
         let (simulation, device) = machine::device(&settings)?;
-        let clock = lab::VirtualClock(std::sync::Arc::new(simulation));
+        let clock = workloads::VirtualClock(std::sync::Arc::new(simulation));
         let request = settings.by_size(settings.bytes("request")? as u64).next_multiple_of(4096);
         let capacity = device.geometry().capacity_bytes / request * request;
         let requests = (settings.bytes("write")? * settings.scale().data) as u64 / request;

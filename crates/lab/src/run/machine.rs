@@ -7,12 +7,12 @@ use base::{Cause, Error, ErrorKind, Result};
 use devices::simulation::Processor;
 use devices::{SimulatedDevice, Simulation, SimulationOptions, models};
 use direct::{DirectOptions, DirectStore, FormatOptions, Layout, format, placement};
-use lab::VirtualClock;
-use lab::shingle_store::ShingleStore;
-use lab::watched::Watched;
 use media::block::BlockDevice;
 use shingle::{Db, Ledger, Stats};
 use std::sync::Arc;
+use workloads::VirtualClock;
+use workloads::shingle_store::ShingleStore;
+use workloads::watched::Watched;
 
 /// Bytes that logs gather before they write, as in a page cache.
 const LOG_BUFFER_BYTES: u64 = 1 << 20;
