@@ -51,7 +51,7 @@ use base::env::{Event, Runtime};
 use base::{
     DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, LedgerSnapshot, Result, RunId,
 };
-use media::{FileStore, StoreLock};
+use media::{AppendFile, FileHint, FileName, FileStore, StoreLock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -244,6 +244,22 @@ impl Engine {
             Some(cause) => Err(Error::poisoned(cause.clone())),
             None => Ok(()),
         }
+    }
+
+    /// Opens a file to append behind its first `bytes`, and cuts off what follows them. Every
+    /// append to a file that an edit names goes through here.
+    ///
+    /// An edit of unknown outcome may vouch for the bytes that are cut off. A job gives the file
+    /// back only after its failed edit has poisoned the database. So a job that was given the file
+    /// afterwards finds the database poisoned here.
+    pub(crate) fn extend_file(
+        &self,
+        name: FileName,
+        bytes: u64,
+        hint: &FileHint,
+    ) -> Result<Box<dyn AppendFile>> {
+        self.check_poisoned()?;
+        self.store.extend(name, bytes, hint)
     }
 
     /// A write may begin.

@@ -281,7 +281,7 @@ fn cut_fronts(engine: &Engine, trees: &Trees, fronts: &[FileId]) {
     let segments = trees.keyspaces.values().map(|tree| &tree.version.segments);
     for segment in segments.flat_map(|all| fronts.iter().filter_map(|&file| all.get(file))) {
         let (name, hint) = (FileName::value(segment.file.id), FileHint::default());
-        match engine.store.extend(name, segment.bytes, &hint) {
+        match engine.extend_file(name, segment.bytes, &hint) {
             // With a checkpoint: its room is not ours to give back.
             Err(error) if error.kind() == ErrorKind::Shared => {}
             Err(error) => engine.events.error("file_deletion_failed", &error),

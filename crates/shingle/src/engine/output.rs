@@ -228,7 +228,7 @@ impl OutputWriter {
         let OutputRule::Children(children) = &mut self.rule else { return Ok(None) };
         let Some(child) = children.get_mut(self.child) else { return Ok(None) };
         let Some((file, bytes)) = child.file else { return Ok(None) };
-        match self.engine.store.extend(FileName::table(file), bytes, &self.hint) {
+        match self.engine.extend_file(FileName::table(file), bytes, &self.hint) {
             Ok(append) => {
                 let place = TablePlace { database: self.engine.database, file };
                 Ok(Some((file, TableWriter::extend(append, place, self.cause)?)))

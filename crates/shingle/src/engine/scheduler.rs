@@ -199,6 +199,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     if engine.poisoned_by().is_some() || engine.read_only {
         return false;
     }
+    engine.runtime.interleave("worker: before it looks for work");
     // At most one removal for a step: dead files do not pile up, and no burst holds up others.
     let cleaned = clean::step(engine);
     let at_rest = engine.scheduler.rest.is_now(engine);

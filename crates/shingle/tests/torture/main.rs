@@ -8,12 +8,6 @@
 //!
 //! Run it with `cargo test -p shingle --test torture -- --ignored --nocapture`.
 //! `SHINGLE_TORTURE_SECONDS` is how long it runs; 10 seconds where it is not set.
-//!
-//! *Open*: 20 minutes (2,615 rounds, 1,701 kills, 3,819 failed calls, 533 failed syncs, 76,493
-//! refusals for space) had 4 problems, all under failing calls. In 3 of them the suite may have
-//! been wrong: it destroyed ranges that the opening had written anew by then, which it no longer
-//! does. In one, a segment of values was shorter than the manifest vouches for; that is not
-//! understood.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 

@@ -308,7 +308,7 @@ impl ValueWriters {
         if front.is_new {
             return self.engine.store.create(name, &hint);
         }
-        let extended = self.engine.store.extend(name, front.bytes, &hint);
+        let extended = self.engine.extend_file(name, front.bytes, &hint);
         extended.map_err(|error| missing(error, name))
     }
 
