@@ -76,7 +76,7 @@ impl World {
         let turns = AtomicU64::new(0);
         let before = plan.failures();
         self.script.at_place(Arc::new(move |place| {
-            if place == PLACE && turns.fetch_add(1, SeqCst) % 2 == 0 {
+            if place == PLACE && turns.fetch_add(1, SeqCst).is_multiple_of(2) {
                 while plan.failures() == before && script.second() {}
             }
         }));
