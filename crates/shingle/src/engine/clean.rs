@@ -19,6 +19,7 @@ pub(crate) fn step(engine: &Engine) -> bool {
     trees.removals += 1;
     drop(trees);
     remove(engine, name);
+    engine.reserve.expect_space();
     engine.lock_trees().removals -= 1;
     true
 }

@@ -53,7 +53,8 @@ impl Engine {
         self.wait_flushed(&waiting)
     }
 
-    fn seal_all(&self) -> Result<Vec<Arc<Memtable>>> {
+    /// Has all that is in memory flushed, in the background: the memtables that this concerns.
+    pub(crate) fn seal_all(&self) -> Result<Vec<Arc<Memtable>>> {
         let mut state = self.lock_commit();
         self.check_poisoned()?;
         let ids: Vec<KeyspaceId> = state.actives().map(|active| active.keyspace.id).collect();
@@ -149,7 +150,7 @@ impl Engine {
         // Everything will be in runs: no log is needed any more.
         self.lock_commit().log = None;
         if !waiting.is_empty() {
-            self.flush_replayed()?;
+            self.with_reserve(|| self.flush_replayed())?;
         }
         // All is durable. Merges that fail wait for the next opening, but for an edit of which
         // nobody knows whether it was made: then no file may go.

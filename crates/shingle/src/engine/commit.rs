@@ -10,6 +10,7 @@
 //! - After a failed append nothing more is written: the record may be half there.
 
 use crate::engine::Engine;
+use crate::engine::reserve::only_deletes;
 use crate::engine::values::front::{Fronted, Reach};
 use crate::engine::values::room::{LackOfRoom, lack_of_room};
 use crate::keyspace::KeyspaceState;
@@ -253,10 +254,11 @@ impl CommitState {
 
 impl Engine {
     /// Commits `batch`. `is_synced`: the caller will promise that it is durable.
-    pub(crate) fn commit(&self, batch: &WriteBatch, is_synced: bool) -> Result<Outcome> {
+    pub(crate) fn commit(self: &Arc<Self>, batch: &WriteBatch, is_synced: bool) -> Result<Outcome> {
         if batch.is_empty() {
             return Ok(Outcome::Committed(Committed::default()));
         }
+        self.check_reserve(batch)?;
         let mut state = self.lock_commit();
         self.check_writable()?;
         let with_log = check_keyspaces(&state, batch)?;
@@ -292,7 +294,10 @@ impl Engine {
             false => None,
         };
         let logged = separated.as_ref().map_or(batch, |separated| &separated.batch);
-        let appended = if with_log { self.append_to_log(state, first, logged) } else { Ok(()) };
+        let appended = match with_log {
+            true => self.append_or_reserve(state, first, logged),
+            false => Ok(()),
+        };
         if let Some(separated) = &separated {
             match &appended {
                 Ok(()) => state.note_fronts(separated),
@@ -341,6 +346,22 @@ impl Engine {
             return Ok(None);
         }
         self.commit_checked(&mut state, batch, with_log).map(|done| Some(done.last_sequence))
+    }
+
+    /// Appends to the log. A batch that only deletes has the reserve of the medium.
+    fn append_or_reserve(
+        &self,
+        state: &mut CommitState,
+        first: SequenceNumber,
+        batch: &WriteBatch,
+    ) -> Result<()> {
+        match self.append_to_log(state, first, batch) {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                let goes_on = only_deletes(batch)? && self.release_reserve();
+                if goes_on { self.append_to_log(state, first, batch) } else { Err(error) }
+            }
+            appended => appended,
+        }
     }
 
     fn append_to_log(

@@ -22,6 +22,7 @@ mod parts;
 mod recent;
 pub(crate) mod recover;
 mod relocate;
+pub(crate) mod reserve;
 mod rest;
 mod rewrite;
 pub(crate) mod scheduler;
@@ -36,6 +37,7 @@ use crate::engine::commit::CommitState;
 use crate::engine::events::Events;
 use crate::engine::gate::{Gate, Inside};
 use crate::engine::memory::Memory;
+use crate::engine::reserve::Reserve;
 use crate::engine::scheduler::Scheduler;
 use crate::engine::sync::SyncState;
 use crate::engine::trees::Trees;
@@ -82,6 +84,8 @@ pub(crate) struct Engine {
     keyspaces: RwLock<BTreeMap<KeyspaceId, Arc<KeyspaceState>>>,
     numbers: Numbers,
     poison: OnceLock<Error>,
+    /// Space that is kept free for what must go on.
+    pub reserve: Reserve,
     /// Shut when closing begins.
     gate: Gate,
     /// How closing ended.
@@ -150,6 +154,7 @@ impl Engine {
             keyspaces: RwLock::new(parts.keyspaces),
             numbers: parts.numbers,
             poison: OnceLock::new(),
+            reserve: Reserve::default(),
             gate: Gate::default(),
             closed_result: Mutex::new(None),
             read_only: parts.read_only,

@@ -251,15 +251,18 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
         // Nothing in the old logs is needed.
         trees.log_floor = FileId(engine.next_numbers().0);
     }
-    engine.write_manifest(&mut trees, engine.snapshots.visible())?;
+    engine.begin_reserve();
+    engine.with_reserve(|| engine.write_manifest(&mut trees, engine.snapshots.visible()))?;
     drop(trees);
     if has_sealed {
-        engine.flush_replayed()?;
+        engine.with_reserve(|| engine.flush_replayed())?;
     }
     let mut trees = engine.lock_trees();
     cut_fronts(engine, &trees, &fronts);
     remove_leftovers(engine, &mut trees)?;
     engine.update_pressure(&trees);
+    drop(trees);
+    engine.fill_reserve();
     Ok(())
 }
 

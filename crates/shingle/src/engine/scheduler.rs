@@ -149,7 +149,8 @@ impl Scheduler {
         self.lock().is_collecting = false;
     }
 
-    fn has_room(&self) -> bool {
+    /// Another job may begin.
+    pub(crate) fn has_room(&self) -> bool {
         self.lock().has_room(self.jobs_max)
     }
 }
@@ -222,6 +223,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         }
         Err(error) => failed(engine, error),
     }
+    engine.refill_reserve();
     if cleaned {
         return true;
     }
@@ -470,7 +472,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
     let stepped = match &mut job {
         Job::Flush(flush) => flush.step(engine),
         Job::Part(part) => {
-            let stepped = part.step(engine);
+            let stepped = engine.check_space_to_rewrite().and_then(|()| part.step(engine));
             pace(engine, part.take_step_bytes());
             stepped
         }
@@ -500,6 +502,9 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             let is_parked = match job {
                 Job::Flush(flush) => {
                     flush.abandon(engine);
+                    if error.kind() == ErrorKind::NoSpace {
+                        engine.release_reserve();
+                    }
                     false
                 }
                 Job::Part(part) => {

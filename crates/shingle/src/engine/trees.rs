@@ -5,7 +5,8 @@
 //!   readers see is never ahead of what a crash would recover.
 //! - Files are removed only after the edit that dropped their last slice is durable, and only when
 //!   no live version refers to them.
-//! - A manifest that could not be written leaves an unknown outcome: the database is poisoned.
+//! - A manifest that could not be written leaves an unknown outcome, and the database is poisoned;
+//!   but for want of space, when the edit is not there and another manifest takes the next one.
 
 use crate::engine::Engine;
 use crate::engine::parked::Parked;
@@ -22,7 +23,7 @@ use table::manifest::{Root, encode_edit, encode_root};
 use tree::edit::{DatabaseEdit, KeyspaceEdit, KeyspaceRecord};
 use tree::invariant::Shape;
 use tree::policy::{Busy, Limits, Observed, View};
-use tree::{Graveyard, HeldKind, RunTable, Version};
+use tree::{Graveyard, HeldKind, RunTable, Undo, Version};
 
 /// A manifest is rewritten when it has grown to this many times its first record...
 const MANIFEST_GROWTH_MAX: u64 = 8;
@@ -68,6 +69,9 @@ pub(crate) struct Manifest {
     pub writer: LogWriter,
     /// Bytes after the first record, which holds everything.
     pub first_bytes: u64,
+    /// An append found no space: its end may hold a part of a record, and the next edit goes to a
+    /// new manifest.
+    pub is_broken: bool,
 }
 
 impl TreeState {
@@ -162,6 +166,9 @@ impl Trees {
     }
 }
 
+/// The versions that an edit leads to, and what takes it back.
+type Next = Vec<(KeyspaceId, Arc<Version>, Undo)>;
+
 /// Memtables that an edit brought into the tree.
 pub(crate) type Flushed = BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>;
 
@@ -174,23 +181,24 @@ impl Engine {
         flushed: &Flushed,
     ) -> Result<()> {
         self.check_poisoned()?;
-        let mut next = Vec::new();
-        for part in &edit.keyspaces {
-            let tree = trees.tree(part.keyspace)?;
-            let version = tree.version.apply(&part.changes, &mut tree.runs)?;
-            // A tree that another scheme left may have any shape.
-            tree::invariant::check_edit(&version, &part.changes, &Shape::ANY)
-                .map_err(|violation| self.poison(violation.into()))?;
-            next.push((part.keyspace, Arc::new(version)));
-        }
+        self.replace_broken_manifest(trees)?;
         let (next_file, next_run) = self.next_numbers();
         edit.next_file = Some(next_file);
         edit.next_run = Some(next_run);
-        self.write_edit(trees, &edit)?;
+        let mut next = Vec::new();
+        let written =
+            self.apply_edit(trees, &edit, &mut next).and_then(|()| self.write_edit(trees, &edit));
+        if let Err(error) = written {
+            for (id, version, undo) in next {
+                drop(version);
+                trees.tree(id)?.runs.undo(undo);
+            }
+            return Err(error);
+        }
         if let Some(floor) = edit.log_floor {
             trees.log_floor = floor;
         }
-        for (id, version) in next {
+        for (id, version, _) in next {
             let tree = trees.tree(id)?;
             tree.replace(version, &self.runs);
             let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
@@ -201,6 +209,21 @@ impl Engine {
         Ok(())
     }
 
+    /// Adds the versions that `edit` leads to, checked, to `next`.
+    fn apply_edit(&self, trees: &mut Trees, edit: &DatabaseEdit, next: &mut Next) -> Result<()> {
+        for part in &edit.keyspaces {
+            let tree = trees.tree(part.keyspace)?;
+            let (version, undo) = tree.version.try_apply(&part.changes, &mut tree.runs)?;
+            // A tree that another scheme left may have any shape.
+            let checked = tree::invariant::check_edit(&version, &part.changes, &Shape::ANY);
+            next.push((part.keyspace, Arc::new(version), undo));
+            checked.map_err(|violation| self.poison(violation.into()))?;
+        }
+        Ok(())
+    }
+
+    /// Makes `edit` durable. Out of space, nothing happened: a part of a record at the end of a
+    /// manifest is cut by the next opening.
     fn write_edit(&self, trees: &mut Trees, edit: &DatabaseEdit) -> Result<()> {
         let Some(manifest) = &mut trees.manifest else {
             return Err(Error::new(ErrorKind::Unsupported, "the database is open read-only"));
@@ -208,15 +231,29 @@ impl Engine {
         let mut bytes = Vec::new();
         encode_edit(edit, &mut bytes);
         // New tables: their names must be durable before an edit refers to them.
-        let written = self
-            .store
-            .sync_names()
-            .and_then(|()| manifest.writer.append(&[&bytes]))
-            .and_then(|()| manifest.writer.sync())
-            // What follows a record proves that it was durable: without this, damage of the last
-            // edit would pass for a torn tail, after the files that it made useless are gone.
-            .and_then(|()| manifest.writer.append(&[]));
-        written.map_err(|error| self.poison(error))
+        self.store.sync_names().map_err(|error| self.poison(error))?;
+        if let Err(error) = manifest.writer.append(&[&bytes]) {
+            manifest.is_broken = error.kind() == ErrorKind::NoSpace;
+            return Err(if manifest.is_broken { error } else { self.poison(error) });
+        }
+        manifest.writer.sync().map_err(|error| self.poison(error))?;
+        // What follows a record proves that it was durable: without this, damage of the last edit
+        // would pass for a torn tail, after the files that it made useless are gone.
+        match manifest.writer.append(&[]) {
+            // The edit is durable. The next one follows in a new manifest, which proves as much.
+            Err(error) if error.kind() == ErrorKind::NoSpace => manifest.is_broken = true,
+            proven => proven.map_err(|error| self.poison(error))?,
+        }
+        Ok(())
+    }
+
+    /// Begins a new manifest where the old one takes no more edits.
+    fn replace_broken_manifest(&self, trees: &mut Trees) -> Result<()> {
+        let broken = trees.manifest.as_ref().filter(|manifest| manifest.is_broken);
+        let Some(old) = broken.map(|manifest| manifest.file) else { return Ok(()) };
+        self.write_manifest(trees, self.snapshots.visible())?;
+        trees.dead_files.push(FileName::manifest(old));
+        Ok(())
     }
 
     /// Begins a new manifest when the old one is mostly history. A background step: no edit is half
@@ -286,7 +323,7 @@ impl Engine {
         writer.sync()?;
         self.store.sync_names()?;
         let first_bytes = writer.bytes();
-        Ok(Manifest { file, writer, first_bytes })
+        Ok(Manifest { file, writer, first_bytes, is_broken: false })
     }
 
     /// Takes note of files that no live version refers to, and of logs below the floor.

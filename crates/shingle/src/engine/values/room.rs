@@ -185,7 +185,7 @@ impl Engine {
 }
 
 /// A node is merged with itself.
-fn rewrite(input: Input, keyspace: &KeyspaceState) -> Plan {
+pub(crate) fn rewrite(input: Input, keyspace: &KeyspaceState) -> Plan {
     let table_bytes_max = keyspace.limits.table_bytes_max;
     let cut = Cut { table_bytes_max, overlap_bytes_max: None };
     let (to_level, one_file, parallel_max) = (input.level, false, 1);
