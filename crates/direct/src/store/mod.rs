@@ -247,7 +247,8 @@ impl Inner {
         }
     }
 
-    /// Makes sure that `bytes` are to spare: commits what was freed, and reclaims, before `NoSpace`.
+    /// Makes sure that `bytes` are to spare: commits what was freed, and reclaims, before
+    /// `NoSpace`.
     fn spare(&self, state: &mut State, bytes: u64) -> Result<()> {
         if state.placement.spare_bytes() < bytes {
             self.commit(state, Some(Cause::StoreMetadata))?;

@@ -1,5 +1,5 @@
-//! Space kept free: a file of its own with blocks and no content. Whoever else fills the medium, the
-//! blocks stay with this file, and removing it makes them free.
+//! Space kept free: a file of its own with blocks and no content. Other programs may fill the
+//! medium: the blocks stay with this file, and removing it makes them free.
 
 use super::calls;
 use super::directory::Directory;
