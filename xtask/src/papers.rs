@@ -1,6 +1,6 @@
 //! Writes the lab's verdicts to `docs/papers`. `shingle lab run --out DIR` leaves them in
 //! `DIR/papers`. They replace each page from its claims (or, where no paper claims anything, from
-//! its tables) on, so no verdict is typed by hand. The values of claims become CSV files beside the
+//! its tables) on, so no verdict is typed by hand. Values and pictures become files beside the
 //! pages. The pages of papers that were not run stay. The count of all verdicts is made anew.
 //!
 //! Runs at the size of the papers take days and are not repeated for a page. They have pages of
@@ -17,8 +17,8 @@ const FOLDER: &str = "docs/papers/";
 const TOTAL: &str = "docs/papers/README.md";
 /// Where the results of runs at the size of the papers are kept.
 const DATA: &str = "docs/papers/paper-scale/";
-/// Where the values of claims are kept, a file for each paper and scale.
-const VALUES: &str = "docs/papers/values/";
+/// What stands beside the pages: the values of claims, and the pictures.
+const BESIDE: [&str; 2] = ["values", "pictures"];
 const DATA_FILES: [&str; 2] = ["claims.csv", "metrics.csv"];
 const HEADING: &str = "\n## Claims\n";
 /// As [`counts`] finds it in a page.
@@ -55,18 +55,20 @@ pub fn write(repository: &Repository, results: &Path) -> Result<(), String> {
         fs::write(root.join(&path), text)
             .map_err(|error| format!("cannot write {path}: {error}"))?;
     }
-    keep_values(root, results)?;
+    keep_beside(root, results)?;
     if is_full_size { keep(root, results) } else { Ok(()) }
 }
 
-/// Copies the values of the claims that `results` has.
-fn keep_values(root: &Path, results: &Path) -> Result<(), String> {
-    let (from, to) = (results.join("papers/values"), root.join(VALUES));
-    let cannot = |error| format!("cannot copy {} to {VALUES}: {error}", from.display());
-    fs::create_dir_all(&to).map_err(cannot)?;
-    for file in fs::read_dir(&from).map_err(cannot)? {
-        let file = file.map_err(cannot)?;
-        fs::copy(file.path(), to.join(file.file_name())).map_err(cannot)?;
+/// Copies what stands beside the pages that `results` has.
+fn keep_beside(root: &Path, results: &Path) -> Result<(), String> {
+    for folder in BESIDE {
+        let (from, to) = (results.join("papers").join(folder), root.join(FOLDER).join(folder));
+        let cannot = |error| format!("cannot copy {} to {FOLDER}: {error}", from.display());
+        fs::create_dir_all(&to).map_err(cannot)?;
+        for file in fs::read_dir(&from).map_err(cannot)? {
+            let file = file.map_err(cannot)?;
+            fs::copy(file.path(), to.join(file.file_name())).map_err(cannot)?;
+        }
     }
     Ok(())
 }

@@ -70,6 +70,11 @@ pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
     for (paper, claims) in pages::by_paper(account) {
         save(&values, &pages::values_file(paper, account.scale), &values_csv(&claims))?;
     }
+    let pictures = papers.join("pictures");
+    std::fs::create_dir_all(&pictures).map_err(|error| cannot_write(&pictures, &error))?;
+    for (name, svg) in pages::pictures(account) {
+        save(&pictures, &name, &svg)?;
+    }
     save(folder, "report.html", &report::render(account))
 }
 

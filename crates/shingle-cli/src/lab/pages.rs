@@ -1,12 +1,14 @@
-//! Claims, verdicts and tables as Markdown, one file for each paper: what `cargo xtask papers` puts
-//! into `docs/papers`. The values of all claims go to a CSV file beside the page.
+//! Claims, verdicts and tables as Markdown, one file for each paper. `cargo xtask papers` puts them
+//! into `docs/papers`. The values of all claims go to a CSV file beside the page, and the first
+//! plot of each experiment to an SVG file.
 
-use super::{Account, matrix, terminal};
-use lab::{ClaimResult, ValueResult, Verdict};
+use super::{Account, matrix, plot, terminal};
+use lab::{ClaimResult, Findings, ValueResult, Verdict};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const COLUMNS: usize = 112;
+const PICTURE_STYLE: &str = include_str!("picture.css");
 
 /// The pages by name, without the ending.
 pub fn pages(account: &Account<'_>) -> Vec<(String, String)> {
@@ -51,14 +53,15 @@ fn page(account: &Account<'_>, name: &str, claims: &[&ClaimResult]) -> String {
     let mut text = format!(
         "## Claims\n\nAt `{scale}`, of {} claims {hold} hold, {shape} hold in shape, {not} do not \
          hold and {cannot} cannot be reproduced.\nA figure links to its experiment. All values, \
-         the paper's and the measured ones, are in\n[values/{file}](values/{file}).\n\n\
+         the paper's and the measured ones, are in\n[values/{file}](values/{file}). A short line \
+         across a bar or over a point is the paper's value.\n\n\
          | figure | claim | verdict at `{scale}` | its values |\n|---|---|---|---|\n",
         claims.len()
     );
     text.extend(claims.iter().map(|claim| row(claim)));
     let details: String = claims.iter().map(|claim| details(account, claim)).collect();
     if !details.is_empty() {
-        let _ = write!(text, "\n## What is otherwise at `{scale}`, and why\n{details}");
+        let _ = write!(text, "\n## Figures at `{scale}`, and why values differ\n{details}");
     }
     text
 }
@@ -87,14 +90,34 @@ fn row(claim: &ClaimResult) -> String {
     )
 }
 
-/// How the experiment of a claim differs from the paper's, and the values that do not hold; nothing
-/// for a claim that holds in an experiment that does not differ.
+/// The pictures of the pages by the names of their files.
+pub fn pictures(account: &Account<'_>) -> Vec<(String, String)> {
+    let claimed = |id: &str| account.claims.iter().any(|claim| claim.experiment == id);
+    let claimed = account.findings.iter().filter(|f| claimed(&f.experiment.id));
+    let pictures = claimed.filter_map(|findings| {
+        let (_, svg) = plot::picture(findings, PICTURE_STYLE)?;
+        Some((picture_file(findings, account.scale), svg))
+    });
+    pictures.collect()
+}
+
+fn picture_file(findings: &Findings<'_>, scale: &str) -> String {
+    format!("{}-{scale}.svg", findings.experiment.id.replace('/', "-"))
+}
+
+/// How the experiment of a claim differs from the paper's, its picture, and the values that do not
+/// hold.
 fn details(account: &Account<'_>, claim: &ClaimResult) -> String {
     let findings = account.findings.iter().find(|f| f.experiment.id == claim.experiment);
     let deviation = findings.map_or("", |f| f.experiment.deviation.as_str());
     let missed = claim.values.iter().filter(|value| value.verdict > Verdict::Holds);
     let misses: String = missed.map(|value| wrapped(&miss(value), "  ")).collect();
-    if deviation.is_empty() && misses.is_empty() {
+    let picture = findings.and_then(|f| {
+        let (title, _) = plot::picture(f, PICTURE_STYLE)?;
+        let file = picture_file(f, account.scale);
+        Some(format!("\n{title}:\n\n![{title}](pictures/{file})\n"))
+    });
+    if deviation.is_empty() && misses.is_empty() && picture.is_none() {
         return String::new();
     }
     let verdict = claim.verdict.name();
@@ -102,6 +125,7 @@ fn details(account: &Account<'_>, claim: &ClaimResult) -> String {
     if !deviation.is_empty() {
         let _ = write!(text, "\n{}", wrapped(&format!("Set-up: {deviation}"), ""));
     }
+    text += &picture.unwrap_or_default();
     if !misses.is_empty() {
         let _ = write!(text, "\n{misses}");
     }
