@@ -1,5 +1,5 @@
-//! What the tree lock guards: the tree of each keyspace, what background work has in hand of it, and
-//! the open manifest. [`crate::engine::versions`] changes it by edits.
+//! What the tree lock guards: the tree of each keyspace, the parts of it that background work has
+//! in hand, and the open manifest. [`crate::engine::versions`] changes it by edits.
 
 use crate::engine::parked::Parked;
 use crate::engine::recent::Recent;
