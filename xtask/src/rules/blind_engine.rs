@@ -4,6 +4,7 @@
 use super::Violation;
 use crate::repository::Repository;
 use crate::source::{Source, after_group};
+use crate::words;
 use std::collections::BTreeSet;
 
 pub const NAME: &str = "blind-engine";
@@ -87,7 +88,7 @@ fn check_source(source: &Source, names: &BTreeSet<String>) -> Vec<Violation> {
         found.push(Violation::new(NAME, &source.path, line, message));
     };
     for token in source.tokens.iter().filter(|token| !source.is_test(token.line)) {
-        let words = words(&token.text);
+        let words = words::parts(&token.text);
         let named = words.iter().find(|w| names.contains(*w) && !AMBIGUOUS.contains(&w.as_str()));
         if let Some(name) = named {
             say(token.line, name, &token.text);
@@ -99,22 +100,6 @@ fn check_source(source: &Source, names: &BTreeSet<String>) -> Vec<Violation> {
         }
     }
     found
-}
-
-/// The words of a name, lower case: `LdcPolicy` and `ldc_policy` are `ldc`, `policy`.
-fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut before = '_';
-    for c in name.chars() {
-        if c == '_' || c.is_uppercase() && before.is_lowercase() {
-            words.push(String::new());
-        }
-        if c != '_' {
-            words.last_mut().expect("one at least").extend(c.to_lowercase());
-        }
-        before = c;
-    }
-    words
 }
 
 #[cfg(test)]

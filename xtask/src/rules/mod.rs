@@ -15,6 +15,7 @@ mod reachable;
 mod readme_commands;
 mod unsafe_code;
 mod waivers;
+pub mod words;
 
 use crate::repository::Repository;
 use std::fmt;
@@ -58,7 +59,7 @@ pub struct Report {
 pub type Check = fn(&Repository) -> Vec<Violation>;
 
 /// The rules that look at the repository alone.
-pub const ALL: [(&str, Check); 14] = [
+pub const ALL: [(&str, Check); 15] = [
     (ambient::NAME, ambient::check),
     (arrows::NAME, arrows::check),
     (blind_engine::NAME, blind_engine::check),
@@ -73,6 +74,7 @@ pub const ALL: [(&str, Check); 14] = [
     (reachable::NAME, reachable::check),
     (readme_commands::NAME, readme_commands::check),
     (unsafe_code::NAME, unsafe_code::check),
+    (words::NAME, words::check),
 ];
 
 /// Runs every rule.
@@ -82,6 +84,7 @@ pub fn check(repository: &Repository) -> Report {
         report.violations.extend(rule(repository));
     }
     report.notes.extend(licences::unavailable(repository));
+    report.notes.extend(words::slack(repository));
     report.violations.sort();
     report
 }
