@@ -2,7 +2,8 @@
 //! `cargo test` checks them too.
 //!
 //! `cargo xtask tidy --lower` lowers the counts of what may still break a rule to those of today.
-//! `cargo xtask words FOLDER` lists retired words and their replacements.
+//! `cargo xtask words FOLDER` lists retired words with their replacements, and `cargo xtask cycles
+//! FOLDER` files that use each other in circles, with the names that make the edges.
 //!
 //! `cargo xtask readme` prints the commands of README.md, one on each line; `.ci/run` takes the
 //! test command from there. `cargo xtask papers DIR` puts the verdicts of a run of the lab into
@@ -10,7 +11,10 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod graph;
+mod methods;
 mod modules;
+mod names;
 mod package;
 mod papers;
 mod paths;
@@ -19,6 +23,7 @@ mod readme;
 mod repository;
 mod rules;
 mod source;
+mod uses;
 mod words;
 
 use repository::Repository;
@@ -39,10 +44,13 @@ fn main() -> ExitCode {
         ["tidy", "--lower"] => done(lower(&repository)),
         ["words"] => done(list_words(&repository, "")),
         ["words", under] => done(list_words(&repository, under)),
+        ["cycles"] => list_cycles(&repository, ""),
+        ["cycles", under] => list_cycles(&repository, under),
         ["readme"] => print_readme_commands(&repository),
         ["papers", results] => done(papers::write(&repository, Path::new(results))),
         _ => {
-            eprintln!("usage: cargo xtask tidy [--lower] | words [FOLDER] | readme | papers DIR");
+            eprintln!("usage: cargo xtask tidy [--lower] | words [FOLDER] | cycles [FOLDER]");
+            eprintln!("       cargo xtask readme | papers DIR");
             ExitCode::FAILURE
         }
     }
@@ -66,7 +74,14 @@ fn tidy(repository: &Repository) -> ExitCode {
 
 /// Lowers the counts that the rules allow to those of today.
 fn lower(repository: &Repository) -> Result<(), String> {
+    repository.write(rules::cycles::LEFT, &rules::cycles::lower(repository)?)?;
     repository.write(rules::words::LEFT, &rules::words::lower(repository)?)
+}
+
+fn list_cycles(repository: &Repository, under: &str) -> ExitCode {
+    let lines = rules::cycles::listing(repository, under);
+    lines.iter().for_each(|line| println!("{line}"));
+    ExitCode::SUCCESS
 }
 
 fn list_words(repository: &Repository, under: &str) -> Result<(), String> {
