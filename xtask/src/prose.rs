@@ -51,7 +51,7 @@ pub fn of_string(string: &Piece) -> Block {
     let text = string.text.replace("\\n", "  ").replace("\\\"", "  ").replace('\\', " ");
     let mut block = Reader::default();
     for (index, line) in text.lines().enumerate() {
-        block.line(string.line + index, &line.replace('{', "`").replace('}', "`"));
+        block.line(string.line + index, &line.replace(['{', '}'], "`"));
     }
     block.end()
 }
