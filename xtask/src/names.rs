@@ -163,7 +163,8 @@ pub fn line(span: proc_macro2::Span) -> usize {
     span.start().line
 }
 
-fn item_name(item: &syn::Item) -> Option<&syn::Ident> {
+/// The name that an item declares.
+pub fn item_name(item: &syn::Item) -> Option<&syn::Ident> {
     match item {
         syn::Item::Const(item) => Some(&item.ident),
         syn::Item::Enum(item) => Some(&item.ident),

@@ -1,10 +1,12 @@
 //! Retired words: the list in `words.toml`, and every place that still uses one.
 
+use crate::names;
 use crate::prose::{self, Block, Word};
 use crate::repository::Repository;
 use crate::source::Source;
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use syn::visit::{self, Visit};
 
 /// The list.
 pub const LIST: &str = "words.toml";
@@ -63,9 +65,9 @@ pub enum Kind {
     Strings,
     /// Files and `mod`.
     Modules,
-    /// Names of types.
+    /// Names of types and variants, where they are declared.
     Types,
-    /// All names.
+    /// All names that are declared.
     Names,
 }
 
@@ -211,25 +213,48 @@ fn in_path(list: &List, path: &str) -> Vec<Finding> {
     named.map(|(word, _)| finding(path, 1, path, word)).collect()
 }
 
-/// Names of types, and all names; each name once in a file.
+/// The names that a file declares: of types and variants, and all names.
 fn in_names(list: &List, source: &Source) -> Vec<Finding> {
-    let mut seen = BTreeSet::new();
+    let mut declared = Declared::default();
+    source.file.iter().for_each(|file| declared.visit_file(file));
     let mut found = Vec::new();
-    for token in source.tokens.iter().filter(|token| token.is_word()) {
-        if !seen.insert(token.text.as_str()) {
-            continue;
-        }
-        let is_type = token.text.starts_with(char::is_uppercase)
-            && token.text.contains(|c: char| c.is_lowercase());
-        let parts = parts(&token.text);
+    for name in declared.0 {
+        let (text, line) = (name.to_string(), names::line(name.span()));
+        let is_type = text.starts_with(char::is_uppercase) && text.contains(char::is_lowercase);
+        let parts = parts(&text);
         let kinds: &[Kind] = if is_type { &[Kind::Types, Kind::Names] } else { &[Kind::Names] };
         for (index, word) in looked_for(list, &source.path, kinds) {
             if parts.iter().any(|part| is_word(&word.words, part)) {
-                found.push(finding(&source.path, token.line, &token.text, index));
+                found.push(finding(&source.path, line, &text, index));
             }
         }
     }
     found
+}
+
+/// The names that items, variants, fields and functions are declared by.
+#[derive(Default)]
+struct Declared(Vec<syn::Ident>);
+
+impl<'ast> Visit<'ast> for Declared {
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        let is_function = matches!(item, syn::Item::Fn(_));
+        self.0.extend(names::item_name(item).filter(|_| !is_function).cloned());
+        visit::visit_item(self, item);
+    }
+
+    fn visit_variant(&mut self, variant: &'ast syn::Variant) {
+        self.0.push(variant.ident.clone());
+        visit::visit_variant(self, variant);
+    }
+
+    fn visit_field(&mut self, field: &'ast syn::Field) {
+        self.0.extend(field.ident.clone());
+    }
+
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        self.0.push(signature.ident.clone());
+    }
 }
 
 fn finding(path: &str, line: usize, found: &str, word: usize) -> Finding {
@@ -305,6 +330,7 @@ mod tests {
     #[test]
     fn comments_strings_types_and_modules_are_told_apart() {
         let text = "//! A front.\nfn front() -> &str { \"front\" }\nstruct OpenFront;\n\
+                    fn f(x: OpenFront) { x.front() }\n\
                     #[cfg(test)]\nmod tests { const A: &str = \"front\"; }\nmod front;";
         let at = |kind: &str| {
             let found = found(&word("front", kind, ""), "a/front.rs", text);
