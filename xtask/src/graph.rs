@@ -152,6 +152,21 @@ impl Graph {
         })
     }
 
+    /// How many files of a component stay in circles when some of its edges are cut.
+    pub fn left_without(
+        &self,
+        component: &Component,
+        is_cut: impl Fn(&str, &str) -> bool,
+    ) -> usize {
+        let mut rest = Graph::default();
+        for (from, to, names) in self.edges_in(component).filter(|(from, to, _)| !is_cut(from, to))
+        {
+            let edges = rest.files.entry(from.to_string()).or_default();
+            edges.insert(to.to_string(), names.clone());
+        }
+        rest.components().iter().map(|component| component.files.len()).sum()
+    }
+
     fn next(&self, file: &str) -> impl Iterator<Item = &str> {
         self.files.get(file).into_iter().flat_map(BTreeMap::keys).map(String::as_str)
     }
@@ -285,6 +300,8 @@ mod tests {
         assert_eq!(found[0].files, ["x/src/a.rs", "x/src/b.rs", "x/src/c.rs"]);
         assert_eq!(found[0].cycle.len(), 4);
         assert_eq!(circle.edges_in(&found[0]).count(), 3);
+        assert_eq!(circle.left_without(&found[0], |_, _| false), 3);
+        assert_eq!(circle.left_without(&found[0], |from, _| from == "x/src/b.rs"), 0);
         let pair = graph(&use_of("b::A"), &use_of("a::A"), &use_of("a::A"));
         assert_eq!(pair.components(), []);
     }

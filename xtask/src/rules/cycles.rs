@@ -155,28 +155,48 @@ pub fn lower(repository: &Repository) -> Result<String, String> {
 }
 
 /// The circles of files below a folder, or all: their files, a shortest circle, and their edges
-/// with the names that make them and the first line of each.
+/// with the names that make them. What a cut would free is said where it frees a file.
 pub fn listing(repository: &Repository, under: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for graph in graphs(repository) {
         for component in graph.components() {
-            let files: Vec<&str> = component.files.iter().map(|file| short(file)).collect();
-            let circle: Vec<&str> = component.cycle.iter().map(|file| short(file)).collect();
-            if !component.files.iter().any(|file| file.starts_with(under)) {
-                continue;
+            if component.files.iter().any(|file| file.starts_with(under)) {
+                lines.extend(list_component(&graph, &component));
             }
-            lines.push(format!("{} files use each other: {}", files.len(), files.join(", ")));
-            lines.push(format!("a shortest circle: {}", circle.join(" -> ")));
-            let edges: Vec<_> = graph.edges_in(&component).collect();
-            lines.push(format!("{} edges:", edges.len()));
-            for (from, to, names) in edges {
-                let names: Vec<String> =
-                    names.iter().map(|(name, line)| format!("{name} (line {line})")).collect();
-                lines.push(format!("  {} -> {}: {}", short(from), short(to), names.join(", ")));
-            }
-            lines.push(String::new());
         }
     }
+    lines
+}
+
+fn list_component(graph: &Graph, component: &Component) -> Vec<String> {
+    let files = component.files.len();
+    let joined = |paths: &[String], sign: &str| {
+        paths.iter().map(|path| short(path)).collect::<Vec<_>>().join(sign)
+    };
+    let mut lines = vec![
+        format!("{files} files use each other: {}", joined(&component.files, ", ")),
+        format!("a shortest circle: {}", joined(&component.cycle, " -> ")),
+    ];
+    for file in &component.files {
+        let left = graph.left_without(component, |from, to| from == file || to == file);
+        if left + 1 < files {
+            lines.push(format!("without {}: {left} files in circles", short(file)));
+        }
+    }
+    let edges: Vec<_> = graph.edges_in(component).collect();
+    lines.push(format!("{} edges, with the first line of each name:", edges.len()));
+    for (from, to, names) in edges {
+        let names: Vec<String> =
+            names.iter().map(|(name, line)| format!("{name} {line}")).collect();
+        let left = graph.left_without(component, |a, b| (a, b) == (from, to));
+        let freed = match left < files {
+            true => format!("  [without it: {left} files]"),
+            false => String::new(),
+        };
+        let names = names.join(", ");
+        lines.push(format!("  {} -> {}: {names}{freed}", short(from), short(to)));
+    }
+    lines.push(String::new());
     lines
 }
 
@@ -301,7 +321,10 @@ mod tests {
     fn edges_are_listed_with_their_names() {
         let lines = listing(&circle(""), "crates/x");
         assert_eq!(lines[0], "3 files use each other: m/a.rs, m/b.rs, m/mod.rs");
-        assert!(lines.contains(&"  m/a.rs -> m/b.rs: .stop() (line 1)".to_string()), "{lines:?}");
+        assert!(
+            lines.contains(&"  m/a.rs -> m/b.rs: .stop() 1  [without it: 0 files]".to_string())
+        );
+        assert!(lines.contains(&"without m/b.rs: 0 files in circles".to_string()), "{lines:?}");
         assert_eq!(listing(&circle(""), "crates/y"), [""; 0]);
     }
 }
