@@ -62,6 +62,12 @@ impl Repository {
         Repository { root: None, files, texts, sources, packages }
     }
 
+    /// Writes a file of the repository.
+    pub fn write(&self, path: &str, text: &str) -> Result<(), String> {
+        let root = self.root.as_deref().ok_or("these texts are in memory alone")?;
+        fs::write(root.join(path), text).map_err(|error| format!("cannot write {path}: {error}"))
+    }
+
     /// The text of a Markdown or TOML file.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.texts.get(path).map(String::as_str)
