@@ -45,6 +45,27 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// The number of this kind, from 1. A kind keeps its number in every later version, so that
+    /// scripts, metrics and bindings of other languages can rely on it.
+    pub fn code(self) -> u16 {
+        match self {
+            ErrorKind::InvalidArgument => 1,
+            ErrorKind::NotFound => 2,
+            ErrorKind::AlreadyExists => 3,
+            ErrorKind::Corruption => 4,
+            ErrorKind::Io => 5,
+            ErrorKind::NoSpace => 6,
+            ErrorKind::Poisoned => 7,
+            ErrorKind::WouldWait => 8,
+            ErrorKind::Locked => 9,
+            ErrorKind::Incompatible => 10,
+            ErrorKind::Closed => 11,
+            ErrorKind::Unsupported => 12,
+            ErrorKind::Cancelled => 13,
+            ErrorKind::Shared => 14,
+        }
+    }
+
     /// One sentence for a person who meets this kind of error.
     pub fn remedy(self) -> &'static str {
         match self {
@@ -242,6 +263,28 @@ mod tests {
         let poisoned = Error::poisoned(error);
         assert_eq!(poisoned.kind(), ErrorKind::Poisoned);
         assert!(poisoned.to_string().contains("000007.table"));
+    }
+
+    #[test]
+    fn kinds_of_errors_keep_their_numbers() {
+        let kinds = [
+            ErrorKind::InvalidArgument,
+            ErrorKind::NotFound,
+            ErrorKind::AlreadyExists,
+            ErrorKind::Corruption,
+            ErrorKind::Io,
+            ErrorKind::NoSpace,
+            ErrorKind::Poisoned,
+            ErrorKind::WouldWait,
+            ErrorKind::Locked,
+            ErrorKind::Incompatible,
+            ErrorKind::Closed,
+            ErrorKind::Unsupported,
+            ErrorKind::Cancelled,
+            ErrorKind::Shared,
+        ];
+        let codes: Vec<u16> = kinds.iter().map(|kind| kind.code()).collect();
+        assert_eq!(codes, (1..=14).collect::<Vec<u16>>());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Statistics: what the database did and how it stands, as a table, as JSON and as properties.
 
-use crate::admission::StallReason;
+use crate::admission::Stall;
 use crate::histogram::{Histogram, Latency};
 use crate::json;
 use crate::value_stats::{ValueGroup, ValueStats};
@@ -92,15 +92,41 @@ pub struct ParkedWork {
     pub error: String,
 }
 
-/// The database at one moment.
+/// Hits and misses of the block cache for one kind of block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheCounters {
+    /// `data`, `index` or `filter`.
+    pub kind: &'static str,
+    /// Blocks that were in the cache.
+    pub hits: u64,
+    /// Blocks that had to be read.
+    pub misses: u64,
+}
+
+/// Statistics of a database at one moment. [`fmt::Display`] prints RocksDB's table of levels and
+/// the totals, [`Stats::to_json`] everything.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// use shingle::Cause;
+///
+/// db.put("apple", "red")?;
+/// let stats = db.stats();
+/// println!("log: {} bytes", stats.ledger.cause(Cause::Wal).write_bytes);
+/// println!("{stats}");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Stats {
     /// Every byte with its cause.
     pub ledger: LedgerSnapshot,
     /// Level 0 first.
     pub levels: Vec<LevelStats>,
-    /// Reason, how often, and how long in nanoseconds writes waited.
-    pub stalls: Vec<(StallReason, u64, u64)>,
+    /// How often and how long writes waited, by reason.
+    pub stalls: Vec<Stall>,
     /// Syncs of the log.
     pub wal_sync: Latency,
     /// Flushes, from begin to end.
@@ -123,8 +149,8 @@ pub struct Stats {
     pub open_runs_bytes: u64,
     /// Buffers of background work.
     pub background_buffer_bytes: u64,
-    /// Cache hits and misses: data, index, filter.
-    pub cache_counters: Vec<(&'static str, u64, u64)>,
+    /// Hits and misses of the block cache: data, index, filter.
+    pub cache_counters: Vec<CacheCounters>,
     /// Bytes that compaction has yet to move.
     pub pending_bytes: u64,
     /// Moves that failed and wait for another try, while others go on.
@@ -161,7 +187,7 @@ impl Stats {
 
     /// Nanoseconds that writes waited, over all reasons.
     pub fn stall_ns(&self) -> u64 {
-        self.stalls.iter().map(|(_, _, ns)| ns).sum()
+        self.stalls.iter().map(|stall| stall.ns).sum()
     }
 
     /// Everything as one JSON object.
@@ -179,18 +205,18 @@ impl Stats {
                 ("media_read_bytes", int(t.media_read_bytes)),
             ])
         });
-        let stalls = self.stalls.iter().map(|(reason, count, ns)| {
+        let stalls = self.stalls.iter().map(|stall| {
             json::object([
-                ("reason", json::string(reason.name())),
-                ("count", int(*count)),
-                ("ns", int(*ns)),
+                ("reason", json::string(stall.reason.name())),
+                ("count", int(stall.count)),
+                ("ns", int(stall.ns)),
             ])
         });
-        let caches = self.cache_counters.iter().map(|(kind, hits, misses)| {
+        let caches = self.cache_counters.iter().map(|counters| {
             json::object([
-                ("kind", json::string(kind)),
-                ("hits", int(*hits)),
-                ("misses", int(*misses)),
+                ("kind", json::string(counters.kind)),
+                ("hits", int(counters.hits)),
+                ("misses", int(counters.misses)),
             ])
         });
         let latencies =
@@ -348,7 +374,7 @@ impl Stats {
         if self.values.segments > 0 {
             value_lines(f, self)?;
         }
-        for (reason, count, ns) in &self.stalls {
+        for Stall { reason, count, ns } in &self.stalls {
             let seconds = *ns as f64 / 1e9;
             writeln!(f, "Write Stall: {}: {count} times, {seconds:.3} seconds", reason.name())?;
         }

@@ -5,6 +5,7 @@
 mod batch;
 mod cursor;
 mod db;
+mod default;
 mod keyspaces;
 mod maintenance;
 mod property;

@@ -3,7 +3,7 @@
 use super::db::Db;
 use crate::engine::Engine;
 use crate::engine::trees::{TreeState, Trees};
-use crate::stats::{FileInfo, LevelStats, ParkedWork, Stats};
+use crate::stats::{CacheCounters, FileInfo, LevelStats, ParkedWork, Stats};
 use crate::value_stats::{ValueGroup, ValueStats};
 use base::cause::LEVELS_MAX;
 use base::{FileId, KeyRange, SequenceNumber};
@@ -13,7 +13,7 @@ use table::BlockKind;
 use tree::{Group, Segment, Segments, Version};
 
 impl Db {
-    /// What the database did, and how it stands.
+    /// Statistics: I/O by cause, levels, stalls, caches, latencies.
     pub fn stats(&self) -> Stats {
         self.engine().stats()
     }
@@ -146,12 +146,12 @@ impl Engine {
             .collect()
     }
 
-    fn cache_counters(&self) -> Vec<(&'static str, u64, u64)> {
+    fn cache_counters(&self) -> Vec<CacheCounters> {
         [BlockKind::Data, BlockKind::Index, BlockKind::Filter]
             .into_iter()
             .map(|kind| {
                 let counters = self.cache.counters(kind);
-                (kind.name(), counters.hits, counters.misses)
+                CacheCounters { kind: kind.name(), hits: counters.hits, misses: counters.misses }
             })
             .collect()
     }
