@@ -23,7 +23,7 @@ pub enum ErrorKind {
     Corruption,
     /// The operating system or device refused. Look at the source.
     Io,
-    /// The medium is full. Make room and go on; nothing was lost.
+    /// The medium is full. Free space and go on; nothing was lost.
     NoSpace,
     /// An earlier failure left an unknown outcome on the medium. Close and reopen.
     Poisoned,
@@ -77,12 +77,12 @@ impl ErrorKind {
                  `shingle salvage`"
             }
             ErrorKind::Io => "look at the system's message and at the medium",
-            ErrorKind::NoSpace => "make room on the medium; the database goes on by itself",
+            ErrorKind::NoSpace => "free space on the medium; the database goes on by itself",
             ErrorKind::Poisoned => {
                 "close and reopen the database; reopening decides what was stored"
             }
             ErrorKind::WouldWait => "try again later, or use a waiting call",
-            ErrorKind::Locked => "close the other opener first",
+            ErrorKind::Locked => "wait until the other process closes the database, or end it",
             ErrorKind::Incompatible => {
                 "open it with the version that wrote it; nothing was touched"
             }

@@ -2,7 +2,7 @@
 
 use crate::args::SchemesArgs;
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::units;
 use serde_json::{Value, json};
 use tree::policy::{LIMIT_FIELDS, Limits};
@@ -76,9 +76,9 @@ fn layout(layout: &values::Descriptor) -> Page {
 pub fn schemes(context: &mut Context, args: &SchemesArgs) -> Outcome {
     if let Some(name) = &args.name {
         let page = if args.values {
-            layout(values::by_name(name)?)
+            layout(values::by_name(name).map_err(Failure::of_value)?)
         } else {
-            policy(tree::policy::by_name(name)?)
+            policy(tree::policy::by_name(name).map_err(Failure::of_value)?)
         };
         return show(context, &page);
     }

@@ -27,8 +27,12 @@ struct Cost {
 }
 
 pub(super) fn simulate(context: &mut Context, args: &SimulateArgs) -> Outcome {
-    let layouts: Vec<&Descriptor> =
-        args.values.iter().map(|name| by_name(name)).collect::<base::Result<_>>()?;
+    let layouts: Vec<&Descriptor> = args
+        .values
+        .iter()
+        .map(|name| by_name(name))
+        .collect::<base::Result<_>>()
+        .map_err(Failure::of_value)?;
     if let Some(layout) = layouts.iter().find(|layout| !(layout.make)().separates()) {
         let message = format!("{} keeps values in the runs: no value store", layout.name);
         return Err(Failure::usage(message, "`shingle simulate --scheme NAME` shows its cost"));

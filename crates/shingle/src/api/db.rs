@@ -122,8 +122,9 @@ pub struct Db {
 ///
 /// Writes also fail with:
 ///
-/// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument): the key or value exceeds its limit;
-///   the database is open for reading only; a synced write to a keyspace without a log.
+/// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument): the key or value exceeds its limit; a
+///   synced write to a keyspace without a log.
+/// - [`Unsupported`](crate::ErrorKind::Unsupported): the database is open for reading only.
 /// - [`WouldWait`](crate::ErrorKind::WouldWait): background work is behind, and the write must not
 ///   wait.
 /// - [`NoSpace`](crate::ErrorKind::NoSpace): the medium is full.
