@@ -11,7 +11,7 @@ use base::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Why a write was slowed down or had to wait.
+/// Why a write was throttled or stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StallReason {
@@ -21,8 +21,8 @@ pub enum StallReason {
     Level0,
     /// Compaction is far behind.
     CompactionDebt,
-    /// The segments of values are nearly full, and collections can win room; or collections are
-    /// far behind.
+    /// Value segments are nearly full and garbage collection can reclaim space, or garbage
+    /// collection is far behind.
     ValueSpace,
 }
 

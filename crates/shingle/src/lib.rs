@@ -67,4 +67,5 @@ pub use resources::Resources;
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
 pub use stats::{CacheCounters, CheckReport, FileInfo, LevelStats, ParkedWork, Progress, Stats};
 pub use table::{Bytes, Compression, PrefixRule};
+pub use tree::{Group, Tier};
 pub use value_stats::{Collected, ValueGroup, ValueStats, ValueTimes};

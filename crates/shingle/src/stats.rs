@@ -31,23 +31,23 @@ pub struct LevelStats {
     pub bytes: u64,
     /// How urgent it is to compact it; 1.0 is at the limit.
     pub score: f64,
-    /// Bytes read from levels above, for moves into this one.
+    /// Bytes read from levels above by compactions into this level.
     pub read_bytes_upper: u64,
-    /// Bytes read from this level, for moves into it.
+    /// Bytes read from this level by compactions into it.
     pub read_bytes_lower: u64,
     /// Bytes written into this level.
     pub write_bytes: u64,
-    /// Bytes that came by an edit alone.
+    /// Bytes that came without a rewrite.
     pub moved_bytes: u64,
-    /// Moves into this level.
+    /// Compactions into this level.
     pub count: u64,
-    /// Time spent on them, in seconds.
+    /// Time of these compactions, in seconds.
     pub seconds: f64,
-    /// Entries read by them.
+    /// Entries that these compactions read.
     pub keys_in: u64,
-    /// Entries that they found unneeded.
+    /// Entries that these compactions dropped.
     pub keys_dropped: u64,
-    /// Bytes that their plans expected to write.
+    /// Bytes that their plans predicted to write.
     pub predicted_write_bytes: u64,
 }
 
@@ -131,13 +131,13 @@ pub struct Stats {
     pub wal_sync: Latency,
     /// Flushes, from begin to end.
     pub flush: Latency,
-    /// Moves with a rewrite, from begin to end.
+    /// Compactions with a rewrite, from begin to end.
     pub compaction: Latency,
     /// Bytes of all files on the medium.
     pub space_bytes: u64,
     /// Bytes of live slices, and of value records not known to be dead.
     pub live_bytes: u64,
-    /// Values that lie apart from the runs.
+    /// Separated values.
     pub values: ValueStats,
     /// Segment groups, by keyspace.
     pub value_groups: Vec<ValueGroup>,
@@ -151,9 +151,9 @@ pub struct Stats {
     pub background_buffer_bytes: u64,
     /// Hits and misses of the block cache: data, index, filter.
     pub cache_counters: Vec<CacheCounters>,
-    /// Bytes that compaction has yet to move.
+    /// Bytes of pending compaction.
     pub pending_bytes: u64,
-    /// Moves that failed and wait for another try, while others go on.
+    /// Compactions that failed and wait for another try; other compactions go on.
     pub parked: Vec<ParkedWork>,
     /// Live snapshots.
     pub snapshots: u64,
@@ -161,7 +161,7 @@ pub struct Stats {
     pub sequence: u64,
     /// Seconds since the database was opened.
     pub uptime_seconds: f64,
-    /// The reason why background work stands still, if it does.
+    /// The error that stopped background work, if one did.
     pub background_error: Option<String>,
 }
 
