@@ -455,7 +455,7 @@ mod tests {
     /// A phone's page is 350 pixels wide, so that letters keep their size; nothing is beside them.
     #[test]
     fn bars_for_phones_have_letters_of_full_size_and_nothing_beside_the_page() {
-        let all = [Bar::new("get what is not there  p99.9", 2.0, "1.40 µs".into(), "c0")];
+        let all = [Bar::new("get a missing key  p99.9", 2.0, "1.40 µs".into(), "c0")];
         let text = page_bars("reads", &all).into_string();
         let phone = text.split("class=\"phone\"").nth(1).expect("there is one for phones");
         assert!(phone.contains("viewBox=\"0 0 350 "), "{phone}");

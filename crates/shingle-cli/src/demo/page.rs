@@ -108,9 +108,9 @@ fn waterfall(a: &Account) -> Markup {
     html! {
         h2 { "Write amplification, step by step" }
         p.soft {
-            "Bytes written per byte of the user. Compression makes steps smaller than the data; "
-            "merging adds steps. What the killed writers sent to the log is missing: their "
-            "counters died with them; what they stored is in, from the recovery on."
+            "Bytes written per byte of the user. Compression makes steps smaller than the data, "
+            "compaction adds steps. Log writes of the killed writers are missing: their counters "
+            "died with them. Their records are counted from the recovery on."
         }
         (page_bars("write amplification", &steps))
     }
@@ -142,9 +142,9 @@ fn crashes(a: &Account) -> Markup {
     html! {
         h2 { "What a kill -9 took" }
         p.soft {
-            "A process of its own wrote batches, every eighth synced, and reported each answer of "
-            "the engine over a pipe. It was killed at a random moment; then the database was "
-            "opened and held against the answers, record by record."
+            "A second process wrote batches, every eighth synced, and reported each answer of the "
+            "engine over a pipe. It was killed at a random moment. Then the database was opened "
+            "and compared with the answers, record by record."
         }
         div.scroll { table {
             tr { th { "killed after" } th { "acknowledged" } th { "synced" } th { "lost" }
