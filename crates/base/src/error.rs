@@ -23,7 +23,7 @@ pub enum ErrorKind {
     Corruption,
     /// The operating system or device refused. Look at the source.
     Io,
-    /// The medium is full. Make room and go on; nothing was lost.
+    /// The medium is full. Free space and go on; nothing was lost.
     NoSpace,
     /// An earlier failure left an unknown outcome on the medium. Close and reopen.
     Poisoned,
@@ -45,6 +45,27 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// The number of this kind, from 1. A kind keeps its number in every later version, so that
+    /// scripts, metrics and bindings of other languages can rely on it.
+    pub fn code(self) -> u16 {
+        match self {
+            ErrorKind::InvalidArgument => 1,
+            ErrorKind::NotFound => 2,
+            ErrorKind::AlreadyExists => 3,
+            ErrorKind::Corruption => 4,
+            ErrorKind::Io => 5,
+            ErrorKind::NoSpace => 6,
+            ErrorKind::Poisoned => 7,
+            ErrorKind::WouldWait => 8,
+            ErrorKind::Locked => 9,
+            ErrorKind::Incompatible => 10,
+            ErrorKind::Closed => 11,
+            ErrorKind::Unsupported => 12,
+            ErrorKind::Cancelled => 13,
+            ErrorKind::Shared => 14,
+        }
+    }
+
     /// One sentence for a person who meets this kind of error.
     pub fn remedy(self) -> &'static str {
         match self {
@@ -56,12 +77,12 @@ impl ErrorKind {
                  `shingle salvage`"
             }
             ErrorKind::Io => "look at the system's message and at the medium",
-            ErrorKind::NoSpace => "make room on the medium; the database goes on by itself",
+            ErrorKind::NoSpace => "free space on the medium; the database goes on by itself",
             ErrorKind::Poisoned => {
                 "close and reopen the database; reopening decides what was stored"
             }
             ErrorKind::WouldWait => "try again later, or use a waiting call",
-            ErrorKind::Locked => "close the other opener first",
+            ErrorKind::Locked => "wait until the other process closes the database, or end it",
             ErrorKind::Incompatible => {
                 "open it with the version that wrote it; nothing was touched"
             }
@@ -242,6 +263,28 @@ mod tests {
         let poisoned = Error::poisoned(error);
         assert_eq!(poisoned.kind(), ErrorKind::Poisoned);
         assert!(poisoned.to_string().contains("000007.table"));
+    }
+
+    #[test]
+    fn kinds_of_errors_keep_their_numbers() {
+        let kinds = [
+            ErrorKind::InvalidArgument,
+            ErrorKind::NotFound,
+            ErrorKind::AlreadyExists,
+            ErrorKind::Corruption,
+            ErrorKind::Io,
+            ErrorKind::NoSpace,
+            ErrorKind::Poisoned,
+            ErrorKind::WouldWait,
+            ErrorKind::Locked,
+            ErrorKind::Incompatible,
+            ErrorKind::Closed,
+            ErrorKind::Unsupported,
+            ErrorKind::Cancelled,
+            ErrorKind::Shared,
+        ];
+        let codes: Vec<u16> = kinds.iter().map(|kind| kind.code()).collect();
+        assert_eq!(codes, (1..=14).collect::<Vec<u16>>());
     }
 
     #[test]

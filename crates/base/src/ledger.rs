@@ -6,6 +6,7 @@
 //! Counters only grow; an interval is the difference of two [`LedgerSnapshot`]s.
 
 use crate::cause::Cause;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// A counter that many threads add to: each in a stripe of its own, as long as there are enough, so
@@ -156,13 +157,26 @@ impl Ledger {
 }
 
 /// The ledger at one moment, or the difference of two moments.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LedgerSnapshot {
     host: [Traffic; Cause::COUNT],
     /// Bytes of keys and values that the user wrote.
     pub user_write_bytes: u64,
     /// Bytes of keys and values that the user received.
     pub user_read_bytes: u64,
+}
+
+/// Causes by their names; those without traffic are left out.
+impl fmt::Debug for LedgerSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("LedgerSnapshot");
+        fields.field("user_write_bytes", &self.user_write_bytes);
+        fields.field("user_read_bytes", &self.user_read_bytes);
+        for (cause, traffic) in self.causes() {
+            fields.field(&cause.name(), &traffic);
+        }
+        fields.finish()
+    }
 }
 
 impl LedgerSnapshot {
@@ -276,6 +290,15 @@ fn ratio(a: u64, b: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_snapshot_prints_the_names_of_causes() {
+        let ledger = Ledger::default();
+        ledger.wrote(Cause::Flush, 7);
+        let text = format!("{:?}", ledger.snapshot());
+        assert!(text.contains("flush: Traffic { write_bytes: 7"), "{text}");
+        assert!(!text.contains('['), "{text}");
+    }
 
     #[test]
     fn sums_over_causes_and_intervals_agree() {

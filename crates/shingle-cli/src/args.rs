@@ -56,13 +56,13 @@ pub struct Global {
     /// An option of the database; `shingle options` lists them (repeatable)
     #[arg(long, short = 'o', global = true, value_name = "KEY=VALUE")]
     pub option: Vec<String>,
-    /// Keys and values in hex, on the command line and in the output
+    /// Read and print keys and values in hex
     #[arg(long, global = true)]
     pub hex: bool,
-    /// JSON on stdout
+    /// Print results as JSON on stdout, errors as JSON on stderr
     #[arg(long, global = true)]
     pub json: bool,
-    /// No remarks and no progress bars on stderr
+    /// Print no remarks and no progress bars on stderr
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }
@@ -121,12 +121,12 @@ Examples:
     /// Store the records of a file or directory
     ///
     /// Reads records as a stream, writes them in batches, and syncs once at the end. The format
-    /// follows from the name, with or without `.gz`, or from --format: `tsv` (key TAB value,
-    /// escaped as by scan, or --raw), `csv` (columns key, value and, where needed, encoding; or
-    /// any columns with --key-field), `jsonl` and `json` (objects with key or key_base64 and value
-    /// or value_base64; or any objects with --key-field), `dir` (a directory tree: relative path
-    /// and content), `deb822` (Debian control stanzas by --key-field). With --verify the source is
-    /// read a second time and every record compared.
+    /// follows from the name, with or without `.gz`, or from --format (a pipe may be compressed):
+    /// `tsv` (key TAB value, escaped as by scan, or --raw), `csv` (columns key, value and, where
+    /// needed, encoding; or any columns with --key-field), `jsonl` and `json` (objects with key or
+    /// key_base64 and value or value_base64; or any objects with --key-field), `dir` (a directory
+    /// tree: relative path and content), `deb822` (Debian control stanzas by --key-field). With
+    /// --verify the source is read a second time and every record compared.
     #[command(after_help = "\
 Examples:
   shingle --db my.db import words.tsv --verify
@@ -203,12 +203,12 @@ Examples:
     Keyspace(KeyspaceArgs),
     /// List the options of a database
     ///
-    /// Lists every option with its current value, its unit and its purpose. Set one with --option
-    /// key=value.
+    /// Lists every option with its unit, its purpose and its value: the default, or what --option
+    /// key=value sets for this command. Sizes take suffixes: 64K, 512MiB, 10GB.
     #[command(after_help = "\
 Examples:
   shingle options
-  shingle --db my.db --option memory_bytes=1073741824 compact")]
+  shingle --db my.db --option memory_bytes=1G compact")]
     Options,
     /// List compaction schemes and value layouts
     ///
@@ -318,7 +318,7 @@ pub struct PutArgs {
 pub struct GetArgs {
     /// The key
     pub key: OsString,
-    /// The value alone, without a newline
+    /// Print the value alone, without a newline
     #[arg(long)]
     pub raw: bool,
 }
@@ -358,10 +358,10 @@ pub struct ScanArgs {
     /// Maximum number of records
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
-    /// From the last key to the first
+    /// List from the last key to the first
     #[arg(long)]
     pub reverse: bool,
-    /// Keys without values
+    /// Print keys only
     #[arg(long)]
     pub keys_only: bool,
 }
@@ -398,7 +398,7 @@ pub struct TransferArgs {
     /// With --key-field, import only this field as the value (csv, jsonl, json)
     #[arg(long, value_name = "NAME", requires = "key_field")]
     pub value_field: Option<String>,
-    /// tsv without escapes: a backslash is a backslash
+    /// Read and write tsv without escapes: a backslash is a backslash
     #[arg(long)]
     pub raw: bool,
     /// Read the file again at the end and compare every record
@@ -421,7 +421,7 @@ pub struct CompactArgs {
     /// The first key after the range
     #[arg(long, value_name = "KEY")]
     pub to: Option<OsString>,
-    /// Every keyspace, not only the one that --keyspace names
+    /// Compact every keyspace
     #[arg(long, conflicts_with_all = ["from", "to"])]
     pub all: bool,
 }
@@ -477,7 +477,7 @@ pub struct DumpArgs {
     pub kind: DumpKind,
     /// The file; without it, every one of its kind in --db
     pub file: Option<PathBuf>,
-    /// Entries too, not only the structure
+    /// Print entries too
     #[arg(long)]
     pub entries: bool,
     /// Draw the tree or the values to this file, as SVG
@@ -489,7 +489,7 @@ pub struct DumpArgs {
 pub struct SchemesArgs {
     /// Print everything about this one
     pub name: Option<String>,
-    /// Value layouts instead of compaction schemes
+    /// Show value layouts instead of compaction schemes
     #[arg(long)]
     pub values: bool,
 }
@@ -531,7 +531,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "BYTES", default_value = "100")]
     #[arg(value_parser = bytes_in::<0, { 1 << 30 }>)]
     pub value_size: u64,
-    /// Of all operations, the share that reads
+    /// Share of reads in all operations
     #[arg(long, value_name = "0 TO 1", default_value_t = 0.0)]
     pub reads_share: f64,
     /// Bytes that are flushed at a time
@@ -541,10 +541,10 @@ pub struct SimulateArgs {
     /// Bytes of a table
     #[arg(long, value_name = "BYTES", value_parser = bytes_in::<4096, { u64::MAX }>)]
     pub table_bytes: Option<u64>,
-    /// Bytes of a level for those of the one above it
+    /// Ratio of the sizes of two levels
     #[arg(long, value_name = "TIMES")]
     pub fan_out: Option<f64>,
-    /// With --values: dead bytes beside the live ones, as a share of these
+    /// With --values: garbage to keep beside live values, as a share of their bytes
     #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.3")]
     pub reserved_ratio: Vec<f64>,
     /// Records that one simulated record stands for; chosen by the sizes when absent
@@ -561,7 +561,7 @@ pub struct DemoArgs {
     /// Take the data from this directory instead of looking for some (repeatable)
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
-    /// How much data to import at most, in megabytes
+    /// Maximum of data to import, in megabytes
     #[arg(long, env = "SHINGLE_DEMO_MB", default_value_t = 200)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub mb: u64,

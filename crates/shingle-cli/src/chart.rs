@@ -73,6 +73,38 @@ pub fn bars(frame: Frame, title: &str, bars: &[Bar]) -> Markup {
     )
 }
 
+/// Width of a phone's page: a chart of this width keeps its letters there.
+const PHONE_WIDTH: f64 = 350.0;
+const PHONE_ROW_HEIGHT: f64 = 40.0;
+
+/// [`bars`] over a whole page, and a second drawing for phones: the style sheet shows one of them.
+pub fn page_bars(title: &str, all: &[Bar]) -> Markup {
+    html! {
+        div.desk { (bars(WIDE, title, all)) }
+        div.phone { (phone_bars(title, all)) }
+    }
+}
+
+/// Horizontal bars over the whole width, each below its label and its figure.
+fn phone_bars(title: &str, bars: &[Bar]) -> Markup {
+    let height = bars.len() as f64 * PHONE_ROW_HEIGHT + 4.0;
+    let max = bars.iter().map(|bar| bar.to).fold(f64::MIN_POSITIVE, f64::max);
+    let x = |value: f64| value / max * PHONE_WIDTH;
+    html! {
+        svg viewBox=(format!("0 0 {PHONE_WIDTH} {height}")) role="img" aria-label=(title) {
+            @for (i, bar) in bars.iter().enumerate() {
+                @let top = i as f64 * PHONE_ROW_HEIGHT;
+                text class="label" x="0" y=(number(top + 16.0)) { (bar.label) }
+                text class="figure" x=(PHONE_WIDTH) y=(number(top + 16.0)) text-anchor="end" {
+                    (bar.text)
+                }
+                rect class=(bar.class) x=(number(x(bar.from))) y=(number(top + 22.0))
+                    width=(number((x(bar.to) - x(bar.from)).max(1.0))) height="10" rx="2" {}
+            }
+        }
+    }
+}
+
 /// A wide chart keeps letters that can be read on a small screen, which scrolls it.
 fn framed(frame: Frame, svg: Markup) -> Markup {
     match frame.width > NARROW.width {
@@ -418,6 +450,19 @@ mod tests {
             ["24.00", "1.50k", "200.0", "100", "0.2500 s", "0"].map(tick),
             ["24", "1.5k", "200", "100", "0.25 s", "0"]
         );
+    }
+
+    /// A phone's page is 350 pixels wide, so that letters keep their size; nothing is beside them.
+    #[test]
+    fn bars_for_phones_have_letters_of_full_size_and_nothing_beside_the_page() {
+        let all = [Bar::new("get a missing key  p99.9", 2.0, "1.40 µs".into(), "c0")];
+        let text = page_bars("reads", &all).into_string();
+        let phone = text.split("class=\"phone\"").nth(1).expect("there is one for phones");
+        assert!(phone.contains("viewBox=\"0 0 350 "), "{phone}");
+        let page = include_str!("page.css");
+        assert!(page.contains("max-width: 40rem") && page.contains(".desk { display: none; }"));
+        let ends = phone.split(" x=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        assert!(ends.map(|x| x.parse::<f64>().expect("a number")).all(|x| x <= 350.0), "{phone}");
     }
 
     #[test]

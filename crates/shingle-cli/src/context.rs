@@ -85,20 +85,37 @@ impl<'a> Context<'a> {
         opened.map_err(|error| self.explain(&place.path, error))
     }
 
-    /// What an error of opening `path` means to somebody at a shell.
+    /// What an error of opening `path` means at a shell.
     pub fn explain(&self, path: &Path, error: Error) -> Failure {
-        match error.kind() {
-            ErrorKind::NotFound => Failure::said(
-                format!("there is no database in {}", path.display()),
-                "look at --db; `put`, `import` and `keyspace create` make a new one",
-            ),
-            ErrorKind::Incompatible if is_device(path) => Failure::said(
-                error.to_string(),
+        let is_device = is_device(path);
+        let help = match error.kind() {
+            ErrorKind::NotFound => {
+                return Failure::said(
+                    format!("there is no database in {}", path.display()),
+                    "look at --db; `put`, `import` and `keyspace create` make a new one",
+                );
+            }
+            ErrorKind::Incompatible if is_device => {
                 "look at --db, which names a directory or a formatted file or disk; \
-                 `shingle device format PATH` makes one",
-            ),
-            _ => Failure::Engine(error),
-        }
+                 `shingle device format PATH` makes one"
+            }
+            ErrorKind::Incompatible if error.message().contains("LevelDB") => {
+                "export its records as lines of key TAB value with that store's tools, then \
+                 `shingle --db NEW import FILE --format tsv --raw`; nothing was changed"
+            }
+            ErrorKind::Io if path.exists() && !path.is_dir() && !is_device => {
+                "look at --db, which names a directory or a formatted file or disk"
+            }
+            ErrorKind::InvalidArgument => {
+                "look at --db, --cold-store and --option; nothing was changed"
+            }
+            ErrorKind::Locked => {
+                "wait until that process closes the database, or end the process; to read beside \
+                 it, let it write a checkpoint (`Db::checkpoint`) and name that with --db"
+            }
+            _ => return Failure::Engine(error),
+        };
+        Failure::Opening { error, help: help.into() }
     }
 
     /// The keyspace that `--keyspace` names. `Create` makes one that is not there yet.

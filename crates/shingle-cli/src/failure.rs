@@ -13,6 +13,8 @@ pub type Outcome<T = ()> = Result<T, Failure>;
 pub enum Failure {
     /// The engine said no.
     Engine(Error),
+    /// The engine could not open the database: why, and what to do.
+    Opening { error: Error, help: String },
     /// The command says no: what happened and what to do.
     Said { message: String, help: String },
     /// The command line asks for something that makes no sense.
@@ -36,6 +38,16 @@ impl Failure {
         Failure::Usage { message: message.into(), help: help.into() }
     }
 
+    /// An error from a value on the command line: wrong usage, if the value is wrong.
+    pub fn of_value(error: Error) -> Failure {
+        match error.kind() {
+            ErrorKind::InvalidArgument => {
+                Failure::usage(error.message(), "correct the value, or leave it out")
+            }
+            _ => Failure::Engine(error),
+        }
+    }
+
     /// A failed read or write of `what`, which is not the database.
     pub fn io(doing: impl std::fmt::Display, error: &std::io::Error) -> Failure {
         Failure::said(format!("{doing}: {error}"), "look at the path and its permissions")
@@ -45,7 +57,7 @@ impl Failure {
     pub fn message(&self) -> String {
         match self {
             Failure::OutputClosed => "the output was closed".into(),
-            Failure::Engine(error) => error.to_string(),
+            Failure::Engine(error) | Failure::Opening { error, .. } => error.to_string(),
             Failure::Said { message, .. }
             | Failure::Usage { message, .. }
             | Failure::Interrupted { message, .. } => message.clone(),
@@ -58,7 +70,7 @@ impl Failure {
         let (help, code) = match self {
             Failure::OutputClosed => return ExitCode::SUCCESS,
             Failure::Engine(error) => (remedy(error), 1),
-            Failure::Said { help, .. } => (help.clone(), 1),
+            Failure::Said { help, .. } | Failure::Opening { help, .. } => (help.clone(), 1),
             Failure::Usage { help, .. } => (help.clone(), 2),
             Failure::NoSuchKey(_) => ("list keys with `shingle scan --keys-only`".into(), 127),
             Failure::Interrupted { help, .. } => (help.clone(), 130),
@@ -82,7 +94,9 @@ impl Failure {
     /// The engine's kind of error, or what the command calls its own.
     fn kind(&self) -> String {
         match self {
-            Failure::Engine(error) => format!("{:?}", error.kind()),
+            Failure::Engine(error) | Failure::Opening { error, .. } => {
+                format!("{:?}", error.kind())
+            }
             Failure::Said { .. } => "Failed".into(),
             Failure::Usage { .. } => "Usage".into(),
             Failure::NoSuchKey(_) => "NoSuchKey".into(),

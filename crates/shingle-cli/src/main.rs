@@ -61,7 +61,11 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
 fn answer_usage(error: &clap::Error, as_json: bool) -> ExitCode {
     if error.use_stderr() && as_json {
         let text = error.render().to_string();
-        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        // The usage and the pointer to the help are behind it.
+        let is_message = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more");
+        let lines = text.lines().take_while(is_message).map(str::trim);
+        let message = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+        let message = message.trim_start_matches("error: ");
         return Failure::usage(message, "see `shingle help`").report(true);
     }
     let _ = error.print();

@@ -156,6 +156,25 @@ fn sextet_of(digit: u8) -> Option<u8> {
     })
 }
 
+/// `line` folded between words to at most `columns`; what goes on is indented.
+pub fn fold(line: &str, columns: usize) -> String {
+    let mut text = String::new();
+    let mut width = 0;
+    for word in line.split(' ') {
+        let length = word.chars().count();
+        if width > 0 && width + 1 + length > columns {
+            text.push_str("\n  ");
+            width = 2;
+        } else if width > 0 {
+            text.push(' ');
+            width += 1;
+        }
+        text.push_str(word);
+        width += length;
+    }
+    text
+}
+
 /// A key in a sentence: escaped, and cut where it is long.
 pub fn brief(key: &[u8]) -> Cow<'static, str> {
     const CHARS_MAX: usize = 80;
@@ -185,6 +204,13 @@ mod tests {
         for wrong in ["Z", "Zg=", "Zh==", "Z===", "====", "Zm 9"] {
             assert_eq!(from_base64(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn lines_are_folded_between_words() {
+        assert_eq!(fold("one two three", 80), "one two three");
+        assert_eq!(fold("one two three", 8), "one two\n  three");
+        assert_eq!(fold("unbreakable", 4), "unbreakable");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use base::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Why a write was slowed down or had to wait.
+/// Why a write was throttled or stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StallReason {
@@ -21,8 +21,8 @@ pub enum StallReason {
     Level0,
     /// Compaction is far behind.
     CompactionDebt,
-    /// The segments of values are nearly full, and collections can win room; or collections are
-    /// far behind.
+    /// Value segments are nearly full and garbage collection can reclaim space, or garbage
+    /// collection is far behind.
     ValueSpace,
 }
 
@@ -53,6 +53,17 @@ pub struct Wait {
     pub reason: StallReason,
     /// About how long, in nanoseconds.
     pub estimate_ns: u64,
+}
+
+/// How often and how long writes waited for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// The reason.
+    pub reason: StallReason,
+    /// Number of waits.
+    pub count: u64,
+    /// Their sum, in nanoseconds.
+    pub ns: u64,
 }
 
 /// How the background work stands, in the quantities that admission looks at.
@@ -270,6 +281,29 @@ impl Admission {
         }
     }
 
+    /// Waits until [`Admission::forecast`] of a write of `bytes` has nothing to wait for. False: at
+    /// `deadline_ns` it still had. `go_on` as for [`Admission::admit`].
+    pub(crate) fn wait_free(
+        &self,
+        bytes: u64,
+        deadline_ns: Option<u64>,
+        runtime: &dyn Runtime,
+        go_on: impl Fn(bool) -> Result<()>,
+    ) -> Result<bool> {
+        loop {
+            let seen = self.relieved.count();
+            let now_ns = runtime.now_ns();
+            go_on(matches!(self.current(), Pace::Stop { .. }))?;
+            let Some(wait) = self.forecast(bytes, now_ns) else { return Ok(true) };
+            if deadline_ns.is_some_and(|deadline| deadline <= now_ns) {
+                return Ok(false);
+            }
+            let until_ns = now_ns.saturating_add(wait.estimate_ns.max(WAIT_NS_MIN));
+            let until_ns = deadline_ns.map_or(until_ns, |deadline| deadline.min(until_ns));
+            runtime.wait(&self.relieved, seen, Some(until_ns));
+        }
+    }
+
     /// Lets a write of `bytes` through, after the wait that the pressure asks for. `go_on` says
     /// whether waiting still makes sense (an error ends the wait); it is told whether writes are
     /// stopped. With `wait` false, `WouldWait`
@@ -377,13 +411,13 @@ impl Admission {
     }
 
     /// How often and how long (in nanoseconds) writes waited so far, by reason.
-    pub(crate) fn stalls(&self) -> Vec<(StallReason, u64, u64)> {
+    pub(crate) fn stalls(&self) -> Vec<Stall> {
         StallReason::ALL
             .into_iter()
             .map(|reason| {
                 let index = reason as usize;
                 let load = |cells: &[AtomicU64; REASONS]| cells[index].load(Relaxed);
-                (reason, load(&self.recorded.count), load(&self.recorded.ns))
+                Stall { reason, count: load(&self.recorded.count), ns: load(&self.recorded.ns) }
             })
             .collect()
     }
@@ -502,7 +536,7 @@ mod tests {
             let admission = admission.clone();
             std::thread::spawn(move || admission.admit(1, true, &Threads::new(), |_| Ok(())))
         };
-        while admission.stalls()[0].1 == 0 && !writer.is_finished() {
+        while admission.stalls()[0].count == 0 && !writer.is_finished() {
             admission.update(|p| p.sealed_bytes = 0);
             std::thread::yield_now();
         }

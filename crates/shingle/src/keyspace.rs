@@ -12,6 +12,20 @@ use tree::Version;
 use tree::policy::{Limits, Policy};
 
 /// Fixed properties of a keyspace, given when it is created and stored in the manifest.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// use shingle::{KeyspaceOptions, PrefixRule};
+///
+/// // Filters also know the first 8 bytes of each key: scans with such a prefix skip tables.
+/// let options =
+///     KeyspaceOptions { prefix: PrefixRule::Fixed(8), ..KeyspaceOptions::default() };
+/// db.create_keyspace("events", options)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceOptions {
     /// Writes skip the log: what is not flushed is lost in a crash, of the process too. For stores

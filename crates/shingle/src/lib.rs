@@ -1,9 +1,9 @@
 //! Shingle: an embedded, ordered key-value store for write-heavy data on SSDs, hard disks and
 //! shingled disks.
 //!
-//! [`Options`] opens a [`Db`]; a [`Db`] and its [`Keyspace`]s read and write; [`Snapshot`]s,
-//! [`Iter`]s and [`WriteBatch`]es are owned and `Send`. Every byte that the store writes has a
-//! cause in the ledger, see [`Db::stats`].
+//! [`Options`] opens a [`Db`]. A [`Db`] and its [`Keyspace`]s read and write. [`Snapshot`]s,
+//! [`Iter`]s and [`WriteBatch`]es are owned and `Send`. [`Db::stats`] gives every byte that was
+//! read or written, by its cause. [`Error::kind`] says what the caller can do about an error.
 //!
 //! ```
 //! # fn main() -> shingle::Result<()> {
@@ -16,20 +16,29 @@
 //! # }
 //! ```
 
+#![warn(clippy::missing_errors_doc)]
+
 mod admission;
 mod api;
 mod engine;
 mod histogram;
 mod json;
 mod keyspace;
+#[cfg(feature = "testing")]
+#[expect(clippy::missing_errors_doc, reason = "for measurements of memtables alone")]
 pub mod memtable;
+#[cfg(not(feature = "testing"))]
+mod memtable;
 mod merge_operator;
 pub mod options;
 mod presets;
 mod read;
 mod reduce;
 mod resources;
+#[cfg(feature = "testing")]
 pub mod runtime;
+#[cfg(not(feature = "testing"))]
+mod runtime;
 mod salvage;
 mod settings;
 mod snapshot_list;
@@ -39,18 +48,25 @@ mod value_rules;
 mod value_stats;
 mod work;
 
-pub use admission::{StallReason, Wait};
+pub use admission::{Stall, StallReason, Wait};
 pub use api::{
     Cursor, Db, Iter, Keyspace, Pins, ReadOptions, Snapshot, WriteBatch, WriteOptions,
     check_closed, check_store,
 };
-pub use base::{Cause, Error, ErrorKind, Ledger, LedgerSnapshot, Result};
+pub use base::env::Runtime;
+pub use base::ledger::Traffic;
+pub use base::{
+    Cause, Error, ErrorKind, Key, KeyRange, Ledger, LedgerSnapshot, Result, SequenceNumber,
+};
 pub use histogram::Latency;
 pub use keyspace::KeyspaceOptions;
+pub use media::FileStore;
+pub use media::os::OsStore;
 pub use merge_operator::{MergeOperator, Unmerged};
 pub use options::{Durability, Expert, Options, Preset};
 pub use resources::Resources;
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
-pub use stats::{CheckReport, FileInfo, LevelStats, ParkedWork, Progress, Stats};
+pub use stats::{CacheCounters, CheckReport, FileInfo, LevelStats, ParkedWork, Progress, Stats};
 pub use table::{Bytes, Compression, PrefixRule};
+pub use tree::{Group, Tier};
 pub use value_stats::{Collected, ValueGroup, ValueStats, ValueTimes};

@@ -15,19 +15,62 @@ use std::sync::Arc;
 use table::Bytes;
 
 /// Combines operands with a value.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::{KeyspaceOptions, MergeOperator, Options, Result};
+/// use std::sync::Arc;
+///
+/// /// Keeps the longest operand.
+/// struct Longest;
+///
+/// impl MergeOperator for Longest {
+///     fn name(&self) -> &str {
+///         "longest"
+///     }
+///
+///     fn merge(
+///         &self,
+///         _key: &[u8],
+///         existing: Option<&[u8]>,
+///         operands: &[&[u8]],
+///     ) -> Result<Option<Vec<u8>>> {
+///         let all = existing.into_iter().chain(operands.iter().copied());
+///         Ok(all.max_by_key(|value| value.len()).map(<[u8]>::to_vec))
+///     }
+/// }
+///
+/// let db = Options::new().merge_operator(Arc::new(Longest)).open(dir.path())?;
+/// let options =
+///     KeyspaceOptions { merge_operator: Some("longest".into()), ..KeyspaceOptions::default() };
+/// let words = db.open_or_create_keyspace("words", options)?;
+/// words.merge("a", "ant")?;
+/// words.merge("a", "antelope")?;
+/// assert_eq!(words.get("a")?.as_deref(), Some(&b"antelope"[..]));
+/// # Ok(())
+/// # }
+/// ```
 pub trait MergeOperator: Send + Sync {
-    /// The name stored with the keyspace. Change it when the meaning changes.
+    /// The name that is stored with the keyspace. Change it when the meaning changes.
     fn name(&self) -> &str;
 
-    /// Why `operand` could never be applied, whatever it stands on: a write of it is refused with
-    /// these words, which go on from "the operator `name` refuses an operand of N bytes: ".
+    /// Checks an operand before it is written. The default accepts everything.
+    ///
+    /// # Errors
+    ///
+    /// Why the operand can never be applied, whatever the existing value is. The write fails with
+    /// these words behind "the operator `name` refuses an operand of N bytes: ".
     fn check(&self, _operand: &[u8]) -> std::result::Result<(), String> {
         Ok(())
     }
 
-    /// The value of `key` after `operands` (oldest first) on top of `existing`; `None` deletes the
-    /// key. Must not depend on how operands are grouped over calls. An error makes reads of `key`
-    /// fail, and nothing else.
+    /// The value of `key` after `operands` (oldest first) are applied to `existing`; `None` deletes
+    /// the key. Must not depend on how operands are grouped over calls.
+    ///
+    /// # Errors
+    ///
+    /// Why the operands cannot be applied. Reads of `key` then fail, and nothing else does.
     fn merge(
         &self,
         key: &[u8],

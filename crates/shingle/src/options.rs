@@ -119,6 +119,20 @@ pub struct Expert {
 }
 
 /// How to open a database.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::{Durability, Options};
+///
+/// let db = Options::new()
+///     .memory_bytes(64 << 20)
+///     .durability(Durability::Synced)
+///     .set("scheme", "tiered")?
+///     .open(dir.path())?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Options {
     pub(crate) create: bool,
@@ -206,8 +220,8 @@ impl Options {
         self
     }
 
-    /// Values of so many bytes and more lie apart from the runs, where the layout does that. When
-    /// this is not called: as [`crate::Db::keep_value_threshold`] was told, else 1024.
+    /// Separates values of at least this size from the tree, in layouts that do so. Default: the
+    /// threshold of [`crate::Db::keep_value_threshold`], otherwise 1024.
     pub fn value_threshold_bytes(mut self, bytes: u64) -> Self {
         self.value_threshold_bytes = Some(bytes);
         self
@@ -288,7 +302,7 @@ impl Options {
         self
     }
 
-    /// Opens keyspaces whose merge operator nobody gave, which is an error otherwise; a read-only
+    /// Opens keyspaces whose merge operator is not known, which is an error otherwise; a read-only
     /// opening always does. Operands stay as they are: reads of their keys fail, and so do merges.
     pub fn absent_operators(mut self, yes: bool) -> Self {
         self.absent_operators = yes;
@@ -302,6 +316,11 @@ impl Options {
     }
 
     /// Sets an option by its name in [`TABLE`].
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where no option has that name, or the
+    /// value is out of bounds.
     pub fn set(self, name: &str, value: &str) -> Result<Self> {
         let entry = TABLE.iter().find(|entry| entry.name == name).ok_or_else(|| {
             let names: Vec<&str> = TABLE.iter().map(|entry| entry.name).collect();

@@ -4,13 +4,25 @@ use std::sync::Arc;
 use table::BlockCache;
 
 /// A block cache for several databases. Cheap to clone; clones are the same cache.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+/// use shingle::{Options, Resources};
+///
+/// let shared = Resources::new(64 << 20);
+/// let first = Options::new().resources(&shared).open(a.path())?;
+/// let second = Options::new().resources(&shared).open(b.path())?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Resources {
     pub(crate) cache: Arc<BlockCache>,
 }
 
 impl Resources {
-    /// A cache of `cache_bytes` for everybody who gets a clone.
+    /// A cache of `cache_bytes` for all databases that get a clone.
     pub fn new(cache_bytes: u64) -> Resources {
         Resources { cache: BlockCache::new(cache_bytes) }
     }

@@ -4,12 +4,16 @@
 //! fills the cores delays the log's fdatasync by a whole scheduler tick.
 
 use base::env::{Event, Runtime, Worker};
-use base::random::Random;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+#[cfg(any(test, feature = "testing"))]
+mod stepped;
+#[cfg(any(test, feature = "testing"))]
+pub use stepped::Stepped;
 
 /// Nice value of background threads.
 const BACKGROUND_NICE: i32 = 10;
@@ -102,95 +106,5 @@ fn work_until_stopped(worker: &dyn Worker, work: &Event, stopping: &AtomicBool) 
         if !worker.step() && !stopping.load(Ordering::Acquire) {
             work.block(seen, worker.next_ns());
         }
-    }
-}
-
-/// One thread and a virtual clock: background steps run when a user operation ends or waits, in an
-/// order that the seed fixes. The same seed gives the same history.
-pub struct Stepped {
-    now_ns: AtomicU64,
-    random: Mutex<Random>,
-    worker: Mutex<Option<Arc<dyn Worker>>>,
-    /// A step is under way: when it waits, only time passes.
-    stepping: AtomicBool,
-    /// One user operation in so many gives the background a step.
-    odds: u64,
-}
-
-impl Stepped {
-    /// Time begins at zero. After one user operation in `odds`, on average, a background step runs.
-    pub fn new(seed: u64, odds: u64) -> Stepped {
-        Stepped {
-            now_ns: AtomicU64::new(0),
-            random: Mutex::new(Random::new(seed)),
-            worker: Mutex::new(None),
-            stepping: AtomicBool::new(false),
-            odds: odds.max(1),
-        }
-    }
-
-    /// Lets time pass.
-    pub fn pass(&self, ns: u64) {
-        self.now_ns.fetch_add(ns, Ordering::Relaxed);
-    }
-
-    fn random(&self) -> std::sync::MutexGuard<'_, Random> {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn step(&self) -> bool {
-        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(worker) = worker else { return false };
-        if self.stepping.swap(true, Ordering::Acquire) {
-            return false;
-        }
-        let did = worker.step();
-        self.stepping.store(false, Ordering::Release);
-        did
-    }
-}
-
-impl Runtime for Stepped {
-    fn now_ns(&self) -> u64 {
-        self.now_ns.fetch_add(100, Ordering::Relaxed)
-    }
-
-    fn wall_micros(&self) -> u64 {
-        self.now_ns.load(Ordering::Relaxed) / 1000
-    }
-
-    fn random_u64(&self) -> u64 {
-        self.random().next_u64()
-    }
-
-    fn wait(&self, event: &Event, seen: u64, deadline_ns: Option<u64>) {
-        while event.count() == seen {
-            if !self.step() {
-                // Nothing can happen any more but the passing of time.
-                if let Some(deadline_ns) = deadline_ns {
-                    self.now_ns.fetch_max(deadline_ns, Ordering::Relaxed);
-                }
-                return;
-            }
-            if deadline_ns.is_some_and(|deadline_ns| self.now_ns() >= deadline_ns) {
-                return;
-            }
-        }
-    }
-
-    fn start(&self, worker: Arc<dyn Worker>, _workers: usize) {
-        *self.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
-    }
-
-    fn turn(&self) {
-        if self.random().one_in(self.odds) {
-            self.step();
-        }
-    }
-
-    fn wake(&self) {}
-
-    fn stop(&self) {
-        *self.worker.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

@@ -37,7 +37,28 @@ pub struct SalvageReport {
     pub losses: Vec<String>,
 }
 
-/// Copies what can be read of the database in `source` into a new one in `target`.
+/// Copies what can be read of the damaged database in `source` to a new one in `target`. The report
+/// lists what was lost.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let (source, target) = (dir.path().join("damaged"), dir.path().join("saved"));
+/// # shingle::Options::new().open(&source)?.put("apple", "red")?;
+/// let report = shingle::salvage(&source, &target, &mut |_progress| {})?;
+/// for loss in &report.losses {
+///     println!("lost: {loss}");
+/// }
+/// # assert_eq!(report.entries, 1);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Locked`](crate::ErrorKind::Locked) where a process has the source open; the errors of writes
+/// to the target; [`Io`](crate::ErrorKind::Io) where the system cannot read the source at all.
+/// Damage is no error.
 pub fn salvage(
     source: &Path,
     target: &Path,
@@ -46,8 +67,12 @@ pub fn salvage(
     salvage_with(source, target, Options::new(), progress)
 }
 
-/// [`salvage`] with options for the target. Operands go there as they are, whether their merge
+/// [`salvage`] with options for the target. Operands are copied as they are, whether their merge
 /// operator is known or not.
+///
+/// # Errors
+///
+/// As for [`salvage`].
 pub fn salvage_with(
     source: &Path,
     target: &Path,
@@ -60,6 +85,10 @@ pub fn salvage_with(
 }
 
 /// [`salvage_with`] of the database in `store`.
+///
+/// # Errors
+///
+/// As for [`salvage`].
 pub fn salvage_store(
     store: Arc<dyn FileStore>,
     target: &Path,

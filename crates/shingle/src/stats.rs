@@ -1,6 +1,6 @@
 //! Statistics: what the database did and how it stands, as a table, as JSON and as properties.
 
-use crate::admission::StallReason;
+use crate::admission::Stall;
 use crate::histogram::{Histogram, Latency};
 use crate::json;
 use crate::value_stats::{ValueGroup, ValueStats};
@@ -31,23 +31,23 @@ pub struct LevelStats {
     pub bytes: u64,
     /// How urgent it is to compact it; 1.0 is at the limit.
     pub score: f64,
-    /// Bytes read from levels above, for moves into this one.
+    /// Bytes read from levels above by compactions into this level.
     pub read_bytes_upper: u64,
-    /// Bytes read from this level, for moves into it.
+    /// Bytes read from this level by compactions into it.
     pub read_bytes_lower: u64,
     /// Bytes written into this level.
     pub write_bytes: u64,
-    /// Bytes that came by an edit alone.
+    /// Bytes that came without a rewrite.
     pub moved_bytes: u64,
-    /// Moves into this level.
+    /// Compactions into this level.
     pub count: u64,
-    /// Time spent on them, in seconds.
+    /// Time of these compactions, in seconds.
     pub seconds: f64,
-    /// Entries read by them.
+    /// Entries that these compactions read.
     pub keys_in: u64,
-    /// Entries that they found unneeded.
+    /// Entries that these compactions dropped.
     pub keys_dropped: u64,
-    /// Bytes that their plans expected to write.
+    /// Bytes that their plans predicted to write.
     pub predicted_write_bytes: u64,
 }
 
@@ -92,26 +92,52 @@ pub struct ParkedWork {
     pub error: String,
 }
 
-/// The database at one moment.
+/// Hits and misses of the block cache for one kind of block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheCounters {
+    /// `data`, `index` or `filter`.
+    pub kind: &'static str,
+    /// Blocks that were in the cache.
+    pub hits: u64,
+    /// Blocks that had to be read.
+    pub misses: u64,
+}
+
+/// Statistics of a database at one moment. [`fmt::Display`] prints RocksDB's table of levels and
+/// the totals, [`Stats::to_json`] everything.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// use shingle::Cause;
+///
+/// db.put("apple", "red")?;
+/// let stats = db.stats();
+/// println!("log: {} bytes", stats.ledger.cause(Cause::Wal).write_bytes);
+/// println!("{stats}");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Stats {
     /// Every byte with its cause.
     pub ledger: LedgerSnapshot,
     /// Level 0 first.
     pub levels: Vec<LevelStats>,
-    /// Reason, how often, and how long in nanoseconds writes waited.
-    pub stalls: Vec<(StallReason, u64, u64)>,
+    /// How often and how long writes waited, by reason.
+    pub stalls: Vec<Stall>,
     /// Syncs of the log.
     pub wal_sync: Latency,
     /// Flushes, from begin to end.
     pub flush: Latency,
-    /// Moves with a rewrite, from begin to end.
+    /// Compactions with a rewrite, from begin to end.
     pub compaction: Latency,
     /// Bytes of all files on the medium.
     pub space_bytes: u64,
     /// Bytes of live slices, and of value records not known to be dead.
     pub live_bytes: u64,
-    /// Values that lie apart from the runs.
+    /// Separated values.
     pub values: ValueStats,
     /// Segment groups, by keyspace.
     pub value_groups: Vec<ValueGroup>,
@@ -123,11 +149,11 @@ pub struct Stats {
     pub open_runs_bytes: u64,
     /// Buffers of background work.
     pub background_buffer_bytes: u64,
-    /// Cache hits and misses: data, index, filter.
-    pub cache_counters: Vec<(&'static str, u64, u64)>,
-    /// Bytes that compaction has yet to move.
+    /// Hits and misses of the block cache: data, index, filter.
+    pub cache_counters: Vec<CacheCounters>,
+    /// Bytes of pending compaction.
     pub pending_bytes: u64,
-    /// Moves that failed and wait for another try, while others go on.
+    /// Compactions that failed and wait for another try; other compactions go on.
     pub parked: Vec<ParkedWork>,
     /// Live snapshots.
     pub snapshots: u64,
@@ -135,7 +161,7 @@ pub struct Stats {
     pub sequence: u64,
     /// Seconds since the database was opened.
     pub uptime_seconds: f64,
-    /// The reason why background work stands still, if it does.
+    /// The error that stopped background work, if one did.
     pub background_error: Option<String>,
 }
 
@@ -161,7 +187,7 @@ impl Stats {
 
     /// Nanoseconds that writes waited, over all reasons.
     pub fn stall_ns(&self) -> u64 {
-        self.stalls.iter().map(|(_, _, ns)| ns).sum()
+        self.stalls.iter().map(|stall| stall.ns).sum()
     }
 
     /// Everything as one JSON object.
@@ -179,18 +205,18 @@ impl Stats {
                 ("media_read_bytes", int(t.media_read_bytes)),
             ])
         });
-        let stalls = self.stalls.iter().map(|(reason, count, ns)| {
+        let stalls = self.stalls.iter().map(|stall| {
             json::object([
-                ("reason", json::string(reason.name())),
-                ("count", int(*count)),
-                ("ns", int(*ns)),
+                ("reason", json::string(stall.reason.name())),
+                ("count", int(stall.count)),
+                ("ns", int(stall.ns)),
             ])
         });
-        let caches = self.cache_counters.iter().map(|(kind, hits, misses)| {
+        let caches = self.cache_counters.iter().map(|counters| {
             json::object([
-                ("kind", json::string(kind)),
-                ("hits", int(*hits)),
-                ("misses", int(*misses)),
+                ("kind", json::string(counters.kind)),
+                ("hits", int(counters.hits)),
+                ("misses", int(counters.misses)),
             ])
         });
         let latencies =
@@ -348,7 +374,7 @@ impl Stats {
         if self.values.segments > 0 {
             value_lines(f, self)?;
         }
-        for (reason, count, ns) in &self.stalls {
+        for Stall { reason, count, ns } in &self.stalls {
             let seconds = *ns as f64 / 1e9;
             writeln!(f, "Write Stall: {}: {count} times, {seconds:.3} seconds", reason.name())?;
         }

@@ -1,6 +1,6 @@
-//! Statistics of values that lie apart from the runs.
+//! Statistics of separated values.
 
-/// Values that lie apart from the runs.
+/// Separated values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueStats {
     /// Segments, retired ones included.
@@ -11,7 +11,7 @@ pub struct ValueStats {
     pub total_bytes: u64,
     /// Bytes known to be dead, in segments that are not retired.
     pub dead_bytes: u64,
-    /// Bytes of segments that were collected and wait for readers of old moments.
+    /// Bytes of segments that garbage collection replaced, and that old readers still need.
     pub retired_bytes: u64,
     /// Garbage collection since the database was opened.
     pub collected: Collected,
@@ -24,15 +24,15 @@ pub struct ValueStats {
 /// Time of background threads, in nanoseconds: what HashKV's latency breakdown (4.2) tells apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueTimes {
-    /// Flushes and merges wrote values to segments, and synced these.
+    /// Flushes and compactions writing values to segments, syncs included.
     pub write_ns: u64,
-    /// Collections read segments and found the order of their records.
+    /// Garbage collection reading segments and sorting their records.
     pub collect_read_ns: u64,
-    /// Collections asked the index whether a record lives.
+    /// Garbage collection looking up in the index which records are live.
     pub collect_lookup_ns: u64,
-    /// Collections wrote what lives to new segments, and synced these.
+    /// Garbage collection writing live records to new segments, syncs included.
     pub collect_write_ns: u64,
-    /// Collections changed pointers in the index.
+    /// Garbage collection changing pointers in the index.
     pub collect_pointer_ns: u64,
 }
 
@@ -58,10 +58,10 @@ impl ValueTimes {
     }
 }
 
-/// What garbage collection of values did.
+/// Work of garbage collection of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Collections that ended.
+    /// Number of collections that ended.
     pub count: u64,
     /// Bytes of the segments that they retired.
     pub read_bytes: u64,
@@ -72,7 +72,7 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Bytes given back for each byte written.
+    /// Bytes reclaimed per byte written.
     pub fn reclaimed_per_written(&self) -> Option<f64> {
         let reclaimed = self.read_bytes.saturating_sub(self.write_bytes);
         (self.write_bytes > 0).then(|| reclaimed as f64 / self.write_bytes as f64)

@@ -33,7 +33,8 @@ impl Place {
         let (placement, seed) = (args.placement.as_deref(), args.simulation_seed);
         Ok(match (args.device.as_str(), named) {
             (model, None) if is_model(model) => {
-                let simulated = Simulated::new(model, placement, seed, args.map.is_some())?;
+                let simulated = Simulated::new(model, placement, seed, args.map.is_some())
+                    .map_err(Failure::of_value)?;
                 Place::Simulated(Box::new(simulated))
             }
             _ if placement.is_some() || args.map.is_some() => {

@@ -55,16 +55,16 @@ fn options(context: &Context, args: &BenchArgs) -> Outcome<Options> {
     };
     let mut options = Options::new().set("preset", preset)?;
     if let Some(scheme) = &args.scheme {
-        options = options.set("scheme", scheme)?;
+        options = options.set("scheme", scheme).map_err(Failure::of_value)?;
     }
     if let Some(values) = &args.values {
-        options = options.set("values", values)?;
+        options = options.set("values", values).map_err(Failure::of_value)?;
     }
     context.set_options(options)
 }
 
 fn db(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome {
-    let parsed = dbbench::parse(flags)?;
+    let parsed = dbbench::parse(flags).map_err(Failure::of_value)?;
     let mut config = parsed.config;
     config.json |= context.global.json;
     for warning in &parsed.warnings {
@@ -74,7 +74,7 @@ fn db(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome {
     for (flag, option) in ENGINE_FLAGS {
         let given = config.engine.get(flag).filter(|value| !value.starts_with('-'));
         if let Some(value) = given {
-            options = options.set(option, value)?;
+            options = options.set(option, value).map_err(Failure::of_value)?;
         }
     }
     let named = config.db.as_ref().map(PathBuf::from);

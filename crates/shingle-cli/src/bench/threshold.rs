@@ -70,7 +70,7 @@ pub fn run(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome
         seed: flags.seed,
     };
     let layout = args.values.as_deref().unwrap_or(LAYOUT);
-    if !(values::by_name(layout)?.make)().separates() {
+    if !(values::by_name(layout).map_err(Failure::of_value)?.make)().separates() {
         return Err(Failure::usage(
             format!("bench threshold: the layout {layout} keeps values in the runs"),
             "name one that does not with --values; `shingle schemes --values` has them",

@@ -33,7 +33,8 @@ struct Request {
 /// `shingle bench ycsb`.
 pub fn run(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome {
     let request = parse(flags)?;
-    let mut workload = Workload::new(&request.name, &request.properties)?;
+    let mut workload =
+        Workload::new(&request.name, &request.properties).map_err(Failure::of_value)?;
     workload.json |= context.global.json;
     let place = Place::new(args, context.global.db.clone())?;
     let disable_wal = workload.write_options.disable_wal;

@@ -57,8 +57,10 @@ pub fn compact(context: &mut Context, args: CompactArgs) -> Outcome {
         context.keyspace(&db, Access::Change)?.compact_range(from.as_deref(), to.as_deref())?;
     }
     db.wait_idle()?;
-    let after = db.stats().space_bytes;
     db.close()?;
+    // The files that the compaction replaced are gone when the database is closed.
+    let files = context.place()?.files()?.list()?;
+    let after = files.iter().map(|file| file.bytes).sum::<u64>();
     if context.global.json {
         return context.json(&json!({ "space_bytes_before": before, "space_bytes_after": after }));
     }

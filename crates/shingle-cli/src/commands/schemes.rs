@@ -2,7 +2,7 @@
 
 use crate::args::SchemesArgs;
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::units;
 use serde_json::{Value, json};
 use tree::policy::{LIMIT_FIELDS, Limits};
@@ -76,9 +76,9 @@ fn layout(layout: &values::Descriptor) -> Page {
 pub fn schemes(context: &mut Context, args: &SchemesArgs) -> Outcome {
     if let Some(name) = &args.name {
         let page = if args.values {
-            layout(values::by_name(name)?)
+            layout(values::by_name(name).map_err(Failure::of_value)?)
         } else {
-            policy(tree::policy::by_name(name)?)
+            policy(tree::policy::by_name(name).map_err(Failure::of_value)?)
         };
         return show(context, &page);
     }
@@ -127,7 +127,7 @@ fn show(context: &mut Context, page: &Page) -> Outcome {
     Ok(())
 }
 
-/// `text` in lines of at most so many characters, whatever its own lines were.
+/// `text` in lines of at most this many characters, whatever its own lines were.
 fn wrap(text: &str, columns: usize) -> String {
     let mut wrapped = String::new();
     let mut column = 0;

@@ -5,7 +5,11 @@ use crate::commands::history::History;
 use crate::commands::{ledger, levels};
 use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
+use crate::text;
 use serde_json::{Value, json};
+
+/// The widest line.
+const COLUMNS: usize = 80;
 
 /// `shingle stat`.
 pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
@@ -32,7 +36,9 @@ pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
         return context.json(&all);
     }
     writeln!(context.out, "{}\n", levels::table(&stats.levels))?;
-    writeln!(context.out, "{}", stats.summary().trim_end())?;
+    for line in stats.summary().trim_end().lines() {
+        writeln!(context.out, "{}", text::fold(line, COLUMNS))?;
+    }
     writeln!(context.out, "\nBytes by cause, since this opening")?;
     writeln!(context.out, "{}", ledger::table(&ledger::rows(&stats.ledger)))?;
     if history.recorded.is_some() {

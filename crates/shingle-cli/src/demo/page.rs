@@ -1,7 +1,7 @@
 //! The demonstration as one self-contained HTML page: no script, no network.
 
 use super::account::{Account, Verification};
-use crate::chart::{Bar, Line, WIDE, bars, lines};
+use crate::chart::{Bar, Line, lines, page_bars};
 use crate::commands::ledger;
 use crate::units::{bytes, count, per_second, ratio, share, time};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -71,7 +71,7 @@ fn data(a: &Account) -> Markup {
             (count(a.range_deleted_keys)) " files below " code { (a.range_deleted) }
             " removed by one range deletion."
         }
-        (bars(WIDE, "bytes by origin", &a.origins.iter().map(|origin| Bar::new(
+        (page_bars("bytes by origin", &a.origins.iter().map(|origin| Bar::new(
             origin.name.clone(),
             origin.bytes as f64,
             format!("{}, {} records", bytes(origin.bytes), count(origin.records)),
@@ -108,11 +108,11 @@ fn waterfall(a: &Account) -> Markup {
     html! {
         h2 { "Write amplification, step by step" }
         p.soft {
-            "Bytes written per byte of the user. Compression makes steps smaller than the data; "
-            "merging adds steps. What the killed writers sent to the log is missing: their "
-            "counters died with them; what they stored is in, from the recovery on."
+            "Bytes written per byte of the user. Compression makes steps smaller than the data, "
+            "compaction adds steps. Log writes of the killed writers are missing: their counters "
+            "died with them. Their records are counted from the recovery on."
         }
-        (bars(WIDE, "write amplification", &steps))
+        (page_bars("write amplification", &steps))
     }
 }
 
@@ -142,9 +142,9 @@ fn crashes(a: &Account) -> Markup {
     html! {
         h2 { "What a kill -9 took" }
         p.soft {
-            "A process of its own wrote batches, every eighth synced, and reported each answer of "
-            "the engine over a pipe. It was killed at a random moment; then the database was "
-            "opened and held against the answers, record by record."
+            "A second process wrote batches, every eighth synced, and reported each answer of the "
+            "engine over a pipe. It was killed at a random moment. Then the database was opened "
+            "and compared with the answers, record by record."
         }
         div.scroll { table {
             tr { th { "killed after" } th { "acknowledged" } th { "synced" } th { "lost" }
@@ -180,7 +180,7 @@ fn latencies(a: &Account) -> Markup {
     html! {
         h2 { "Reads" }
         p.soft { "One thread, after the kills. Bars are logarithmic and begin at 100 ns." }
-        (bars(WIDE, "latencies", &marks))
+        (page_bars("latencies", &marks))
         div.scroll { table {
             tr { th { "read" } th { "per second" } th { "found" } th { "p50" } th { "p99" }
                 th { "p99.9" } th { "max" } }
@@ -204,7 +204,7 @@ fn levels(a: &Account) -> Markup {
     let rows: Vec<Bar> = a.levels.iter().filter(|l| l.files > 0).map(level).collect();
     html! {
         h2 { "The tree at the end" }
-        (bars(WIDE, "levels", &rows))
+        (page_bars("levels", &rows))
     }
 }
 
@@ -218,8 +218,8 @@ fn space(a: &Account) -> Markup {
     ];
     html! {
         h2 { "Space over time" }
-        p.soft { "What was written so far, by the killed writers too, deleted and replaced values "
-            "included, and what lay on the medium." }
+        p.soft { "Bytes written so far, including those of killed writers and of deleted and "
+            "replaced values, and bytes on the medium." }
         (lines("space over time", &curves, |s| format!("{s:.1} s"), |b| bytes(b as u64)))
     }
 }

@@ -1,4 +1,4 @@
-//! A sample of reads: random gets, gets of what is not there, scans by prefix.
+//! A sample of reads: random gets, gets of missing keys, scans by prefix.
 
 use super::account::Latency;
 use super::load::{Data, Spaces};
@@ -30,7 +30,7 @@ pub fn sample(db: &Db, data: &Data, seed: u64) -> Outcome<Vec<Latency>> {
         measure("get a package", &packages, &mut random, |key| {
             Ok(spaces.packages.get(key)?.is_some())
         })?,
-        measure("get what is not there", &files, &mut random, |key| {
+        measure("get a missing key", &files, &mut random, |key| {
             Ok(spaces.files.get([key, b"~"].concat())?.is_some())
         })?,
         measure("scan a word's files", &words, &mut random, |word| {

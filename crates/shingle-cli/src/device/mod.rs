@@ -204,7 +204,7 @@ fn geometry_text(geometry: &Geometry) -> String {
 }
 
 fn info_model(context: &mut Context, text: &str) -> Outcome {
-    let model = models::make(text)?;
+    let model = models::make(text).map_err(Failure::of_value)?;
     let descriptor = models::by_name(model.name())?;
     let geometry = model.geometry();
     let suited = placement::suited(&geometry);

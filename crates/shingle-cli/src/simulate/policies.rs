@@ -4,7 +4,7 @@ use super::{keys, keys_count, rate, record_bytes, scale};
 use crate::args::SimulateArgs;
 use crate::commands::ledger::plain_table;
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::units;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -23,7 +23,12 @@ struct Answer {
 pub(super) fn simulate(context: &mut Context, args: &SimulateArgs) -> Outcome {
     let schemes: Vec<&Descriptor> = match args.scheme.is_empty() {
         true => registry().iter().collect(),
-        false => args.scheme.iter().map(|name| by_name(name)).collect::<base::Result<_>>()?,
+        false => args
+            .scheme
+            .iter()
+            .map(|name| by_name(name))
+            .collect::<base::Result<_>>()
+            .map_err(Failure::of_value)?,
     };
     let tables = schemes.iter().map(|scheme| limits(args, scheme).table_bytes_max);
     let unit_bytes = tables.fold(args.memtable_bytes, u64::min);

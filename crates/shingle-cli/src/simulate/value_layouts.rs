@@ -14,7 +14,7 @@ use values::{Descriptor, ValueLimits, by_name};
 
 /// Simulated records in a log segment.
 const RECORDS_IN_SEGMENT: u64 = 16;
-/// The bar moves after so many writes.
+/// Writes between two moves of the bar.
 const WRITES_PER_STEP: u64 = 4096;
 
 /// What a layout cost at one reserved ratio.
@@ -27,8 +27,12 @@ struct Cost {
 }
 
 pub(super) fn simulate(context: &mut Context, args: &SimulateArgs) -> Outcome {
-    let layouts: Vec<&Descriptor> =
-        args.values.iter().map(|name| by_name(name)).collect::<base::Result<_>>()?;
+    let layouts: Vec<&Descriptor> = args
+        .values
+        .iter()
+        .map(|name| by_name(name))
+        .collect::<base::Result<_>>()
+        .map_err(Failure::of_value)?;
     if let Some(layout) = layouts.iter().find(|layout| !(layout.make)().separates()) {
         let message = format!("{} keeps values in the runs: no value store", layout.name);
         return Err(Failure::usage(message, "`shingle simulate --scheme NAME` shows its cost"));

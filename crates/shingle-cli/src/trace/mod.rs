@@ -97,7 +97,8 @@ fn question(args: &TraceArgs) -> Question {
 }
 
 fn collect(context: &Context, args: &TraceArgs, collector: &mut Collector) -> Outcome<Reading> {
-    let format = args.format.as_deref().map(Format::by_name).transpose()?;
+    let format =
+        args.format.as_deref().map(Format::by_name).transpose().map_err(Failure::of_value)?;
     let (mut input, bytes) = open(&args.file)?;
     let bar = context.bar("reading", bytes);
     let mut visit = |operation: &workloads::trace::Operation<'_>| collector.take(operation);

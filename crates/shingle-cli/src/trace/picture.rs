@@ -51,8 +51,10 @@ pub(super) fn front(candidates: &[Candidate]) -> Markup {
                     (number(x_max * share(i)))
                 }
             }
-            text x=(LEFT) y=(HEIGHT - 12.0) { "bytes written for a byte of the user" }
-            text x=(LEFT) y=(TOP - 8.0) { "places asked for a get" }
+            text x=(LEFT) y=(HEIGHT - 12.0) {
+                "write amplification: bytes written per byte of the user"
+            }
+            text x=(LEFT) y=(TOP - 8.0) { "read amplification: places probed per get" }
             path class="front" d=(line(candidates, place)) {}
             @for (candidate, at) in candidates.iter().zip(spread(candidates, place)) {
                 (mark(candidate, at, colour(candidate.scheme)))
@@ -62,7 +64,7 @@ pub(super) fn front(candidates: &[Candidate]) -> Markup {
                 circle cx=(WIDTH - RIGHT + 20.0) cy=(at - 4.0) r="5" fill=(colour(scheme)) {}
                 text x=(WIDTH - RIGHT + 32.0) y=(at) { (scheme) }
             }
-            text x=(WIDTH - RIGHT + 14.0) y=(HEIGHT - BOTTOM) { "hollow: values apart" }
+            text x=(WIDTH - RIGHT - 8.0) y=(HEIGHT - 12.0) { "hollow: separated values" }
         }
     }
 }
@@ -89,7 +91,7 @@ fn spread(candidates: &[Candidate], place: impl Fn(&Candidate) -> (f64, f64)) ->
     places
 }
 
-/// Filled where values lie in the tree, hollow where they lie apart.
+/// Filled where values are in the tree, hollow where they are separated.
 fn mark(candidate: &Candidate, (x, y): (f64, f64), colour: &str) -> Markup {
     let fill = if candidate.values == "inline" { colour } else { "none" };
     let radius = if candidate.is_on_front { 6 } else { 4 };

@@ -26,6 +26,7 @@ use crate::{text, units};
 use clap::ValueEnum;
 use fields::Fields;
 use flate2::Compression;
+use flate2::bufread;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use lines::Counting;
@@ -56,6 +57,9 @@ struct Place {
     /// Compressed by gzip.
     is_compressed: bool,
 }
+
+/// How a file begins that gzip compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Receives the records of an export.
 trait Sink {
@@ -139,10 +143,16 @@ impl Place {
         }
     }
 
-    /// The text, uncompressed. The bar counts bytes of the file.
+    /// The text, uncompressed. The bar counts bytes of the file. A pipe has no name: its first
+    /// bytes tell whether it is compressed.
     fn input<'a>(&self, name: &str, bar: &'a Bar) -> Outcome<Box<dyn BufRead + 'a>> {
         if self.is_stream() {
-            return Ok(Box::new(BufReader::new(Counting::new(std::io::stdin().lock(), bar))));
+            let mut pipe = BufReader::new(Counting::new(std::io::stdin().lock(), bar));
+            let begin = pipe.fill_buf().map_err(|error| Failure::io("read stdin", &error))?;
+            return Ok(match begin.starts_with(&GZIP) {
+                true => Box::new(BufReader::new(bufread::MultiGzDecoder::new(pipe))),
+                false => Box::new(pipe),
+            });
         }
         let file =
             File::open(&self.path).map_err(|error| Failure::io(format!("open {name}"), &error))?;

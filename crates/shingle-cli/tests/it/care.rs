@@ -60,6 +60,72 @@ fn a_flipped_bit_is_found_and_salvage_leaves_the_source_alone() {
     shell.run(&["salvage", "saved.db"]).fails(1);
 }
 
+/// The table in the middle of several, cut in half.
+fn cut_one_of_many() -> (Shell, String) {
+    let shell = Shell::new();
+    let small = ["-o", "table_bytes=64K", "-o", "compression=none"];
+    // Two runs of the same keys: a compaction merges them into tables of the size.
+    for _ in 0..2 {
+        let lines: String = (0..20_000).map(|i| format!("k{i:05}\tvalue {i}\n")).collect();
+        let import = [&small[..], &["import", "-", "--format", "tsv"]].concat();
+        shell.feed(&import, lines.as_bytes()).ok();
+    }
+    shell.run(&[&small[..], &["compact"]].concat()).ok();
+    let files = std::fs::read_dir(shell.path("my.db")).expect("there is a database").flatten();
+    let is_table = |path: &std::path::PathBuf| path.extension().is_some_and(|e| e == "table");
+    let mut tables: Vec<_> = files.map(|file| file.path()).filter(is_table).collect();
+    tables.sort();
+    assert!(tables.len() > 4, "{tables:?}");
+    let cut = &tables[tables.len() / 2];
+    let file = std::fs::OpenOptions::new().write(true).open(cut).expect("it can be written");
+    file.set_len(cut.metadata().expect("it is there").len() / 2).expect("it can be cut");
+    (shell, cut.file_name().expect("it has a name").to_string_lossy().into_owned())
+}
+
+#[test]
+fn a_cut_table_stops_only_reads_of_that_table() {
+    let (shell, name) = cut_one_of_many();
+    shell.run(&["put", "new", "1"]).ok();
+    let keys: Vec<String> = (0..200).map(|i| format!("k{:05}", i * 100)).collect();
+    let mut lost = 0;
+    for key in &keys {
+        let got = shell.run(&["get", key]);
+        if got.code() != 0 {
+            assert!(got.fails(1).contains(&name), "{}", got.err());
+            lost += 1;
+        }
+    }
+    assert!((1..keys.len() / 2).contains(&lost), "{lost} of {}", keys.len());
+    assert_eq!(shell.run(&["scan", "--limit", "2", "--keys-only"]).ok(), "k00000\nk00001\n");
+    assert_eq!(shell.run(&["get", "new"]).ok(), "1\n");
+    shell.run(&["stat"]).ok();
+    let words = shell.run(&["scan", "--keys-only"]).fails(1);
+    assert!(words.contains(&name), "{words}");
+    let check = shell.run(&["check"]);
+    check.fails(1);
+    assert!(check.out().contains(&format!("damage: {name} has ")), "{}", check.out());
+    shell.run(&["salvage", "saved.db"]).ok();
+    let saved = shell.command().args(["--db", "saved.db", "scan", "--keys-only"]).output().unwrap();
+    let saved = String::from_utf8(saved.stdout).unwrap().lines().count();
+    assert!((17_000..20_001).contains(&saved), "{saved}");
+}
+
+#[test]
+fn a_compaction_tells_the_space_that_is_left() {
+    let shell = filled();
+    for _ in 0..2 {
+        let told = shell.run(&["compact", "--json"]).json()[0]["space_bytes_after"].as_u64();
+        let is_data = |path: &std::path::Path| {
+            let name = path.file_name().expect("it has a name").to_string_lossy().into_owned();
+            name.ends_with(".table") || name.ends_with(".wal") || name.starts_with("MANIFEST")
+        };
+        let files = std::fs::read_dir(shell.path("my.db")).expect("there is a database").flatten();
+        let data = files.filter(|file| is_data(&file.path()));
+        let bytes: u64 = data.map(|file| file.metadata().expect("it is there").len()).sum();
+        assert_eq!(told, Some(bytes));
+    }
+}
+
 #[test]
 fn check_reads_the_header_of_a_file_too() {
     let shell = filled();

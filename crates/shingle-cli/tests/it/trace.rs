@@ -50,7 +50,7 @@ fn what_is_no_trace_is_refused() {
     let shell = Shell::new();
     shell.feed(&["lab", "trace", "-"], b"hello\n").fails(1);
     shell.feed(&["lab", "trace", "-", "--format", "twitter"], b"hello\n").fails(1);
-    shell.feed(&["lab", "trace", "-", "--format", "nothing"], b"hello\n").fails(1);
+    shell.feed(&["lab", "trace", "-", "--format", "nothing"], b"hello\n").fails(2);
     shell.feed(&["lab", "trace", "-", "--fan-out", "0"], b"").fails(2);
     shell.run(&["lab", "trace", "absent.trace"]).fails(1);
 }

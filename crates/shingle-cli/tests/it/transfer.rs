@@ -159,6 +159,19 @@ fn compressed_files_come_back() {
 }
 
 #[test]
+fn a_compressed_pipe_is_recognised() {
+    let shell = Shell::new();
+    write(&shell.path("a.csv"), b"id,name\n7,Ann\n");
+    shell.run(&["import", "a.csv", "--key-field", "id"]).ok();
+    shell.run(&["export", "a.jsonl.gz"]).ok();
+    let packed = std::fs::read(shell.path("a.jsonl.gz")).unwrap();
+    let import = ["--keyspace", "piped", "import", "-", "--format", "jsonl"];
+    shell.feed(&import, &packed).ok();
+    let piped = shell.run(&["--keyspace", "piped", "scan"]).ok();
+    assert_eq!(piped, shell.run(&["scan"]).ok());
+}
+
+#[test]
 fn a_csv_with_a_header_is_imported_by_its_key_field() {
     let shell = Shell::new();
     write(&shell.path("people.csv"), b"id,name,age\n7,Ann,41\n8,Bo,\n");

@@ -103,6 +103,18 @@ fn a_wrong_value_of_an_option_is_wrong_usage() {
         shell.run(&["-o", option, "put", "a", "b"]).fails(2);
     }
     assert!(!shell.path("my.db").exists());
+    for arguments in [
+        &["schemes", "best"][..],
+        &["schemes", "--values", "best"],
+        &["simulate", "--scheme", "best"],
+        &["simulate", "--values", "best"],
+        &["bench", "--scheme", "best", "db"],
+        &["bench", "db", "--num=many"],
+        &["bench", "--device", "memory", "ycsb", "-P", "workloada", "-p", "recordcount=many"],
+        &["device", "info", "smr-banded:band=best"],
+    ] {
+        bare(arguments).fails(2);
+    }
 }
 
 #[test]
@@ -131,18 +143,23 @@ fn errors_are_json_where_json_was_asked_for() {
         assert!(error["error"]["message"].as_str().is_some_and(|text| !text.is_empty()));
         assert_eq!(ran.out(), "");
     }
+    let missing = &shell.run(&["--json", "get"]).fails_as_json(2)["message"];
+    assert!(missing.as_str().is_some_and(|text| text.contains("<KEY>")), "{missing}");
     shell.run(&["put", "a", "b"]).ok();
-    assert_eq!(shell.run(&["--json", "get", "b"]).code(), 127);
+    shell.run(&["--json", "get", "b"]).fails_as_json(127);
 }
 
 #[test]
-fn tables_of_stat_fit_a_terminal() {
+fn stat_fits_a_terminal() {
     let shell = Shell::new();
-    shell.run(&["put", "a", "b"]).ok();
-    let wide = shell.run(&["stat"]).ok();
-    let is_table = |line: &&str| line.contains("  ");
-    let widest = wide.lines().filter(is_table).map(|line| line.chars().count()).max();
-    assert!(widest <= Some(80), "{wide}");
+    // Separated values add the longest lines.
+    let values = ["-o", "values=hashed", "-o", "value_threshold=1"];
+    shell.run(&[&values[..], &["put", "a", "b"]].concat()).ok();
+    shell.run(&[&values[..], &["compact"]].concat()).ok();
+    let text = shell.run(&["stat"]).ok();
+    assert!(text.contains("Value collections"), "{text}");
+    let widest = text.lines().map(|line| line.trim_end().chars().count()).max();
+    assert!(widest <= Some(80), "{text}");
 }
 
 #[test]
@@ -154,6 +171,7 @@ fn a_foreign_directory_takes_no_database() {
     let put = ["--db", "foreign", "put", "a", "b"];
     let words = Ran(shell.command().args(put).output().expect("it runs")).fails(1);
     assert!(words.contains("LOG") && words.contains("empty"), "{words}");
+    assert!(words.contains("look at --db"), "{words}");
     assert_eq!(std::fs::read(at("LOG")).unwrap(), b"of somebody else\n");
     assert_eq!(std::fs::read_dir(shell.path("foreign")).unwrap().count(), 2);
 
@@ -161,5 +179,50 @@ fn a_foreign_directory_takes_no_database() {
     let words =
         Ran(shell.command().args(["--db", "level", "put", "a", "b"]).output().expect("it runs"))
             .fails(1);
-    assert!(words.contains("LevelDB") && words.contains("shingle import"), "{words}");
+    assert!(words.contains("LevelDB") && words.contains("import FILE --format tsv"), "{words}");
+    assert!(!words.contains("the version that wrote it"), "{words}");
+}
+
+#[test]
+fn what_is_no_database_is_named_as_such() {
+    let shell = Shell::new();
+    write(&shell.path("passwd"), b"root:x:0:0:root:/root:/bin/bash\n");
+    for path in ["passwd", "/dev/null"] {
+        for command in [&["get", "a"][..], &["put", "a", "b"], &["check"]] {
+            let arguments = [&["--db", path][..], command].concat();
+            let ran = Ran(shell.command().args(arguments).output().expect("it runs"));
+            let words = ran.fails(1);
+            assert!(words.contains(path) && words.contains("a formatted file or disk"), "{words}");
+        }
+    }
+    assert_eq!(std::fs::metadata(shell.path("passwd")).unwrap().len(), 32);
+}
+
+/// A reader beside a writer would see neither the log's end nor files that go.
+#[cfg(unix)]
+#[test]
+fn an_open_database_names_its_process_and_what_to_do() {
+    use std::process::Stdio;
+    let shell = Shell::new();
+    shell.run(&["put", "a", "b"]).ok();
+    let mut writer = shell
+        .command()
+        .args(["--db", "my.db", "import", "-", "--format", "tsv"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let id = format!("process {}", writer.id());
+    let lock = shell.path("my.db/LOCK");
+    while std::fs::read_to_string(&lock).unwrap_or_default().trim() != writer.id().to_string() {
+        std::thread::yield_now();
+    }
+    for command in [&["get", "a"][..], &["scan"], &["stat"], &["check"], &["put", "a", "c"]] {
+        let words = shell.run(command).fails(1);
+        assert!(words.contains(&id) && words.contains("checkpoint"), "{words}");
+    }
+    assert_eq!(shell.run(&["--json", "get", "a"]).fails_as_json(1)["kind"], "Locked");
+    drop(writer.stdin.take());
+    assert!(writer.wait().unwrap().success());
+    assert_eq!(shell.run(&["get", "a"]).ok(), "b\n");
 }

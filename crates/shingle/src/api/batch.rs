@@ -3,7 +3,33 @@
 use super::db::Keyspace;
 use base::{KeyspaceId, Result};
 
-/// Operations in order, to be committed as one, over any keyspaces of a database. Owned and `Send`.
+/// Operations that are committed together, in order, over any keyspaces of a database. Owned and
+/// `Send`.
+///
+/// Each operation adds to the batch; [`Db::write`](crate::Db::write) commits it. After a crash the
+/// database has all operations of a batch or none.
+///
+/// # Errors
+///
+/// Every method that adds an operation fails with
+/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where the key or the value is longer than
+/// the limits, and leaves the batch as it was.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::{Options, WriteBatch, WriteOptions};
+///
+/// let db = Options::new().open(dir.path())?;
+/// let totals = db.open_or_create_keyspace("totals", Default::default())?;
+/// let mut batch = WriteBatch::new();
+/// batch.put("order/7", "3 apples")?;
+/// batch.put_in(&totals, "apples", "3")?;
+/// db.write(batch, &WriteOptions::synced())?;
+/// assert_eq!(totals.get("apples")?.as_deref(), Some(&b"3"[..]));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     pub(crate) inner: table::batch::WriteBatch,
@@ -19,27 +45,48 @@ impl WriteBatch {
         WriteBatch::default()
     }
 
-    /// `key` has `value` from here on.
+    /// Sets `key` to `value` in the keyspace `default`.
+    ///
+    /// # Errors
+    ///
+    /// As for all operations, see [`WriteBatch`].
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.inner.put(DEFAULT, key.as_ref(), value.as_ref())
     }
 
-    /// `key` is absent from here on.
+    /// Deletes `key` in the keyspace `default`.
+    ///
+    /// # Errors
+    ///
+    /// As for all operations, see [`WriteBatch`].
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.inner.delete(DEFAULT, key.as_ref())
     }
 
-    /// `operand` is for the keyspace's merge operator.
+    /// Adds an operand for the merge operator of the keyspace `default`.
+    ///
+    /// # Errors
+    ///
+    /// As for all operations, see [`WriteBatch`]. Whether the operator accepts the operand turns
+    /// out in [`Db::write`](crate::Db::write).
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.inner.merge(DEFAULT, key.as_ref(), operand.as_ref())
     }
 
-    /// All keys from `start` to `end` (exclusive) are absent from here on.
+    /// Deletes all keys from `start` to `end` (exclusive) in the keyspace `default`.
+    ///
+    /// # Errors
+    ///
+    /// As for all operations, see [`WriteBatch`]; also where `start` is behind `end`.
     pub fn delete_range(&mut self, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         self.inner.delete_range(DEFAULT, start.as_ref(), end.as_ref())
     }
 
     /// [`WriteBatch::put`] in a keyspace.
+    ///
+    /// # Errors
+    ///
+    /// As for all operations, see [`WriteBatch`].
     pub fn put_in(
         &mut self,
         keyspace: &Keyspace,
@@ -50,11 +97,19 @@ impl WriteBatch {
     }
 
     /// [`WriteBatch::delete`] in a keyspace.
+    ///
+    /// # Errors
+    ///
+    /// As for all operations, see [`WriteBatch`].
     pub fn delete_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.inner.delete(keyspace.id(), key.as_ref())
     }
 
     /// [`WriteBatch::merge`] in a keyspace.
+    ///
+    /// # Errors
+    ///
+    /// As for [`WriteBatch::merge`].
     pub fn merge_in(
         &mut self,
         keyspace: &Keyspace,
@@ -64,8 +119,12 @@ impl WriteBatch {
         self.inner.merge(keyspace.id(), key.as_ref(), operand.as_ref())
     }
 
-    /// [`WriteBatch::merge_in`] with an operand of another database: the operator is not asked
-    /// whether it takes it, nor any other operand of this batch, and need not be known.
+    /// [`WriteBatch::merge_in`] with an operand of another database. The operator does not check
+    /// the operands of this batch, and need not be known.
+    ///
+    /// # Errors
+    ///
+    /// As for all operations, see [`WriteBatch`].
     pub fn copy_operand_in(
         &mut self,
         keyspace: &Keyspace,
@@ -77,6 +136,10 @@ impl WriteBatch {
     }
 
     /// [`WriteBatch::delete_range`] in a keyspace.
+    ///
+    /// # Errors
+    ///
+    /// As for [`WriteBatch::delete_range`].
     pub fn delete_range_in(
         &mut self,
         keyspace: &Keyspace,
@@ -92,12 +155,12 @@ impl WriteBatch {
         self.copies_operands = false;
     }
 
-    /// Operations.
+    /// Number of operations.
     pub fn len(&self) -> usize {
         self.inner.len()
     }
 
-    /// There are no operations.
+    /// True where the batch has no operations.
     pub fn is_empty(&self) -> bool {
         self.inner.is_empty()
     }

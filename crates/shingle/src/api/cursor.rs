@@ -1,4 +1,4 @@
-//! Ordered reads: cursors that stand on a key, and iterators over pairs.
+//! Ordered reads: cursors and iterators.
 
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
@@ -7,21 +7,35 @@ use crate::read::cursor::{CursorOptions, InternalCursor};
 use crate::read::moment::Moment;
 use base::key::{KeyRange, SequenceNumber, successor};
 use base::{Error, Result};
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use table::Bytes;
 
 /// Bytes that a background scan reads ahead.
 const BACKGROUND_READAHEAD_BYTES: u32 = 256 << 10;
 
-/// What an ordered read reads, and how.
+/// Which keys an ordered read shows, and how it reads them.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// use shingle::ReadOptions;
+///
+/// db.put("user/1", "Ann")?;
+/// // A scan for a backup: reads ahead, and leaves the block cache alone.
+/// let options = ReadOptions { background: true, ..ReadOptions::prefix(b"user/") };
+/// assert_eq!(db.iter_with(options).count(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Keys outside are not shown.
+    /// Only keys in this range are shown.
     pub range: KeyRange,
-    /// Blocks that had to be read go into the cache.
+    /// Puts blocks that were read from the medium into the cache.
     pub fill_cache: bool,
-    /// Nobody waits for it: read ahead in large pieces, and leave the cache alone.
+    /// For scans without a waiting user: reads ahead in large pieces, and leaves the cache alone.
     pub background: bool,
 }
 
@@ -32,17 +46,17 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
-    /// The keys between two bounds.
-    pub fn range(start: Bound<&[u8]>, end: Bound<&[u8]>) -> ReadOptions {
-        let start = match start {
+    /// The keys in `range`, such as `"a".."b"`.
+    pub fn range<K: AsRef<[u8]>>(range: impl RangeBounds<K>) -> ReadOptions {
+        let start = match range.start_bound() {
             Bound::Unbounded => [].into(),
-            Bound::Included(key) => key.into(),
-            Bound::Excluded(key) => successor(key),
+            Bound::Included(key) => key.as_ref().into(),
+            Bound::Excluded(key) => successor(key.as_ref()),
         };
-        let end = match end {
+        let end = match range.end_bound() {
             Bound::Unbounded => None,
-            Bound::Included(key) => Some(successor(key)),
-            Bound::Excluded(key) => Some(key.into()),
+            Bound::Included(key) => Some(successor(key.as_ref())),
+            Bound::Excluded(key) => Some(key.as_ref().into()),
         };
         ReadOptions { range: KeyRange { start, end }, ..ReadOptions::default() }
     }
@@ -79,12 +93,37 @@ enum State {
     Failed(Error),
 }
 
-/// Stands on a key, and moves both ways. Owned and `Send`: it pins the memtables and files that it
-/// reads, and shows the state of the moment it was made.
+/// A position in the keys of a keyspace that moves in both directions.
 ///
-/// After an error it stands nowhere and repeats the error, with one exception: where the operands
-/// of a key cannot be merged, the movement to that key gives the error, and the cursor stands on
-/// the key ([`Cursor::unmerged`] is what it holds). The next movement goes on from there.
+/// Owned and `Send`. A cursor shows the state of the moment it was made, and keeps the memtables
+/// and files of that moment. It begins without a position: seek first.
+///
+/// # Errors
+///
+/// Movements fail as reads do, see [`Keyspace`](crate::Keyspace). After an error the cursor has no
+/// position, and every movement repeats the error. The exception is a key whose operands cannot be
+/// merged: the movement to that key fails, the cursor is at the key, [`Cursor::unmerged`] gives its
+/// operands, and the next movement goes on from there.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// use shingle::ReadOptions;
+///
+/// for key in ["a", "b", "c"] {
+///     db.put(key, "")?;
+/// }
+/// let mut cursor = db.cursor(ReadOptions::default());
+/// cursor.seek("b")?;
+/// assert_eq!(cursor.key(), b"b");
+/// cursor.prev()?;
+/// assert_eq!(cursor.key(), b"a");
+/// cursor.prev()?;
+/// assert!(!cursor.valid());
+/// # Ok(())
+/// # }
+/// ```
 pub struct Cursor {
     state: State,
     range: KeyRange,
@@ -125,7 +164,7 @@ impl Cursor {
         }
     }
 
-    /// Another cursor over the same moment, that stands nowhere.
+    /// Another cursor over the same moment, without a position.
     fn twin(&self) -> Cursor {
         Cursor {
             state: begin(&self.keyspace, &self.moment, self.options, &self.range),
@@ -164,31 +203,51 @@ impl Cursor {
         self.engine.ledger().user_read(std::mem::take(&mut self.shown_bytes));
     }
 
-    /// To the first key.
+    /// Moves to the first key.
+    ///
+    /// # Errors
+    ///
+    /// As for all movements, see [`Cursor`].
     pub fn seek_to_first(&mut self) -> Result<()> {
         let moved = self.inner()?.seek_to_first();
         self.shows(moved)
     }
 
-    /// To the last key.
+    /// Moves to the last key.
+    ///
+    /// # Errors
+    ///
+    /// As for all movements, see [`Cursor`].
     pub fn seek_to_last(&mut self) -> Result<()> {
         let moved = self.inner()?.seek_to_last();
         self.shows(moved)
     }
 
-    /// To the first key at or after `key`.
+    /// Moves to the first key at or after `key`.
+    ///
+    /// # Errors
+    ///
+    /// As for all movements, see [`Cursor`].
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let moved = self.inner()?.seek(key.as_ref());
         self.shows(moved)
     }
 
-    /// To the last key at or before `key`.
+    /// Moves to the last key at or before `key`.
+    ///
+    /// # Errors
+    ///
+    /// As for all movements, see [`Cursor`].
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let moved = self.inner()?.seek_for_prev(key.as_ref());
         self.shows(moved)
     }
 
-    /// To the next key. Does nothing when the cursor stands nowhere.
+    /// Moves to the next key. Does nothing where the cursor has no position.
+    ///
+    /// # Errors
+    ///
+    /// As for all movements, see [`Cursor`].
     #[allow(clippy::should_implement_trait)] // A cursor is no iterator: it lends its key.
     pub fn next(&mut self) -> Result<()> {
         let cursor = self.inner()?;
@@ -199,7 +258,11 @@ impl Cursor {
         self.shows(moved)
     }
 
-    /// To the key before. Does nothing when the cursor stands nowhere.
+    /// Moves to the previous key. Does nothing where the cursor has no position.
+    ///
+    /// # Errors
+    ///
+    /// As for all movements, see [`Cursor`].
     pub fn prev(&mut self) -> Result<()> {
         let cursor = self.inner()?;
         if !cursor.valid() {
@@ -209,12 +272,12 @@ impl Cursor {
         self.shows(moved)
     }
 
-    /// The cursor stands on a key.
+    /// True where the cursor is at a key.
     pub fn valid(&self) -> bool {
         matches!(&self.state, State::Ready(cursor) if cursor.valid())
     }
 
-    /// The key; empty when the cursor stands nowhere.
+    /// The key; empty where the cursor has no position.
     pub fn key(&self) -> &[u8] {
         match &self.state {
             State::Ready(cursor) if cursor.valid() => cursor.key(),
@@ -222,7 +285,7 @@ impl Cursor {
         }
     }
 
-    /// The value; empty when the cursor stands nowhere.
+    /// The value; empty where the cursor has no position.
     pub fn value(&self) -> &[u8] {
         match &self.state {
             State::Ready(cursor) if cursor.valid() => cursor.value(),
@@ -230,8 +293,8 @@ impl Cursor {
         }
     }
 
-    /// What the key holds, where its operands could not be merged: the movement that led here gave
-    /// the error.
+    /// The operands of a key whose operands could not be merged. The movement to the key gave the
+    /// error.
     pub fn unmerged(&self) -> Option<&Unmerged> {
         match &self.state {
             State::Ready(cursor) => cursor.unmerged(),
@@ -239,7 +302,7 @@ impl Cursor {
         }
     }
 
-    /// The value, to keep. A value in the block cache is not copied.
+    /// The value as an owned handle. A value in the block cache is not copied.
     pub fn value_bytes(&self) -> Bytes {
         match &self.state {
             State::Ready(cursor) if cursor.valid() => cursor.value_bytes(),
@@ -270,8 +333,25 @@ impl Drop for Cursor {
     }
 }
 
-/// Pairs in key order, from both ends. Owned and `Send`. After an error there is nothing more, but
-/// for one of a single key, whose operands cannot be merged: the next pair is that of the next key.
+/// Keys and values in key order, from both ends. Owned and `Send`.
+///
+/// An error ends the iteration, except where it is about a single key whose operands cannot be
+/// merged: then the next item is that of the next key.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// for key in ["a", "b", "c"] {
+///     db.put(key, "")?;
+/// }
+/// let last = db.iter().next_back().expect("there are keys")?;
+/// assert_eq!(&last.0[..], b"c");
+/// let keys: Vec<_> = db.range("a"..="b").map(|pair| pair.map(|(key, _)| key)).collect();
+/// assert_eq!(keys.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Iter {
     front: Cursor,
     /// Made when the back is first asked for.

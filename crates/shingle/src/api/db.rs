@@ -18,19 +18,50 @@ use base::{KeyspaceId, Ledger, Result};
 use media::os::{OsOptions, OsStore, mappable_bytes};
 use media::{FileStore, PairStore};
 use std::cell::RefCell;
-use std::ops::{Bound, Deref};
+use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use table::Bytes;
 
-/// How a single write is done.
+/// How a write is done.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// use shingle::{ErrorKind, WriteOptions};
+///
+/// // Returns when the value survives a power loss.
+/// db.put_with("apple", "red", &WriteOptions::synced())?;
+///
+/// // Does not wait for background work.
+/// let no_wait = WriteOptions { wait: false, ..WriteOptions::default() };
+/// match db.put_with("pear", "green", &no_wait) {
+///     Err(error) if error.kind() == ErrorKind::WouldWait => {
+///         db.wait_writable(9, None)?;
+///     }
+///     other => other?,
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptions {
-    /// `None`: as the database was opened. [`Durability::Synced`] is refused for a keyspace without
-    /// a log, where the call could not keep the promise; the database's own is not asked of it.
+    /// What the write survives; `None`: as the database was opened. A keyspace without a log
+    /// refuses [`Durability::Synced`] here, because the write could not keep the promise. It does
+    /// not refuse the database's own durability.
     pub durability: Option<Durability>,
-    /// False: [`base::ErrorKind::WouldWait`] instead of waiting for background work.
+    /// True: wait while background work is behind. False: fail with
+    /// [`ErrorKind::WouldWait`](crate::ErrorKind::WouldWait) instead; [`Db::wait_writable`] waits.
     pub wait: bool,
+}
+
+impl WriteOptions {
+    /// A write that survives a power loss when it returns.
+    pub fn synced() -> WriteOptions {
+        WriteOptions { durability: Some(Durability::Synced), ..WriteOptions::default() }
+    }
 }
 
 impl Default for WriteOptions {
@@ -51,23 +82,70 @@ impl Drop for Closer {
     }
 }
 
-/// An open database. A cheap handle: clones are the same database. Reads and writes go to the
-/// keyspace `default`, see [`Keyspace`]. The database closes when [`Db::close`] is called or the
-/// last handle goes.
+/// An open database. A cheap handle: clones are the same database.
+///
+/// Reads and writes of `Db` go to the keyspace `default`; [`Db::keyspace`] gives the others. The
+/// database closes when [`Db::close`] is called or its last handle is dropped.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = shingle::Options::new().open(dir.path())?;
+/// db.put("apple", "red")?;
+/// db.put("pear", "green")?;
+/// for pair in db.range("a".."b") {
+///     let (key, value) = pair?;
+///     assert_eq!((&key[..], &value[..]), (&b"apple"[..], &b"red"[..]));
+/// }
+/// println!("{}", db.stats());
+/// db.close()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Db {
-    default: Keyspace,
-}
-
-impl Deref for Db {
-    type Target = Keyspace;
-
-    fn deref(&self) -> &Keyspace {
-        &self.default
-    }
+    pub(super) default: Keyspace,
 }
 
 /// A keyspace of an open database: ordered keys of its own. A cheap handle.
+///
+/// A [`WriteBatch`] is atomic across keyspaces, a [`Snapshot`] holds one moment of all of them.
+///
+/// # Errors
+///
+/// Every read and write fails with the kind [`Closed`](crate::ErrorKind::Closed) where the keyspace
+/// was dropped, and every write where the database was closed.
+///
+/// Reads also fail with [`Corruption`](crate::ErrorKind::Corruption) where stored bytes are not
+/// what was written, and [`Io`](crate::ErrorKind::Io) where the system cannot read. Where a merge
+/// operator cannot apply the operands of a key, or the process does not know the operator, reads of
+/// that key fail.
+///
+/// Writes also fail with:
+///
+/// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument): the key or value exceeds its limit; a
+///   synced write to a keyspace without a log.
+/// - [`Unsupported`](crate::ErrorKind::Unsupported): the database is open for reading only.
+/// - [`WouldWait`](crate::ErrorKind::WouldWait): background work is behind, and the write must not
+///   wait.
+/// - [`NoSpace`](crate::ErrorKind::NoSpace): the medium is full.
+/// - [`Poisoned`](crate::ErrorKind::Poisoned): the outcome of an earlier failure is unknown: close
+///   and reopen.
+/// - [`Io`](crate::ErrorKind::Io): the system refused a write or a sync.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::{KeyspaceOptions, Options};
+///
+/// let db = Options::new().open(dir.path())?;
+/// let users = db.open_or_create_keyspace("users", KeyspaceOptions::default())?;
+/// users.put("7", "Ann")?;
+/// assert_eq!(users.get("7")?.as_deref(), Some(&b"Ann"[..]));
+/// assert_eq!(db.get("7")?, None);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Keyspace {
     pub(crate) state: Arc<KeyspaceState>,
@@ -76,16 +154,36 @@ pub struct Keyspace {
 
 impl Options {
     /// Opens the database in the directory `path`.
+    ///
+    /// # Errors
+    ///
+    /// - [`NotFound`](crate::ErrorKind::NotFound): there is no database, and none is to be created.
+    /// - [`Locked`](crate::ErrorKind::Locked): a process has the database open; the message names
+    ///   it.
+    /// - [`Corruption`](crate::ErrorKind::Corruption): the manifest or a log is damaged, or a file
+    ///   is missing.
+    /// - [`Incompatible`](crate::ErrorKind::Incompatible): the files are of another store, or of a
+    ///   newer version.
+    /// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument): an option is out of bounds; a
+    ///   merge operator is unknown; the directory has no database, and files that are not
+    ///   Shingle's.
+    /// - [`Io`](crate::ErrorKind::Io), [`NoSpace`](crate::ErrorKind::NoSpace): the system refused.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         let store = self.directory(path, Arc::new(Ledger::default()))?;
         self.open_store(Arc::new(store))
     }
 
-    /// Opens the database in the directory `path` with the directory `cold` as its cold store: in
-    /// layouts with a cold log, values that do not change go there, which may be another medium.
-    /// From then on the database opens with it alone; a checkpoint has everything in one place.
-    /// A database may get one at any opening: unless it only reads, the directory is made.
-    /// `InvalidArgument` where `cold` is that of another database, or a database itself.
+    /// Opens the database in the directory `path` with the directory `cold` as its cold store.
+    ///
+    /// Layouts with a cold log move values that do not change to the cold store, which may be on
+    /// another medium. From the first such value on, the database opens only with that cold store;
+    /// a checkpoint has everything in one place. A database may get a cold store at any opening:
+    /// unless it only reads, the opening creates the directory.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Options::open`]; also [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// `cold` is a database or the cold store of another one.
     pub fn open_with_cold(self, path: impl AsRef<Path>, cold: impl AsRef<Path>) -> Result<Db> {
         let ledger = Arc::new(Ledger::default());
         let first = self.directory(path, ledger.clone())?;
@@ -94,6 +192,10 @@ impl Options {
     }
 
     /// The directory `path` as [`Options::open`] takes it: for stores that are made of several.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Options::open`], but for what only the content of the files shows.
     pub fn directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
         let maps = self.expert.map_tables.unwrap_or(false);
         let os = OsOptions {
@@ -112,18 +214,30 @@ impl Options {
         Ok(store)
     }
 
-    /// The directory `path` as [`Options::open_with_cold`] takes the one of the cold store: made
-    /// where it is missing, unless the opening only reads.
+    /// The directory `path` as [`Options::open_with_cold`] takes that of the cold store. Creates a
+    /// missing directory, unless the opening only reads.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Options::directory`].
     pub fn cold_directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
         self.clone().create(true).directory(path, ledger)
     }
 
     /// Opens the database in `store`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Options::open`].
     pub fn open_store(self, store: Arc<dyn FileStore>) -> Result<Db> {
         self.open_in(store, Arc::new(Threads::new()))
     }
 
-    /// Opens the database in `store`, with time and threads from `runtime`.
+    /// Opens the database in `store`, with clock and threads from `runtime`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Options::open`].
     pub fn open_in(self, store: Arc<dyn FileStore>, runtime: Arc<dyn Runtime>) -> Result<Db> {
         let engine = open::open(&self, store, runtime)?;
         if engine.settings.start_threads && !engine.read_only {
@@ -153,7 +267,7 @@ impl Keyspace {
         self.state.id
     }
 
-    /// Its name.
+    /// The name of the keyspace.
     pub fn name(&self) -> &str {
         &self.state.name
     }
@@ -161,46 +275,122 @@ impl Keyspace {
     /// Writes one operation.
     fn write_one(
         &self,
+        options: &WriteOptions,
         build: impl FnOnce(&mut table::batch::WriteBatch, KeyspaceId) -> Result<()>,
     ) -> Result<Committed> {
         // Taken, not borrowed: the store below may be made of databases of its own.
         let mut batch = BATCH.take();
         batch.clear();
-        let written =
-            build(&mut batch, self.state.id).and_then(|()| self.engine().write(&batch, None, true));
+        let written = build(&mut batch, self.state.id)
+            .and_then(|()| self.engine().write(&batch, options.durability, options.wait));
         if batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
             BATCH.set(batch);
         }
         written
     }
 
-    /// `key` has `value` from here on.
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(|batch, id| batch.put(id, key.as_ref(), value.as_ref())).map(drop)
+        self.put_with(key, value, &WriteOptions::default())
     }
 
-    /// `key` is absent from here on.
+    /// [`Keyspace::put`] with options, such as [`WriteOptions::synced`].
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`].
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(options, |batch, id| batch.put(id, key.as_ref(), value.as_ref())).map(drop)
+    }
+
+    /// Deletes `key`. Deleting a missing key succeeds.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(|batch, id| batch.delete(id, key.as_ref())).map(drop)
+        self.delete_with(key, &WriteOptions::default())
     }
 
-    /// Hands `operand` to the keyspace's merge operator, when the key is read or compacted.
-    /// `InvalidArgument` where there is none, or it refuses the operand.
+    /// [`Keyspace::delete`] with options.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`].
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
+        self.write_one(options, |batch, id| batch.delete(id, key.as_ref())).map(drop)
+    }
+
+    /// Stores `operand`. The keyspace's merge operator applies it when the key is read or
+    /// compacted.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`]; also
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where the keyspace has no merge
+    /// operator, the process does not know it, or the operator refuses the operand.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_with(key, operand, &WriteOptions::default())
+    }
+
+    /// [`Keyspace::merge`] with options.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Keyspace::merge`].
+    pub fn merge_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
         let (key, operand) = (key.as_ref(), operand.as_ref());
         self.state.check_operand(key, operand)?;
-        self.write_one(|batch, id| batch.merge(id, key, operand)).map(drop)
+        self.write_one(options, |batch, id| batch.merge(id, key, operand)).map(drop)
     }
 
-    /// All keys from `start` to `end` (exclusive) are absent from here on. Files that lie wholly in
-    /// the range go at once, when no snapshot needs them.
+    /// Deletes all keys from `start` to `end` (exclusive) by one record. Files that are wholly in
+    /// the range are dropped at once, unless a snapshot needs them.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`]; also
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where `start` is behind `end`.
     pub fn delete_range(&self, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_range_with(start, end, &WriteOptions::default())
+    }
+
+    /// [`Keyspace::delete_range`] with options.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Keyspace::delete_range`].
+    pub fn delete_range_with(
+        &self,
+        start: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
         let (start, end) = (start.as_ref(), end.as_ref());
-        let committed = self.write_one(|batch, id| batch.delete_range(id, start, end))?;
+        let committed = self.write_one(options, |batch, id| batch.delete_range(id, start, end))?;
         self.engine().drop_covered(&self.state, start, end, committed)
     }
 
-    /// The value of `key`. A value in the block cache is not copied: [`Bytes`] keeps its block.
+    /// The value of `key`, or `None`. A value in the block cache is not copied: [`Bytes`] keeps its
+    /// block.
+    ///
+    /// # Errors
+    ///
+    /// As for all reads, see [`Keyspace`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         self.state.check_open()?;
         let moment = self.engine().moment(&self.state);
@@ -210,6 +400,10 @@ impl Keyspace {
     }
 
     /// The values of `keys`, all at one moment, in the order of the keys.
+    ///
+    /// # Errors
+    ///
+    /// As for all reads, see [`Keyspace`]. An error of one key is the error of the whole call.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
         self.state.check_open()?;
         let moment = self.engine().moment(&self.state);
@@ -218,47 +412,63 @@ impl Keyspace {
         Ok(values)
     }
 
-    /// Every key and value, in key order, at this moment.
+    /// All keys and values, in key order, as of this moment.
     pub fn iter(&self) -> Iter {
         self.iter_with(ReadOptions::default())
     }
 
-    /// The keys in a range.
-    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Iter {
-        self.iter_with(ReadOptions::range(start, end))
+    /// The keys and values in a range of keys, such as `"a".."b"` or `"a"..="b"`. A pair of
+    /// [`Bound`](std::ops::Bound)s needs the type of key: `range::<&[u8]>((start, end))`.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
+        self.iter_with(ReadOptions::range(range))
     }
 
-    /// The keys that start with `prefix`.
+    /// The keys that start with `prefix`, with their values.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.iter_with(ReadOptions::prefix(prefix.as_ref()))
     }
 
-    /// The keys that `options` choose.
+    /// The keys and values that `options` select.
     pub fn iter_with(&self, options: ReadOptions) -> Iter {
         Iter::new(self.cursor(options))
     }
 
-    /// A cursor that stands nowhere.
+    /// A cursor over the keys that `options` select, before its first seek.
     pub fn cursor(&self, options: ReadOptions) -> Cursor {
         let moment = self.engine().moment(&self.state);
         Cursor::new(self.engine().clone(), &self.state, moment, options, None)
     }
 
-    /// Holds the state of this moment, of all keyspaces; reads go to this one.
+    /// A snapshot of all keyspaces as of this moment. Its reads go to this keyspace.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.engine().clone(), self.state.clone())
     }
 }
 
 impl Db {
-    /// Commits `batch`, whole.
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        self.default.engine()
+    }
+
+    /// Commits `batch`: all of its operations or none.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`]; also
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where a merge operator refuses an
+    /// operand of the batch. The database is then unchanged.
     pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
         check_operands(self.engine(), &batch.inner, batch.copies_operands)?;
         self.engine().write(&batch.inner, options.durability, options.wait).map(drop)
     }
 
-    /// Every write that returned before this call is safe from power loss when it returns, except
-    /// those to keyspaces without a log, which [`Db::flush`] alone makes safe.
+    /// Makes every write that returned before this call survive a power loss. Writes to keyspaces
+    /// without a log are the exception: only [`Db::flush`] makes them durable.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`]. After a failed sync the database is
+    /// [`Poisoned`](crate::ErrorKind::Poisoned).
     pub fn sync(&self) -> Result<()> {
         let engine = self.engine();
         engine.check_writable()?;
@@ -266,25 +476,60 @@ impl Db {
         engine.commits.sync_log(position)
     }
 
-    /// Everything written before this call is in synced runs when it returns.
+    /// Writes everything that was written before this call to synced tables.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`].
     pub fn flush(&self) -> Result<()> {
         self.engine().check_writable()?;
         self.engine().flush()
     }
 
-    /// Waits until no background work is due. Not for what the database does when it is at rest.
+    /// Waits until no background work is due, except work that the database does only while it is
+    /// idle.
+    ///
+    /// # Errors
+    ///
+    /// The error that stopped background work; [`Closed`](crate::ErrorKind::Closed) where the
+    /// database was closed.
     pub fn wait_idle(&self) -> Result<()> {
         self.engine().wait_idle()
     }
 
-    /// What a write of `bytes` would have to wait for now.
+    /// Why, and about how long, a write of `bytes` would have to wait now. `None`: not at all.
     pub fn would_wait(&self, bytes: u64) -> Option<Wait> {
         let engine = self.engine();
         engine.admission.forecast(bytes, engine.runtime.now_ns())
     }
 
-    /// Closes the database for all handles: what was acknowledged is safe from power loss when this
-    /// returns. Iterators and snapshots stay readable.
+    /// Waits until a write of `bytes` would not have to wait: what to do after
+    /// [`WouldWait`](crate::ErrorKind::WouldWait). False: `timeout` passed first.
+    ///
+    /// Another writer may be faster, so that the next try finds `WouldWait` again. Separated values
+    /// that find no space in their segments wait longer than this call: write them with
+    /// [`WriteOptions::wait`].
+    ///
+    /// # Errors
+    ///
+    /// The error that a write would have: [`Closed`](crate::ErrorKind::Closed),
+    /// [`Poisoned`](crate::ErrorKind::Poisoned), or what stopped the background work it waits for.
+    pub fn wait_writable(&self, bytes: u64, timeout: Option<Duration>) -> Result<bool> {
+        let engine = self.engine();
+        let deadline_ns = timeout.map(|timeout| {
+            let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+            engine.runtime.now_ns().saturating_add(timeout_ns)
+        });
+        let go_on = |is_stopped| engine.check_waiting(is_stopped);
+        engine.admission.wait_free(bytes, deadline_ns, &*engine.runtime, go_on)
+    }
+
+    /// Closes the database for all handles. Everything that was acknowledged survives a power loss
+    /// when this returns. Iterators and snapshots stay readable.
+    ///
+    /// # Errors
+    ///
+    /// The error of the last sync or flush.
     pub fn close(self) -> Result<()> {
         self.engine().close()
     }

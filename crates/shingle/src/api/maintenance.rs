@@ -1,4 +1,4 @@
-//! Care: compaction on request, checkpoints, checks, salvage.
+//! Maintenance: compaction on request, checkpoints, checks.
 
 use super::db::{Db, Keyspace};
 use crate::engine::queue::Manual;
@@ -10,12 +10,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Keyspace {
-    /// Brings everything in the keyspace to the last level, and drops what nobody needs.
+    /// Compacts the keyspace to its deepest level, and drops deleted and replaced records.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`]; also the error of a compaction that failed.
     pub fn compact(&self) -> Result<()> {
         self.compact_range(None, None)
     }
 
     /// [`Keyspace::compact`] of the keys from `start` to `end` (exclusive).
+    ///
+    /// # Errors
+    ///
+    /// As for [`Keyspace::compact`].
     pub fn compact_range(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
         let engine = self.engine();
         engine.check_writable()?;
@@ -30,8 +38,12 @@ impl Keyspace {
 }
 
 impl Db {
-    /// Keeps `bytes` as the size from which on values are better apart, as somebody measured it:
-    /// for later openings that name no [`crate::Options::value_threshold_bytes`].
+    /// Stores `bytes` with the database as its measured separation threshold. Later openings use
+    /// it, unless they set [`crate::Options::value_threshold_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`].
     pub fn keep_value_threshold(&self, bytes: u64) -> Result<()> {
         let engine = self.engine();
         engine.check_writable()?;
@@ -39,8 +51,16 @@ impl Db {
         crate::settings::keep_threshold(&*engine.store, bytes.max(1))
     }
 
-    /// A consistent copy in the new directory `target`, by hard links where the file system allows.
-    /// Keyspaces without a log are in it as they were last flushed.
+    /// Writes a second database with the current contents to `target`, a new or empty
+    /// directory. Links files
+    /// where the file system allows, and copies them otherwise. Keyspaces without a log are in it
+    /// as of their last flush.
+    ///
+    /// # Errors
+    ///
+    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) where `target` is not empty;
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the store cannot write a checkpoint.
+    /// Also as for all writes, see [`Keyspace`].
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let engine = self.engine();
         let _inside = engine.enter()?;
@@ -51,19 +71,31 @@ impl Db {
         engine.write_checkpoint(target.as_ref())
     }
 
-    /// Reads every byte and checks every invariant. Problems are in the report; an error means that
-    /// the check could not be done.
+    /// Reads every byte, and verifies checksums, key order and the structure of the tree. The
+    /// report lists all damage.
+    ///
+    /// # Errors
+    ///
+    /// Damage is no error. An error means that the check itself failed.
     pub fn check(&self, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
         self.engine().check(progress)
     }
 }
 
-/// [`Db::check`] of a database that is not open. Changes nothing.
+/// [`Db::check`] of the database in the directory `path`, which is not open. Changes nothing.
+///
+/// # Errors
+///
+/// As for [`Options::open`], except that damage is in the report.
 pub fn check_closed(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
     check_opened(Options::new().read_only(true).open(path), progress)
 }
 
 /// [`check_closed`] of the database in `store`.
+///
+/// # Errors
+///
+/// As for [`check_closed`].
 pub fn check_store(
     store: Arc<dyn FileStore>,
     progress: &mut dyn FnMut(Progress),

@@ -5,12 +5,14 @@
 mod batch;
 mod cursor;
 mod db;
+mod default;
 mod keyspaces;
 mod maintenance;
 mod property;
 mod report;
 mod snapshot;
 #[cfg(any(test, feature = "testing"))]
+#[expect(clippy::missing_errors_doc, reason = "for tests, which expect no error")]
 mod testing;
 
 pub use batch::WriteBatch;

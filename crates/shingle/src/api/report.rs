@@ -4,7 +4,7 @@ use super::db::Db;
 use crate::stats::{FileInfo, Stats};
 
 impl Db {
-    /// What the database did, and how it stands.
+    /// Statistics: I/O by cause, levels, stalls, caches, latencies.
     pub fn stats(&self) -> Stats {
         self.engine().stats()
     }

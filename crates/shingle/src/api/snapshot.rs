@@ -9,12 +9,28 @@ use crate::read::moment::Moment;
 use crate::read::multi_get::multi_get;
 use base::Result;
 use base::key::SequenceNumber;
-use std::ops::Bound;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 use table::Bytes;
 
-/// The state of all keyspaces at one moment. Owned, `Send`, cheap to clone. Reads go to the
-/// keyspace that it was taken from; [`Snapshot::of`] turns to another.
+/// The state of all keyspaces at one moment. Owned, `Send`, cheap to clone.
+///
+/// Reads go to the keyspace that the snapshot was taken from; [`Snapshot::of`] gives the same
+/// moment of another keyspace. A snapshot keeps old versions of keys from being dropped: see
+/// [`Snapshot::pins`].
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// db.put("apple", "red")?;
+/// let before = db.snapshot();
+/// db.put("apple", "green")?;
+/// assert_eq!(before.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// assert_eq!(before.pins().newer_entries, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Snapshot {
     engine: Arc<Engine>,
@@ -24,16 +40,16 @@ pub struct Snapshot {
     held: Arc<Held>,
 }
 
-/// What a snapshot keeps alive.
+/// What a snapshot keeps from being dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pins {
-    /// The newest write that it sees. Compaction keeps the version of each key that was newest
-    /// then, though newer ones hide it from everybody else; and the tombstones above it.
+    /// Sequence number of the newest write that the snapshot sees. Compaction keeps the version of
+    /// each key that was the newest then, and the tombstones above it.
     pub sequence: SequenceNumber,
     /// Age of the snapshot, in nanoseconds.
     pub age_ns: u64,
-    /// Operations written since then, in all keyspaces: at most so many old versions are kept for
-    /// the snapshot's sake. It pins no files and no memtables; cursors made from it do.
+    /// Operations written since then, in all keyspaces: the maximum number of old versions that are
+    /// kept for the snapshot. A snapshot keeps no files and no memtables; its cursors do.
     pub newer_entries: u64,
 }
 
@@ -45,12 +61,12 @@ impl Snapshot {
         Snapshot { engine, keyspace, sequence, since_ns, held }
     }
 
-    /// The same moment of another keyspace.
+    /// The same moment in another keyspace.
     pub fn of(&self, keyspace: &Keyspace) -> Snapshot {
         Snapshot { keyspace: keyspace.state.clone(), ..self.clone() }
     }
 
-    /// What it keeps alive.
+    /// What the snapshot keeps from being dropped.
     pub fn pins(&self) -> Pins {
         Pins {
             sequence: self.sequence,
@@ -63,7 +79,11 @@ impl Snapshot {
         Moment::held(self.sequence, self.keyspace.view())
     }
 
-    /// The value of `key`.
+    /// The value of `key`, or `None`.
+    ///
+    /// # Errors
+    ///
+    /// As for all reads, see [`Keyspace`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         self.keyspace.check_open()?;
         let operator = self.keyspace.operator.as_ref();
@@ -73,6 +93,10 @@ impl Snapshot {
     }
 
     /// The values of `keys`, in the order of the keys.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Keyspace::multi_get`].
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
         self.keyspace.check_open()?;
         let operator = self.keyspace.operator.as_ref();
@@ -81,22 +105,22 @@ impl Snapshot {
         Ok(values)
     }
 
-    /// Every key and value.
+    /// All keys and values, in key order.
     pub fn iter(&self) -> Iter {
         Iter::new(self.cursor(ReadOptions::default()))
     }
 
-    /// The keys in a range.
-    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Iter {
-        Iter::new(self.cursor(ReadOptions::range(start, end)))
+    /// The keys and values in a range of keys, such as `"a".."b"`.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
+        Iter::new(self.cursor(ReadOptions::range(range)))
     }
 
-    /// The keys that start with `prefix`.
+    /// The keys that start with `prefix`, with their values.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         Iter::new(self.cursor(ReadOptions::prefix(prefix.as_ref())))
     }
 
-    /// A cursor that stands nowhere.
+    /// A cursor over the keys that `options` select, before its first seek.
     pub fn cursor(&self, options: ReadOptions) -> Cursor {
         Cursor::new(
             self.engine.clone(),

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::trees::{TreeState, Trees};
-use crate::stats::{FileInfo, LevelStats, ParkedWork, Stats};
+use crate::stats::{CacheCounters, FileInfo, LevelStats, ParkedWork, Stats};
 use crate::value_stats::{ValueGroup, ValueStats};
 use base::cause::LEVELS_MAX;
 use base::{FileId, KeyRange, SequenceNumber};
@@ -128,12 +128,12 @@ impl Engine {
             .collect()
     }
 
-    fn cache_counters(&self) -> Vec<(&'static str, u64, u64)> {
+    fn cache_counters(&self) -> Vec<CacheCounters> {
         [BlockKind::Data, BlockKind::Index, BlockKind::Filter]
             .into_iter()
             .map(|kind| {
                 let counters = self.cache.counters(kind);
-                (kind.name(), counters.hits, counters.misses)
+                CacheCounters { kind: kind.name(), hits: counters.hits, misses: counters.misses }
             })
             .collect()
     }

@@ -154,6 +154,7 @@ impl ChunkPool {
     }
 
     /// Bytes that are kept for memtables to come.
+    #[cfg(any(test, feature = "testing"))]
     pub fn kept_bytes(&self) -> u64 {
         (self.state().free.len() * self.chunk_bytes) as u64
     }
@@ -173,6 +174,7 @@ impl Arena {
     }
 
     /// Bytes taken from the pool, the allocator and the system.
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn reserved_bytes(&self) -> u64 {
         self.reserved_bytes.load(Ordering::Relaxed)
     }

@@ -113,6 +113,7 @@ impl Memtable {
 
     /// The point entries of `user_key` that `snapshot` sees, newest first: what a merge operator
     /// needs. Range deletions are not applied.
+    #[cfg(any(test, feature = "testing"))]
     pub fn versions(
         &self,
         user_key: &[u8],
@@ -179,6 +180,7 @@ impl Memtable {
     }
 
     /// Bytes taken from the allocator: [`Memtable::bytes`] and the unused ends of chunks.
+    #[cfg(any(test, feature = "testing"))]
     pub fn reserved_bytes(&self) -> u64 {
         self.list.reserved_bytes() + self.range_delete_bytes.load(Relaxed)
     }
@@ -189,6 +191,7 @@ impl Memtable {
     }
 
     /// Point entries that are deletions.
+    #[cfg(any(test, feature = "testing"))]
     pub fn deletes(&self) -> u64 {
         self.deletes.load(Relaxed)
     }

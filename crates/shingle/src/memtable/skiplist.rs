@@ -215,6 +215,7 @@ impl SkipList {
     }
 
     /// Bytes taken from the global allocator.
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn reserved_bytes(&self) -> u64 {
         self.arena.reserved_bytes()
     }

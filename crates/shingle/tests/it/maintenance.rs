@@ -85,13 +85,13 @@ fn a_move_that_cannot_read_its_input_is_parked_and_others_go_on() {
     let runtime = stepped();
     let db = open(Arc::new(faulty), runtime.clone(), |_| {});
     let good = db.create_keyspace("good", KeyspaceOptions::default()).unwrap();
-    fill(&db, &db, 20);
+    fill(db.default_keyspace(), &db, 20);
     db.wait_idle().unwrap();
     let bad = db.files().into_iter().max_by_key(|file| file.level).unwrap();
     assert!(bad.level > 0);
     plan.make_unreadable(FileName::parse(&bad.name).unwrap());
 
-    fill(&db, &db, 20);
+    fill(db.default_keyspace(), &db, 20);
     fill(&good, &db, 20);
     let error = db.wait_idle().unwrap_err();
     assert_eq!(error.file(), Some(bad.name.as_str()), "{error}");
@@ -239,7 +239,7 @@ fn the_event_log_is_bounded() {
     let bytes = |name| store.read_note(name).unwrap().map_or(0, |note| note.len());
     let mut bytes_max = 0;
     for round in 0..120u64 {
-        fill(&db, &db, 2);
+        fill(db.default_keyspace(), &db, 2);
         db.put("round", round.to_be_bytes()).unwrap();
         db.wait_idle().unwrap();
         bytes_max = bytes_max.max(bytes("LOG") + bytes("LOG.old"));

@@ -191,7 +191,7 @@ fn leveldbs_preset_makes_one_run_of_each_memtable_even_when_flushes_are_late() {
     for n in 0..400u64 {
         db.put((n * 7919 % 1000).to_be_bytes(), [1; 100]).unwrap();
     }
-    let tree = db.tree_for_test().unwrap();
+    let tree = db.default_keyspace().tree_for_test().unwrap();
     let entries: Vec<u64> = tree.slices().map(|slice| slice.run.entries).collect();
     assert!(entries.len() >= 2, "{entries:?}");
     assert!(entries.iter().all(|&entries| entries < 150), "two memtables in a run: {entries:?}");

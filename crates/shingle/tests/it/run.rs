@@ -473,7 +473,7 @@ impl Runner {
     ) -> Outcome {
         let Some(keyspace) = &self.keyspaces[slot] else { return Ok(()) };
         let bound = end.map_or(Bound::Unbounded, Bound::Excluded);
-        let iter = keyspace.range(Bound::Included(start), bound);
+        let iter = keyspace.range::<&[u8]>((Bound::Included(start), bound));
         let mut expected = self.expected_range(slot, start, end);
         if reverse {
             expected.reverse();
@@ -592,7 +592,7 @@ impl Runner {
         let Some(keyspace) = &self.keyspaces[slot] else { return Ok(()) };
         let mut expected = self.expected_range(slot, start, None);
         expected.reverse();
-        let iter = keyspace.range(Bound::Included(start), Bound::Unbounded);
+        let iter = keyspace.range(start..);
         self.iterators.push(OpenIterator { iter, expected });
         if self.iterators.len() > 5 {
             self.iterators.remove(0);

@@ -5,7 +5,7 @@ use base::random::Random;
 use media::mem::{MemStore, Personality};
 use media::{FileHint, FileKind, FileName, FileStore};
 use shingle::{
-    Cause, Db, ErrorKind, Options, StallReason, Stats, WriteBatch, WriteOptions, runtime,
+    Cause, Db, ErrorKind, Options, Stall, StallReason, Stats, WriteBatch, WriteOptions, runtime,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -425,9 +425,7 @@ fn a_full_value_store_refuses_writes_and_takes_them_again_after_deletions() {
         }
         let stats = db.stats();
         println!("{layout}: {:?}, {:?}", stats.values, stats.stalls);
-        let waited = |(reason, count, _): &(StallReason, u64, u64)| {
-            *reason == StallReason::ValueSpace && *count > 0
-        };
+        let waited = |stall: &Stall| stall.reason == StallReason::ValueSpace && stall.count > 0;
         assert!(stats.stalls.iter().any(waited), "{:?}", stats.stalls);
         assert_content(&db, &content);
         settle(&db);
@@ -456,7 +454,7 @@ fn updates_in_a_nearly_full_value_store_go_on_by_collection() {
         }
         assert_content(&db, &content);
         let stalls = db.stats().stalls;
-        let slowed = stalls.iter().find(|(reason, ..)| *reason == StallReason::ValueSpace);
+        let slowed = stalls.iter().find(|stall| stall.reason == StallReason::ValueSpace);
         println!("{layout}: {slowed:?}");
         settle(&db);
         assert_no_leak(&db, &store);

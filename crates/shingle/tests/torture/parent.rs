@@ -373,7 +373,8 @@ fn verify(db: Db, place: &mut Place, required: &[u64]) -> Result<Db, String> {
 fn compare(db: &Db, writer: u64, model: &Model) -> Result<(), String> {
     let mut found = BTreeMap::new();
     let appended = db.keyspace("appended");
-    let spaces = [(Space::Default, Some((**db).clone())), (Space::Appended, appended.ok())];
+    let spaces =
+        [(Space::Default, Some(db.default_keyspace().clone())), (Space::Appended, appended.ok())];
     for (space, keyspace) in spaces {
         let Some(keyspace) = keyspace else { continue };
         for pair in keyspace.prefix(format!("{writer}/")) {
