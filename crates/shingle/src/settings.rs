@@ -51,6 +51,8 @@ pub(crate) struct Settings {
     pub job_bytes_max: u64,
     /// A group of values with no more bytes is read once to be collected, a larger one twice.
     pub collection_bytes_kept_max: u64,
+    /// Bytes of the medium that are kept free; `None`: they follow the database.
+    pub reserve_bytes: Option<u64>,
     pub admission: AdmissionLimits,
     pub scheme: &'static Descriptor,
     pub limits: Limits,
@@ -192,6 +194,7 @@ impl Settings {
             device_walk_bytes_max: device_walk_bytes_max(options),
             job_bytes_max: options.memory_bytes / JOB_SHARE,
             collection_bytes_kept_max: options.memory_bytes / COLLECTION_SHARE,
+            reserve_bytes: expert.reserve_bytes,
             admission,
             scheme,
             limits,

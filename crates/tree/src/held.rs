@@ -72,6 +72,11 @@ impl FileRef {
     pub fn grow(&self, bytes: u64) {
         self.bytes.fetch_max(bytes, Ordering::Relaxed);
     }
+
+    /// The file has as many bytes again as before an append whose edit failed.
+    pub(crate) fn shrink_back(&self, bytes: u64) {
+        self.bytes.fetch_min(bytes, Ordering::Relaxed);
+    }
 }
 
 impl Drop for FileRef {

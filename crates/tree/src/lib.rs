@@ -19,6 +19,7 @@ pub mod segments;
 pub mod simulate;
 pub mod version;
 
+pub use apply::Undo;
 pub use edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 pub use node_id::NodeId;
 pub use plan::{Cut, Input, Move, Plan, Reason};

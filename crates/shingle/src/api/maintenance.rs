@@ -1,7 +1,7 @@
 //! Care: compaction on request, checkpoints, checks, salvage.
 
 use super::db::{Db, Keyspace};
-use crate::engine::scheduler::Manual;
+use crate::engine::queue::Manual;
 use crate::options::Options;
 use crate::stats::{CheckReport, Progress};
 use base::{KeyRange, Result};
@@ -25,7 +25,7 @@ impl Keyspace {
         engine.scheduler.add_manual(Manual { keyspace: self.id(), range });
         engine.runtime.wake();
         engine.wait_for(|| !engine.scheduler.has_manual())?;
-        engine.parked_error(Some(self.id())).map_or(Ok(()), Err)
+        engine.versions.parked_error(Some(self.id())).map_or(Ok(()), Err)
     }
 }
 

@@ -7,7 +7,6 @@
 //!
 //! What concerns all work (a full medium, a flush) is not parked: `scheduler` waits then.
 
-use crate::engine::Engine;
 use crate::engine::trees::{TreeState, Trees};
 use base::{Error, ErrorKind, KeyspaceId, RunId};
 use std::collections::BTreeSet;
@@ -24,7 +23,7 @@ pub(crate) struct Parked {
     pub keyspace: KeyspaceId,
     runs: BTreeSet<RunId>,
     /// `None` while it may be tried.
-    work: Option<WorkId>,
+    pub work: Option<WorkId>,
     pub error: Error,
     pub failures: u32,
     pub retry_ns: u64,
@@ -95,20 +94,5 @@ impl Trees {
     /// A move of `tree` waits for another try.
     pub(crate) fn has_parked(&self, tree: &TreeState) -> bool {
         self.parked.iter().any(|p| p.keyspace == tree.keyspace.id && p.work.is_some())
-    }
-}
-
-impl Engine {
-    /// When the next parked move may be tried, on the runtime's clock.
-    pub(crate) fn next_retry_ns(&self) -> Option<u64> {
-        let trees = self.lock_trees();
-        trees.parked.iter().filter(|p| p.work.is_some()).map(|p| p.retry_ns).min()
-    }
-
-    /// Why a move of `keyspace`, or of any, waits for another try.
-    pub(crate) fn parked_error(&self, keyspace: Option<KeyspaceId>) -> Option<Error> {
-        let trees = self.lock_trees();
-        let concerns = |p: &&Parked| keyspace.is_none_or(|keyspace| keyspace == p.keyspace);
-        trees.parked.iter().filter(concerns).map(|p| p.error.clone()).next()
     }
 }

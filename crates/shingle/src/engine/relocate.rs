@@ -8,12 +8,12 @@ use super::parked;
 use super::parts::{Parts, Verdict};
 use super::rewrite::{Part, PartSpec, Progress};
 use super::values::writers::ValueWriters;
-use crate::engine::Engine;
+use crate::engine::core::Core;
 use crate::engine::trees::{Flushed, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::unvouched::Unvouched;
 use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result, RunId};
-use media::{FileHint, FileName};
+use media::FileHint;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,23 +55,23 @@ pub(crate) struct RelocationPart {
 /// Begins `plan`, which was picked from the current version of `id`. Moves that are an edit alone
 /// are done when this returns, and have no parts.
 pub(crate) fn begin(
-    engine: &Arc<Engine>,
+    core: &Arc<Core>,
     trees: &mut Trees,
     id: KeyspaceId,
     plan: Plan,
 ) -> Result<Vec<RelocationPart>> {
     let tree = trees.tree(id)?;
     let version = tree.version.clone();
-    let changes = edit_only(engine, &version, &plan)?;
+    let changes = edit_only(core, &version, &plan)?;
     if let Some(changes) = changes {
         let moved_bytes = input_bytes(&version, &plan);
         let to_level = plan.action.inputs().1;
-        install(engine, trees, id, changes, &plan)?;
-        engine.work_stats.add(to_level, |work| {
+        install(core, trees, id, changes, &plan)?;
+        core.work_stats.add(to_level, |work| {
             work.count += 1;
             work.moved_bytes += moved_bytes;
         });
-        engine.events.add(
+        core.events.add(
             Event::new("trivial_move")
                 .text("reason", &format!("{:?}", plan.reason))
                 .number("output_level", to_level.into())
@@ -82,10 +82,10 @@ pub(crate) fn begin(
     let work = tree.busy.begin(&version, &plan);
     let keyspace = tree.keyspace.clone();
     let runs = input_runs(&version, &plan);
-    match parts(engine, keyspace, version, &tree.runs, plan, work) {
+    match parts(core, keyspace, version, &tree.runs, plan, work) {
         Ok(parts) => Ok(parts),
         Err(error) => {
-            end_failed(engine, trees, id, work, runs, &error);
+            end_failed(core, trees, id, work, runs, &error);
             Err(error)
         }
     }
@@ -93,7 +93,7 @@ pub(crate) fn begin(
 
 /// Sizes of parts of runs by their indexes. A guess from the first and the last key is wrong by
 /// orders of magnitude where keys are decimal numbers or words, and what is due follows from it.
-struct Indexed<'a>(&'a Engine);
+struct Indexed<'a>(&'a Core);
 
 impl SizeEstimate for Indexed<'_> {
     fn bytes(&self, run: &tree::Run, range: &KeyRange) -> u64 {
@@ -104,10 +104,10 @@ impl SizeEstimate for Indexed<'_> {
 }
 
 /// The edit of a move that needs no bytes.
-fn edit_only(engine: &Engine, version: &Version, plan: &Plan) -> Result<Option<Vec<Change>>> {
+fn edit_only(core: &Core, version: &Version, plan: &Plan) -> Result<Option<Vec<Change>>> {
     Ok(Some(match &plan.action {
         Move::Push { input, to_level } => {
-            tree::moves::push(version, input, *to_level, &Indexed(engine))?
+            tree::moves::push(version, input, *to_level, &Indexed(core))?
         }
         Move::Balance { level, from, to, range } => {
             tree::moves::balance(version, *level, *from, *to, range)?
@@ -118,7 +118,7 @@ fn edit_only(engine: &Engine, version: &Version, plan: &Plan) -> Result<Option<V
 }
 
 fn install(
-    engine: &Engine,
+    core: &Core,
     trees: &mut Trees,
     id: KeyspaceId,
     mut changes: Vec<Change>,
@@ -131,7 +131,7 @@ fn install(
         keyspaces: vec![KeyspaceEdit { keyspace: id, changes }],
         ..DatabaseEdit::default()
     };
-    engine.install(trees, edit, &Flushed::new())
+    core.versions.install(trees, edit, &Flushed::new())
 }
 
 fn input_slices(version: &Version, inputs: &[Input]) -> Vec<(u8, Slice)> {
@@ -150,15 +150,15 @@ fn input_runs(version: &Version, plan: &Plan) -> BTreeSet<RunId> {
 
 /// A move failed: its inputs are free, or parked when the failure is its own.
 fn end_failed(
-    engine: &Engine,
+    core: &Core,
     trees: &mut Trees,
     id: KeyspaceId,
     work: WorkId,
     runs: BTreeSet<RunId>,
     error: &Error,
 ) {
-    if parked::is_own_failure(error) && engine.poisoned_by().is_none() {
-        trees.park(id, work, runs, error.clone(), engine.runtime.now_ns());
+    if parked::is_own_failure(error) && core.poisoned_by().is_none() {
+        trees.park(id, work, runs, error.clone(), core.runtime.now_ns());
     } else if let Ok(tree) = trees.tree(id) {
         tree.busy.end(work);
     }
@@ -172,7 +172,7 @@ pub(crate) fn input_bytes(version: &Version, plan: &Plan) -> u64 {
 
 /// Cuts a rewriting move into parts.
 fn parts(
-    engine: &Arc<Engine>,
+    core: &Arc<Core>,
     keyspace: Arc<KeyspaceState>,
     version: Arc<Version>,
     known: &RunTable,
@@ -186,7 +186,7 @@ fn parts(
         of_level.map(|(_, slice)| slice.bytes).sum::<u64>()
     };
     let (read_bytes_upper, read_bytes_lower) = (bytes_of(false), bytes_of(true));
-    let ranges = part_ranges(engine, &plan, &slices, read_bytes_upper + read_bytes_lower)?;
+    let ranges = part_ranges(core, &plan, &slices, read_bytes_upper + read_bytes_lower)?;
     let shared = Arc::new(Relocation {
         keyspace: keyspace.clone(),
         work,
@@ -195,7 +195,7 @@ fn parts(
         read_bytes_upper,
         read_bytes_lower,
         parts: Parts::new(ranges.len()),
-        begin_ns: engine.runtime.now_ns(),
+        begin_ns: core.runtime.now_ns(),
         busy_ns: AtomicU64::new(0),
         entries_in: AtomicU64::new(0),
         entries_out: AtomicU64::new(0),
@@ -206,7 +206,7 @@ fn parts(
     // What a move finds inline and large was written long ago: it goes to the cold log.
     let values = || {
         let (segments, cause) = (&version.segments, Cause::Compaction(to_level));
-        ValueWriters::new(engine, &keyspace, segments, 0, cause, false)
+        ValueWriters::new(core, &keyspace, segments, 0, cause, false)
     };
     let mut parts = Vec::new();
     for (index, range) in ranges.into_iter().enumerate() {
@@ -215,9 +215,9 @@ fn parts(
             cause: Cause::Compaction(to_level),
             memtables: Vec::new(),
             slices: plain.clone(),
-            snapshots: engine.snapshots.list(),
+            snapshots: core.snapshots.list(),
             older: OlderData::new(&version, &inputs, to_level),
-            options: engine.settings.table_options(&keyspace, to_level, levels_below),
+            options: core.settings.table_options(&keyspace, to_level, levels_below),
             hint: hint(&shared.plan, to_level, shared.work),
             rule: rule(&version, known, &shared.plan, read_bytes_upper + read_bytes_lower)?,
             range,
@@ -245,7 +245,7 @@ pub(crate) fn levels_below(version: &Version, level: u8) -> usize {
 
 /// The key ranges that the parts of a move work on.
 fn part_ranges(
-    engine: &Engine,
+    core: &Core,
     plan: &Plan,
     slices: &[(u8, Slice)],
     total_bytes: u64,
@@ -259,7 +259,7 @@ fn part_ranges(
         Move::Merge { parallel_max, one_file: false, cut, to_level, .. } if *to_level > 0 => {
             let worthwhile = (total_bytes / (2 * cut.table_bytes_max.max(1))).max(1);
             let count = u64::from(*parallel_max).min(worthwhile) as usize;
-            split_range(engine, &hull, slices, count)
+            split_range(core, &hull, slices, count)
         }
         _ => Ok(vec![hull]),
     }
@@ -267,7 +267,7 @@ fn part_ranges(
 
 /// Ranges of about equal work, cut at block boundaries of the inputs.
 fn split_range(
-    engine: &Engine,
+    core: &Core,
     hull: &KeyRange,
     slices: &[(u8, Slice)],
     count: usize,
@@ -280,7 +280,7 @@ fn split_range(
     let mut biggest: Vec<&Slice> = slices.iter().map(|(_, slice)| slice).collect();
     biggest.sort_by_key(|slice| std::cmp::Reverse(slice.bytes));
     for slice in biggest.iter().take(64) {
-        let run = engine.runs.handle(&slice.run);
+        let run = core.runs.handle(&slice.run);
         points.extend(run.run()?.split_points(&slice.range.intersect(hull), 8, Cause::OpenRun)?);
     }
     points.sort();
@@ -374,34 +374,34 @@ pub(crate) fn record(run: &WrittenRun) -> RunRecord {
 impl RelocationPart {
     /// One bounded step; the step that ends the last part installs the edit. After an error the
     /// caller abandons the part.
-    pub(crate) fn step(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
+    pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
         self.shared.parts.check()?;
-        let begin_ns = engine.runtime.now_ns();
-        let stepped = self.step_part(engine);
-        let busy_ns = engine.runtime.now_ns() - begin_ns;
+        let begin_ns = core.runtime.now_ns();
+        let stepped = self.step_part(core);
+        let busy_ns = core.runtime.now_ns() - begin_ns;
         self.shared.busy_ns.fetch_add(busy_ns, Ordering::Relaxed);
         if stepped? == Progress::More {
             return Ok(Progress::More);
         }
         let written = self.finish_part();
-        self.end(engine, Ok(written))?;
+        self.end(core, Ok(written))?;
         self.shared.parts.check()?;
         Ok(Progress::Done)
     }
 
     /// Makes all steps.
-    pub(crate) fn run(&mut self, engine: &Arc<Engine>) -> Result<()> {
-        while self.step(engine)? == Progress::More {}
+    pub(crate) fn run(&mut self, core: &Arc<Core>) -> Result<()> {
+        while self.step(core)? == Progress::More {}
         Ok(())
     }
 
-    fn step_part(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
+    fn step_part(&mut self, core: &Arc<Core>) -> Result<Progress> {
         if let Some(spec) = self.spec.take() {
-            self.part = Some(Part::begin(engine, spec)?);
+            self.part = Some(Part::begin(&core.context, spec)?);
         }
         let Some(part) = &mut self.part else { return Ok(Progress::Done) };
         let before = part.counts().bytes_in;
-        let stepped = part.step(engine.settings.step_bytes);
+        let stepped = part.step(core.settings.step_bytes);
         self.step_bytes += part.counts().bytes_in - before;
         stepped
     }
@@ -420,16 +420,16 @@ impl RelocationPart {
     }
 
     /// The part's one end. The last part to end makes the move, or gives everything back.
-    fn end(&mut self, engine: &Arc<Engine>, ended: Result<Written>) -> Result<()> {
+    fn end(&mut self, core: &Arc<Core>, ended: Result<Written>) -> Result<()> {
         self.has_ended = true;
         match self.shared.parts.end(self.index, ended) {
             Verdict::Pending => Ok(()),
             Verdict::Install(outputs) => self
                 .shared
-                .install(engine, &outputs)
-                .inspect_err(|error| self.shared.give_back(engine, &outputs, error)),
+                .install(core, &outputs)
+                .inspect_err(|error| self.shared.give_back(core, &outputs, error)),
             Verdict::GiveBack(outputs, error) => {
-                self.shared.give_back(engine, &outputs, &error);
+                self.shared.give_back(core, &outputs, &error);
                 Ok(())
             }
         }
@@ -437,7 +437,7 @@ impl RelocationPart {
 
     /// Gives the part up after a failure. What it wrote goes; the rest of the move is for the part
     /// that ends last.
-    pub(crate) fn abandon(mut self, engine: &Arc<Engine>, error: &Error) {
+    pub(crate) fn abandon(mut self, core: &Arc<Core>, error: &Error) {
         if self.has_ended {
             return;
         }
@@ -445,40 +445,40 @@ impl RelocationPart {
             part.remove_created();
         }
         // A part that failed leads to no edit, which alone could fail.
-        let _ = self.end(engine, Err(error.clone()));
+        let _ = self.end(core, Err(error.clone()));
     }
 }
 
 impl Relocation {
     /// Makes the move's edit against the version of now. Nothing fails once the edit is made: what
     /// fails before leaves the outputs to be given back.
-    fn install(&self, engine: &Arc<Engine>, outputs: &[Written]) -> Result<()> {
+    fn install(&self, core: &Arc<Core>, outputs: &[Written]) -> Result<()> {
         let runs: Vec<&WrittenRun> = outputs.iter().flat_map(|written| &written.runs).collect();
         let files: Vec<(FileId, u64)> =
             outputs.iter().flat_map(|written| written.files.iter().copied()).collect();
-        engine.runtime.interleave("compaction: before it is part of the tree");
-        let mut trees = engine.lock_trees();
+        core.runtime.interleave("compaction: before it is part of the tree");
+        let mut trees = core.versions.lock();
         let tree = trees.tree(self.keyspace.id)?;
-        let mut changes = self.changes(&Indexed(engine), &tree.version, &runs, &files)?;
+        let mut changes = self.changes(&Indexed(core), &tree.version, &runs, &files)?;
         changes.extend(outputs.iter().flat_map(|written| written.value_changes()));
-        install(engine, &mut trees, self.keyspace.id, changes, &self.plan)?;
+        install(core, &mut trees, self.keyspace.id, changes, &self.plan)?;
         if let Ok(tree) = trees.tree(self.keyspace.id) {
             tree.busy.end(self.work);
         }
         trees.forgive(self.keyspace.id, &input_runs(&self.version, &self.plan));
         drop(trees);
-        self.report(engine, &runs);
+        self.report(core, &runs);
         Ok(())
     }
 
     /// The move failed: what its parts wrote goes, and its inputs are free or parked.
-    fn give_back(&self, engine: &Arc<Engine>, outputs: &[Written], error: &Error) {
+    fn give_back(&self, core: &Arc<Core>, outputs: &[Written], error: &Error) {
         for written in outputs {
-            engine.remove_unused(written);
+            written.remove(core);
         }
         let runs = input_runs(&self.version, &self.plan);
-        let mut trees = engine.lock_trees();
-        end_failed(engine, &mut trees, self.keyspace.id, self.work, runs, error);
+        let mut trees = core.versions.lock();
+        end_failed(core, &mut trees, self.keyspace.id, self.work, runs, error);
     }
 
     fn changes(
@@ -511,11 +511,11 @@ impl Relocation {
         }
     }
 
-    fn report(&self, engine: &Engine, runs: &[&WrittenRun]) {
+    fn report(&self, core: &Core, runs: &[&WrittenRun]) {
         let written: u64 = runs.iter().map(|run| run.summary.bytes).sum();
         let (entries_in, entries_out) =
             (self.entries_in.load(Ordering::Relaxed), self.entries_out.load(Ordering::Relaxed));
-        engine.work_stats.add(self.to_level, |work| {
+        core.work_stats.add(self.to_level, |work| {
             work.count += 1;
             work.read_bytes_upper += self.read_bytes_upper;
             work.read_bytes_lower += self.read_bytes_lower;
@@ -525,10 +525,10 @@ impl Relocation {
             work.entries_in += entries_in;
             work.entries_dropped += entries_in.saturating_sub(entries_out);
         });
-        let elapsed_ns = engine.runtime.now_ns() - self.begin_ns;
-        engine.latencies.compaction.record(elapsed_ns);
+        let elapsed_ns = core.runtime.now_ns() - self.begin_ns;
+        core.latencies.compaction.record(elapsed_ns);
         let files = self.version.levels.iter().map(|level| level.nodes.len() as u64);
-        engine.events.add(
+        core.events.add(
             Event::new("compaction_finished")
                 .text("keyspace", &self.keyspace.name)
                 .text("reason", &format!("{:?}", self.plan.reason))
@@ -539,24 +539,8 @@ impl Relocation {
                 .number("num_input_records", entries_in)
                 .number("num_output_records", entries_out)
                 .number("compaction_time_micros", elapsed_ns / 1000)
-                .places(runs.iter().flat_map(|run| run.places(&*engine.store)))
+                .places(runs.iter().flat_map(|run| run.places(&*core.store)))
                 .numbers("lsm_state", files),
         );
-    }
-}
-
-impl Engine {
-    /// Removes files that no edit ever referred to. The edit of a poisoned database may be on the
-    /// medium all the same: its files stay, for the next opening to decide.
-    pub(crate) fn remove_unused(&self, written: &Written) {
-        if self.poisoned_by().is_some() {
-            return;
-        }
-        let tables = written.created.iter().map(|&file| FileName::table(file));
-        let new = written.segments.iter().filter(|segment| segment.is_new);
-        for name in tables.chain(new.map(|segment| FileName::value(segment.file))) {
-            // What cannot be removed now goes at the next opening.
-            let _ = self.store.remove(name);
-        }
     }
 }

@@ -5,7 +5,7 @@
 //! use the time. A worker that found nothing to do sleeps until rest begins, and after one look at
 //! rest until it is woken: an idle database costs nothing.
 
-use crate::engine::Engine;
+use crate::engine::context::Context;
 use base::SequenceNumber;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -29,8 +29,8 @@ struct State {
 }
 
 impl Rest {
-    fn look(&self, engine: &Engine) -> MutexGuard<'_, State> {
-        let (sequence, now_ns) = (engine.snapshots.visible(), engine.runtime.now_ns());
+    fn look(&self, context: &Context) -> MutexGuard<'_, State> {
+        let (sequence, now_ns) = (context.snapshots.visible(), context.runtime.now_ns());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.sequence != sequence || state.since_ns == 0 {
             *state = State { sequence, since_ns: now_ns.max(1), is_done: false };
@@ -39,20 +39,20 @@ impl Rest {
     }
 
     /// No write came for a while.
-    pub(crate) fn is_now(&self, engine: &Engine) -> bool {
-        let since_ns = self.look(engine).since_ns;
-        engine.runtime.now_ns().saturating_sub(since_ns) >= REST_NS
+    pub(crate) fn is_now(&self, context: &Context) -> bool {
+        let since_ns = self.look(context).since_ns;
+        context.runtime.now_ns().saturating_sub(since_ns) >= REST_NS
     }
 
     /// A look at rest found nothing to do.
-    pub(crate) fn done(&self, engine: &Engine) {
-        self.look(engine).is_done = true;
+    pub(crate) fn done(&self, context: &Context) {
+        self.look(context).is_done = true;
     }
 
     /// How long it takes until rest begins; `None` when a look at rest found nothing already.
-    pub(crate) fn begins_in_ns(&self, engine: &Engine) -> Option<u64> {
-        let state = self.look(engine);
-        let waited_ns = engine.runtime.now_ns().saturating_sub(state.since_ns);
+    pub(crate) fn begins_in_ns(&self, context: &Context) -> Option<u64> {
+        let state = self.look(context);
+        let waited_ns = context.runtime.now_ns().saturating_sub(state.since_ns);
         (!state.is_done).then(|| REST_NS.saturating_sub(waited_ns))
     }
 }

@@ -5,17 +5,16 @@
 //! everything as it was is tried again: a move that fails for a reason of its own is parked
 //! (`parked`), a full medium or a failed flush makes work wait; others poison.
 
-use super::flush::FlushJob;
+use super::queue::{Job, Waiting};
 use super::relocate::RelocationPart;
-use super::rest::Rest;
 use super::rewrite::Progress;
-use super::values::collect::{self, CollectJob};
+use super::values::collect;
 use super::{clean, flush, parked, relocate};
 use crate::engine::Engine;
-use base::env::{Event, Worker};
-use base::{Error, ErrorKind, KeyRange, KeyspaceId, Result};
+use base::env::Worker;
+use base::{Error, ErrorKind, KeyspaceId, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tree::Plan;
 
 /// After a failure, background work waits this long, doubled each time in a row...
@@ -29,131 +28,6 @@ const CLOSING_MOVE_BYTES_MAX: u64 = 1 << 20;
 /// Such moves in one close.
 const CLOSING_MOVES_MAX: usize = 8;
 
-enum Job {
-    Flush(FlushJob),
-    Part(Box<RelocationPart>),
-    Collect(Box<CollectJob>),
-}
-
-/// A key range that the user wants compacted.
-#[derive(Clone, Debug)]
-pub(crate) struct Manual {
-    pub keyspace: KeyspaceId,
-    pub range: KeyRange,
-}
-
-/// A job that waits for a worker.
-struct Waiting {
-    job: Job,
-    /// When its last step ended. In virtual time a worker may be behind that, and must not go on
-    /// with the job yet; with threads it has always passed.
-    from_ns: u64,
-}
-
-#[derive(Default)]
-struct Queue {
-    jobs: Vec<Waiting>,
-    /// Jobs that a worker has in hand.
-    running: usize,
-    /// A collection of values is under way.
-    is_collecting: bool,
-    manual: Vec<Manual>,
-    /// When the next step of a move may write, on the runtime's clock.
-    next_slot_ns: u64,
-    failures: u32,
-    last_error: Option<Error>,
-}
-
-impl Queue {
-    fn has_room(&self, jobs_max: usize) -> bool {
-        self.jobs.len() + self.running < jobs_max
-    }
-}
-
-/// The queue of one database.
-pub(crate) struct Scheduler {
-    queue: Mutex<Queue>,
-    jobs_max: usize,
-    retry: Event,
-    rest: Rest,
-}
-
-impl Scheduler {
-    pub(crate) fn new(workers: usize) -> Scheduler {
-        Scheduler {
-            queue: Mutex::default(),
-            jobs_max: workers.max(1) + 1,
-            retry: Event::default(),
-            rest: Rest::default(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn add_manual(&self, manual: Manual) {
-        self.lock().manual.push(manual);
-    }
-
-    /// A range still waits to be compacted.
-    pub(crate) fn has_manual(&self) -> bool {
-        !self.lock().manual.is_empty()
-    }
-
-    /// No job is under way or waits, and no range waits to be compacted.
-    pub(crate) fn is_idle(&self) -> bool {
-        let queue = self.lock();
-        queue.jobs.is_empty() && queue.running == 0 && queue.manual.is_empty()
-    }
-
-    /// The failure that background work last met, while it keeps failing.
-    pub(crate) fn last_error(&self) -> Option<Error> {
-        self.lock().last_error.clone()
-    }
-
-    /// Ends a wait for a retry.
-    pub(crate) fn release(&self) {
-        self.retry.signal();
-    }
-
-    fn take(&self, now_ns: u64) -> Option<Job> {
-        let mut queue = self.lock();
-        let is_ready = |waiting: &Waiting| waiting.from_ns <= now_ns;
-        let is_flush = |waiting: &Waiting| matches!(waiting.job, Job::Flush(_));
-        let flush = queue.jobs.iter().position(|waiting| is_ready(waiting) && is_flush(waiting));
-        let index = flush.or_else(|| queue.jobs.iter().position(is_ready))?;
-        queue.running += 1;
-        Some(queue.jobs.remove(index).job)
-    }
-
-    /// Puts jobs, new or between two steps, where workers find them.
-    fn put(&self, jobs: impl IntoIterator<Item = Job>, from_ns: u64) {
-        self.lock().jobs.extend(jobs.into_iter().map(|job| Waiting { job, from_ns }));
-    }
-
-    /// When the next job can be taken.
-    fn next_ns(&self) -> Option<u64> {
-        self.lock().jobs.iter().map(|waiting| waiting.from_ns).min()
-    }
-
-    /// A collection may begin, and is under way from now on: nobody plans another one meanwhile.
-    fn begin_collecting(&self) -> bool {
-        let mut queue = self.lock();
-        let may_begin = !queue.is_collecting && queue.has_room(self.jobs_max);
-        queue.is_collecting |= may_begin;
-        may_begin
-    }
-
-    fn end_collecting(&self) {
-        self.lock().is_collecting = false;
-    }
-
-    fn has_room(&self) -> bool {
-        self.lock().has_room(self.jobs_max)
-    }
-}
-
 /// What workers of a database share.
 pub(crate) struct EngineWorker(pub Weak<Engine>);
 
@@ -161,7 +35,7 @@ impl Worker for EngineWorker {
     fn next_ns(&self) -> Option<u64> {
         let engine = self.0.upgrade()?;
         let now_ns = engine.runtime.now_ns();
-        let retry_ns = engine.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
+        let retry_ns = engine.versions.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
         retry_ns.into_iter().chain(rest_ns(&engine)).min()
     }
 
@@ -222,6 +96,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         }
         Err(error) => failed(engine, error),
     }
+    engine.refill_reserve();
     if cleaned {
         return true;
     }
@@ -289,7 +164,7 @@ pub(crate) fn abandon_all(engine: &Arc<Engine>) {
 /// them all.
 pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
     for _ in 0..CLOSING_MOVES_MAX {
-        let mut trees = engine.lock_trees();
+        let mut trees = engine.versions.lock();
         if engine.admission.is_free() {
             break;
         }
@@ -321,10 +196,10 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
     if !engine.scheduler.is_idle() {
         return false;
     }
-    let mut trees = engine.lock_trees();
+    let mut trees = engine.versions.lock();
     trees.unpark(engine.runtime.now_ns());
     // What the last version let go of is work that is due as well.
-    engine.collect_dead_files(&mut trees);
+    engine.versions.collect_dead_files(&mut trees);
     pick(engine, &mut trees, false).is_none()
         && !flush::is_due(engine)
         && !collect::is_due(engine, &trees)
@@ -335,7 +210,7 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
 }
 
 fn plan_flush(engine: &Arc<Engine>, at_rest: bool) {
-    let trees = engine.lock_trees();
+    let trees = engine.versions.lock();
     let Some(job) = flush::begin(engine, &trees, at_rest) else { return };
     engine.scheduler.put([Job::Flush(job)], engine.runtime.now_ns());
     drop(trees);
@@ -349,7 +224,7 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
     if engine.is_closing() {
         return Ok(false);
     }
-    let mut trees = engine.lock_trees();
+    let mut trees = engine.versions.lock();
     if engine.remove_retired(&mut trees)? {
         return Ok(true);
     }
@@ -369,7 +244,7 @@ fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
     if engine.is_closing() || !engine.scheduler.has_room() {
         return Ok(false);
     }
-    let mut trees = engine.lock_trees();
+    let mut trees = engine.versions.lock();
     trees.unpark(engine.runtime.now_ns());
     let Some((id, plan)) = pick(engine, &mut trees, at_rest) else {
         drop(trees);
@@ -388,29 +263,6 @@ fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
     if count != 1 {
         engine.runtime.wake();
     }
-    Ok(true)
-}
-
-/// Begins `plan` as if a policy had picked it. `false`: it does not fit the tree of now.
-pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Result<bool> {
-    engine.check_writable()?;
-    let _inside = engine.enter()?;
-    let mut trees = engine.lock_trees();
-    let tree = trees.tree(id)?;
-    let (inputs, to_level) = plan.action.inputs();
-    let is_balance = matches!(plan.action, tree::Move::Balance { .. });
-    let fits = is_balance || tree::moves::check_inputs(&tree.version, &inputs, to_level).is_ok();
-    if !fits || tree.busy.conflicts(&tree.version, &plan) {
-        return Ok(false);
-    }
-    let parts = match relocate::begin(engine, &mut trees, id, plan) {
-        Err(error) if error.kind() == ErrorKind::InvalidArgument => return Ok(false),
-        begun => begun?,
-    };
-    let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
-    engine.scheduler.put(jobs, engine.runtime.now_ns());
-    drop(trees);
-    engine.runtime.wake();
     Ok(true)
 }
 
@@ -470,7 +322,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
     let stepped = match &mut job {
         Job::Flush(flush) => flush.step(engine),
         Job::Part(part) => {
-            let stepped = part.step(engine);
+            let stepped = engine.check_space_to_rewrite().and_then(|()| part.step(engine));
             pace(engine, part.take_step_bytes());
             stepped
         }
@@ -500,6 +352,9 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             let is_parked = match job {
                 Job::Flush(flush) => {
                     flush.abandon(engine);
+                    if error.kind() == ErrorKind::NoSpace {
+                        engine.release_reserve();
+                    }
                     false
                 }
                 Job::Part(part) => {
@@ -566,22 +421,5 @@ fn failed(engine: &Arc<Engine>, error: Error) {
     if !engine.is_closing() {
         let deadline_ns = engine.runtime.now_ns() + wait_ns;
         engine.runtime.wait(&engine.scheduler.retry, seen, Some(deadline_ns));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_collection_is_under_way_at_a_time() {
-        let scheduler = Scheduler::new(1);
-        assert!(scheduler.begin_collecting());
-        assert!(!scheduler.begin_collecting());
-        scheduler.end_collecting();
-        scheduler.lock().running = 2;
-        assert!(!scheduler.begin_collecting(), "no worker is free for it");
-        scheduler.lock().running = 1;
-        assert!(scheduler.begin_collecting());
     }
 }

@@ -30,6 +30,7 @@ mod poisoned;
 mod reads;
 mod refusals;
 mod regressions;
+mod reserve;
 mod run;
 mod schedule;
 mod script;

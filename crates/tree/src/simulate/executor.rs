@@ -294,6 +294,8 @@ impl Store {
     fn commit(&mut self, changes: &[Change]) -> Result<()> {
         let left = self.left(changes);
         let before = std::mem::replace(&mut self.version, Version::empty(1));
+        #[cfg(test)]
+        self.fail_once(&before, changes)?;
         self.version = before.advance(changes, &mut self.runs)?;
         if self.check_all {
             invariant::check(&self.version, &invariant::Shape::ANY)?;
@@ -480,5 +482,30 @@ impl Store {
                 let entries = &self.contents[&slice.run.id];
                 entries.binary_search_by_key(&key, |entry| entry.key).ok().map(|at| entries[at])
             })
+    }
+}
+
+#[cfg(test)]
+impl Store {
+    /// An edit that fails to become durable leaves the table as it was.
+    fn fail_once(&mut self, before: &Version, changes: &[Change]) -> Result<()> {
+        let state = |runs: &RunTable| {
+            let shown = before.slices().map(|slice| {
+                let file = &slice.run.file;
+                (
+                    slice.run.id,
+                    runs.run(slice.run.id).is_some(),
+                    runs.slices_in(file.id),
+                    file.bytes(),
+                )
+            });
+            (runs.runs_count(), shown.collect::<Vec<_>>())
+        };
+        let expected = state(&self.runs);
+        let (after, edit) = before.try_apply(changes, &mut self.runs)?;
+        drop(after);
+        self.runs.undo(edit);
+        assert_eq!(state(&self.runs), expected, "after {changes:?} was taken back");
+        Ok(())
     }
 }

@@ -19,7 +19,7 @@ mod pointers;
 
 use super::kept::KeptFile;
 use super::writers::ValueWriters;
-use crate::engine::Engine;
+use crate::engine::core::Core;
 use crate::engine::events::Event;
 use crate::engine::memory::Buffers;
 use crate::engine::rewrite::Progress;
@@ -100,17 +100,17 @@ pub(crate) struct CollectJob {
 }
 
 /// Begins what the layouts pick first. `None`: nothing is due.
-pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJob>> {
+pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<CollectJob>> {
     trees.keyspaces.values().find_map(|tree| {
         let keyspace = &tree.keyspace;
         let (rules, segments) = (&keyspace.values, &tree.version.segments);
-        let collection = pick(engine, tree)?;
+        let collection = pick(core, tree)?;
         if !rules.claim(&collection.files) {
             return None;
         }
         rules.set_collecting(collection.write_bytes);
         let (depth, cause) = (collection.to_depth, Cause::ValueGc);
-        let writers = ValueWriters::new(engine, keyspace, segments, depth, cause, false);
+        let writers = ValueWriters::new(core, keyspace, segments, depth, cause, false);
         let phase = match collection.validity {
             Validity::GroupOrder => Phase::Order,
             Validity::Lookup => Phase::Move,
@@ -128,12 +128,12 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
             moved: Vec::new(),
             newest_key_bytes: 0,
             moved_key_bytes: 0,
-            buffers: engine.memory.begin_job(),
+            buffers: core.memory.begin_job(),
             committed: 0,
             oldest: collection.files.iter().map(|&file| (file, SEQUENCE_MAX)).collect(),
             lost: BTreeMap::new(),
             last_sequence: 0,
-            begin_ns: engine.runtime.now_ns(),
+            begin_ns: core.runtime.now_ns(),
             step_bytes: 0,
             lookups: 0,
             lookup_ns: 0,
@@ -145,21 +145,21 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees) -> Option<Box<CollectJo
 }
 
 /// A collection is due.
-pub(crate) fn is_due(engine: &Engine, trees: &Trees) -> bool {
-    trees.keyspaces.values().any(|tree| pick(engine, tree).is_some())
+pub(crate) fn is_due(core: &Core, trees: &Trees) -> bool {
+    trees.keyspaces.values().any(|tree| pick(core, tree).is_some())
 }
 
 /// What a collection that began now would read.
-pub(crate) fn pick(engine: &Engine, tree: &TreeState) -> Option<Collection> {
+pub(crate) fn pick(core: &Core, tree: &TreeState) -> Option<Collection> {
     let (rules, segments) = (&tree.keyspace.values, &tree.version.segments);
     if segments.is_empty() {
         return None;
     }
-    let is_warm = rules.limits.hotness && !rules.has_cold_room(&*engine.store);
+    let is_warm = rules.limits.hotness && !rules.has_cold_room(&*core.store);
     if rules.capacity_bytes().is_none() && !is_warm {
         return rules.layout.pick(segments, &rules.limits, &rules.claimed());
     }
-    let pending_bytes = engine.lock_commit().pending_bytes(tree.keyspace.id);
+    let pending_bytes = core.commits.lock().pending_bytes(tree.keyspace.id);
     let beside = rules.limits_beside(pending_bytes);
     // Where the cold store is full, all values stay in their groups.
     let limits = ValueLimits { hotness: beside.hotness && !is_warm, ..beside };
@@ -168,16 +168,16 @@ pub(crate) fn pick(engine: &Engine, tree: &TreeState) -> Option<Collection> {
 
 impl CollectJob {
     /// One bounded step.
-    pub(crate) fn step(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
-        let (phase, begin_ns) = (self.phase, engine.runtime.now_ns());
-        let stepped = self.step_phase(engine);
+    pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        let (phase, begin_ns) = (self.phase, core.runtime.now_ns());
+        let stepped = self.step_phase(core);
         let mut times = ValueTimes {
             collect_lookup_ns: std::mem::take(&mut self.lookup_ns),
             collect_write_ns: self.writers.take_busy_ns(),
             ..ValueTimes::default()
         };
         let told_ns = times.collect_lookup_ns + times.collect_write_ns;
-        let rest_ns = (engine.runtime.now_ns() - begin_ns).saturating_sub(told_ns);
+        let rest_ns = (core.runtime.now_ns() - begin_ns).saturating_sub(told_ns);
         match phase {
             Phase::Order | Phase::Move => times.collect_read_ns += rest_ns,
             Phase::List => times.collect_write_ns += rest_ns,
@@ -187,32 +187,32 @@ impl CollectJob {
         stepped
     }
 
-    fn step_phase(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
+    fn step_phase(&mut self, core: &Arc<Core>) -> Result<Progress> {
         match self.phase {
             Phase::Order => {
-                if !self.scan(engine, CollectJob::note_order)? {
+                if !self.scan(core, CollectJob::note_order)? {
                     self.trusts_order = self.order_tells();
                     self.phase = Phase::Move;
                     self.at = (0, 0);
                 }
             }
             Phase::Move => {
-                if !self.scan(engine, CollectJob::move_record)? {
+                if !self.scan(core, CollectJob::move_record)? {
                     self.phase = Phase::List;
                 }
             }
             Phase::List => {
-                self.list(engine)?;
+                self.list(core)?;
                 self.phase = Phase::Commit;
             }
             Phase::Commit => {
-                if !self.commit_some(engine)? {
+                if !self.commit_some(core)? {
                     self.phase = Phase::Retire;
                 }
             }
             Phase::Retire => {
-                if self.is_durable(engine)? {
-                    self.retire(engine)?;
+                if self.is_durable(core)? {
+                    self.retire(core)?;
                     return Ok(Progress::Done);
                 }
             }
@@ -244,8 +244,8 @@ impl CollectJob {
     /// Hands one buffer of records to `each`. `false`: there are no more.
     fn scan(
         &mut self,
-        engine: &Arc<Engine>,
-        each: fn(&mut CollectJob, &Arc<Engine>, &RecordAt<'_>) -> Result<()>,
+        core: &Arc<Core>,
+        each: fn(&mut CollectJob, &Arc<Core>, &RecordAt<'_>) -> Result<()>,
     ) -> Result<bool> {
         let Some(&id) = self.collection.files.get(self.at.0) else { return Ok(false) };
         let bytes = self.version.segments.get(id).map_or(0, |segment| segment.bytes);
@@ -256,8 +256,8 @@ impl CollectJob {
             }
             return Ok(true);
         }
-        let file = self.open(engine, id, bytes)?;
-        let place = engine.runs.values.place(id);
+        let file = self.open(core, id, bytes)?;
+        let place = core.runs.values.place(id);
         let begin = self.at.1;
         let mut scan = SegmentScan::new(&*file, place, bytes, Cause::ValueGc).starting_at(begin);
         while let Some((record, pointer)) = scan.next_record()? {
@@ -267,25 +267,25 @@ impl CollectJob {
                 value: record.value,
                 pointer,
             };
-            each(self, engine, &record)?;
+            each(self, core, &record)?;
             if !scan.is_buffered() {
                 break;
             }
         }
         self.at.1 = scan.offset();
         self.step_bytes += self.at.1 - begin;
-        self.account(engine);
+        self.account(core);
         Ok(true)
     }
 
     /// A segment of `bytes`, what was read of it kept where the group is not too large.
-    fn open(&mut self, engine: &Engine, id: FileId, bytes: u64) -> Result<Arc<dyn ReadFile>> {
+    fn open(&mut self, core: &Core, id: FileId, bytes: u64) -> Result<Arc<dyn ReadFile>> {
         if let Some(kept) = self.kept.get(&id) {
             return Ok(kept.clone());
         }
         let name = FileName::value(id);
-        let file = engine.store.open(name, true).map_err(|error| missing(error, name))?;
-        let keeps = self.collection.read_bytes <= engine.settings.collection_bytes_kept_max;
+        let file = core.store.open(name, true).map_err(|error| missing(error, name))?;
+        let keeps = self.collection.read_bytes <= core.settings.collection_bytes_kept_max;
         if self.phase != Phase::Order || !keeps {
             return Ok(file);
         }
@@ -295,16 +295,16 @@ impl CollectJob {
     }
 
     /// Tells the account of memory what the job holds: a control byte beside each place of a map.
-    fn account(&mut self, engine: &Engine) {
+    fn account(&mut self, core: &Core) {
         let newest = self.newest.capacity() * (size_of::<(Vec<u8>, Newest)>() + 1);
         let moved = self.moved.capacity() * size_of::<Moved>();
         let keys_bytes = self.newest_key_bytes + self.moved_key_bytes;
         let kept_bytes: u64 = self.kept.values().map(|kept| kept.memory_bytes()).sum();
         self.buffers.set((newest + moved) as u64 + keys_bytes + kept_bytes);
-        engine.resize_cache();
+        core.resize_cache();
     }
 
-    fn note_order(&mut self, _engine: &Arc<Engine>, record: &RecordAt<'_>) -> Result<()> {
+    fn note_order(&mut self, _engine: &Arc<Core>, record: &RecordAt<'_>) -> Result<()> {
         match self.newest.get_mut(record.key) {
             Some(newest) => {
                 newest.count += 1;
@@ -324,7 +324,7 @@ impl CollectJob {
         Ok(())
     }
 
-    fn move_record(&mut self, engine: &Arc<Engine>, record: &RecordAt<'_>) -> Result<()> {
+    fn move_record(&mut self, core: &Arc<Core>, record: &RecordAt<'_>) -> Result<()> {
         if record.value.is_some() {
             let oldest = self.oldest.entry(record.pointer.file).or_insert(SEQUENCE_MAX);
             *oldest = record.sequence.min(*oldest);
@@ -341,7 +341,7 @@ impl CollectJob {
             }
             return Ok(());
         };
-        let to = match self.look_up(engine, record)? {
+        let to = match self.look_up(core, record)? {
             Held::ThisRecord => {
                 let (sequence, key) = (record.sequence, record.key);
                 let tier = if is_cold { Tier::Cold } else { self.collection.group.tier };
@@ -360,14 +360,14 @@ impl CollectJob {
     }
 
     /// What the tree holds of the key of `record`, as far as it is asked.
-    fn look_up(&mut self, engine: &Arc<Engine>, record: &RecordAt<'_>) -> Result<Held> {
+    fn look_up(&mut self, core: &Arc<Core>, record: &RecordAt<'_>) -> Result<Held> {
         if self.trusts_order {
             return Ok(Held::ThisRecord);
         }
         self.lookups += 1;
-        let begin_ns = engine.runtime.now_ns();
-        let found = find(&engine.moment(&self.keyspace), record.key)?;
-        self.lookup_ns += engine.runtime.now_ns() - begin_ns;
+        let begin_ns = core.runtime.now_ns();
+        let found = find(&core.moment(&self.keyspace), record.key)?;
+        self.lookup_ns += core.runtime.now_ns() - begin_ns;
         Ok(match found {
             Found::Pointer(held) if ValuePointer::decode(&held)? == record.pointer => {
                 Held::ThisRecord
@@ -378,31 +378,31 @@ impl CollectJob {
     }
 
     /// The new segments become part of the tree.
-    fn list(&mut self, engine: &Arc<Engine>) -> Result<()> {
+    fn list(&mut self, core: &Arc<Core>) -> Result<()> {
         (self.newest, self.newest_key_bytes) = (HashMap::new(), 0);
-        self.account(engine);
+        self.account(core);
         self.writers.finish()?;
-        engine.runtime.interleave("collect: before the tree lists segments");
+        core.runtime.interleave("collect: before the tree lists segments");
         // Pointers into the new segments are to be committed: they are newer than all there is.
-        let first = engine.snapshots.visible() + 1;
+        let first = core.snapshots.visible() + 1;
         let written = self.writers.written().iter();
         written.for_each(|new| self.keyspace.values.note_first_entry(new.file, first));
         let changes: Vec<Change> =
             self.writers.written().iter().map(|segment| segment.change(true)).collect();
-        self.install(engine, changes)
+        self.install(core, changes)
     }
 
-    fn install(&self, engine: &Arc<Engine>, changes: Vec<Change>) -> Result<()> {
+    fn install(&self, core: &Arc<Core>, changes: Vec<Change>) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
         let keyspaces = vec![KeyspaceEdit { keyspace: self.keyspace.id, changes }];
         let edit = DatabaseEdit { keyspaces, ..DatabaseEdit::default() };
-        engine.install(&mut engine.lock_trees(), edit, &Flushed::new())
+        core.versions.install(&mut core.versions.lock(), edit, &Flushed::new())
     }
 
     /// The old segments are done with.
-    fn retire(&mut self, engine: &Arc<Engine>) -> Result<()> {
+    fn retire(&mut self, core: &Arc<Core>) -> Result<()> {
         let written = self.writers.written().iter();
         let mut changes: Vec<(FileId, SegmentChange)> =
             written.map(|segment| (segment.file, SegmentChange::Confirm)).collect();
@@ -413,22 +413,22 @@ impl CollectJob {
         let oldest = self.oldest.iter();
         oldest.for_each(|(&file, &first)| self.keyspace.values.note_first_entry(file, first));
         let sequence = self.last_sequence;
-        engine.runtime.interleave("collect: before segments retire");
+        core.runtime.interleave("collect: before segments retire");
         let files = self.collection.files.iter();
         changes.extend(files.map(|&file| (file, SegmentChange::Retire(sequence))));
         let changes = changes.into_iter().map(|(file, change)| Change::Segment { file, change });
-        self.install(engine, changes.collect())?;
-        self.report(engine);
+        self.install(core, changes.collect())?;
+        self.report(core);
         let id = self.keyspace.id;
-        let version = engine.lock_trees().keyspaces.get(&id).map(|tree| tree.version.clone());
-        let waiting_bytes = version.map_or(0, |v| engine.unflushed_retired_bytes(id, &v));
-        match waiting_bytes >= engine.settings.log_bytes_max {
-            true => engine.request_flush(id, sequence),
+        let version = core.versions.lock().keyspaces.get(&id).map(|tree| tree.version.clone());
+        let waiting_bytes = version.map_or(0, |v| core.unflushed_retired_bytes(id, &v));
+        match waiting_bytes >= core.settings.log_bytes_max {
+            true => core.commits.request_flush(id, sequence),
             false => Ok(()),
         }
     }
 
-    fn report(&self, engine: &Engine) {
+    fn report(&self, core: &Core) {
         let written: u64 = self.writers.written().iter().map(|segment| segment.bytes).sum();
         self.keyspace.values.add_collected(&Collected {
             count: 1,
@@ -436,7 +436,7 @@ impl CollectJob {
             write_bytes: written,
             lookups: self.lookups,
         });
-        engine.events.add(
+        core.events.add(
             Event::new("value_collection_finished")
                 .text("keyspace", &self.keyspace.name)
                 .numbers("files", self.collection.files.iter().map(|file| file.0))
@@ -444,7 +444,7 @@ impl CollectJob {
                 .number("written_bytes", written)
                 .number("moved", self.moved.len() as u64)
                 .number("lookups", self.lookups)
-                .number("micros", (engine.runtime.now_ns() - self.begin_ns) / 1000),
+                .number("micros", (core.runtime.now_ns() - self.begin_ns) / 1000),
         );
     }
 

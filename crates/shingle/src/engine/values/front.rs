@@ -12,19 +12,17 @@
 //! - A front is claimed until the last memtable that points into it is flushed: only then the tree
 //!   vouches for all its bytes. A front whose end is not sure takes no more records.
 
-use crate::engine::Engine;
-use crate::engine::commit::{Active, CommitState};
-use crate::engine::trees::Flushed;
+use crate::engine::commit_state::{Active, CommitState};
+use crate::engine::context::Context;
 use crate::keyspace::KeyspaceState;
 use crate::unvouched::Unvouched;
-use base::{Cause, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
-use media::{FileHint, FileName, SyncFile};
+use base::{Cause, EntryKind, FileId, KeyspaceId, Result, SequenceNumber};
+use media::SyncFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use table::batch::{Operation, WriteBatch};
-use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
-use tree::{Group, Segment, Tier, Version};
-use values::SegmentPlace;
+use tree::edit::{Change, SegmentChange};
+use tree::{Segment, Version};
 use values::segment::SegmentWriter;
 
 /// A keyspace gets a front when its commits brought so large a part of a segment: a short session
@@ -97,11 +95,11 @@ impl Reach {
     }
 
     /// Makes durable what this life wrote.
-    pub(crate) fn sync(&self, engine: &Engine) -> Result<()> {
+    pub(crate) fn sync(&self, context: &Context) -> Result<()> {
         let syncers = self.ends.values().filter_map(|end| end.syncer.as_ref());
         for syncer in syncers {
             let synced = syncer.sync(Cause::ValueWrite);
-            synced.map_err(|error| engine.poison_unless_tried_again(error))?;
+            synced.map_err(|error| context.poison_unless_tried_again(error))?;
         }
         Ok(())
     }
@@ -149,12 +147,22 @@ impl Active {
         operation.kind == EntryKind::Put && is_large && !self.keyspace.options.without_wal
     }
 
+    /// Commits append to the segment `file` from now on.
+    pub(crate) fn set_front(
+        &mut self,
+        file: FileId,
+        writer: SegmentWriter,
+        syncer: Arc<dyn SyncFile>,
+    ) {
+        self.fronted.front = Some(Front { file, writer, syncer });
+    }
+
     fn open_front(&mut self) -> Option<&mut Front> {
         let bytes_max = front_bytes_max(&self.keyspace);
         self.fronted.front.as_mut().filter(|front| front.writer.bytes() < bytes_max)
     }
 
-    fn lacks_front(&self) -> bool {
+    pub(crate) fn lacks_front(&self) -> bool {
         let bytes_max = front_bytes_max(&self.keyspace);
         match &self.fronted.front {
             Some(front) => front.writer.bytes() >= bytes_max,
@@ -180,23 +188,16 @@ impl Active {
     }
 }
 
-fn front_bytes_max(keyspace: &KeyspaceState) -> u64 {
+pub(crate) fn front_bytes_max(keyspace: &KeyspaceState) -> u64 {
     keyspace.values.layout.segment_bytes_max(&keyspace.values.limits, 0)
 }
 
-impl Engine {
+impl CommitState {
     /// The first keyspace of `batch` that should have a front for it and has none with room.
-    pub(crate) fn lacks_front(
-        &self,
-        state: &CommitState,
-        batch: &WriteBatch,
-    ) -> Result<Option<Arc<KeyspaceState>>> {
-        if !self.settings.writes_values_at_commit {
-            return Ok(None);
-        }
+    pub(crate) fn lacks_front(&self, batch: &WriteBatch) -> Result<Option<Arc<KeyspaceState>>> {
         for operation in batch.iter() {
             let operation = operation?;
-            let Some(active) = state.active(operation.keyspace) else { continue };
+            let Some(active) = self.active(operation.keyspace) else { continue };
             if active.fronts(&operation) && active.lacks_front() {
                 return Ok(Some(active.keyspace.clone()));
             }
@@ -204,59 +205,18 @@ impl Engine {
         Ok(None)
     }
 
-    /// Begins a front, unless somebody else just did.
-    pub(crate) fn begin_front(&self, keyspace: &Arc<KeyspaceState>) -> Result<()> {
-        let _inside = self.enter()?;
-        let mut trees = self.lock_trees();
-        self.check_writable()?;
-        if !self.lock_commit().active(keyspace.id).is_some_and(Active::lacks_front) {
-            return Ok(());
-        }
-        let file = self.new_file();
-        let hint = FileHint { bytes_max: Some(front_bytes_max(keyspace)), ..FileHint::default() };
-        let append = self.store.create(FileName::value(file), &hint)?;
-        let Some(syncer) = append.syncer() else {
-            return Err(Error::new(ErrorKind::Unsupported, "the store cannot sync a segment"));
-        };
-        // Before it is listed: no collection may pick it.
-        keyspace.values.claim(&[file]);
-        let group = Group::all(Tier::Main);
-        let (bytes, is_provisional, is_in_cold_store) = (0, false, false);
-        let change = SegmentChange::Add { group, bytes, is_provisional, is_in_cold_store };
-        let changes = vec![Change::Segment { file, change }];
-        let keyspaces = vec![KeyspaceEdit { keyspace: keyspace.id, changes }];
-        let edit = DatabaseEdit { keyspaces, ..DatabaseEdit::default() };
-        if let Err(error) = self.install(&mut trees, edit, &Flushed::new()) {
-            keyspace.values.release(&[file]);
-            return Err(error);
-        }
-        let place = SegmentPlace { database: self.database, file };
-        // Nothing is written before the commit says so.
-        let writer = SegmentWriter::new(append, place, usize::MAX, Cause::ValueWrite);
-        let mut state = self.lock_commit();
-        state.end_front(keyspace.id);
-        if let Some(active) = state.active_mut(keyspace.id) {
-            active.fronted.front = Some(Front { file, writer, syncer: Arc::from(syncer) });
-        }
-        Ok(())
-    }
-
     /// Appends the large values of `batch`, whose first operation has the sequence number `first`,
     /// to the fronts. `None`: it has none that go there. After an error nothing was written that
     /// counts.
     pub(crate) fn write_to_fronts(
-        &self,
-        state: &mut CommitState,
+        &mut self,
         first: SequenceNumber,
         batch: &WriteBatch,
     ) -> Result<Option<Separated>> {
-        if !self.settings.writes_values_at_commit {
-            return Ok(None);
-        }
         let mut separated = Separated::default();
-        let written = separated.fill(state, first, batch);
+        let written = separated.fill(self, first, batch);
         if let Err(error) = written {
-            state.give_up(&separated);
+            self.give_up(&separated);
             return Err(error);
         }
         Ok((!separated.written.is_empty()).then_some(separated))

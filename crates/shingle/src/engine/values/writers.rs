@@ -7,7 +7,7 @@
 //! So segments are not synced one by one as they end: the system begins to write each of them, and
 //! the syncs follow together.
 
-use crate::engine::Engine;
+use crate::engine::core::Core;
 use crate::keyspace::KeyspaceState;
 use crate::read::missing;
 use crate::value_stats::ValueTimes;
@@ -101,7 +101,7 @@ impl fmt::Debug for TakenRoom {
 
 /// The segments of one job.
 pub(crate) struct ValueWriters {
-    engine: Arc<Engine>,
+    core: Arc<Core>,
     keyspace: Arc<KeyspaceState>,
     cause: Cause,
     /// Bits that tell the groups of new records apart.
@@ -128,7 +128,7 @@ impl ValueWriters {
     /// For a job that begins while the caller holds the trees. `extends`: it goes on with segments
     /// that are there.
     pub(crate) fn new(
-        engine: &Arc<Engine>,
+        core: &Arc<Core>,
         keyspace: &Arc<KeyspaceState>,
         segments: &Segments,
         depth: u8,
@@ -137,7 +137,7 @@ impl ValueWriters {
     ) -> ValueWriters {
         let batch_bytes = (BATCHES_BYTES >> depth).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
         let mut writers = ValueWriters {
-            engine: engine.clone(),
+            core: core.clone(),
             keyspace: keyspace.clone(),
             cause,
             depth,
@@ -149,7 +149,7 @@ impl ValueWriters {
             busy_ns: 0,
             budget_bytes: 0,
             room: Arc::new(TakenRoom { keyspace: keyspace.clone(), bytes: AtomicU64::new(0) }),
-            has_cold_room: keyspace.values.has_cold_room(&*engine.store),
+            has_cold_room: keyspace.values.has_cold_room(&*core.store),
             segments: segments.clone(),
         };
         if extends {
@@ -176,7 +176,7 @@ impl ValueWriters {
             self.budget_bytes = left;
             return true;
         }
-        let pending_bytes = self.engine.lock_commit().pending_bytes(self.keyspace.id);
+        let pending_bytes = self.core.commits.lock().pending_bytes(self.keyspace.id);
         let room_bytes = self.keyspace.value_room_bytes(pending_bytes);
         let has_room = room_bytes.is_none_or(|room_bytes| room_bytes >= bytes);
         if has_room {
@@ -217,10 +217,10 @@ impl ValueWriters {
     ) -> Result<ValuePointer> {
         let depth = if tier == Tier::Cold { 0 } else { self.depth };
         let group = Group::of(tier, hash64(key), depth);
-        let begin_ns = self.engine.runtime.now_ns();
+        let begin_ns = self.core.runtime.now_ns();
         self.end_full(group)?;
         let pointer = self.writer(group, sequence)?.add(sequence, key, value);
-        self.busy_ns += self.engine.runtime.now_ns() - begin_ns;
+        self.busy_ns += self.core.runtime.now_ns() - begin_ns;
         pointer
     }
 
@@ -254,7 +254,7 @@ impl ValueWriters {
     }
 
     fn fresh(&mut self, segments_before: usize) -> Front {
-        let file = self.engine.new_file();
+        let file = self.core.new_file();
         // Listed before the job ends, it is nobody else's until then.
         self.keyspace.values.claim(&[file]);
         self.claimed.push(file);
@@ -279,7 +279,7 @@ impl ValueWriters {
                 opened => opened?,
             };
             if let Some(front) = self.fronts.get_mut(&group) {
-                let place = SegmentPlace { database: self.engine.database, file: front.file };
+                let place = SegmentPlace { database: self.core.database, file: front.file };
                 let writer = SegmentWriter::new(file, place, self.batch_bytes, self.cause);
                 front.writer = Some(writer);
             }
@@ -306,9 +306,9 @@ impl ValueWriters {
         };
         let name = FileName::value(front.file);
         if front.is_new {
-            return self.engine.store.create(name, &hint);
+            return self.core.store.create(name, &hint);
         }
-        let extended = self.engine.extend_file(name, front.bytes, &hint);
+        let extended = self.core.extend_file(name, front.bytes, &hint);
         extended.map_err(|error| missing(error, name))
     }
 
@@ -321,7 +321,7 @@ impl ValueWriters {
         }
         // Listed before it is written: a failure removes it.
         let name = FileName::value(file);
-        let is_in_cold_store = self.engine.store.cold_store().is_some_and(|s| s.is_cold(name));
+        let is_in_cold_store = self.core.store.cold_store().is_some_and(|s| s.is_cold(name));
         let bytes = writer.bytes();
         self.written.push(WrittenSegment { file, group, bytes, is_new, is_in_cold_store });
         writer.begin_sync()?;
@@ -340,12 +340,12 @@ impl ValueWriters {
 
     /// Makes every record durable.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        let begin_ns = self.engine.runtime.now_ns();
+        let begin_ns = self.core.runtime.now_ns();
         while let Some((group, front)) = self.fronts.pop_first() {
             self.end(group, front)?;
         }
         self.sync_ended()?;
-        self.busy_ns += self.engine.runtime.now_ns() - begin_ns;
+        self.busy_ns += self.core.runtime.now_ns() - begin_ns;
         Ok(())
     }
 
@@ -361,14 +361,14 @@ impl ValueWriters {
 
     /// Removes what was written: the job failed, and no edit lists it.
     pub(crate) fn remove_created(&self) {
-        if self.engine.poisoned_by().is_some() {
+        if self.core.poisoned_by().is_some() {
             return;
         }
         let open = self.fronts.values().filter(|front| front.is_new && front.writer.is_some());
         let ended = self.written.iter().filter(|written| written.is_new).map(|w| w.file);
         for file in open.map(|front| front.file).chain(ended) {
             // What cannot be removed now goes at the next opening.
-            let _ = self.engine.store.remove(FileName::value(file));
+            let _ = self.core.store.remove(FileName::value(file));
         }
     }
 }

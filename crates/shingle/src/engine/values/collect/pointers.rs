@@ -2,7 +2,7 @@
 //! collection goes by becomes durable.
 
 use super::CollectJob;
-use crate::engine::Engine;
+use crate::engine::core::Core;
 use crate::read::get::{Combined, Found, combine, find};
 use base::{KeyspaceId, Result};
 use std::sync::Arc;
@@ -38,19 +38,19 @@ impl Replacement {
 
 impl CollectJob {
     /// Changes some pointers. `false`: all are changed.
-    pub(super) fn commit_some(&mut self, engine: &Arc<Engine>) -> Result<bool> {
+    pub(super) fn commit_some(&mut self, core: &Arc<Core>) -> Result<bool> {
         let end = self.moved.len().min(self.committed + COMMIT_POINTERS);
         if end == self.committed {
             return Ok(false);
         }
         // Again until no flush came between the look at the tree and the lock.
-        while !self.try_commit(engine, end)? {}
+        while !self.try_commit(core, end)? {}
         self.committed = end;
         Ok(true)
     }
 
-    fn try_commit(&mut self, engine: &Arc<Engine>, end: usize) -> Result<bool> {
-        let moment = engine.moment(&self.keyspace);
+    fn try_commit(&mut self, core: &Arc<Core>, end: usize) -> Result<bool> {
+        let moment = core.moment(&self.keyspace);
         let id = self.keyspace.id;
         let mut batch = WriteBatch::new();
         let mut lost: Vec<ValuePointer> = Vec::new();
@@ -77,8 +77,8 @@ impl CollectJob {
             }
             keys.push(&moved.key);
         }
-        engine.runtime.interleave("collect: before pointers change");
-        let committed = engine.commit_unless_newer(&self.keyspace, &moment, &keys, &batch)?;
+        core.runtime.interleave("collect: before pointers change");
+        let committed = core.commits.commit_unless_newer(&self.keyspace, &moment, &keys, &batch)?;
         let Some(sequence) = committed else { return Ok(false) };
         self.last_sequence = self.last_sequence.max(sequence);
         for pointer in lost {
@@ -90,22 +90,22 @@ impl CollectJob {
     /// Everything that the collection goes by is durable: the pointers that it changed, and the
     /// newer versions for which it left records behind. A crash must not bring back what needs the
     /// old segments once an edit has given them up. `false`: a flush is under way.
-    pub(super) fn is_durable(&mut self, engine: &Arc<Engine>) -> Result<bool> {
-        self.last_sequence = self.last_sequence.max(engine.snapshots.visible());
-        engine.runtime.interleave("collect: before all up to here is durable");
+    pub(super) fn is_durable(&mut self, core: &Arc<Core>) -> Result<bool> {
+        self.last_sequence = self.last_sequence.max(core.snapshots.visible());
+        core.runtime.interleave("collect: before all up to here is durable");
         if !self.keyspace.options.without_wal {
-            let position = engine.lock_commit().position();
-            engine.sync_log(position)?;
+            let position = core.commits.lock().position();
+            core.commits.sync_log(position)?;
             return Ok(true);
         }
-        let flushed = engine.lock_trees().tree(self.keyspace.id)?.version.flushed_sequence;
+        let flushed = core.versions.lock().tree(self.keyspace.id)?.version.flushed_sequence;
         let needed = *self.flush_through.get_or_insert(self.last_sequence);
         let view = self.keyspace.view();
         let mut memtables = view.memtables();
         if flushed >= needed || memtables.all(|m| m.sequence_min().is_none_or(|s| s > needed)) {
             return Ok(true);
         }
-        engine.request_flush(self.keyspace.id, needed)?;
+        core.commits.request_flush(self.keyspace.id, needed)?;
         Ok(false)
     }
 }
