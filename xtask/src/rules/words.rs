@@ -2,7 +2,7 @@
 //! each crate still uses each of them. That count may only fall.
 
 use super::Violation;
-use crate::repository::Repository;
+use crate::repository::{self, Repository};
 use crate::words::{self, Finding, LIST, List};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -176,7 +176,7 @@ pub fn listing(repository: &Repository, under: &str) -> Result<Vec<String>, Stri
     let findings = words::findings(repository, &list);
     let is_under = |path: &str| match under {
         ROOT => !path.contains('/'),
-        under => path.starts_with(under),
+        under => repository::is_under(path, under),
     };
     let inside = findings.iter().filter(|finding| is_under(&finding.path));
     let line = |f: &Finding| {
