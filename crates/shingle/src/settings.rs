@@ -62,7 +62,7 @@ pub(crate) struct Settings {
     /// Commits write large values apart.
     pub writes_values_at_commit: bool,
     /// A memtable is sealed when the values that commits wrote apart for it have so many bytes.
-    pub reach_bytes_max: u64,
+    pub unflushed_value_bytes_max: u64,
     pub start_threads: bool,
     block_bytes: u32,
     index_block_bytes: u32,
@@ -203,7 +203,8 @@ impl Settings {
             value_threshold_bytes: options.value_threshold_bytes.unwrap_or(VALUE_THRESHOLD_BYTES),
             writes_values_at_commit: layout.writes_at_commit()
                 && expert.values_at_commit.unwrap_or(true),
-            reach_bytes_max: (log_bytes_max / (flush_memtables as u64 + 1)).max(memtable_bytes_max),
+            unflushed_value_bytes_max: (log_bytes_max / (flush_memtables as u64 + 1))
+                .max(memtable_bytes_max),
             start_threads: !expert.no_threads,
             block_bytes: expert.block_bytes.unwrap_or(4096),
             index_block_bytes: expert.index_block_bytes.unwrap_or(4096),

@@ -25,7 +25,7 @@ impl Keyspace {
         engine.scheduler.add_manual(Manual { keyspace: self.id(), range });
         engine.runtime.wake();
         engine.wait_for(|| !engine.scheduler.has_manual())?;
-        engine.versions.parked_error(Some(self.id())).map_or(Ok(()), Err)
+        engine.versions.backed_off_error(Some(self.id())).map_or(Ok(()), Err)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::db::Keyspace;
 use crate::engine::requests;
-use crate::engine::values::collect;
+use crate::engine::values::gc;
 use base::Result;
 use std::sync::Arc;
 use tree::{Plan, Version};
@@ -40,6 +40,6 @@ impl Keyspace {
     /// What a collection that began now would read.
     pub fn due_collection_for_test(&self) -> Result<Option<Collection>> {
         let engine = self.engine();
-        Ok(collect::pick(engine, engine.versions.lock().tree(self.id())?))
+        Ok(gc::pick(engine, engine.versions.lock().tree(self.id())?))
     }
 }

@@ -77,7 +77,7 @@ impl Engine {
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
         let _inside = self.enter()?;
         self.wait_for(|| scheduler::is_idle(self))?;
-        self.versions.parked_error(None).map_or(Ok(()), Err)
+        self.versions.backed_off_error(None).map_or(Ok(()), Err)
     }
 
     /// Ends everything: what was acknowledged is durable afterwards.
@@ -148,6 +148,6 @@ impl Engine {
     /// The reason why background work stands still, if it does.
     pub(crate) fn background_error(&self) -> Option<Error> {
         let of_all = self.poisoned_by().cloned().or_else(|| self.scheduler.last_error());
-        of_all.or_else(|| self.versions.parked_error(None))
+        of_all.or_else(|| self.versions.backed_off_error(None))
     }
 }

@@ -37,9 +37,9 @@ pub(crate) struct Committed {
 pub(crate) enum Outcome {
     Committed(Committed),
     /// Nothing happened: the segments of a keyspace lack room for its large values.
-    LacksRoom(LackOfSpace),
+    LacksSpace(LackOfSpace),
     /// Nothing happened: a keyspace lacks a segment for its large values.
-    LacksFront(Arc<KeyspaceState>),
+    LacksSegment(Arc<KeyspaceState>),
 }
 
 /// The commits of one open database.
@@ -86,13 +86,13 @@ impl Commits {
         if self.settings.bounds_values()
             && let Some(lack) = state.lack_of_room(batch)?
         {
-            return Ok(Outcome::LacksRoom(lack));
+            return Ok(Outcome::LacksSpace(lack));
         }
         if with_log
             && self.settings.writes_values_at_commit
-            && let Some(keyspace) = state.lacks_front(batch)?
+            && let Some(keyspace) = state.lacks_segment(batch)?
         {
-            return Ok(Outcome::LacksFront(keyspace));
+            return Ok(Outcome::LacksSegment(keyspace));
         }
         let committed = self.commit_checked(&mut state, batch, with_log)?;
         state.user_sequence = committed.last_sequence;
@@ -109,7 +109,7 @@ impl Commits {
     ) -> Result<Committed> {
         let first = state.next_sequence;
         let separated = match with_log && self.settings.writes_values_at_commit {
-            true => state.write_to_fronts(first, batch)?,
+            true => state.append_values(first, batch)?,
             false => None,
         };
         let logged = separated.as_ref().map_or(batch, |separated| &separated.batch);
@@ -119,7 +119,7 @@ impl Commits {
         };
         if let Some(separated) = &separated {
             match &appended {
-                Ok(()) => state.note_fronts(separated),
+                Ok(()) => state.note_appended(separated),
                 Err(_) => state.give_up(separated),
             }
         }
@@ -236,7 +236,7 @@ impl Commits {
     fn seal_full_memtables(&self, state: &mut CommitState, batch: &WriteBatch) -> Result<()> {
         let is_full = |active: &Active| {
             self.settings.is_full(active.writer.memtable())
-                || active.fronted.reach.bytes >= self.settings.reach_bytes_max
+                || active.values.reach.bytes >= self.settings.unflushed_value_bytes_max
         };
         let full: Vec<KeyspaceId> = match batch.only_keyspace() {
             Some(id) => state.actives.get(&id).filter(|a| is_full(a)).map(|a| a.keyspace.id),
@@ -328,7 +328,7 @@ impl Commits {
             memtable: full.memtable().clone(),
             first_log: active.first_log.take(),
             bytes: full.memtable().bytes(),
-            reach: std::mem::take(&mut active.fronted.reach),
+            reach: std::mem::take(&mut active.values.reach),
             is_flushing: false,
         };
         state.active_bytes -= std::mem::take(&mut active.counted_bytes);
@@ -398,7 +398,7 @@ impl Commits {
         // Kept until the lock is released: a memtable may be long to free.
         let gone: Vec<Sealed> =
             state.sealed.extract_if(.., |sealed| is_flushed(&sealed.memtable)).collect();
-        state.release_fronts();
+        state.release_ended_segments();
         let all = state.logs.iter().map(|log| log.file);
         let dead: Vec<FileId> = all.filter(|&log| log < floor).collect();
         state.logs.retain(|log| log.file >= floor);

@@ -1,8 +1,8 @@
 //! What the commit lock guards: the log, the memtables that take writes, and those that wait for
 //! their flush.
 
+use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
 use crate::engine::values::capacity::LackOfSpace;
-use crate::engine::values::front::{Fronted, Reach};
 use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, Writer};
 use base::key::{SEQUENCE_MAX, SequenceNumber, common_prefix};
@@ -32,7 +32,7 @@ pub(crate) struct CommitState {
     /// Segments that commits wrote to since the last sync.
     pub unsynced_values: BTreeMap<FileId, Arc<dyn SyncFile>>,
     /// Segments that commits wrote to, and that memtables may still point into.
-    pub ended_fronts: Vec<(Arc<KeyspaceState>, FileId)>,
+    pub ended_segments: Vec<(Arc<KeyspaceState>, FileId)>,
     /// Every log that still exists, oldest first.
     pub logs: Vec<LiveLog>,
     /// Sealed memtables that need a log up to this one are flushed, so that it can go.
@@ -73,7 +73,7 @@ pub(crate) struct Active {
     /// Its bytes in the sum over all active memtables.
     pub counted_bytes: u64,
     /// The large values that commits write apart.
-    pub fronted: Fronted,
+    pub values: CommitValues,
 }
 
 impl Active {
@@ -96,7 +96,7 @@ pub(crate) struct Sealed {
     pub first_log: Option<FileId>,
     pub bytes: u64,
     /// The large values that it points to.
-    pub reach: Reach,
+    pub reach: UnflushedExtents,
     /// A flush of it is under way.
     pub is_flushing: bool,
 }
@@ -119,7 +119,7 @@ impl CommitState {
             sealed: Vec::new(),
             replaced: Vec::new(),
             unsynced_values: BTreeMap::new(),
-            ended_fronts: Vec::new(),
+            ended_segments: Vec::new(),
             logs: Vec::new(),
             flush_logs_through: None,
             active_bytes: 0,
@@ -150,7 +150,7 @@ impl CommitState {
     pub(crate) fn pending_bytes(&self, id: KeyspaceId) -> u64 {
         let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
         let active = self.actives.get(&id);
-        let active = active.map_or(0, |active| active.counted_bytes + active.fronted.reach.bytes);
+        let active = active.map_or(0, |active| active.counted_bytes + active.values.reach.bytes);
         sealed.map(|sealed| sealed.bytes + sealed.reach.bytes).sum::<u64>() + active
     }
 

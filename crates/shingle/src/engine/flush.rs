@@ -3,7 +3,7 @@
 use super::events::Event;
 use super::output::{OutputRule, Written};
 use super::rewrite::{Part, PartSpec, Progress};
-use super::values::front::Reach;
+use super::values::active_segment::UnflushedExtents;
 use super::values::writers::ValueWriters;
 use crate::engine::commit_state::{CommitState, Sealed};
 use crate::engine::core::Core;
@@ -44,7 +44,7 @@ struct Member {
     /// Until the part begins.
     values: Option<ValueWriters>,
     /// The values that the memtables point to already.
-    reach: Reach,
+    reach: UnflushedExtents,
     /// Those of them that are written anew.
     unvouched: Unvouched,
     part: Option<Part>,
@@ -52,9 +52,9 @@ struct Member {
 
 /// Takes the sealed memtables that are due, and marks them as being flushed. `None`: nothing is
 /// due. At rest they do not wait for company.
-pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, at_rest: bool) -> Option<FlushJob> {
+pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<FlushJob> {
     let mut state = core.commits.lock();
-    let (due, memtables_max) = due(core, &state, at_rest)?;
+    let (due, memtables_max) = due(core, &state, is_idle)?;
     let mut members: BTreeMap<KeyspaceId, Member> = BTreeMap::new();
     for sealed in state.sealed.iter_mut().filter(|sealed| due.contains(&sealed.keyspace.id)) {
         let taken = members.get(&sealed.keyspace.id).map_or(0, |member| member.memtables.len());
@@ -68,7 +68,7 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, at_rest: bool) -> Option<Fl
             to_level: 0,
             levels_below: 1,
             values: None,
-            reach: Reach::default(),
+            reach: UnflushedExtents::default(),
             unvouched: Unvouched::default(),
             part: None,
         });
@@ -80,7 +80,7 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, at_rest: bool) -> Option<Fl
     for member in &mut members {
         member.to_level = flush_level(trees, member);
         if let Some(tree) = trees.keyspaces.get(&member.keyspace.id) {
-            let below = super::relocate::levels_below(&tree.version, member.to_level);
+            let below = super::compaction::levels_below(&tree.version, member.to_level);
             member.levels_below = below.max(1);
             let (rules, segments) = (&member.keyspace.values, &tree.version.segments);
             let depth = rules.layout.depth(segments, &rules.limits);
@@ -103,7 +103,7 @@ pub(crate) fn is_due(core: &Core) -> bool {
 }
 
 /// The keyspaces whose sealed memtables should be flushed now, and how many of each at most.
-fn due(core: &Core, state: &CommitState, at_rest: bool) -> Option<(Vec<KeyspaceId>, usize)> {
+fn due(core: &Core, state: &CommitState, is_idle: bool) -> Option<(Vec<KeyspaceId>, usize)> {
     let is_flushing = |id: KeyspaceId| {
         state.sealed.iter().any(|sealed| sealed.keyspace.id == id && sealed.is_flushing)
     };
@@ -122,7 +122,7 @@ fn due(core: &Core, state: &CommitState, at_rest: bool) -> Option<(Vec<KeyspaceI
         sealed.memtable.sequence_min().is_none_or(|first| first <= state.flush_through)
     };
     let flush_requested = state.sealed.iter().any(is_requested);
-    let everything = flush_requested || at_rest || total >= core.settings.flush_bytes;
+    let everything = flush_requested || is_idle || total >= core.settings.flush_bytes;
     let (&id, _) = by_keyspace
         .iter()
         .filter(|(_, sealed)| {
@@ -298,7 +298,7 @@ impl Member {
     fn changes(&self, version: &Version, written: &Written) -> Result<Vec<Change>> {
         let mut output = Output { files: written.files.clone(), nodes: Vec::new() };
         for run in &written.runs {
-            output.nodes.push(OutputNode::tight(super::relocate::record(run)));
+            output.nodes.push(OutputNode::tight(super::compaction::record(run)));
         }
         // What came meanwhile may stand where the flush meant to go: level 0 is always right.
         let mut changes = match tree::moves::flush(version, &output, self.to_level) {

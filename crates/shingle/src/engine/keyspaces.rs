@@ -42,7 +42,7 @@ impl Engine {
         }
         let id = KeyspaceId(trees.next_keyspace);
         let record = KeyspaceRecord { id, name: name.into(), options: options.encode() };
-        let runs = RunTable::new(trees.graveyard.clone());
+        let runs = RunTable::new(trees.obsolete_files.clone());
         let version = Version::empty(base::cause::LEVELS_MAX as u8);
         let (state, tree, active) =
             keyspace_parts(record.clone(), version, runs, &self.settings, &self.runs)?;
@@ -75,7 +75,7 @@ impl Engine {
         });
         state.empty_view(&self.runs);
         self.versions.collect_dead_files(&mut trees);
-        trees.forget_parked();
+        trees.forget_backed_off();
         self.commits.note_memtables(&self.commits.lock());
         self.memtables_changed();
         self.runtime.wake();

@@ -2,18 +2,20 @@
 //!
 //! - `context`: what all parts share, and the rules of failure;
 //! - `commit` and `versions`: the order of writes; the trees and their edits. Both are the `core`;
-//! - `flush`, `relocate`, `values::collect`: jobs of background work;
+//! - `flush`, `compaction`, `values::gc`: jobs of background work;
 //! - `queue`, `scheduler`: which step of which job is next;
 //! - `write`, `keyspaces`, `report`, `close`, `check`, `checkpoint`: what users ask for.
 //!
 //! A part knows those below it. `cargo xtask tidy` looks for circles among files.
 
+mod backed_off;
 mod check;
 mod checkpoint;
 pub(crate) mod clean;
 pub(crate) mod close;
 pub(crate) mod commit;
 pub(crate) mod commit_state;
+mod compaction;
 pub(crate) mod context;
 pub(crate) mod core;
 pub(crate) mod events;
@@ -21,21 +23,19 @@ mod exchanged;
 mod flush;
 mod full_medium;
 mod gate;
+mod idle;
 pub(crate) mod keyspaces;
 pub(crate) mod memory;
 pub(crate) mod open;
 pub(crate) mod operands;
 mod output;
-mod parked;
 mod parts;
 pub(crate) mod queue;
-mod recent;
+mod read_share;
 pub(crate) mod recover;
-mod relocate;
 mod report;
 pub(crate) mod requests;
 pub(crate) mod reserve;
-mod rest;
 mod rewrite;
 pub(crate) mod scheduler;
 pub(crate) mod sync;

@@ -18,7 +18,7 @@ use crate::engine::exchanged::Exchanged;
 use crate::engine::memory::Memory;
 use crate::engine::recover::{Found, Replayed, find, replay};
 use crate::engine::trees::{TreeState, Trees};
-use crate::engine::values::front::{Fronted, Reach};
+use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
 use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
@@ -34,7 +34,7 @@ use std::sync::atomic::AtomicU64;
 use table::BlockCache;
 use table::manifest::decode_root;
 use tree::edit::KeyspaceRecord;
-use tree::{Graveyard, RunTable, Version};
+use tree::{ObsoleteFiles, RunTable, Version};
 
 /// The name of the keyspace that every database has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
@@ -105,10 +105,10 @@ fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
         let message = "there are data files but no root; restore CURRENT, or salvage the directory";
         return Err(Error::new(ErrorKind::Corruption, message).in_file(file.name.to_string()));
     }
-    let graveyard = Arc::new(Graveyard::default());
+    let obsolete_files = Arc::new(ObsoleteFiles::default());
     let default =
         KeyspaceRecord { id: KeyspaceId(0), name: DEFAULT_KEYSPACE.into(), options: String::new() };
-    let mut found = Found::empty(DatabaseId(runtime.random_u64()), graveyard);
+    let mut found = Found::empty(DatabaseId(runtime.random_u64()), obsolete_files);
     found.add_keyspace(default);
     found.next_keyspace = 1;
     found.next_file = files.iter().map(|file| file.name.id.0 + 1).max().unwrap_or(1);
@@ -141,7 +141,7 @@ fn assemble(
     let mut trees = Trees {
         keyspaces: BTreeMap::new(),
         manifest: None,
-        graveyard: found.graveyard.clone(),
+        obsolete_files: found.obsolete_files.clone(),
         log_floor: found.log_floor,
         next_keyspace: found.next_keyspace,
         parked: Vec::new(),
@@ -206,7 +206,7 @@ pub(crate) fn keyspace_parts(
         key_start_before: None,
         first_log: None,
         counted_bytes: 0,
-        fronted: Fronted::default(),
+        values: CommitValues::default(),
     };
     Ok((state, tree, active))
 }
@@ -218,10 +218,11 @@ fn take_replayed(
     replayed: &Replayed,
 ) -> Result<()> {
     // With the first memtable go all values that the logs name.
-    let mut reach = replayed.reach.get(&state.id).map(Reach::recovered).unwrap_or_default();
+    let mut reach =
+        replayed.reach.get(&state.id).map(UnflushedExtents::recovered).unwrap_or_default();
     for (file, _) in reach.ends() {
         state.values.claim(&[file]);
-        commit.ended_fronts.push((state.clone(), file));
+        commit.ended_segments.push((state.clone(), file));
     }
     for memtable in replayed.memtables.get(&state.id).into_iter().flatten() {
         state.add_sealed(memtable.clone());
@@ -241,10 +242,10 @@ fn take_replayed(
 fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     let state = engine.commits.lock();
     let has_sealed = !state.sealed.is_empty();
-    let fronts: Vec<FileId> = state.ended_fronts.iter().map(|(_, file)| *file).collect();
+    let active_segments: Vec<FileId> = state.ended_segments.iter().map(|(_, file)| *file).collect();
     drop(state);
     // First: what follows takes room.
-    let named_by_logs = |name: &&FileName| fronts.contains(&name.id);
+    let named_by_logs = |name: &&FileName| active_segments.contains(&name.id);
     remove(engine, strays.iter().filter(|name| !named_by_logs(name)).copied());
     own_cold_store(engine)?;
     let mut trees = engine.versions.lock();
@@ -262,7 +263,7 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
         engine.with_reserve(|| engine.flush_replayed())?;
     }
     let mut trees = engine.versions.lock();
-    cut_fronts(engine, &trees, &fronts);
+    cut_active_segments(engine, &trees, &active_segments);
     remove_leftovers(engine, &mut trees)?;
     engine.versions.update_pressure(&trees);
     drop(trees);
@@ -284,9 +285,10 @@ fn own_cold_store(engine: &Engine) -> Result<()> {
 
 /// Of segments that commits of the last life wrote to, what the manifest does not vouch for is
 /// written anew by now: its room is free.
-fn cut_fronts(engine: &Engine, trees: &Trees, fronts: &[FileId]) {
+fn cut_active_segments(engine: &Engine, trees: &Trees, active_segments: &[FileId]) {
     let segments = trees.keyspaces.values().map(|tree| &tree.version.segments);
-    for segment in segments.flat_map(|all| fronts.iter().filter_map(|&file| all.get(file))) {
+    for segment in segments.flat_map(|all| active_segments.iter().filter_map(|&file| all.get(file)))
+    {
         let (name, hint) = (FileName::value(segment.file.id), FileHint::default());
         match engine.extend_file(name, segment.bytes, &hint) {
             // With a checkpoint: its room is not ours to give back.

@@ -1,10 +1,10 @@
 //! The queue of background work: jobs between their steps, ranges that a user wants compacted, and
 //! what failed last.
 
+use super::compaction::CompactionPart;
 use super::flush::FlushJob;
-use super::relocate::RelocationPart;
-use super::rest::Rest;
-use super::values::collect::CollectJob;
+use super::idle::Idle;
+use super::values::gc::GcJob;
 use base::env::Event;
 use base::{Error, KeyRange, KeyspaceId};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A job of background work, between two steps.
 pub(crate) enum Job {
     Flush(FlushJob),
-    Part(Box<RelocationPart>),
-    Collect(Box<CollectJob>),
+    Part(Box<CompactionPart>),
+    Collect(Box<GcJob>),
 }
 
 /// A key range that the user wants compacted.
@@ -56,7 +56,7 @@ pub(crate) struct Scheduler {
     queue: Mutex<Queue>,
     jobs_max: usize,
     pub retry: Event,
-    pub rest: Rest,
+    pub idle: Idle,
 }
 
 impl Scheduler {
@@ -65,7 +65,7 @@ impl Scheduler {
             queue: Mutex::default(),
             jobs_max: workers.max(1) + 1,
             retry: Event::default(),
-            rest: Rest::default(),
+            idle: Idle::default(),
         }
     }
 

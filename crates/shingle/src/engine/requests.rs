@@ -1,8 +1,8 @@
 //! Compactions that no policy picked: a user, a full capacity or a full medium asks for them.
 
 use crate::engine::Engine;
+use crate::engine::compaction;
 use crate::engine::queue::Job;
-use crate::engine::relocate;
 use crate::keyspace::KeyspaceState;
 use base::{ErrorKind, KeyspaceId, Result};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Re
     if !fits || tree.busy.conflicts(&tree.version, &plan) {
         return Ok(false);
     }
-    let parts = match relocate::begin(engine, &mut trees, id, plan) {
+    let parts = match compaction::begin(engine, &mut trees, id, plan) {
         Err(error) if error.kind() == ErrorKind::InvalidArgument => return Ok(false),
         begun => begun?,
     };

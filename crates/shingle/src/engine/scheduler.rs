@@ -5,11 +5,11 @@
 //! everything as it was is tried again: a move that fails for a reason of its own is parked
 //! (`parked`), a full medium or a failed flush makes work wait; others poison.
 
+use super::compaction::CompactionPart;
 use super::queue::{Job, Waiting};
-use super::relocate::RelocationPart;
 use super::rewrite::Progress;
-use super::values::collect;
-use super::{clean, flush, parked, relocate};
+use super::values::gc;
+use super::{backed_off, clean, compaction, flush};
 use crate::engine::Engine;
 use base::env::Worker;
 use base::{Error, ErrorKind, KeyspaceId, Result};
@@ -36,7 +36,7 @@ impl Worker for EngineWorker {
         let engine = self.0.upgrade()?;
         let now_ns = engine.runtime.now_ns();
         let retry_ns = engine.versions.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
-        retry_ns.into_iter().chain(rest_ns(&engine)).min()
+        retry_ns.into_iter().chain(idle_begins_ns(&engine)).min()
     }
 
     fn step(&self) -> bool {
@@ -59,13 +59,13 @@ impl Worker for EngineWorker {
 }
 
 /// How long to wait for rest, after a step that found nothing to do.
-fn rest_ns(engine: &Engine) -> Option<u64> {
+fn idle_begins_ns(engine: &Engine) -> Option<u64> {
     let is_over = engine.poisoned_by().is_some() || engine.read_only || engine.is_closing();
     // Who is at work wakes the others when it is done.
     if is_over || !engine.scheduler.is_idle() {
         return None;
     }
-    engine.scheduler.rest.begins_in_ns(engine)
+    engine.scheduler.idle.begins_in_ns(engine)
 }
 
 /// One step of background work. `false`: there is nothing to do.
@@ -76,9 +76,9 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     engine.runtime.interleave("worker: before it looks for work");
     // At most one removal for a step: dead files do not pile up, and no burst holds up others.
     let cleaned = clean::step(engine);
-    let at_rest = engine.scheduler.rest.is_now(engine);
+    let is_idle = engine.scheduler.idle.is_now(engine);
     // A new flush before an old move: user writes may wait for it.
-    plan_flush(engine, at_rest);
+    plan_flush(engine, is_idle);
     if let Some(job) = engine.scheduler.take(engine.runtime.now_ns()) {
         run(engine, job);
         return true;
@@ -88,10 +88,10 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         Ok(false) => {}
         Err(error) => failed(engine, error),
     }
-    match plan_move(engine, at_rest) {
+    match plan_move(engine, is_idle) {
         Ok(true) => return true,
         Ok(false) => {}
-        Err(error) if parked::is_own_failure(&error) => {
+        Err(error) if backed_off::is_own_failure(&error) => {
             engine.events.error("compaction_parked", &error);
         }
         Err(error) => failed(engine, error),
@@ -169,10 +169,10 @@ pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
             break;
         }
         let Some((id, plan)) = pick(engine, &mut trees, false) else { break };
-        if relocate::input_bytes(&trees.tree(id)?.version, &plan) > CLOSING_MOVE_BYTES_MAX {
+        if compaction::input_bytes(&trees.tree(id)?.version, &plan) > CLOSING_MOVE_BYTES_MAX {
             break;
         }
-        let parts = relocate::begin(engine, &mut trees, id, plan)?;
+        let parts = compaction::begin(engine, &mut trees, id, plan)?;
         drop(trees);
         run_parts(engine, parts)?;
     }
@@ -180,7 +180,7 @@ pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
 }
 
 /// Makes a move at once. The parts after one that failed are given up too.
-fn run_parts(engine: &Arc<Engine>, parts: Vec<RelocationPart>) -> Result<()> {
+fn run_parts(engine: &Arc<Engine>, parts: Vec<CompactionPart>) -> Result<()> {
     let mut result = Ok(());
     for mut part in parts {
         result = result.and_then(|()| part.run(engine));
@@ -202,16 +202,16 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
     engine.versions.collect_dead_files(&mut trees);
     pick(engine, &mut trees, false).is_none()
         && !flush::is_due(engine)
-        && !collect::is_due(engine, &trees)
+        && !gc::is_due(engine, &trees)
         && !engine.has_free_retired(&trees)
         && engine.scheduler.is_idle()
         && trees.dead_files.is_empty()
         && trees.removals == 0
 }
 
-fn plan_flush(engine: &Arc<Engine>, at_rest: bool) {
+fn plan_flush(engine: &Arc<Engine>, is_idle: bool) {
     let trees = engine.versions.lock();
-    let Some(job) = flush::begin(engine, &trees, at_rest) else { return };
+    let Some(job) = flush::begin(engine, &trees, is_idle) else { return };
     engine.scheduler.put([Job::Flush(job)], engine.runtime.now_ns());
     drop(trees);
     // Another worker may go on with what was next.
@@ -231,7 +231,7 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
     if !engine.scheduler.begin_collecting() {
         return Ok(false);
     }
-    let Some(job) = collect::begin(engine, &trees) else {
+    let Some(job) = gc::begin(engine, &trees) else {
         engine.scheduler.end_collecting();
         return Ok(false);
     };
@@ -240,21 +240,21 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
 }
 
 /// Begins the most urgent move. `false`: none is due.
-fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
+fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
     if engine.is_closing() || !engine.scheduler.has_room() {
         return Ok(false);
     }
     let mut trees = engine.versions.lock();
     trees.unpark(engine.runtime.now_ns());
-    let Some((id, plan)) = pick(engine, &mut trees, at_rest) else {
+    let Some((id, plan)) = pick(engine, &mut trees, is_idle) else {
         drop(trees);
-        if at_rest && engine.scheduler.is_idle() {
-            engine.scheduler.rest.done(engine);
+        if is_idle && engine.scheduler.is_idle() {
+            engine.scheduler.idle.done(engine);
             engine.chunks.clear();
         }
         return Ok(false);
     };
-    let parts = relocate::begin(engine, &mut trees, id, plan)?;
+    let parts = compaction::begin(engine, &mut trees, id, plan)?;
     let count = parts.len();
     let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
     // Before the lock goes to somebody who asks whether all is done.
@@ -269,7 +269,7 @@ fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
 fn pick(
     engine: &Engine,
     trees: &mut crate::engine::trees::Trees,
-    at_rest: bool,
+    is_idle: bool,
 ) -> Option<(KeyspaceId, Plan)> {
     let oldest = engine.snapshots.horizon();
     if let Some(found) = pick_manual(engine, trees, oldest) {
@@ -277,13 +277,13 @@ fn pick(
     }
     let mut best: Option<(KeyspaceId, Plan)> = None;
     for tree in trees.keyspaces.values_mut() {
-        tree.observe(engine.snapshots.visible(), at_rest);
+        tree.observe(engine.snapshots.visible(), is_idle);
     }
     for (&id, tree) in &trees.keyspaces {
         let view = tree.picker_view(&tree.keyspace.limits, oldest);
         let Some(plan) = tree.keyspace.policy.pick(&view) else { continue };
         // A policy that does one thing at a time does not look at what is parked.
-        if trees.has_parked(tree) && tree.busy.conflicts(&tree.version, &plan) {
+        if trees.has_backed_off(tree) && tree.busy.conflicts(&tree.version, &plan) {
             continue;
         }
         if best.as_ref().is_none_or(|(_, other)| plan.score > other.score) {
@@ -349,7 +349,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
         Err(error) => {
             queue.running += 1;
             drop(queue);
-            let is_parked = match job {
+            let is_backed_off = match job {
                 Job::Flush(flush) => {
                     flush.abandon(engine);
                     if error.kind() == ErrorKind::NoSpace {
@@ -359,17 +359,17 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
                 }
                 Job::Part(part) => {
                     part.abandon(engine, &error);
-                    parked::is_own_failure(&error)
+                    backed_off::is_own_failure(&error)
                 }
                 Job::Collect(collect) => {
-                    let parks = parked::is_own_failure(&error);
+                    let parks = backed_off::is_own_failure(&error);
                     collect.abandon(parks);
                     engine.scheduler.end_collecting();
                     parks
                 }
             };
             engine.scheduler.lock().running -= 1;
-            if is_parked {
+            if is_backed_off {
                 engine.events.error("compaction_parked", &error);
             } else {
                 failed(engine, error);

@@ -1,8 +1,8 @@
 //! What the tree lock guards: the tree of each keyspace, the parts of it that background work has
 //! in hand, and the open manifest. [`crate::engine::versions`] changes it by edits.
 
-use crate::engine::parked::Parked;
-use crate::engine::recent::Recent;
+use crate::engine::backed_off::BackedOff;
+use crate::engine::read_share::ReadShare;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::view::{Runs, TreeView};
@@ -13,18 +13,18 @@ use std::sync::Arc;
 use table::log::LogWriter;
 use tree::edit::{DatabaseEdit, KeyspaceEdit, KeyspaceRecord};
 use tree::policy::{Busy, Limits, Observed, View};
-use tree::{Graveyard, RunTable, Version};
+use tree::{ObsoleteFiles, RunTable, Version};
 
 /// What the tree lock guards.
 pub(crate) struct Trees {
     pub keyspaces: BTreeMap<KeyspaceId, TreeState>,
     pub manifest: Option<Manifest>,
-    pub graveyard: Arc<Graveyard>,
+    pub obsolete_files: Arc<ObsoleteFiles>,
     /// The floor that the manifest knows.
     pub log_floor: FileId,
     pub next_keyspace: u32,
     /// Moves that failed and wait for another try.
-    pub parked: Vec<Parked>,
+    pub parked: Vec<BackedOff>,
     /// Files whose removal failed or waits for its turn.
     pub dead_files: Vec<FileName>,
     /// Files that are being removed.
@@ -42,7 +42,7 @@ pub(crate) struct TreeState {
     pub view: Arc<TreeView>,
     /// What the policy is shown of the workload.
     observed: Observed,
-    recent: Recent,
+    read_share: ReadShare,
     /// Reads when level 0 took its present shape.
     level0_since_reads: u64,
 }
@@ -72,7 +72,7 @@ impl TreeState {
             busy: Busy::default(),
             view,
             observed: Observed::default(),
-            recent: Recent::default(),
+            read_share: ReadShare::default(),
             level0_since_reads: 0,
         }
     }
@@ -81,7 +81,7 @@ impl TreeState {
     pub(crate) fn observe(&mut self, sequence: SequenceNumber, is_idle: bool) {
         let reads = self.keyspace.reads();
         self.observed.reads = reads.saturating_sub(self.level0_since_reads);
-        self.observed.reads_share = self.recent.observe(reads, sequence);
+        self.observed.reads_share = self.read_share.observe(reads, sequence);
         self.observed.seeks = self.view.seeks();
         self.observed.misses = self.view.misses();
         self.observed.is_idle = is_idle;

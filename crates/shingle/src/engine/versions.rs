@@ -9,8 +9,8 @@
 //!   Out of space is no unknown outcome: the edit is not there, and another manifest takes the next
 //!   one.
 
+use crate::engine::backed_off::BackedOff;
 use crate::engine::context::Context;
-use crate::engine::parked::Parked;
 use crate::engine::trees::{Flushed, Manifest, Trees};
 use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileHint, FileName};
@@ -21,7 +21,7 @@ use table::manifest::{Root, encode_edit, encode_root};
 use tree::edit::DatabaseEdit;
 use tree::invariant::Shape;
 use tree::segments::Usage;
-use tree::{HeldKind, Undo, Version};
+use tree::{FileRefKind, Undo, Version};
 
 /// A manifest is rewritten when it has grown to this many times its first record...
 const MANIFEST_GROWTH_MAX: u64 = 8;
@@ -211,10 +211,10 @@ impl VersionSet {
 
     /// Takes note of files that no live version refers to, and of logs below the floor.
     pub(crate) fn collect_dead_files(&self, trees: &mut Trees) {
-        let dead = trees.graveyard.drain();
+        let dead = trees.obsolete_files.drain();
         trees.dead_files.extend(dead.into_iter().map(|dead| match dead.kind {
-            HeldKind::Runs => FileName::table(dead.id),
-            HeldKind::Values => FileName::value(dead.id),
+            FileRefKind::Runs => FileName::table(dead.id),
+            FileRefKind::Values => FileName::value(dead.id),
         }));
     }
 
@@ -251,9 +251,9 @@ impl VersionSet {
     }
 
     /// Why a move of `keyspace`, or of any, waits for another try.
-    pub(crate) fn parked_error(&self, keyspace: Option<KeyspaceId>) -> Option<Error> {
+    pub(crate) fn backed_off_error(&self, keyspace: Option<KeyspaceId>) -> Option<Error> {
         let trees = self.lock();
-        let concerns = |p: &&Parked| keyspace.is_none_or(|keyspace| keyspace == p.keyspace);
+        let concerns = |p: &&BackedOff| keyspace.is_none_or(|keyspace| keyspace == p.keyspace);
         trees.parked.iter().filter(concerns).map(|p| p.error.clone()).next()
     }
 

@@ -43,8 +43,8 @@ impl Engine {
             self.check_reserve(batch).inspect_err(|_| self.runtime.turn())?;
             match self.commits.commit(batch, is_synced)? {
                 Outcome::Committed(committed) => break committed,
-                Outcome::LacksRoom(lack) => self.make_room(&lack, waits)?,
-                Outcome::LacksFront(keyspace) => self.begin_front(&keyspace)?,
+                Outcome::LacksSpace(lack) => self.make_room(&lack, waits)?,
+                Outcome::LacksSegment(keyspace) => self.begin_active_segment(&keyspace)?,
             }
         };
         let durability = durability.unwrap_or(self.settings.durability);

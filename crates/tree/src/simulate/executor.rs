@@ -6,7 +6,7 @@ use crate::moves::{self, Child, Cutter, OlderData, Output, OutputNode, SizeEstim
 use crate::plan::{Cut, Input, Move, Plan};
 use crate::policy::{Busy, Limits, Observed, Policy, View, WorkId};
 use crate::run_table::RunTable;
-use crate::version::{Graveyard, NodeId, Run, Version};
+use crate::version::{NodeId, ObsoleteFiles, Run, Version};
 use base::{FileId, KeyRange, Result, RunId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl Store {
             dropped: None,
             check_all: false,
             policy,
-            runs: RunTable::new(Arc::new(Graveyard::default())),
+            runs: RunTable::new(Arc::new(ObsoleteFiles::default())),
             contents: Contents::new(),
             next_number: 1,
         }
@@ -307,7 +307,7 @@ impl Store {
         for run in left.into_iter().filter(|run| self.runs.run(*run).is_none()) {
             self.contents.remove(&run);
         }
-        drop(self.runs.graveyard().drain());
+        drop(self.runs.obsolete_files().drain());
         self.level0_runs_max = self.level0_runs_max.max(self.version.level0().len());
         Ok(())
     }

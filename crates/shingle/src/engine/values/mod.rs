@@ -14,15 +14,15 @@
 //!   nothing that was written and overwritten since. Where many segments wait for the flush, the
 //!   memtable is flushed before it is full: pointers are small, and what they replaced is not.
 //! - Where a capacity bounds the segments, nobody makes them larger: users' writes are refused
-//!   (`room`), a collection begins only where its output fits, and what moves would separate stays
-//!   in the runs.
+//!   (`make_space`), a collection begins only where its output fits, and what moves would separate
+//!   stays in the runs.
 
-pub(crate) mod begin_front;
+pub(crate) mod active_segment;
+pub(crate) mod begin_segment;
 pub(crate) mod capacity;
-pub(crate) mod collect;
-pub(crate) mod front;
-mod kept;
+pub(crate) mod gc;
+pub(crate) mod make_space;
 pub(crate) mod retired;
-pub(crate) mod room;
+mod segment_buffer;
 pub(crate) mod separate;
 pub(crate) mod writers;

@@ -56,7 +56,7 @@ impl WrittenSegment {
 }
 
 /// Where a group's next record goes.
-struct Front {
+struct OpenSegment {
     file: FileId,
     /// Bytes that the manifest vouches for.
     bytes: u64,
@@ -68,9 +68,9 @@ struct Front {
     writer: Option<SegmentWriter>,
 }
 
-impl Front {
-    fn new(file: FileId, bytes: u64, is_new: bool, segments_before: usize) -> Front {
-        Front { file, bytes, is_new, segments_before, oldest: SEQUENCE_MAX, writer: None }
+impl OpenSegment {
+    fn new(file: FileId, bytes: u64, is_new: bool, segments_before: usize) -> OpenSegment {
+        OpenSegment { file, bytes, is_new, segments_before, oldest: SEQUENCE_MAX, writer: None }
     }
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct ValueWriters {
     /// Bits that tell the groups of new records apart.
     depth: u8,
     batch_bytes: usize,
-    fronts: BTreeMap<Group, Front>,
+    open: BTreeMap<Group, OpenSegment>,
     /// Segments that take no more, most of them on the way to the medium.
     unsynced: Vec<SegmentWriter>,
     written: Vec<WrittenSegment>,
@@ -142,7 +142,7 @@ impl ValueWriters {
             cause,
             depth,
             batch_bytes,
-            fronts: BTreeMap::new(),
+            open: BTreeMap::new(),
             unsynced: Vec::new(),
             written: Vec::new(),
             claimed: Vec::new(),
@@ -153,7 +153,7 @@ impl ValueWriters {
             segments: segments.clone(),
         };
         if extends {
-            writers.claim_fronts(segments);
+            writers.claim_active_segments(segments);
         }
         writers
     }
@@ -190,7 +190,7 @@ impl ValueWriters {
         &self.room
     }
 
-    fn claim_fronts(&mut self, segments: &Segments) {
+    fn claim_active_segments(&mut self, segments: &Segments) {
         let rules = &self.keyspace.values;
         for (group, members) in segments.groups() {
             let before = members.len() - 1;
@@ -202,7 +202,7 @@ impl ValueWriters {
             if is_open && rules.claim(&[last.file.id]) {
                 self.claimed.push(last.file.id);
                 let (file, bytes) = (last.file.id, last.bytes);
-                self.fronts.insert(group, Front::new(file, bytes, false, before));
+                self.open.insert(group, OpenSegment::new(file, bytes, false, before));
             }
         }
     }
@@ -232,89 +232,89 @@ impl ValueWriters {
     /// Ends the group's segment if it is full.
     fn end_full(&mut self, group: Group) -> Result<()> {
         let rules = &self.keyspace.values;
-        let Some(front) = self.fronts.get(&group) else { return Ok(()) };
-        let bytes = front.writer.as_ref().map_or(front.bytes, SegmentWriter::bytes);
-        let bytes_max = rules.layout.segment_bytes_max(&rules.limits, front.segments_before);
+        let Some(segment) = self.open.get(&group) else { return Ok(()) };
+        let bytes = segment.writer.as_ref().map_or(segment.bytes, SegmentWriter::bytes);
+        let bytes_max = rules.layout.segment_bytes_max(&rules.limits, segment.segments_before);
         if bytes < bytes_max {
             return Ok(());
         }
         // What a collection leaves of a group lies in main segments: in log segments it would be as
         // many more files as these are smaller.
         let is_survivor = self.cause == Cause::ValueGc;
-        let before = if is_survivor { 0 } else { front.segments_before + 1 };
-        if let Some(full) = self.fronts.remove(&group) {
+        let before = if is_survivor { 0 } else { segment.segments_before + 1 };
+        if let Some(full) = self.open.remove(&group) {
             self.end(group, full)?;
         }
         if self.unsynced.iter().map(SegmentWriter::bytes).sum::<u64>() >= UNSYNCED_BYTES_MAX {
             self.sync_ended()?;
         }
         let fresh = self.fresh(before);
-        self.fronts.insert(group, fresh);
+        self.open.insert(group, fresh);
         Ok(())
     }
 
-    fn fresh(&mut self, segments_before: usize) -> Front {
+    fn fresh(&mut self, segments_before: usize) -> OpenSegment {
         let file = self.core.new_file();
         // Listed before the job ends, it is nobody else's until then.
         self.keyspace.values.claim(&[file]);
         self.claimed.push(file);
-        Front::new(file, 0, true, segments_before)
+        OpenSegment::new(file, 0, true, segments_before)
     }
 
     /// Who takes the group's next record, one of `sequence`.
     fn writer(&mut self, group: Group, sequence: SequenceNumber) -> Result<&mut SegmentWriter> {
-        if !self.fronts.contains_key(&group) {
+        if !self.open.contains_key(&group) {
             let fresh = self.fresh(0);
-            self.fronts.insert(group, fresh);
+            self.open.insert(group, fresh);
         }
-        if self.fronts.get(&group).is_some_and(|front| front.writer.is_none()) {
-            let file = match self.open_front(group) {
+        if self.open.get(&group).is_some_and(|segment| segment.writer.is_none()) {
+            let file = match self.open_segment(group) {
                 // With a checkpoint: it stays as it is, and a new one goes on.
                 Err(error) if error.kind() == ErrorKind::Shared => {
-                    let before = self.fronts.get(&group).map_or(0, |front| front.segments_before);
+                    let before = self.open.get(&group).map_or(0, |segment| segment.segments_before);
                     let fresh = self.fresh(before + 1);
-                    self.fronts.insert(group, fresh);
-                    self.open_front(group)?
+                    self.open.insert(group, fresh);
+                    self.open_segment(group)?
                 }
                 opened => opened?,
             };
-            if let Some(front) = self.fronts.get_mut(&group) {
-                let place = SegmentPlace { database: self.core.database, file: front.file };
+            if let Some(segment) = self.open.get_mut(&group) {
+                let place = SegmentPlace { database: self.core.database, file: segment.file };
                 let writer = SegmentWriter::new(file, place, self.batch_bytes, self.cause);
-                front.writer = Some(writer);
+                segment.writer = Some(writer);
             }
         }
-        let Some(front) = self.fronts.get_mut(&group) else {
+        let Some(segment) = self.open.get_mut(&group) else {
             return Err(base::Error::invalid("a group without a segment"));
         };
-        front.oldest = sequence.min(front.oldest);
-        front.writer.as_mut().ok_or_else(|| base::Error::invalid("a segment without a writer"))
+        segment.oldest = sequence.min(segment.oldest);
+        segment.writer.as_mut().ok_or_else(|| base::Error::invalid("a segment without a writer"))
     }
 
     /// Opens the group's segment to be written.
-    fn open_front(&self, group: Group) -> Result<Box<dyn AppendFile>> {
+    fn open_segment(&self, group: Group) -> Result<Box<dyn AppendFile>> {
         let rules = &self.keyspace.values;
-        let Some(front) = self.fronts.get(&group) else {
+        let Some(segment) = self.open.get(&group) else {
             return Err(base::Error::invalid("a group without a segment"));
         };
         let hint = FileHint {
-            bytes_max: Some(rules.layout.segment_bytes_max(&rules.limits, front.segments_before)),
+            bytes_max: Some(rules.layout.segment_bytes_max(&rules.limits, segment.segments_before)),
             group: Some(group.prefix >> 40 | u64::from(group.tier as u8) << 32),
             lifetime: None,
             background: true,
             is_cold: group.tier == Tier::Cold,
         };
-        let name = FileName::value(front.file);
-        if front.is_new {
+        let name = FileName::value(segment.file);
+        if segment.is_new {
             return self.core.store.create(name, &hint);
         }
-        let extended = self.core.extend_file(name, front.bytes, &hint);
+        let extended = self.core.extend_file(name, segment.bytes, &hint);
         extended.map_err(|error| missing(error, name))
     }
 
     /// The segment takes no more; it is durable after [`ValueWriters::sync_ended`].
-    fn end(&mut self, group: Group, front: Front) -> Result<()> {
-        let Front { file, is_new, writer, oldest, .. } = front;
+    fn end(&mut self, group: Group, segment: OpenSegment) -> Result<()> {
+        let OpenSegment { file, is_new, writer, oldest, .. } = segment;
         let Some(mut writer) = writer else { return Ok(()) };
         if !is_new {
             self.keyspace.values.note_older_entry(file, oldest);
@@ -341,8 +341,8 @@ impl ValueWriters {
     /// Makes every record durable.
     pub(crate) fn finish(&mut self) -> Result<()> {
         let begin_ns = self.core.runtime.now_ns();
-        while let Some((group, front)) = self.fronts.pop_first() {
-            self.end(group, front)?;
+        while let Some((group, segment)) = self.open.pop_first() {
+            self.end(group, segment)?;
         }
         self.sync_ended()?;
         self.busy_ns += self.core.runtime.now_ns() - begin_ns;
@@ -364,9 +364,9 @@ impl ValueWriters {
         if self.core.poisoned_by().is_some() {
             return;
         }
-        let open = self.fronts.values().filter(|front| front.is_new && front.writer.is_some());
+        let open = self.open.values().filter(|segment| segment.is_new && segment.writer.is_some());
         let ended = self.written.iter().filter(|written| written.is_new).map(|w| w.file);
-        for file in open.map(|front| front.file).chain(ended) {
+        for file in open.map(|segment| segment.file).chain(ended) {
             // What cannot be removed now goes at the next opening.
             let _ = self.core.store.remove(FileName::value(file));
         }

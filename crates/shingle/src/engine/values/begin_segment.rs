@@ -4,7 +4,7 @@
 use crate::engine::commit_state::Active;
 use crate::engine::core::Core;
 use crate::engine::trees::Flushed;
-use crate::engine::values::front::front_bytes_max;
+use crate::engine::values::active_segment::active_segment_bytes_max;
 use crate::keyspace::KeyspaceState;
 use base::{Cause, Error, ErrorKind, Result};
 use media::{FileHint, FileName};
@@ -15,16 +15,17 @@ use values::SegmentPlace;
 use values::segment::SegmentWriter;
 
 impl Core {
-    /// Begins a front, unless somebody else just did.
-    pub(crate) fn begin_front(&self, keyspace: &Arc<KeyspaceState>) -> Result<()> {
+    /// Begins an active segment, unless another thread just did.
+    pub(crate) fn begin_active_segment(&self, keyspace: &Arc<KeyspaceState>) -> Result<()> {
         let _inside = self.enter()?;
         let mut trees = self.versions.lock();
         self.check_writable()?;
-        if !self.commits.lock().active(keyspace.id).is_some_and(Active::lacks_front) {
+        if !self.commits.lock().active(keyspace.id).is_some_and(Active::lacks_segment) {
             return Ok(());
         }
         let file = self.new_file();
-        let hint = FileHint { bytes_max: Some(front_bytes_max(keyspace)), ..FileHint::default() };
+        let hint =
+            FileHint { bytes_max: Some(active_segment_bytes_max(keyspace)), ..FileHint::default() };
         let append = self.store.create(FileName::value(file), &hint)?;
         let Some(syncer) = append.syncer() else {
             return Err(Error::new(ErrorKind::Unsupported, "the store cannot sync a segment"));
@@ -45,9 +46,9 @@ impl Core {
         // Nothing is written before the commit says so.
         let writer = SegmentWriter::new(append, place, usize::MAX, Cause::ValueWrite);
         let mut state = self.commits.lock();
-        state.end_front(keyspace.id);
+        state.end_active_segment(keyspace.id);
         if let Some(active) = state.active_mut(keyspace.id) {
-            active.set_front(file, writer, Arc::from(syncer));
+            active.set_active_segment(file, writer, Arc::from(syncer));
         }
         Ok(())
     }

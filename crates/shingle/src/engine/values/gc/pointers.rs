@@ -1,7 +1,7 @@
 //! The end of a collection: pointers change on the condition that nothing newer came, and what the
 //! collection goes by becomes durable.
 
-use super::CollectJob;
+use super::GcJob;
 use crate::engine::core::Core;
 use crate::read::get::{Combined, Found, combine, find};
 use base::{KeyspaceId, Result};
@@ -36,7 +36,7 @@ impl Replacement {
     }
 }
 
-impl CollectJob {
+impl GcJob {
     /// Changes some pointers. `false`: all are changed.
     pub(super) fn commit_some(&mut self, core: &Arc<Core>) -> Result<bool> {
         let end = self.moved.len().min(self.committed + COMMIT_POINTERS);

@@ -17,7 +17,7 @@
 
 mod pointers;
 
-use super::kept::KeptFile;
+use super::segment_buffer::SegmentBuffer;
 use super::writers::ValueWriters;
 use crate::engine::core::Core;
 use crate::engine::events::Event;
@@ -61,7 +61,7 @@ enum Phase {
 }
 
 /// A collection under way.
-pub(crate) struct CollectJob {
+pub(crate) struct GcJob {
     keyspace: Arc<KeyspaceState>,
     collection: Collection,
     /// Keeps the segments that it reads.
@@ -70,7 +70,7 @@ pub(crate) struct CollectJob {
     /// The segment that is read, as an index into the collection's files, and the place in it.
     at: (usize, u64),
     /// What the order was found in, where there is memory for it.
-    kept: HashMap<FileId, Arc<KeptFile>>,
+    kept: HashMap<FileId, Arc<SegmentBuffer>>,
     newest: HashMap<Vec<u8>, Newest>,
     /// Bytes of the records that `newest` names.
     newest_bytes: u64,
@@ -96,11 +96,11 @@ pub(crate) struct CollectJob {
     lookup_ns: u64,
     /// Without a log: what must be flushed before the old segments go.
     flush_through: Option<SequenceNumber>,
-    is_parked: bool,
+    is_backed_off: bool,
 }
 
 /// Begins what the layouts pick first. `None`: nothing is due.
-pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<CollectJob>> {
+pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<GcJob>> {
     trees.keyspaces.values().find_map(|tree| {
         let keyspace = &tree.keyspace;
         let (rules, segments) = (&keyspace.values, &tree.version.segments);
@@ -115,7 +115,7 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<CollectJob>> 
             Validity::GroupOrder => Phase::Order,
             Validity::Lookup => Phase::Move,
         };
-        Some(Box::new(CollectJob {
+        Some(Box::new(GcJob {
             keyspace: keyspace.clone(),
             version: tree.version.clone(),
             phase,
@@ -138,7 +138,7 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<CollectJob>> 
             lookups: 0,
             lookup_ns: 0,
             flush_through: None,
-            is_parked: false,
+            is_backed_off: false,
             collection,
         }))
     })
@@ -166,7 +166,7 @@ pub(crate) fn pick(core: &Core, tree: &TreeState) -> Option<Collection> {
     rules.layout.pick(segments, &limits, &rules.claimed())
 }
 
-impl CollectJob {
+impl GcJob {
     /// One bounded step.
     pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
         let (phase, begin_ns) = (self.phase, core.runtime.now_ns());
@@ -190,14 +190,14 @@ impl CollectJob {
     fn step_phase(&mut self, core: &Arc<Core>) -> Result<Progress> {
         match self.phase {
             Phase::Order => {
-                if !self.scan(core, CollectJob::note_order)? {
+                if !self.scan(core, GcJob::note_order)? {
                     self.trusts_order = self.order_tells();
                     self.phase = Phase::Move;
                     self.at = (0, 0);
                 }
             }
             Phase::Move => {
-                if !self.scan(core, CollectJob::move_record)? {
+                if !self.scan(core, GcJob::move_record)? {
                     self.phase = Phase::List;
                 }
             }
@@ -245,7 +245,7 @@ impl CollectJob {
     fn scan(
         &mut self,
         core: &Arc<Core>,
-        each: fn(&mut CollectJob, &Arc<Core>, &RecordAt<'_>) -> Result<()>,
+        each: fn(&mut GcJob, &Arc<Core>, &RecordAt<'_>) -> Result<()>,
     ) -> Result<bool> {
         let Some(&id) = self.collection.files.get(self.at.0) else { return Ok(false) };
         let bytes = self.version.segments.get(id).map_or(0, |segment| segment.bytes);
@@ -289,7 +289,7 @@ impl CollectJob {
         if self.phase != Phase::Order || !keeps {
             return Ok(file);
         }
-        let kept = Arc::new(KeptFile::new(file, bytes));
+        let kept = Arc::new(SegmentBuffer::new(file, bytes));
         self.kept.insert(id, kept.clone());
         Ok(kept)
     }
@@ -451,17 +451,17 @@ impl CollectJob {
     /// Gives up after a failure. Segments that are in the tree stay, provisional: they are looked
     /// through later. `parks`: trying again would fail again, so its segments stay claimed.
     pub(crate) fn abandon(mut self: Box<Self>, parks: bool) {
-        self.is_parked = parks;
+        self.is_backed_off = parks;
         if matches!(self.phase, Phase::Order | Phase::Move | Phase::List) {
             self.writers.remove_created();
         }
     }
 }
 
-impl Drop for CollectJob {
+impl Drop for GcJob {
     fn drop(&mut self) {
         self.keyspace.values.set_collecting(0);
-        if !self.is_parked {
+        if !self.is_backed_off {
             self.keyspace.values.release(&self.collection.files);
         }
     }

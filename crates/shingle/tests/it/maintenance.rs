@@ -99,7 +99,7 @@ fn a_move_that_cannot_read_its_input_is_parked_and_others_go_on() {
     let parked = stats.parked.first().expect("nothing is parked");
     assert_eq!(parked.keyspace, "default");
     assert!(parked.error.contains(&bad.name), "{}", parked.error);
-    assert!(stats.background_error.is_some() && stats.to_string().contains("Parked compaction"));
+    assert!(stats.background_error.is_some() && stats.to_string().contains("BackedOff compaction"));
     assert_eq!(db.property("rocksdb.background-errors").as_deref(), Some("1"));
     let of_good =
         |db: &Db| db.files().iter().filter(|f| f.keyspace == "good" && f.level > 0).count();

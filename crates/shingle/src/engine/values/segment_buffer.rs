@@ -10,7 +10,7 @@ use media::{FileName, ReadFile};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A file, and its bytes from the first to the last that was read.
-pub(super) struct KeptFile {
+pub(super) struct SegmentBuffer {
     file: Arc<dyn ReadFile>,
     kept: Mutex<Kept>,
 }
@@ -21,11 +21,11 @@ struct Kept {
     len: usize,
 }
 
-impl KeptFile {
+impl SegmentBuffer {
     /// Keeps what is read of the first `bytes` of `file`, as far as it is read in order.
-    pub(super) fn new(file: Arc<dyn ReadFile>, bytes: u64) -> KeptFile {
+    pub(super) fn new(file: Arc<dyn ReadFile>, bytes: u64) -> SegmentBuffer {
         let buffer = PageBuffer::zeroed(bytes as usize);
-        KeptFile { file, kept: Mutex::new(Kept { buffer, len: 0 }) }
+        SegmentBuffer { file, kept: Mutex::new(Kept { buffer, len: 0 }) }
     }
 
     /// Memory that it takes.
@@ -38,7 +38,7 @@ impl KeptFile {
     }
 }
 
-impl ReadFile for KeptFile {
+impl ReadFile for SegmentBuffer {
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
         let mut guard = self.lock();
         let Kept { buffer, len } = &mut *guard;
@@ -86,7 +86,7 @@ mod tests {
         let bytes: Vec<u8> = (0..5000u32).map(|at| at as u8 ^ (at >> 8) as u8).collect();
         let mut file = store.create(name, &FileHint::default()).unwrap();
         file.append(&bytes, Cause::ValueWrite).unwrap();
-        let kept = KeptFile::new(store.open(name, true).unwrap(), 4000);
+        let kept = SegmentBuffer::new(store.open(name, true).unwrap(), 4000);
         let read = |offset: usize, count: usize| {
             let before = store.ledger().snapshot();
             let mut into = vec![0; count];

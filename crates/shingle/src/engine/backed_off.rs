@@ -19,7 +19,7 @@ const PAUSE_NS_MAX: u64 = 300_000_000_000;
 
 /// A move that failed at least once since its runs last took part in one that succeeded.
 #[derive(Debug)]
-pub(crate) struct Parked {
+pub(crate) struct BackedOff {
     pub keyspace: KeyspaceId,
     runs: BTreeSet<RunId>,
     /// `None` while it may be tried.
@@ -62,7 +62,7 @@ impl Trees {
         });
         let pause_ns = (PAUSE_NS_MIN << (failures - 1).min(20)).min(PAUSE_NS_MAX);
         let retry_ns = now_ns.saturating_add(pause_ns);
-        self.parked.push(Parked { keyspace, runs, work: Some(work), error, failures, retry_ns });
+        self.parked.push(BackedOff { keyspace, runs, work: Some(work), error, failures, retry_ns });
     }
 
     /// Gives free what has waited long enough.
@@ -86,13 +86,13 @@ impl Trees {
     }
 
     /// Forgets the parked moves of keyspaces that were dropped.
-    pub(crate) fn forget_parked(&mut self) {
+    pub(crate) fn forget_backed_off(&mut self) {
         let keyspaces = &self.keyspaces;
         self.parked.retain(|parked| keyspaces.contains_key(&parked.keyspace));
     }
 
     /// A move of `tree` waits for another try.
-    pub(crate) fn has_parked(&self, tree: &TreeState) -> bool {
+    pub(crate) fn has_backed_off(&self, tree: &TreeState) -> bool {
         self.parked.iter().any(|p| p.keyspace == tree.keyspace.id && p.work.is_some())
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Nothing here knows which policy made the plan.
 
+use super::backed_off;
 use super::events::Event;
 use super::output::{ChildTarget, OutputRule, RUN_END_BYTES, Written, WrittenRun};
-use super::parked;
 use super::parts::{Parts, Verdict};
 use super::rewrite::{Part, PartSpec, Progress};
 use super::values::writers::ValueWriters;
@@ -23,7 +23,7 @@ use tree::policy::WorkId;
 use tree::{Cut, Input, Move, NodeId, Plan, RunTable, Slice, Tier, Version};
 
 /// A move under way, shared by its parts.
-pub(crate) struct Relocation {
+pub(crate) struct Compaction {
     keyspace: Arc<KeyspaceState>,
     plan: Plan,
     work: WorkId,
@@ -41,8 +41,8 @@ pub(crate) struct Relocation {
 }
 
 /// One part of a move, for one worker at a time.
-pub(crate) struct RelocationPart {
-    shared: Arc<Relocation>,
+pub(crate) struct CompactionPart {
+    shared: Arc<Compaction>,
     index: usize,
     spec: Option<PartSpec>,
     part: Option<Part>,
@@ -59,7 +59,7 @@ pub(crate) fn begin(
     trees: &mut Trees,
     id: KeyspaceId,
     plan: Plan,
-) -> Result<Vec<RelocationPart>> {
+) -> Result<Vec<CompactionPart>> {
     let tree = trees.tree(id)?;
     let version = tree.version.clone();
     let changes = edit_only(core, &version, &plan)?;
@@ -157,7 +157,7 @@ fn end_failed(
     runs: BTreeSet<RunId>,
     error: &Error,
 ) {
-    if parked::is_own_failure(error) && core.poisoned_by().is_none() {
+    if backed_off::is_own_failure(error) && core.poisoned_by().is_none() {
         trees.park(id, work, runs, error.clone(), core.runtime.now_ns());
     } else if let Ok(tree) = trees.tree(id) {
         tree.busy.end(work);
@@ -178,7 +178,7 @@ fn parts(
     known: &RunTable,
     plan: Plan,
     work: WorkId,
-) -> Result<Vec<RelocationPart>> {
+) -> Result<Vec<CompactionPart>> {
     let (inputs, to_level) = plan.action.inputs();
     let slices = input_slices(&version, &inputs);
     let bytes_of = |lower: bool| {
@@ -187,7 +187,7 @@ fn parts(
     };
     let (read_bytes_upper, read_bytes_lower) = (bytes_of(false), bytes_of(true));
     let ranges = part_ranges(core, &plan, &slices, read_bytes_upper + read_bytes_lower)?;
-    let shared = Arc::new(Relocation {
+    let shared = Arc::new(Compaction {
         keyspace: keyspace.clone(),
         work,
         version: version.clone(),
@@ -225,7 +225,7 @@ fn parts(
             tier: Tier::Cold,
             unvouched: Unvouched::default(),
         };
-        parts.push(RelocationPart {
+        parts.push(CompactionPart {
             shared: shared.clone(),
             index,
             spec: Some(spec),
@@ -371,7 +371,7 @@ pub(crate) fn record(run: &WrittenRun) -> RunRecord {
     }
 }
 
-impl RelocationPart {
+impl CompactionPart {
     /// One bounded step; the step that ends the last part installs the edit. After an error the
     /// caller abandons the part.
     pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
@@ -449,7 +449,7 @@ impl RelocationPart {
     }
 }
 
-impl Relocation {
+impl Compaction {
     /// Makes the move's edit against the version of now. Nothing fails once the edit is made: what
     /// fails before leaves the outputs to be given back.
     fn install(&self, core: &Arc<Core>, outputs: &[Written]) -> Result<()> {

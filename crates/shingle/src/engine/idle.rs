@@ -1,4 +1,4 @@
-//! Rest: when the database counts as one that nobody writes to, and what that allows.
+//! Idle: when the database counts as one that nobody writes to, and what that allows.
 //!
 //! Writers do not report: whoever looks compares the newest sequence number with the one of the
 //! look before. At rest, sealed memtables are flushed without waiting for company, and policies may
@@ -14,7 +14,7 @@ const REST_NS: u64 = 200_000_000;
 
 /// What is known of the last write.
 #[derive(Default)]
-pub(crate) struct Rest {
+pub(crate) struct Idle {
     state: Mutex<State>,
 }
 
@@ -28,7 +28,7 @@ struct State {
     is_done: bool,
 }
 
-impl Rest {
+impl Idle {
     fn look(&self, context: &Context) -> MutexGuard<'_, State> {
         let (sequence, now_ns) = (context.snapshots.visible(), context.runtime.now_ns());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

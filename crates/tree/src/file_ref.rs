@@ -1,7 +1,7 @@
 //! Files as versions hold them.
 //!
 //! A file lives as long as a live version refers to it: whoever refers to it holds its [`FileRef`],
-//! and the last one to go reports the file to the [`Graveyard`]. Nothing counts references but
+//! and the last one to go reports the file to the [`ObsoleteFiles`]. Nothing counts references but
 //! `Arc`, so the count is a function of the live versions and never stored.
 
 use base::FileId;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A version that was abandoned because its edit failed reports its files here too. So a database
 /// whose last edit has an unknown outcome must not remove what it finds here.
 #[derive(Debug, Default)]
-pub struct Graveyard {
+pub struct ObsoleteFiles {
     files: Mutex<Vec<DeadFile>>,
 }
 
@@ -21,21 +21,21 @@ pub struct Graveyard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadFile {
     /// What it held.
-    pub kind: HeldKind,
+    pub kind: FileRefKind,
     /// The file.
     pub id: FileId,
 }
 
 /// What a file holds that versions refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeldKind {
+pub enum FileRefKind {
     /// Runs.
     Runs,
     /// Large values.
     Values,
 }
 
-impl Graveyard {
+impl ObsoleteFiles {
     /// Takes the files that died since the last call.
     pub fn drain(&self) -> Vec<DeadFile> {
         std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner))
@@ -47,20 +47,30 @@ impl Graveyard {
 pub struct FileRef {
     /// The file.
     pub id: FileId,
-    kind: HeldKind,
+    kind: FileRefKind,
     bytes: AtomicU64,
-    graveyard: Arc<Graveyard>,
+    obsolete_files: Arc<ObsoleteFiles>,
 }
 
 impl FileRef {
-    /// A table file of `bytes` bytes that reports its end to `graveyard`.
-    pub fn new(id: FileId, bytes: u64, graveyard: Arc<Graveyard>) -> Arc<FileRef> {
-        Arc::new(FileRef { id, kind: HeldKind::Runs, bytes: AtomicU64::new(bytes), graveyard })
+    /// A table file of `bytes` bytes that reports its end to `obsolete_files`.
+    pub fn new(id: FileId, bytes: u64, obsolete_files: Arc<ObsoleteFiles>) -> Arc<FileRef> {
+        Arc::new(FileRef {
+            id,
+            kind: FileRefKind::Runs,
+            bytes: AtomicU64::new(bytes),
+            obsolete_files,
+        })
     }
 
     /// A file of values.
-    pub fn new_values(id: FileId, bytes: u64, graveyard: Arc<Graveyard>) -> Arc<FileRef> {
-        Arc::new(FileRef { id, kind: HeldKind::Values, bytes: AtomicU64::new(bytes), graveyard })
+    pub fn new_values(id: FileId, bytes: u64, obsolete_files: Arc<ObsoleteFiles>) -> Arc<FileRef> {
+        Arc::new(FileRef {
+            id,
+            kind: FileRefKind::Values,
+            bytes: AtomicU64::new(bytes),
+            obsolete_files,
+        })
     }
 
     /// Bytes in the file: the part that the manifest vouches for.
@@ -81,7 +91,7 @@ impl FileRef {
 
 impl Drop for FileRef {
     fn drop(&mut self) {
-        let mut files = self.graveyard.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.obsolete_files.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.push(DeadFile { kind: self.kind, id: self.id });
     }
 }

@@ -9,14 +9,14 @@ const HALF_LIFE_OPERATIONS: f64 = 65_536.0;
 
 /// Reads and writes of late, older ones with less weight.
 #[derive(Default)]
-pub(super) struct Recent {
+pub(super) struct ReadShare {
     reads: f64,
     writes: f64,
     /// Reads of the keyspace, and the newest sequence number, when they were last looked at.
     seen: Option<(u64, SequenceNumber)>,
 }
 
-impl Recent {
+impl ReadShare {
     /// Takes note of how many reads there were and what the newest sequence number is. Gives the
     /// share of reads.
     pub(super) fn observe(&mut self, reads: u64, sequence: SequenceNumber) -> Option<f64> {
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn the_share_follows_a_workload_that_changes_and_not_a_pause() {
-        let mut recent = Recent::default();
+        let mut recent = ReadShare::default();
         assert_eq!(recent.observe(50, 1_000_000), None, "what was before is not known");
         assert_eq!(recent.observe(50, 1_000_000), None, "nothing happened");
         assert_eq!(recent.observe(50, 1_010_000), Some(0.0));

@@ -28,10 +28,10 @@ const LEAD_BYTES_MAX: u64 = 4 << 20;
 pub(super) struct ReadAhead {
     /// Values that were read one after another.
     in_a_row: u32,
-    scout: Option<Scout>,
+    scout: Option<Prefetcher>,
 }
 
-struct Scout {
+struct Prefetcher {
     inputs: MergingIter<Source>,
     /// Records that the cursor has still to read, and their bytes.
     ahead: usize,
@@ -72,7 +72,7 @@ impl ReadAhead {
     ) -> Result<()> {
         let scout = match &mut self.scout {
             Some(scout) => scout,
-            none => none.insert(Scout::begin(internal_key, sources()?)?),
+            none => none.insert(Prefetcher::begin(internal_key, sources()?)?),
         };
         scout.pass(ValuePointer::decode(pointer)?.record_bytes.into());
         scout.run(scene, LEAD_MAX.min(self.in_a_row as usize))
@@ -86,14 +86,14 @@ pub(super) struct Scene<'a> {
     pub bounds: &'a KeyRange,
 }
 
-impl Scout {
+impl Prefetcher {
     /// Stands behind the entry that the cursor stands on.
-    fn begin(internal_key: &[u8], sources: Vec<Source>) -> Result<Scout> {
+    fn begin(internal_key: &[u8], sources: Vec<Source>) -> Result<Prefetcher> {
         let mut inputs = MergingIter::new(sources);
         inputs.seek(internal_key)?;
         let user_key = split_internal_key(internal_key).map_or(internal_key, |(key, _)| key);
         let key = user_key.to_vec();
-        Ok(Scout { inputs, ahead: 0, ahead_bytes: 0, key })
+        Ok(Prefetcher { inputs, ahead: 0, ahead_bytes: 0, key })
     }
 
     /// The cursor reads a record.

@@ -1,16 +1,16 @@
-//! Values that are written once: a commit appends them to a segment, the *front* of its keyspace,
-//! and the log has their pointers (ADR 0090).
+//! Values that are written once: a commit appends them to the *active segment* of its
+//! keyspace, and the log has their pointers (ADR 0090).
 //!
 //! Invariants:
-//! - A front is a new file, and listed in the tree, empty, before a commit writes to it. So no file
-//!   that a log names is ever used again, and recovery finds every front in the manifest.
-//! - Values reach their front before their pointers reach the log, and in the same order: the
-//!   values of a prefix of the log are a prefix of each front.
-//! - Fronts are durable before the log that names them is called durable.
-//! - What an earlier life wrote to a front, and the manifest does not vouch for, stays nobody's:
+//! - An active segment is a new file, and listed in the tree, empty, before a commit writes to it.
+//!   So no file that a log names is ever used again, and recovery finds every one in the manifest.
+//! - Values reach their segment before their pointers reach the log, and in the same order: the
+//!   values of a prefix of the log are a prefix of each active segment.
+//! - Active segments are durable before the log that names them is called durable.
+//! - What an earlier life wrote to one, and the manifest does not vouch for, is never used:
 //!   the first flush writes it anew, elsewhere ([`crate::unvouched`]).
-//! - A front is claimed until the last memtable that points into it is flushed: only then the tree
-//!   vouches for all its bytes. A front whose end is not sure takes no more records.
+//! - An active segment is claimed until the last memtable that points into it is flushed: only then
+//!   the tree vouches for all its bytes. One whose end is not sure takes no more records.
 
 use crate::engine::commit_state::{Active, CommitState};
 use crate::engine::context::Context;
@@ -25,12 +25,13 @@ use tree::edit::{Change, SegmentChange};
 use tree::{Segment, Version};
 use values::segment::SegmentWriter;
 
-/// A keyspace gets a front when its commits brought so large a part of a segment: a short session
-/// leaves no segment of its own, its values go through the log and a flush to the last segment.
+/// A keyspace gets an active segment when its commits brought this part of a segment: a short
+/// session leaves no segment of its own, its values go through the log and a flush to the last
+/// segment.
 const FIRST_SHARE: u64 = 16;
 
 /// The segment that commits append to.
-pub(crate) struct Front {
+pub(crate) struct ActiveSegment {
     file: FileId,
     writer: SegmentWriter,
     syncer: Arc<dyn SyncFile>,
@@ -38,17 +39,17 @@ pub(crate) struct Front {
 
 /// How the values of a keyspace are written by its commits.
 #[derive(Default)]
-pub(crate) struct Fronted {
-    front: Option<Front>,
+pub(crate) struct CommitValues {
+    active: Option<ActiveSegment>,
     /// Of the active memtable.
-    pub reach: Reach,
-    /// Bytes of large values that came while there was no front.
+    pub reach: UnflushedExtents,
+    /// Bytes of large values that came while there was no active segment.
     passed_bytes: u64,
 }
 
 /// How far the pointers of a memtable reach into segments, beyond what the tree vouches for.
 #[derive(Clone, Default)]
-pub(crate) struct Reach {
+pub(crate) struct UnflushedExtents {
     ends: BTreeMap<FileId, End>,
     /// Bytes of the records.
     pub bytes: u64,
@@ -61,20 +62,23 @@ struct End {
     syncer: Option<Arc<dyn SyncFile>>,
 }
 
-/// A batch whose large values lie in fronts.
+/// A batch whose large values are in active segments.
 #[derive(Default)]
 pub(crate) struct Separated {
     /// With pointers in their place.
     pub batch: WriteBatch,
-    /// Bytes that went to the front of each keyspace.
+    /// Bytes that went to the active segment of each keyspace.
     written: BTreeMap<KeyspaceId, u64>,
 }
 
-impl Reach {
+impl UnflushedExtents {
     /// Of memtables that recovery filled: by segment, where the last record ends.
-    pub(crate) fn recovered(ends: &BTreeMap<FileId, u64>) -> Reach {
+    pub(crate) fn recovered(ends: &BTreeMap<FileId, u64>) -> UnflushedExtents {
         let end = |&bytes: &u64| End { bytes, syncer: None };
-        Reach { ends: ends.iter().map(|(&file, bytes)| (file, end(bytes))).collect(), bytes: 0 }
+        UnflushedExtents {
+            ends: ends.iter().map(|(&file, bytes)| (file, end(bytes))).collect(),
+            bytes: 0,
+        }
     }
 
     /// The segments, and where the last record in each ends.
@@ -82,14 +86,14 @@ impl Reach {
         self.ends.iter().map(|(&file, end)| (file, end.bytes))
     }
 
-    fn note(&mut self, front: &Front, bytes: u64) {
-        let syncer = Some(front.syncer.clone());
-        self.ends.insert(front.file, End { bytes: front.writer.bytes(), syncer });
+    fn note(&mut self, segment: &ActiveSegment, bytes: u64) {
+        let syncer = Some(segment.syncer.clone());
+        self.ends.insert(segment.file, End { bytes: segment.writer.bytes(), syncer });
         self.bytes += bytes;
     }
 
     /// Takes in what a newer memtable reaches.
-    pub(crate) fn join(&mut self, newer: &Reach) {
+    pub(crate) fn join(&mut self, newer: &UnflushedExtents) {
         self.ends.extend(newer.ends.iter().map(|(&file, end)| (file, end.clone())));
         self.bytes += newer.bytes;
     }
@@ -125,7 +129,7 @@ impl Reach {
         recovered.filter_map(|(&file, end)| Some((version.segments.get(file)?, end.bytes)))
     }
 
-    /// What it means for the tree that these values are flushed: of a front of an earlier life
+    /// What it means for the tree that these values are flushed: of a segment of an earlier life
     /// remains what the manifest vouched for, if anything.
     pub(crate) fn changes(&self, version: &Version) -> impl Iterator<Item = Change> {
         self.ends.iter().filter_map(|(&file, end)| {
@@ -141,64 +145,65 @@ impl Reach {
 }
 
 impl Active {
-    /// The value is one for a front.
-    fn fronts(&self, operation: &Operation<'_>) -> bool {
+    /// The value goes to the active segment.
+    fn separates(&self, operation: &Operation<'_>) -> bool {
         let is_large = operation.value.len() as u64 >= self.keyspace.values.threshold_bytes;
         operation.kind == EntryKind::Put && is_large && !self.keyspace.options.without_wal
     }
 
     /// Commits append to the segment `file` from now on.
-    pub(crate) fn set_front(
+    pub(crate) fn set_active_segment(
         &mut self,
         file: FileId,
         writer: SegmentWriter,
         syncer: Arc<dyn SyncFile>,
     ) {
-        self.fronted.front = Some(Front { file, writer, syncer });
+        self.values.active = Some(ActiveSegment { file, writer, syncer });
     }
 
-    fn open_front(&mut self) -> Option<&mut Front> {
-        let bytes_max = front_bytes_max(&self.keyspace);
-        self.fronted.front.as_mut().filter(|front| front.writer.bytes() < bytes_max)
+    fn open_segment(&mut self) -> Option<&mut ActiveSegment> {
+        let bytes_max = active_segment_bytes_max(&self.keyspace);
+        self.values.active.as_mut().filter(|segment| segment.writer.bytes() < bytes_max)
     }
 
-    pub(crate) fn lacks_front(&self) -> bool {
-        let bytes_max = front_bytes_max(&self.keyspace);
-        match &self.fronted.front {
-            Some(front) => front.writer.bytes() >= bytes_max,
-            None => self.fronted.passed_bytes >= bytes_max / FIRST_SHARE,
+    pub(crate) fn lacks_segment(&self) -> bool {
+        let bytes_max = active_segment_bytes_max(&self.keyspace);
+        match &self.values.active {
+            Some(segment) => segment.writer.bytes() >= bytes_max,
+            None => self.values.passed_bytes >= bytes_max / FIRST_SHARE,
         }
     }
 
-    /// Appends the value to the front; the pointer, or `None` where there is no front with room.
-    fn front_value(
+    /// Appends the value to the active segment; the pointer, or `None` where none has space.
+    fn append_value(
         &mut self,
         sequence: SequenceNumber,
         operation: &Operation<'_>,
     ) -> Result<Option<values::ValuePointer>> {
-        match self.open_front() {
-            Some(front) => {
-                front.writer.add(sequence, operation.key, Some(operation.value)).map(Some)
+        match self.open_segment() {
+            Some(segment) => {
+                segment.writer.add(sequence, operation.key, Some(operation.value)).map(Some)
             }
             None => {
-                self.fronted.passed_bytes += operation.value.len() as u64;
+                self.values.passed_bytes += operation.value.len() as u64;
                 Ok(None)
             }
         }
     }
 }
 
-pub(crate) fn front_bytes_max(keyspace: &KeyspaceState) -> u64 {
+pub(crate) fn active_segment_bytes_max(keyspace: &KeyspaceState) -> u64 {
     keyspace.values.layout.segment_bytes_max(&keyspace.values.limits, 0)
 }
 
 impl CommitState {
-    /// The first keyspace of `batch` that should have a front for it and has none with room.
-    pub(crate) fn lacks_front(&self, batch: &WriteBatch) -> Result<Option<Arc<KeyspaceState>>> {
+    /// The first keyspace of `batch` that should have an active segment for it and has none with
+    /// space.
+    pub(crate) fn lacks_segment(&self, batch: &WriteBatch) -> Result<Option<Arc<KeyspaceState>>> {
         for operation in batch.iter() {
             let operation = operation?;
             let Some(active) = self.active(operation.keyspace) else { continue };
-            if active.fronts(&operation) && active.lacks_front() {
+            if active.separates(&operation) && active.lacks_segment() {
                 return Ok(Some(active.keyspace.clone()));
             }
         }
@@ -206,9 +211,9 @@ impl CommitState {
     }
 
     /// Appends the large values of `batch`, whose first operation has the sequence number `first`,
-    /// to the fronts. `None`: it has none that go there. After an error nothing was written that
-    /// counts.
-    pub(crate) fn write_to_fronts(
+    /// to the active segments. `None`: it has none that go there. After an error nothing was
+    /// written that counts.
+    pub(crate) fn append_values(
         &mut self,
         first: SequenceNumber,
         batch: &WriteBatch,
@@ -233,8 +238,8 @@ impl Separated {
         for (sequence, operation) in (first..).zip(batch.iter()) {
             let operation = operation?;
             let id = operation.keyspace;
-            let active = state.active_mut(id).filter(|active| active.fronts(&operation));
-            match active.map(|active| active.front_value(sequence, &operation)).transpose()? {
+            let active = state.active_mut(id).filter(|active| active.separates(&operation));
+            match active.map(|active| active.append_value(sequence, &operation)).transpose()? {
                 Some(Some(pointer)) => {
                     *self.written.entry(id).or_default() += u64::from(pointer.record_bytes);
                     self.batch.put_pointer(id, operation.key, &pointer.encode())?;
@@ -243,8 +248,8 @@ impl Separated {
             }
         }
         for &id in self.written.keys() {
-            let front = state.active_mut(id).and_then(|active| active.fronted.front.as_mut());
-            front.map_or(Ok(()), |front| front.writer.write_batch())?;
+            let segment = state.active_mut(id).and_then(|active| active.values.active.as_mut());
+            segment.map_or(Ok(()), |segment| segment.writer.write_batch())?;
         }
         Ok(())
     }
@@ -252,41 +257,41 @@ impl Separated {
 
 impl CommitState {
     /// The log has the pointers: the memtables reach that far.
-    pub(crate) fn note_fronts(&mut self, separated: &Separated) {
+    pub(crate) fn note_appended(&mut self, separated: &Separated) {
         for (&id, &bytes) in &separated.written {
             let Some(active) = self.active_mut(id) else { continue };
-            let Some(front) = &active.fronted.front else { continue };
-            active.fronted.reach.note(front, bytes);
-            let (file, syncer) = (front.file, front.syncer.clone());
+            let Some(segment) = &active.values.active else { continue };
+            active.values.reach.note(segment, bytes);
+            let (file, syncer) = (segment.file, segment.syncer.clone());
             self.unsynced_values.insert(file, syncer);
         }
     }
 
     /// The log has no pointers to what was written: nothing may come behind it.
     pub(crate) fn give_up(&mut self, separated: &Separated) {
-        separated.written.keys().for_each(|&id| self.end_front(id));
+        separated.written.keys().for_each(|&id| self.end_active_segment(id));
     }
 
-    /// The keyspace's front takes no more, and can be collected once it is flushed. The next one
-    /// begins when a part of a segment came.
-    pub(crate) fn end_front(&mut self, id: KeyspaceId) {
+    /// The keyspace's active segment takes no more, and can be collected once it is flushed. The
+    /// next one begins when a part of a segment came.
+    pub(crate) fn end_active_segment(&mut self, id: KeyspaceId) {
         let Some(active) = self.active_mut(id) else { return };
-        active.fronted.passed_bytes = 0;
-        let Some(front) = active.fronted.front.take() else { return };
+        active.values.passed_bytes = 0;
+        let Some(segment) = active.values.active.take() else { return };
         let keyspace = active.keyspace.clone();
-        self.ended_fronts.push((keyspace, front.file));
-        self.release_fronts();
+        self.ended_segments.push((keyspace, segment.file));
+        self.release_ended_segments();
     }
 
     /// Fronts that ended are free for collections once no memtable reaches into them.
-    pub(crate) fn release_fronts(&mut self) {
-        if self.ended_fronts.is_empty() {
+    pub(crate) fn release_ended_segments(&mut self) {
+        if self.ended_segments.is_empty() {
             return;
         }
         let sealed = self.sealed.iter().map(|sealed| &sealed.reach);
-        let reaches = sealed.chain(self.actives().map(|active| &active.fronted.reach));
+        let reaches = sealed.chain(self.actives().map(|active| &active.values.reach));
         let held: BTreeSet<FileId> = reaches.flat_map(|reach| reach.ends.keys().copied()).collect();
-        self.ended_fronts.retain(|(keyspace, file)| {
+        self.ended_segments.retain(|(keyspace, file)| {
             let is_held = held.contains(file);
             if !is_held {
                 keyspace.values.release(&[*file]);
@@ -298,7 +303,7 @@ impl CommitState {
     /// How far the values reach that memtables of all keyspaces point to, by segment.
     pub(crate) fn reach(&self) -> BTreeMap<FileId, u64> {
         let sealed = self.sealed.iter().map(|sealed| &sealed.reach);
-        let active = self.actives().map(|active| &active.fronted.reach);
-        sealed.chain(active).flat_map(Reach::ends).collect()
+        let active = self.actives().map(|active| &active.values.reach);
+        sealed.chain(active).flat_map(UnflushedExtents::ends).collect()
     }
 }

@@ -70,7 +70,7 @@ impl Engine {
     /// segments wait for them: they are flushed.
     fn settle_values(self: &Arc<Self>, lack: &LackOfSpace) -> Result<()> {
         // What commits append to cannot be collected.
-        self.commits.lock().end_front(lack.keyspace.id);
+        self.commits.lock().end_active_segment(lack.keyspace.id);
         let ends = || self.has_space_again(lack) || scheduler::is_idle(self);
         self.wait_for(ends)?;
         let mut needs_flush = self.needs_flush(lack);
