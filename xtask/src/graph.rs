@@ -287,6 +287,9 @@ mod tests {
         assert_eq!(edges(a, b, "trait T { fn end(&self); }\nfn f() { z().end(); }").len(), 2);
         let in_macro = "use crate::b::Part;\nfn f() { p!(x => y.end()); }";
         assert_eq!(edges(a, b, in_macro)[2], "c -> b: .end() Part");
+        let deref = "use crate::a::Thing;\nstruct W;\nimpl Deref for W { type Target = Thing; }\n\
+                     impl W { fn f(&self) { self.end() } }";
+        assert!(edges(a, b, deref).contains(&"c -> b: .end()".to_string()), "by Deref");
         let private = b.replace("pub fn end", "fn end");
         assert_eq!(edges(a, &private, &caller).len(), 3, "a private method");
     }

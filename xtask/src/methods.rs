@@ -85,7 +85,9 @@ impl Methods {
     ) -> Option<Called<'_>> {
         let hint = match receiver {
             Receiver::Own(path) => {
-                let file = self.of_type(&names.full_name(here, path)?, name)?;
+                let own = [names.full_name(here, path)?].into();
+                let types = self.with_aliases(&own);
+                let file = types.iter().find_map(|ty| self.of_type(ty, name))?;
                 return Some(Called { file, guessed: None });
             }
             Receiver::Typed(types) => Some(types),

@@ -92,6 +92,12 @@ impl Repository {
     }
 }
 
+/// The path is `folder` or lies below it; every path lies below the empty one.
+pub fn is_under(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder.trim_end_matches('/'));
+    rest.is_some_and(|rest| folder.is_empty() || rest.is_empty() || rest.starts_with('/'))
+}
+
 fn walk(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) -> Result<(), String> {
     let failed = |error| format!("cannot read {}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -117,6 +123,14 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_ends_at_a_slash() {
+        for folder in ["", "a", "a/b", "a/b/", "a/b/c.rs"] {
+            assert!(is_under("a/b/c.rs", folder), "{folder}");
+        }
+        assert!(!is_under("a/bc", "a/b") && !is_under("a", "a/b"));
+    }
 
     #[test]
     fn packages_are_found_by_their_manifests() {

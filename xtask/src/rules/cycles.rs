@@ -6,7 +6,7 @@
 
 use super::Violation;
 use crate::graph::{Component, Graph};
-use crate::repository::Repository;
+use crate::repository::{Repository, is_under};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -47,20 +47,21 @@ pub fn check(repository: &Repository) -> Vec<Violation> {
     let mut found: Vec<Violation> =
         graphs.iter().flat_map(|graph| cycles(&graph.modules)).collect();
     let mut counts = vec![0; left.cycles.len()];
-    let mut listed: Vec<Vec<Violation>> = left.cycles.iter().map(|_| Vec::new()).collect();
+    let mut listed: Vec<Vec<(&Graph, Component)>> = left.cycles.iter().map(|_| vec![]).collect();
     for graph in &graphs {
         for component in graph.components() {
             match entry_of(&left, &component) {
                 Some(entry) => {
                     counts[entry] += component.files.len();
-                    listed[entry].push(violation(graph, &component));
+                    listed[entry].push((graph, component));
                 }
                 None => found.push(violation(graph, &component)),
             }
         }
     }
     for ((entry, count), listed) in left.cycles.iter().zip(counts).zip(listed) {
-        found.extend(listed.into_iter().filter(|_| count > entry.files));
+        let grown = listed.iter().filter(|_| count > entry.files);
+        found.extend(grown.map(|(graph, component)| violation(graph, component)));
         found.extend(wrong_entry(repository, entry, count));
     }
     found
@@ -74,17 +75,23 @@ fn entry_of(left: &Left, component: &Component) -> Option<usize> {
     found.max_by_key(|(_, entry)| entry.under.len()).map(|(index, _)| index)
 }
 
+/// Stands at the edge without which the fewest files are left in circles.
 fn violation(graph: &Graph, component: &Component) -> Violation {
     let circle: Vec<&str> = component.cycle.iter().map(|file| short(file)).collect();
-    let (from, to) = (&component.cycle[0], &component.cycle[1]);
-    let names = &graph.files[from][to];
+    let left = |from: &str, to: &str| graph.left_without(component, |a, b| (a, b) == (from, to));
+    let weakest = graph.edges_in(component).min_by_key(|(from, to, _)| left(from, to));
+    let (from, to, names) = weakest.expect("a circle has edges");
     let (name, line) = names.first_key_value().expect("an edge has a name");
     let message = format!(
-        "{} files use each other, shortest: {}. This edge is made by `{name}`. Move what both need \
-         to a file of its own, or pass it in; `cargo xtask cycles {}` lists the edges",
+        "{} files use each other, shortest: {}. Without {} -> {}, made by `{name}`, {} are left. \
+         Move what both need to a file of its own, or pass it in; `cargo xtask cycles {}` lists \
+         the edges",
         component.files.len(),
         circle.join(" -> "),
-        from.split_once("/src/").map_or(from.as_str(), |(package, _)| package),
+        short(from),
+        short(to),
+        left(from, to),
+        from.split_once("/src/").map_or(from, |(package, _)| package),
     );
     Violation::new(NAME, from, *line, message)
 }
@@ -160,7 +167,7 @@ pub fn listing(repository: &Repository, under: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for graph in graphs(repository) {
         for component in graph.components() {
-            if component.files.iter().any(|file| file.starts_with(under)) {
+            if component.files.iter().any(|file| is_under(file, under)) {
                 lines.extend(list_component(&graph, &component));
             }
         }

@@ -2,7 +2,7 @@
 //! each crate still uses each of them. That count may only fall.
 
 use super::Violation;
-use crate::repository::Repository;
+use crate::repository::{self, Repository};
 use crate::words::{self, Finding, LIST, List};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -32,7 +32,10 @@ pub fn check(repository: &Repository) -> Vec<Violation> {
         Err(message) => return vec![Violation::new(NAME, LIST, 1, message)],
     };
     let mut found = check_list(repository, &list);
-    let left = left(repository);
+    let left = match left(repository) {
+        Ok(left) => left,
+        Err(message) => return vec![Violation::new(NAME, LEFT, 1, message)],
+    };
     let findings = words::findings(repository, &list);
     let counts = counts(&list, &findings);
     for (word, areas) in &counts {
@@ -115,7 +118,8 @@ pub fn slack(repository: &Repository) -> Option<String> {
     let list = words::list(repository).ok()?;
     let counts = counts(&list, &words::findings(repository, &list));
     let sum = |counts: &Counts| counts.values().flat_map(BTreeMap::values).sum::<usize>();
-    let (allowed, lower) = (sum(&left(repository)), sum(&lowered(repository, counts)));
+    let left = left(repository).ok()?;
+    let (allowed, lower) = (sum(&left), sum(&lowered(&left, counts)));
     let fewer = allowed.checked_sub(lower).filter(|&fewer| fewer > 0)?;
     Some(format!("{LEFT} allows {fewer} words more than are used: run `cargo xtask tidy --lower`"))
 }
@@ -125,7 +129,7 @@ pub fn lower(repository: &Repository) -> Result<String, String> {
     let list = words::list(repository)?;
     let counts = counts(&list, &words::findings(repository, &list));
     let mut text = HEADER.to_string();
-    for (word, areas) in lowered(repository, counts) {
+    for (word, areas) in lowered(&left(repository)?, counts) {
         let _ = write!(text, "\n[\"{word}\"]\n");
         for (area, count) in areas {
             let _ = writeln!(text, "\"{area}\" = {count}");
@@ -134,8 +138,7 @@ pub fn lower(repository: &Repository) -> Result<String, String> {
     Ok(text)
 }
 
-fn lowered(repository: &Repository, mut counts: Counts) -> Counts {
-    let left = left(repository);
+fn lowered(left: &Counts, mut counts: Counts) -> Counts {
     for (word, areas) in &mut counts {
         let Some(left) = left.get(word) else { continue };
         for (area, count) in areas.iter_mut() {
@@ -146,8 +149,10 @@ fn lowered(repository: &Repository, mut counts: Counts) -> Counts {
     counts
 }
 
-fn left(repository: &Repository) -> Counts {
-    repository.text(LEFT).and_then(|text| toml::from_str(text).ok()).unwrap_or_default()
+/// Every word is new where the file is absent; a broken one, such as after a merge, is an error.
+fn left(repository: &Repository) -> Result<Counts, String> {
+    let Some(text) = repository.text(LEFT) else { return Ok(Counts::new()) };
+    toml::from_str(text).map_err(|error| format!("{LEFT}: {error}"))
 }
 
 fn counts(list: &List, findings: &[Finding]) -> Counts {
@@ -176,7 +181,7 @@ pub fn listing(repository: &Repository, under: &str) -> Result<Vec<String>, Stri
     let findings = words::findings(repository, &list);
     let is_under = |path: &str| match under {
         ROOT => !path.contains('/'),
-        under => path.starts_with(under),
+        under => repository::is_under(path, under),
     };
     let inside = findings.iter().filter(|finding| is_under(&finding.path));
     let line = |f: &Finding| {
@@ -242,6 +247,8 @@ mod tests {
         assert!(found(&reason, "", "")[0].contains("without a reason"));
         let gone = format!("{WORDS}except = [\"crates/b/\"]");
         assert!(found(&gone, "", "")[0].starts_with("words.toml:5: [words] there is no crates/b/"));
+        assert!(found(WORDS, "<<<<<<< HEAD", "")[0].starts_with("words-left.toml:1: "));
+        assert!(lower(&repository(WORDS, "<<<<<<< HEAD", "")).is_err());
         assert!(found(WORDS, "[\"old\"]", "")[0].contains("`old` is not in words.toml"));
     }
 
