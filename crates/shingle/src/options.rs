@@ -7,6 +7,7 @@ use crate::resources::Resources;
 use base::{Error, Result};
 use std::sync::Arc;
 use table::Compression;
+use tree::policy::LIMIT_FIELDS;
 
 /// What a write is safe from when the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +156,8 @@ pub struct Options {
     pub(crate) resources: Option<Resources>,
     pub(crate) operators: Vec<Arc<dyn MergeOperator>>,
     pub(crate) absent_operators: bool,
+    /// Parameters of the scheme, by name, as text.
+    pub(crate) scheme_parameters: Vec<(String, String)>,
 }
 
 impl Default for Options {
@@ -179,6 +182,7 @@ impl Default for Options {
             resources: None,
             operators: Vec::new(),
             absent_operators: false,
+            scheme_parameters: Vec::new(),
         }
     }
 }
@@ -315,17 +319,21 @@ impl Options {
         self
     }
 
-    /// Sets an option by its name in [`TABLE`].
+    /// Sets an option by its name in [`TABLE`], or a parameter of the scheme, such as `links_max`
+    /// of `ldc`, by its name in [`tree::policy::LIMIT_FIELDS`].
     ///
     /// # Errors
     ///
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where no option has that name, or the
-    /// value is out of bounds.
-    pub fn set(self, name: &str, value: &str) -> Result<Self> {
-        let entry = TABLE.iter().find(|entry| entry.name == name).ok_or_else(|| {
-            let names: Vec<&str> = TABLE.iter().map(|entry| entry.name).collect();
-            Error::invalid(format!("no option is called `{name}`; there are {}", names.join(", ")))
-        })?;
+    /// value is out of bounds. A parameter that the scheme does not have is an error of the
+    /// opening.
+    pub fn set(mut self, name: &str, value: &str) -> Result<Self> {
+        let Some(entry) = TABLE.iter().find(|entry| entry.name == name) else {
+            check_parameter(name, value)?;
+            self.scheme_parameters.retain(|(set, _)| set != name);
+            self.scheme_parameters.push((name.to_string(), value.to_string()));
+            return Ok(self);
+        };
         (entry.set)(self, value).map_err(|error| {
             Error::invalid(format!("{name} = {value}: {}; {}", error.message(), entry.help))
         })
@@ -338,6 +346,9 @@ impl Options {
         for entry in TABLE {
             text.push_str(&format!("  {}={}\n", entry.name, (entry.get)(self)));
         }
+        for (name, value) in &self.scheme_parameters {
+            text.push_str(&format!("  {name}={value}\n"));
+        }
         text
     }
 
@@ -345,6 +356,23 @@ impl Options {
     pub fn value(&self, name: &str) -> Option<String> {
         TABLE.iter().find(|entry| entry.name == name).map(|entry| (entry.get)(self))
     }
+}
+
+/// `name` is a parameter that some scheme has, and `value` one of its values.
+fn check_parameter(name: &str, value: &str) -> Result<()> {
+    // A memtable follows the write buffer.
+    let is_set_elsewhere = name == "memtable_bytes";
+    let field = LIMIT_FIELDS.iter().find(|field| field.name == name && !is_set_elsewhere);
+    let Some(field) = field else {
+        let names: Vec<&str> = TABLE.iter().map(|entry| entry.name).collect();
+        return Err(Error::invalid(format!(
+            "no option is called `{name}`; there are {}, and the parameters of the scheme: `shingle \
+             schemes NAME` lists them",
+            names.join(", ")
+        )));
+    };
+    let any = &tree::policy::registry()[0];
+    field.set(&mut (any.limits)(1 << 20), value)
 }
 
 /// One public option.

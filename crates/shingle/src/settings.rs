@@ -10,7 +10,7 @@ use base::{Error, Result};
 use media::FileStore;
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};
-use tree::policy::{Descriptor, Limits};
+use tree::policy::{Descriptor, LIMIT_FIELDS, Limits};
 use values::{ValueLayout, ValueLimits};
 
 /// The logs may have so many write buffers: more than what memtables hold, active and sealed, when
@@ -118,6 +118,30 @@ fn value_limits(expert: &Expert, layout: &dyn ValueLayout) -> Result<ValueLimits
     }
 }
 
+/// Sets the scheme's parameters in `limits`. `InvalidArgument` for one that the scheme does not
+/// have.
+fn set_parameters(
+    limits: &mut Limits,
+    scheme: &Descriptor,
+    parameters: &[(String, String)],
+) -> Result<()> {
+    for (name, value) in parameters {
+        let field = LIMIT_FIELDS.iter().find(|field| field.name == name);
+        let Some(field) = field.filter(|field| scheme.options.contains(&field.name)) else {
+            return Err(Error::invalid(format!(
+                "the scheme `{}` has no parameter `{name}`; it has {}",
+                scheme.name,
+                scheme.options.join(", ")
+            )));
+        };
+        field.set(limits, value)?;
+        if field.name == "table_bytes_max" {
+            set_table_bytes(limits, limits.table_bytes_max);
+        }
+    }
+    Ok(())
+}
+
 /// The size of a table, and those that schemes give as a number of tables.
 fn set_table_bytes(limits: &mut Limits, table_bytes: u64) {
     let by = table_bytes as f64 / limits.table_bytes_max.max(1) as f64;
@@ -172,6 +196,7 @@ impl Settings {
         limits.seek_compaction = expert.seek_compaction.unwrap_or(limits.seek_compaction);
         limits.seek_misses_min = expert.seek_misses_min.unwrap_or(limits.seek_misses_min);
         limits.links_max = expert.links_max.or(limits.links_max);
+        set_parameters(&mut limits, scheme, &options.scheme_parameters)?;
         let layout = (values.make)();
         let value_limits = value_limits(expert, &*layout)?;
         let admission = (preset.admission)(&limits, write_buffer);
@@ -431,5 +456,22 @@ mod tests {
             let difference = memtable.entries().abs_diff(entries);
             assert!(difference * 50 < entries, "{} for {entries}", memtable.entries());
         }
+    }
+
+    #[test]
+    fn parameters_of_the_scheme_are_options_and_those_of_others_are_refused() {
+        let set = |scheme: &str, name: &str, value: &str| {
+            Settings::new(&Options::new().set("scheme", scheme)?.set(name, value)?)
+        };
+        assert_eq!(set("ldc", "links_max", "3").unwrap().limits.links_max, Some(3));
+        assert_eq!(set("leveled", "fan_out", "8").unwrap().limits.fan_out, 8.0);
+        let error = set("leveled", "links_max", "3").err().unwrap();
+        assert!(error.message().contains("leveled"), "{error}");
+        assert!(
+            set("ldc", "links_max", "x").is_err() && set("ldc", "memtable_bytes", "1M").is_err()
+        );
+        let twice = Options::new().set("fan_out", "8").unwrap().set("fan_out", "9").unwrap();
+        assert_eq!(Settings::new(&twice).unwrap().limits.fan_out, 9.0);
+        assert!(twice.to_ini().contains("  fan_out=9\n") && !twice.to_ini().contains("fan_out=8"));
     }
 }

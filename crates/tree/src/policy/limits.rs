@@ -1,6 +1,7 @@
 //! The sizes and counts that policies keep to.
 
 use super::MISSES_MIN;
+use base::{Error, Result, size};
 
 /// Parameters of a policy. Bytes are bytes of runs, as written.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +77,8 @@ impl Limits {
     }
 }
 
-/// A number of [`Limits`], for manuals.
+/// A parameter of a scheme: a number of [`Limits`] by its name. Manuals, options, and the lab have
+/// it from here.
 pub struct LimitField {
     /// Its name.
     pub name: &'static str,
@@ -85,9 +87,24 @@ pub struct LimitField {
     /// One line of help.
     pub help: &'static str,
     show: fn(&Limits) -> String,
+    parse: fn(&mut Limits, &str) -> Option<()>,
 }
 
 impl LimitField {
+    /// Sets it in `limits` from text, such as `64M` for bytes; `none` where it may be absent.
+    pub fn set(&self, limits: &mut Limits, text: &str) -> Result<()> {
+        let mut changed = limits.clone();
+        let parsed = (self.parse)(&mut changed, text.trim());
+        let is_sound = changed.parallel_max > 0 && changed.levels > 1 && changed.fan_out > 1.0;
+        if parsed.is_none() || !is_sound {
+            let form = if self.unit == "bytes" { size::FORM } else { self.unit };
+            let message = format!("{} cannot be `{text}`: it is {form}; {}", self.name, self.help);
+            return Err(Error::invalid(message));
+        }
+        *limits = changed;
+        Ok(())
+    }
+
     /// Its value in `limits`, as text.
     pub fn value(&self, limits: &Limits) -> String {
         let text = (self.show)(limits);
@@ -108,6 +125,53 @@ impl LimitField {
     }
 }
 
+/// A value of a parameter.
+trait Parameter: Sized {
+    fn parse(text: &str) -> Option<Self>;
+}
+
+/// Numbers of things: at least one.
+macro_rules! counts {
+    ($($kind:ty),*) => {
+        $(impl Parameter for $kind {
+            fn parse(text: &str) -> Option<$kind> {
+                text.parse().ok().filter(|&count| count > 0)
+            }
+        })*
+    };
+}
+
+counts!(u8, u32, usize);
+
+/// Bytes.
+impl Parameter for u64 {
+    fn parse(text: &str) -> Option<u64> {
+        size::parse(text).filter(|&bytes| bytes > 0)
+    }
+}
+
+impl Parameter for f64 {
+    fn parse(text: &str) -> Option<f64> {
+        text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)
+    }
+}
+
+impl Parameter for bool {
+    fn parse(text: &str) -> Option<bool> {
+        match text {
+            "yes" | "true" => Some(true),
+            "no" | "false" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl<P: Parameter> Parameter for Option<P> {
+    fn parse(text: &str) -> Option<Option<P>> {
+        if text == "none" { Some(None) } else { P::parse(text).map(Some) }
+    }
+}
+
 macro_rules! fields {
     ($($name:ident, $unit:literal, $help:literal;)*) => {
         &[$(LimitField {
@@ -115,11 +179,15 @@ macro_rules! fields {
             unit: $unit,
             help: $help,
             show: |limits| format!("{:?}", limits.$name),
+            parse: |limits, text| {
+                limits.$name = Parameter::parse(text)?;
+                Some(())
+            },
         }),*]
     };
 }
 
-/// The numbers that policies name among their options.
+/// Every parameter that a scheme may name among its options.
 pub static LIMIT_FIELDS: &[LimitField] = fields! {
     levels, "levels", "levels of the tree, level 0 included";
     level0_runs_trigger, "runs", "level 0 is due for a move";

@@ -337,3 +337,58 @@ fn an_unknown_name_is_an_error_that_lists_the_names() {
         assert!(matches!(by_name(scheme.name), Ok(found) if found.name == scheme.name));
     }
 }
+
+#[test]
+fn a_parameter_is_set_by_its_name_or_refused_with_what_it_is() {
+    let ldc = super::by_name("ldc").unwrap();
+    let mut limits = (ldc.limits)(1 << 20);
+    let set = |limits: &mut super::Limits, name: &str, text: &str| {
+        let field = super::LIMIT_FIELDS.iter().find(|field| field.name == name).unwrap();
+        field.set(limits, text)
+    };
+    set(&mut limits, "links_max", "3").unwrap();
+    set(&mut limits, "fan_out", "25").unwrap();
+    set(&mut limits, "table_bytes_max", "8M").unwrap();
+    set(&mut limits, "dynamic_levels", "yes").unwrap();
+    assert_eq!((limits.links_max, limits.fan_out), (Some(3), 25.0));
+    assert_eq!((limits.table_bytes_max, limits.dynamic_levels), (8 << 20, true));
+    set(&mut limits, "links_max", "none").unwrap();
+    assert_eq!(limits.links_max, None);
+    let before = limits.clone();
+    for (name, text) in [
+        ("links_max", "many"),
+        ("links_max", "0"),
+        ("fan_out", "1"),
+        ("fan_out", "inf"),
+        ("levels", "1"),
+        ("levels", "300"),
+        ("parallel_max", "-1"),
+        ("table_bytes_max", "8X"),
+        ("dynamic_levels", "2"),
+    ] {
+        let error = set(&mut limits, name, text).unwrap_err();
+        assert_eq!(error.kind(), base::ErrorKind::InvalidArgument, "{name} {text}");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    assert_eq!(limits, before, "a refused value changes nothing");
+}
+
+#[test]
+fn every_parameter_takes_what_it_shows() {
+    for scheme in super::registry() {
+        for name in scheme.options {
+            let field = super::LIMIT_FIELDS.iter().find(|field| field.name == *name).unwrap();
+            let limits = (scheme.limits)(4 << 20);
+            let text = match field.value(&limits) {
+                text if text == "not set" => "none".to_string(),
+                text => text,
+            };
+            let mut again = limits.clone();
+            // A deepest level of 0 is a default of some schemes, and no choice of a user.
+            if text != "0" {
+                field.set(&mut again, &text).unwrap_or_else(|e| panic!("{}: {e}", scheme.name));
+            }
+            assert_eq!(again, limits, "{} of {}", name, scheme.name);
+        }
+    }
+}
