@@ -25,6 +25,7 @@ mod histogram;
 mod json;
 mod keyspace;
 #[cfg(feature = "testing")]
+#[allow(clippy::missing_errors_doc)] // For tests alone.
 pub mod memtable;
 #[cfg(not(feature = "testing"))]
 mod memtable;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn open(options: Options) -> (tempfile::TempDir, Db) {
-    let directory = tempfile::tempdir().unwrap();
-    let db = options.open(directory.path()).unwrap();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let db = options.open(directory.path()).expect("a new database");
     (directory, db)
 }
 
@@ -150,12 +150,12 @@ fn main_types_have_examples() {
     ];
     for (source, names) in sources {
         for name in names {
-            let declared = |line: &&str| {
+            let declared = |line: &str| {
                 let rest = line.strip_prefix("pub struct ").or(line.strip_prefix("pub trait "));
                 rest.is_some_and(|rest| rest.split([' ', ':', '(']).next() == Some(name))
             };
             let lines: Vec<&str> = source.lines().collect();
-            let at = lines.iter().position(|line| declared(&line)).expect("the type is there");
+            let at = lines.iter().position(|line| declared(line)).expect("the type is there");
             let above = lines[..at].iter().rev().take_while(|line| line.starts_with(['/', '#']));
             assert!(above.filter(|line| line.contains("```")).count() > 1, "{name}");
         }

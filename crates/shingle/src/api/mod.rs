@@ -12,6 +12,7 @@ mod property;
 mod report;
 mod snapshot;
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::missing_errors_doc)] // For tests alone.
 mod testing;
 
 pub use batch::WriteBatch;
