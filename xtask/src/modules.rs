@@ -1,7 +1,7 @@
 //! Which files a crate is made of: from its roots along `mod name;`.
 
 use crate::package::Package;
-use crate::source::{Source, Token, after_group};
+use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rust files, by path.
@@ -16,15 +16,6 @@ pub struct Module {
     pub names: Vec<String>,
     /// It is compiled for tests only.
     pub is_test: bool,
-}
-
-/// A module inside a file, written out between braces.
-#[derive(Debug)]
-pub struct InlineModule {
-    /// Its name.
-    pub name: String,
-    /// The tokens of its body.
-    pub tokens: std::ops::Range<usize>,
 }
 
 /// The roots of a package: library, binaries, tests, examples, benchmarks, build script.
@@ -130,37 +121,20 @@ fn joined(folder: &str, path: &str) -> String {
 
 /// Names (through inline modules) and lines of all `mod name;` of a file.
 fn declarations(source: &Source) -> Vec<(Vec<String>, usize)> {
-    let inline = inline_modules(&source.tokens);
-    let is_declaration = |&at: &usize| {
-        let after = source.tokens.get(at + 2).map_or("", |t| t.text.as_str());
-        source.tokens[at].text == "mod" && after == ";"
-    };
-    let found = (0..source.tokens.len()).filter(is_declaration);
-    found
-        .map(|at| {
-            let mut names = names_at(&inline, at);
-            names.push(source.tokens[at + 1].text.clone());
-            (names, source.tokens[at].line)
-        })
-        .collect()
-}
-
-/// The inline modules of a file, outer before inner.
-pub fn inline_modules(tokens: &[Token]) -> Vec<InlineModule> {
-    let mut found = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        if token.text == "mod" && tokens.get(at + 2).is_some_and(|t| t.text == "{") {
-            let tokens_of = at + 2..after_group(tokens, at + 2);
-            found.push(InlineModule { name: tokens[at + 1].text.clone(), tokens: tokens_of });
+    fn collect(items: &[syn::Item], around: &[String], found: &mut Vec<(Vec<String>, usize)>) {
+        for item in items {
+            let syn::Item::Mod(module) = item else { continue };
+            let names = [around, &[module.ident.to_string()]].concat();
+            match &module.content {
+                Some((_, items)) => collect(items, &names, found),
+                None => found.push((names, module.ident.span().start().line)),
+            }
         }
     }
+    let mut found = Vec::new();
+    let items = source.file.as_ref().map_or(&[][..], |file| &file.items);
+    collect(items, &[], &mut found);
     found
-}
-
-/// The names of the inline modules around the token at `at`.
-pub fn names_at(inline: &[InlineModule], at: usize) -> Vec<String> {
-    let around = inline.iter().filter(|module| module.tokens.contains(&at));
-    around.map(|module| module.name.clone()).collect()
 }
 
 /// Where Rust looks for the file of a module declared in `module`.

@@ -1,10 +1,10 @@
-//! Verdicts of the lab in `docs/papers`: what `shingle lab run --out DIR` wrote to `DIR/papers`
-//! takes the place of all that a page has from its claims on, so that no verdict is typed by hand;
-//! so do tables of what no paper claims. The pages of papers that were not run stay; what all pages
-//! say of claims is counted, scale by scale.
+//! Writes the lab's verdicts to `docs/papers`. `shingle lab run --out DIR` leaves them in
+//! `DIR/papers`. They replace each page from its claims (or, where no paper claims anything, from
+//! its tables) on, so no verdict is typed by hand. Values and pictures become files beside the
+//! pages. The pages of papers that were not run stay. The count of all verdicts is made anew.
 //!
-//! Runs at the size of the papers take days, so nobody repeats them to see what they gave: they
-//! have pages of their own, and their verdicts and metrics are kept as data.
+//! Runs at the size of the papers take days and are not repeated for a page. They have pages of
+//! their own, and their verdicts and metrics are kept as data.
 
 use crate::repository::Repository;
 use std::collections::BTreeMap;
@@ -17,6 +17,8 @@ const FOLDER: &str = "docs/papers/";
 const TOTAL: &str = "docs/papers/README.md";
 /// Where the results of runs at the size of the papers are kept.
 const DATA: &str = "docs/papers/paper-scale/";
+/// What stands beside the pages: the values of claims, and the pictures.
+const BESIDE: [&str; 2] = ["values", "pictures"];
 const DATA_FILES: [&str; 2] = ["claims.csv", "metrics.csv"];
 const HEADING: &str = "\n## Claims\n";
 /// As [`counts`] finds it in a page.
@@ -53,7 +55,22 @@ pub fn write(repository: &Repository, results: &Path) -> Result<(), String> {
         fs::write(root.join(&path), text)
             .map_err(|error| format!("cannot write {path}: {error}"))?;
     }
+    keep_beside(root, results)?;
     if is_full_size { keep(root, results) } else { Ok(()) }
+}
+
+/// Copies what stands beside the pages that `results` has.
+fn keep_beside(root: &Path, results: &Path) -> Result<(), String> {
+    for folder in BESIDE {
+        let (from, to) = (results.join("papers").join(folder), root.join(FOLDER).join(folder));
+        let cannot = |error| format!("cannot copy {} to {FOLDER}: {error}", from.display());
+        fs::create_dir_all(&to).map_err(cannot)?;
+        for file in fs::read_dir(&from).map_err(cannot)? {
+            let file = file.map_err(cannot)?;
+            fs::copy(file.path(), to.join(file.file_name())).map_err(cannot)?;
+        }
+    }
+    Ok(())
 }
 
 /// The claims that `results` has, by the paths of the pages that they belong to.
@@ -74,10 +91,10 @@ fn is_full_size(claims: &str) -> bool {
 fn full_size_page(old: &str, claims: &str) -> String {
     let title = old.lines().next().unwrap_or_default();
     format!(
-        "{title} at full size\n\nFigures that were run with nothing shrunk, `shingle lab run ID... \
-         --scale paper`. Verdicts and metrics are kept\nas data in [paper-scale](paper-scale); \
-         `shingle lab compare docs/papers/paper-scale --scale paper` makes\nthe report of them.\n\n\
-         {claims}"
+        "{title} at full size\n\nThese figures were run at the paper's sizes, with `shingle lab \
+         run ID... --scale paper`, which takes days.\nThe verdicts and all metrics are kept in \
+         [paper-scale](paper-scale). To make the report from them, run\n`shingle lab compare \
+         docs/papers/paper-scale --scale paper`.\n\n{claims}"
     )
 }
 
@@ -94,8 +111,11 @@ fn keep(root: &Path, results: &Path) -> Result<(), String> {
 
 /// How many claims of each paper got which verdict, as the pages say themselves.
 fn total(pages: &BTreeMap<String, String>) -> String {
-    let mut text = "# The papers\n\nWhat the lab says of the papers' claims, each by \
-                    `shingle lab run PAPER --scale SCALE` ([the manual](../manual/lab.md)).\n\n\
+    let mut text = "# The papers\n\nHow many claims of five papers hold when the lab reruns their \
+                    figures. Each row is the result of one\n`shingle lab run PAPER --scale SCALE`. \
+                    At `small` everything is scaled down; at `paper` nothing is.\n[The manual]\
+                    (../manual/lab.md) defines scales and verdicts, and [the decisions]\
+                    (decisions/README.md) explain the\nset-ups.\n\n\
                     | paper | scale | claims | hold | hold in shape | do not hold | cannot be \
                     reproduced |\n|---|---|---|---|---|---|---|\n"
         .to_string();
@@ -117,7 +137,11 @@ fn total(pages: &BTreeMap<String, String>) -> String {
     for (path, page) in pages.iter().filter(|(path, page)| *path != TOTAL && counts(page).is_none())
     {
         let title = page.lines().next().unwrap_or_default().trim_start_matches("# ");
-        let _ = write!(text, "\nWithout claims: [{title}]({}).\n", path.trim_start_matches(FOLDER));
+        let _ = write!(
+            text,
+            "\nA comparison that no paper makes: [{title}]({}).\n",
+            path.trim_start_matches(FOLDER)
+        );
     }
     text
 }
@@ -190,7 +214,10 @@ mod tests {
                 "| all | `paper` | 1 | 1 | 0 | 0 | 0 |",
             ]
         );
-        assert!(text.ends_with("\n\nWithout claims: [Tables](b.md).\n"), "{text}");
+        assert!(
+            text.ends_with("\n\nA comparison that no paper makes: [Tables](b.md).\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -7,19 +7,11 @@ use crate::source::Token;
 pub struct UsePath {
     /// Its parts; a glob ends in `*`.
     pub parts: Vec<String>,
-    /// The name after `as`.
-    pub alias: Option<String>,
     /// The line where it ends.
     pub line: usize,
 }
 
 impl UsePath {
-    /// The name by which an import makes it known.
-    pub fn name(&self) -> &str {
-        let last_but_self = self.parts.iter().rfind(|part| *part != "self");
-        self.alias.as_deref().or(last_but_self.map(String::as_str)).unwrap_or_default()
-    }
-
     /// It begins with these parts.
     pub fn starts_with(&self, parts: &[&str]) -> bool {
         self.parts.len() >= parts.len() && self.parts.iter().zip(parts).all(|(a, b)| a == b)
@@ -55,13 +47,11 @@ fn walk(tokens: &[Token], at: &mut usize, mut parts: Vec<String>, out: &mut Vec<
         }
         *at += 1;
     }
-    let mut alias = None;
     if tokens.get(*at).is_some_and(|t| t.text == "as") {
-        alias = tokens.get(*at + 1).map(|t| t.text.clone());
         *at += 2;
     }
     let line = tokens.get(at.saturating_sub(1)).map_or(1, |t| t.line);
-    out.push(UsePath { parts, alias, line });
+    out.push(UsePath { parts, line });
 }
 
 fn walk_group(tokens: &[Token], at: &mut usize, parts: &[String], out: &mut Vec<UsePath>) {
@@ -92,6 +82,5 @@ mod tests {
         let paths = expand(&source.tokens, 1);
         let spelled: Vec<String> = paths.iter().map(|path| path.parts.join("::")).collect();
         assert_eq!(spelled, ["crate::a::self", "crate::a::B", "crate::d::*"]);
-        assert_eq!(paths.iter().map(UsePath::name).collect::<Vec<_>>(), ["a", "C", "*"]);
     }
 }

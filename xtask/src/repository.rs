@@ -62,6 +62,12 @@ impl Repository {
         Repository { root: None, files, texts, sources, packages }
     }
 
+    /// Writes a file of the repository.
+    pub fn write(&self, path: &str, text: &str) -> Result<(), String> {
+        let root = self.root.as_deref().ok_or("these texts are in memory alone")?;
+        fs::write(root.join(path), text).map_err(|error| format!("cannot write {path}: {error}"))
+    }
+
     /// The text of a Markdown or TOML file.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.texts.get(path).map(String::as_str)
@@ -84,6 +90,12 @@ impl Repository {
         let begins = |line: &str| line.trim_start().trim_start_matches('"').starts_with(key);
         text.lines().position(begins).map_or(1, |index| index + 1)
     }
+}
+
+/// The path is `folder` or lies below it; every path lies below the empty one.
+pub fn is_under(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder.trim_end_matches('/'));
+    rest.is_some_and(|rest| folder.is_empty() || rest.is_empty() || rest.starts_with('/'))
 }
 
 fn walk(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) -> Result<(), String> {
@@ -111,6 +123,14 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_ends_at_a_slash() {
+        for folder in ["", "a", "a/b", "a/b/", "a/b/c.rs"] {
+            assert!(is_under("a/b/c.rs", folder), "{folder}");
+        }
+        assert!(!is_under("a/bc", "a/b") && !is_under("a", "a/b"));
+    }
 
     #[test]
     fn packages_are_found_by_their_manifests() {

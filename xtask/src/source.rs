@@ -1,7 +1,10 @@
-//! A Rust file, split into code, comments and strings, without a full parser.
+//! A Rust file as the rules see it: its syntax tree, and its tokens, comments and strings.
 //!
 //! [`Source::tokens`] are the words and signs of the code alone: a name in a comment or in a string
 //! never looks like one in code. Lines count from 1. What belongs to `#[cfg(test)]` is marked.
+
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+use std::ops::Range;
 
 /// A word or a sign of the code; `::` is one sign.
 #[derive(Debug)]
@@ -40,20 +43,25 @@ pub struct Source {
     pub comments: Vec<Piece>,
     /// Strings, in order.
     pub strings: Vec<Piece>,
+    /// The syntax tree; `None` for a text that is no whole file.
+    pub file: Option<syn::File>,
     test_lines: Vec<bool>,
 }
 
 impl Source {
     /// Splits `text`.
     pub fn new(path: String, text: String) -> Source {
-        let mut lexer = Lexer { rest: &text, line: 1, after_word: false, ..Lexer::default() };
-        while lexer.step() {}
-        let Lexer { tokens, comments, strings, .. } = lexer;
+        let stream: TokenStream = text.parse().unwrap_or_default();
+        let mut reader = Reader::new(&text);
+        reader.read(stream.clone());
+        reader.take_comments(text.len());
+        let Reader { tokens, comments, strings, .. } = reader;
         let mut test_lines = vec![is_test_path(&path); text.lines().count() + 2];
         for (first, last) in test_items(&tokens) {
             test_lines[first..=last].fill(true);
         }
-        Source { path, text, tokens, comments, strings, test_lines }
+        let file = syn::parse2(stream).ok();
+        Source { path, text, tokens, comments, strings, file, test_lines }
     }
 
     /// The line belongs to tests.
@@ -150,71 +158,103 @@ fn names_test(attribute: &[Token]) -> bool {
     is_cfg && has("test") && !has("not")
 }
 
-#[derive(Default)]
-struct Lexer<'a> {
-    rest: &'a str,
-    line: usize,
-    after_word: bool,
+/// Takes the tokens of a text one by one, and the comments between them.
+struct Reader<'a> {
+    text: &'a str,
+    line_starts: Vec<usize>,
+    /// The end of the last token.
+    end: usize,
+    after_colon: bool,
     tokens: Vec<Token>,
     comments: Vec<Piece>,
     strings: Vec<Piece>,
 }
 
-impl<'a> Lexer<'a> {
-    /// Takes one token, comment, string or white space. `false` at the end.
-    fn step(&mut self) -> bool {
-        let Some(first) = self.rest.chars().next() else { return false };
-        let was_after_word = std::mem::take(&mut self.after_word);
-        if self.rest.starts_with("//") {
-            let end = self.rest.find('\n').unwrap_or(self.rest.len());
-            self.take_comment(end);
-        } else if self.rest.starts_with("/*") {
-            self.take_comment(block_comment_bytes(self.rest));
-        } else if first == '"' {
-            self.take_string(1, quoted_bytes(&self.rest[1..]), 1);
-        } else if let Some((open, inside, close)) = raw_string(self.rest, was_after_word) {
-            self.take_string(open, inside, close);
-        } else if first == '\'' {
-            let bytes = character_bytes(self.rest);
-            self.take(bytes);
-        } else if first.is_alphanumeric() || first == '_' {
-            let end = self.rest.find(|c: char| !c.is_alphanumeric() && c != '_');
-            self.take_token(end.unwrap_or(self.rest.len()));
-        } else if first.is_whitespace() {
-            self.take(first.len_utf8());
-        } else {
-            let bytes = if self.rest.starts_with("::") { 2 } else { first.len_utf8() };
-            self.take_token(bytes);
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Reader<'a> {
+        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
+        Reader {
+            text,
+            line_starts: line_starts.collect(),
+            end: 0,
+            after_colon: false,
+            tokens: Vec::new(),
+            comments: Vec::new(),
+            strings: Vec::new(),
         }
-        true
     }
 
-    fn take(&mut self, bytes: usize) -> &'a str {
-        let (taken, rest) = self.rest.split_at(bytes);
-        self.line += taken.matches('\n').count();
-        self.rest = rest;
-        taken
+    fn line(&self, at: usize) -> usize {
+        self.line_starts.partition_point(|&start| start <= at)
     }
 
-    fn take_token(&mut self, bytes: usize) {
-        let line = self.line;
-        let text = self.take(bytes).to_string();
-        self.tokens.push(Token { text, line });
+    fn read(&mut self, stream: TokenStream) {
+        for tree in stream {
+            let span = tree.span().byte_range();
+            let is_comment = self.text[span.clone()].starts_with("//")
+                || self.text[span.clone()].starts_with("/*");
+            if is_comment {
+                continue; // The parser makes attributes of documentation.
+            }
+            let TokenTree::Group(group) = tree else {
+                self.take(&tree, span);
+                continue;
+            };
+            let (open, close) = match group.delimiter() {
+                Delimiter::Parenthesis => ("(", ")"),
+                Delimiter::Brace => ("{", "}"),
+                Delimiter::Bracket => ("[", "]"),
+                Delimiter::None => ("", ""),
+            };
+            self.push(open, span.start..span.start + 1);
+            self.read(group.stream());
+            self.push(close, span.end - 1..span.end);
+        }
     }
 
-    fn take_comment(&mut self, bytes: usize) {
-        let line = self.line;
-        let text = self.take(bytes).to_string();
-        self.comments.push(Piece { text, line });
+    /// Takes a token that is no group. Characters are left out, and the quotes of lifetimes.
+    fn take(&mut self, tree: &TokenTree, span: Range<usize>) {
+        let text = &self.text[span.clone()];
+        let is_colon = matches!(tree, TokenTree::Punct(p) if p.as_char() == ':');
+        let is_joint = matches!(tree, TokenTree::Punct(p) if p.spacing() == Spacing::Joint);
+        let is_literal = matches!(tree, TokenTree::Literal(_));
+        if is_colon && std::mem::take(&mut self.after_colon) {
+            self.end = span.end;
+            self.tokens.last_mut().expect("a colon").text.push(':');
+        } else if is_literal && text.ends_with(['"', '#']) && text.contains('"') {
+            let (open, close) = (text.find('"').unwrap_or(0), text.rfind('"').unwrap_or(0));
+            let line = self.line(span.start + open);
+            self.strings.push(Piece { text: text[open + 1..close].to_string(), line });
+            self.push("\"\"", span);
+        } else if text.ends_with('\'') {
+            self.take_comments(span.start);
+            self.end = span.end;
+        } else {
+            self.push(text, span);
+            self.after_colon = is_colon && is_joint;
+        }
     }
 
-    fn take_string(&mut self, open: usize, inside: usize, close: usize) {
-        self.take(open);
-        let line = self.line;
-        let text = self.take(inside).to_string();
-        self.strings.push(Piece { text, line });
-        self.take(close.min(self.rest.len()));
-        self.tokens.push(Token { text: "\"\"".into(), line });
+    fn push(&mut self, text: &str, span: Range<usize>) {
+        self.take_comments(span.start);
+        self.end = span.end;
+        self.after_colon = false;
+        self.tokens.push(Token { text: text.to_string(), line: self.line(span.start) });
+    }
+
+    /// The comments between the last token and `end`: all that stands there but white space.
+    fn take_comments(&mut self, end: usize) {
+        while let Some(found) = self.text[self.end..end].find('/') {
+            let start = self.end + found;
+            let rest = &self.text[start..end];
+            let bytes = match rest.starts_with("//") {
+                true => rest.find('\n').unwrap_or(rest.len()),
+                false => block_comment_bytes(rest),
+            };
+            let text = rest[..bytes].to_string();
+            self.comments.push(Piece { text, line: self.line(start) });
+            self.end = start + bytes;
+        }
     }
 }
 
@@ -232,53 +272,6 @@ fn block_comment_bytes(text: &str) -> usize {
         }
     }
     bytes.len()
-}
-
-/// Bytes before the closing quote of a string whose opening quote is taken.
-fn quoted_bytes(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return at,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// Bytes of the opening, the inside and the closing of a raw string that `text` begins with. The
-/// prefixes of plain strings (`b`, `c`) are words of their own and need no care.
-fn raw_string(text: &str, after_word: bool) -> Option<(usize, usize, usize)> {
-    let prefix = ["r", "br", "cr"].into_iter().find(|prefix| {
-        let after = text.strip_prefix(prefix).unwrap_or_default();
-        after.trim_start_matches('#').starts_with('"')
-    })?;
-    if after_word {
-        return None;
-    }
-    let hashes = text[prefix.len()..].bytes().take_while(|&byte| byte == b'#').count();
-    let open = prefix.len() + hashes + 1;
-    let closing = format!("\"{}", "#".repeat(hashes));
-    let inside = text[open..].find(&closing).unwrap_or(text.len() - open);
-    Some((open, inside, closing.len()))
-}
-
-/// Bytes of a character, or of the quote alone where a lifetime begins.
-fn character_bytes(text: &str) -> usize {
-    let mut characters = text.char_indices().skip(1);
-    match characters.next() {
-        Some((_, '\\')) => {
-            let after_escape = text.get(3..).unwrap_or_default();
-            after_escape.find('\'').map_or(text.len(), |at| at + 4)
-        }
-        Some(_) => match characters.next() {
-            Some((at, '\'')) => at + 1,
-            _ => 1,
-        },
-        None => 1,
-    }
 }
 
 #[cfg(test)]

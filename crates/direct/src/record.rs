@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// Bytes of all notes together that the catalogue keeps, as a part of a metadata area.
 const NOTES_PART: u64 = 8;
 
+/// Part of a metadata area that stays free of files while the store keeps a reserve.
+const RESERVE_PART: u64 = 16;
+
 /// A part of a file on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
@@ -206,9 +209,11 @@ impl Catalogue {
         records
     }
 
-    /// Whether a snapshot leaves most of an area of `area_bytes` to the journal.
-    pub fn has_room(&self, area_bytes: u64) -> bool {
-        self.files_bytes + area_bytes / NOTES_PART < area_bytes / 2
+    /// Whether a snapshot leaves most of an area of `area_bytes` to the journal. `keeps_reserve`: a
+    /// part stays free for files that must go on.
+    pub fn has_room(&self, area_bytes: u64, keeps_reserve: bool) -> bool {
+        let reserve_bytes = if keeps_reserve { area_bytes / RESERVE_PART } else { 0 };
+        self.files_bytes + area_bytes / NOTES_PART + reserve_bytes < area_bytes / 2
     }
 
     /// Makes room for `more` bytes in the note `name`: when the notes take more than their part of

@@ -211,6 +211,7 @@ impl Settings {
             expert.value_reserved_ratio = reserved;
             expert.value_hotness = Some(hotness);
             expert.values_at_commit = Some(at_commit);
+            expert.reserve_bytes = Some(0);
         }))
     }
 

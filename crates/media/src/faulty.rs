@@ -342,6 +342,10 @@ impl FileStore for FaultyStore {
         self.inner.space()
     }
 
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        self.inner.set_reserve(bytes)
+    }
+
     fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
         self.run(Operation::Note, None, || self.inner.note(name, bytes, append))
     }

@@ -200,6 +200,10 @@ impl FileStore for PairStore {
         self.first.space()
     }
 
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        self.first.set_reserve(bytes)
+    }
+
     fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
         if self.is_cold(name) { Vec::new() } else { self.first.places(name, range) }
     }

@@ -302,6 +302,15 @@ pub trait FileStore: Send + Sync {
     /// Room on the medium; `None` where the question has no answer.
     fn space(&self) -> Option<Space>;
 
+    /// Keeps about `bytes` of the medium free, in place of what was kept free before: appends that
+    /// find no other space are refused. 0 gives the space back. `false` where the store cannot.
+    /// `NoSpace`, and nothing changes, where the medium has not as much. A store may keep the space
+    /// free while it is closed.
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        let _ = bytes;
+        Ok(false)
+    }
+
     /// Where bytes `range` of a file lie on the device, in their order: for pictures and the event
     /// log. Nothing where the store does not know.
     fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {

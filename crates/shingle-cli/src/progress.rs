@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What a bar shows in a terminal of at least so many columns; the widest that fits.
+/// What a bar shows in a terminal of at least this many columns; the widest that fits.
 type Templates = [(u16, &'static str); 3];
 
 const BYTES: Templates = [

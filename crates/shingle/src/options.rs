@@ -110,6 +110,10 @@ pub struct Expert {
     /// collection. Writes of large values that find no room are refused, others are not. Segments
     /// are a sixteenth of it at the most where their size is not set. Default: none.
     pub value_capacity_bytes: Option<u64>,
+    /// Bytes of the medium that are kept free, so that deletions, flushes, closing and opening go
+    /// on when it is full; 0: none. Default: 1/64 of the database, at least 1 MiB, at most the
+    /// write buffer and 1 MiB, and at most 1/64 of the medium.
+    pub reserve_bytes: Option<u64>,
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,
 }

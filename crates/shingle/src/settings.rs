@@ -51,6 +51,8 @@ pub(crate) struct Settings {
     pub job_bytes_max: u64,
     /// A group of values with no more bytes is read once to be collected, a larger one twice.
     pub collection_bytes_kept_max: u64,
+    /// Bytes of the medium that are kept free; `None`: they follow the database.
+    pub reserve_bytes: Option<u64>,
     pub admission: AdmissionLimits,
     pub scheme: &'static Descriptor,
     pub limits: Limits,
@@ -60,7 +62,7 @@ pub(crate) struct Settings {
     /// Commits write large values apart.
     pub writes_values_at_commit: bool,
     /// A memtable is sealed when the values that commits wrote apart for it have so many bytes.
-    pub reach_bytes_max: u64,
+    pub unflushed_value_bytes_max: u64,
     pub start_threads: bool,
     block_bytes: u32,
     index_block_bytes: u32,
@@ -192,6 +194,7 @@ impl Settings {
             device_walk_bytes_max: device_walk_bytes_max(options),
             job_bytes_max: options.memory_bytes / JOB_SHARE,
             collection_bytes_kept_max: options.memory_bytes / COLLECTION_SHARE,
+            reserve_bytes: expert.reserve_bytes,
             admission,
             scheme,
             limits,
@@ -200,7 +203,8 @@ impl Settings {
             value_threshold_bytes: options.value_threshold_bytes.unwrap_or(VALUE_THRESHOLD_BYTES),
             writes_values_at_commit: layout.writes_at_commit()
                 && expert.values_at_commit.unwrap_or(true),
-            reach_bytes_max: (log_bytes_max / (flush_memtables as u64 + 1)).max(memtable_bytes_max),
+            unflushed_value_bytes_max: (log_bytes_max / (flush_memtables as u64 + 1))
+                .max(memtable_bytes_max),
             start_threads: !expert.no_threads,
             block_bytes: expert.block_bytes.unwrap_or(4096),
             index_block_bytes: expert.index_block_bytes.unwrap_or(4096),

@@ -381,7 +381,7 @@ impl Stats {
         for parked in &self.parked {
             writeln!(
                 f,
-                "Parked compaction of `{}`: failed {} times, next try in {:.1} s: {}",
+                "BackedOff compaction of `{}`: failed {} times, next try in {:.1} s: {}",
                 parked.keyspace, parked.failures, parked.retry_seconds, parked.error,
             )?;
         }

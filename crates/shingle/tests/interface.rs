@@ -1,5 +1,7 @@
 //! The interface as a program uses it: with names of the crate `shingle` alone.
 
+#![allow(clippy::unwrap_used)]
+
 use shingle::{
     Db, Durability, ErrorKind, FileStore, KeyRange, Keyspace, KeyspaceOptions, Ledger, Options,
     OsStore, ReadOptions, Result, Runtime, WriteOptions,
@@ -9,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn open(options: Options) -> (tempfile::TempDir, Db) {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let db = options.open(directory.path()).expect("a new database");
+    let directory = tempfile::tempdir().unwrap();
+    let db = options.open(directory.path()).unwrap();
     (directory, db)
 }
 
@@ -150,12 +152,12 @@ fn main_types_have_examples() {
     ];
     for (source, names) in sources {
         for name in names {
-            let declared = |line: &str| {
+            let declared = |line: &&str| {
                 let rest = line.strip_prefix("pub struct ").or(line.strip_prefix("pub trait "));
                 rest.is_some_and(|rest| rest.split([' ', ':', '(']).next() == Some(name))
             };
             let lines: Vec<&str> = source.lines().collect();
-            let at = lines.iter().position(|line| declared(line)).expect("the type is there");
+            let at = lines.iter().position(declared).expect("the type is there");
             let above = lines[..at].iter().rev().take_while(|line| line.starts_with(['/', '#']));
             assert!(above.filter(|line| line.contains("```")).count() > 1, "{name}");
         }

@@ -22,9 +22,19 @@ impl Version {
         self.clone().advance(changes, runs)
     }
 
+    /// As [`Version::apply`], for an edit that may still fail: [`RunTable::undo`] makes the table
+    /// know the runs of this version again.
+    pub fn try_apply(&self, changes: &[Change], runs: &mut RunTable) -> Result<(Version, Undo)> {
+        self.clone().changed(changes, runs)
+    }
+
     /// The same, for a version that nobody needs any more: what no other version shares is changed
     /// where it is.
     pub fn advance(self, changes: &[Change], runs: &mut RunTable) -> Result<Version> {
+        self.changed(changes, runs).map(|(version, _)| version)
+    }
+
+    fn changed(self, changes: &[Change], runs: &mut RunTable) -> Result<(Version, Undo)> {
         let mut apply = Apply::new(self, runs);
         for (index, change) in changes.iter().enumerate() {
             apply.change(change).map_err(|problem| failure(index, change, &problem))?;
@@ -332,13 +342,15 @@ impl<'a> Apply<'a> {
         *self.counts.entry(run.id).or_default() -= 1;
     }
 
-    fn finish(self) -> Result<Version> {
+    fn finish(self) -> Result<(Version, Undo)> {
         for (level, change) in self.levels.iter().enumerate() {
             if let Some(change) = change {
                 change.check(level)?;
             }
         }
         let mut version = self.version;
+        let bytes_before = |change: &FileChange| (change.file.clone(), change.file.bytes());
+        let files = self.files.values().map(bytes_before).collect();
         for FileChange { file, bytes } in self.files.values() {
             if self.table.shows(file.id) {
                 version.file_bytes += bytes.saturating_sub(file.bytes());
@@ -358,7 +370,28 @@ impl<'a> Apply<'a> {
                 *level = change.finish();
             }
         }
-        Ok(version)
+        Ok((version, Undo { files, runs: self.runs, counts: self.counts }))
+    }
+}
+
+/// What takes an edit back from a [`RunTable`].
+pub struct Undo {
+    /// Bytes that each file had before.
+    files: Vec<(Arc<FileRef>, u64)>,
+    runs: HashMap<RunId, Arc<Run>>,
+    counts: HashMap<RunId, isize>,
+}
+
+impl RunTable {
+    /// Takes back the last edit, which failed to become durable. The version that came of it must
+    /// be dropped.
+    pub fn undo(&mut self, edit: Undo) {
+        for (id, count) in &edit.counts {
+            self.count(&edit.runs[id], -count);
+        }
+        for (file, bytes) in &edit.files {
+            file.shrink_back(*bytes);
+        }
     }
 }
 

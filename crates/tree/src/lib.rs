@@ -5,7 +5,7 @@
 
 mod apply;
 pub mod edit;
-mod held;
+mod file_ref;
 pub mod invariant;
 pub mod moves;
 mod node_id;
@@ -19,11 +19,12 @@ pub mod segments;
 pub mod simulate;
 pub mod version;
 
+pub use apply::Undo;
 pub use edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 pub use node_id::NodeId;
 pub use plan::{Cut, Input, Move, Plan, Reason};
 pub use run_table::RunTable;
 pub use segments::{Group, Segment, Segments, Tier};
 pub use version::{
-    DeadFile, FileRef, FileUsage, Graveyard, HeldKind, Level, Node, Run, Slice, Version,
+    DeadFile, FileRef, FileRefKind, FileUsage, Level, Node, ObsoleteFiles, Run, Slice, Version,
 };

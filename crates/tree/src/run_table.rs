@@ -5,7 +5,7 @@
 //! run that the newest version has no slice of is forgotten at once, even while a reader's older
 //! version holds it, so that an edit is accepted now exactly when its replay will be.
 
-use crate::version::{FileRef, Graveyard, Run};
+use crate::version::{FileRef, ObsoleteFiles, Run};
 use base::{FileId, RunId};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 /// Runs and files by number, for replaying edits. One for a keyspace.
 #[derive(Debug)]
 pub struct RunTable {
-    graveyard: Arc<Graveyard>,
+    obsolete_files: Arc<ObsoleteFiles>,
     files: HashMap<FileId, Weak<FileRef>>,
     runs: HashMap<RunId, Entry>,
     /// What is shown of each file.
@@ -44,10 +44,10 @@ pub(crate) enum Shown {
 }
 
 impl RunTable {
-    /// A table that knows nothing. Files that it makes report their end to `graveyard`.
-    pub fn new(graveyard: Arc<Graveyard>) -> RunTable {
+    /// A table that knows nothing. Files that it makes report their end to `obsolete_files`.
+    pub fn new(obsolete_files: Arc<ObsoleteFiles>) -> RunTable {
         RunTable {
-            graveyard,
+            obsolete_files,
             files: HashMap::new(),
             runs: HashMap::new(),
             shown: HashMap::new(),
@@ -56,8 +56,8 @@ impl RunTable {
     }
 
     /// Where files are reported that nothing refers to.
-    pub fn graveyard(&self) -> &Arc<Graveyard> {
-        &self.graveyard
+    pub fn obsolete_files(&self) -> &Arc<ObsoleteFiles> {
+        &self.obsolete_files
     }
 
     /// The run of this number, if the newest version has a slice of it.
@@ -89,14 +89,14 @@ impl RunTable {
             self.files.retain(|_, file| file.strong_count() > 0);
             self.files_sweep_at = 64.max(2 * self.files.len());
         }
-        let file = FileRef::new(id, 0, self.graveyard.clone());
+        let file = FileRef::new(id, 0, self.obsolete_files.clone());
         self.files.insert(id, Arc::downgrade(&file));
         file
     }
 
     /// A file of values that begins to exist.
     pub(crate) fn values_file(&mut self, id: FileId, bytes: u64) -> Arc<FileRef> {
-        FileRef::new_values(id, bytes, self.graveyard.clone())
+        FileRef::new_values(id, bytes, self.obsolete_files.clone())
     }
 
     /// `change` slices more, or fewer, show `run`. Says what that means for its file.

@@ -25,7 +25,7 @@ use crate::moves::{self, Cutter, OlderData, Proportional};
 use crate::plan::{Cut, Input, Move};
 use crate::policy::{Busy, Limits, Misses, Observed, View, by_name};
 use crate::run_table::RunTable;
-use crate::version::{Graveyard, NodeId, Slice, SliceId, Version};
+use crate::version::{NodeId, ObsoleteFiles, Slice, SliceId, Version};
 use base::{FileId, Key, KeyRange, RunId};
 use std::fmt::Write;
 use std::path::Path;
@@ -76,8 +76,8 @@ struct Scene {
 
 impl Scene {
     fn new(levels: u8) -> Scene {
-        let graveyard = Arc::new(Graveyard::default());
-        Scene { version: Version::empty(levels), runs: RunTable::new(graveyard) }
+        let obsolete_files = Arc::new(ObsoleteFiles::default());
+        Scene { version: Version::empty(levels), runs: RunTable::new(obsolete_files) }
     }
 
     fn command(&mut self, line: &str, body: &[&str]) -> String {

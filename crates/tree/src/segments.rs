@@ -11,7 +11,7 @@
 //!   those who read at an older sequence number, and for a log that still names it.
 //! - A segment's file lives as long as a version that lists it.
 
-use crate::held::FileRef;
+use crate::file_ref::FileRef;
 use base::{FileId, SequenceNumber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -276,10 +276,10 @@ fn unknown() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::held::Graveyard;
+    use crate::file_ref::ObsoleteFiles;
 
     fn file(id: u64) -> Arc<FileRef> {
-        FileRef::new_values(FileId(id), 0, Arc::new(Graveyard::default()))
+        FileRef::new_values(FileId(id), 0, Arc::new(ObsoleteFiles::default()))
     }
 
     #[test]

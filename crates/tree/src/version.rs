@@ -5,10 +5,10 @@
 //! older ones; a slice lies in its run's range and in its node's range.
 //!
 //! A table file lives as long as a slice in a live version points into it: a [`Run`] holds its
-//! [`FileRef`], and the last one to go reports the file to the [`Graveyard`]. Nothing counts
+//! [`FileRef`], and the last one to go reports the file to the [`ObsoleteFiles`]. Nothing counts
 //! references but `Arc`, so the count is a function of the live versions and never stored.
 
-pub use crate::held::{DeadFile, FileRef, Graveyard, HeldKind};
+pub use crate::file_ref::{DeadFile, FileRef, FileRefKind, ObsoleteFiles};
 pub use crate::node_id::NodeId;
 
 use crate::edit::{Change, RunRecord, SegmentChange, SliceRecord};

@@ -12,7 +12,7 @@ use base::checksum::hash64;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tree::segments::Usage;
-use tree::{FileRef, Graveyard, Group, Segment, Segments, Tier};
+use tree::{FileRef, Group, ObsoleteFiles, Segment, Segments, Tier};
 
 /// The layout is asked for a collection after so many writes.
 const WRITES_PER_PICK: u64 = 32;
@@ -54,7 +54,7 @@ pub struct Simulation {
     locations: Vec<Option<Location>>,
     /// Superseded values that no merge has found yet, by key and version: the segment.
     unfound: HashMap<(u32, u64), FileId>,
-    graveyard: Arc<Graveyard>,
+    obsolete_files: Arc<ObsoleteFiles>,
     next_file: u64,
     writes: u64,
     /// The depth of new values, as of the last look.
@@ -86,7 +86,7 @@ impl Simulation {
             fronts: BTreeMap::new(),
             locations: vec![None; keys as usize],
             unfound: HashMap::new(),
-            graveyard: Arc::default(),
+            obsolete_files: Arc::default(),
             next_file: 1,
             writes: 0,
             depth: 0,
@@ -206,7 +206,7 @@ impl Simulation {
     fn begin_segment(&mut self, group: Group) -> FileId {
         let file = FileId(self.next_file);
         self.next_file += 1;
-        let held = FileRef::new_values(file, 0, self.graveyard.clone());
+        let held = FileRef::new_values(file, 0, self.obsolete_files.clone());
         let added = self.segments.add(Segment::new(held, group, 0));
         debug_assert!(added.is_ok());
         self.slots.insert(file, Vec::new());

@@ -4,23 +4,18 @@
 use super::Violation;
 use crate::repository::Repository;
 use crate::source::{Source, after_group};
+use crate::words;
 use std::collections::BTreeSet;
 
 pub const NAME: &str = "blind-engine";
 
-/// Where names are registered: `name: "..."` in a `Descriptor`. Absent files are skipped.
-const REGISTRIES: [&str; 6] = [
-    "crates/tree/src/policy.rs",
-    "crates/tree/src/policy/",
-    "crates/values/src/registry.rs",
-    "crates/values/src/registry/",
-    "crates/values/src/lib.rs",
-    "crates/devices/src/models/",
-];
+/// Where names are registered: `name: "..."` in a `Descriptor`.
+const REGISTRIES: [&str; 3] =
+    ["crates/tree/src/policy/", "crates/values/src/", "crates/devices/src/models/"];
 
 /// The engine, and its files that turn the user's choice into a policy or layout.
 const ENGINE: &str = "crates/shingle/src/";
-const WIRING: [&str; 3] = ["options", "presets", "registry"];
+const WIRING: [&str; 2] = ["options", "presets"];
 
 /// Answers to property names that people know from other stores, such as `leveldb.stats`: there a
 /// name is that store's, not a scheme's.
@@ -31,23 +26,37 @@ const PROPERTIES: &str = "crates/shingle/src/api/property.rs";
 const AMBIGUOUS: [&str; 2] = ["log", "inline"];
 
 pub fn check(repository: &Repository) -> Vec<Violation> {
-    let mut names = BTreeSet::new();
-    let mut found = Vec::new();
-    for source in repository.sources.values() {
-        if is_registry(&source.path) {
-            names.extend(registered(source));
-        }
+    let mut found = check_lists(repository);
+    let sources = repository.sources.values();
+    let registries = sources.clone().filter(|source| is_registry(&source.path));
+    let names: BTreeSet<String> = registries.flat_map(registered).collect();
+    for source in sources.filter(|source| is_engine(&source.path)) {
+        found.extend(check_source(source, &names));
     }
-    for source in repository.sources.values() {
-        let registry = source.find(&["fn", "registry"]).next();
-        if let Some(at) = registry.filter(|_| names.is_empty() && is_registry(&source.path)) {
-            let message = "no name is found in the registries: give each `Descriptor` its \
-                           `name: \"...\"`, or correct the list in this rule";
-            let line = source.tokens[at].line;
-            found.push(Violation::new(NAME, &source.path, line, message.to_string()));
-        }
-        if is_engine(&source.path) {
-            found.extend(check_source(source, &names));
+    found
+}
+
+/// What this rule reads is there: the engine, every registry with its names, and every exception.
+fn check_lists(repository: &Repository) -> Vec<Violation> {
+    let below = |path: &str| repository.sources.range(path.to_string()..).next();
+    let is_there = |path: &str| below(path).is_some_and(|(file, _)| file.starts_with(path));
+    if !is_there(ENGINE) && !REGISTRIES.into_iter().any(is_there) {
+        return Vec::new(); // Another repository.
+    }
+    let mut found = Vec::new();
+    let mut say = |path: &str, what: &str| {
+        let message = format!("{path} {what}: correct the list in xtask/src/rules/blind_engine.rs");
+        found.push(Violation::new(NAME, path, 1, message));
+    };
+    let wiring = WIRING.map(|module| format!("{ENGINE}{module}"));
+    let exceptions = wiring.iter().map(String::as_str).chain([ENGINE, PROPERTIES]);
+    for path in exceptions.chain(REGISTRIES).filter(|path| !is_there(path)) {
+        say(path, "is not there");
+    }
+    for registry in REGISTRIES.into_iter().filter(|registry| is_there(registry)) {
+        let mut sources = repository.sources.values().filter(|s| s.path.starts_with(registry));
+        if sources.all(|source| registered(source).is_empty()) {
+            say(registry, "has no name in a `Descriptor`");
         }
     }
     found
@@ -87,7 +96,7 @@ fn check_source(source: &Source, names: &BTreeSet<String>) -> Vec<Violation> {
         found.push(Violation::new(NAME, &source.path, line, message));
     };
     for token in source.tokens.iter().filter(|token| !source.is_test(token.line)) {
-        let words = words(&token.text);
+        let words = words::parts(&token.text);
         let named = words.iter().find(|w| names.contains(*w) && !AMBIGUOUS.contains(&w.as_str()));
         if let Some(name) = named {
             say(token.line, name, &token.text);
@@ -101,22 +110,6 @@ fn check_source(source: &Source, names: &BTreeSet<String>) -> Vec<Violation> {
     found
 }
 
-/// The words of a name, lower case: `LdcPolicy` and `ldc_policy` are `ldc`, `policy`.
-fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut before = '_';
-    for c in name.chars() {
-        if c == '_' || c.is_uppercase() && before.is_lowercase() {
-            words.push(String::new());
-        }
-        if c != '_' {
-            words.last_mut().expect("one at least").extend(c.to_lowercase());
-        }
-        before = c;
-    }
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,9 +118,25 @@ mod tests {
         Descriptor { help: \"x\", name: \"ldc\" }, Descriptor { name: \"log\", help: \"y\" }];\n\
         const OPTION: Entry = Entry { name: \"fanout\" };";
 
+    /// All lists that the rule reads, each with names, and one more file.
+    fn found(path: &str, text: &str) -> Vec<Violation> {
+        let lists = REGISTRIES.map(|list| match list.strip_suffix('/') {
+            Some(folder) => format!("{folder}/mod.rs"),
+            None => list.to_string(),
+        });
+        let mut files: Vec<(&str, &str)> =
+            vec![("crates/shingle/src/lib.rs", ""), (PROPERTIES, "")];
+        let wiring = WIRING.map(|module| format!("{ENGINE}{module}.rs"));
+        files.extend(wiring.iter().map(|path| (path.as_str(), "")));
+        files.extend(lists.iter().map(|list| (list.as_str(), REGISTRY)));
+        files.retain(|(other, _)| *other != path);
+        files.push((path, text));
+        files.retain(|(_, text)| *text != "absent");
+        check(&Repository::of(&files))
+    }
+
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        let files = [("crates/tree/src/policy/registry.rs", REGISTRY), (path, text)];
-        check(&Repository::of(&files)).iter().map(|violation| violation.line).collect()
+        found(path, text).iter().map(|violation| violation.line).collect()
     }
 
     #[test]
@@ -147,9 +156,24 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_whose_names_are_not_understood_is_found() {
+    fn a_list_that_is_absent_or_has_no_names_is_found() {
+        for absent in ["crates/tree/src/policy/mod.rs", "crates/values/src/mod.rs"] {
+            let found = found(absent, "absent");
+            assert_eq!(found.len(), 1, "{absent}: {found:?}");
+            assert!(found[0].message.contains("is not there"), "{found:?}");
+        }
         let text = "pub fn registry() -> &'static [Policy] { &[leveled::NEW] }";
-        let found = check(&Repository::of(&[("crates/tree/src/policy/mod.rs", text)]));
+        let found = found("crates/tree/src/policy/mod.rs", text);
         assert_eq!(found.len(), 1);
+        assert!(found[0].message.contains("has no name"), "{found:?}");
+    }
+
+    #[test]
+    fn an_exception_and_an_engine_that_are_absent_are_found() {
+        assert!(found(PROPERTIES, "absent")[0].message.contains(PROPERTIES));
+        assert!(found("crates/shingle/src/options.rs", "absent")[0].message.contains("options"));
+        let registries = [("crates/values/src/log.rs", REGISTRY)];
+        let found = check(&Repository::of(&registries));
+        assert!(found.iter().any(|violation| violation.path == ENGINE), "{found:?}");
     }
 }

@@ -45,7 +45,7 @@ pub struct SimulationOptions {
 
 impl Default for SimulationOptions {
     /// What the engine and the kernel below it were measured to need, see
-    /// `docs/adr/0157-processor-time-is-measured.md`.
+    /// `docs/papers/decisions/0157-processor-time-is-measured.md`.
     fn default() -> SimulationOptions {
         SimulationOptions {
             seed: 0,

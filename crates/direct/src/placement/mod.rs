@@ -81,6 +81,21 @@ pub trait Placement: Send {
     /// Bytes that can still be written, at most.
     fn free_bytes(&self) -> u64;
 
+    /// Bytes that a file of any kind finds without moving others. They count for a reserve.
+    fn spare_bytes(&self) -> u64 {
+        self.free_bytes()
+    }
+
+    /// [`Placement::spare_bytes`] after the least that `request` takes.
+    fn spare_bytes_after(&self, request: &Request) -> u64 {
+        self.spare_bytes().saturating_sub(request.least_bytes)
+    }
+
+    /// A smaller reserve is of no use.
+    fn reserve_bytes_min(&self) -> u64 {
+        0
+    }
+
     /// Learns the state of a zone.
     fn observe(&mut self, zone: &Zone) {
         let _ = zone;

@@ -57,10 +57,15 @@ impl Zones {
         let zones = ground.geometry.zones;
         let zone_bytes = zones.map_or(ground.data.bytes.max(1), |zones| zones.zone_bytes);
         let count = ground.data.bytes / zone_bytes;
+        // Metadata in sequential zones keeps each of them open.
+        let metadata_zones = zones.map_or(0, |zones| {
+            (ground.data.start / zone_bytes).saturating_sub(u64::from(zones.conventional_zones))
+        });
+        let open_zones_max = zones.map_or(1, |zones| zones.open_zones_max as usize);
         Zones {
             first: ground.data.start,
             zone_bytes,
-            open_zones_max: zones.map_or(1, |zones| zones.open_zones_max as usize),
+            open_zones_max: open_zones_max.saturating_sub(metadata_zones as usize).max(1),
             zones: vec![ZoneUse::default(); count as usize],
             commands: Vec::new(),
         }
@@ -203,6 +208,22 @@ impl Placement for Zones {
         let live: u64 = self.zones.iter().map(|zone| zone.live_bytes).sum();
         let all = self.zones.len() as u64 * self.zone_bytes;
         all.saturating_sub(live).saturating_sub(self.zone_bytes)
+    }
+
+    /// Whole zones: a partly written one takes no log.
+    fn spare_bytes(&self) -> u64 {
+        let empty = self.zones.iter().filter(|zone| zone.is_empty()).count() as u64;
+        empty.saturating_sub(1) * self.zone_bytes
+    }
+
+    fn spare_bytes_after(&self, request: &Request) -> u64 {
+        let taken_bytes = if self.partly_written(request).is_some() { 0 } else { self.zone_bytes };
+        self.spare_bytes().saturating_sub(taken_bytes)
+    }
+
+    /// A log, a manifest and a table are written at a time.
+    fn reserve_bytes_min(&self) -> u64 {
+        3 * self.zone_bytes
     }
 
     fn observe(&mut self, zone: &Zone) {

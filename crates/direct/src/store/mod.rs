@@ -97,9 +97,17 @@ struct State {
     flushes: u64,
     journal: Journal,
     placement: Box<dyn Placement>,
+    /// Bytes that stay free.
+    reserve_bytes: u64,
 }
 
 impl State {
+    /// `request` leaves less to spare than is to be kept free.
+    fn takes_reserve(&self, request: &Request) -> bool {
+        let spare_bytes = self.placement.spare_bytes_after(request);
+        spare_bytes < self.reserve_bytes && spare_bytes < self.placement.spare_bytes()
+    }
+
     fn queue(&mut self, record: Record) {
         self.catalogue.apply(&record);
         self.pending.push(record);
@@ -211,7 +219,8 @@ impl Inner {
             self.reclaim(state)?;
         }
         loop {
-            let found = state.placement.allocate(request);
+            let is_refused = !request.is_reclaim && state.takes_reserve(request);
+            let found = if is_refused { None } else { state.placement.allocate(request) };
             self.run_commands(state)?;
             if let Some(extent) = found {
                 return Ok(extent);
@@ -219,7 +228,14 @@ impl Inner {
             if !has_waited {
                 has_waited = true;
                 self.commit(state, Some(Cause::StoreMetadata))?;
-            } else if request.is_reclaim || !self.reclaim(state)? {
+                continue;
+            }
+            let is_won = match is_refused {
+                _ if request.is_reclaim => false,
+                true => self.reclaim_spare(state, state.reserve_bytes + request.least_bytes)?,
+                false => self.reclaim(state)?,
+            };
+            if !is_won {
                 let message = format!(
                     "no room: {} of {} bytes are free, and none of them can take the next {}",
                     state.placement.free_bytes(),
@@ -229,6 +245,30 @@ impl Inner {
                 return Err(Error::new(ErrorKind::NoSpace, message).in_file(self.port.describe()));
             }
         }
+    }
+
+    /// Makes sure that `bytes` are to spare: commits what was freed, and reclaims, before
+    /// `NoSpace`.
+    fn spare(&self, state: &mut State, bytes: u64) -> Result<()> {
+        if state.placement.spare_bytes() < bytes {
+            self.commit(state, Some(Cause::StoreMetadata))?;
+        }
+        while state.placement.spare_bytes() < bytes {
+            if !self.reclaim_spare(state, bytes)? {
+                let spare_bytes = state.placement.spare_bytes();
+                let message = format!("cannot keep {bytes} bytes free: {spare_bytes} are free");
+                return Err(Error::new(ErrorKind::NoSpace, message).in_file(self.port.describe()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reclaims where that can lead to `bytes` to spare. False if it won nothing: copies that win
+    /// nothing would go on without end.
+    fn reclaim_spare(&self, state: &mut State, bytes: u64) -> Result<bool> {
+        let before_bytes = state.placement.spare_bytes();
+        let may_win = state.placement.free_bytes() >= bytes;
+        Ok(may_win && self.reclaim(state)? && state.placement.spare_bytes() > before_bytes)
     }
 
     /// Gives what a writer did not use of its extent back.
@@ -300,7 +340,7 @@ impl FileStore for DirectStore {
             let error = Error::new(ErrorKind::AlreadyExists, "cannot create: it exists");
             return Err(error.in_file(name.to_string()));
         }
-        if !state.catalogue.has_room(state.journal.area_bytes()) {
+        if !state.catalogue.has_room(state.journal.area_bytes(), state.reserve_bytes > 0) {
             let message = "cannot create: the metadata area has no room for more files";
             return Err(Error::new(ErrorKind::NoSpace, message).in_file(name.to_string()));
         }
@@ -385,6 +425,17 @@ impl FileStore for DirectStore {
         let total_bytes = self.inner.places.data.bytes;
         let free_bytes = (state.placement.free_bytes() + freed).min(total_bytes);
         Some(Space { total_bytes, free_bytes })
+    }
+
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        self.inner.port.check_writable()?;
+        let mut state = self.inner.state();
+        let bytes = if bytes > 0 { bytes.max(state.placement.reserve_bytes_min()) } else { 0 };
+        if bytes > state.reserve_bytes {
+            self.inner.spare(&mut state, bytes)?;
+        }
+        state.reserve_bytes = bytes;
+        Ok(true)
     }
 
     fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {

@@ -57,7 +57,15 @@ pub(super) fn recover(port: Arc<Port>, options: DirectOptions, lock: DeviceLock)
     let (mut catalogue, journal, pending) = (found.catalogue, found.journal, Vec::new());
     // In the snapshot that comes before the first write.
     cut.iter().for_each(|record| catalogue.apply(record));
-    let state = Mutex::new(State { names, catalogue, pending, flushes: 0, journal, placement });
+    let state = Mutex::new(State {
+        names,
+        catalogue,
+        pending,
+        flushes: 0,
+        journal,
+        placement,
+        reserve_bytes: 0,
+    });
     let is_locked = AtomicBool::new(false);
     Ok(Inner {
         port,

@@ -21,6 +21,7 @@ mod map;
 mod pages;
 mod priority;
 mod read;
+mod reserve;
 mod root;
 mod share;
 mod tail;
@@ -52,7 +53,7 @@ use writers::{Writers, Writing};
 
 /// Names in the directory that no note may take.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    name == root::ROOT_NAME || name == lock::LOCK_NAME
+    [root::ROOT_NAME, lock::LOCK_NAME, reserve::RESERVE_NAME].contains(&name)
 }
 
 /// How an [`OsStore`] is opened.
@@ -276,6 +277,12 @@ impl FileStore for OsStore {
         let stat = rustix::fs::fstatvfs(self.directory.descriptor()).ok()?;
         let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
         Some(Space { total_bytes: bytes(stat.f_blocks), free_bytes: bytes(stat.f_bavail) })
+    }
+
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        self.check_writable()?;
+        let _one_at_a_time = hold(&self.replacing);
+        reserve::set(&self.directory, bytes)
     }
 
     fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {

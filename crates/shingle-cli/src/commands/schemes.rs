@@ -127,7 +127,7 @@ fn show(context: &mut Context, page: &Page) -> Outcome {
     Ok(())
 }
 
-/// `text` in lines of at most so many characters, whatever its own lines were.
+/// `text` in lines of at most this many characters, whatever its own lines were.
 fn wrap(text: &str, columns: usize) -> String {
     let mut wrapped = String::new();
     let mut column = 0;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// The keyspace of the writer.
 pub const KEYSPACE: &str = "crash";
-/// Every so many batches one is synced.
+/// One batch in this many is synced.
 const SYNCED_EVERY: u64 = 8;
 const VALUE_BYTES_SPREAD: u64 = 600;
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(60);

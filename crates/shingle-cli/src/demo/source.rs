@@ -53,7 +53,7 @@ pub struct Found {
     pub files: Vec<(Root, Vec<(Tracked, u64)>)>,
     /// The package index, if this machine has one.
     pub packages: Option<Packages>,
-    /// At most so many bytes of stanzas.
+    /// Maximum bytes of stanzas.
     pub packages_bytes_max: u64,
 }
 

@@ -176,14 +176,14 @@ mod tests {
     use super::*;
     use base::FileId;
     use std::sync::Arc;
-    use tree::{FileRef, Graveyard};
+    use tree::{FileRef, ObsoleteFiles};
 
     #[test]
     fn groups_are_named_by_their_bits_and_drawn_with_live_and_dead_bytes() {
         let mut segments = Segments::default();
-        let graveyard = Arc::new(Graveyard::default());
+        let obsolete_files = Arc::new(ObsoleteFiles::default());
         let mut add = |file: u64, group| {
-            let held = FileRef::new_values(FileId(file), 0, graveyard.clone());
+            let held = FileRef::new_values(FileId(file), 0, obsolete_files.clone());
             segments.add(Segment::new(held, group, 1000)).unwrap();
         };
         add(3, Group::of(Tier::Main, 0b011 << 61, 3));

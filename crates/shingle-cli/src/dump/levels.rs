@@ -11,7 +11,7 @@ use std::sync::Arc;
 use table::log::{LogIdentity, LogKind, LogReader};
 use table::manifest::decode_edit;
 use tree::version::Node;
-use tree::{Graveyard, RunTable, Version};
+use tree::{ObsoleteFiles, RunTable, Version};
 
 impl Dump<'_, '_> {
     pub(super) fn tree(&mut self, svg: Option<&Path>) -> Outcome {
@@ -44,7 +44,7 @@ impl Dump<'_, '_> {
             let edit = decode_edit(record.payload, name, record.offset)?;
             found = found.filter(|(id, ..)| !edit.dropped.contains(id));
             if let Some(created) = edit.created.iter().find(|record| record.name == keyspace) {
-                let runs = RunTable::new(Arc::new(Graveyard::default()));
+                let runs = RunTable::new(Arc::new(ObsoleteFiles::default()));
                 found = Some((created.id, Version::empty(tree::version::LEVELS_MAX), runs));
             }
             let Some((id, version, runs)) = &mut found else { continue };

@@ -65,6 +65,16 @@ pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
     for (name, text) in pages::pages(account) {
         save(&papers, &format!("{name}.md"), &text)?;
     }
+    let values = papers.join("values");
+    std::fs::create_dir_all(&values).map_err(|error| cannot_write(&values, &error))?;
+    for (paper, claims) in pages::by_paper(account) {
+        save(&values, &pages::values_file(paper, account.scale), &values_csv(&claims))?;
+    }
+    let pictures = papers.join("pictures");
+    std::fs::create_dir_all(&pictures).map_err(|error| cannot_write(&pictures, &error))?;
+    for (name, svg) in pages::pictures(account) {
+        save(&pictures, &name, &svg)?;
+    }
     save(folder, "report.html", &report::render(account))
 }
 
@@ -110,6 +120,18 @@ fn claims_csv(account: &Account<'_>) -> String {
         })
     });
     csv(&header, rows)
+}
+
+/// The values of one paper's claims as its page spells them.
+fn values_csv(claims: &[&ClaimResult]) -> String {
+    let rows = claims.iter().flat_map(|claim| {
+        claim.values.iter().map(|value| {
+            let verdict = value.verdict.name().to_string();
+            let texts = [&claim.id, &claim.place, &value.name, &value.paper].map(String::clone);
+            texts.into_iter().chain([pages::measured(value), verdict]).collect()
+        })
+    });
+    csv(&["claim", "figure", "value", "paper", "measured", "verdict"], rows)
 }
 
 fn metrics_csv(account: &Account<'_>) -> String {

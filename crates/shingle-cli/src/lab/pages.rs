@@ -1,18 +1,20 @@
-//! Claims, verdicts and tables as Markdown, one file for each paper: what `cargo xtask papers` puts
-//! into `docs/papers`.
+//! Claims, verdicts and tables as Markdown, one file for each paper. `cargo xtask papers` puts them
+//! into `docs/papers`. The values of all claims go to a CSV file beside the page, and the first
+//! plot of each experiment to an SVG file.
 
-use super::{Account, matrix, terminal};
+use super::{Account, matrix, plot, terminal};
 use lab::{ClaimResult, Findings, ValueResult, Verdict};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const COLUMNS: usize = 112;
+const PICTURE_STYLE: &str = include_str!("picture.css");
 
 /// The pages by name, without the ending.
 pub fn pages(account: &Account<'_>) -> Vec<(String, String)> {
-    let papers: BTreeSet<&str> = account.claims.iter().map(paper).collect();
-    let claimed = papers.into_iter().map(|paper| (paper.to_string(), page(account, paper)));
-    let mut pages: BTreeMap<String, String> = claimed.collect();
+    let papers = by_paper(account).into_iter();
+    let mut pages: BTreeMap<String, String> =
+        papers.map(|(paper, claims)| (paper.to_string(), page(account, paper, &claims))).collect();
     for findings in account.findings.iter().filter(|f| !f.experiment.columns.is_empty()) {
         let paper = findings.experiment.id.split('/').next().unwrap_or_default();
         let page = pages.entry(paper.to_string()).or_default();
@@ -28,93 +30,124 @@ fn paper(claim: &ClaimResult) -> &str {
     claim.id.split('/').next().unwrap_or_default()
 }
 
-/// What stands in the page of a paper from its claims on.
-fn page(account: &Account<'_>, name: &str) -> String {
-    let claims: Vec<&ClaimResult> =
-        account.claims.iter().filter(|claim| paper(claim) == name).collect();
+/// The claims of each paper that has any, by its name.
+pub fn by_paper<'a>(account: &'a Account<'_>) -> BTreeMap<&'a str, Vec<&'a ClaimResult>> {
+    let mut papers: BTreeMap<&str, Vec<&ClaimResult>> = BTreeMap::new();
+    for claim in &account.claims {
+        papers.entry(paper(claim)).or_default().push(claim);
+    }
+    papers
+}
+
+/// The file beside the page that has every value of the claims of `paper`.
+pub fn values_file(paper: &str, scale: &str) -> String {
+    format!("{paper}-{scale}.csv")
+}
+
+/// The part of a paper's page from its claims on.
+fn page(account: &Account<'_>, name: &str, claims: &[&ClaimResult]) -> String {
     let scale = account.scale;
     let of = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
     let [hold, shape, not, cannot] = Verdict::ALL.map(of);
+    let file = values_file(name, scale);
     let mut text = format!(
         "## Claims\n\nAt `{scale}`, of {} claims {hold} hold, {shape} hold in shape, {not} do not \
-         hold and {cannot} cannot be reproduced.\n\n\
-         | claim | figure | experiment | deviation | verdict at `{scale}` |\n\
-         |---|---|---|---|---|\n",
+         hold and {cannot} cannot be reproduced.\nA figure links to its experiment. All values, \
+         the paper's and the measured ones, are in\n[values/{file}](values/{file}). A short line \
+         across a bar or over a point is the paper's value.\n\n\
+         | figure | claim | verdict at `{scale}` | its values |\n|---|---|---|---|\n",
         claims.len()
     );
-    for claim in &claims {
-        text += &row(account, claim);
-    }
-    let values = || claims.iter().flat_map(|claim| claim.values.iter().map(move |v| (claim, v)));
-    let _ = write!(
-        text,
-        "\n## Values at `{scale}`\n\n| claim | value | paper | measured | verdict |\n\
-         |---|---|---|---|---|\n"
-    );
-    text.extend(values().map(|(claim, value)| value_row(claim, value)));
-    let missed = values().filter(|(_, value)| value.verdict > Verdict::Holds);
-    let misses: String = missed.map(|(claim, value)| wrapped(&miss(claim, value))).collect();
-    if !misses.is_empty() {
-        let _ = write!(text, "\n## What is otherwise at `{scale}`, and why\n\n{misses}");
+    text.extend(claims.iter().map(|claim| row(claim)));
+    let details: String = claims.iter().map(|claim| details(account, claim)).collect();
+    if !details.is_empty() {
+        let _ = write!(text, "\n## Figures at `{scale}`, and why values differ\n{details}");
     }
     text
 }
 
-fn value_row(claim: &ClaimResult, value: &ValueResult) -> String {
-    let ValueResult { name, paper, verdict, .. } = value;
-    format!("| `{}` | {name} | {paper} | {} | {} |\n", claim.id, measured(value), verdict.name())
-}
-
-fn measured(value: &ValueResult) -> String {
+/// What was measured, as a page shows it.
+pub fn measured(value: &ValueResult) -> String {
     match value.verdict {
         Verdict::Impossible => "nothing".to_string(),
         _ => terminal::measured(value),
     }
 }
 
-fn findings<'a>(account: &'a Account<'_>, claim: &ClaimResult) -> Option<&'a Findings<'a>> {
-    account.findings.iter().find(|findings| findings.experiment.id == claim.experiment)
-}
-
-fn row(account: &Account<'_>, claim: &ClaimResult) -> String {
-    let findings = findings(account, claim);
-    let deviation = findings.map(|f| f.experiment.deviation.as_str());
-    let deviation = deviation.filter(|text| !text.is_empty()).unwrap_or("none of its own");
+fn row(claim: &ClaimResult) -> String {
     let of = |verdict| claim.values.iter().filter(|value| value.verdict == verdict).count();
-    let [hold, shape, not, cannot] = Verdict::ALL.map(of);
-    let cannot = if cannot > 0 { format!(", {cannot} cannot be") } else { String::new() };
+    let counts =
+        Verdict::ALL.map(of).into_iter().zip(["hold", "in shape", "not", "not reproducible"]);
+    let counts = counts.filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
     format!(
-        "| `{}` | {} | [{}](../../crates/lab/data/{}.toml) | {deviation} | {}; values: {hold} \
-         hold, {shape} in shape, {not} not{cannot} |\n",
-        claim.id,
+        "| [{}](../../crates/lab/data/{}.toml) | `{}` | {} | {} |\n",
         claim.place,
         claim.experiment,
-        claim.experiment,
-        claim.verdict.name(),
-    )
-}
-
-fn miss(claim: &ClaimResult, value: &ValueResult) -> String {
-    format!(
-        "- `{}`, {}: the paper has {}, measured {}. {}",
         claim.id,
-        value.name,
-        value.paper,
-        measured(value),
-        value.reason
+        claim.verdict.name(),
+        counts.join(", ")
     )
 }
 
-/// `text` in lines of a page, those after the first indented as an item of a list is.
-fn wrapped(text: &str) -> String {
+/// The pictures of the pages by the names of their files.
+pub fn pictures(account: &Account<'_>) -> Vec<(String, String)> {
+    let claimed = |id: &str| account.claims.iter().any(|claim| claim.experiment == id);
+    let claimed = account.findings.iter().filter(|f| claimed(&f.experiment.id));
+    let pictures = claimed.filter_map(|findings| {
+        let (_, svg) = plot::picture(findings, PICTURE_STYLE)?;
+        Some((picture_file(findings, account.scale), svg))
+    });
+    pictures.collect()
+}
+
+fn picture_file(findings: &Findings<'_>, scale: &str) -> String {
+    format!("{}-{scale}.svg", findings.experiment.id.replace('/', "-"))
+}
+
+/// How the experiment of a claim differs from the paper's, its picture, and the values that do not
+/// hold.
+fn details(account: &Account<'_>, claim: &ClaimResult) -> String {
+    let findings = account.findings.iter().find(|f| f.experiment.id == claim.experiment);
+    let deviation = findings.map_or("", |f| f.experiment.deviation.as_str());
+    let missed = claim.values.iter().filter(|value| value.verdict > Verdict::Holds);
+    let misses: String = missed.map(|value| wrapped(&miss(value), "  ")).collect();
+    let picture = findings.and_then(|f| {
+        let (title, _) = plot::picture(f, PICTURE_STYLE)?;
+        let file = picture_file(f, account.scale);
+        Some(format!("\n{title}:\n\n![{title}](pictures/{file})\n"))
+    });
+    if deviation.is_empty() && misses.is_empty() && picture.is_none() {
+        return String::new();
+    }
+    let verdict = claim.verdict.name();
+    let mut text = format!("\n### {}: `{}` {verdict}\n", claim.place, claim.id);
+    if !deviation.is_empty() {
+        let _ = write!(text, "\n{}", wrapped(&format!("Set-up: {deviation}"), ""));
+    }
+    text += &picture.unwrap_or_default();
+    if !misses.is_empty() {
+        let _ = write!(text, "\n{misses}");
+    }
+    text
+}
+
+fn miss(value: &ValueResult) -> String {
+    let ValueResult { name, paper, verdict, reason, .. } = value;
+    let measured = measured(value);
+    format!("- {name}, {}: the paper has {paper}, measured {measured}. {reason}", verdict.name())
+}
+
+/// `text` in lines of a page, those after the first behind `indent`.
+fn wrapped(text: &str, indent: &str) -> String {
     let (mut lines, mut line) = (String::new(), String::new());
     for word in text.split_whitespace() {
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > COLUMNS {
             lines += &line;
             lines.push('\n');
-            line = " ".into();
-        }
-        if !line.is_empty() {
+            line.clear();
+            line += indent;
+        } else if !line.is_empty() {
             line.push(' ');
         }
         line += word;
@@ -128,7 +161,7 @@ mod tests {
 
     #[test]
     fn long_items_are_broken_between_words() {
-        let text = wrapped(&format!("- {} end", "word ".repeat(40)));
+        let text = wrapped(&format!("- {} end", "word ".repeat(40)), "  ");
         assert_eq!(text.lines().count(), 2);
         assert!(text.lines().all(|line| line.len() <= super::COLUMNS));
         assert!(text.lines().skip(1).all(|line| line.starts_with("  word")));

@@ -67,10 +67,35 @@ pub fn draw(findings: &Findings<'_>, plot: &Plot) -> Markup {
             }
         };
     }
+    titled(plot, &by(experiment), of_systems(findings, plot))
+}
+
+/// What a plot that is not of dots goes by, behind its title.
+fn by(experiment: &Experiment) -> String {
     match experiment.points.is_empty() {
-        true => titled(plot, "", as_bars(findings, plot)),
-        false => titled(plot, &format!(", by {}", experiment.axis), as_lines(findings, plot)),
+        true => String::new(),
+        false => format!(", by {}", experiment.axis),
     }
+}
+
+fn of_systems(findings: &Findings<'_>, plot: &Plot) -> Markup {
+    match findings.experiment.points.is_empty() {
+        true => as_bars(findings, plot),
+        false => as_lines(findings, plot),
+    }
+}
+
+/// The first plot of an experiment that is not of dots: its title, and an SVG file with `style`.
+pub fn picture(findings: &Findings<'_>, style: &str) -> Option<(String, String)> {
+    let plot = findings.experiment.plots.iter().find(|plot| plot.x.is_none())?;
+    let unit = if plot.unit.is_empty() { String::new() } else { format!(", {}", plot.unit) };
+    let text = of_systems(findings, plot).into_string();
+    // A wide chart is an `svg` inside a `div`.
+    let (attributes, rest) = text.split_once("<svg ")?.1.split_once('>')?;
+    let (inside, _) = rest.split_once("</svg>")?;
+    let start = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" {attributes}>");
+    let svg = format!("{start}<style>{style}</style>{inside}</svg>\n");
+    Some((format!("{}{}{unit}", plot.title, by(findings.experiment)), svg))
 }
 
 fn titled(plot: &Plot, more: &str, picture: Markup) -> Markup {

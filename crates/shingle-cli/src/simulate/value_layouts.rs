@@ -14,7 +14,7 @@ use values::{Descriptor, ValueLimits, by_name};
 
 /// Simulated records in a log segment.
 const RECORDS_IN_SEGMENT: u64 = 16;
-/// The bar moves after so many writes.
+/// Writes between two moves of the bar.
 const WRITES_PER_STEP: u64 = 4096;
 
 /// What a layout cost at one reserved ratio.

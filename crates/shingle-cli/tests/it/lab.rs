@@ -55,7 +55,10 @@ fn parts_that_were_run_apart_are_compared_together() {
     }
     let compare = ["--quiet", "lab", "compare", "one", "two", "--scale", "smoke", "--out", "both"];
     shell.run(&compare).ok();
-    for file in ["claims.json", "claims.csv", "papers/cascaded.md", "papers/sealdb.md"] {
+    let pages = ["papers/cascaded.md", "papers/sealdb.md"];
+    let beside = ["papers/values/sealdb-smoke.csv", "papers/pictures/sealdb-set-size-smoke.svg"];
+    let files = ["claims.json", "claims.csv"].into_iter().chain(pages).chain(beside);
+    for file in files {
         let read = |folder: &str| std::fs::read(shell.path(folder).join(file)).unwrap();
         assert!(read("both") == read("whole"), "{file}");
     }

@@ -4,7 +4,8 @@ use super::batch::WriteBatch;
 use super::cursor::{Cursor, Iter, ReadOptions};
 use super::snapshot::Snapshot;
 use crate::admission::Wait;
-use crate::engine::commit::{Committed, Outcome};
+use crate::engine::commit::Committed;
+use crate::engine::operands::check_operands;
 use crate::engine::scheduler::EngineWorker;
 use crate::engine::{Engine, open};
 use crate::keyspace::KeyspaceState;
@@ -280,8 +281,8 @@ impl Keyspace {
         // Taken, not borrowed: the store below may be made of databases of its own.
         let mut batch = BATCH.take();
         batch.clear();
-        let written =
-            build(&mut batch, self.state.id).and_then(|()| self.engine().write(&batch, options));
+        let written = build(&mut batch, self.state.id)
+            .and_then(|()| self.engine().write(&batch, options.durability, options.wait));
         if batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
             BATCH.set(batch);
         }
@@ -457,8 +458,8 @@ impl Db {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where a merge operator refuses an
     /// operand of the batch. The database is then unchanged.
     pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
-        self.engine().check_operands(&batch.inner, batch.copies_operands)?;
-        self.engine().write(&batch.inner, options).map(drop)
+        check_operands(self.engine(), &batch.inner, batch.copies_operands)?;
+        self.engine().write(&batch.inner, options.durability, options.wait).map(drop)
     }
 
     /// Makes every write that returned before this call survive a power loss. Writes to keyspaces
@@ -471,8 +472,8 @@ impl Db {
     pub fn sync(&self) -> Result<()> {
         let engine = self.engine();
         engine.check_writable()?;
-        let position = engine.lock_commit().position();
-        engine.sync_log(position)
+        let position = engine.commits.lock().position();
+        engine.commits.sync_log(position)
     }
 
     /// Writes everything that was written before this call to synced tables.
@@ -531,51 +532,5 @@ impl Db {
     /// The error of the last sync or flush.
     pub fn close(self) -> Result<()> {
         self.engine().close()
-    }
-}
-
-impl Engine {
-    /// The user received the value of `key`, if there is one.
-    #[inline]
-    pub(crate) fn count_read(&self, key: &[u8], value: Option<&Bytes>) {
-        if let Some(value) = value {
-            self.ledger().user_read((key.len() + value.len()) as u64);
-        }
-        if self.runs.take_misses_due() {
-            self.runtime.wake();
-        }
-    }
-
-    /// [`Engine::count_read`] of many.
-    pub(crate) fn count_reads<K: AsRef<[u8]>>(&self, keys: &[K], values: &[Option<Bytes>]) {
-        let pairs = keys.iter().zip(values);
-        let bytes = pairs
-            .map(|(key, value)| value.as_ref().map_or(0, |value| key.as_ref().len() + value.len()));
-        self.ledger().user_read(bytes.sum::<usize>() as u64);
-    }
-
-    /// Admission, commit, and durability.
-    pub(crate) fn write(
-        self: &Arc<Self>,
-        batch: &table::batch::WriteBatch,
-        options: &WriteOptions,
-    ) -> Result<Committed> {
-        let bytes = batch.bytes().len() as u64;
-        let go_on = |is_stopped| self.check_waiting(is_stopped);
-        self.admission.admit(bytes, options.wait, &*self.runtime, go_on)?;
-        let is_synced = options.durability == Some(Durability::Synced);
-        let committed = loop {
-            match self.commit(batch, is_synced)? {
-                Outcome::Committed(committed) => break committed,
-                Outcome::LacksRoom(lack) => self.make_room(&lack, options.wait)?,
-                Outcome::LacksFront(keyspace) => self.begin_front(&keyspace)?,
-            }
-        };
-        let durability = options.durability.unwrap_or(self.settings.durability);
-        if durability == Durability::Synced {
-            self.sync_log(committed.position)?;
-        }
-        self.runtime.turn();
-        Ok(committed)
     }
 }

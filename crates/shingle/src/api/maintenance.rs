@@ -1,7 +1,7 @@
 //! Maintenance: compaction on request, checkpoints, checks.
 
 use super::db::{Db, Keyspace};
-use crate::engine::scheduler::Manual;
+use crate::engine::queue::Manual;
 use crate::options::Options;
 use crate::stats::{CheckReport, Progress};
 use base::{KeyRange, Result};
@@ -33,7 +33,7 @@ impl Keyspace {
         engine.scheduler.add_manual(Manual { keyspace: self.id(), range });
         engine.runtime.wake();
         engine.wait_for(|| !engine.scheduler.has_manual())?;
-        engine.parked_error(Some(self.id())).map_or(Ok(()), Err)
+        engine.versions.backed_off_error(Some(self.id())).map_or(Ok(()), Err)
     }
 }
 

@@ -12,7 +12,7 @@ mod property;
 mod report;
 mod snapshot;
 #[cfg(any(test, feature = "testing"))]
-#[allow(clippy::missing_errors_doc)] // For tests alone.
+#[expect(clippy::missing_errors_doc, reason = "for tests, which expect no error")]
 mod testing;
 
 pub use batch::WriteBatch;

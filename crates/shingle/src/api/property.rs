@@ -63,10 +63,10 @@ fn level_table(stats: &Stats) -> String {
 
 fn number(db: &Db, stats: &Stats, name: &str) -> Option<u64> {
     let engine = db.engine();
-    let sealed = || engine.lock_commit().sealed.len() as u64;
+    let sealed = || engine.commits.lock().sealed.len() as u64;
     Some(match name {
         "estimate-num-keys" => {
-            let trees = engine.lock_trees();
+            let trees = engine.versions.lock();
             let versions = trees.keyspaces.values().map(|tree| tree.version.runs());
             versions.flatten().map(|run| run.entries.saturating_sub(2 * run.deletes)).sum()
         }
@@ -77,7 +77,7 @@ fn number(db: &Db, stats: &Stats, name: &str) -> Option<u64> {
         "mem-table-flush-pending" => u64::from(sealed() > 0),
         "compaction-pending" => u64::from(stats.pending_bytes > 0),
         "num-running-compactions" => {
-            engine.lock_trees().keyspaces.values().map(|tree| tree.busy.count() as u64).sum()
+            engine.versions.lock().keyspaces.values().map(|tree| tree.busy.count() as u64).sum()
         }
         "estimate-pending-compaction-bytes" => stats.pending_bytes,
         "num-snapshots" => stats.snapshots,

@@ -1,8 +1,8 @@
 //! Doors for tests: the tree as it stands, moves that no policy makes, what is due.
 
 use super::db::Keyspace;
-use crate::engine::scheduler;
-use crate::engine::values::collect;
+use crate::engine::requests;
+use crate::engine::values::gc;
 use base::Result;
 use std::sync::Arc;
 use tree::{Plan, Version};
@@ -11,25 +11,25 @@ use values::Collection;
 impl Keyspace {
     /// The tree of now.
     pub fn tree_for_test(&self) -> Result<Arc<Version>> {
-        Ok(self.engine().lock_trees().tree(self.id())?.version.clone())
+        Ok(self.engine().versions.lock().tree(self.id())?.version.clone())
     }
 
     /// Begins `plan` as if a policy had picked it; background steps end it. `false`: it does not
     /// fit the tree of now, and nothing happened.
     pub fn begin_plan_for_test(&self, plan: Plan) -> Result<bool> {
-        scheduler::begin_plan(self.engine(), self.id(), plan)
+        requests::begin_plan(self.engine(), self.id(), plan)
     }
 
     /// Writes go to a new memtable; the one there was waits for its flush, which is not asked for.
     pub fn seal_for_test(&self) -> Result<()> {
         let engine = self.engine();
-        engine.seal(&mut engine.lock_commit(), &[self.id()])
+        engine.commits.seal(&mut engine.commits.lock(), &[self.id()])
     }
 
     /// Has a flush of everything written so far made by the background steps to come.
     pub fn ask_flush_for_test(&self) -> Result<()> {
         let engine = self.engine();
-        engine.request_flush(self.id(), engine.snapshots.visible())
+        engine.commits.request_flush(self.id(), engine.snapshots.visible())
     }
 
     /// Memory that waits for memtables to come.
@@ -40,6 +40,6 @@ impl Keyspace {
     /// What a collection that began now would read.
     pub fn due_collection_for_test(&self) -> Result<Option<Collection>> {
         let engine = self.engine();
-        Ok(collect::pick(engine, engine.lock_trees().tree(self.id())?))
+        Ok(gc::pick(engine, engine.versions.lock().tree(self.id())?))
     }
 }

@@ -1,6 +1,6 @@
 //! The check: every byte of every live file, and every invariant.
 
-use crate::engine::Engine;
+use crate::engine::core::Core;
 use crate::engine::recover::log_record;
 use crate::read::cursor::{CursorOptions, InternalCursor};
 use crate::stats::{CheckReport, Progress};
@@ -21,7 +21,7 @@ struct Plan {
     logs: Vec<(FileName, LogKind)>,
 }
 
-impl Engine {
+impl Core {
     /// Problems are in the report; an error means that the check could not be done.
     pub(crate) fn check(
         self: &Arc<Self>,
@@ -71,7 +71,7 @@ impl Engine {
     /// What there is to check, and what is checked while no edit comes: versions share files, and
     /// one that grows with a later edit has other bytes than this one counted.
     fn check_plan(&self, report: &mut CheckReport) -> Plan {
-        let trees = self.lock_trees();
+        let trees = self.versions.lock();
         let versions =
             trees.keyspaces.values().map(|tree| tree.version.clone()).collect::<Vec<_>>();
         for version in &versions {
@@ -80,16 +80,16 @@ impl Engine {
         }
         let manifest = trees.manifest.as_ref();
         let manifest = manifest.map(|m| (FileName::manifest(m.file), LogKind::Manifest));
-        let state = self.lock_commit();
+        let state = self.commits.lock();
         let logs = state.logs.iter().map(|log| (FileName::wal(log.file), LogKind::Wal)).collect();
         Plan { versions, manifest, logs }
     }
 
     /// Logs come and go while others write.
     fn is_needed(&self, name: FileName) -> bool {
-        let trees = self.lock_trees();
+        let trees = self.versions.lock();
         let is_manifest = trees.manifest.as_ref().is_some_and(|m| m.file == name.id);
-        is_manifest || self.lock_commit().logs.iter().any(|log| log.file == name.id)
+        is_manifest || self.commits.lock().logs.iter().any(|log| log.file == name.id)
     }
 
     fn check_files(&self, version: &Version, report: &mut CheckReport) -> Result<()> {

@@ -7,8 +7,8 @@
 //!   meant to append begins a new file. What is being written just then is copied.
 //! - Edits go on while tables and segments are shared: the versions of the moment keep them.
 
-use crate::engine::Engine;
-use crate::engine::commit::{CommitState, LiveLog, LogPosition};
+use crate::engine::commit_state::{CommitState, LiveLog, LogPosition};
+use crate::engine::core::Core;
 use crate::engine::open::NOTES;
 use crate::engine::trees::Trees;
 use base::{Cause, Error, ErrorKind, FileId, Ledger, Result};
@@ -37,7 +37,7 @@ impl Logged {
     }
 }
 
-impl Engine {
+impl Core {
     pub(crate) fn write_checkpoint(&self, target: &Path) -> Result<()> {
         let _inside = self.enter()?;
         let copy = OsStore::open(target, Arc::new(Ledger::default()), OsOptions::default())?;
@@ -57,8 +57,8 @@ impl Engine {
     }
 
     fn fill_checkpoint(&self, copy: &OsStore, target: &Path) -> Result<()> {
-        let trees = self.lock_trees();
-        let logged = Logged::of(&self.lock_commit());
+        let trees = self.versions.lock();
+        let logged = Logged::of(&self.commits.lock());
         // The next edit may let go of logs, which no version holds. After a flush they are short.
         self.share_logs(&trees, &logged, target)?;
         let mut edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());

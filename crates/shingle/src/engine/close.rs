@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::scheduler;
 use crate::memtable::Memtable;
-use base::{Error, ErrorKind, KeyspaceId, Result};
+use base::{Error, ErrorKind, Result};
 use std::sync::{Arc, PoisonError};
 
 /// A waiter looks again at least this often.
@@ -49,37 +49,13 @@ impl Engine {
     }
 
     pub(crate) fn flush_all(self: &Arc<Self>) -> Result<()> {
-        let waiting = self.seal_all()?;
+        let waiting = self.commits.seal_all()?;
         self.wait_flushed(&waiting)
-    }
-
-    fn seal_all(&self) -> Result<Vec<Arc<Memtable>>> {
-        let mut state = self.lock_commit();
-        self.check_poisoned()?;
-        let ids: Vec<KeyspaceId> = state.actives().map(|active| active.keyspace.id).collect();
-        if state.actives().any(|active| !active.writer.memtable().is_empty()) {
-            self.seal(&mut state, &ids)?;
-        }
-        state.flush_through = self.snapshots.visible();
-        Ok(state.sealed.iter().map(|sealed| sealed.memtable.clone()).collect())
-    }
-
-    /// Has what `keyspace` holds up to `sequence` flushed, in the background.
-    pub(crate) fn request_flush(&self, keyspace: KeyspaceId, sequence: u64) -> Result<()> {
-        let mut state = self.lock_commit();
-        self.check_poisoned()?;
-        let first = state.active(keyspace).and_then(|a| a.writer.memtable().sequence_min());
-        // Whatever was asked for other keyspaces.
-        if first.is_some_and(|first| first <= sequence) {
-            self.seal(&mut state, &[keyspace])?;
-        }
-        state.flush_through = state.flush_through.max(sequence);
-        Ok(())
     }
 
     fn wait_flushed(self: &Arc<Self>, waiting: &[Arc<Memtable>]) -> Result<()> {
         self.wait_for(|| {
-            let state = self.lock_commit();
+            let state = self.commits.lock();
             let waits = |m: &Arc<Memtable>| waiting.iter().any(|w| Arc::ptr_eq(w, m));
             !state.sealed.iter().any(|sealed| waits(&sealed.memtable))
         })
@@ -87,8 +63,8 @@ impl Engine {
 
     /// Flushes what recovery replayed, before the database is ready.
     pub(crate) fn flush_replayed(self: &Arc<Self>) -> Result<()> {
-        self.lock_commit().flush_through = self.snapshots.visible();
-        while !self.lock_commit().sealed.is_empty() {
+        self.commits.lock().flush_through = self.snapshots.visible();
+        while !self.commits.lock().sealed.is_empty() {
             self.check_poisoned()?;
             if !scheduler::step_flush(self)? {
                 return Err(self.closed());
@@ -101,7 +77,7 @@ impl Engine {
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
         let _inside = self.enter()?;
         self.wait_for(|| scheduler::is_idle(self))?;
-        self.parked_error(None).map_or(Ok(()), Err)
+        self.versions.backed_off_error(None).map_or(Ok(()), Err)
     }
 
     /// Ends everything: what was acknowledged is durable afterwards.
@@ -130,26 +106,26 @@ impl Engine {
     fn finish_writing(self: &Arc<Self>) {
         scheduler::abandon_all(self);
         self.pass_locks();
-        self.note_traffic();
+        self.noted.note(self.ledger(), &self.events, self.runtime.now_ns());
         self.events.end();
     }
 
     fn pass_locks(&self) {
-        drop(self.lock_trees());
-        self.sync.pass();
-        drop(self.lock_commit());
+        drop(self.versions.lock());
+        self.commits.pass_sync();
+        drop(self.commits.lock());
     }
 
     fn settle(self: &Arc<Self>) -> Result<()> {
         self.check_poisoned()?;
         scheduler::abandon_moves(self);
-        let position = self.lock_commit().position();
-        self.sync_log(position)?;
-        let waiting = self.seal_all()?;
+        let position = self.commits.lock().position();
+        self.commits.sync_log(position)?;
+        let waiting = self.commits.seal_all()?;
         // Everything will be in runs: no log is needed any more.
-        self.lock_commit().log = None;
+        self.commits.lock().log = None;
         if !waiting.is_empty() {
-            self.flush_replayed()?;
+            self.with_reserve(|| self.flush_replayed())?;
         }
         // All is durable. Merges that fail wait for the next opening, but for an edit of which
         // nobody knows whether it was made: then no file may go.
@@ -159,7 +135,7 @@ impl Engine {
         }
         while crate::engine::clean::step(self) {}
         self.check_poisoned()?;
-        self.vouch_for_manifest()
+        self.versions.vouch_for_manifest()
     }
 
     /// A write may go on waiting. One that is stopped would wait for as long as what it waits for
@@ -172,6 +148,6 @@ impl Engine {
     /// The reason why background work stands still, if it does.
     pub(crate) fn background_error(&self) -> Option<Error> {
         let of_all = self.poisoned_by().cloned().or_else(|| self.scheduler.last_error());
-        of_all.or_else(|| self.parked_error(None))
+        of_all.or_else(|| self.versions.backed_off_error(None))
     }
 }

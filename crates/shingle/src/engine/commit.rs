@@ -9,106 +9,20 @@
 //! - A batch is whole: its operations become visible together, and its log record is one frame.
 //! - After a failed append nothing more is written: the record may be half there.
 
-use crate::engine::Engine;
-use crate::engine::values::front::{Fronted, Reach};
-use crate::engine::values::room::{LackOfRoom, lack_of_room};
+use crate::engine::commit_state::{Active, CommitState, LiveLog, LogPosition, OpenLog, Sealed};
+use crate::engine::context::Context;
+use crate::engine::reserve::only_deletes;
+use crate::engine::values::capacity::LackOfSpace;
 use crate::keyspace::KeyspaceState;
-use crate::memtable::{Memtable, Writer};
+use crate::memtable::Memtable;
 use crate::read::moment::Moment;
-use base::key::{SequenceNumber, common_prefix};
+use base::key::SequenceNumber;
 use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::{FileHint, FileName, SyncFile};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use media::{FileHint, FileName};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use table::batch::WriteBatch;
 use table::log::{LogHeader, LogKind, LogWriter, PreviousLog};
-
-/// What the commit lock guards.
-pub(crate) struct CommitState {
-    /// The log that takes records; `None` before the first and in a read-only database.
-    pub log: Option<OpenLog>,
-    /// The next batch begins at this sequence number.
-    pub next_sequence: SequenceNumber,
-    /// The last one in a log of this life: unlike `next_sequence`, what a reader of the logs finds.
-    logged_sequence: SequenceNumber,
-    /// The last one of a user's write in this life: collections change pointers, not content.
-    pub user_sequence: SequenceNumber,
-    actives: HashMap<KeyspaceId, Active>,
-    /// Sealed memtables that wait for their flush, oldest first.
-    pub sealed: Vec<Sealed>,
-    /// Logs that were replaced and may not be durable yet, oldest first.
-    pub replaced: Vec<(FileId, Arc<dyn SyncFile>)>,
-    /// Segments that commits wrote to since the last sync.
-    pub unsynced_values: BTreeMap<FileId, Arc<dyn SyncFile>>,
-    /// Segments that commits wrote to, and that memtables may still point into.
-    pub ended_fronts: Vec<(Arc<KeyspaceState>, FileId)>,
-    /// Every log that still exists, oldest first.
-    pub logs: Vec<LiveLog>,
-    /// Sealed memtables that need a log up to this one are flushed, so that it can go.
-    pub flush_logs_through: Option<FileId>,
-    /// Bytes in active memtables.
-    active_bytes: u64,
-    /// Somebody waits for a flush of everything up to this sequence number.
-    pub flush_through: SequenceNumber,
-}
-
-/// A log that still exists.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LiveLog {
-    pub file: FileId,
-    /// Its length once it takes no more records; 0 before, and for logs of an earlier life.
-    pub bytes: u64,
-}
-
-/// The log that takes records.
-pub(crate) struct OpenLog {
-    pub file: FileId,
-    pub writer: LogWriter,
-    pub syncer: Arc<dyn SyncFile>,
-    /// An append found no room: the next record goes to a new log.
-    pub is_broken: bool,
-    /// Seals since it began.
-    seals: usize,
-}
-
-/// The memtable that takes a keyspace's writes, with the right to write it.
-pub(crate) struct Active {
-    pub keyspace: Arc<KeyspaceState>,
-    pub writer: Writer,
-    /// What all keys of the memtable before it began with; `None` without one.
-    pub key_start_before: Option<Vec<u8>>,
-    /// The log that holds its first entry; `None` while it is empty, or without a log.
-    pub first_log: Option<FileId>,
-    /// Its bytes in the sum over all active memtables.
-    pub counted_bytes: u64,
-    /// The large values that commits write apart.
-    pub fronted: Fronted,
-}
-
-impl Active {
-    /// What the keys of the next memtable will begin with, most of them: what all keys of the last
-    /// two do. Two, as the keys of a sequential load move on.
-    fn next_key_start(&mut self) -> Vec<u8> {
-        let mut start = self.writer.memtable().common_key_start().unwrap_or_default();
-        if let Some(before) = self.key_start_before.replace(start.clone()) {
-            start.truncate(common_prefix(&start, &before));
-        }
-        start
-    }
-}
-
-/// A memtable that waits for its flush.
-pub(crate) struct Sealed {
-    pub keyspace: Arc<KeyspaceState>,
-    pub memtable: Arc<Memtable>,
-    /// The first log that it needs.
-    pub first_log: Option<FileId>,
-    pub bytes: u64,
-    /// The large values that it points to.
-    pub reach: Reach,
-    /// A flush of it is under way.
-    pub is_flushing: bool,
-}
 
 /// What a commit got.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,141 +37,45 @@ pub(crate) struct Committed {
 pub(crate) enum Outcome {
     Committed(Committed),
     /// Nothing happened: the segments of a keyspace lack room for its large values.
-    LacksRoom(LackOfRoom),
+    LacksSpace(LackOfSpace),
     /// Nothing happened: a keyspace lacks a segment for its large values.
-    LacksFront(Arc<KeyspaceState>),
+    LacksSegment(Arc<KeyspaceState>),
 }
 
-/// How far a commit reached in the log, for a sync that must cover it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct LogPosition {
-    pub file: FileId,
-    pub bytes: u64,
+/// The commits of one open database.
+pub(crate) struct Commits {
+    context: Arc<Context>,
+    state: Mutex<CommitState>,
+    /// How far the log is durable.
+    pub durable: Mutex<LogPosition>,
 }
 
-impl CommitState {
-    pub(crate) fn new(next_sequence: SequenceNumber) -> CommitState {
-        CommitState {
-            log: None,
-            next_sequence,
-            logged_sequence: 0,
-            user_sequence: 0,
-            actives: HashMap::new(),
-            sealed: Vec::new(),
-            replaced: Vec::new(),
-            unsynced_values: BTreeMap::new(),
-            ended_fronts: Vec::new(),
-            logs: Vec::new(),
-            flush_logs_through: None,
-            active_bytes: 0,
-            flush_through: 0,
-        }
-    }
+/// A commit works in a context.
+impl Deref for Commits {
+    type Target = Context;
 
-    pub(crate) fn add_keyspace(&mut self, active: Active) {
-        self.actives.insert(active.keyspace.id, active);
-    }
-
-    /// Forgets a dropped keyspace, with its memtables.
-    pub(crate) fn remove_keyspace(&mut self, id: KeyspaceId) {
-        let active = self.actives.remove(&id);
-        self.active_bytes -= active.map_or(0, |active| active.counted_bytes);
-        self.sealed.retain(|sealed| sealed.keyspace.id != id);
-    }
-
-    pub(crate) fn active(&self, id: KeyspaceId) -> Option<&Active> {
-        self.actives.get(&id)
-    }
-
-    pub(crate) fn active_mut(&mut self, id: KeyspaceId) -> Option<&mut Active> {
-        self.actives.get_mut(&id)
-    }
-
-    /// What the memtables of a keyspace may bring into its segments, at the most.
-    pub(crate) fn pending_bytes(&self, id: KeyspaceId) -> u64 {
-        let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
-        let active = self.actives.get(&id);
-        let active = active.map_or(0, |active| active.counted_bytes + active.fronted.reach.bytes);
-        sealed.map(|sealed| sealed.bytes + sealed.reach.bytes).sum::<u64>() + active
-    }
-
-    /// The first sequence number that memtables of a keyspace hold.
-    pub(crate) fn unflushed_sequence(&self, id: KeyspaceId) -> Option<SequenceNumber> {
-        let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
-        let active = self.actives.get(&id).map(|active| active.writer.memtable());
-        let all = sealed.map(|sealed| &sealed.memtable).chain(active);
-        all.filter_map(|memtable| memtable.sequence_min()).min()
-    }
-
-    pub(crate) fn actives(&self) -> impl Iterator<Item = &Active> {
-        self.actives.values()
-    }
-
-    /// The oldest log that some memtable outside `flushed` still needs.
-    pub(crate) fn log_floor(&self, flushed: &[Arc<Memtable>]) -> Option<FileId> {
-        let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
-        let sealed = self.sealed.iter().filter(|s| !is_flushed(&s.memtable));
-        let needed = sealed
-            .filter_map(|s| s.first_log)
-            .chain(self.actives.values().filter_map(|a| a.first_log));
-        needed.chain(self.log.as_ref().map(|log| log.file)).min()
-    }
-
-    /// Bytes in sealed memtables.
-    pub(crate) fn sealed_bytes(&self) -> u64 {
-        self.sealed.iter().map(|sealed| sealed.bytes).sum()
-    }
-
-    /// When logs have more than `bytes_max` bytes: the keyspaces whose active memtables need one of
-    /// the oldest, without which half of that is left. They may not have been written for long.
-    fn keyspaces_of_old_logs(&mut self, bytes_max: u64) -> Vec<KeyspaceId> {
-        let mut bytes: u64 = self.logs.iter().map(|log| log.bytes).sum();
-        if bytes <= bytes_max {
-            return Vec::new();
-        }
-        let mut through = None;
-        for log in &self.logs {
-            if bytes <= bytes_max / 2 || self.log.as_ref().is_some_and(|l| l.file == log.file) {
-                break;
-            }
-            through = Some(log.file);
-            bytes -= log.bytes;
-        }
-        self.flush_logs_through = through.max(self.flush_logs_through);
-        let is_old = |active: &&Active| active.first_log.is_some() && active.first_log <= through;
-        self.actives.values().filter(is_old).map(|active| active.keyspace.id).collect()
-    }
-
-    /// The fewest active memtables, largest first, that have half of the bytes in all of them.
-    fn largest_actives(&self) -> Vec<KeyspaceId> {
-        let mut actives: Vec<(u64, KeyspaceId)> =
-            self.actives.values().map(|a| (a.counted_bytes, a.keyspace.id)).collect();
-        actives.sort_unstable_by(|a, b| b.cmp(a));
-        let mut rest = self.active_bytes / 2;
-        let is_needed = |&(bytes, _): &(u64, KeyspaceId)| {
-            let needed = rest > 0;
-            rest = rest.saturating_sub(bytes);
-            needed
-        };
-        actives.into_iter().take_while(is_needed).map(|(_, id)| id).collect()
-    }
-
-    /// Where the log stands.
-    pub(crate) fn position(&self) -> LogPosition {
-        match &self.log {
-            Some(log) => LogPosition { file: log.file, bytes: log.writer.bytes() },
-            None => LogPosition::default(),
-        }
+    fn deref(&self) -> &Context {
+        &self.context
     }
 }
 
-impl Engine {
+impl Commits {
+    pub(crate) fn new(context: Arc<Context>, state: CommitState) -> Commits {
+        context.snapshots.publish(state.next_sequence - 1);
+        Commits { context, state: Mutex::new(state), durable: Mutex::default() }
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, CommitState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Commits `batch`. `is_synced`: the caller will promise that it is durable.
     pub(crate) fn commit(&self, batch: &WriteBatch, is_synced: bool) -> Result<Outcome> {
         if batch.is_empty() {
             return Ok(Outcome::Committed(Committed::default()));
         }
-        let mut state = self.lock_commit();
+        let mut state = self.lock();
         self.check_writable()?;
         let with_log = check_keyspaces(&state, batch)?;
         if is_synced && !with_log {
@@ -266,12 +84,15 @@ impl Engine {
             ));
         }
         if self.settings.bounds_values()
-            && let Some(lack) = lack_of_room(&state, batch)?
+            && let Some(lack) = state.lack_of_room(batch)?
         {
-            return Ok(Outcome::LacksRoom(lack));
+            return Ok(Outcome::LacksSpace(lack));
         }
-        if with_log && let Some(keyspace) = self.lacks_front(&state, batch)? {
-            return Ok(Outcome::LacksFront(keyspace));
+        if with_log
+            && self.settings.writes_values_at_commit
+            && let Some(keyspace) = state.lacks_segment(batch)?
+        {
+            return Ok(Outcome::LacksSegment(keyspace));
         }
         let committed = self.commit_checked(&mut state, batch, with_log)?;
         state.user_sequence = committed.last_sequence;
@@ -287,15 +108,18 @@ impl Engine {
         with_log: bool,
     ) -> Result<Committed> {
         let first = state.next_sequence;
-        let separated = match with_log {
-            true => self.write_to_fronts(state, first, batch)?,
+        let separated = match with_log && self.settings.writes_values_at_commit {
+            true => state.append_values(first, batch)?,
             false => None,
         };
         let logged = separated.as_ref().map_or(batch, |separated| &separated.batch);
-        let appended = if with_log { self.append_to_log(state, first, logged) } else { Ok(()) };
+        let appended = match with_log {
+            true => self.append_or_reserve(state, first, logged),
+            false => Ok(()),
+        };
         if let Some(separated) = &separated {
             match &appended {
-                Ok(()) => state.note_fronts(separated),
+                Ok(()) => state.note_appended(separated),
                 Err(_) => state.give_up(separated),
             }
         }
@@ -324,7 +148,7 @@ impl Engine {
         if batch.is_empty() {
             return Ok(Some(moment.sequence()));
         }
-        let mut state = self.lock_commit();
+        let mut state = self.lock();
         self.check_writable()?;
         let with_log = check_keyspaces(&state, batch)?;
         let active = state.actives.get(&keyspace.id).map(|active| active.writer.memtable());
@@ -341,6 +165,22 @@ impl Engine {
             return Ok(None);
         }
         self.commit_checked(&mut state, batch, with_log).map(|done| Some(done.last_sequence))
+    }
+
+    /// Appends to the log. A batch that only deletes has the reserve of the medium.
+    fn append_or_reserve(
+        &self,
+        state: &mut CommitState,
+        first: SequenceNumber,
+        batch: &WriteBatch,
+    ) -> Result<()> {
+        match self.append_to_log(state, first, batch) {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                let goes_on = only_deletes(batch)? && self.release_reserve();
+                if goes_on { self.append_to_log(state, first, batch) } else { Err(error) }
+            }
+            appended => appended,
+        }
     }
 
     fn append_to_log(
@@ -396,7 +236,7 @@ impl Engine {
     fn seal_full_memtables(&self, state: &mut CommitState, batch: &WriteBatch) -> Result<()> {
         let is_full = |active: &Active| {
             self.settings.is_full(active.writer.memtable())
-                || active.fronted.reach.bytes >= self.settings.reach_bytes_max
+                || active.values.reach.bytes >= self.settings.unflushed_value_bytes_max
         };
         let full: Vec<KeyspaceId> = match batch.only_keyspace() {
             Some(id) => state.actives.get(&id).filter(|a| is_full(a)).map(|a| a.keyspace.id),
@@ -488,7 +328,7 @@ impl Engine {
             memtable: full.memtable().clone(),
             first_log: active.first_log.take(),
             bytes: full.memtable().bytes(),
-            reach: std::mem::take(&mut active.fronted.reach),
+            reach: std::mem::take(&mut active.values.reach),
             is_flushing: false,
         };
         state.active_bytes -= std::mem::take(&mut active.counted_bytes);
@@ -524,6 +364,50 @@ impl Engine {
         }
         state.logs.push(LiveLog { file, bytes: 0 });
         Ok(())
+    }
+
+    /// Has all that is in memory flushed, in the background: the memtables that this concerns.
+    pub(crate) fn seal_all(&self) -> Result<Vec<Arc<Memtable>>> {
+        let mut state = self.lock();
+        self.check_poisoned()?;
+        let ids: Vec<KeyspaceId> = state.actives().map(|active| active.keyspace.id).collect();
+        if state.actives().any(|active| !active.writer.memtable().is_empty()) {
+            self.seal(&mut state, &ids)?;
+        }
+        state.flush_through = self.snapshots.visible();
+        Ok(state.sealed.iter().map(|sealed| sealed.memtable.clone()).collect())
+    }
+
+    /// Has what `keyspace` holds up to `sequence` flushed, in the background.
+    pub(crate) fn request_flush(&self, keyspace: KeyspaceId, sequence: u64) -> Result<()> {
+        let mut state = self.lock();
+        self.check_poisoned()?;
+        let first = state.active(keyspace).and_then(|a| a.writer.memtable().sequence_min());
+        // Whatever was asked for other keyspaces.
+        if first.is_some_and(|first| first <= sequence) {
+            self.seal(&mut state, &[keyspace])?;
+        }
+        state.flush_through = state.flush_through.max(sequence);
+        Ok(())
+    }
+
+    /// The memtables are in the tree: the log below `floor` and their memory are free.
+    pub(crate) fn finish_flushed(&self, flushed: &[Arc<Memtable>], floor: FileId) -> Vec<FileId> {
+        let mut state = self.lock();
+        let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
+        // Kept until the lock is released: a memtable may be long to free.
+        let gone: Vec<Sealed> =
+            state.sealed.extract_if(.., |sealed| is_flushed(&sealed.memtable)).collect();
+        state.release_ended_segments();
+        let all = state.logs.iter().map(|log| log.file);
+        let dead: Vec<FileId> = all.filter(|&log| log < floor).collect();
+        state.logs.retain(|log| log.file >= floor);
+        state.replaced.retain(|(file, _)| *file >= floor);
+        self.note_memtables(&state);
+        drop(state);
+        drop(gone);
+        self.memtables_changed();
+        dead
     }
 
     /// A log that could not be begun: without room, or a descriptor, it can be tried again, else

@@ -3,10 +3,10 @@
 use super::events::Event;
 use super::output::{OutputRule, Written};
 use super::rewrite::{Part, PartSpec, Progress};
-use super::values::front::Reach;
+use super::values::active_segment::UnflushedExtents;
 use super::values::writers::ValueWriters;
-use crate::engine::Engine;
-use crate::engine::commit::{CommitState, Sealed};
+use crate::engine::commit_state::{CommitState, Sealed};
+use crate::engine::core::Core;
 use crate::engine::trees::{Flushed, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
@@ -44,7 +44,7 @@ struct Member {
     /// Until the part begins.
     values: Option<ValueWriters>,
     /// The values that the memtables point to already.
-    reach: Reach,
+    reach: UnflushedExtents,
     /// Those of them that are written anew.
     unvouched: Unvouched,
     part: Option<Part>,
@@ -52,9 +52,9 @@ struct Member {
 
 /// Takes the sealed memtables that are due, and marks them as being flushed. `None`: nothing is
 /// due. At rest they do not wait for company.
-pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees, at_rest: bool) -> Option<FlushJob> {
-    let mut state = engine.lock_commit();
-    let (due, memtables_max) = due(engine, &state, at_rest)?;
+pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<FlushJob> {
+    let mut state = core.commits.lock();
+    let (due, memtables_max) = due(core, &state, is_idle)?;
     let mut members: BTreeMap<KeyspaceId, Member> = BTreeMap::new();
     for sealed in state.sealed.iter_mut().filter(|sealed| due.contains(&sealed.keyspace.id)) {
         let taken = members.get(&sealed.keyspace.id).map_or(0, |member| member.memtables.len());
@@ -68,7 +68,7 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees, at_rest: bool) -> Optio
             to_level: 0,
             levels_below: 1,
             values: None,
-            reach: Reach::default(),
+            reach: UnflushedExtents::default(),
             unvouched: Unvouched::default(),
             part: None,
         });
@@ -80,30 +80,30 @@ pub(crate) fn begin(engine: &Arc<Engine>, trees: &Trees, at_rest: bool) -> Optio
     for member in &mut members {
         member.to_level = flush_level(trees, member);
         if let Some(tree) = trees.keyspaces.get(&member.keyspace.id) {
-            let below = super::relocate::levels_below(&tree.version, member.to_level);
+            let below = super::compaction::levels_below(&tree.version, member.to_level);
             member.levels_below = below.max(1);
             let (rules, segments) = (&member.keyspace.values, &tree.version.segments);
             let depth = rules.layout.depth(segments, &rules.limits);
             let cause = Cause::ValueWrite;
             let keyspace = &member.keyspace;
-            let values = ValueWriters::new(engine, keyspace, segments, depth, cause, true);
+            let values = ValueWriters::new(core, keyspace, segments, depth, cause, true);
             let bytes: u64 = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
             let anew_bytes = member.reach.unvouched_bytes(&tree.version);
             member.unvouched = member.reach.unvouched(&tree.version);
             member.values = Some(values.with_budget(bytes + anew_bytes));
         }
     }
-    let begin_ns = engine.runtime.now_ns();
+    let begin_ns = core.runtime.now_ns();
     Some(FlushJob { members, current: 0, begin_ns, busy_ns: 0 })
 }
 
 /// Some sealed memtable should be flushed now.
-pub(crate) fn is_due(engine: &Engine) -> bool {
-    due(engine, &engine.lock_commit(), false).is_some()
+pub(crate) fn is_due(core: &Core) -> bool {
+    due(core, &core.commits.lock(), false).is_some()
 }
 
 /// The keyspaces whose sealed memtables should be flushed now, and how many of each at most.
-fn due(engine: &Engine, state: &CommitState, at_rest: bool) -> Option<(Vec<KeyspaceId>, usize)> {
+fn due(core: &Core, state: &CommitState, is_idle: bool) -> Option<(Vec<KeyspaceId>, usize)> {
     let is_flushing = |id: KeyspaceId| {
         state.sealed.iter().any(|sealed| sealed.keyspace.id == id && sealed.is_flushing)
     };
@@ -122,17 +122,17 @@ fn due(engine: &Engine, state: &CommitState, at_rest: bool) -> Option<(Vec<Keysp
         sealed.memtable.sequence_min().is_none_or(|first| first <= state.flush_through)
     };
     let flush_requested = state.sealed.iter().any(is_requested);
-    let everything = flush_requested || at_rest || total >= engine.settings.flush_bytes;
+    let everything = flush_requested || is_idle || total >= core.settings.flush_bytes;
     let (&id, _) = by_keyspace
         .iter()
         .filter(|(_, sealed)| {
             let pins_log = sealed.iter().any(|s| pins_old_log(state, s));
-            everything || pins_log || sealed.len() >= engine.settings.flush_memtables
+            everything || pins_log || sealed.len() >= core.settings.flush_memtables
         })
         .max_by_key(|(_, sealed)| sealed.iter().map(|s| s.bytes).sum::<u64>())?;
     let is_unlogged = by_keyspace[&id][0].keyspace.options.without_wal;
     if !is_unlogged && !flush_requested {
-        return Some((vec![id], engine.settings.flush_memtables_max));
+        return Some((vec![id], core.settings.flush_memtables_max));
     }
     // Those without a log become durable at one point of the commit order. So do all when
     // everything is flushed: what recovery replayed may not be durable in its log.
@@ -169,10 +169,10 @@ fn flush_level(trees: &Trees, member: &Member) -> u8 {
 
 impl FlushJob {
     /// One bounded step.
-    pub(crate) fn step(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
-        let begin_ns = engine.runtime.now_ns();
-        let stepped = self.step_member(engine);
-        self.busy_ns += engine.runtime.now_ns() - begin_ns;
+    pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        let begin_ns = core.runtime.now_ns();
+        let stepped = self.step_member(core);
+        self.busy_ns += core.runtime.now_ns() - begin_ns;
         if stepped? == Progress::More {
             return Ok(Progress::More);
         }
@@ -180,28 +180,28 @@ impl FlushJob {
         if self.current < self.members.len() {
             return Ok(Progress::More);
         }
-        self.install(engine)?;
+        self.install(core)?;
         Ok(Progress::Done)
     }
 
-    fn step_member(&mut self, engine: &Arc<Engine>) -> Result<Progress> {
+    fn step_member(&mut self, core: &Arc<Core>) -> Result<Progress> {
         let member = &mut self.members[self.current];
         if member.part.is_none() {
             let Some(values) = member.values.take() else { return Ok(Progress::Done) };
-            engine.runtime.interleave("flush: before it looks at the snapshots");
-            member.part = Some(Part::begin(engine, spec(engine, member, values))?);
+            core.runtime.interleave("flush: before it looks at the snapshots");
+            member.part = Some(Part::begin(&core.context, spec(core, member, values))?);
         }
         match &mut member.part {
-            Some(part) => part.step(engine.settings.step_bytes),
+            Some(part) => part.step(core.settings.step_bytes),
             None => Ok(Progress::Done),
         }
     }
 
-    fn install(&mut self, engine: &Arc<Engine>) -> Result<()> {
-        self.sync_older_writes(engine)?;
-        self.members.iter().try_for_each(|member| member.reach.sync(engine))?;
-        engine.runtime.interleave("flush: before it is part of the tree");
-        let mut trees = engine.lock_trees();
+    fn install(&mut self, core: &Arc<Core>) -> Result<()> {
+        self.sync_older_writes(core)?;
+        self.members.iter().try_for_each(|member| member.reach.sync(core))?;
+        core.runtime.interleave("flush: before it is part of the tree");
+        let mut trees = core.versions.lock();
         let mut edit = DatabaseEdit::default();
         let mut flushed = Flushed::new();
         for member in &self.members {
@@ -217,29 +217,29 @@ impl FlushJob {
         }
         let all: Vec<Arc<Memtable>> = flushed.values().flatten().cloned().collect();
         let old_floor = trees.log_floor;
-        let state = engine.lock_commit();
+        let state = core.commits.lock();
         // Without any log that is needed, every later one will have a larger number: they are
         // begun under this lock.
-        let floor = state.log_floor(&all).unwrap_or(FileId(engine.next_numbers().0));
+        let floor = state.log_floor(&all).unwrap_or(FileId(core.next_numbers().0));
         drop(state);
         edit.log_floor = Some(floor).filter(|&floor| floor > old_floor);
-        edit.last_sequence = Some(engine.snapshots.visible());
-        engine.install(&mut trees, edit, &flushed)?;
+        edit.last_sequence = Some(core.snapshots.visible());
+        core.versions.install(&mut trees, edit, &flushed)?;
         // Before the lock goes to the next flush: it would begin a small segment in each group.
         let parts = self.members.iter_mut().filter_map(|member| member.part.as_mut());
         parts.for_each(Part::release_segments);
         let new_floor = trees.log_floor;
-        let logs = engine.finish_flushed(&all, new_floor);
-        engine.bury_logs(&mut trees, logs);
+        let logs = core.commits.finish_flushed(&all, new_floor);
+        core.versions.bury_logs(&mut trees, logs);
         for member in &self.members {
-            self.report(engine, member);
+            self.report(core, member);
         }
         Ok(())
     }
 
     /// The runs must not survive older writes of other keyspaces, which the log alone holds.
-    fn sync_older_writes(&self, engine: &Engine) -> Result<()> {
-        let state = engine.lock_commit();
+    fn sync_older_writes(&self, core: &Core) -> Result<()> {
+        let state = core.commits.lock();
         let is_elsewhere = |id: KeyspaceId, first_log: Option<FileId>| {
             first_log.is_some() && self.members.iter().all(|member| member.keyspace.id != id)
         };
@@ -248,22 +248,22 @@ impl FlushJob {
                 || state.sealed.iter().any(|s| is_elsewhere(s.keyspace.id, s.first_log)));
         let position = state.position();
         drop(state);
-        if is_needed { engine.sync_log(position) } else { Ok(()) }
+        if is_needed { core.commits.sync_log(position) } else { Ok(()) }
     }
 
-    fn report(&self, engine: &Engine, member: &Member) {
+    fn report(&self, core: &Core, member: &Member) {
         let Some(part) = &member.part else { return };
         let (counts, written) = (part.counts(), part.written());
-        engine.work_stats.add(member.to_level, |work| {
+        core.work_stats.add(member.to_level, |work| {
             work.count += 1;
             work.write_bytes += written.bytes();
             work.busy_ns += self.busy_ns;
             work.entries_in += counts.entries_in;
             work.entries_dropped += counts.entries_in - counts.entries_out;
         });
-        let elapsed_ns = engine.runtime.now_ns() - self.begin_ns;
-        engine.latencies.flush.record(elapsed_ns);
-        engine.events.add(
+        let elapsed_ns = core.runtime.now_ns() - self.begin_ns;
+        core.latencies.flush.record(elapsed_ns);
+        core.events.add(
             Event::new("flush_finished")
                 .text("keyspace", &member.keyspace.name)
                 .number("memtables", member.memtables.len() as u64)
@@ -271,15 +271,15 @@ impl FlushJob {
                 .number("output_level", member.to_level.into())
                 .number("output_bytes", written.bytes())
                 .numbers("files", written.files.iter().map(|(file, _)| file.0))
-                .places(written.runs.iter().flat_map(|run| run.places(&*engine.store)))
+                .places(written.runs.iter().flat_map(|run| run.places(&*core.store)))
                 .number("micros", elapsed_ns / 1000),
         );
-        engine.note_traffic_if_due();
+        core.noted.note_if_due(core.ledger(), &core.events, core.runtime.now_ns());
     }
 
     /// Gives everything back after a failure: the memtables wait for another try.
-    pub(crate) fn abandon(self, engine: &Arc<Engine>) {
-        let mut state = engine.lock_commit();
+    pub(crate) fn abandon(self, core: &Arc<Core>) {
+        let mut state = core.commits.lock();
         for member in &self.members {
             for sealed in &mut state.sealed {
                 if member.memtables.iter().any(|memtable| Arc::ptr_eq(memtable, &sealed.memtable)) {
@@ -298,7 +298,7 @@ impl Member {
     fn changes(&self, version: &Version, written: &Written) -> Result<Vec<Change>> {
         let mut output = Output { files: written.files.clone(), nodes: Vec::new() };
         for run in &written.runs {
-            output.nodes.push(OutputNode::tight(super::relocate::record(run)));
+            output.nodes.push(OutputNode::tight(super::compaction::record(run)));
         }
         // What came meanwhile may stand where the flush meant to go: level 0 is always right.
         let mut changes = match tree::moves::flush(version, &output, self.to_level) {
@@ -314,7 +314,7 @@ impl Member {
     }
 }
 
-fn spec(engine: &Arc<Engine>, member: &Member, values: ValueWriters) -> PartSpec {
+fn spec(core: &Arc<Core>, member: &Member, values: ValueWriters) -> PartSpec {
     let unlimited = Cut { table_bytes_max: u64::MAX, overlap_bytes_max: None };
     let bytes = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
     PartSpec {
@@ -323,9 +323,9 @@ fn spec(engine: &Arc<Engine>, member: &Member, values: ValueWriters) -> PartSpec
         memtables: member.memtables.clone(),
         slices: Vec::new(),
         range: KeyRange::all(),
-        snapshots: engine.snapshots.list(),
+        snapshots: core.snapshots.list(),
         older: OlderData::everywhere(),
-        options: engine.settings.table_options(
+        options: core.settings.table_options(
             &member.keyspace,
             member.to_level,
             member.levels_below,
@@ -344,26 +344,5 @@ fn spec(engine: &Arc<Engine>, member: &Member, values: ValueWriters) -> PartSpec
         values,
         tier: Tier::Main,
         unvouched: member.unvouched.clone(),
-    }
-}
-
-impl Engine {
-    /// The memtables are in the tree: the log below `floor` and their memory are free.
-    fn finish_flushed(&self, flushed: &[Arc<Memtable>], floor: FileId) -> Vec<FileId> {
-        let mut state = self.lock_commit();
-        let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
-        // Kept until the lock is released: a memtable may be long to free.
-        let gone: Vec<Sealed> =
-            state.sealed.extract_if(.., |sealed| is_flushed(&sealed.memtable)).collect();
-        state.release_fronts();
-        let all = state.logs.iter().map(|log| log.file);
-        let dead: Vec<FileId> = all.filter(|&log| log < floor).collect();
-        state.logs.retain(|log| log.file >= floor);
-        state.replaced.retain(|(file, _)| *file >= floor);
-        self.note_memtables(&state);
-        drop(state);
-        drop(gone);
-        self.memtables_changed();
-        dead
     }
 }

@@ -10,7 +10,6 @@
 //! A cache whose size was set apart, or that is shared with other databases, keeps its size. Not
 //! counted: what users hold (values, iterators), batches, and the allocator's losses.
 
-use crate::engine::Engine;
 use crate::settings::Settings;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -72,6 +71,22 @@ impl Memory {
         self.sealed_bytes.store(sealed_bytes, Relaxed);
     }
 
+    /// Bytes in sealed memtables.
+    pub(crate) fn sealed_bytes(&self) -> u64 {
+        self.sealed_bytes.load(Relaxed)
+    }
+
+    /// The size that a cache of `capacity_bytes` should have beside runs that hold `open_bytes`.
+    /// `None`: it is near enough, or was set apart.
+    pub(crate) fn cache_resize(&self, open_bytes: u64, capacity_bytes: u64) -> Option<u64> {
+        if !self.resizes_cache {
+            return None;
+        }
+        let others = open_bytes + self.background_bytes();
+        let wanted = self.cache_bytes(self.memtable_bytes.load(Relaxed), others);
+        (wanted.abs_diff(capacity_bytes) > self.budget_bytes / RESIZE_SHARE).then_some(wanted)
+    }
+
     /// Bytes in buffers of background steps.
     pub(crate) fn background_bytes(&self) -> u64 {
         self.background_bytes.load(Relaxed)
@@ -102,31 +117,6 @@ impl Buffers {
 impl Drop for Buffers {
     fn drop(&mut self) {
         self.account.fetch_sub(self.bytes, Relaxed);
-    }
-}
-
-impl Engine {
-    /// Admission and the cache hear how much the memtables hold. Without the commit lock, where
-    /// that fell: it wakes writers, whose first step is that lock.
-    pub(crate) fn memtables_changed(&self) {
-        // Of two at once, the later one reads what the other's holder of the lock has stored.
-        self.admission.update(|pressure| {
-            pressure.sealed_bytes = self.memory.sealed_bytes.load(Relaxed);
-        });
-        self.resize_cache();
-    }
-
-    /// Gives the cache what the rest of the account leaves. Called where the account changes by
-    /// much: when a memtable is sealed or flushed, and between background steps.
-    pub(crate) fn resize_cache(&self) {
-        if !self.memory.resizes_cache {
-            return;
-        }
-        let others = self.runs.open_bytes() + self.memory.background_bytes();
-        let wanted = self.memory.cache_bytes(self.memory.memtable_bytes.load(Relaxed), others);
-        if wanted.abs_diff(self.cache.capacity_bytes()) > self.memory.budget_bytes / RESIZE_SHARE {
-            self.cache.set_capacity(wanted);
-        }
     }
 }
 

@@ -9,18 +9,20 @@
 //!
 //! Nothing on disk changes before stage 4, and a crash in stage 4 leads to the same state again.
 
-use crate::engine::commit::{Active, CommitState, LiveLog, Sealed};
+use crate::engine::Engine;
+use crate::engine::commit_state::{Active, CommitState, LiveLog, Sealed};
+use crate::engine::context::{Numbers, Parts};
+use crate::engine::core::Core;
 use crate::engine::events;
 use crate::engine::exchanged::Exchanged;
 use crate::engine::memory::Memory;
 use crate::engine::recover::{Found, Replayed, find, replay};
 use crate::engine::trees::{TreeState, Trees};
-use crate::engine::values::front::{Fronted, Reach};
-use crate::engine::{Engine, Numbers, Parts};
+use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
 use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::read::view::{ReadView, Runs};
+use crate::read::view::{ReadView, Runs, TreeView};
 use crate::settings::Settings;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
@@ -32,7 +34,7 @@ use std::sync::atomic::AtomicU64;
 use table::BlockCache;
 use table::manifest::decode_root;
 use tree::edit::KeyspaceRecord;
-use tree::{Graveyard, RunTable, Version};
+use tree::{ObsoleteFiles, RunTable, Version};
 
 /// The name of the keyspace that every database has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
@@ -64,8 +66,8 @@ pub(crate) fn open(
     };
     let strays = found.strays();
     let shared = options.resources.as_ref().map(|shared| shared.cache.clone());
-    let engine = assemble(store, runtime, settings, shared, found, options.read_only)?;
-    *engine.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(lock);
+    let core = assemble(store, runtime, settings, shared, found, options.read_only)?;
+    let engine = Arc::new(Engine::new(core, lock));
     if options.read_only {
         engine.events.mute();
     } else {
@@ -103,10 +105,10 @@ fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
         let message = "there are data files but no root; restore CURRENT, or salvage the directory";
         return Err(Error::new(ErrorKind::Corruption, message).in_file(file.name.to_string()));
     }
-    let graveyard = Arc::new(Graveyard::default());
+    let obsolete_files = Arc::new(ObsoleteFiles::default());
     let default =
         KeyspaceRecord { id: KeyspaceId(0), name: DEFAULT_KEYSPACE.into(), options: String::new() };
-    let mut found = Found::empty(DatabaseId(runtime.random_u64()), graveyard);
+    let mut found = Found::empty(DatabaseId(runtime.random_u64()), obsolete_files);
     found.add_keyspace(default);
     found.next_keyspace = 1;
     found.next_file = files.iter().map(|file| file.name.id.0 + 1).max().unwrap_or(1);
@@ -114,7 +116,7 @@ fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
     Ok(found)
 }
 
-/// Builds the engine over what was found, with the logs replayed into memtables.
+/// Builds the core over what was found, with the logs replayed into memtables.
 fn assemble(
     store: Arc<dyn FileStore>,
     runtime: Arc<dyn Runtime>,
@@ -122,7 +124,7 @@ fn assemble(
     shared_cache: Option<Arc<BlockCache>>,
     found: Found,
     read_only: bool,
-) -> Result<Arc<Engine>> {
+) -> Result<Core> {
     let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
     if !read_only {
         Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
@@ -139,7 +141,7 @@ fn assemble(
     let mut trees = Trees {
         keyspaces: BTreeMap::new(),
         manifest: None,
-        graveyard: found.graveyard.clone(),
+        obsolete_files: found.obsolete_files.clone(),
         log_floor: found.log_floor,
         next_keyspace: found.next_keyspace,
         parked: Vec::new(),
@@ -157,7 +159,11 @@ fn assemble(
         trees.keyspaces.insert(id, tree);
         commit.add_keyspace(active);
     }
-    Ok(Arc::new(Engine::new(Parts {
+    let numbers = Numbers {
+        next_file: AtomicU64::new(found.next_file),
+        next_run: AtomicU64::new(found.next_run),
+    };
+    let parts = Parts {
         store,
         runtime,
         settings,
@@ -165,16 +171,11 @@ fn assemble(
         cache,
         memory,
         runs,
-        commit,
-        trees,
         keyspaces: states,
-        numbers: Numbers {
-            next_file: AtomicU64::new(found.next_file),
-            next_run: AtomicU64::new(found.next_run),
-        },
+        numbers,
         read_only,
-        lock: None,
-    })))
+    };
+    Ok(Core::new(parts, commit, trees))
 }
 
 /// The three things that a keyspace consists of.
@@ -188,7 +189,7 @@ pub(crate) fn keyspace_parts(
     let options = KeyspaceOptions::decode(&record.options)?;
     let operator = settings.operator_of(&record.name, options.merge_operator.as_deref())?;
     let version = Arc::new(version);
-    let view = Engine::first_view(&version, runs);
+    let view = Arc::new(TreeView::new(version.clone(), None, runs));
     let (memtable, writer) = Memtable::new(settings.memtable_bytes_max as usize)?;
     let first = ReadView { active: memtable, sealed: Vec::new(), tree: view.clone() };
     let rules = Rules {
@@ -205,7 +206,7 @@ pub(crate) fn keyspace_parts(
         key_start_before: None,
         first_log: None,
         counted_bytes: 0,
-        fronted: Fronted::default(),
+        values: CommitValues::default(),
     };
     Ok((state, tree, active))
 }
@@ -217,10 +218,11 @@ fn take_replayed(
     replayed: &Replayed,
 ) -> Result<()> {
     // With the first memtable go all values that the logs name.
-    let mut reach = replayed.reach.get(&state.id).map(Reach::recovered).unwrap_or_default();
+    let mut reach =
+        replayed.reach.get(&state.id).map(UnflushedExtents::recovered).unwrap_or_default();
     for (file, _) in reach.ends() {
         state.values.claim(&[file]);
-        commit.ended_fronts.push((state.clone(), file));
+        commit.ended_segments.push((state.clone(), file));
     }
     for memtable in replayed.memtables.get(&state.id).into_iter().flatten() {
         state.add_sealed(memtable.clone());
@@ -238,28 +240,34 @@ fn take_replayed(
 
 /// Stage 4.
 fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
-    let state = engine.lock_commit();
+    let state = engine.commits.lock();
     let has_sealed = !state.sealed.is_empty();
-    let fronts: Vec<FileId> = state.ended_fronts.iter().map(|(_, file)| *file).collect();
+    let active_segments: Vec<FileId> = state.ended_segments.iter().map(|(_, file)| *file).collect();
     drop(state);
     // First: what follows takes room.
-    let named_by_logs = |name: &&FileName| fronts.contains(&name.id);
+    let named_by_logs = |name: &&FileName| active_segments.contains(&name.id);
     remove(engine, strays.iter().filter(|name| !named_by_logs(name)).copied());
     own_cold_store(engine)?;
-    let mut trees = engine.lock_trees();
+    let mut trees = engine.versions.lock();
     if !has_sealed {
         // Nothing in the old logs is needed.
         trees.log_floor = FileId(engine.next_numbers().0);
     }
-    engine.write_manifest(&mut trees, engine.snapshots.visible())?;
+    if engine.settings.reserve_bytes != Some(0) {
+        engine.reserve.begin();
+    }
+    engine
+        .with_reserve(|| engine.versions.write_manifest(&mut trees, engine.snapshots.visible()))?;
     drop(trees);
     if has_sealed {
-        engine.flush_replayed()?;
+        engine.with_reserve(|| engine.flush_replayed())?;
     }
-    let mut trees = engine.lock_trees();
-    cut_fronts(engine, &trees, &fronts);
+    let mut trees = engine.versions.lock();
+    cut_active_segments(engine, &trees, &active_segments);
     remove_leftovers(engine, &mut trees)?;
-    engine.update_pressure(&trees);
+    engine.versions.update_pressure(&trees);
+    drop(trees);
+    engine.fill_reserve();
     Ok(())
 }
 
@@ -267,7 +275,7 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
 /// there is one, what reads show of the mark proves nothing: it is written anew.
 fn own_cold_store(engine: &Engine) -> Result<()> {
     let Some(pair) = engine.store.cold_store() else { return Ok(()) };
-    let trees = engine.lock_trees();
+    let trees = engine.versions.lock();
     let mut versions = trees.keyspaces.values().map(|tree| &tree.version);
     match versions.any(|version| version.segments.iter().any(|segment| segment.is_in_cold_store)) {
         true => Ok(()),
@@ -277,9 +285,10 @@ fn own_cold_store(engine: &Engine) -> Result<()> {
 
 /// Of segments that commits of the last life wrote to, what the manifest does not vouch for is
 /// written anew by now: its room is free.
-fn cut_fronts(engine: &Engine, trees: &Trees, fronts: &[FileId]) {
+fn cut_active_segments(engine: &Engine, trees: &Trees, active_segments: &[FileId]) {
     let segments = trees.keyspaces.values().map(|tree| &tree.version.segments);
-    for segment in segments.flat_map(|all| fronts.iter().filter_map(|&file| all.get(file))) {
+    for segment in segments.flat_map(|all| active_segments.iter().filter_map(|&file| all.get(file)))
+    {
         let (name, hint) = (FileName::value(segment.file.id), FileHint::default());
         match engine.extend_file(name, segment.bytes, &hint) {
             // With a checkpoint: its room is not ours to give back.
@@ -324,6 +333,6 @@ fn remove_leftovers(engine: &Engine, trees: &mut Trees) -> Result<()> {
     let dead: Vec<FileName> =
         engine.store.list()?.iter().map(|file| file.name).filter(|&name| is_dead(name)).collect();
     remove(engine, dead.into_iter());
-    engine.lock_commit().logs.retain(|log| log.file >= floor);
+    engine.commits.lock().logs.retain(|log| log.file >= floor);
     Ok(())
 }

@@ -2,37 +2,35 @@
 //!
 //! This stands before the commit and outside its lock: an operator is the program's own code.
 
-use crate::engine::Engine;
+use crate::engine::context::Context;
 use crate::keyspace::KeyspaceState;
 use base::{EntryKind, Error, Result};
 use std::sync::Arc;
 use table::batch::WriteBatch;
 
-impl Engine {
-    /// Every operand of `batch` is for a keyspace with an operator, which takes it. `copies`: the
-    /// operands come from another database, and are not looked at.
-    pub(crate) fn check_operands(&self, batch: &WriteBatch, copies: bool) -> Result<()> {
-        if !batch.has_merge() {
-            return Ok(());
-        }
-        let mut last: Option<Arc<KeyspaceState>> = None;
-        for operation in batch.iter() {
-            let operation = operation?;
-            if operation.kind != EntryKind::Merge {
-                continue;
-            }
-            if last.as_ref().is_none_or(|keyspace| keyspace.id != operation.keyspace) {
-                last = self.find_keyspace(operation.keyspace);
-            }
-            // The commit refuses what is for a keyspace that does not exist.
-            let Some(keyspace) = &last else { continue };
-            match copies {
-                true => keyspace.check_has_operator()?,
-                false => keyspace.check_operand(operation.key, operation.value)?,
-            }
-        }
-        Ok(())
+/// Every operand of `batch` is for a keyspace with an operator, which takes it. `copies`: the
+/// operands come from another database, and are not looked at.
+pub(crate) fn check_operands(context: &Context, batch: &WriteBatch, copies: bool) -> Result<()> {
+    if !batch.has_merge() {
+        return Ok(());
     }
+    let mut last: Option<Arc<KeyspaceState>> = None;
+    for operation in batch.iter() {
+        let operation = operation?;
+        if operation.kind != EntryKind::Merge {
+            continue;
+        }
+        if last.as_ref().is_none_or(|keyspace| keyspace.id != operation.keyspace) {
+            last = context.find_keyspace(operation.keyspace);
+        }
+        // The commit refuses what is for a keyspace that does not exist.
+        let Some(keyspace) = &last else { continue };
+        match copies {
+            true => keyspace.check_has_operator()?,
+            false => keyspace.check_operand(operation.key, operation.value)?,
+        }
+    }
+    Ok(())
 }
 
 impl KeyspaceState {

@@ -4,7 +4,7 @@
 //! range tombstones are cut at the same places and none is lost; every file made here is listed
 //! until the edit that refers to it is durable, so that a failure removes it.
 
-use crate::engine::Engine;
+use crate::engine::context::Context;
 use crate::engine::values::writers::{TakenRoom, WrittenSegment};
 use crate::read::view::RunHandle;
 use crate::reduce::Sink;
@@ -79,6 +79,20 @@ impl WrittenRun {
 }
 
 impl Written {
+    /// Removes files that no edit ever referred to. The edit of a poisoned database may be on the
+    /// medium all the same: its files stay, for the next opening to decide.
+    pub(crate) fn remove(&self, context: &Context) {
+        if context.poisoned_by().is_some() {
+            return;
+        }
+        let tables = self.created.iter().map(|&file| FileName::table(file));
+        let new = self.segments.iter().filter(|segment| segment.is_new);
+        for name in tables.chain(new.map(|segment| FileName::value(segment.file))) {
+            // What cannot be removed now goes at the next opening.
+            let _ = context.store.remove(name);
+        }
+    }
+
     pub(crate) fn bury(&mut self, more: &BTreeMap<FileId, u64>) {
         for (&file, &bytes) in more {
             *self.buried.entry(file).or_default() += bytes;
@@ -102,7 +116,7 @@ impl Written {
 
 /// Writes the kept entries of one part.
 pub(crate) struct OutputWriter {
-    engine: Arc<Engine>,
+    context: Arc<Context>,
     cause: Cause,
     options: TableOptions,
     hint: FileHint,
@@ -120,7 +134,7 @@ pub(crate) struct OutputWriter {
 
 impl OutputWriter {
     pub(crate) fn new(
-        engine: Arc<Engine>,
+        context: Arc<Context>,
         cause: Cause,
         options: TableOptions,
         hint: FileHint,
@@ -129,7 +143,7 @@ impl OutputWriter {
         range_deletes: RangeDeletes,
     ) -> OutputWriter {
         OutputWriter {
-            engine,
+            context,
             cause,
             options,
             hint,
@@ -206,7 +220,7 @@ impl OutputWriter {
             self.file = Some(self.open_file()?);
         }
         if let Some((_, writer)) = &mut self.file {
-            writer.begin_run(self.engine.new_run(), &self.options)?;
+            writer.begin_run(self.context.new_run(), &self.options)?;
             self.in_run = true;
         }
         Ok(())
@@ -216,10 +230,10 @@ impl OutputWriter {
         if let Some(opened) = self.extend_childs_file()? {
             return Ok(opened);
         }
-        let file = self.engine.new_file();
-        let append = self.engine.store.create(FileName::table(file), &self.hint)?;
+        let file = self.context.new_file();
+        let append = self.context.store.create(FileName::table(file), &self.hint)?;
         self.written.created.push(file);
-        let place = TablePlace { database: self.engine.database, file };
+        let place = TablePlace { database: self.context.database, file };
         Ok((file, TableWriter::create(append, place, self.cause)?))
     }
 
@@ -228,9 +242,9 @@ impl OutputWriter {
         let OutputRule::Children(children) = &mut self.rule else { return Ok(None) };
         let Some(child) = children.get_mut(self.child) else { return Ok(None) };
         let Some((file, bytes)) = child.file else { return Ok(None) };
-        match self.engine.extend_file(FileName::table(file), bytes, &self.hint) {
+        match self.context.extend_file(FileName::table(file), bytes, &self.hint) {
             Ok(append) => {
-                let place = TablePlace { database: self.engine.database, file };
+                let place = TablePlace { database: self.context.database, file };
                 Ok(Some((file, TableWriter::extend(append, place, self.cause)?)))
             }
             Err(error) if error.kind() == ErrorKind::Shared => {
@@ -263,7 +277,7 @@ impl OutputWriter {
             OutputRule::Cut { .. } => None,
         };
         let summary = end.summary().clone();
-        let handle = self.engine.runs.written(file, end);
+        let handle = self.context.runs.written(file, end);
         self.written.runs.push(WrittenRun { child, file, summary, handle });
         if matches!(self.rule, OutputRule::Cut { one_file: true, .. }) {
             self.file = Some((file, writer));

@@ -21,14 +21,14 @@ use table::log::{
 use table::manifest::{decode_edit, decode_root};
 use tree::edit::{Change, DatabaseEdit, KeyspaceRecord};
 use tree::invariant::Shape;
-use tree::{Graveyard, RunTable, Version};
+use tree::{ObsoleteFiles, RunTable, Version};
 use values::{SegmentPlace, ValuePointer, segment};
 
 /// What the manifest says.
 pub(crate) struct Found {
     pub database: DatabaseId,
     pub keyspaces: BTreeMap<KeyspaceId, FoundKeyspace>,
-    pub graveyard: Arc<Graveyard>,
+    pub obsolete_files: Arc<ObsoleteFiles>,
     pub next_file: u64,
     pub next_run: u64,
     pub next_keyspace: u32,
@@ -51,11 +51,11 @@ pub(crate) struct FoundKeyspace {
 }
 
 impl Found {
-    pub(crate) fn empty(database: DatabaseId, graveyard: Arc<Graveyard>) -> Found {
+    pub(crate) fn empty(database: DatabaseId, obsolete_files: Arc<ObsoleteFiles>) -> Found {
         Found {
             database,
             keyspaces: BTreeMap::new(),
-            graveyard,
+            obsolete_files,
             next_file: 1,
             next_run: 1,
             next_keyspace: 0,
@@ -69,7 +69,7 @@ impl Found {
     }
 
     pub(crate) fn add_keyspace(&mut self, record: KeyspaceRecord) {
-        let runs = RunTable::new(self.graveyard.clone());
+        let runs = RunTable::new(self.obsolete_files.clone());
         let version = Version::empty(base::cause::LEVELS_MAX as u8);
         self.next_keyspace = self.next_keyspace.max(record.id.0 + 1);
         self.keyspaces.insert(record.id, FoundKeyspace { record, version, runs });
@@ -121,7 +121,7 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
     let identity =
         LogIdentity { database: root.database, file: root.manifest, kind: LogKind::Manifest };
     let mut reader = LogReader::open(&*file, identity, root.manifest_bytes_min, Cause::Recovery)?;
-    let mut found = Found::empty(root.database, Arc::new(Graveyard::default()));
+    let mut found = Found::empty(root.database, Arc::new(ObsoleteFiles::default()));
     found.manifest = Some(root.manifest);
     while let Some(record) = reader.next()? {
         let edit = decode_edit(record.payload, name, record.offset)?;
@@ -133,7 +133,7 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
     }
     check(store, &mut found)?;
     // Files that died while the edits were replayed are leftovers, found by listing.
-    found.graveyard.drain();
+    found.obsolete_files.drain();
     Ok(Some(found))
 }
 

@@ -7,7 +7,7 @@
 use super::output::{OutputRule, OutputWriter, Written};
 use super::values::separate::Separator;
 use super::values::writers::ValueWriters;
-use crate::engine::Engine;
+use crate::engine::context::Context;
 use crate::engine::memory::Buffers;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, RangeDelete};
@@ -52,7 +52,7 @@ pub(crate) struct PartSpec {
 
 /// A part under way.
 pub(crate) struct Part {
-    engine: Arc<Engine>,
+    context: Arc<Context>,
     read_buffer_bytes: u64,
     buffers: Buffers,
     inputs: MergingIter<Source>,
@@ -68,15 +68,15 @@ pub(crate) enum Progress {
 }
 
 impl Part {
-    pub(crate) fn begin(engine: &Arc<Engine>, spec: PartSpec) -> Result<Part> {
+    pub(crate) fn begin(context: &Arc<Context>, spec: PartSpec) -> Result<Part> {
         let mut sources = Vec::new();
         for memtable in &spec.memtables {
             sources.push(Source::Memtable(MemtableIter::new(memtable)));
         }
-        let deletes = range_deletes(engine, &spec)?;
+        let deletes = range_deletes(context, &spec)?;
         let chains = chains(&spec);
-        let chain_bytes_max = engine.settings.job_bytes_max / (chains.len() as u64).max(1);
-        let one_bytes = match u64::from(engine.settings.readahead_bytes) {
+        let chain_bytes_max = context.settings.job_bytes_max / (chains.len() as u64).max(1);
+        let one_bytes = match u64::from(context.settings.readahead_bytes) {
             0 => 0,
             bytes => bytes.min(chain_bytes_max.max(READAHEAD_BYTES_MIN)),
         };
@@ -88,17 +88,17 @@ impl Part {
                 range: Some(spec.range.clone()),
                 ..IterOptions::streaming(spec.cause, readahead_bytes)
             };
-            sources.push(Source::Chain(ChainIter::new(engine.runs.clone(), chain, read)));
+            sources.push(Source::Chain(ChainIter::new(context.runs.clone(), chain, read)));
         }
         let kept = kept_range_deletes(deletes.clone(), &spec);
         let operator =
             spec.keyspace.operator.as_ref().and_then(|operator| operator.known()).cloned();
         let mut inputs = MergingIter::new(sources);
-        let mut buffers = engine.memory.begin_job();
+        let mut buffers = context.memory.begin_job();
         buffers.set(read_buffer_bytes);
         inputs.seek_to_first()?;
         let output = OutputWriter::new(
-            engine.clone(),
+            context.clone(),
             spec.cause,
             spec.options,
             spec.hint,
@@ -107,9 +107,9 @@ impl Part {
             kept,
         );
         let rules = &spec.keyspace.values;
-        let runs = engine.runs.clone();
+        let runs = context.runs.clone();
         Ok(Part {
-            engine: engine.clone(),
+            context: context.clone(),
             read_buffer_bytes,
             buffers,
             inputs,
@@ -136,7 +136,7 @@ impl Part {
             self.reducer.step(&mut self.inputs, &mut self.output)?;
             if self.reducer.counts().bytes_in >= stop {
                 self.buffers.set(self.read_buffer_bytes + self.output.output.buffer_bytes());
-                self.engine.resize_cache();
+                self.context.resize_cache();
                 return Ok(Progress::More);
             }
         }
@@ -166,7 +166,7 @@ impl Part {
     /// The job failed: what no edit lists goes.
     pub(crate) fn remove_created(&self) {
         self.output.writers.remove_created();
-        self.engine.remove_unused(self.written());
+        self.written().remove(&self.context);
     }
 }
 
@@ -205,7 +205,7 @@ fn readahead(chain: &[(Slice, KeyRange)], bytes: u64, bytes_max: u64) -> u32 {
 }
 
 /// Of the inputs' range tombstones over a key, the newest of each stripe of snapshots.
-fn range_deletes(engine: &Engine, spec: &PartSpec) -> Result<RangeDeletes> {
+fn range_deletes(context: &Context, spec: &PartSpec) -> Result<RangeDeletes> {
     let loose: Vec<RangeDelete> =
         spec.memtables.iter().flat_map(|m| m.range_deletes(&spec.snapshots)).collect();
     let loose = loose.iter().map(|RangeDelete { start, end, sequence }| RangeTombstone {
@@ -217,7 +217,7 @@ fn range_deletes(engine: &Engine, spec: &PartSpec) -> Result<RangeDeletes> {
     for slice in spec.slices.iter().filter(|slice| slice.run.range_deletes > 0) {
         let range = slice.range.intersect(&spec.range);
         let in_part = !range.covers(&slice.run.range);
-        let run = engine.runs.handle(&slice.run).open_for_rewrite(in_part, spec.cause)?;
+        let run = context.runs.handle(&slice.run).open_for_rewrite(in_part, spec.cause)?;
         inputs.push(run.range_deletes().clip(&range));
     }
     let all = loose.chain(inputs.iter().flat_map(RangeDeletes::tombstones));

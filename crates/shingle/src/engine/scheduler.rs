@@ -5,17 +5,16 @@
 //! everything as it was is tried again: a move that fails for a reason of its own is parked
 //! (`parked`), a full medium or a failed flush makes work wait; others poison.
 
-use super::flush::FlushJob;
-use super::relocate::RelocationPart;
-use super::rest::Rest;
+use super::compaction::CompactionPart;
+use super::queue::{Job, Waiting};
 use super::rewrite::Progress;
-use super::values::collect::{self, CollectJob};
-use super::{clean, flush, parked, relocate};
+use super::values::gc;
+use super::{backed_off, clean, compaction, flush};
 use crate::engine::Engine;
-use base::env::{Event, Worker};
-use base::{Error, ErrorKind, KeyRange, KeyspaceId, Result};
+use base::env::Worker;
+use base::{Error, ErrorKind, KeyspaceId, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tree::Plan;
 
 /// After a failure, background work waits this long, doubled each time in a row...
@@ -29,131 +28,6 @@ const CLOSING_MOVE_BYTES_MAX: u64 = 1 << 20;
 /// Such moves in one close.
 const CLOSING_MOVES_MAX: usize = 8;
 
-enum Job {
-    Flush(FlushJob),
-    Part(Box<RelocationPart>),
-    Collect(Box<CollectJob>),
-}
-
-/// A key range that the user wants compacted.
-#[derive(Clone, Debug)]
-pub(crate) struct Manual {
-    pub keyspace: KeyspaceId,
-    pub range: KeyRange,
-}
-
-/// A job that waits for a worker.
-struct Waiting {
-    job: Job,
-    /// When its last step ended. In virtual time a worker may be behind that, and must not go on
-    /// with the job yet; with threads it has always passed.
-    from_ns: u64,
-}
-
-#[derive(Default)]
-struct Queue {
-    jobs: Vec<Waiting>,
-    /// Jobs that a worker has in hand.
-    running: usize,
-    /// A collection of values is under way.
-    is_collecting: bool,
-    manual: Vec<Manual>,
-    /// When the next step of a move may write, on the runtime's clock.
-    next_slot_ns: u64,
-    failures: u32,
-    last_error: Option<Error>,
-}
-
-impl Queue {
-    fn has_room(&self, jobs_max: usize) -> bool {
-        self.jobs.len() + self.running < jobs_max
-    }
-}
-
-/// The queue of one database.
-pub(crate) struct Scheduler {
-    queue: Mutex<Queue>,
-    jobs_max: usize,
-    retry: Event,
-    rest: Rest,
-}
-
-impl Scheduler {
-    pub(crate) fn new(workers: usize) -> Scheduler {
-        Scheduler {
-            queue: Mutex::default(),
-            jobs_max: workers.max(1) + 1,
-            retry: Event::default(),
-            rest: Rest::default(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn add_manual(&self, manual: Manual) {
-        self.lock().manual.push(manual);
-    }
-
-    /// A range still waits to be compacted.
-    pub(crate) fn has_manual(&self) -> bool {
-        !self.lock().manual.is_empty()
-    }
-
-    /// No job is under way or waits, and no range waits to be compacted.
-    pub(crate) fn is_idle(&self) -> bool {
-        let queue = self.lock();
-        queue.jobs.is_empty() && queue.running == 0 && queue.manual.is_empty()
-    }
-
-    /// The failure that background work last met, while it keeps failing.
-    pub(crate) fn last_error(&self) -> Option<Error> {
-        self.lock().last_error.clone()
-    }
-
-    /// Ends a wait for a retry.
-    pub(crate) fn release(&self) {
-        self.retry.signal();
-    }
-
-    fn take(&self, now_ns: u64) -> Option<Job> {
-        let mut queue = self.lock();
-        let is_ready = |waiting: &Waiting| waiting.from_ns <= now_ns;
-        let is_flush = |waiting: &Waiting| matches!(waiting.job, Job::Flush(_));
-        let flush = queue.jobs.iter().position(|waiting| is_ready(waiting) && is_flush(waiting));
-        let index = flush.or_else(|| queue.jobs.iter().position(is_ready))?;
-        queue.running += 1;
-        Some(queue.jobs.remove(index).job)
-    }
-
-    /// Puts jobs, new or between two steps, where workers find them.
-    fn put(&self, jobs: impl IntoIterator<Item = Job>, from_ns: u64) {
-        self.lock().jobs.extend(jobs.into_iter().map(|job| Waiting { job, from_ns }));
-    }
-
-    /// When the next job can be taken.
-    fn next_ns(&self) -> Option<u64> {
-        self.lock().jobs.iter().map(|waiting| waiting.from_ns).min()
-    }
-
-    /// A collection may begin, and is under way from now on: nobody plans another one meanwhile.
-    fn begin_collecting(&self) -> bool {
-        let mut queue = self.lock();
-        let may_begin = !queue.is_collecting && queue.has_room(self.jobs_max);
-        queue.is_collecting |= may_begin;
-        may_begin
-    }
-
-    fn end_collecting(&self) {
-        self.lock().is_collecting = false;
-    }
-
-    fn has_room(&self) -> bool {
-        self.lock().has_room(self.jobs_max)
-    }
-}
-
 /// What workers of a database share.
 pub(crate) struct EngineWorker(pub Weak<Engine>);
 
@@ -161,8 +35,8 @@ impl Worker for EngineWorker {
     fn next_ns(&self) -> Option<u64> {
         let engine = self.0.upgrade()?;
         let now_ns = engine.runtime.now_ns();
-        let retry_ns = engine.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
-        retry_ns.into_iter().chain(rest_ns(&engine)).min()
+        let retry_ns = engine.versions.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
+        retry_ns.into_iter().chain(idle_begins_ns(&engine)).min()
     }
 
     fn step(&self) -> bool {
@@ -185,13 +59,13 @@ impl Worker for EngineWorker {
 }
 
 /// How long to wait for rest, after a step that found nothing to do.
-fn rest_ns(engine: &Engine) -> Option<u64> {
+fn idle_begins_ns(engine: &Engine) -> Option<u64> {
     let is_over = engine.poisoned_by().is_some() || engine.read_only || engine.is_closing();
     // Who is at work wakes the others when it is done.
     if is_over || !engine.scheduler.is_idle() {
         return None;
     }
-    engine.scheduler.rest.begins_in_ns(engine)
+    engine.scheduler.idle.begins_in_ns(engine)
 }
 
 /// One step of background work. `false`: there is nothing to do.
@@ -202,9 +76,9 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     engine.runtime.interleave("worker: before it looks for work");
     // At most one removal for a step: dead files do not pile up, and no burst holds up others.
     let cleaned = clean::step(engine);
-    let at_rest = engine.scheduler.rest.is_now(engine);
+    let is_idle = engine.scheduler.idle.is_now(engine);
     // A new flush before an old move: user writes may wait for it.
-    plan_flush(engine, at_rest);
+    plan_flush(engine, is_idle);
     if let Some(job) = engine.scheduler.take(engine.runtime.now_ns()) {
         run(engine, job);
         return true;
@@ -214,14 +88,15 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         Ok(false) => {}
         Err(error) => failed(engine, error),
     }
-    match plan_move(engine, at_rest) {
+    match plan_move(engine, is_idle) {
         Ok(true) => return true,
         Ok(false) => {}
-        Err(error) if parked::is_own_failure(&error) => {
+        Err(error) if backed_off::is_own_failure(&error) => {
             engine.events.error("compaction_parked", &error);
         }
         Err(error) => failed(engine, error),
     }
+    engine.refill_reserve();
     if cleaned {
         return true;
     }
@@ -289,15 +164,15 @@ pub(crate) fn abandon_all(engine: &Arc<Engine>) {
 /// them all.
 pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
     for _ in 0..CLOSING_MOVES_MAX {
-        let mut trees = engine.lock_trees();
+        let mut trees = engine.versions.lock();
         if engine.admission.is_free() {
             break;
         }
         let Some((id, plan)) = pick(engine, &mut trees, false) else { break };
-        if relocate::input_bytes(&trees.tree(id)?.version, &plan) > CLOSING_MOVE_BYTES_MAX {
+        if compaction::input_bytes(&trees.tree(id)?.version, &plan) > CLOSING_MOVE_BYTES_MAX {
             break;
         }
-        let parts = relocate::begin(engine, &mut trees, id, plan)?;
+        let parts = compaction::begin(engine, &mut trees, id, plan)?;
         drop(trees);
         run_parts(engine, parts)?;
     }
@@ -305,7 +180,7 @@ pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
 }
 
 /// Makes a move at once. The parts after one that failed are given up too.
-fn run_parts(engine: &Arc<Engine>, parts: Vec<RelocationPart>) -> Result<()> {
+fn run_parts(engine: &Arc<Engine>, parts: Vec<CompactionPart>) -> Result<()> {
     let mut result = Ok(());
     for mut part in parts {
         result = result.and_then(|()| part.run(engine));
@@ -321,22 +196,22 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
     if !engine.scheduler.is_idle() {
         return false;
     }
-    let mut trees = engine.lock_trees();
+    let mut trees = engine.versions.lock();
     trees.unpark(engine.runtime.now_ns());
     // What the last version let go of is work that is due as well.
-    engine.collect_dead_files(&mut trees);
+    engine.versions.collect_dead_files(&mut trees);
     pick(engine, &mut trees, false).is_none()
         && !flush::is_due(engine)
-        && !collect::is_due(engine, &trees)
+        && !gc::is_due(engine, &trees)
         && !engine.has_free_retired(&trees)
         && engine.scheduler.is_idle()
         && trees.dead_files.is_empty()
         && trees.removals == 0
 }
 
-fn plan_flush(engine: &Arc<Engine>, at_rest: bool) {
-    let trees = engine.lock_trees();
-    let Some(job) = flush::begin(engine, &trees, at_rest) else { return };
+fn plan_flush(engine: &Arc<Engine>, is_idle: bool) {
+    let trees = engine.versions.lock();
+    let Some(job) = flush::begin(engine, &trees, is_idle) else { return };
     engine.scheduler.put([Job::Flush(job)], engine.runtime.now_ns());
     drop(trees);
     // Another worker may go on with what was next.
@@ -349,14 +224,14 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
     if engine.is_closing() {
         return Ok(false);
     }
-    let mut trees = engine.lock_trees();
+    let mut trees = engine.versions.lock();
     if engine.remove_retired(&mut trees)? {
         return Ok(true);
     }
     if !engine.scheduler.begin_collecting() {
         return Ok(false);
     }
-    let Some(job) = collect::begin(engine, &trees) else {
+    let Some(job) = gc::begin(engine, &trees) else {
         engine.scheduler.end_collecting();
         return Ok(false);
     };
@@ -365,21 +240,21 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
 }
 
 /// Begins the most urgent move. `false`: none is due.
-fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
+fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
     if engine.is_closing() || !engine.scheduler.has_room() {
         return Ok(false);
     }
-    let mut trees = engine.lock_trees();
+    let mut trees = engine.versions.lock();
     trees.unpark(engine.runtime.now_ns());
-    let Some((id, plan)) = pick(engine, &mut trees, at_rest) else {
+    let Some((id, plan)) = pick(engine, &mut trees, is_idle) else {
         drop(trees);
-        if at_rest && engine.scheduler.is_idle() {
-            engine.scheduler.rest.done(engine);
+        if is_idle && engine.scheduler.is_idle() {
+            engine.scheduler.idle.done(engine);
             engine.chunks.clear();
         }
         return Ok(false);
     };
-    let parts = relocate::begin(engine, &mut trees, id, plan)?;
+    let parts = compaction::begin(engine, &mut trees, id, plan)?;
     let count = parts.len();
     let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
     // Before the lock goes to somebody who asks whether all is done.
@@ -391,33 +266,10 @@ fn plan_move(engine: &Arc<Engine>, at_rest: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// Begins `plan` as if a policy had picked it. `false`: it does not fit the tree of now.
-pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Result<bool> {
-    engine.check_writable()?;
-    let _inside = engine.enter()?;
-    let mut trees = engine.lock_trees();
-    let tree = trees.tree(id)?;
-    let (inputs, to_level) = plan.action.inputs();
-    let is_balance = matches!(plan.action, tree::Move::Balance { .. });
-    let fits = is_balance || tree::moves::check_inputs(&tree.version, &inputs, to_level).is_ok();
-    if !fits || tree.busy.conflicts(&tree.version, &plan) {
-        return Ok(false);
-    }
-    let parts = match relocate::begin(engine, &mut trees, id, plan) {
-        Err(error) if error.kind() == ErrorKind::InvalidArgument => return Ok(false),
-        begun => begun?,
-    };
-    let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
-    engine.scheduler.put(jobs, engine.runtime.now_ns());
-    drop(trees);
-    engine.runtime.wake();
-    Ok(true)
-}
-
 fn pick(
     engine: &Engine,
     trees: &mut crate::engine::trees::Trees,
-    at_rest: bool,
+    is_idle: bool,
 ) -> Option<(KeyspaceId, Plan)> {
     let oldest = engine.snapshots.horizon();
     if let Some(found) = pick_manual(engine, trees, oldest) {
@@ -425,13 +277,13 @@ fn pick(
     }
     let mut best: Option<(KeyspaceId, Plan)> = None;
     for tree in trees.keyspaces.values_mut() {
-        tree.observe(engine.snapshots.visible(), at_rest);
+        tree.observe(engine.snapshots.visible(), is_idle);
     }
     for (&id, tree) in &trees.keyspaces {
         let view = tree.picker_view(&tree.keyspace.limits, oldest);
         let Some(plan) = tree.keyspace.policy.pick(&view) else { continue };
         // A policy that does one thing at a time does not look at what is parked.
-        if trees.has_parked(tree) && tree.busy.conflicts(&tree.version, &plan) {
+        if trees.has_backed_off(tree) && tree.busy.conflicts(&tree.version, &plan) {
             continue;
         }
         if best.as_ref().is_none_or(|(_, other)| plan.score > other.score) {
@@ -470,7 +322,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
     let stepped = match &mut job {
         Job::Flush(flush) => flush.step(engine),
         Job::Part(part) => {
-            let stepped = part.step(engine);
+            let stepped = engine.check_space_to_rewrite().and_then(|()| part.step(engine));
             pace(engine, part.take_step_bytes());
             stepped
         }
@@ -497,24 +349,27 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
         Err(error) => {
             queue.running += 1;
             drop(queue);
-            let is_parked = match job {
+            let is_backed_off = match job {
                 Job::Flush(flush) => {
                     flush.abandon(engine);
+                    if error.kind() == ErrorKind::NoSpace {
+                        engine.release_reserve();
+                    }
                     false
                 }
                 Job::Part(part) => {
                     part.abandon(engine, &error);
-                    parked::is_own_failure(&error)
+                    backed_off::is_own_failure(&error)
                 }
                 Job::Collect(collect) => {
-                    let parks = parked::is_own_failure(&error);
+                    let parks = backed_off::is_own_failure(&error);
                     collect.abandon(parks);
                     engine.scheduler.end_collecting();
                     parks
                 }
             };
             engine.scheduler.lock().running -= 1;
-            if is_parked {
+            if is_backed_off {
                 engine.events.error("compaction_parked", &error);
             } else {
                 failed(engine, error);
@@ -566,22 +421,5 @@ fn failed(engine: &Arc<Engine>, error: Error) {
     if !engine.is_closing() {
         let deadline_ns = engine.runtime.now_ns() + wait_ns;
         engine.runtime.wait(&engine.scheduler.retry, seen, Some(deadline_ns));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_collection_is_under_way_at_a_time() {
-        let scheduler = Scheduler::new(1);
-        assert!(scheduler.begin_collecting());
-        assert!(!scheduler.begin_collecting());
-        scheduler.end_collecting();
-        scheduler.lock().running = 2;
-        assert!(!scheduler.begin_collecting(), "no worker is free for it");
-        scheduler.lock().running = 1;
-        assert!(scheduler.begin_collecting());
     }
 }

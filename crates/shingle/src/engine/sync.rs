@@ -6,17 +6,11 @@
 //! Invariants: logs become durable in order, so that a synced write makes every earlier one
 //! durable; a failed sync poisons the database and is never tried again.
 
-use super::commit::LogPosition;
-use crate::engine::Engine;
+use crate::engine::commit::Commits;
+use crate::engine::commit_state::LogPosition;
 use base::{Cause, Result};
 use media::SyncFile;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// How far the log is durable.
-#[derive(Debug, Default)]
-pub(crate) struct SyncState {
-    durable: Mutex<LogPosition>,
-}
+use std::sync::{Arc, PoisonError};
 
 /// What one sync has to do.
 struct Work {
@@ -27,17 +21,15 @@ struct Work {
     target: LogPosition,
 }
 
-impl SyncState {
-    /// Waits for the sync under way.
-    pub(crate) fn pass(&self) {
+impl Commits {
+    /// Waits for the sync in progress.
+    pub(crate) fn pass_sync(&self) {
         drop(self.durable.lock().unwrap_or_else(PoisonError::into_inner));
     }
-}
 
-impl Engine {
     /// Returns when the log is durable up to `position`.
     pub(crate) fn sync_log(&self, position: LogPosition) -> Result<()> {
-        let mut durable = self.sync.durable.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
         if *durable >= position {
             return self.check_poisoned();
         }
@@ -62,7 +54,7 @@ impl Engine {
     }
 
     fn sync_work(&self) -> Work {
-        let mut state = self.lock_commit();
+        let mut state = self.lock();
         Work {
             values: std::mem::take(&mut state.unsynced_values).into_values().collect(),
             replaced: state.replaced.drain(..).map(|(_, syncer)| syncer).collect(),
@@ -73,7 +65,7 @@ impl Engine {
 
     /// Later records say how far the log is durable: what tells damage from a torn tail.
     fn mark_synced(&self, target: LogPosition) {
-        let mut state = self.lock_commit();
+        let mut state = self.lock();
         if let Some(log) = state.log.as_mut().filter(|log| log.file == target.file) {
             log.writer.mark_synced(target.bytes);
         }

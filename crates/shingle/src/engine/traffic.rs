@@ -4,9 +4,8 @@
 //! An event has the bytes since the one before, or since opening, so that any of them add up. What
 //! is written after the last one, the end of the event log itself, is in none.
 
-use crate::engine::Engine;
-use crate::engine::events::Event;
-use base::LedgerSnapshot;
+use crate::engine::events::{Event, Events};
+use base::{Ledger, LedgerSnapshot};
 use std::sync::{Mutex, PoisonError};
 
 /// While there are flushes, an event comes at most this often.
@@ -20,36 +19,33 @@ impl Noted {
     pub(crate) fn new(now_ns: u64, ledger: LedgerSnapshot) -> Noted {
         Noted(Mutex::new((now_ns, ledger)))
     }
-}
 
-impl Engine {
     /// After a flush: notes what moved, if the last event is long ago.
-    pub(crate) fn note_traffic_if_due(&self) {
-        let now_ns = self.runtime.now_ns();
-        let mut last = self.noted.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn note_if_due(&self, ledger: &Ledger, events: &Events, now_ns: u64) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now_ns.saturating_sub(last.0) >= INTERVAL_NS {
-            self.note_traffic_since(&mut last, now_ns);
+            note_since(&mut last, ledger, events, now_ns);
         }
     }
 
     /// Notes what moved since the last event.
-    pub(crate) fn note_traffic(&self) {
-        let mut last = self.noted.0.lock().unwrap_or_else(PoisonError::into_inner);
-        self.note_traffic_since(&mut last, self.runtime.now_ns());
+    pub(crate) fn note(&self, ledger: &Ledger, events: &Events, now_ns: u64) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        note_since(&mut last, ledger, events, now_ns);
     }
+}
 
-    fn note_traffic_since(&self, last: &mut (u64, LedgerSnapshot), now_ns: u64) {
-        let now = self.store.ledger().snapshot();
-        let moved = now.since(&last.1);
-        let mut event = Event::new("traffic")
-            .number("micros", now_ns.saturating_sub(last.0) / 1000)
-            .number("user_write_bytes", moved.user_write_bytes)
-            .number("user_read_bytes", moved.user_read_bytes);
-        for (cause, of) in moved.causes() {
-            let bytes = [of.write_bytes, of.read_bytes, of.media_write_bytes, of.media_read_bytes];
-            event = event.numbers(&cause.name(), bytes);
-        }
-        self.events.add(event);
-        *last = (now_ns, now);
+fn note_since(last: &mut (u64, LedgerSnapshot), ledger: &Ledger, events: &Events, now_ns: u64) {
+    let now = ledger.snapshot();
+    let moved = now.since(&last.1);
+    let mut event = Event::new("traffic")
+        .number("micros", now_ns.saturating_sub(last.0) / 1000)
+        .number("user_write_bytes", moved.user_write_bytes)
+        .number("user_read_bytes", moved.user_read_bytes);
+    for (cause, of) in moved.causes() {
+        let bytes = [of.write_bytes, of.read_bytes, of.media_write_bytes, of.media_read_bytes];
+        event = event.numbers(&cause.name(), bytes);
     }
+    events.add(event);
+    *last = (now_ns, now);
 }

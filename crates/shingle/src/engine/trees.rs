@@ -1,45 +1,30 @@
-//! The trees of all keyspaces and their log of edits: where an edit becomes the new truth.
-//!
-//! Invariants:
-//! - An edit is applied and checked, then made durable in the manifest, then published. What
-//!   readers see is never ahead of what a crash would recover.
-//! - Files are removed only after the edit that dropped their last slice is durable, and only when
-//!   no live version refers to them.
-//! - A manifest that could not be written leaves an unknown outcome: the database is poisoned.
+//! What the tree lock guards: the tree of each keyspace, the parts of it that background work has
+//! in hand, and the open manifest. [`crate::engine::versions`] changes it by edits.
 
-use crate::engine::Engine;
-use crate::engine::parked::Parked;
-use crate::engine::recent::Recent;
+use crate::engine::backed_off::BackedOff;
+use crate::engine::read_share::ReadShare;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::view::{Runs, TreeView};
-use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, RunId, SequenceNumber};
-use media::{FileHint, FileName};
+use base::{Error, ErrorKind, FileId, KeyspaceId, Result, RunId, SequenceNumber};
+use media::FileName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use table::log::{LogHeader, LogKind, LogWriter};
-use table::manifest::{Root, encode_edit, encode_root};
+use table::log::LogWriter;
 use tree::edit::{DatabaseEdit, KeyspaceEdit, KeyspaceRecord};
-use tree::invariant::Shape;
 use tree::policy::{Busy, Limits, Observed, View};
-use tree::{Graveyard, HeldKind, RunTable, Version};
-
-/// A manifest is rewritten when it has grown to this many times its first record...
-const MANIFEST_GROWTH_MAX: u64 = 8;
-/// ... and is at least this big.
-const MANIFEST_BYTES_MIN: u64 =
-    if cfg!(any(test, feature = "testing")) { 4 << 10 } else { 1 << 20 };
+use tree::{ObsoleteFiles, RunTable, Version};
 
 /// What the tree lock guards.
 pub(crate) struct Trees {
     pub keyspaces: BTreeMap<KeyspaceId, TreeState>,
     pub manifest: Option<Manifest>,
-    pub graveyard: Arc<Graveyard>,
+    pub obsolete_files: Arc<ObsoleteFiles>,
     /// The floor that the manifest knows.
     pub log_floor: FileId,
     pub next_keyspace: u32,
     /// Moves that failed and wait for another try.
-    pub parked: Vec<Parked>,
+    pub parked: Vec<BackedOff>,
     /// Files whose removal failed or waits for its turn.
     pub dead_files: Vec<FileName>,
     /// Files that are being removed.
@@ -57,7 +42,7 @@ pub(crate) struct TreeState {
     pub view: Arc<TreeView>,
     /// What the policy is shown of the workload.
     observed: Observed,
-    recent: Recent,
+    read_share: ReadShare,
     /// Reads when level 0 took its present shape.
     level0_since_reads: u64,
 }
@@ -68,6 +53,9 @@ pub(crate) struct Manifest {
     pub writer: LogWriter,
     /// Bytes after the first record, which holds everything.
     pub first_bytes: u64,
+    /// An append found no space: its end may hold a part of a record, and the next edit goes to a
+    /// new manifest.
+    pub is_broken: bool,
 }
 
 impl TreeState {
@@ -84,7 +72,7 @@ impl TreeState {
             busy: Busy::default(),
             view,
             observed: Observed::default(),
-            recent: Recent::default(),
+            read_share: ReadShare::default(),
             level0_since_reads: 0,
         }
     }
@@ -93,14 +81,14 @@ impl TreeState {
     pub(crate) fn observe(&mut self, sequence: SequenceNumber, is_idle: bool) {
         let reads = self.keyspace.reads();
         self.observed.reads = reads.saturating_sub(self.level0_since_reads);
-        self.observed.reads_share = self.recent.observe(reads, sequence);
+        self.observed.reads_share = self.read_share.observe(reads, sequence);
         self.observed.seeks = self.view.seeks();
         self.observed.misses = self.view.misses();
         self.observed.is_idle = is_idle;
     }
 
     /// Makes `version` the tree.
-    fn replace(&mut self, version: Arc<Version>, runs: &Arc<Runs>) {
+    pub(crate) fn replace(&mut self, version: Arc<Version>, runs: &Arc<Runs>) {
         let runs_of = |version: &Version| -> Vec<RunId> {
             version.level0().iter().map(|slice| slice.run.id).collect()
         };
@@ -164,168 +152,3 @@ impl Trees {
 
 /// Memtables that an edit brought into the tree.
 pub(crate) type Flushed = BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>;
-
-impl Engine {
-    /// Makes `edit` the new truth. On an error nothing changed, or the database is poisoned.
-    pub(crate) fn install(
-        &self,
-        trees: &mut Trees,
-        mut edit: DatabaseEdit,
-        flushed: &Flushed,
-    ) -> Result<()> {
-        self.check_poisoned()?;
-        let mut next = Vec::new();
-        for part in &edit.keyspaces {
-            let tree = trees.tree(part.keyspace)?;
-            let version = tree.version.apply(&part.changes, &mut tree.runs)?;
-            // A tree that another scheme left may have any shape.
-            tree::invariant::check_edit(&version, &part.changes, &Shape::ANY)
-                .map_err(|violation| self.poison(violation.into()))?;
-            next.push((part.keyspace, Arc::new(version)));
-        }
-        let (next_file, next_run) = self.next_numbers();
-        edit.next_file = Some(next_file);
-        edit.next_run = Some(next_run);
-        self.write_edit(trees, &edit)?;
-        if let Some(floor) = edit.log_floor {
-            trees.log_floor = floor;
-        }
-        for (id, version) in next {
-            let tree = trees.tree(id)?;
-            tree.replace(version, &self.runs);
-            let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
-            tree.keyspace.install(tree.view.clone(), memtables);
-        }
-        self.collect_dead_files(trees);
-        self.update_pressure(trees);
-        Ok(())
-    }
-
-    fn write_edit(&self, trees: &mut Trees, edit: &DatabaseEdit) -> Result<()> {
-        let Some(manifest) = &mut trees.manifest else {
-            return Err(Error::new(ErrorKind::Unsupported, "the database is open read-only"));
-        };
-        let mut bytes = Vec::new();
-        encode_edit(edit, &mut bytes);
-        // New tables: their names must be durable before an edit refers to them.
-        let written = self
-            .store
-            .sync_names()
-            .and_then(|()| manifest.writer.append(&[&bytes]))
-            .and_then(|()| manifest.writer.sync())
-            // What follows a record proves that it was durable: without this, damage of the last
-            // edit would pass for a torn tail, after the files that it made useless are gone.
-            .and_then(|()| manifest.writer.append(&[]));
-        written.map_err(|error| self.poison(error))
-    }
-
-    /// Begins a new manifest when the old one is mostly history. A background step: no edit is half
-    /// made. When it fails, the old one goes on, and grows as much again before the next try.
-    pub(crate) fn rewrite_large_manifest(&self, trees: &mut Trees) {
-        let Some(manifest) = &mut trees.manifest else { return };
-        let bytes = manifest.writer.bytes();
-        if bytes < MANIFEST_BYTES_MIN || bytes < manifest.first_bytes * MANIFEST_GROWTH_MAX {
-            return;
-        }
-        let old = manifest.file;
-        manifest.first_bytes = bytes;
-        match self.write_manifest(trees, self.snapshots.visible()) {
-            Ok(()) => trees.dead_files.push(FileName::manifest(old)),
-            Err(error) => self.events.error("manifest_rewrite_failed", &error),
-        }
-    }
-
-    /// Writes into the root how long the manifest is by now: without logs behind it, nothing else
-    /// tells a manifest that lost edits from an older one, whose newer tables would pass for
-    /// leftovers.
-    pub(crate) fn vouch_for_manifest(&self) -> Result<()> {
-        let trees = self.lock_trees();
-        let grown = trees.manifest.as_ref().filter(|m| m.writer.bytes() > m.first_bytes);
-        let Some(manifest) = grown else { return Ok(()) };
-        let root = encode_root(&Root {
-            database: self.database,
-            manifest: manifest.file,
-            manifest_bytes_min: manifest.writer.synced_bytes(),
-        });
-        self.store.set_root(&root).map_err(|error| self.poison_unless_tried_again(error))
-    }
-
-    /// Writes a fresh manifest with everything in its first record, and makes it the root.
-    pub(crate) fn write_manifest(&self, trees: &mut Trees, last_sequence: u64) -> Result<()> {
-        let file = self.new_file();
-        let manifest = self.write_manifest_file(trees, file, last_sequence)?;
-        let root = encode_root(&Root {
-            database: self.database,
-            manifest: file,
-            manifest_bytes_min: manifest.writer.bytes(),
-        });
-        self.store.set_root(&root).map_err(|error| self.poison_unless_tried_again(error))?;
-        trees.manifest = Some(manifest);
-        Ok(())
-    }
-
-    fn write_manifest_file(
-        &self,
-        trees: &Trees,
-        file: FileId,
-        last_sequence: u64,
-    ) -> Result<Manifest> {
-        let edit = trees.snapshot_edit(self.next_numbers(), last_sequence);
-        let mut bytes = Vec::new();
-        encode_edit(&edit, &mut bytes);
-        let append = self.store.create(FileName::manifest(file), &FileHint::default())?;
-        let header = LogHeader {
-            database: self.database,
-            file,
-            kind: LogKind::Manifest,
-            salt: self.runtime.random_u64(),
-            previous: None,
-        };
-        let mut writer = LogWriter::create(append, header, Cause::Manifest)?;
-        writer.append(&[&bytes])?;
-        writer.sync()?;
-        self.store.sync_names()?;
-        let first_bytes = writer.bytes();
-        Ok(Manifest { file, writer, first_bytes })
-    }
-
-    /// Takes note of files that no live version refers to, and of logs below the floor.
-    pub(crate) fn collect_dead_files(&self, trees: &mut Trees) {
-        let dead = trees.graveyard.drain();
-        trees.dead_files.extend(dead.into_iter().map(|dead| match dead.kind {
-            HeldKind::Runs => FileName::table(dead.id),
-            HeldKind::Values => FileName::value(dead.id),
-        }));
-    }
-
-    /// Notes that logs below `floor` are not needed any more. The floor must be durable.
-    pub(crate) fn bury_logs(&self, trees: &mut Trees, logs: impl IntoIterator<Item = FileId>) {
-        trees.dead_files.extend(logs.into_iter().map(FileName::wal));
-    }
-
-    /// Tells admission how the trees stand.
-    pub(crate) fn update_pressure(&self, trees: &Trees) {
-        let (mut level0_runs, mut debt_bytes) = (0, 0);
-        let (mut value_bytes, mut value_debt_percent) = (0, 0);
-        for tree in trees.keyspaces.values() {
-            let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
-            let debt = tree.keyspace.policy.debt(&view);
-            level0_runs = level0_runs.max(debt.level0_runs);
-            debt_bytes += debt.pending_bytes;
-            let usage = tree.version.segments.usage();
-            value_bytes = value_bytes.max(self.value_pressure(&usage));
-            value_debt_percent = value_debt_percent.max(tree.keyspace.values.debt_percent(&usage));
-        }
-        self.admission.update(|pressure| {
-            pressure.level0_runs = level0_runs;
-            pressure.debt_bytes = debt_bytes;
-            pressure.value_bytes = value_bytes;
-            pressure.value_debt_percent = value_debt_percent;
-        });
-    }
-
-    /// Compiles the first view of a keyspace that begins or was recovered.
-    pub(crate) fn first_view(version: &Arc<Version>, runs: &Arc<Runs>) -> Arc<TreeView> {
-        Arc::new(TreeView::new(version.clone(), None, runs))
-    }
-}

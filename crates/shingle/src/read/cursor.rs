@@ -5,9 +5,9 @@
 //! error is of a key alone: operands that are not merged. The movement to that key gives it, and
 //! the cursor stands there, can say what the key holds, and moves on.
 
-use super::ahead::{ReadAhead, Scene};
 use super::deleted::Deleted;
 use super::moment::Moment;
+use super::prefetcher::{ReadAhead, Scene};
 use super::source::{Leap, LevelIter, MemtableIter, SliceIter, Source};
 use super::view::{LevelView, ReadView};
 use crate::merge_operator::{KeyspaceOperator, Unmerged};

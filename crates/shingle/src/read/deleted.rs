@@ -21,7 +21,7 @@ const STEPS_BEFORE_LEAP: u32 = 8;
 pub(super) struct Deleted {
     parts: Vec<Part>,
     snapshot: SequenceNumber,
-    reach: Reach,
+    reach: UnflushedExtents,
     /// Hidden entries that were passed in this stretch since the last leap.
     passed: u32,
 }
@@ -29,7 +29,7 @@ pub(super) struct Deleted {
 /// A source of tombstones, and its stretch where the cursor was last.
 struct Part {
     source: Source,
-    reach: Reach,
+    reach: UnflushedExtents,
     hint: usize,
 }
 
@@ -43,7 +43,7 @@ enum Source {
 
 /// A stretch; its memory is used again for the next.
 #[derive(Default)]
-struct Reach {
+struct UnflushedExtents {
     is_known: bool,
     start: Vec<u8>,
     /// Of no meaning where `has_end` is false.
@@ -53,7 +53,7 @@ struct Reach {
     sequence: SequenceNumber,
 }
 
-impl Reach {
+impl UnflushedExtents {
     #[inline]
     fn contains(&self, key: &[u8]) -> bool {
         self.is_known && *self.start <= *key && (!self.has_end || *key < *self.end)
@@ -119,7 +119,7 @@ impl Reach {
 
 impl Part {
     fn new(source: Source) -> Part {
-        Part { source, reach: Reach::default(), hint: 0 }
+        Part { source, reach: UnflushedExtents::default(), hint: 0 }
     }
 
     fn move_to(&mut self, key: &[u8], snapshot: SequenceNumber) -> Result<()> {
@@ -166,7 +166,7 @@ impl Deleted {
                 _ => parts.push(Part::new(Source::Level(view.tree.clone(), at))),
             }
         }
-        Deleted { parts, snapshot, reach: Reach::default(), passed: 0 }
+        Deleted { parts, snapshot, reach: UnflushedExtents::default(), passed: 0 }
     }
 
     /// The newest tombstone over `key`; 0 without one. What is older than that is hidden.
@@ -192,7 +192,7 @@ impl Deleted {
             moved?;
         }
         reach.widen();
-        for Part { reach: Reach { start, end, has_end, sequence, .. }, .. } in parts {
+        for Part { reach: UnflushedExtents { start, end, has_end, sequence, .. }, .. } in parts {
             reach.narrow(Some(start), has_end.then_some(end), Some(*sequence));
         }
         *passed = 0;

@@ -1,12 +1,12 @@
 //! The read path. It knows nothing of schemes: memtables, then level by level the one node whose
 //! range holds the key, its slices newest first, each behind its filter.
 
-mod ahead;
 pub(crate) mod cursor;
 mod deleted;
 pub(crate) mod get;
 pub(crate) mod moment;
 pub(crate) mod multi_get;
+mod prefetcher;
 pub(crate) mod source;
 #[cfg(test)]
 mod tests;

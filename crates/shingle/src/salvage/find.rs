@@ -11,7 +11,7 @@ use table::log::{LogIdentity, LogKind, LogReader, Salvage};
 use table::manifest::{decode_edit, decode_root};
 use table::{BlockCache, Extent, Run, TablePlace};
 use tree::edit::KeyspaceRecord;
-use tree::{Change, Graveyard};
+use tree::{Change, ObsoleteFiles};
 
 /// Bytes of entries that a memtable for salvage takes.
 const MEMTABLE_BYTES: usize = 16 << 20;
@@ -185,7 +185,7 @@ impl Edits {
 }
 
 fn read_tree(file: &dyn ReadFile, identity: LogIdentity) -> Result<Found> {
-    let mut found = Found::empty(identity.database, Arc::new(Graveyard::default()));
+    let mut found = Found::empty(identity.database, Arc::new(ObsoleteFiles::default()));
     let mut reader = LogReader::open(file, identity, 0, Cause::Recovery)?;
     if reader.header().is_none() {
         let what = "the manifest has no header";

@@ -7,13 +7,13 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod build;
-mod care;
 mod device;
 mod doors;
 mod exchanged;
 mod golden;
 mod image;
 mod large;
+mod maintenance;
 mod memory;
 mod regressions;
 mod replay;

@@ -187,6 +187,9 @@ impl FileStore for Guarded {
     fn space(&self) -> Option<Space> {
         self.inner.space()
     }
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        self.inner.set_reserve(bytes)
+    }
     fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
         self.inner.places(name, range)
     }

@@ -5,21 +5,21 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
+mod active_segments;
 mod adapt;
 mod bands;
-mod care;
 mod checkpoints;
 mod closing;
 mod cold;
 mod crash;
 mod fault;
-mod fronts;
 mod guarded;
 mod handover;
 mod history;
 mod kill;
 mod limits;
 mod links;
+mod maintenance;
 mod medium;
 mod metamorphic;
 mod model;
@@ -30,6 +30,7 @@ mod poisoned;
 mod reads;
 mod refusals;
 mod regressions;
+mod reserve;
 mod run;
 mod schedule;
 mod script;

@@ -229,7 +229,6 @@ fn a_close_between_two_parts_keeps_every_key() {
 #[test]
 fn an_edit_that_fails_keeps_what_it_takes_and_what_it_brings() {
     for (operation, effect) in [
-        (Operation::Append, Effect::NoSpace),
         (Operation::Append, Effect::IoHalfDone),
         (Operation::Append, Effect::IoDone),
         (Operation::Sync, Effect::Io),
@@ -249,6 +248,34 @@ fn an_edit_that_fails_keeps_what_it_takes_and_what_it_brings() {
             let what = format!("{operation:?} {effect:?}, {personality:?}");
             assert_same(&found, &world.expected, &what);
         }
+    }
+}
+
+/// An edit that finds no space did not happen: the compaction is made again, its edit goes into a
+/// new manifest, and nothing has to be reopened. A full medium at the manifest poisoned the
+/// database.
+#[test]
+fn an_edit_that_finds_no_space_did_not_happen() {
+    let mut world = World::new(2048);
+    let filter = Filter { operation: Some(Operation::Append), kind: Some(FileKind::Manifest) };
+    world.plan.add(Fault { filter, after: 0, is_sticky: false, effect: Effect::NoSpace });
+    assert!(world.begin());
+    world.steps();
+    assert_eq!(world.plan.failures(), 1);
+    for round in 0..2 {
+        world.keyspace.put(format!("later {round}"), "").unwrap();
+        world.expected.insert(format!("later {round}").into_bytes(), Vec::new());
+        assert_same(&content(&world.keyspace), &world.expected, "in the open database");
+        for personality in [Personality::KeepAll, Personality::LoseUnsynced] {
+            world.db.sync().unwrap();
+            let image = world.store.crash_image(&mut Random::new(1), personality);
+            let again = open(Arc::new(image), &Arc::default(), 1 << 20);
+            let found = content(&again.keyspace(KEYSPACE).unwrap());
+            assert_same(&found, &world.expected, &format!("{personality:?}, round {round}"));
+        }
+        // The next edit, in a new manifest.
+        world.db.flush().unwrap();
+        world.keyspace.compact().unwrap();
     }
 }
 

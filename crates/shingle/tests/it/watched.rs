@@ -89,6 +89,9 @@ impl FileStore for Watched {
     fn space(&self) -> Option<Space> {
         self.inner.space()
     }
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        self.inner.set_reserve(bytes)
+    }
     fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
         self.inner.note(name, bytes, append)
     }

@@ -22,6 +22,8 @@ struct State {
     /// Bytes appended to a file, and bytes of it that a sync has made durable.
     files: HashMap<FileName, (u64, u64)>,
     used_bytes: u64,
+    /// Part of what is used.
+    reserve_bytes: u64,
     bytes_max: Option<u64>,
 }
 
@@ -144,6 +146,15 @@ impl FileStore for Quota {
         let state = self.shared.hold();
         let Some(total_bytes) = state.bytes_max else { return self.inner.space() };
         Some(Space { total_bytes, free_bytes: total_bytes.saturating_sub(state.used_bytes) })
+    }
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        let mut state = self.shared.hold();
+        let used_bytes = state.used_bytes - state.reserve_bytes + bytes;
+        if bytes > state.reserve_bytes && state.bytes_max.is_some_and(|max| used_bytes > max) {
+            return Err(Error::new(ErrorKind::NoSpace, "the quota has not as much"));
+        }
+        (state.used_bytes, state.reserve_bytes) = (used_bytes, bytes);
+        Ok(true)
     }
     fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
         self.inner.note(name, bytes, append)

@@ -12,7 +12,7 @@ use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::policy::{Debt, Descriptor, Limits, Policy, View, leveled, registry};
 use crate::run_table::RunTable;
 use crate::simulate::{Entry, Store, Work};
-use crate::version::{Graveyard, Node, NodeId, Version};
+use crate::version::{Node, NodeId, ObsoleteFiles, Version};
 use base::random::Random;
 use base::{FileId, KeyRange, RunId};
 use proptest::prelude::*;
@@ -323,7 +323,7 @@ impl Chaos {
 
     /// What a rewritten manifest holds gives the same tree.
     fn compare_snapshot(&self) {
-        let mut runs = RunTable::new(Arc::new(Graveyard::default()));
+        let mut runs = RunTable::new(Arc::new(ObsoleteFiles::default()));
         let changes = self.store.version.snapshot_changes();
         let again = Version::empty(LEVELS).apply(&changes, &mut runs).unwrap();
         assert_eq!(again, self.store.version);
@@ -390,7 +390,7 @@ proptest! {
 
 #[test]
 fn small_edits_of_a_large_tree_keep_its_invariants() {
-    let mut runs = RunTable::new(Arc::new(Graveyard::default()));
+    let mut runs = RunTable::new(Arc::new(ObsoleteFiles::default()));
     let file = FileId(1);
     let mut changes = vec![Change::File { file, bytes: 10_000 }];
     for number in 0..5_000u64 {

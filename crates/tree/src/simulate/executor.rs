@@ -6,7 +6,7 @@ use crate::moves::{self, Child, Cutter, OlderData, Output, OutputNode, SizeEstim
 use crate::plan::{Cut, Input, Move, Plan};
 use crate::policy::{Busy, Limits, Observed, Policy, View, WorkId};
 use crate::run_table::RunTable;
-use crate::version::{Graveyard, NodeId, Run, Version};
+use crate::version::{NodeId, ObsoleteFiles, Run, Version};
 use base::{FileId, KeyRange, Result, RunId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl Store {
             dropped: None,
             check_all: false,
             policy,
-            runs: RunTable::new(Arc::new(Graveyard::default())),
+            runs: RunTable::new(Arc::new(ObsoleteFiles::default())),
             contents: Contents::new(),
             next_number: 1,
         }
@@ -294,6 +294,8 @@ impl Store {
     fn commit(&mut self, changes: &[Change]) -> Result<()> {
         let left = self.left(changes);
         let before = std::mem::replace(&mut self.version, Version::empty(1));
+        #[cfg(test)]
+        self.fail_once(&before, changes)?;
         self.version = before.advance(changes, &mut self.runs)?;
         if self.check_all {
             invariant::check(&self.version, &invariant::Shape::ANY)?;
@@ -305,7 +307,7 @@ impl Store {
         for run in left.into_iter().filter(|run| self.runs.run(*run).is_none()) {
             self.contents.remove(&run);
         }
-        drop(self.runs.graveyard().drain());
+        drop(self.runs.obsolete_files().drain());
         self.level0_runs_max = self.level0_runs_max.max(self.version.level0().len());
         Ok(())
     }
@@ -480,5 +482,30 @@ impl Store {
                 let entries = &self.contents[&slice.run.id];
                 entries.binary_search_by_key(&key, |entry| entry.key).ok().map(|at| entries[at])
             })
+    }
+}
+
+#[cfg(test)]
+impl Store {
+    /// An edit that fails to become durable leaves the table as it was.
+    fn fail_once(&mut self, before: &Version, changes: &[Change]) -> Result<()> {
+        let state = |runs: &RunTable| {
+            let shown = before.slices().map(|slice| {
+                let file = &slice.run.file;
+                (
+                    slice.run.id,
+                    runs.run(slice.run.id).is_some(),
+                    runs.slices_in(file.id),
+                    file.bytes(),
+                )
+            });
+            (runs.runs_count(), shown.collect::<Vec<_>>())
+        };
+        let expected = state(&self.runs);
+        let (after, edit) = before.try_apply(changes, &mut self.runs)?;
+        drop(after);
+        self.runs.undo(edit);
+        assert_eq!(state(&self.runs), expected, "after {changes:?} was taken back");
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@
 //! So segments are not synced one by one as they end: the system begins to write each of them, and
 //! the syncs follow together.
 
-use crate::engine::Engine;
+use crate::engine::core::Core;
 use crate::keyspace::KeyspaceState;
 use crate::read::missing;
 use crate::value_stats::ValueTimes;
@@ -56,7 +56,7 @@ impl WrittenSegment {
 }
 
 /// Where a group's next record goes.
-struct Front {
+struct OpenSegment {
     file: FileId,
     /// Bytes that the manifest vouches for.
     bytes: u64,
@@ -68,9 +68,9 @@ struct Front {
     writer: Option<SegmentWriter>,
 }
 
-impl Front {
-    fn new(file: FileId, bytes: u64, is_new: bool, segments_before: usize) -> Front {
-        Front { file, bytes, is_new, segments_before, oldest: SEQUENCE_MAX, writer: None }
+impl OpenSegment {
+    fn new(file: FileId, bytes: u64, is_new: bool, segments_before: usize) -> OpenSegment {
+        OpenSegment { file, bytes, is_new, segments_before, oldest: SEQUENCE_MAX, writer: None }
     }
 }
 
@@ -101,13 +101,13 @@ impl fmt::Debug for TakenRoom {
 
 /// The segments of one job.
 pub(crate) struct ValueWriters {
-    engine: Arc<Engine>,
+    core: Arc<Core>,
     keyspace: Arc<KeyspaceState>,
     cause: Cause,
     /// Bits that tell the groups of new records apart.
     depth: u8,
     batch_bytes: usize,
-    fronts: BTreeMap<Group, Front>,
+    open: BTreeMap<Group, OpenSegment>,
     /// Segments that take no more, most of them on the way to the medium.
     unsynced: Vec<SegmentWriter>,
     written: Vec<WrittenSegment>,
@@ -128,7 +128,7 @@ impl ValueWriters {
     /// For a job that begins while the caller holds the trees. `extends`: it goes on with segments
     /// that are there.
     pub(crate) fn new(
-        engine: &Arc<Engine>,
+        core: &Arc<Core>,
         keyspace: &Arc<KeyspaceState>,
         segments: &Segments,
         depth: u8,
@@ -137,23 +137,23 @@ impl ValueWriters {
     ) -> ValueWriters {
         let batch_bytes = (BATCHES_BYTES >> depth).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
         let mut writers = ValueWriters {
-            engine: engine.clone(),
+            core: core.clone(),
             keyspace: keyspace.clone(),
             cause,
             depth,
             batch_bytes,
-            fronts: BTreeMap::new(),
+            open: BTreeMap::new(),
             unsynced: Vec::new(),
             written: Vec::new(),
             claimed: Vec::new(),
             busy_ns: 0,
             budget_bytes: 0,
             room: Arc::new(TakenRoom { keyspace: keyspace.clone(), bytes: AtomicU64::new(0) }),
-            has_cold_room: keyspace.values.has_cold_room(&*engine.store),
+            has_cold_room: keyspace.values.has_cold_room(&*core.store),
             segments: segments.clone(),
         };
         if extends {
-            writers.claim_fronts(segments);
+            writers.claim_active_segments(segments);
         }
         writers
     }
@@ -176,7 +176,7 @@ impl ValueWriters {
             self.budget_bytes = left;
             return true;
         }
-        let pending_bytes = self.engine.lock_commit().pending_bytes(self.keyspace.id);
+        let pending_bytes = self.core.commits.lock().pending_bytes(self.keyspace.id);
         let room_bytes = self.keyspace.value_room_bytes(pending_bytes);
         let has_room = room_bytes.is_none_or(|room_bytes| room_bytes >= bytes);
         if has_room {
@@ -190,7 +190,7 @@ impl ValueWriters {
         &self.room
     }
 
-    fn claim_fronts(&mut self, segments: &Segments) {
+    fn claim_active_segments(&mut self, segments: &Segments) {
         let rules = &self.keyspace.values;
         for (group, members) in segments.groups() {
             let before = members.len() - 1;
@@ -202,7 +202,7 @@ impl ValueWriters {
             if is_open && rules.claim(&[last.file.id]) {
                 self.claimed.push(last.file.id);
                 let (file, bytes) = (last.file.id, last.bytes);
-                self.fronts.insert(group, Front::new(file, bytes, false, before));
+                self.open.insert(group, OpenSegment::new(file, bytes, false, before));
             }
         }
     }
@@ -217,10 +217,10 @@ impl ValueWriters {
     ) -> Result<ValuePointer> {
         let depth = if tier == Tier::Cold { 0 } else { self.depth };
         let group = Group::of(tier, hash64(key), depth);
-        let begin_ns = self.engine.runtime.now_ns();
+        let begin_ns = self.core.runtime.now_ns();
         self.end_full(group)?;
         let pointer = self.writer(group, sequence)?.add(sequence, key, value);
-        self.busy_ns += self.engine.runtime.now_ns() - begin_ns;
+        self.busy_ns += self.core.runtime.now_ns() - begin_ns;
         pointer
     }
 
@@ -232,96 +232,96 @@ impl ValueWriters {
     /// Ends the group's segment if it is full.
     fn end_full(&mut self, group: Group) -> Result<()> {
         let rules = &self.keyspace.values;
-        let Some(front) = self.fronts.get(&group) else { return Ok(()) };
-        let bytes = front.writer.as_ref().map_or(front.bytes, SegmentWriter::bytes);
-        let bytes_max = rules.layout.segment_bytes_max(&rules.limits, front.segments_before);
+        let Some(segment) = self.open.get(&group) else { return Ok(()) };
+        let bytes = segment.writer.as_ref().map_or(segment.bytes, SegmentWriter::bytes);
+        let bytes_max = rules.layout.segment_bytes_max(&rules.limits, segment.segments_before);
         if bytes < bytes_max {
             return Ok(());
         }
         // What a collection leaves of a group lies in main segments: in log segments it would be as
         // many more files as these are smaller.
         let is_survivor = self.cause == Cause::ValueGc;
-        let before = if is_survivor { 0 } else { front.segments_before + 1 };
-        if let Some(full) = self.fronts.remove(&group) {
+        let before = if is_survivor { 0 } else { segment.segments_before + 1 };
+        if let Some(full) = self.open.remove(&group) {
             self.end(group, full)?;
         }
         if self.unsynced.iter().map(SegmentWriter::bytes).sum::<u64>() >= UNSYNCED_BYTES_MAX {
             self.sync_ended()?;
         }
         let fresh = self.fresh(before);
-        self.fronts.insert(group, fresh);
+        self.open.insert(group, fresh);
         Ok(())
     }
 
-    fn fresh(&mut self, segments_before: usize) -> Front {
-        let file = self.engine.new_file();
+    fn fresh(&mut self, segments_before: usize) -> OpenSegment {
+        let file = self.core.new_file();
         // Listed before the job ends, it is nobody else's until then.
         self.keyspace.values.claim(&[file]);
         self.claimed.push(file);
-        Front::new(file, 0, true, segments_before)
+        OpenSegment::new(file, 0, true, segments_before)
     }
 
     /// Who takes the group's next record, one of `sequence`.
     fn writer(&mut self, group: Group, sequence: SequenceNumber) -> Result<&mut SegmentWriter> {
-        if !self.fronts.contains_key(&group) {
+        if !self.open.contains_key(&group) {
             let fresh = self.fresh(0);
-            self.fronts.insert(group, fresh);
+            self.open.insert(group, fresh);
         }
-        if self.fronts.get(&group).is_some_and(|front| front.writer.is_none()) {
-            let file = match self.open_front(group) {
+        if self.open.get(&group).is_some_and(|segment| segment.writer.is_none()) {
+            let file = match self.open_segment(group) {
                 // With a checkpoint: it stays as it is, and a new one goes on.
                 Err(error) if error.kind() == ErrorKind::Shared => {
-                    let before = self.fronts.get(&group).map_or(0, |front| front.segments_before);
+                    let before = self.open.get(&group).map_or(0, |segment| segment.segments_before);
                     let fresh = self.fresh(before + 1);
-                    self.fronts.insert(group, fresh);
-                    self.open_front(group)?
+                    self.open.insert(group, fresh);
+                    self.open_segment(group)?
                 }
                 opened => opened?,
             };
-            if let Some(front) = self.fronts.get_mut(&group) {
-                let place = SegmentPlace { database: self.engine.database, file: front.file };
+            if let Some(segment) = self.open.get_mut(&group) {
+                let place = SegmentPlace { database: self.core.database, file: segment.file };
                 let writer = SegmentWriter::new(file, place, self.batch_bytes, self.cause);
-                front.writer = Some(writer);
+                segment.writer = Some(writer);
             }
         }
-        let Some(front) = self.fronts.get_mut(&group) else {
+        let Some(segment) = self.open.get_mut(&group) else {
             return Err(base::Error::invalid("a group without a segment"));
         };
-        front.oldest = sequence.min(front.oldest);
-        front.writer.as_mut().ok_or_else(|| base::Error::invalid("a segment without a writer"))
+        segment.oldest = sequence.min(segment.oldest);
+        segment.writer.as_mut().ok_or_else(|| base::Error::invalid("a segment without a writer"))
     }
 
     /// Opens the group's segment to be written.
-    fn open_front(&self, group: Group) -> Result<Box<dyn AppendFile>> {
+    fn open_segment(&self, group: Group) -> Result<Box<dyn AppendFile>> {
         let rules = &self.keyspace.values;
-        let Some(front) = self.fronts.get(&group) else {
+        let Some(segment) = self.open.get(&group) else {
             return Err(base::Error::invalid("a group without a segment"));
         };
         let hint = FileHint {
-            bytes_max: Some(rules.layout.segment_bytes_max(&rules.limits, front.segments_before)),
+            bytes_max: Some(rules.layout.segment_bytes_max(&rules.limits, segment.segments_before)),
             group: Some(group.prefix >> 40 | u64::from(group.tier as u8) << 32),
             lifetime: None,
             background: true,
             is_cold: group.tier == Tier::Cold,
         };
-        let name = FileName::value(front.file);
-        if front.is_new {
-            return self.engine.store.create(name, &hint);
+        let name = FileName::value(segment.file);
+        if segment.is_new {
+            return self.core.store.create(name, &hint);
         }
-        let extended = self.engine.extend_file(name, front.bytes, &hint);
+        let extended = self.core.extend_file(name, segment.bytes, &hint);
         extended.map_err(|error| missing(error, name))
     }
 
     /// The segment takes no more; it is durable after [`ValueWriters::sync_ended`].
-    fn end(&mut self, group: Group, front: Front) -> Result<()> {
-        let Front { file, is_new, writer, oldest, .. } = front;
+    fn end(&mut self, group: Group, segment: OpenSegment) -> Result<()> {
+        let OpenSegment { file, is_new, writer, oldest, .. } = segment;
         let Some(mut writer) = writer else { return Ok(()) };
         if !is_new {
             self.keyspace.values.note_older_entry(file, oldest);
         }
         // Listed before it is written: a failure removes it.
         let name = FileName::value(file);
-        let is_in_cold_store = self.engine.store.cold_store().is_some_and(|s| s.is_cold(name));
+        let is_in_cold_store = self.core.store.cold_store().is_some_and(|s| s.is_cold(name));
         let bytes = writer.bytes();
         self.written.push(WrittenSegment { file, group, bytes, is_new, is_in_cold_store });
         writer.begin_sync()?;
@@ -340,12 +340,12 @@ impl ValueWriters {
 
     /// Makes every record durable.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        let begin_ns = self.engine.runtime.now_ns();
-        while let Some((group, front)) = self.fronts.pop_first() {
-            self.end(group, front)?;
+        let begin_ns = self.core.runtime.now_ns();
+        while let Some((group, segment)) = self.open.pop_first() {
+            self.end(group, segment)?;
         }
         self.sync_ended()?;
-        self.busy_ns += self.engine.runtime.now_ns() - begin_ns;
+        self.busy_ns += self.core.runtime.now_ns() - begin_ns;
         Ok(())
     }
 
@@ -361,14 +361,14 @@ impl ValueWriters {
 
     /// Removes what was written: the job failed, and no edit lists it.
     pub(crate) fn remove_created(&self) {
-        if self.engine.poisoned_by().is_some() {
+        if self.core.poisoned_by().is_some() {
             return;
         }
-        let open = self.fronts.values().filter(|front| front.is_new && front.writer.is_some());
+        let open = self.open.values().filter(|segment| segment.is_new && segment.writer.is_some());
         let ended = self.written.iter().filter(|written| written.is_new).map(|w| w.file);
-        for file in open.map(|front| front.file).chain(ended) {
+        for file in open.map(|segment| segment.file).chain(ended) {
             // What cannot be removed now goes at the next opening.
-            let _ = self.engine.store.remove(FileName::value(file));
+            let _ = self.core.store.remove(FileName::value(file));
         }
     }
 }

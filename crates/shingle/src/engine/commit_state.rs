@@ -1,0 +1,245 @@
+//! What the commit lock guards: the log, the memtables that take writes, and those that wait for
+//! their flush.
+
+use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
+use crate::engine::values::capacity::LackOfSpace;
+use crate::keyspace::KeyspaceState;
+use crate::memtable::{Memtable, Writer};
+use base::key::{SEQUENCE_MAX, SequenceNumber, common_prefix};
+use base::{EntryKind, FileId, KeyspaceId, Result};
+use media::SyncFile;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use table::batch::WriteBatch;
+use table::log::LogWriter;
+use values::record::record_bytes;
+
+/// What the commit lock guards.
+pub(crate) struct CommitState {
+    /// The log that takes records; `None` before the first and in a read-only database.
+    pub log: Option<OpenLog>,
+    /// The next batch begins at this sequence number.
+    pub next_sequence: SequenceNumber,
+    /// The last one in a log of this life: unlike `next_sequence`, what a reader of the logs finds.
+    pub logged_sequence: SequenceNumber,
+    /// The last one of a user's write in this life: collections change pointers, not content.
+    pub user_sequence: SequenceNumber,
+    pub actives: HashMap<KeyspaceId, Active>,
+    /// Sealed memtables that wait for their flush, oldest first.
+    pub sealed: Vec<Sealed>,
+    /// Logs that were replaced and may not be durable yet, oldest first.
+    pub replaced: Vec<(FileId, Arc<dyn SyncFile>)>,
+    /// Segments that commits wrote to since the last sync.
+    pub unsynced_values: BTreeMap<FileId, Arc<dyn SyncFile>>,
+    /// Segments that commits wrote to, and that memtables may still point into.
+    pub ended_segments: Vec<(Arc<KeyspaceState>, FileId)>,
+    /// Every log that still exists, oldest first.
+    pub logs: Vec<LiveLog>,
+    /// Sealed memtables that need a log up to this one are flushed, so that it can go.
+    pub flush_logs_through: Option<FileId>,
+    /// Bytes in active memtables.
+    pub active_bytes: u64,
+    /// Somebody waits for a flush of everything up to this sequence number.
+    pub flush_through: SequenceNumber,
+}
+
+/// A log that still exists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LiveLog {
+    pub file: FileId,
+    /// Its length once it takes no more records; 0 before, and for logs of an earlier life.
+    pub bytes: u64,
+}
+
+/// The log that takes records.
+pub(crate) struct OpenLog {
+    pub file: FileId,
+    pub writer: LogWriter,
+    pub syncer: Arc<dyn SyncFile>,
+    /// An append found no room: the next record goes to a new log.
+    pub is_broken: bool,
+    /// Seals since it began.
+    pub seals: usize,
+}
+
+/// The memtable that takes a keyspace's writes, with the right to write it.
+pub(crate) struct Active {
+    pub keyspace: Arc<KeyspaceState>,
+    pub writer: Writer,
+    /// What all keys of the memtable before it began with; `None` without one.
+    pub key_start_before: Option<Vec<u8>>,
+    /// The log that holds its first entry; `None` while it is empty, or without a log.
+    pub first_log: Option<FileId>,
+    /// Its bytes in the sum over all active memtables.
+    pub counted_bytes: u64,
+    /// The large values that commits write apart.
+    pub values: CommitValues,
+}
+
+impl Active {
+    /// What the keys of the next memtable will begin with, most of them: what all keys of the last
+    /// two do. Two, as the keys of a sequential load move on.
+    pub(crate) fn next_key_start(&mut self) -> Vec<u8> {
+        let mut start = self.writer.memtable().common_key_start().unwrap_or_default();
+        if let Some(before) = self.key_start_before.replace(start.clone()) {
+            start.truncate(common_prefix(&start, &before));
+        }
+        start
+    }
+}
+
+/// A memtable that waits for its flush.
+pub(crate) struct Sealed {
+    pub keyspace: Arc<KeyspaceState>,
+    pub memtable: Arc<Memtable>,
+    /// The first log that it needs.
+    pub first_log: Option<FileId>,
+    pub bytes: u64,
+    /// The large values that it points to.
+    pub reach: UnflushedExtents,
+    /// A flush of it is under way.
+    pub is_flushing: bool,
+}
+
+/// How far a commit reached in the log, for a sync that must cover it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct LogPosition {
+    pub file: FileId,
+    pub bytes: u64,
+}
+
+impl CommitState {
+    pub(crate) fn new(next_sequence: SequenceNumber) -> CommitState {
+        CommitState {
+            log: None,
+            next_sequence,
+            logged_sequence: 0,
+            user_sequence: 0,
+            actives: HashMap::new(),
+            sealed: Vec::new(),
+            replaced: Vec::new(),
+            unsynced_values: BTreeMap::new(),
+            ended_segments: Vec::new(),
+            logs: Vec::new(),
+            flush_logs_through: None,
+            active_bytes: 0,
+            flush_through: 0,
+        }
+    }
+
+    pub(crate) fn add_keyspace(&mut self, active: Active) {
+        self.actives.insert(active.keyspace.id, active);
+    }
+
+    /// Forgets a dropped keyspace, with its memtables.
+    pub(crate) fn remove_keyspace(&mut self, id: KeyspaceId) {
+        let active = self.actives.remove(&id);
+        self.active_bytes -= active.map_or(0, |active| active.counted_bytes);
+        self.sealed.retain(|sealed| sealed.keyspace.id != id);
+    }
+
+    pub(crate) fn active(&self, id: KeyspaceId) -> Option<&Active> {
+        self.actives.get(&id)
+    }
+
+    pub(crate) fn active_mut(&mut self, id: KeyspaceId) -> Option<&mut Active> {
+        self.actives.get_mut(&id)
+    }
+
+    /// What the memtables of a keyspace may bring into its segments, at the most.
+    pub(crate) fn pending_bytes(&self, id: KeyspaceId) -> u64 {
+        let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
+        let active = self.actives.get(&id);
+        let active = active.map_or(0, |active| active.counted_bytes + active.values.reach.bytes);
+        sealed.map(|sealed| sealed.bytes + sealed.reach.bytes).sum::<u64>() + active
+    }
+
+    /// The first keyspace whose segments lack room for the large values of `batch`.
+    pub(crate) fn lack_of_room(&self, batch: &WriteBatch) -> Result<Option<LackOfSpace>> {
+        let mut wanted: BTreeMap<KeyspaceId, u64> = BTreeMap::new();
+        for operation in batch.iter() {
+            let operation = operation?;
+            let Some(active) = self.active(operation.keyspace) else { continue };
+            let is_large = operation.value.len() as u64 >= active.keyspace.values.threshold_bytes;
+            if operation.kind == EntryKind::Put && is_large {
+                let bytes = record_bytes(SEQUENCE_MAX, operation.key, Some(operation.value));
+                *wanted.entry(operation.keyspace).or_default() += bytes as u64;
+            }
+        }
+        let lack = wanted.into_iter().find_map(|(id, wanted_bytes)| {
+            let keyspace = self.active(id)?.keyspace.clone();
+            let room_bytes = keyspace.value_room_bytes(self.pending_bytes(id))?;
+            (room_bytes < wanted_bytes).then_some(LackOfSpace { keyspace, wanted_bytes })
+        });
+        Ok(lack)
+    }
+
+    /// The first sequence number that memtables of a keyspace hold.
+    pub(crate) fn unflushed_sequence(&self, id: KeyspaceId) -> Option<SequenceNumber> {
+        let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
+        let active = self.actives.get(&id).map(|active| active.writer.memtable());
+        let all = sealed.map(|sealed| &sealed.memtable).chain(active);
+        all.filter_map(|memtable| memtable.sequence_min()).min()
+    }
+
+    pub(crate) fn actives(&self) -> impl Iterator<Item = &Active> {
+        self.actives.values()
+    }
+
+    /// The oldest log that some memtable outside `flushed` still needs.
+    pub(crate) fn log_floor(&self, flushed: &[Arc<Memtable>]) -> Option<FileId> {
+        let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
+        let sealed = self.sealed.iter().filter(|s| !is_flushed(&s.memtable));
+        let needed = sealed
+            .filter_map(|s| s.first_log)
+            .chain(self.actives.values().filter_map(|a| a.first_log));
+        needed.chain(self.log.as_ref().map(|log| log.file)).min()
+    }
+
+    /// Bytes in sealed memtables.
+    pub(crate) fn sealed_bytes(&self) -> u64 {
+        self.sealed.iter().map(|sealed| sealed.bytes).sum()
+    }
+
+    /// When logs have more than `bytes_max` bytes: the keyspaces whose active memtables need one of
+    /// the oldest, without which half of that is left. They may not have been written for long.
+    pub(crate) fn keyspaces_of_old_logs(&mut self, bytes_max: u64) -> Vec<KeyspaceId> {
+        let mut bytes: u64 = self.logs.iter().map(|log| log.bytes).sum();
+        if bytes <= bytes_max {
+            return Vec::new();
+        }
+        let mut through = None;
+        for log in &self.logs {
+            if bytes <= bytes_max / 2 || self.log.as_ref().is_some_and(|l| l.file == log.file) {
+                break;
+            }
+            through = Some(log.file);
+            bytes -= log.bytes;
+        }
+        self.flush_logs_through = through.max(self.flush_logs_through);
+        let is_old = |active: &&Active| active.first_log.is_some() && active.first_log <= through;
+        self.actives.values().filter(is_old).map(|active| active.keyspace.id).collect()
+    }
+
+    /// The fewest active memtables, largest first, that have half of the bytes in all of them.
+    pub(crate) fn largest_actives(&self) -> Vec<KeyspaceId> {
+        let mut actives: Vec<(u64, KeyspaceId)> =
+            self.actives.values().map(|a| (a.counted_bytes, a.keyspace.id)).collect();
+        actives.sort_unstable_by(|a, b| b.cmp(a));
+        let mut rest = self.active_bytes / 2;
+        let is_needed = |&(bytes, _): &(u64, KeyspaceId)| {
+            let needed = rest > 0;
+            rest = rest.saturating_sub(bytes);
+            needed
+        };
+        actives.into_iter().take_while(is_needed).map(|(_, id)| id).collect()
+    }
+
+    /// Where the log stands.
+    pub(crate) fn position(&self) -> LogPosition {
+        match &self.log {
+            Some(log) => LogPosition { file: log.file, bytes: log.writer.bytes() },
+            None => LogPosition::default(),
+        }
+    }
+}

@@ -1,0 +1,546 @@
+//! Moves of the tree: a plan becomes an edit, with a rewrite in between where the move needs one.
+//!
+//! Nothing here knows which policy made the plan.
+
+use super::backed_off;
+use super::events::Event;
+use super::output::{ChildTarget, OutputRule, RUN_END_BYTES, Written, WrittenRun};
+use super::parts::{Parts, Verdict};
+use super::rewrite::{Part, PartSpec, Progress};
+use super::values::writers::ValueWriters;
+use crate::engine::core::Core;
+use crate::engine::trees::{Flushed, Trees};
+use crate::keyspace::KeyspaceState;
+use crate::unvouched::Unvouched;
+use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result, RunId};
+use media::FileHint;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
+use tree::moves::{Child, Cutter, OlderData, Output, OutputNode, Proportional, SizeEstimate};
+use tree::policy::WorkId;
+use tree::{Cut, Input, Move, NodeId, Plan, RunTable, Slice, Tier, Version};
+
+/// A move under way, shared by its parts.
+pub(crate) struct Compaction {
+    keyspace: Arc<KeyspaceState>,
+    plan: Plan,
+    work: WorkId,
+    /// The input slices stay readable until the end, whatever the tree does meanwhile.
+    version: Arc<Version>,
+    to_level: u8,
+    read_bytes_upper: u64,
+    read_bytes_lower: u64,
+    /// In key order.
+    parts: Parts<Written>,
+    begin_ns: u64,
+    busy_ns: AtomicU64,
+    entries_in: AtomicU64,
+    entries_out: AtomicU64,
+}
+
+/// One part of a move, for one worker at a time.
+pub(crate) struct CompactionPart {
+    shared: Arc<Compaction>,
+    index: usize,
+    spec: Option<PartSpec>,
+    part: Option<Part>,
+    /// It told the move so: what follows is no business of its own.
+    has_ended: bool,
+    /// Bytes worked through since somebody asked.
+    step_bytes: u64,
+}
+
+/// Begins `plan`, which was picked from the current version of `id`. Moves that are an edit alone
+/// are done when this returns, and have no parts.
+pub(crate) fn begin(
+    core: &Arc<Core>,
+    trees: &mut Trees,
+    id: KeyspaceId,
+    plan: Plan,
+) -> Result<Vec<CompactionPart>> {
+    let tree = trees.tree(id)?;
+    let version = tree.version.clone();
+    let changes = edit_only(core, &version, &plan)?;
+    if let Some(changes) = changes {
+        let moved_bytes = input_bytes(&version, &plan);
+        let to_level = plan.action.inputs().1;
+        install(core, trees, id, changes, &plan)?;
+        core.work_stats.add(to_level, |work| {
+            work.count += 1;
+            work.moved_bytes += moved_bytes;
+        });
+        core.events.add(
+            Event::new("trivial_move")
+                .text("reason", &format!("{:?}", plan.reason))
+                .number("output_level", to_level.into())
+                .number("moved_bytes", moved_bytes),
+        );
+        return Ok(Vec::new());
+    }
+    let work = tree.busy.begin(&version, &plan);
+    let keyspace = tree.keyspace.clone();
+    let runs = input_runs(&version, &plan);
+    match parts(core, keyspace, version, &tree.runs, plan, work) {
+        Ok(parts) => Ok(parts),
+        Err(error) => {
+            end_failed(core, trees, id, work, runs, &error);
+            Err(error)
+        }
+    }
+}
+
+/// Sizes of parts of runs by their indexes. A guess from the first and the last key is wrong by
+/// orders of magnitude where keys are decimal numbers or words, and what is due follows from it.
+struct Indexed<'a>(&'a Core);
+
+impl SizeEstimate for Indexed<'_> {
+    fn bytes(&self, run: &tree::Run, range: &KeyRange) -> u64 {
+        // The edit does not depend on it: whoever reads the run hears of its damage.
+        let known = self.0.runs.handle(run).bytes_within(range).unwrap_or_default();
+        known.unwrap_or_else(|| Proportional.bytes(run, range))
+    }
+}
+
+/// The edit of a move that needs no bytes.
+fn edit_only(core: &Core, version: &Version, plan: &Plan) -> Result<Option<Vec<Change>>> {
+    Ok(Some(match &plan.action {
+        Move::Push { input, to_level } => {
+            tree::moves::push(version, input, *to_level, &Indexed(core))?
+        }
+        Move::Balance { level, from, to, range } => {
+            tree::moves::balance(version, *level, *from, *to, range)?
+        }
+        Move::Drop { inputs } => tree::moves::drop_slices(version, inputs)?,
+        Move::Append { .. } | Move::Merge { .. } | Move::Divide { .. } => return Ok(None),
+    }))
+}
+
+fn install(
+    core: &Core,
+    trees: &mut Trees,
+    id: KeyspaceId,
+    mut changes: Vec<Change>,
+    plan: &Plan,
+) -> Result<()> {
+    let cursors = plan.cursors.iter();
+    changes
+        .extend(cursors.map(|(level, key)| Change::SetCursor { level: *level, key: key.clone() }));
+    let edit = DatabaseEdit {
+        keyspaces: vec![KeyspaceEdit { keyspace: id, changes }],
+        ..DatabaseEdit::default()
+    };
+    core.versions.install(trees, edit, &Flushed::new())
+}
+
+fn input_slices(version: &Version, inputs: &[Input]) -> Vec<(u8, Slice)> {
+    let mut slices = Vec::new();
+    for input in inputs {
+        let Some(node) = version.node(input.level, input.node) else { continue };
+        slices.extend(input.taken(node).map(|slice| (input.level, slice.clone())));
+    }
+    slices
+}
+
+fn input_runs(version: &Version, plan: &Plan) -> BTreeSet<RunId> {
+    let (inputs, _) = plan.action.inputs();
+    input_slices(version, &inputs).iter().map(|(_, slice)| slice.run.id).collect()
+}
+
+/// A move failed: its inputs are free, or parked when the failure is its own.
+fn end_failed(
+    core: &Core,
+    trees: &mut Trees,
+    id: KeyspaceId,
+    work: WorkId,
+    runs: BTreeSet<RunId>,
+    error: &Error,
+) {
+    if backed_off::is_own_failure(error) && core.poisoned_by().is_none() {
+        trees.park(id, work, runs, error.clone(), core.runtime.now_ns());
+    } else if let Ok(tree) = trees.tree(id) {
+        tree.busy.end(work);
+    }
+}
+
+/// Bytes of the slices that a move takes in.
+pub(crate) fn input_bytes(version: &Version, plan: &Plan) -> u64 {
+    let (inputs, _) = plan.action.inputs();
+    input_slices(version, &inputs).iter().map(|(_, slice)| slice.bytes).sum()
+}
+
+/// Cuts a rewriting move into parts.
+fn parts(
+    core: &Arc<Core>,
+    keyspace: Arc<KeyspaceState>,
+    version: Arc<Version>,
+    known: &RunTable,
+    plan: Plan,
+    work: WorkId,
+) -> Result<Vec<CompactionPart>> {
+    let (inputs, to_level) = plan.action.inputs();
+    let slices = input_slices(&version, &inputs);
+    let bytes_of = |lower: bool| {
+        let of_level = slices.iter().filter(|(level, _)| (*level == to_level) == lower);
+        of_level.map(|(_, slice)| slice.bytes).sum::<u64>()
+    };
+    let (read_bytes_upper, read_bytes_lower) = (bytes_of(false), bytes_of(true));
+    let ranges = part_ranges(core, &plan, &slices, read_bytes_upper + read_bytes_lower)?;
+    let shared = Arc::new(Compaction {
+        keyspace: keyspace.clone(),
+        work,
+        version: version.clone(),
+        to_level,
+        read_bytes_upper,
+        read_bytes_lower,
+        parts: Parts::new(ranges.len()),
+        begin_ns: core.runtime.now_ns(),
+        busy_ns: AtomicU64::new(0),
+        entries_in: AtomicU64::new(0),
+        entries_out: AtomicU64::new(0),
+        plan,
+    });
+    let levels_below = levels_below(&version, to_level);
+    let plain: Vec<Slice> = slices.into_iter().map(|(_, slice)| slice).collect();
+    // What a move finds inline and large was written long ago: it goes to the cold log.
+    let values = || {
+        let (segments, cause) = (&version.segments, Cause::Compaction(to_level));
+        ValueWriters::new(core, &keyspace, segments, 0, cause, false)
+    };
+    let mut parts = Vec::new();
+    for (index, range) in ranges.into_iter().enumerate() {
+        let spec = PartSpec {
+            keyspace: keyspace.clone(),
+            cause: Cause::Compaction(to_level),
+            memtables: Vec::new(),
+            slices: plain.clone(),
+            snapshots: core.snapshots.list(),
+            older: OlderData::new(&version, &inputs, to_level),
+            options: core.settings.table_options(&keyspace, to_level, levels_below),
+            hint: hint(&shared.plan, to_level, shared.work),
+            rule: rule(&version, known, &shared.plan, read_bytes_upper + read_bytes_lower)?,
+            range,
+            values: values(),
+            tier: Tier::Cold,
+            unvouched: Unvouched::default(),
+        };
+        parts.push(CompactionPart {
+            shared: shared.clone(),
+            index,
+            spec: Some(spec),
+            part: None,
+            has_ended: false,
+            step_bytes: 0,
+        });
+    }
+    Ok(parts)
+}
+
+/// How many levels below `level` have data.
+pub(crate) fn levels_below(version: &Version, level: u8) -> usize {
+    let below = version.levels.iter().skip(usize::from(level) + 1);
+    below.filter(|level| !level.nodes.is_empty()).count()
+}
+
+/// The key ranges that the parts of a move work on.
+fn part_ranges(
+    core: &Core,
+    plan: &Plan,
+    slices: &[(u8, Slice)],
+    total_bytes: u64,
+) -> Result<Vec<KeyRange>> {
+    let hull = slices
+        .iter()
+        .map(|(_, slice)| slice.range.clone())
+        .reduce(|a, b| a.union(&b))
+        .unwrap_or_else(KeyRange::all);
+    match &plan.action {
+        Move::Merge { parallel_max, one_file: false, cut, to_level, .. } if *to_level > 0 => {
+            let worthwhile = (total_bytes / (2 * cut.table_bytes_max.max(1))).max(1);
+            let count = u64::from(*parallel_max).min(worthwhile) as usize;
+            split_range(core, &hull, slices, count)
+        }
+        _ => Ok(vec![hull]),
+    }
+}
+
+/// Ranges of about equal work, cut at block boundaries of the inputs.
+fn split_range(
+    core: &Core,
+    hull: &KeyRange,
+    slices: &[(u8, Slice)],
+    count: usize,
+) -> Result<Vec<KeyRange>> {
+    if count < 2 {
+        return Ok(vec![hull.clone()]);
+    }
+    // The biggest slices know best where the bytes are.
+    let mut points = Vec::new();
+    let mut biggest: Vec<&Slice> = slices.iter().map(|(_, slice)| slice).collect();
+    biggest.sort_by_key(|slice| std::cmp::Reverse(slice.bytes));
+    for slice in biggest.iter().take(64) {
+        let run = core.runs.handle(&slice.run);
+        points.extend(run.run()?.split_points(&slice.range.intersect(hull), 8, Cause::OpenRun)?);
+    }
+    points.sort();
+    points.dedup();
+    let mut ranges = Vec::new();
+    let mut start = hull.start.clone();
+    for part in 1..count {
+        let Some(point) = points.get(points.len() * part / count) else { break };
+        if *point > start && hull.is_before_end(point) {
+            ranges.push(KeyRange { start, end: Some(point.clone()) });
+            start = point.clone();
+        }
+    }
+    ranges.push(KeyRange { start, end: hull.end.clone() });
+    Ok(ranges)
+}
+
+fn hint(plan: &Plan, to_level: u8, work: WorkId) -> FileHint {
+    let (bytes_max, group) = match &plan.action {
+        Move::Merge { one_file: true, .. } => (Some(plan.write_bytes), Some(work.number())),
+        Move::Merge { cut, .. } => (Some(cut.table_bytes_max), None),
+        _ => (None, None),
+    };
+    FileHint { bytes_max, group, lifetime: Some(to_level), background: true, is_cold: false }
+}
+
+fn rule(version: &Version, known: &RunTable, plan: &Plan, total_bytes: u64) -> Result<OutputRule> {
+    Ok(match &plan.action {
+        // Runs of level 0 are ordered by age: pieces of one age would not stay so.
+        Move::Merge { to_level: 0, .. } => {
+            let cut = Cut { table_bytes_max: u64::MAX, overlap_bytes_max: None };
+            OutputRule::Cut { cutter: Cutter::new(version, 0, cut), one_file: false }
+        }
+        Move::Merge { cut, one_file, to_level, .. } => {
+            OutputRule::Cut { cutter: Cutter::new(version, *to_level, *cut), one_file: *one_file }
+        }
+        Move::Divide { input, parts } => {
+            let table_bytes_max = total_bytes / u64::from((*parts).max(1)) + 1;
+            let cut = Cut { table_bytes_max, overlap_bytes_max: None };
+            OutputRule::Cut { cutter: Cutter::new(version, input.level, cut), one_file: false }
+        }
+        Move::Append { input, to_level, file_bytes_max, parts } => {
+            let part_bytes = total_bytes / u64::from((*parts).max(1)) + 1;
+            let children = tree::moves::children(version, known, input, *to_level)?;
+            let targets =
+                children.into_iter().map(|child| target(child, *file_bytes_max, part_bytes));
+            OutputRule::Children(targets.collect())
+        }
+        Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => {
+            return Err(Error::invalid("the move needs no rewrite"));
+        }
+    })
+}
+
+/// Where a child's part of an append goes.
+fn target(child: Child, file_bytes_max: u64, part_bytes: u64) -> ChildTarget {
+    let new_file = file_bytes_max.saturating_sub(table::format::HEADER_BYTES);
+    let new_run_bytes_max = match child.node {
+        Some(_) => new_file,
+        None => new_file.min(part_bytes + RUN_END_BYTES),
+    };
+    ChildTarget {
+        run_bytes_max: match child.file {
+            Some((_, bytes)) => file_bytes_max.saturating_sub(bytes),
+            None => new_run_bytes_max,
+        },
+        new_run_bytes_max,
+        node: child.node,
+        range: child.range,
+        file: child.file,
+    }
+}
+
+/// The manifest's record of a run that was written.
+pub(crate) fn record(run: &WrittenRun) -> RunRecord {
+    let summary = &run.summary;
+    RunRecord {
+        id: summary.run,
+        file: run.file,
+        offset: summary.offset,
+        bytes: summary.bytes,
+        range: summary.range.clone(),
+        entries: summary.entries,
+        deletes: summary.deletes,
+        range_deletes: summary.range_deletes,
+        sequence_min: summary.sequence_min,
+        sequence_max: summary.sequence_max,
+    }
+}
+
+impl CompactionPart {
+    /// One bounded step; the step that ends the last part installs the edit. After an error the
+    /// caller abandons the part.
+    pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        self.shared.parts.check()?;
+        let begin_ns = core.runtime.now_ns();
+        let stepped = self.step_part(core);
+        let busy_ns = core.runtime.now_ns() - begin_ns;
+        self.shared.busy_ns.fetch_add(busy_ns, Ordering::Relaxed);
+        if stepped? == Progress::More {
+            return Ok(Progress::More);
+        }
+        let written = self.finish_part();
+        self.end(core, Ok(written))?;
+        self.shared.parts.check()?;
+        Ok(Progress::Done)
+    }
+
+    /// Makes all steps.
+    pub(crate) fn run(&mut self, core: &Arc<Core>) -> Result<()> {
+        while self.step(core)? == Progress::More {}
+        Ok(())
+    }
+
+    fn step_part(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        if let Some(spec) = self.spec.take() {
+            self.part = Some(Part::begin(&core.context, spec)?);
+        }
+        let Some(part) = &mut self.part else { return Ok(Progress::Done) };
+        let before = part.counts().bytes_in;
+        let stepped = part.step(core.settings.step_bytes);
+        self.step_bytes += part.counts().bytes_in - before;
+        stepped
+    }
+
+    /// Bytes that steps worked through since the last call.
+    pub(crate) fn take_step_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.step_bytes)
+    }
+
+    fn finish_part(&mut self) -> Written {
+        let Some(part) = self.part.take() else { return Written::default() };
+        let counts = part.counts();
+        self.shared.entries_in.fetch_add(counts.entries_in, Ordering::Relaxed);
+        self.shared.entries_out.fetch_add(counts.entries_out, Ordering::Relaxed);
+        part.into_written()
+    }
+
+    /// The part's one end. The last part to end makes the move, or gives everything back.
+    fn end(&mut self, core: &Arc<Core>, ended: Result<Written>) -> Result<()> {
+        self.has_ended = true;
+        match self.shared.parts.end(self.index, ended) {
+            Verdict::Pending => Ok(()),
+            Verdict::Install(outputs) => self
+                .shared
+                .install(core, &outputs)
+                .inspect_err(|error| self.shared.give_back(core, &outputs, error)),
+            Verdict::GiveBack(outputs, error) => {
+                self.shared.give_back(core, &outputs, &error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives the part up after a failure. What it wrote goes; the rest of the move is for the part
+    /// that ends last.
+    pub(crate) fn abandon(mut self, core: &Arc<Core>, error: &Error) {
+        if self.has_ended {
+            return;
+        }
+        if let Some(part) = self.part.take() {
+            part.remove_created();
+        }
+        // A part that failed leads to no edit, which alone could fail.
+        let _ = self.end(core, Err(error.clone()));
+    }
+}
+
+impl Compaction {
+    /// Makes the move's edit against the version of now. Nothing fails once the edit is made: what
+    /// fails before leaves the outputs to be given back.
+    fn install(&self, core: &Arc<Core>, outputs: &[Written]) -> Result<()> {
+        let runs: Vec<&WrittenRun> = outputs.iter().flat_map(|written| &written.runs).collect();
+        let files: Vec<(FileId, u64)> =
+            outputs.iter().flat_map(|written| written.files.iter().copied()).collect();
+        core.runtime.interleave("compaction: before it is part of the tree");
+        let mut trees = core.versions.lock();
+        let tree = trees.tree(self.keyspace.id)?;
+        let mut changes = self.changes(&Indexed(core), &tree.version, &runs, &files)?;
+        changes.extend(outputs.iter().flat_map(|written| written.value_changes()));
+        install(core, &mut trees, self.keyspace.id, changes, &self.plan)?;
+        if let Ok(tree) = trees.tree(self.keyspace.id) {
+            tree.busy.end(self.work);
+        }
+        trees.forgive(self.keyspace.id, &input_runs(&self.version, &self.plan));
+        drop(trees);
+        self.report(core, &runs);
+        Ok(())
+    }
+
+    /// The move failed: what its parts wrote goes, and its inputs are free or parked.
+    fn give_back(&self, core: &Arc<Core>, outputs: &[Written], error: &Error) {
+        for written in outputs {
+            written.remove(core);
+        }
+        let runs = input_runs(&self.version, &self.plan);
+        let mut trees = core.versions.lock();
+        end_failed(core, &mut trees, self.keyspace.id, self.work, runs, error);
+    }
+
+    fn changes(
+        &self,
+        sizes: &dyn SizeEstimate,
+        version: &Version,
+        runs: &[&WrittenRun],
+        files: &[(FileId, u64)],
+    ) -> Result<Vec<Change>> {
+        let records = || runs.iter().map(|run| record(run));
+        let output = |nodes| Output { files: files.to_vec(), nodes };
+        match &self.plan.action {
+            Move::Merge { inputs, to_level, .. } => {
+                let nodes = records().map(OutputNode::tight).collect();
+                tree::moves::merge(version, inputs, *to_level, &output(nodes), sizes)
+            }
+            Move::Divide { input, .. } => {
+                let range = version
+                    .node(input.level, input.node)
+                    .map_or_else(KeyRange::all, |node| node.range.clone());
+                let nodes = tree::moves::tile(&range, records().collect());
+                tree::moves::divide(version, input, &output(nodes), sizes)
+            }
+            Move::Append { input, to_level, .. } => {
+                let runs: Vec<(Option<NodeId>, RunRecord)> =
+                    runs.iter().map(|run| (run.child, record(run))).collect();
+                tree::moves::append(version, input, *to_level, files, &runs)
+            }
+            Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => Ok(Vec::new()),
+        }
+    }
+
+    fn report(&self, core: &Core, runs: &[&WrittenRun]) {
+        let written: u64 = runs.iter().map(|run| run.summary.bytes).sum();
+        let (entries_in, entries_out) =
+            (self.entries_in.load(Ordering::Relaxed), self.entries_out.load(Ordering::Relaxed));
+        core.work_stats.add(self.to_level, |work| {
+            work.count += 1;
+            work.read_bytes_upper += self.read_bytes_upper;
+            work.read_bytes_lower += self.read_bytes_lower;
+            work.write_bytes += written;
+            work.predicted_write_bytes += self.plan.write_bytes;
+            work.busy_ns += self.busy_ns.load(Ordering::Relaxed);
+            work.entries_in += entries_in;
+            work.entries_dropped += entries_in.saturating_sub(entries_out);
+        });
+        let elapsed_ns = core.runtime.now_ns() - self.begin_ns;
+        core.latencies.compaction.record(elapsed_ns);
+        let files = self.version.levels.iter().map(|level| level.nodes.len() as u64);
+        core.events.add(
+            Event::new("compaction_finished")
+                .text("keyspace", &self.keyspace.name)
+                .text("reason", &format!("{:?}", self.plan.reason))
+                .number("output_level", self.to_level.into())
+                .number("read_bytes", self.read_bytes_upper + self.read_bytes_lower)
+                .number("predicted_write_bytes", self.plan.write_bytes)
+                .number("total_output_size", written)
+                .number("num_input_records", entries_in)
+                .number("num_output_records", entries_out)
+                .number("compaction_time_micros", elapsed_ns / 1000)
+                .places(runs.iter().flat_map(|run| run.places(&*core.store)))
+                .numbers("lsm_state", files),
+        );
+    }
+}

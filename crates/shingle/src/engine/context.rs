@@ -1,0 +1,283 @@
+//! What every part of an open database shares: the store, the clock, the settings, the cache, the
+//! account of memory, the snapshots, the keyspaces, and the rules of failure.
+//!
+//! A part that needs no more than this takes a [`Context`]. It knows neither the log nor the trees.
+
+use crate::admission::Admission;
+use crate::engine::events::Events;
+use crate::engine::gate::{Gate, Inside};
+use crate::engine::memory::Memory;
+use crate::engine::reserve::Reserve;
+use crate::engine::traffic::Noted;
+use crate::engine::work_stats::WorkStats;
+use crate::keyspace::KeyspaceState;
+use crate::memtable::ChunkPool;
+use crate::read::moment::Moment;
+use crate::read::view::Runs;
+use crate::settings::Settings;
+use crate::snapshot_list::SnapshotList;
+use crate::stats::Latencies;
+use base::env::{Event, Runtime};
+use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId};
+use media::{AppendFile, FileHint, FileName, FileStore};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use table::BlockCache;
+
+/// What the parts of one open database share.
+pub(crate) struct Context {
+    pub store: Arc<dyn FileStore>,
+    pub runtime: Arc<dyn Runtime>,
+    pub settings: Settings,
+    pub database: DatabaseId,
+    pub cache: Arc<BlockCache>,
+    pub memory: Memory,
+    /// What memtables are made of.
+    pub chunks: Arc<ChunkPool>,
+    pub runs: Arc<Runs>,
+    pub snapshots: SnapshotList,
+    pub admission: Admission,
+    pub latencies: Latencies,
+    pub work_stats: WorkStats,
+    pub events: Events,
+    /// Background work made a step that a thread may wait for.
+    pub progress: Event,
+    keyspaces: RwLock<BTreeMap<KeyspaceId, Arc<KeyspaceState>>>,
+    numbers: Numbers,
+    poison: OnceLock<Error>,
+    /// Space that is kept free for what must go on.
+    pub reserve: Reserve,
+    /// Shut when closing begins.
+    pub gate: Gate,
+    pub opened_ns: u64,
+    /// What of the ledger is in the event log.
+    pub noted: Noted,
+    pub read_only: bool,
+}
+
+/// The next free numbers.
+pub(crate) struct Numbers {
+    pub next_file: AtomicU64,
+    pub next_run: AtomicU64,
+}
+
+/// What a context is made of; see [`Context`].
+pub(crate) struct Parts {
+    pub store: Arc<dyn FileStore>,
+    pub runtime: Arc<dyn Runtime>,
+    pub settings: Settings,
+    pub database: DatabaseId,
+    pub cache: Arc<BlockCache>,
+    pub memory: Memory,
+    pub runs: Arc<Runs>,
+    pub keyspaces: BTreeMap<KeyspaceId, Arc<KeyspaceState>>,
+    pub numbers: Numbers,
+    pub read_only: bool,
+}
+
+impl Context {
+    pub(crate) fn new(parts: Parts) -> Context {
+        let chunks =
+            ChunkPool::new(parts.settings.memtable_bytes_max as usize, parts.settings.flush_bytes);
+        let now_ns = parts.runtime.now_ns();
+        Context {
+            admission: Admission::new(parts.settings.admission),
+            snapshots: SnapshotList::default(),
+            latencies: Latencies::default(),
+            work_stats: WorkStats::default(),
+            events: Events::new(parts.store.clone(), parts.runtime.clone()),
+            progress: Event::default(),
+            opened_ns: now_ns,
+            noted: Noted::new(now_ns, parts.store.ledger().snapshot()),
+            reserve: Reserve::default(),
+            gate: Gate::default(),
+            poison: OnceLock::new(),
+            store: parts.store,
+            runtime: parts.runtime,
+            settings: parts.settings,
+            database: parts.database,
+            cache: parts.cache,
+            memory: parts.memory,
+            chunks,
+            runs: parts.runs,
+            keyspaces: RwLock::new(parts.keyspaces),
+            numbers: parts.numbers,
+            read_only: parts.read_only,
+        }
+    }
+
+    /// What a reader that begins now, and holds no snapshot, reads of `keyspace`.
+    #[inline]
+    pub(crate) fn moment(&self, keyspace: &KeyspaceState) -> Moment {
+        let separates = keyspace.values.layout.separates();
+        Moment::now(
+            || keyspace.view(),
+            &self.snapshots,
+            separates,
+            || {
+                // Not in production: every get comes through here.
+                #[cfg(any(test, feature = "testing"))]
+                self.runtime.interleave("moment");
+            },
+        )
+    }
+
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        self.store.ledger()
+    }
+
+    /// Every living keyspace.
+    pub(crate) fn keyspaces(&self) -> Vec<Arc<KeyspaceState>> {
+        let keyspaces = self.keyspaces.read().unwrap_or_else(PoisonError::into_inner);
+        keyspaces.values().cloned().collect()
+    }
+
+    pub(crate) fn find_keyspace(&self, id: KeyspaceId) -> Option<Arc<KeyspaceState>> {
+        self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    pub(crate) fn change_keyspaces(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<KeyspaceId, Arc<KeyspaceState>>),
+    ) {
+        change(&mut self.keyspaces.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// A file number that was never given before.
+    pub(crate) fn new_file(&self) -> FileId {
+        FileId(self.numbers.next_file.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A run number that was never given before.
+    pub(crate) fn new_run(&self) -> RunId {
+        RunId(self.numbers.next_run.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The next free file and run numbers, for the manifest.
+    pub(crate) fn next_numbers(&self) -> (u64, u64) {
+        let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        (load(&self.numbers.next_file), load(&self.numbers.next_run))
+    }
+
+    /// Refuses every later write, because `error` left an unknown outcome on the medium. Gives the
+    /// error back for the caller.
+    pub(crate) fn poison(&self, error: Error) -> Error {
+        if self.poison.set(error.clone()).is_ok() {
+            self.events.error("poisoned", &error);
+        }
+        self.admission.release();
+        self.progress.signal();
+        error
+    }
+
+    /// [`Context::poison`], unless the step did nothing, for want of a descriptor.
+    pub(crate) fn poison_unless_tried_again(&self, error: Error) -> Error {
+        if error.lacks_descriptors() { error } else { self.poison(error) }
+    }
+
+    pub(crate) fn poisoned_by(&self) -> Option<&Error> {
+        self.poison.get()
+    }
+
+    pub(crate) fn check_poisoned(&self) -> Result<()> {
+        match self.poison.get() {
+            Some(cause) => Err(Error::poisoned(cause.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens a file to append behind its first `bytes`, and cuts off what follows them. Every
+    /// append to a file that an edit names goes through here.
+    ///
+    /// An edit of unknown outcome may vouch for the bytes that are cut off. A job gives the file
+    /// back only after its failed edit has poisoned the database. So a job that was given the file
+    /// afterwards finds the database poisoned here.
+    pub(crate) fn extend_file(
+        &self,
+        name: FileName,
+        bytes: u64,
+        hint: &FileHint,
+    ) -> Result<Box<dyn AppendFile>> {
+        self.check_poisoned()?;
+        self.store.extend(name, bytes, hint)
+    }
+
+    /// A write may begin.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Error::new(ErrorKind::Unsupported, "the database is open read-only"));
+        }
+        if self.is_closing() {
+            return Err(self.closed());
+        }
+        self.check_poisoned()
+    }
+
+    pub(crate) fn closed(&self) -> Error {
+        Error::new(ErrorKind::Closed, "the database was closed")
+    }
+
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.gate.is_shut()
+    }
+
+    /// Comes to work in the engine: closing waits for it to go.
+    pub(crate) fn enter(&self) -> Result<Inside<'_>> {
+        self.gate.enter().ok_or_else(|| self.closed())
+    }
+
+    /// Work that may take long goes on. Closing waits for it.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closing() { Err(self.closed()) } else { Ok(()) }
+    }
+
+    /// Admission and the cache hear how much the memtables hold. Without the commit lock, where
+    /// that fell: it wakes writers, whose first step is that lock.
+    pub(crate) fn memtables_changed(&self) {
+        // Of two at once, the later one reads what the other's holder of the lock has stored.
+        self.admission.update(|pressure| pressure.sealed_bytes = self.memory.sealed_bytes());
+        self.resize_cache();
+    }
+
+    /// Gives the cache what the rest of the account leaves. Called where the account changes by
+    /// much: when a memtable is sealed or flushed, and between background steps.
+    pub(crate) fn resize_cache(&self) {
+        let open_bytes = self.runs.open_bytes();
+        if let Some(bytes) = self.memory.cache_resize(open_bytes, self.cache.capacity_bytes()) {
+            self.cache.set_capacity(bytes);
+        }
+    }
+
+    /// Work that must go on found no space. `true`: it may be tried again, with the reserve.
+    pub(crate) fn release_reserve(&self) -> bool {
+        self.reserve.release(&*self.store, &self.events)
+    }
+
+    /// Does `work`; out of space, once more with the reserve.
+    pub(crate) fn with_reserve<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        match work() {
+            Err(error) if error.kind() == ErrorKind::NoSpace && self.release_reserve() => work(),
+            done => done,
+        }
+    }
+
+    /// A compaction goes on while the reserve is out only as long as it leaves what the memtables
+    /// need. `NoSpace` otherwise: its output so far goes, and with it the space that it took.
+    pub(crate) fn check_space_to_rewrite(&self) -> Result<()> {
+        if !self.reserve.is_out() {
+            return Ok(());
+        }
+        let Some(space) = self.store.space() else { return Ok(()) };
+        if space.free_bytes >= self.settings.flush_bytes {
+            return Ok(());
+        }
+        let message = format!(
+            "the medium has {} bytes free and a flush may need {}: no compaction begins or goes on",
+            space.free_bytes, self.settings.flush_bytes
+        );
+        Err(Error::new(ErrorKind::NoSpace, message))
+    }
+}

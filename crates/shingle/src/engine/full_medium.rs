@@ -1,0 +1,111 @@
+//! A full medium, while the reserve is out: deletions become space, and the reserve is filled again
+//! when there is enough of it.
+
+use crate::engine::queue::Manual;
+use crate::engine::reserve::only_deletes;
+use crate::engine::trees::TreeState;
+use crate::engine::{Engine, requests};
+use base::{Error, ErrorKind, KeyRange, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use table::batch::WriteBatch;
+use tree::Input;
+
+/// The reserve has this share of the bytes of all trees...
+const TREE_SHARE: u64 = 64;
+/// ... at least this...
+const BYTES_MIN: u64 = 1 << 20;
+/// ... and not more than this share of the medium.
+const MEDIUM_SHARE: u64 = 64;
+
+impl Engine {
+    /// Has the store keep the space free, as far as there is as much.
+    pub(crate) fn fill_reserve(&self) {
+        let bytes = self.reserve_bytes();
+        if bytes > 0 {
+            self.reserve.fill(&*self.store, &self.events, bytes);
+        }
+    }
+
+    /// Fills the reserve where the medium has twice as much free, so that what it is needed for
+    /// next finds space too; applies deletions otherwise. Asks the medium now and then only.
+    pub(crate) fn refill_reserve(self: &Arc<Self>) {
+        if !self.reserve.takes_turn(self.runtime.now_ns()) {
+            return;
+        }
+        let free_bytes = self.store.space().map_or(u64::MAX, |space| space.free_bytes);
+        if free_bytes >= 2 * self.reserve_bytes() {
+            self.fill_reserve();
+        } else if let Err(error) = self.apply_deletions() {
+            self.events.error("space_reserve_failed", &error);
+        }
+    }
+
+    /// Deletions make space once they are in the tree and have met what they delete: no other write
+    /// fills a memtable, and no level grows. First a flush, then a compaction of everything, then
+    /// the nodes in which versions of a key still lie one above another.
+    fn apply_deletions(self: &Arc<Self>) -> Result<()> {
+        let sequence = self.snapshots.visible();
+        if !self.commits.seal_all()?.is_empty() || !self.scheduler.is_idle() {
+            self.runtime.wake();
+        } else if self.reserve.applied.swap(sequence, Relaxed) != sequence {
+            for &keyspace in self.versions.lock().keyspaces.keys() {
+                self.scheduler.add_manual(Manual { keyspace, range: KeyRange::all() });
+            }
+            self.runtime.wake();
+        } else {
+            self.rewrite_stacks()?;
+        }
+        Ok(())
+    }
+
+    /// Begins to rewrite nodes whose stacks have several slices, as many as workers take.
+    fn rewrite_stacks(self: &Arc<Self>) -> Result<()> {
+        let mut due = Vec::new();
+        for tree in self.versions.lock().keyspaces.values() {
+            for (level, nodes) in (0..).zip(tree.version.levels.iter().map(|level| &level.nodes)) {
+                let high = nodes.iter().filter(|node| node.slices.len() > 1);
+                due.extend(high.map(|node| (tree.keyspace.clone(), Input::whole(level, node))));
+            }
+        }
+        for (keyspace, input) in due {
+            if !self.scheduler.has_room() {
+                break;
+            }
+            requests::begin_plan(self, keyspace.id, requests::rewrite(input, &keyspace))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes that are to be kept free.
+    fn reserve_bytes(&self) -> u64 {
+        if let Some(bytes) = self.settings.reserve_bytes {
+            return bytes;
+        }
+        let trees = self.versions.lock();
+        let bytes: u64 = trees.keyspaces.values().map(tree_bytes).sum();
+        drop(trees);
+        let bytes_max = BYTES_MIN + self.settings.flush_bytes;
+        let bytes = (bytes / TREE_SHARE).clamp(BYTES_MIN, bytes_max);
+        let medium = self.store.space().map_or(u64::MAX, |space| space.total_bytes / MEDIUM_SHARE);
+        bytes.min(medium)
+    }
+
+    /// The medium has no space for `batch`, unless it only deletes. The background is asked for
+    /// space.
+    pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
+        if !self.reserve.is_out() || only_deletes(batch)? {
+            return Ok(());
+        }
+        self.runtime.wake();
+        Err(Error::new(
+            ErrorKind::NoSpace,
+            "the medium is full: only deletions are accepted until there is space again",
+        ))
+    }
+}
+
+/// Bytes of a tree's files.
+fn tree_bytes(tree: &TreeState) -> u64 {
+    tree.version.file_bytes() + tree.version.segments.usage().total_bytes
+}

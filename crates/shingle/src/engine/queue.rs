@@ -1,0 +1,154 @@
+//! The queue of background work: jobs between their steps, ranges that a user wants compacted, and
+//! what failed last.
+
+use super::compaction::CompactionPart;
+use super::flush::FlushJob;
+use super::idle::Idle;
+use super::values::gc::GcJob;
+use base::env::Event;
+use base::{Error, KeyRange, KeyspaceId};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A job of background work, between two steps.
+pub(crate) enum Job {
+    Flush(FlushJob),
+    Part(Box<CompactionPart>),
+    Collect(Box<GcJob>),
+}
+
+/// A key range that the user wants compacted.
+#[derive(Clone, Debug)]
+pub(crate) struct Manual {
+    pub keyspace: KeyspaceId,
+    pub range: KeyRange,
+}
+
+/// A job that waits for a worker.
+pub(crate) struct Waiting {
+    pub job: Job,
+    /// When its last step ended. In virtual time a worker may be behind that, and must not go on
+    /// with the job yet; with threads it has always passed.
+    pub from_ns: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Queue {
+    pub jobs: Vec<Waiting>,
+    /// Jobs that a worker has in hand.
+    pub running: usize,
+    /// A collection of values is under way.
+    pub is_collecting: bool,
+    pub manual: Vec<Manual>,
+    /// When the next step of a move may write, on the runtime's clock.
+    pub next_slot_ns: u64,
+    pub failures: u32,
+    pub last_error: Option<Error>,
+}
+
+impl Queue {
+    fn has_room(&self, jobs_max: usize) -> bool {
+        self.jobs.len() + self.running < jobs_max
+    }
+}
+
+/// The queue of one database.
+pub(crate) struct Scheduler {
+    queue: Mutex<Queue>,
+    jobs_max: usize,
+    pub retry: Event,
+    pub idle: Idle,
+}
+
+impl Scheduler {
+    pub(crate) fn new(workers: usize) -> Scheduler {
+        Scheduler {
+            queue: Mutex::default(),
+            jobs_max: workers.max(1) + 1,
+            retry: Event::default(),
+            idle: Idle::default(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add_manual(&self, manual: Manual) {
+        self.lock().manual.push(manual);
+    }
+
+    /// A range still waits to be compacted.
+    pub(crate) fn has_manual(&self) -> bool {
+        !self.lock().manual.is_empty()
+    }
+
+    /// No job is under way or waits, and no range waits to be compacted.
+    pub(crate) fn is_idle(&self) -> bool {
+        let queue = self.lock();
+        queue.jobs.is_empty() && queue.running == 0 && queue.manual.is_empty()
+    }
+
+    /// The failure that background work last met, while it keeps failing.
+    pub(crate) fn last_error(&self) -> Option<Error> {
+        self.lock().last_error.clone()
+    }
+
+    /// Ends a wait for a retry.
+    pub(crate) fn release(&self) {
+        self.retry.signal();
+    }
+
+    pub(crate) fn take(&self, now_ns: u64) -> Option<Job> {
+        let mut queue = self.lock();
+        let is_ready = |waiting: &Waiting| waiting.from_ns <= now_ns;
+        let is_flush = |waiting: &Waiting| matches!(waiting.job, Job::Flush(_));
+        let flush = queue.jobs.iter().position(|waiting| is_ready(waiting) && is_flush(waiting));
+        let index = flush.or_else(|| queue.jobs.iter().position(is_ready))?;
+        queue.running += 1;
+        Some(queue.jobs.remove(index).job)
+    }
+
+    /// Puts jobs, new or between two steps, where workers find them.
+    pub(crate) fn put(&self, jobs: impl IntoIterator<Item = Job>, from_ns: u64) {
+        self.lock().jobs.extend(jobs.into_iter().map(|job| Waiting { job, from_ns }));
+    }
+
+    /// When the next job can be taken.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.lock().jobs.iter().map(|waiting| waiting.from_ns).min()
+    }
+
+    /// A collection may begin, and is under way from now on: nobody plans another one meanwhile.
+    pub(crate) fn begin_collecting(&self) -> bool {
+        let mut queue = self.lock();
+        let may_begin = !queue.is_collecting && queue.has_room(self.jobs_max);
+        queue.is_collecting |= may_begin;
+        may_begin
+    }
+
+    pub(crate) fn end_collecting(&self) {
+        self.lock().is_collecting = false;
+    }
+
+    /// Another job may begin.
+    pub(crate) fn has_room(&self) -> bool {
+        self.lock().has_room(self.jobs_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_collection_is_under_way_at_a_time() {
+        let scheduler = Scheduler::new(1);
+        assert!(scheduler.begin_collecting());
+        assert!(!scheduler.begin_collecting());
+        scheduler.end_collecting();
+        scheduler.lock().running = 2;
+        assert!(!scheduler.begin_collecting(), "no worker is free for it");
+        scheduler.lock().running = 1;
+        assert!(scheduler.begin_collecting());
+    }
+}

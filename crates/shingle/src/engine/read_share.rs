@@ -1,0 +1,55 @@
+//! The share of reads among the operations of late: what policies are told of the workload (ADR
+//! 0071). Counts of operations, not time, so that a pause changes nothing.
+
+use base::SequenceNumber;
+
+/// Operations after which an earlier one counts half in the share of reads. A workload that
+/// changes is followed within some times this many.
+const HALF_LIFE_OPERATIONS: f64 = 65_536.0;
+
+/// Reads and writes of late, older ones with less weight.
+#[derive(Default)]
+pub(super) struct ReadShare {
+    reads: f64,
+    writes: f64,
+    /// Reads of the keyspace, and the newest sequence number, when they were last looked at.
+    seen: Option<(u64, SequenceNumber)>,
+}
+
+impl ReadShare {
+    /// Takes note of how many reads there were and what the newest sequence number is. Gives the
+    /// share of reads.
+    pub(super) fn observe(&mut self, reads: u64, sequence: SequenceNumber) -> Option<f64> {
+        let (reads_seen, sequence_seen) = self.seen.replace((reads, sequence))?;
+        let new_reads = reads.saturating_sub(reads_seen) as f64;
+        let new_writes = sequence.saturating_sub(sequence_seen) as f64;
+        let kept = 0.5f64.powf((new_reads + new_writes) / HALF_LIFE_OPERATIONS);
+        self.reads = self.reads * kept + new_reads;
+        self.writes = self.writes * kept + new_writes;
+        let all = self.reads + self.writes;
+        (all > 0.0).then(|| self.reads / all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_follows_a_workload_that_changes_and_not_a_pause() {
+        let mut recent = ReadShare::default();
+        assert_eq!(recent.observe(50, 1_000_000), None, "what was before is not known");
+        assert_eq!(recent.observe(50, 1_000_000), None, "nothing happened");
+        assert_eq!(recent.observe(50, 1_010_000), Some(0.0));
+        let balanced = recent.observe(10_050, 1_010_000).unwrap();
+        assert!((0.45..0.60).contains(&balanced), "{balanced}");
+        assert_eq!(recent.observe(10_050, 1_010_000), Some(balanced), "a pause");
+        let reads_alone = recent.observe(400_000, 1_010_000).unwrap();
+        assert!(reads_alone > 0.99, "{reads_alone}");
+        let mut writes = recent.observe(400_000, 1_100_000).unwrap();
+        for round in 1..10 {
+            writes = recent.observe(400_000, 1_100_000 + round * 100_000).unwrap();
+        }
+        assert!(writes < 0.01, "{writes}");
+    }
+}

@@ -1,0 +1,101 @@
+//! Space that is kept free for what must go on when the medium is full: deletions and their log,
+//! flushes, edits, closing and opening.
+//!
+//! The store keeps the space ([`media::FileStore::set_reserve`]). Work that must go on and finds no
+//! space gives it back to the medium and tries again. From then on only deletions are accepted,
+//! until there is as much free space again and the reserve is whole (`full_medium`).
+//!
+//! Invariants:
+//! - A write that only deletes is refused for want of space only when the reserve is out.
+//! - A write that adds data never takes from the reserve.
+
+use crate::engine::events::Events;
+use base::{EntryKind, Error, ErrorKind, Result};
+use media::FileStore;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use table::batch::WriteBatch;
+
+/// The time between two tries to fill the reserve.
+const REFILL_NS: u64 = 100_000_000;
+
+/// The store keeps no space free.
+const NONE: u8 = 0;
+/// The store keeps the space free.
+const WHOLE: u8 = 1;
+/// The space was given back to the medium.
+const OUT: u8 = 2;
+
+/// What is kept free for one database.
+#[derive(Debug, Default)]
+pub(crate) struct Reserve {
+    state: AtomicU8,
+    next_refill_ns: AtomicU64,
+    /// Deletions up to this sequence number were applied by compaction.
+    pub applied: AtomicU64,
+}
+
+impl Reserve {
+    #[inline]
+    pub(crate) fn is_out(&self) -> bool {
+        self.state.load(Relaxed) == OUT
+    }
+
+    /// What an earlier life kept free counts as whole until it is needed.
+    pub(crate) fn begin(&self) {
+        self.state.store(WHOLE, Relaxed);
+    }
+
+    /// Work that must go on found no space: the reserve goes back to the medium. `true`: it was
+    /// whole, and the work may be tried again.
+    pub(crate) fn release(&self, store: &dyn FileStore, events: &Events) -> bool {
+        if self.state.compare_exchange(WHOLE, OUT, Relaxed, Relaxed).is_err() {
+            return false;
+        }
+        events.error(
+            "space_reserve_released",
+            &Error::new(ErrorKind::NoSpace, "the medium is full: only deletions are accepted"),
+        );
+        store.set_reserve(0).is_ok()
+    }
+
+    /// Has the store keep `bytes` free, as far as there is as much.
+    pub(crate) fn fill(&self, store: &dyn FileStore, events: &Events, bytes: u64) {
+        let state = match store.set_reserve(bytes) {
+            Ok(true) => WHOLE,
+            Ok(false) => NONE,
+            Err(error) if error.kind() == ErrorKind::NoSpace => OUT,
+            Err(error) => {
+                events.error("space_reserve_failed", &error);
+                NONE
+            }
+        };
+        self.state.store(state, Relaxed);
+    }
+
+    /// The reserve is out, and no thread asked the medium within [`REFILL_NS`]: the caller does.
+    pub(crate) fn takes_turn(&self, now_ns: u64) -> bool {
+        let next_ns = self.next_refill_ns.load(Relaxed);
+        let takes = || {
+            let after_ns = now_ns + REFILL_NS;
+            self.next_refill_ns.compare_exchange(next_ns, after_ns, Relaxed, Relaxed)
+        };
+        self.is_out() && now_ns >= next_ns && takes().is_ok()
+    }
+
+    /// A file was removed: the medium is asked at the next occasion, not after [`REFILL_NS`].
+    pub(crate) fn expect_space(&self) {
+        if self.is_out() {
+            self.next_refill_ns.store(0, Relaxed);
+        }
+    }
+}
+
+/// Every operation of `batch` is a deletion.
+pub(crate) fn only_deletes(batch: &WriteBatch) -> Result<bool> {
+    for operation in batch.iter() {
+        if !matches!(operation?.kind, EntryKind::Delete | EntryKind::DeleteRange) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,309 @@
+//! Values that are written once: a commit appends them to the *active segment* of its
+//! keyspace, and the log has their pointers (ADR 0090).
+//!
+//! Invariants:
+//! - An active segment is a new file, and listed in the tree, empty, before a commit writes to it.
+//!   So no file that a log names is ever used again, and recovery finds every one in the manifest.
+//! - Values reach their segment before their pointers reach the log, and in the same order: the
+//!   values of a prefix of the log are a prefix of each active segment.
+//! - Active segments are durable before the log that names them is called durable.
+//! - What an earlier life wrote to one, and the manifest does not vouch for, is never used:
+//!   the first flush writes it anew, elsewhere ([`crate::unvouched`]).
+//! - An active segment is claimed until the last memtable that points into it is flushed: only then
+//!   the tree vouches for all its bytes. One whose end is not sure takes no more records.
+
+use crate::engine::commit_state::{Active, CommitState};
+use crate::engine::context::Context;
+use crate::keyspace::KeyspaceState;
+use crate::unvouched::Unvouched;
+use base::{Cause, EntryKind, FileId, KeyspaceId, Result, SequenceNumber};
+use media::SyncFile;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use table::batch::{Operation, WriteBatch};
+use tree::edit::{Change, SegmentChange};
+use tree::{Segment, Version};
+use values::segment::SegmentWriter;
+
+/// A keyspace gets an active segment when its commits brought this part of a segment: a short
+/// session leaves no segment of its own, its values go through the log and a flush to the last
+/// segment.
+const FIRST_SHARE: u64 = 16;
+
+/// The segment that commits append to.
+pub(crate) struct ActiveSegment {
+    file: FileId,
+    writer: SegmentWriter,
+    syncer: Arc<dyn SyncFile>,
+}
+
+/// How the values of a keyspace are written by its commits.
+#[derive(Default)]
+pub(crate) struct CommitValues {
+    active: Option<ActiveSegment>,
+    /// Of the active memtable.
+    pub reach: UnflushedExtents,
+    /// Bytes of large values that came while there was no active segment.
+    passed_bytes: u64,
+}
+
+/// How far the pointers of a memtable reach into segments, beyond what the tree vouches for.
+#[derive(Clone, Default)]
+pub(crate) struct UnflushedExtents {
+    ends: BTreeMap<FileId, End>,
+    /// Bytes of the records.
+    pub bytes: u64,
+}
+
+#[derive(Clone)]
+struct End {
+    bytes: u64,
+    /// None: an earlier life wrote it, and it is written anew.
+    syncer: Option<Arc<dyn SyncFile>>,
+}
+
+/// A batch whose large values are in active segments.
+#[derive(Default)]
+pub(crate) struct Separated {
+    /// With pointers in their place.
+    pub batch: WriteBatch,
+    /// Bytes that went to the active segment of each keyspace.
+    written: BTreeMap<KeyspaceId, u64>,
+}
+
+impl UnflushedExtents {
+    /// Of memtables that recovery filled: by segment, where the last record ends.
+    pub(crate) fn recovered(ends: &BTreeMap<FileId, u64>) -> UnflushedExtents {
+        let end = |&bytes: &u64| End { bytes, syncer: None };
+        UnflushedExtents {
+            ends: ends.iter().map(|(&file, bytes)| (file, end(bytes))).collect(),
+            bytes: 0,
+        }
+    }
+
+    /// The segments, and where the last record in each ends.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (FileId, u64)> {
+        self.ends.iter().map(|(&file, end)| (file, end.bytes))
+    }
+
+    fn note(&mut self, segment: &ActiveSegment, bytes: u64) {
+        let syncer = Some(segment.syncer.clone());
+        self.ends.insert(segment.file, End { bytes: segment.writer.bytes(), syncer });
+        self.bytes += bytes;
+    }
+
+    /// Takes in what a newer memtable reaches.
+    pub(crate) fn join(&mut self, newer: &UnflushedExtents) {
+        self.ends.extend(newer.ends.iter().map(|(&file, end)| (file, end.clone())));
+        self.bytes += newer.bytes;
+    }
+
+    /// Makes durable what this life wrote.
+    pub(crate) fn sync(&self, context: &Context) -> Result<()> {
+        let syncers = self.ends.values().filter_map(|end| end.syncer.as_ref());
+        for syncer in syncers {
+            let synced = syncer.sync(Cause::ValueWrite);
+            synced.map_err(|error| context.poison_unless_tried_again(error))?;
+        }
+        Ok(())
+    }
+
+    /// What an earlier life wrote and the manifest does not vouch for.
+    pub(crate) fn unvouched(&self, version: &Version) -> Unvouched {
+        Unvouched::behind(
+            self.recovered_in(version).map(|(segment, _)| (segment.file.id, segment.bytes)),
+        )
+    }
+
+    /// Bytes of it at the most.
+    pub(crate) fn unvouched_bytes(&self, version: &Version) -> u64 {
+        let all = self.recovered_in(version);
+        all.map(|(segment, end)| end.saturating_sub(segment.bytes)).sum()
+    }
+
+    fn recovered_in<'a>(
+        &'a self,
+        version: &'a Version,
+    ) -> impl Iterator<Item = (&'a Segment, u64)> {
+        let recovered = self.ends.iter().filter(|(_, end)| end.syncer.is_none());
+        recovered.filter_map(|(&file, end)| Some((version.segments.get(file)?, end.bytes)))
+    }
+
+    /// What it means for the tree that these values are flushed: of a segment of an earlier life
+    /// remains what the manifest vouched for, if anything.
+    pub(crate) fn changes(&self, version: &Version) -> impl Iterator<Item = Change> {
+        self.ends.iter().filter_map(|(&file, end)| {
+            let vouched_bytes = version.segments.get(file)?.bytes;
+            let change = match &end.syncer {
+                Some(_) if vouched_bytes < end.bytes => SegmentChange::Grow(end.bytes),
+                None if vouched_bytes == 0 => SegmentChange::Remove,
+                _ => return None,
+            };
+            Some(Change::Segment { file, change })
+        })
+    }
+}
+
+impl Active {
+    /// The value goes to the active segment.
+    fn separates(&self, operation: &Operation<'_>) -> bool {
+        let is_large = operation.value.len() as u64 >= self.keyspace.values.threshold_bytes;
+        operation.kind == EntryKind::Put && is_large && !self.keyspace.options.without_wal
+    }
+
+    /// Commits append to the segment `file` from now on.
+    pub(crate) fn set_active_segment(
+        &mut self,
+        file: FileId,
+        writer: SegmentWriter,
+        syncer: Arc<dyn SyncFile>,
+    ) {
+        self.values.active = Some(ActiveSegment { file, writer, syncer });
+    }
+
+    fn open_segment(&mut self) -> Option<&mut ActiveSegment> {
+        let bytes_max = active_segment_bytes_max(&self.keyspace);
+        self.values.active.as_mut().filter(|segment| segment.writer.bytes() < bytes_max)
+    }
+
+    pub(crate) fn lacks_segment(&self) -> bool {
+        let bytes_max = active_segment_bytes_max(&self.keyspace);
+        match &self.values.active {
+            Some(segment) => segment.writer.bytes() >= bytes_max,
+            None => self.values.passed_bytes >= bytes_max / FIRST_SHARE,
+        }
+    }
+
+    /// Appends the value to the active segment; the pointer, or `None` where none has space.
+    fn append_value(
+        &mut self,
+        sequence: SequenceNumber,
+        operation: &Operation<'_>,
+    ) -> Result<Option<values::ValuePointer>> {
+        match self.open_segment() {
+            Some(segment) => {
+                segment.writer.add(sequence, operation.key, Some(operation.value)).map(Some)
+            }
+            None => {
+                self.values.passed_bytes += operation.value.len() as u64;
+                Ok(None)
+            }
+        }
+    }
+}
+
+pub(crate) fn active_segment_bytes_max(keyspace: &KeyspaceState) -> u64 {
+    keyspace.values.layout.segment_bytes_max(&keyspace.values.limits, 0)
+}
+
+impl CommitState {
+    /// The first keyspace of `batch` that should have an active segment for it and has none with
+    /// space.
+    pub(crate) fn lacks_segment(&self, batch: &WriteBatch) -> Result<Option<Arc<KeyspaceState>>> {
+        for operation in batch.iter() {
+            let operation = operation?;
+            let Some(active) = self.active(operation.keyspace) else { continue };
+            if active.separates(&operation) && active.lacks_segment() {
+                return Ok(Some(active.keyspace.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Appends the large values of `batch`, whose first operation has the sequence number `first`,
+    /// to the active segments. `None`: it has none that go there. After an error nothing was
+    /// written that counts.
+    pub(crate) fn append_values(
+        &mut self,
+        first: SequenceNumber,
+        batch: &WriteBatch,
+    ) -> Result<Option<Separated>> {
+        let mut separated = Separated::default();
+        let written = separated.fill(self, first, batch);
+        if let Err(error) = written {
+            self.give_up(&separated);
+            return Err(error);
+        }
+        Ok((!separated.written.is_empty()).then_some(separated))
+    }
+}
+
+impl Separated {
+    fn fill(
+        &mut self,
+        state: &mut CommitState,
+        first: SequenceNumber,
+        batch: &WriteBatch,
+    ) -> Result<()> {
+        for (sequence, operation) in (first..).zip(batch.iter()) {
+            let operation = operation?;
+            let id = operation.keyspace;
+            let active = state.active_mut(id).filter(|active| active.separates(&operation));
+            match active.map(|active| active.append_value(sequence, &operation)).transpose()? {
+                Some(Some(pointer)) => {
+                    *self.written.entry(id).or_default() += u64::from(pointer.record_bytes);
+                    self.batch.put_pointer(id, operation.key, &pointer.encode())?;
+                }
+                Some(None) | None => self.batch.copy(&operation)?,
+            }
+        }
+        for &id in self.written.keys() {
+            let segment = state.active_mut(id).and_then(|active| active.values.active.as_mut());
+            segment.map_or(Ok(()), |segment| segment.writer.write_batch())?;
+        }
+        Ok(())
+    }
+}
+
+impl CommitState {
+    /// The log has the pointers: the memtables reach that far.
+    pub(crate) fn note_appended(&mut self, separated: &Separated) {
+        for (&id, &bytes) in &separated.written {
+            let Some(active) = self.active_mut(id) else { continue };
+            let Some(segment) = &active.values.active else { continue };
+            active.values.reach.note(segment, bytes);
+            let (file, syncer) = (segment.file, segment.syncer.clone());
+            self.unsynced_values.insert(file, syncer);
+        }
+    }
+
+    /// The log has no pointers to what was written: nothing may come behind it.
+    pub(crate) fn give_up(&mut self, separated: &Separated) {
+        separated.written.keys().for_each(|&id| self.end_active_segment(id));
+    }
+
+    /// The keyspace's active segment takes no more, and can be collected once it is flushed. The
+    /// next one begins when a part of a segment came.
+    pub(crate) fn end_active_segment(&mut self, id: KeyspaceId) {
+        let Some(active) = self.active_mut(id) else { return };
+        active.values.passed_bytes = 0;
+        let Some(segment) = active.values.active.take() else { return };
+        let keyspace = active.keyspace.clone();
+        self.ended_segments.push((keyspace, segment.file));
+        self.release_ended_segments();
+    }
+
+    /// Fronts that ended are free for collections once no memtable reaches into them.
+    pub(crate) fn release_ended_segments(&mut self) {
+        if self.ended_segments.is_empty() {
+            return;
+        }
+        let sealed = self.sealed.iter().map(|sealed| &sealed.reach);
+        let reaches = sealed.chain(self.actives().map(|active| &active.values.reach));
+        let held: BTreeSet<FileId> = reaches.flat_map(|reach| reach.ends.keys().copied()).collect();
+        self.ended_segments.retain(|(keyspace, file)| {
+            let is_held = held.contains(file);
+            if !is_held {
+                keyspace.values.release(&[*file]);
+            }
+            is_held
+        });
+    }
+
+    /// How far the values reach that memtables of all keyspaces point to, by segment.
+    pub(crate) fn reach(&self) -> BTreeMap<FileId, u64> {
+        let sealed = self.sealed.iter().map(|sealed| &sealed.reach);
+        let active = self.actives().map(|active| &active.values.reach);
+        sealed.chain(active).flat_map(UnflushedExtents::ends).collect()
+    }
+}

@@ -1,0 +1,43 @@
+//! The capacity of value segments: what a write of large values lacks where one is set.
+
+use crate::keyspace::KeyspaceState;
+use crate::snapshot_list::SnapshotList;
+use base::{Error, ErrorKind};
+use std::sync::Arc;
+use tree::segments::Usage;
+
+/// What a write misses.
+pub(crate) struct LackOfSpace {
+    pub keyspace: Arc<KeyspaceState>,
+    /// Bytes of the records of its large values.
+    pub wanted_bytes: u64,
+}
+
+impl LackOfSpace {
+    /// There is space by now, beside `pending_bytes` that memtables may bring.
+    pub(crate) fn is_over(&self, pending_bytes: u64) -> bool {
+        let room_bytes = self.keyspace.value_room_bytes(pending_bytes);
+        // The commit says what there is to say of a dropped keyspace.
+        room_bytes.is_none_or(|bytes| bytes >= self.wanted_bytes) || self.keyspace.is_dropped()
+    }
+
+    pub(crate) fn error(&self, snapshots: &SnapshotList) -> Error {
+        let rules = &self.keyspace.values;
+        let segments = &self.keyspace.view().tree.segments;
+        let Usage { total_bytes, dead_bytes, retired_bytes } = segments.usage();
+        let capacity_bytes = rules.capacity_bytes().unwrap_or(u64::MAX);
+        let room_bytes = rules.room_bytes(total_bytes).unwrap_or(u64::MAX);
+        let held = match snapshots.oldest() {
+            Some(_) => "; snapshots and iterators keep old values: drop them",
+            None => "",
+        };
+        let message = format!(
+            "the value segments of keyspace `{}` are full: {total_bytes} of {capacity_bytes} bytes \
+             are taken ({dead_bytes} dead, {retired_bytes} kept for older readers), {room_bytes} \
+             can be written beside what garbage collection needs, and this write has {} bytes of \
+             large values; delete values, or raise value_capacity_bytes{held}",
+            self.keyspace.name, self.wanted_bytes,
+        );
+        Error::new(ErrorKind::NoSpace, message)
+    }
+}

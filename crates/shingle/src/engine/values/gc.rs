@@ -1,0 +1,492 @@
+//! Garbage collection of segments: a collection that a layout picked, in bounded steps.
+//!
+//! 1. *Order.* Where the layout goes by the group's order: the newest record of each key is found.
+//!    What is read stays in memory for the next phase, unless the group is large.
+//! 2. *Move.* What lives is written to new segments, unchanged, with the sequence number of its
+//!    first write. The newest record of a key lives, where the group has hardly more dead bytes
+//!    than the order shows (HashKV 3.3: no look-ups); elsewhere, and where there is no order,
+//!    every record that may live is looked up.
+//! 3. *List.* The new segments are durable and in the tree, provisionally.
+//! 4. *Commit.* Pointers change, some at a time, as ordinary writes with sequence numbers of their
+//!    own, so that newer stays above older; each on the condition that the tree still holds the old
+//!    pointer. A racing write or deletion wins, and the moved record is dead at once.
+//! 5. *Retire.* The old segments are retired and the new ones confirmed.
+//!
+//! A crash before the last edit leaves provisional segments, which are then collected by look-ups;
+//! until then the old segments hold all that the tree may point to.
+
+mod pointers;
+
+use super::segment_buffer::SegmentBuffer;
+use super::writers::ValueWriters;
+use crate::engine::core::Core;
+use crate::engine::events::Event;
+use crate::engine::memory::Buffers;
+use crate::engine::rewrite::Progress;
+use crate::engine::trees::{Flushed, TreeState, Trees};
+use crate::keyspace::KeyspaceState;
+use crate::read::get::{Found, find};
+use crate::read::missing;
+use crate::value_stats::{Collected, ValueTimes};
+use base::key::SEQUENCE_MAX;
+use base::{Cause, FileId, Result, SequenceNumber};
+use media::{FileName, ReadFile};
+use pointers::{Moved, Replacement};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
+use tree::{Tier, Version};
+use values::segment::SegmentScan;
+use values::{Collection, Validity, ValueLimits, ValuePointer};
+
+/// Dead records of one part in so many of what is given back are moved rather than found.
+const ORDER_SLACK_SHARE: u64 = 8;
+
+/// The newest record of a key in a group.
+struct Newest {
+    sequence: SequenceNumber,
+    /// Records and tags of the key.
+    count: u32,
+    /// Bytes of the newest.
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Order,
+    Move,
+    List,
+    Commit,
+    Retire,
+}
+
+/// A collection under way.
+pub(crate) struct GcJob {
+    keyspace: Arc<KeyspaceState>,
+    collection: Collection,
+    /// Keeps the segments that it reads.
+    version: Arc<Version>,
+    phase: Phase,
+    /// The segment that is read, as an index into the collection's files, and the place in it.
+    at: (usize, u64),
+    /// What the order was found in, where there is memory for it.
+    kept: HashMap<FileId, Arc<SegmentBuffer>>,
+    newest: HashMap<Vec<u8>, Newest>,
+    /// Bytes of the records that `newest` names.
+    newest_bytes: u64,
+    /// Records are written without a look-up first.
+    trusts_order: bool,
+    writers: ValueWriters,
+    moved: Vec<Moved>,
+    /// Bytes of the keys in `newest`, and of those in `moved`.
+    newest_key_bytes: u64,
+    moved_key_bytes: u64,
+    /// Its entry in the account of memory.
+    buffers: Buffers,
+    committed: usize,
+    /// By segment that it reads, the oldest sequence number of a value there.
+    oldest: BTreeMap<FileId, SequenceNumber>,
+    /// Bytes of moved records that are dead already, by new segment.
+    lost: BTreeMap<FileId, u64>,
+    last_sequence: SequenceNumber,
+    begin_ns: u64,
+    step_bytes: u64,
+    lookups: u64,
+    /// Time that look-ups took in the step.
+    lookup_ns: u64,
+    /// Without a log: what must be flushed before the old segments go.
+    flush_through: Option<SequenceNumber>,
+    is_backed_off: bool,
+}
+
+/// Begins what the layouts pick first. `None`: nothing is due.
+pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<GcJob>> {
+    trees.keyspaces.values().find_map(|tree| {
+        let keyspace = &tree.keyspace;
+        let (rules, segments) = (&keyspace.values, &tree.version.segments);
+        let collection = pick(core, tree)?;
+        if !rules.claim(&collection.files) {
+            return None;
+        }
+        rules.set_collecting(collection.write_bytes);
+        let (depth, cause) = (collection.to_depth, Cause::ValueGc);
+        let writers = ValueWriters::new(core, keyspace, segments, depth, cause, false);
+        let phase = match collection.validity {
+            Validity::GroupOrder => Phase::Order,
+            Validity::Lookup => Phase::Move,
+        };
+        Some(Box::new(GcJob {
+            keyspace: keyspace.clone(),
+            version: tree.version.clone(),
+            phase,
+            at: (0, 0),
+            kept: HashMap::new(),
+            newest: HashMap::new(),
+            newest_bytes: 0,
+            trusts_order: false,
+            writers,
+            moved: Vec::new(),
+            newest_key_bytes: 0,
+            moved_key_bytes: 0,
+            buffers: core.memory.begin_job(),
+            committed: 0,
+            oldest: collection.files.iter().map(|&file| (file, SEQUENCE_MAX)).collect(),
+            lost: BTreeMap::new(),
+            last_sequence: 0,
+            begin_ns: core.runtime.now_ns(),
+            step_bytes: 0,
+            lookups: 0,
+            lookup_ns: 0,
+            flush_through: None,
+            is_backed_off: false,
+            collection,
+        }))
+    })
+}
+
+/// A collection is due.
+pub(crate) fn is_due(core: &Core, trees: &Trees) -> bool {
+    trees.keyspaces.values().any(|tree| pick(core, tree).is_some())
+}
+
+/// What a collection that began now would read.
+pub(crate) fn pick(core: &Core, tree: &TreeState) -> Option<Collection> {
+    let (rules, segments) = (&tree.keyspace.values, &tree.version.segments);
+    if segments.is_empty() {
+        return None;
+    }
+    let is_warm = rules.limits.hotness && !rules.has_cold_room(&*core.store);
+    if rules.capacity_bytes().is_none() && !is_warm {
+        return rules.layout.pick(segments, &rules.limits, &rules.claimed());
+    }
+    let pending_bytes = core.commits.lock().pending_bytes(tree.keyspace.id);
+    let beside = rules.limits_beside(pending_bytes);
+    // Where the cold store is full, all values stay in their groups.
+    let limits = ValueLimits { hotness: beside.hotness && !is_warm, ..beside };
+    rules.layout.pick(segments, &limits, &rules.claimed())
+}
+
+impl GcJob {
+    /// One bounded step.
+    pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        let (phase, begin_ns) = (self.phase, core.runtime.now_ns());
+        let stepped = self.step_phase(core);
+        let mut times = ValueTimes {
+            collect_lookup_ns: std::mem::take(&mut self.lookup_ns),
+            collect_write_ns: self.writers.take_busy_ns(),
+            ..ValueTimes::default()
+        };
+        let told_ns = times.collect_lookup_ns + times.collect_write_ns;
+        let rest_ns = (core.runtime.now_ns() - begin_ns).saturating_sub(told_ns);
+        match phase {
+            Phase::Order | Phase::Move => times.collect_read_ns += rest_ns,
+            Phase::List => times.collect_write_ns += rest_ns,
+            Phase::Commit | Phase::Retire => times.collect_pointer_ns += rest_ns,
+        }
+        self.keyspace.values.add_times(&times);
+        stepped
+    }
+
+    fn step_phase(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        match self.phase {
+            Phase::Order => {
+                if !self.scan(core, GcJob::note_order)? {
+                    self.trusts_order = self.order_tells();
+                    self.phase = Phase::Move;
+                    self.at = (0, 0);
+                }
+            }
+            Phase::Move => {
+                if !self.scan(core, GcJob::move_record)? {
+                    self.phase = Phase::List;
+                }
+            }
+            Phase::List => {
+                self.list(core)?;
+                self.phase = Phase::Commit;
+            }
+            Phase::Commit => {
+                if !self.commit_some(core)? {
+                    self.phase = Phase::Retire;
+                }
+            }
+            Phase::Retire => {
+                if self.is_durable(core)? {
+                    self.retire(core)?;
+                    return Ok(Progress::Done);
+                }
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    /// Bytes that steps worked through since the last call.
+    pub(crate) fn take_step_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.step_bytes)
+    }
+
+    /// Hardly more is dead than the order shows: what was deleted, became small, or has a newer
+    /// version in the segment that a flush appends to, is moved with the rest for less than asking
+    /// costs. The commit finds it. It is a part of what the order gives back, or the same could be
+    /// collected for ever; where a capacity bounds the segments, there is none. What is about to
+    /// die must not go to the cold log: there everything is looked up.
+    fn order_tells(&self) -> bool {
+        if self.collection.tags_cold {
+            return false;
+        }
+        let Collection { read_bytes, write_bytes, .. } = self.collection;
+        let shown_bytes = read_bytes.saturating_sub(self.newest_bytes);
+        let hidden_bytes = self.newest_bytes.saturating_sub(write_bytes);
+        let is_bounded = self.keyspace.values.capacity_bytes().is_some();
+        hidden_bytes <= if is_bounded { 0 } else { shown_bytes / ORDER_SLACK_SHARE }
+    }
+
+    /// Hands one buffer of records to `each`. `false`: there are no more.
+    fn scan(
+        &mut self,
+        core: &Arc<Core>,
+        each: fn(&mut GcJob, &Arc<Core>, &RecordAt<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(&id) = self.collection.files.get(self.at.0) else { return Ok(false) };
+        let bytes = self.version.segments.get(id).map_or(0, |segment| segment.bytes);
+        if self.at.1 >= bytes {
+            self.at = (self.at.0 + 1, 0);
+            if self.phase == Phase::Move {
+                self.kept.remove(&id);
+            }
+            return Ok(true);
+        }
+        let file = self.open(core, id, bytes)?;
+        let place = core.runs.values.place(id);
+        let begin = self.at.1;
+        let mut scan = SegmentScan::new(&*file, place, bytes, Cause::ValueGc).starting_at(begin);
+        while let Some((record, pointer)) = scan.next_record()? {
+            let record = RecordAt {
+                sequence: record.sequence,
+                key: record.key,
+                value: record.value,
+                pointer,
+            };
+            each(self, core, &record)?;
+            if !scan.is_buffered() {
+                break;
+            }
+        }
+        self.at.1 = scan.offset();
+        self.step_bytes += self.at.1 - begin;
+        self.account(core);
+        Ok(true)
+    }
+
+    /// A segment of `bytes`, what was read of it kept where the group is not too large.
+    fn open(&mut self, core: &Core, id: FileId, bytes: u64) -> Result<Arc<dyn ReadFile>> {
+        if let Some(kept) = self.kept.get(&id) {
+            return Ok(kept.clone());
+        }
+        let name = FileName::value(id);
+        let file = core.store.open(name, true).map_err(|error| missing(error, name))?;
+        let keeps = self.collection.read_bytes <= core.settings.collection_bytes_kept_max;
+        if self.phase != Phase::Order || !keeps {
+            return Ok(file);
+        }
+        let kept = Arc::new(SegmentBuffer::new(file, bytes));
+        self.kept.insert(id, kept.clone());
+        Ok(kept)
+    }
+
+    /// Tells the account of memory what the job holds: a control byte beside each place of a map.
+    fn account(&mut self, core: &Core) {
+        let newest = self.newest.capacity() * (size_of::<(Vec<u8>, Newest)>() + 1);
+        let moved = self.moved.capacity() * size_of::<Moved>();
+        let keys_bytes = self.newest_key_bytes + self.moved_key_bytes;
+        let kept_bytes: u64 = self.kept.values().map(|kept| kept.memory_bytes()).sum();
+        self.buffers.set((newest + moved) as u64 + keys_bytes + kept_bytes);
+        core.resize_cache();
+    }
+
+    fn note_order(&mut self, _engine: &Arc<Core>, record: &RecordAt<'_>) -> Result<()> {
+        match self.newest.get_mut(record.key) {
+            Some(newest) => {
+                newest.count += 1;
+                if newest.sequence < record.sequence {
+                    self.newest_bytes = self.newest_bytes + record.bytes() - newest.bytes;
+                    (newest.sequence, newest.bytes) = (record.sequence, record.bytes());
+                }
+            }
+            None => {
+                let (sequence, bytes) = (record.sequence, record.bytes());
+                self.newest_bytes += bytes;
+                let newest = Newest { sequence, count: 1, bytes };
+                self.newest.insert(record.key.to_vec(), newest);
+                self.newest_key_bytes += record.key.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    fn move_record(&mut self, core: &Arc<Core>, record: &RecordAt<'_>) -> Result<()> {
+        if record.value.is_some() {
+            let oldest = self.oldest.entry(record.pointer.file).or_insert(SEQUENCE_MAX);
+            *oldest = record.sequence.min(*oldest);
+        }
+        let newest = self.newest.get(record.key);
+        if newest.is_some_and(|newest| newest.sequence > record.sequence) {
+            return Ok(());
+        }
+        let is_cold = self.collection.tags_cold && newest.is_some_and(|newest| newest.count == 1);
+        let Some(value) = record.value else {
+            // A tag without a newer version stays: the key's value is still cold.
+            if is_cold {
+                self.writers.add(Tier::Main, record.sequence, record.key, None)?;
+            }
+            return Ok(());
+        };
+        let to = match self.look_up(core, record)? {
+            Held::ThisRecord => {
+                let (sequence, key) = (record.sequence, record.key);
+                let tier = if is_cold { Tier::Cold } else { self.collection.group.tier };
+                let to = self.writers.add(tier, sequence, key, Some(value))?;
+                if is_cold {
+                    self.writers.add(Tier::Main, sequence, key, None)?;
+                }
+                Replacement::Record(to)
+            }
+            Held::Operands => Replacement::Combined,
+            Held::Otherwise => return Ok(()),
+        };
+        self.moved.push(Moved { key: record.key.to_vec(), from: record.pointer, to });
+        self.moved_key_bytes += record.key.len() as u64;
+        Ok(())
+    }
+
+    /// What the tree holds of the key of `record`, as far as it is asked.
+    fn look_up(&mut self, core: &Arc<Core>, record: &RecordAt<'_>) -> Result<Held> {
+        if self.trusts_order {
+            return Ok(Held::ThisRecord);
+        }
+        self.lookups += 1;
+        let begin_ns = core.runtime.now_ns();
+        let found = find(&core.moment(&self.keyspace), record.key)?;
+        self.lookup_ns += core.runtime.now_ns() - begin_ns;
+        Ok(match found {
+            Found::Pointer(held) if ValuePointer::decode(&held)? == record.pointer => {
+                Held::ThisRecord
+            }
+            Found::Operand => Held::Operands,
+            _ => Held::Otherwise,
+        })
+    }
+
+    /// The new segments become part of the tree.
+    fn list(&mut self, core: &Arc<Core>) -> Result<()> {
+        (self.newest, self.newest_key_bytes) = (HashMap::new(), 0);
+        self.account(core);
+        self.writers.finish()?;
+        core.runtime.interleave("collect: before the tree lists segments");
+        // Pointers into the new segments are to be committed: they are newer than all there is.
+        let first = core.snapshots.visible() + 1;
+        let written = self.writers.written().iter();
+        written.for_each(|new| self.keyspace.values.note_first_entry(new.file, first));
+        let changes: Vec<Change> =
+            self.writers.written().iter().map(|segment| segment.change(true)).collect();
+        self.install(core, changes)
+    }
+
+    fn install(&self, core: &Arc<Core>, changes: Vec<Change>) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let keyspaces = vec![KeyspaceEdit { keyspace: self.keyspace.id, changes }];
+        let edit = DatabaseEdit { keyspaces, ..DatabaseEdit::default() };
+        core.versions.install(&mut core.versions.lock(), edit, &Flushed::new())
+    }
+
+    /// The old segments are done with.
+    fn retire(&mut self, core: &Arc<Core>) -> Result<()> {
+        let written = self.writers.written().iter();
+        let mut changes: Vec<(FileId, SegmentChange)> =
+            written.map(|segment| (segment.file, SegmentChange::Confirm)).collect();
+        let lost = self.lost.iter();
+        changes.extend(lost.map(|(&file, &bytes)| (file, SegmentChange::Bury(bytes))));
+        // Who reads at an older moment may still need what was found dead. Entries are not older
+        // than the records that they point to.
+        let oldest = self.oldest.iter();
+        oldest.for_each(|(&file, &first)| self.keyspace.values.note_first_entry(file, first));
+        let sequence = self.last_sequence;
+        core.runtime.interleave("collect: before segments retire");
+        let files = self.collection.files.iter();
+        changes.extend(files.map(|&file| (file, SegmentChange::Retire(sequence))));
+        let changes = changes.into_iter().map(|(file, change)| Change::Segment { file, change });
+        self.install(core, changes.collect())?;
+        self.report(core);
+        let id = self.keyspace.id;
+        let version = core.versions.lock().keyspaces.get(&id).map(|tree| tree.version.clone());
+        let waiting_bytes = version.map_or(0, |v| core.unflushed_retired_bytes(id, &v));
+        match waiting_bytes >= core.settings.log_bytes_max {
+            true => core.commits.request_flush(id, sequence),
+            false => Ok(()),
+        }
+    }
+
+    fn report(&self, core: &Core) {
+        let written: u64 = self.writers.written().iter().map(|segment| segment.bytes).sum();
+        self.keyspace.values.add_collected(&Collected {
+            count: 1,
+            read_bytes: self.collection.read_bytes,
+            write_bytes: written,
+            lookups: self.lookups,
+        });
+        core.events.add(
+            Event::new("value_collection_finished")
+                .text("keyspace", &self.keyspace.name)
+                .numbers("files", self.collection.files.iter().map(|file| file.0))
+                .number("read_bytes", self.collection.read_bytes)
+                .number("written_bytes", written)
+                .number("moved", self.moved.len() as u64)
+                .number("lookups", self.lookups)
+                .number("micros", (core.runtime.now_ns() - self.begin_ns) / 1000),
+        );
+    }
+
+    /// Gives up after a failure. Segments that are in the tree stay, provisional: they are looked
+    /// through later. `parks`: trying again would fail again, so its segments stay claimed.
+    pub(crate) fn abandon(mut self: Box<Self>, parks: bool) {
+        self.is_backed_off = parks;
+        if matches!(self.phase, Phase::Order | Phase::Move | Phase::List) {
+            self.writers.remove_created();
+        }
+    }
+}
+
+impl Drop for GcJob {
+    fn drop(&mut self) {
+        self.keyspace.values.set_collecting(0);
+        if !self.is_backed_off {
+            self.keyspace.values.release(&self.collection.files);
+        }
+    }
+}
+
+/// What the tree holds of a record's key.
+enum Held {
+    /// A pointer to the record, unless something came since the order was found.
+    ThisRecord,
+    /// Operands, which may stand on the record.
+    Operands,
+    /// Something else, or nothing.
+    Otherwise,
+}
+
+/// A record and where it lies.
+struct RecordAt<'a> {
+    sequence: SequenceNumber,
+    key: &'a [u8],
+    value: Option<&'a [u8]>,
+    pointer: ValuePointer,
+}
+
+impl RecordAt<'_> {
+    fn bytes(&self) -> u64 {
+        self.pointer.record_bytes.into()
+    }
+}

@@ -1,0 +1,129 @@
+//! The end of a collection: pointers change on the condition that nothing newer came, and what the
+//! collection goes by becomes durable.
+
+use super::GcJob;
+use crate::engine::core::Core;
+use crate::read::get::{Combined, Found, combine, find};
+use base::{KeyspaceId, Result};
+use std::sync::Arc;
+use table::batch::WriteBatch;
+use values::ValuePointer;
+
+/// So many pointers change under one hold of the commit lock.
+const COMMIT_POINTERS: usize = 64;
+
+/// A value that found a new place.
+pub(super) struct Moved {
+    pub(super) key: Vec<u8>,
+    pub(super) from: ValuePointer,
+    pub(super) to: Replacement,
+}
+
+pub(super) enum Replacement {
+    /// The record, copied.
+    Record(ValuePointer),
+    /// Operands stand above the record: what all amounts to becomes the value.
+    Combined,
+}
+
+impl Replacement {
+    /// The copy, which is dead where the tree does not take it.
+    fn record(&self) -> Option<ValuePointer> {
+        match self {
+            Replacement::Record(pointer) => Some(*pointer),
+            Replacement::Combined => None,
+        }
+    }
+}
+
+impl GcJob {
+    /// Changes some pointers. `false`: all are changed.
+    pub(super) fn commit_some(&mut self, core: &Arc<Core>) -> Result<bool> {
+        let end = self.moved.len().min(self.committed + COMMIT_POINTERS);
+        if end == self.committed {
+            return Ok(false);
+        }
+        // Again until no flush came between the look at the tree and the lock.
+        while !self.try_commit(core, end)? {}
+        self.committed = end;
+        Ok(true)
+    }
+
+    fn try_commit(&mut self, core: &Arc<Core>, end: usize) -> Result<bool> {
+        let moment = core.moment(&self.keyspace);
+        let id = self.keyspace.id;
+        let mut batch = WriteBatch::new();
+        let mut lost: Vec<ValuePointer> = Vec::new();
+        let mut keys: Vec<&[u8]> = Vec::new();
+        for moved in &self.moved[self.committed..end] {
+            let held = find(&moment, &moved.key)?;
+            match (&moved.to, held) {
+                (Replacement::Record(to), Found::Pointer(held))
+                    if ValuePointer::decode(&held)? == moved.from =>
+                {
+                    batch.put_pointer(id, &moved.key, &to.encode())?;
+                }
+                // Whatever was found when the record was read: operands may stand on it by now.
+                (to, Found::Operand) => {
+                    let operator = self.keyspace.operator.as_ref();
+                    let combined = combine(&moment, &moved.key, operator)?;
+                    push_combined(&mut batch, id, &moved.key, &combined)?;
+                    lost.extend(to.record());
+                }
+                (to, _) => {
+                    lost.extend(to.record());
+                    continue;
+                }
+            }
+            keys.push(&moved.key);
+        }
+        core.runtime.interleave("collect: before pointers change");
+        let committed = core.commits.commit_unless_newer(&self.keyspace, &moment, &keys, &batch)?;
+        let Some(sequence) = committed else { return Ok(false) };
+        self.last_sequence = self.last_sequence.max(sequence);
+        for pointer in lost {
+            *self.lost.entry(pointer.file).or_default() += u64::from(pointer.record_bytes);
+        }
+        Ok(true)
+    }
+
+    /// Everything that the collection goes by is durable: the pointers that it changed, and the
+    /// newer versions for which it left records behind. A crash must not bring back what needs the
+    /// old segments once an edit has given them up. `false`: a flush is under way.
+    pub(super) fn is_durable(&mut self, core: &Arc<Core>) -> Result<bool> {
+        self.last_sequence = self.last_sequence.max(core.snapshots.visible());
+        core.runtime.interleave("collect: before all up to here is durable");
+        if !self.keyspace.options.without_wal {
+            let position = core.commits.lock().position();
+            core.commits.sync_log(position)?;
+            return Ok(true);
+        }
+        let flushed = core.versions.lock().tree(self.keyspace.id)?.version.flushed_sequence;
+        let needed = *self.flush_through.get_or_insert(self.last_sequence);
+        let view = self.keyspace.view();
+        let mut memtables = view.memtables();
+        if flushed >= needed || memtables.all(|m| m.sequence_min().is_none_or(|s| s > needed)) {
+            return Ok(true);
+        }
+        core.commits.request_flush(self.keyspace.id, needed)?;
+        Ok(false)
+    }
+}
+
+/// Operands that are not merged are written anew, on what they stand on.
+fn push_combined(
+    batch: &mut WriteBatch,
+    id: KeyspaceId,
+    key: &[u8],
+    combined: &Combined,
+) -> Result<()> {
+    let (value, operands) = match combined {
+        Combined::Merged(value) => (value, &[][..]),
+        Combined::Unmerged(unmerged) => (&unmerged.base, &unmerged.operands[..]),
+    };
+    match value {
+        Some(value) => batch.put(id, key, value)?,
+        None => batch.delete(id, key)?,
+    }
+    operands.iter().try_for_each(|operand| batch.merge(id, key, operand))
+}

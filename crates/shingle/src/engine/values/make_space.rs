@@ -1,0 +1,126 @@
+//! Room for large values, where a capacity bounds the segments.
+//!
+//! A write that brings large values is committed only where they fit beside all that segments and
+//! memtables hold; what one collection writes is kept back. Where they do not fit, the writer has
+//! room won, by all means and each once: it waits for what is under way, has retired segments
+//! freed, and has the index compacted, which finds the dead among superseded and deleted values.
+//! Then it goes on, or gets an error. Writes without large values, deletions before all, never
+//! come here.
+
+use crate::admission::StallReason;
+use crate::engine::Engine;
+use crate::engine::queue::Manual;
+use crate::engine::values::capacity::LackOfSpace;
+use crate::engine::{requests, scheduler};
+use crate::value_rules::SweptAt;
+use base::{Error, ErrorKind, KeyRange, Result};
+use std::sync::{Arc, PoisonError};
+use tree::Input;
+
+impl Engine {
+    /// Wins room for a write that lacks it; an error where there is none to win. Who must not wait
+    /// gets `WouldWait` where winning it takes time.
+    pub(crate) fn make_room(self: &Arc<Self>, lack: &LackOfSpace, waits: bool) -> Result<()> {
+        if !waits {
+            return Err(self.refuse(lack));
+        }
+        let _inside = self.enter()?;
+        let begin_ns = self.runtime.now_ns();
+        let won = self.win_room(lack);
+        self.admission.record(StallReason::ValueSpace, self.runtime.now_ns() - begin_ns);
+        won
+    }
+
+    /// The error of a write that lacks room and must not wait.
+    fn refuse(self: &Arc<Self>, lack: &LackOfSpace) -> Error {
+        // Who holds it is winning room.
+        let Ok(swept) = lack.keyspace.values.swept.try_lock() else { return would_wait() };
+        let can_win = !scheduler::is_idle(self)
+            || self.needs_flush(lack)
+            || *swept != Some(self.sweep_state());
+        if can_win { would_wait() } else { lack.error(&self.snapshots) }
+    }
+
+    fn win_room(self: &Arc<Self>, lack: &LackOfSpace) -> Result<()> {
+        let rules = &lack.keyspace.values;
+        // One writer at a time: the others find what it won.
+        let mut swept = rules.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut least_bytes = u64::MAX;
+        let mut may_sweep = true;
+        while !self.has_space_again(lack) {
+            self.check_writable()?;
+            self.settle_values(lack)?;
+            let bytes = lack.keyspace.segment_bytes();
+            let is_less = bytes < least_bytes;
+            least_bytes = least_bytes.min(bytes);
+            let state = self.sweep_state();
+            if may_sweep && *swept != Some(state) && !self.has_space_again(lack) {
+                may_sweep = false;
+                let was_held = swept.is_some_and(|(_, oldest)| oldest.is_some());
+                self.compact_index(lack, was_held)?;
+                *swept = Some(state);
+            } else if !is_less && !self.has_space_again(lack) {
+                return Err(lack.error(&self.snapshots));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for what is under way and due. Memtables are counted with all their bytes, and retired
+    /// segments wait for them: they are flushed.
+    fn settle_values(self: &Arc<Self>, lack: &LackOfSpace) -> Result<()> {
+        // What commits append to cannot be collected.
+        self.commits.lock().end_active_segment(lack.keyspace.id);
+        let ends = || self.has_space_again(lack) || scheduler::is_idle(self);
+        self.wait_for(ends)?;
+        let mut needs_flush = self.needs_flush(lack);
+        while needs_flush && !self.has_space_again(lack) {
+            self.flush_all()?;
+            self.wait_for(ends)?;
+            let version = self.versions.lock().tree(lack.keyspace.id)?.version.clone();
+            needs_flush = self.unflushed_retired_bytes(lack.keyspace.id, &version) > 0;
+        }
+        Ok(())
+    }
+
+    fn has_space_again(&self, lack: &LackOfSpace) -> bool {
+        lack.is_over(self.commits.lock().pending_bytes(lack.keyspace.id))
+    }
+
+    /// Memtables hold something.
+    fn needs_flush(&self, lack: &LackOfSpace) -> bool {
+        self.commits.lock().unflushed_sequence(lack.keyspace.id).is_some()
+    }
+
+    /// What a compaction of the index for the sake of dead values goes by.
+    fn sweep_state(&self) -> SweptAt {
+        let oldest = self.snapshots.oldest().map(|(sequence, _)| sequence);
+        (self.commits.lock().user_sequence, oldest)
+    }
+
+    /// Brings versions of a key together, so that dead values are found. `in_place`: also those
+    /// that lie together already, and were kept for a snapshot.
+    fn compact_index(self: &Arc<Self>, lack: &LackOfSpace, in_place: bool) -> Result<()> {
+        let id = lack.keyspace.id;
+        self.scheduler.add_manual(Manual { keyspace: id, range: KeyRange::all() });
+        self.runtime.wake();
+        self.wait_for(|| !self.scheduler.has_manual())?;
+        if !in_place {
+            return Ok(());
+        }
+        let version = self.versions.lock().tree(id)?.version.clone();
+        for (level, nodes) in (0..).zip(version.levels.iter().map(|level| &level.nodes)) {
+            for node in nodes.iter().filter(|node| !node.slices.is_empty()) {
+                let input = Input::whole(level, node);
+                requests::begin_plan(self, id, requests::rewrite(input, &lack.keyspace))?;
+                self.wait_for(|| scheduler::is_idle(self))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn would_wait() -> Error {
+    let message = "would wait for room in the value segments: value-space";
+    Error::new(ErrorKind::WouldWait, message)
+}

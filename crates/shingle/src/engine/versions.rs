@@ -1,0 +1,266 @@
+//! The version set: the trees of all keyspaces, and the manifest that makes their edits durable.
+//!
+//! Invariants:
+//! - A version becomes visible after the edit that leads to it is synced in the manifest: what
+//!   readers see is never ahead of what a crash would recover.
+//! - Files are removed only after the edit that dropped their last slice is durable, and only when
+//!   no live version refers to them.
+//! - A manifest that could not be written leaves an unknown outcome, and the database is poisoned.
+//!   Out of space is no unknown outcome: the edit is not there, and another manifest takes the next
+//!   one.
+
+use crate::engine::backed_off::BackedOff;
+use crate::engine::context::Context;
+use crate::engine::trees::{Flushed, Manifest, Trees};
+use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
+use media::{FileHint, FileName};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use table::log::{LogHeader, LogKind, LogWriter};
+use table::manifest::{Root, encode_edit, encode_root};
+use tree::edit::DatabaseEdit;
+use tree::invariant::Shape;
+use tree::segments::Usage;
+use tree::{FileRefKind, Undo, Version};
+
+/// A manifest is rewritten when it has grown to this many times its first record...
+const MANIFEST_GROWTH_MAX: u64 = 8;
+/// ... and is at least this big.
+const MANIFEST_BYTES_MIN: u64 =
+    if cfg!(any(test, feature = "testing")) { 4 << 10 } else { 1 << 20 };
+
+/// The versions that an edit leads to, and what takes it back.
+type Next = Vec<(KeyspaceId, Arc<Version>, Undo)>;
+
+/// The trees and the manifest of one open database.
+pub(crate) struct VersionSet {
+    context: Arc<Context>,
+    trees: Mutex<Trees>,
+}
+
+/// Versions change in a context.
+impl Deref for VersionSet {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl VersionSet {
+    pub(crate) fn new(context: Arc<Context>, trees: Trees) -> VersionSet {
+        VersionSet { context, trees: Mutex::new(trees) }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Trees> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes `edit` the new truth. On an error nothing changed, or the database is poisoned.
+    pub(crate) fn install(
+        &self,
+        trees: &mut Trees,
+        mut edit: DatabaseEdit,
+        flushed: &Flushed,
+    ) -> Result<()> {
+        self.check_poisoned()?;
+        self.replace_broken_manifest(trees)?;
+        let (next_file, next_run) = self.next_numbers();
+        edit.next_file = Some(next_file);
+        edit.next_run = Some(next_run);
+        let mut next = Vec::new();
+        let written =
+            self.apply_edit(trees, &edit, &mut next).and_then(|()| self.write_edit(trees, &edit));
+        if let Err(error) = written {
+            for (id, version, undo) in next {
+                drop(version);
+                trees.tree(id)?.runs.undo(undo);
+            }
+            return Err(error);
+        }
+        if let Some(floor) = edit.log_floor {
+            trees.log_floor = floor;
+        }
+        for (id, version, _) in next {
+            let tree = trees.tree(id)?;
+            tree.replace(version, &self.runs);
+            let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
+            tree.keyspace.install(tree.view.clone(), memtables);
+        }
+        self.collect_dead_files(trees);
+        self.update_pressure(trees);
+        Ok(())
+    }
+
+    /// Adds the versions that `edit` leads to, checked, to `next`.
+    fn apply_edit(&self, trees: &mut Trees, edit: &DatabaseEdit, next: &mut Next) -> Result<()> {
+        for part in &edit.keyspaces {
+            let tree = trees.tree(part.keyspace)?;
+            let (version, undo) = tree.version.try_apply(&part.changes, &mut tree.runs)?;
+            // A tree that another scheme left may have any shape.
+            let checked = tree::invariant::check_edit(&version, &part.changes, &Shape::ANY);
+            next.push((part.keyspace, Arc::new(version), undo));
+            checked.map_err(|violation| self.poison(violation.into()))?;
+        }
+        Ok(())
+    }
+
+    /// Makes `edit` durable. Out of space, nothing happened: a part of a record at the end of a
+    /// manifest is cut by the next opening.
+    fn write_edit(&self, trees: &mut Trees, edit: &DatabaseEdit) -> Result<()> {
+        let Some(manifest) = &mut trees.manifest else {
+            return Err(Error::new(ErrorKind::Unsupported, "the database is open read-only"));
+        };
+        let mut bytes = Vec::new();
+        encode_edit(edit, &mut bytes);
+        // New tables: their names must be durable before an edit refers to them.
+        self.store.sync_names().map_err(|error| self.poison(error))?;
+        if let Err(error) = manifest.writer.append(&[&bytes]) {
+            manifest.is_broken = error.kind() == ErrorKind::NoSpace;
+            return Err(if manifest.is_broken { error } else { self.poison(error) });
+        }
+        manifest.writer.sync().map_err(|error| self.poison(error))?;
+        // What follows a record proves that it was durable: without this, damage of the last edit
+        // would pass for a torn tail, after the files that it made useless are gone.
+        match manifest.writer.append(&[]) {
+            // The edit is durable. The next one follows in a new manifest, which proves as much.
+            Err(error) if error.kind() == ErrorKind::NoSpace => manifest.is_broken = true,
+            proven => proven.map_err(|error| self.poison(error))?,
+        }
+        Ok(())
+    }
+
+    /// Begins a new manifest where the old one takes no more edits.
+    fn replace_broken_manifest(&self, trees: &mut Trees) -> Result<()> {
+        let broken = trees.manifest.as_ref().filter(|manifest| manifest.is_broken);
+        let Some(old) = broken.map(|manifest| manifest.file) else { return Ok(()) };
+        self.write_manifest(trees, self.snapshots.visible())?;
+        trees.dead_files.push(FileName::manifest(old));
+        Ok(())
+    }
+
+    /// Begins a new manifest when the old one is mostly history. A background step: no edit is half
+    /// made. When it fails, the old one goes on, and grows as much again before the next try.
+    pub(crate) fn rewrite_large_manifest(&self, trees: &mut Trees) {
+        let Some(manifest) = &mut trees.manifest else { return };
+        let bytes = manifest.writer.bytes();
+        if bytes < MANIFEST_BYTES_MIN || bytes < manifest.first_bytes * MANIFEST_GROWTH_MAX {
+            return;
+        }
+        let old = manifest.file;
+        manifest.first_bytes = bytes;
+        match self.write_manifest(trees, self.snapshots.visible()) {
+            Ok(()) => trees.dead_files.push(FileName::manifest(old)),
+            Err(error) => self.events.error("manifest_rewrite_failed", &error),
+        }
+    }
+
+    /// Writes into the root how long the manifest is by now: without logs behind it, nothing else
+    /// tells a manifest that lost edits from an older one, whose newer tables would pass for
+    /// leftovers.
+    pub(crate) fn vouch_for_manifest(&self) -> Result<()> {
+        let trees = self.lock();
+        let grown = trees.manifest.as_ref().filter(|m| m.writer.bytes() > m.first_bytes);
+        let Some(manifest) = grown else { return Ok(()) };
+        let root = encode_root(&Root {
+            database: self.database,
+            manifest: manifest.file,
+            manifest_bytes_min: manifest.writer.synced_bytes(),
+        });
+        self.store.set_root(&root).map_err(|error| self.poison_unless_tried_again(error))
+    }
+
+    /// Writes a fresh manifest with everything in its first record, and makes it the root.
+    pub(crate) fn write_manifest(&self, trees: &mut Trees, last_sequence: u64) -> Result<()> {
+        let file = self.new_file();
+        let manifest = self.write_manifest_file(trees, file, last_sequence)?;
+        let root = encode_root(&Root {
+            database: self.database,
+            manifest: file,
+            manifest_bytes_min: manifest.writer.bytes(),
+        });
+        self.store.set_root(&root).map_err(|error| self.poison_unless_tried_again(error))?;
+        trees.manifest = Some(manifest);
+        Ok(())
+    }
+
+    fn write_manifest_file(
+        &self,
+        trees: &Trees,
+        file: FileId,
+        last_sequence: u64,
+    ) -> Result<Manifest> {
+        let edit = trees.snapshot_edit(self.next_numbers(), last_sequence);
+        let mut bytes = Vec::new();
+        encode_edit(&edit, &mut bytes);
+        let append = self.store.create(FileName::manifest(file), &FileHint::default())?;
+        let header = LogHeader {
+            database: self.database,
+            file,
+            kind: LogKind::Manifest,
+            salt: self.runtime.random_u64(),
+            previous: None,
+        };
+        let mut writer = LogWriter::create(append, header, Cause::Manifest)?;
+        writer.append(&[&bytes])?;
+        writer.sync()?;
+        self.store.sync_names()?;
+        let first_bytes = writer.bytes();
+        Ok(Manifest { file, writer, first_bytes, is_broken: false })
+    }
+
+    /// Takes note of files that no live version refers to, and of logs below the floor.
+    pub(crate) fn collect_dead_files(&self, trees: &mut Trees) {
+        let dead = trees.obsolete_files.drain();
+        trees.dead_files.extend(dead.into_iter().map(|dead| match dead.kind {
+            FileRefKind::Runs => FileName::table(dead.id),
+            FileRefKind::Values => FileName::value(dead.id),
+        }));
+    }
+
+    /// Notes that logs below `floor` are not needed any more. The floor must be durable.
+    pub(crate) fn bury_logs(&self, trees: &mut Trees, logs: impl IntoIterator<Item = FileId>) {
+        trees.dead_files.extend(logs.into_iter().map(FileName::wal));
+    }
+
+    /// Tells admission how the trees stand.
+    pub(crate) fn update_pressure(&self, trees: &Trees) {
+        let (mut level0_runs, mut debt_bytes) = (0, 0);
+        let (mut value_bytes, mut value_debt_percent) = (0, 0);
+        for tree in trees.keyspaces.values() {
+            let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
+            let debt = tree.keyspace.policy.debt(&view);
+            level0_runs = level0_runs.max(debt.level0_runs);
+            debt_bytes += debt.pending_bytes;
+            let usage = tree.version.segments.usage();
+            value_bytes = value_bytes.max(self.value_pressure(&usage));
+            value_debt_percent = value_debt_percent.max(tree.keyspace.values.debt_percent(&usage));
+        }
+        self.admission.update(|pressure| {
+            pressure.level0_runs = level0_runs;
+            pressure.debt_bytes = debt_bytes;
+            pressure.value_bytes = value_bytes;
+            pressure.value_debt_percent = value_debt_percent;
+        });
+    }
+
+    /// When the next parked move may be tried, on the runtime's clock.
+    pub(crate) fn next_retry_ns(&self) -> Option<u64> {
+        let trees = self.lock();
+        trees.parked.iter().filter(|p| p.work.is_some()).map(|p| p.retry_ns).min()
+    }
+
+    /// Why a move of `keyspace`, or of any, waits for another try.
+    pub(crate) fn backed_off_error(&self, keyspace: Option<KeyspaceId>) -> Option<Error> {
+        let trees = self.lock();
+        let concerns = |p: &&BackedOff| keyspace.is_none_or(|keyspace| keyspace == p.keyspace);
+        trees.parked.iter().filter(concerns).map(|p| p.error.clone()).next()
+    }
+
+    /// What segments weigh for admission: beyond the soft limit, what GC can give back.
+    fn value_pressure(&self, usage: &Usage) -> u64 {
+        let soft = self.settings.admission.value_bytes_soft;
+        let reclaimable = usage.dead_bytes + usage.retired_bytes;
+        usage.total_bytes.min(soft.saturating_add(reclaimable))
+    }
+}

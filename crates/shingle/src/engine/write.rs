@@ -1,0 +1,57 @@
+//! A user's write from admission to durability, and the account of what users read.
+
+use crate::engine::Engine;
+use crate::engine::commit::{Committed, Outcome};
+use crate::options::Durability;
+use base::Result;
+use std::sync::Arc;
+use table::Bytes;
+use table::batch::WriteBatch;
+
+impl Engine {
+    /// The user received the value of `key`, if there is one.
+    #[inline]
+    pub(crate) fn count_read(&self, key: &[u8], value: Option<&Bytes>) {
+        if let Some(value) = value {
+            self.ledger().user_read((key.len() + value.len()) as u64);
+        }
+        if self.runs.take_misses_due() {
+            self.runtime.wake();
+        }
+    }
+
+    /// [`Engine::count_read`] of many.
+    pub(crate) fn count_reads<K: AsRef<[u8]>>(&self, keys: &[K], values: &[Option<Bytes>]) {
+        let pairs = keys.iter().zip(values);
+        let bytes = pairs
+            .map(|(key, value)| value.as_ref().map_or(0, |value| key.as_ref().len() + value.len()));
+        self.ledger().user_read(bytes.sum::<usize>() as u64);
+    }
+
+    /// Admission, commit, and durability; `None`: as the database was opened.
+    pub(crate) fn write(
+        self: &Arc<Self>,
+        batch: &WriteBatch,
+        durability: Option<Durability>,
+        waits: bool,
+    ) -> Result<Committed> {
+        let bytes = batch.bytes().len() as u64;
+        let go_on = |is_stopped| self.check_waiting(is_stopped);
+        self.admission.admit(bytes, waits, &*self.runtime, go_on)?;
+        let is_synced = durability == Some(Durability::Synced);
+        let committed = loop {
+            self.check_reserve(batch).inspect_err(|_| self.runtime.turn())?;
+            match self.commits.commit(batch, is_synced)? {
+                Outcome::Committed(committed) => break committed,
+                Outcome::LacksSpace(lack) => self.make_room(&lack, waits)?,
+                Outcome::LacksSegment(keyspace) => self.begin_active_segment(&keyspace)?,
+            }
+        };
+        let durability = durability.unwrap_or(self.settings.durability);
+        if durability == Durability::Synced {
+            self.commits.sync_log(committed.position)?;
+        }
+        self.runtime.turn();
+        Ok(committed)
+    }
+}

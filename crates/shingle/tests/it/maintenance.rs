@@ -1,0 +1,282 @@
+//! What keeps a database well over time: bounds on memory and logs, and failures that stay local.
+
+use media::faulty::{FaultPlan, FaultyStore};
+use media::mem::MemStore;
+use media::{FileKind, FileName, FileStore};
+use shingle::{
+    Cause, Db, Durability, ErrorKind, Expert, KeyspaceOptions, Options, WriteBatch, WriteOptions,
+    runtime::Stepped,
+};
+use std::sync::Arc;
+
+/// Steps run only while somebody waits, so that tests choose when.
+fn open(store: Arc<dyn FileStore>, runtime: Arc<Stepped>, change: impl FnOnce(&mut Expert)) -> Db {
+    let options = Options::new().write_buffer_bytes(16 << 10).expert(|e| {
+        e.memtable_bytes = Some(8192);
+        e.table_bytes = Some(2048);
+        e.level_bytes_base = Some(8192);
+        change(e);
+    });
+    options.open_in(store, runtime).unwrap()
+}
+
+fn stepped() -> Arc<Stepped> {
+    Arc::new(Stepped::new(1, u64::MAX))
+}
+
+fn log_files(store: &MemStore) -> usize {
+    store.list().unwrap().iter().filter(|file| file.name.kind == FileKind::Wal).count()
+}
+
+#[test]
+fn an_idle_keyspace_does_not_pin_old_logs() {
+    let store = MemStore::new(Arc::default());
+    let log_bytes_max = 64 << 10;
+    let db = open(Arc::new(store.clone()), stepped(), |e| e.log_bytes = Some(log_bytes_max));
+    let idle = db.create_keyspace("idle", KeyspaceOptions::default()).unwrap();
+    idle.put("seldom", "written").unwrap();
+    let mut logs_max = 0;
+    for n in 0..4000u64 {
+        db.put((n % 100).to_be_bytes(), [n as u8; 100]).unwrap();
+        if n % 40 == 0 {
+            db.wait_idle().unwrap();
+            logs_max = logs_max.max(log_files(&store));
+        }
+    }
+    // Without the bound the one small entry keeps all of half a megabyte of logs.
+    let log_bytes_min = 7000;
+    assert!(logs_max <= (log_bytes_max / log_bytes_min) as usize + 2, "{logs_max} logs");
+    assert!(logs_max > 4, "{logs_max} logs: the bound is not what kept them few");
+    assert_eq!(idle.get("seldom").unwrap().as_deref(), Some(&b"written"[..]));
+}
+
+#[test]
+fn many_small_memtables_are_sealed_like_a_large_one() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store), stepped(), |_| {});
+    let keyspaces: Vec<_> = (0..40)
+        .map(|n| db.create_keyspace(&format!("k{n}"), KeyspaceOptions::default()).unwrap())
+        .collect();
+    let mut memtables_max = 0;
+    for n in 0..4000u64 {
+        keyspaces[(n % 40) as usize].put(n.to_be_bytes(), [n as u8; 100]).unwrap();
+        memtables_max = memtables_max.max(db.stats().memtable_bytes);
+    }
+    // 40 memtables of 8 KiB would be 320 KiB; a write buffer is active, two and a half are sealed.
+    assert!(memtables_max < (16 << 10) * 4, "{memtables_max} bytes in memtables");
+    let found: usize = keyspaces.iter().map(|keyspace| keyspace.iter().count()).sum();
+    assert_eq!(found, 4000);
+}
+
+fn fill(keyspace: &shingle::Keyspace, db: &Db, rounds: u64) {
+    for round in 0..rounds {
+        for n in 0..150u64 {
+            keyspace.put((n * 7919 % 1000).to_be_bytes(), [round as u8; 60]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+}
+
+#[test]
+fn a_move_that_cannot_read_its_input_is_parked_and_others_go_on() {
+    let store = MemStore::new(Arc::default());
+    let plan = Arc::new(FaultPlan::default());
+    let faulty = FaultyStore::new(Arc::new(store), plan.clone());
+    let runtime = stepped();
+    let db = open(Arc::new(faulty), runtime.clone(), |_| {});
+    let good = db.create_keyspace("good", KeyspaceOptions::default()).unwrap();
+    fill(db.default_keyspace(), &db, 20);
+    db.wait_idle().unwrap();
+    let bad = db.files().into_iter().max_by_key(|file| file.level).unwrap();
+    assert!(bad.level > 0);
+    plan.make_unreadable(FileName::parse(&bad.name).unwrap());
+
+    fill(db.default_keyspace(), &db, 20);
+    fill(&good, &db, 20);
+    let error = db.wait_idle().unwrap_err();
+    assert_eq!(error.file(), Some(bad.name.as_str()), "{error}");
+    let stats = db.stats();
+    let parked = stats.parked.first().expect("nothing is parked");
+    assert_eq!(parked.keyspace, "default");
+    assert!(parked.error.contains(&bad.name), "{}", parked.error);
+    assert!(stats.background_error.is_some() && stats.to_string().contains("BackedOff compaction"));
+    assert_eq!(db.property("rocksdb.background-errors").as_deref(), Some("1"));
+    let of_good =
+        |db: &Db| db.files().iter().filter(|f| f.keyspace == "good" && f.level > 0).count();
+    assert!(of_good(&db) > 0, "the other keyspace was not compacted");
+
+    // Each try doubles the pause.
+    let mut pauses = Vec::new();
+    for _ in 0..5 {
+        let parked = db.stats().parked.remove(0);
+        pauses.push(parked.retry_seconds);
+        runtime.pass((parked.retry_seconds * 1e9) as u64 + 1000);
+        db.wait_idle().unwrap_err();
+        assert_eq!(db.stats().parked[0].failures, parked.failures + 1);
+    }
+    assert!(pauses.windows(2).all(|pair| pair[1] > pair[0] * 1.8), "{pauses:?}");
+
+    plan.clear();
+    runtime.pass(400_000_000_000);
+    db.wait_idle().unwrap();
+    assert!(db.stats().parked.is_empty() && db.stats().background_error.is_none());
+    assert_eq!(db.iter().map(Result::unwrap).count(), 150);
+}
+
+#[test]
+fn many_keys_are_read_with_one_read_for_each_block() {
+    let store = MemStore::new(Arc::default());
+    let ledger = store.ledger().clone();
+    let options = Options::new().write_buffer_bytes(1 << 20).cache_bytes(0);
+    let db = options.open_in(Arc::new(store), stepped()).unwrap();
+    for n in 0..4000u64 {
+        db.put(n.to_be_bytes(), [n as u8; 60]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let reads = |keys: &[[u8; 8]]| {
+        let before = ledger.snapshot();
+        let values = db.multi_get(keys).unwrap();
+        let during = ledger.snapshot().since(&before);
+        (values, during.cause(Cause::Get).read_ops)
+    };
+    // Warm: runs are open.
+    reads(&[0u64.to_be_bytes()]);
+    let one = reads(&[7u64.to_be_bytes()]).1;
+    assert!(one >= 2, "without a cache a get reads a filter and a data block, not {one}");
+    // Keys of about one block, in any order, some twice.
+    let keys: Vec<[u8; 8]> = (0..30u64).map(|n| ((n * 7) % 20).to_be_bytes()).collect();
+    let (values, near) = reads(&keys);
+    assert!(values.iter().zip(&keys).all(|(v, k)| v.as_deref() == Some(&[k[7]; 60][..])));
+    assert!(near <= one + 2, "30 keys of a block or two cost {near} reads, one costs {one}");
+    // All keys: no more reads than there are blocks.
+    let all: Vec<[u8; 8]> = (0..4000u64).map(u64::to_be_bytes).collect();
+    let (values, far) = reads(&all);
+    assert!(values.iter().all(Option::is_some));
+    let blocks = 4000 * 80 / 4096 + 20;
+    assert!(far < blocks, "{far} reads for about {blocks} blocks");
+    // Absent keys are kept out by filters, which are read once.
+    let absent: Vec<[u8; 8]> = (0..50u64).map(|n| (n << 32 | 7).to_be_bytes()).skip(1).collect();
+    let (values, misses) = reads(&absent);
+    assert!(values.iter().all(Option::is_none) && misses <= 10, "{misses} reads");
+}
+
+#[test]
+fn what_users_receive_is_counted() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store), stepped(), |_| {});
+    for n in 0..100u64 {
+        db.put(n.to_be_bytes(), [1; 50]).unwrap();
+    }
+    let received = |read: &dyn Fn()| {
+        let before = db.stats().ledger.user_read_bytes;
+        read();
+        db.stats().ledger.user_read_bytes - before
+    };
+    let pair = 58;
+    let key = 5u64.to_be_bytes();
+    assert_eq!(received(&|| drop(db.get(key).unwrap())), pair);
+    assert_eq!(received(&|| drop(db.get("absent").unwrap())), 0);
+    assert_eq!(received(&|| drop(db.snapshot().get(key).unwrap())), pair);
+    assert_eq!(received(&|| drop(db.multi_get(&[&key[..], b"absent", &key]).unwrap())), 2 * pair);
+    assert_eq!(received(&|| assert_eq!(db.iter().count(), 100)), 100 * pair);
+    assert_eq!(received(&|| assert_eq!(db.iter().rev().take(10).count(), 10)), 10 * pair);
+    assert!(db.stats().to_json().contains("\"ra\":"));
+}
+
+#[test]
+fn short_sessions_that_append_leave_no_row_of_tiny_tables() {
+    let store = MemStore::new(Arc::default());
+    let options = || Options::new().write_buffer_bytes(1 << 20);
+    for session in 0..200u64 {
+        let db = options().open_in(Arc::new(store.clone()), stepped()).unwrap();
+        for n in 0..10u64 {
+            db.put((session * 10 + n).to_be_bytes(), [1; 100]).unwrap();
+        }
+        db.wait_idle().unwrap();
+        db.close().unwrap();
+    }
+    let db = options().open_in(Arc::new(store), stepped()).unwrap();
+    db.wait_idle().unwrap();
+    assert!(db.files().len() < 30, "{} tables", db.files().len());
+    assert_eq!(db.iter().map(Result::unwrap).count(), 2000);
+}
+
+#[test]
+fn operands_without_an_operator_are_refused_whole() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store), stepped(), |_| {});
+    let mut batch = WriteBatch::new();
+    batch.put("a", "1").unwrap();
+    batch.merge("b", "2").unwrap();
+    let error = db.write(batch, &WriteOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains("default") && error.message().contains("operator"));
+    assert_eq!(db.get("a").unwrap(), None);
+    db.put("a", "3").unwrap();
+}
+
+#[test]
+fn a_synced_write_without_a_log_is_refused() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store), stepped(), |_| {});
+    let options = KeyspaceOptions { without_wal: true, ..KeyspaceOptions::default() };
+    let unlogged = db.create_keyspace("unlogged", options).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put_in(&unlogged, "a", "1").unwrap();
+    let synced = WriteOptions { durability: Some(Durability::Synced), wait: true };
+    let error = db.write(batch.clone(), &synced).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert_eq!(unlogged.get("a").unwrap(), None);
+    db.write(batch, &WriteOptions::default()).unwrap();
+    assert!(unlogged.get("a").unwrap().is_some());
+}
+
+#[test]
+fn the_event_log_is_bounded() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store.clone()), stepped(), |_| {});
+    let bytes = |name| store.read_note(name).unwrap().map_or(0, |note| note.len());
+    let mut bytes_max = 0;
+    for round in 0..120u64 {
+        fill(db.default_keyspace(), &db, 2);
+        db.put("round", round.to_be_bytes()).unwrap();
+        db.wait_idle().unwrap();
+        bytes_max = bytes_max.max(bytes("LOG") + bytes("LOG.old"));
+    }
+    // Built for tests a log is full at 8 KiB, and a batch of lines is about as long.
+    assert!(bytes("LOG.old") > 0 && bytes_max < 80 << 10, "{bytes_max} bytes");
+}
+
+#[test]
+fn a_checkpoint_does_not_go_where_other_files_are() {
+    let (home, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let db = Options::new().open(home.path()).unwrap();
+    db.put("a", "1").unwrap();
+    std::fs::write(target.path().join("notes.txt"), "mine").unwrap();
+    let error = db.checkpoint(target.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+    assert!(error.message().contains("notes.txt"), "{error}");
+    assert_eq!(std::fs::read_dir(target.path()).unwrap().count(), 1);
+    db.checkpoint(target.path().join("inside")).unwrap();
+}
+
+#[test]
+fn a_reader_keeps_writers_out_and_other_readers_not() {
+    let home = tempfile::tempdir().unwrap();
+    let writer = Options::new().open(home.path()).unwrap();
+    writer.put("a", "1").unwrap();
+    let reader = || Options::new().read_only(true).open(home.path());
+    let error = reader().err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(error.message().contains(&std::process::id().to_string()), "{error}");
+    writer.close().unwrap();
+    let (first, second) = (reader().unwrap(), reader().unwrap());
+    let error = Options::new().open(home.path()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(error.message().contains("for reading"), "{error}");
+    first.close().unwrap();
+    assert_eq!(second.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    drop(second);
+    drop(Options::new().open(home.path()).unwrap());
+}

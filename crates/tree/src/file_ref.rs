@@ -1,0 +1,97 @@
+//! Files as versions hold them.
+//!
+//! A file lives as long as a live version refers to it: whoever refers to it holds its [`FileRef`],
+//! and the last one to go reports the file to the [`ObsoleteFiles`]. Nothing counts references but
+//! `Arc`, so the count is a function of the live versions and never stored.
+
+use base::FileId;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Files that no live version refers to any more. Shared by the file references of one database.
+///
+/// A version that was abandoned because its edit failed reports its files here too. So a database
+/// whose last edit has an unknown outcome must not remove what it finds here.
+#[derive(Debug, Default)]
+pub struct ObsoleteFiles {
+    files: Mutex<Vec<DeadFile>>,
+}
+
+/// A file that nothing refers to any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadFile {
+    /// What it held.
+    pub kind: FileRefKind,
+    /// The file.
+    pub id: FileId,
+}
+
+/// What a file holds that versions refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileRefKind {
+    /// Runs.
+    Runs,
+    /// Large values.
+    Values,
+}
+
+impl ObsoleteFiles {
+    /// Takes the files that died since the last call.
+    pub fn drain(&self) -> Vec<DeadFile> {
+        std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A file as versions hold it. One object for a file in a database, shared by all who refer to it.
+#[derive(Debug)]
+pub struct FileRef {
+    /// The file.
+    pub id: FileId,
+    kind: FileRefKind,
+    bytes: AtomicU64,
+    obsolete_files: Arc<ObsoleteFiles>,
+}
+
+impl FileRef {
+    /// A table file of `bytes` bytes that reports its end to `obsolete_files`.
+    pub fn new(id: FileId, bytes: u64, obsolete_files: Arc<ObsoleteFiles>) -> Arc<FileRef> {
+        Arc::new(FileRef {
+            id,
+            kind: FileRefKind::Runs,
+            bytes: AtomicU64::new(bytes),
+            obsolete_files,
+        })
+    }
+
+    /// A file of values.
+    pub fn new_values(id: FileId, bytes: u64, obsolete_files: Arc<ObsoleteFiles>) -> Arc<FileRef> {
+        Arc::new(FileRef {
+            id,
+            kind: FileRefKind::Values,
+            bytes: AtomicU64::new(bytes),
+            obsolete_files,
+        })
+    }
+
+    /// Bytes in the file: the part that the manifest vouches for.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The file grew (an append). Never shrinks.
+    pub fn grow(&self, bytes: u64) {
+        self.bytes.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// The file has as many bytes again as before an append whose edit failed.
+    pub(crate) fn shrink_back(&self, bytes: u64) {
+        self.bytes.fetch_min(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for FileRef {
+    fn drop(&mut self) {
+        let mut files = self.obsolete_files.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.push(DeadFile { kind: self.kind, id: self.id });
+    }
+}
