@@ -27,7 +27,7 @@ fn engine_flags_of_both_kinds_are_taken() {
     let ours = ["--preset", "leveldb", "--option", "memory_bytes=67108864"];
     let theirs = ["db", "--num=100", "--benchmarks=fillseq", "--write_buffer_size=1048576"];
     bench(&shell, &[&ours[..], &theirs].concat()).ok();
-    bench(&shell, &["--scheme", "no-such-scheme", "db", "--num=10"]).fails(1);
+    bench(&shell, &["--scheme", "no-such-scheme", "db", "--num=10"]).fails(2);
 }
 
 #[test]

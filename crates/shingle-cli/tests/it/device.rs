@@ -78,7 +78,7 @@ fn models_and_placements_explain_themselves() {
     assert!(text.contains("model smr-raw: ") && text.contains("placement zones: "), "{text}");
     let text = shingle(&shell, &["device", "info", "smr-banded"]).ok();
     assert!(text.contains("media-cache") && text.contains("40MiB"), "{text}");
-    assert!(shingle(&shell, &["device", "info", "hdd:rpm=1"]).fails(1).contains("rpm"));
+    assert!(shingle(&shell, &["device", "info", "hdd:rpm=1"]).fails(2).contains("rpm"));
     let rates = shingle(&shell, &["--json", "device", "bench", "hdd", "--count", "2000"]).json();
     assert_eq!(rates.len(), 4);
     let megabytes = rates[0]["megabytes"].as_f64().unwrap();
@@ -122,7 +122,7 @@ fn benchmarks_run_in_simulation_the_same_each_time() {
     assert!(words.fails(1).contains("one thread"));
     let ycsb = ["--device", "hdd", "ycsb", "-P", "workloada", "-p", "recordcount=500"];
     assert_eq!(simulated(&shell, &ycsb).len(), 2);
-    shingle(&shell, &["bench", "--device", "hdd:rpm=1", "db", "--num=10"]).fails(1);
+    shingle(&shell, &["bench", "--device", "hdd:rpm=1", "db", "--num=10"]).fails(2);
     shingle(&shell, &["bench", "--device", "floppy", "db", "--num=10"]).fails(2);
 }
 

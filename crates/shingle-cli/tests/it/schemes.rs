@@ -19,5 +19,5 @@ fn every_scheme_and_layout_has_its_manual() {
         }
     }
     assert!(shell.run(&["schemes", "lwc"]).ok().contains("division_parts = 12 (nodes)"));
-    assert!(shell.run(&["schemes", "levelled"]).fails(1).contains("leveled, leveldb"));
+    assert!(shell.run(&["schemes", "levelled"]).fails(2).contains("leveled, leveldb"));
 }

@@ -38,5 +38,5 @@ fn what_makes_no_sense_is_refused() {
     shell.run(&["simulate", "--reads-share", "1.5"]).fails(2);
     shell.run(&["simulate", "--fan-out", "0"]).fails(2);
     shell.run(&["simulate", "--values", "inline"]).fails(2);
-    shell.run(&["simulate", "--scheme", "nothing"]).fails(1);
+    shell.run(&["simulate", "--scheme", "nothing"]).fails(2);
 }
