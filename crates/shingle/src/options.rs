@@ -112,8 +112,8 @@ pub struct Expert {
     /// are a sixteenth of it at the most where their size is not set. Default: none.
     pub value_capacity_bytes: Option<u64>,
     /// Bytes of the medium that are kept free, so that deletions, flushes, closing and opening go
-    /// on when it is full; 0: none. Default: 1/64 of the database, at least 1 MiB, at most the
-    /// write buffer and 1 MiB, and at most 1/64 of the medium.
+    /// on when it is full; 0: none. Default: 1 MiB and 1/16 of the database, of that at most
+    /// the write buffer, and at most 1/64 of the medium.
     pub reserve_bytes: Option<u64>,
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,
@@ -366,8 +366,8 @@ fn check_parameter(name: &str, value: &str) -> Result<()> {
     let Some(field) = field else {
         let names: Vec<&str> = TABLE.iter().map(|entry| entry.name).collect();
         return Err(Error::invalid(format!(
-            "no option is called `{name}`; there are {}, and the parameters of the scheme: `shingle \
-             schemes NAME` lists them",
+            "no option is called `{name}`; there are {}, and the scheme's parameters, which \
+             `shingle schemes NAME` lists",
             names.join(", ")
         )));
     };

@@ -116,6 +116,19 @@ impl Placement for BandPerTable {
         Some(extent)
     }
 
+    /// A file that does not go on in its band takes a whole one.
+    fn spare_bytes_after(&self, request: &Request) -> u64 {
+        let rest = request.goal.and_then(|goal| self.rest(goal));
+        let goes_on = rest.is_some_and(|rest| rest.bytes >= request.least_bytes.max(1));
+        let taken_bytes = if goes_on { 0 } else { self.band_bytes - self.guard_bytes };
+        self.spare_bytes().saturating_sub(taken_bytes)
+    }
+
+    /// A log, a manifest and a table are written at a time.
+    fn reserve_bytes_min(&self) -> u64 {
+        3 * (self.band_bytes - self.guard_bytes)
+    }
+
     fn close(&mut self, extent: Extent, used_bytes: u64) {
         if let Some(band) = self.band_of(extent.start) {
             let band = &mut self.bands[band];

@@ -108,6 +108,16 @@ impl State {
         spare_bytes < self.reserve_bytes && spare_bytes < self.placement.spare_bytes()
     }
 
+    /// `request`, which wants no more than the reserve leaves.
+    fn within_reserve(&self, request: &Request) -> Request {
+        let spare_bytes = self.placement.spare_bytes().saturating_sub(self.reserve_bytes);
+        // The least are whole sectors.
+        let spare_bytes = spare_bytes - spare_bytes % request.least_bytes.max(1);
+        let is_bounded = self.reserve_bytes > 0 && !request.is_reclaim;
+        let most_bytes = if is_bounded { spare_bytes.max(request.least_bytes) } else { u64::MAX };
+        Request { wanted_bytes: request.wanted_bytes.min(most_bytes), ..*request }
+    }
+
     fn queue(&mut self, record: Record) {
         self.catalogue.apply(&record);
         self.pending.push(record);
@@ -219,6 +229,7 @@ impl Inner {
             self.reclaim(state)?;
         }
         loop {
+            let request = &state.within_reserve(request);
             let is_refused = !request.is_reclaim && state.takes_reserve(request);
             let found = if is_refused { None } else { state.placement.allocate(request) };
             self.run_commands(state)?;
@@ -407,8 +418,14 @@ impl FileStore for DirectStore {
             return Err(Error::invalid(format!("a root of {} bytes is too long", root.len())));
         }
         let mut state = self.inner.state();
+        let before = state.catalogue.root.clone();
         state.queue(Record::Root(root.to_vec()));
-        self.inner.commit(&mut state, Some(Cause::Housekeeping))
+        let committed = self.inner.commit(&mut state, Some(Cause::Housekeeping));
+        if let (Err(_), Some(before)) = (&committed, before) {
+            // What was refused must not become durable with the next record.
+            state.queue(Record::Root(before));
+        }
+        committed
     }
 
     fn lock(&self) -> Result<StoreLock> {
@@ -433,6 +450,10 @@ impl FileStore for DirectStore {
         let bytes = if bytes > 0 { bytes.max(state.placement.reserve_bytes_min()) } else { 0 };
         if bytes > state.reserve_bytes {
             self.inner.spare(&mut state, bytes)?;
+            if !state.catalogue.has_room(state.journal.area_bytes(), true) {
+                let message = "cannot keep a part of the metadata area free: there are many files";
+                return Err(Error::new(ErrorKind::NoSpace, message).in_file(self.describe()));
+            }
         }
         state.reserve_bytes = bytes;
         Ok(true)

@@ -286,8 +286,17 @@ fn cut_held(file: &mut NodeState, payload: u64, sector_bytes: u64) -> Vec<Extent
     loose
 }
 
-impl AppendFile for Writer {
-    fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
+impl Writer {
+    /// After an append that failed: what of it is not on the device is never written, or a record
+    /// that was refused would be there after all. Bytes of earlier appends stay.
+    fn forget_after(&mut self, end: u64) {
+        let mut file = self.node.exclusive();
+        let earlier = end.saturating_sub(file.tail_start()) as usize;
+        let kept = earlier.max(self.sent);
+        file.tail.truncate(kept);
+    }
+
+    fn append_bytes(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
         let options = self.inner.options;
         let (is_log, gathers) = (self.node.is_log, options.log_buffer_bytes > 0);
         let limit =
@@ -315,6 +324,13 @@ impl AppendFile for Writer {
             }
         }
         Ok(())
+    }
+}
+
+impl AppendFile for Writer {
+    fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
+        let end = self.len();
+        self.append_bytes(bytes, cause).inspect_err(|_| self.forget_after(end))
     }
 
     /// The records of files whose syncs have begun are written and flushed by the first of them.

@@ -32,9 +32,11 @@ pub(super) fn set(directory: &Directory, bytes: u64) -> Result<bool> {
         Err(errno) => {
             // Part of the blocks may be there.
             cut(&file, before)?;
-            if before == 0 {
-                remove(directory)?;
+            if before > 0 {
+                // Less than was wanted, and kept free all the same.
+                return Ok(true);
             }
+            remove(directory)?;
             Err(error("reserve space in", errno))
         }
     }

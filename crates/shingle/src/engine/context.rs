@@ -271,12 +271,14 @@ impl Context {
             return Ok(());
         }
         let Some(space) = self.store.space() else { return Ok(()) };
-        if space.free_bytes >= self.settings.flush_bytes {
+        let needed_bytes = self.memory.memtable_bytes().min(self.reserve.bytes());
+        if space.free_bytes >= needed_bytes {
             return Ok(());
         }
         let message = format!(
-            "the medium has {} bytes free and a flush may need {}: no compaction begins or goes on",
-            space.free_bytes, self.settings.flush_bytes
+            "the medium has {} bytes free and a flush may need {needed_bytes}: no compaction begins \
+             or goes on",
+            space.free_bytes
         );
         Err(Error::new(ErrorKind::NoSpace, message))
     }

@@ -11,9 +11,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use table::batch::WriteBatch;
 use tree::Input;
 
-/// The reserve has this share of the bytes of all trees...
-const TREE_SHARE: u64 = 64;
-/// ... at least this...
+/// The reserve has this share of the bytes of all trees: a small database has small flushes...
+const TREE_SHARE: u64 = 16;
+/// ... at most what one flush writes, and this for edits and a log...
 const BYTES_MIN: u64 = 1 << 20;
 /// ... and not more than this share of the medium.
 const MEDIUM_SHARE: u64 = 64;
@@ -33,11 +33,26 @@ impl Engine {
         if !self.reserve.takes_turn(self.runtime.now_ns()) {
             return;
         }
+        self.fill_reserve_if_possible();
+        if self.reserve.is_out()
+            && let Err(error) = self.apply_deletions()
+        {
+            self.events.error("space_reserve_failed", &error);
+        }
+    }
+
+    fn fill_reserve_if_possible(&self) {
         let free_bytes = self.store.space().map_or(u64::MAX, |space| space.free_bytes);
         if free_bytes >= 2 * self.reserve_bytes() {
             self.fill_reserve();
-        } else if let Err(error) = self.apply_deletions() {
-            self.events.error("space_reserve_failed", &error);
+        }
+    }
+
+    /// After a flush: the reserve grows with the database.
+    pub(crate) fn grow_reserve(&self) {
+        let has_reserve = self.settings.reserve_bytes.is_none() && !self.reserve.is_out();
+        if has_reserve && self.reserve_bytes() >= 2 * self.reserve.bytes().max(1) {
+            self.fill_reserve_if_possible();
         }
     }
 
@@ -85,19 +100,25 @@ impl Engine {
         let trees = self.versions.lock();
         let bytes: u64 = trees.keyspaces.values().map(tree_bytes).sum();
         drop(trees);
-        let bytes_max = BYTES_MIN + self.settings.flush_bytes;
-        let bytes = (bytes / TREE_SHARE).clamp(BYTES_MIN, bytes_max);
+        let bytes = BYTES_MIN + (bytes / TREE_SHARE).min(self.settings.flush_bytes);
         let medium = self.store.space().map_or(u64::MAX, |space| space.total_bytes / MEDIUM_SHARE);
         bytes.min(medium)
     }
 
-    /// The medium has no space for `batch`, unless it only deletes. The background is asked for
-    /// space.
+    /// The medium has no space for `batch`, unless it only deletes, or there is space again. The
+    /// background is asked for it.
     pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
-        if !self.reserve.is_out() || only_deletes(batch)? {
+        if !self.reserve.is_out() {
             return Ok(());
         }
         self.runtime.wake();
+        if only_deletes(batch)? {
+            return Ok(());
+        }
+        self.fill_reserve_if_possible();
+        if !self.reserve.is_out() {
+            return Ok(());
+        }
         Err(Error::new(
             ErrorKind::NoSpace,
             "the medium is full: only deletions are accepted until there is space again",

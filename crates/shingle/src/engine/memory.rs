@@ -76,6 +76,11 @@ impl Memory {
         self.sealed_bytes.load(Relaxed)
     }
 
+    /// Bytes in all memtables, with what the active ones will grow to.
+    pub(crate) fn memtable_bytes(&self) -> u64 {
+        self.memtable_bytes.load(Relaxed)
+    }
+
     /// The size that a cache of `capacity_bytes` should have beside runs that hold `open_bytes`.
     /// `None`: it is near enough, or was set apart.
     pub(crate) fn cache_resize(&self, open_bytes: u64, capacity_bytes: u64) -> Option<u64> {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use table::batch::WriteBatch;
 
 /// The time between two tries to fill the reserve.
-const REFILL_NS: u64 = 100_000_000;
+pub(crate) const REFILL_NS: u64 = 100_000_000;
 
 /// The store keeps no space free.
 const NONE: u8 = 0;
@@ -29,6 +29,8 @@ const OUT: u8 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
     state: AtomicU8,
+    /// Bytes that the store was last asked to keep free.
+    bytes: AtomicU64,
     next_refill_ns: AtomicU64,
     /// Deletions up to this sequence number were applied by compaction.
     pub applied: AtomicU64,
@@ -38,6 +40,11 @@ impl Reserve {
     #[inline]
     pub(crate) fn is_out(&self) -> bool {
         self.state.load(Relaxed) == OUT
+    }
+
+    /// Bytes that the store was last asked to keep free.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
     }
 
     /// What an earlier life kept free counts as whole until it is needed.
@@ -60,6 +67,7 @@ impl Reserve {
 
     /// Has the store keep `bytes` free, as far as there is as much.
     pub(crate) fn fill(&self, store: &dyn FileStore, events: &Events, bytes: u64) {
+        self.bytes.store(bytes, Relaxed);
         let state = match store.set_reserve(bytes) {
             Ok(true) => WHOLE,
             Ok(false) => NONE,

@@ -7,6 +7,7 @@
 
 use super::compaction::CompactionPart;
 use super::queue::{Job, Waiting};
+use super::reserve::REFILL_NS;
 use super::rewrite::Progress;
 use super::values::gc;
 use super::{backed_off, clean, compaction, flush};
@@ -35,8 +36,9 @@ impl Worker for EngineWorker {
     fn next_ns(&self) -> Option<u64> {
         let engine = self.0.upgrade()?;
         let now_ns = engine.runtime.now_ns();
+        let refill_ns = engine.reserve.is_out().then_some(REFILL_NS);
         let retry_ns = engine.versions.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
-        retry_ns.into_iter().chain(idle_begins_ns(&engine)).min()
+        retry_ns.into_iter().chain(refill_ns).chain(idle_begins_ns(&engine)).min()
     }
 
     fn step(&self) -> bool {
@@ -77,6 +79,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     // At most one removal for a step: dead files do not pile up, and no burst holds up others.
     let cleaned = clean::step(engine);
     let is_idle = engine.scheduler.idle.is_now(engine);
+    engine.refill_reserve();
     // A new flush before an old move: user writes may wait for it.
     plan_flush(engine, is_idle);
     if let Some(job) = engine.scheduler.take(engine.runtime.now_ns()) {
@@ -96,7 +99,6 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         }
         Err(error) => failed(engine, error),
     }
-    engine.refill_reserve();
     if cleaned {
         return true;
     }
@@ -327,7 +329,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             stepped
         }
         Job::Collect(collect) => {
-            let stepped = collect.step(engine);
+            let stepped = engine.check_space_to_rewrite().and_then(|()| collect.step(engine));
             pace(engine, collect.take_step_bytes());
             stepped
         }
@@ -345,6 +347,9 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             queue.failures = 0;
             queue.last_error = None;
             drop(queue);
+            if matches!(job, Job::Flush(_)) {
+                engine.grow_reserve();
+            }
         }
         Err(error) => {
             queue.running += 1;

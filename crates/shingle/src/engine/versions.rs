@@ -69,8 +69,9 @@ impl VersionSet {
         edit.next_file = Some(next_file);
         edit.next_run = Some(next_run);
         let mut next = Vec::new();
-        let written =
-            self.apply_edit(trees, &edit, &mut next).and_then(|()| self.write_edit(trees, &edit));
+        let written = self
+            .apply_edit(trees, &edit, &mut next)
+            .and_then(|()| self.write_edit_or_reserve(trees, &edit));
         if let Err(error) = written {
             for (id, version, undo) in next {
                 drop(version);
@@ -103,6 +104,17 @@ impl VersionSet {
             checked.map_err(|violation| self.poison(violation.into()))?;
         }
         Ok(())
+    }
+
+    /// [`VersionSet::write_edit`]; out of space, once more with the reserve.
+    fn write_edit_or_reserve(&self, trees: &mut Trees, edit: &DatabaseEdit) -> Result<()> {
+        match self.write_edit(trees, edit) {
+            Err(error) if error.kind() == ErrorKind::NoSpace && self.release_reserve() => {
+                self.replace_broken_manifest(trees)?;
+                self.write_edit(trees, edit)
+            }
+            written => written,
+        }
     }
 
     /// Makes `edit` durable. Out of space, nothing happened: a part of a record at the end of a
@@ -167,19 +179,34 @@ impl VersionSet {
             manifest: manifest.file,
             manifest_bytes_min: manifest.writer.synced_bytes(),
         });
-        self.store.set_root(&root).map_err(|error| self.poison_unless_tried_again(error))
+        self.with_reserve(|| self.set_root(&root))
+    }
+
+    /// Where a root finds no space, the old one is still there.
+    fn set_root(&self, root: &[u8]) -> Result<()> {
+        self.store.set_root(root).map_err(|error| match error.kind() {
+            ErrorKind::NoSpace => error,
+            _ => self.poison_unless_tried_again(error),
+        })
     }
 
     /// Writes a fresh manifest with everything in its first record, and makes it the root.
     pub(crate) fn write_manifest(&self, trees: &mut Trees, last_sequence: u64) -> Result<()> {
         let file = self.new_file();
-        let manifest = self.write_manifest_file(trees, file, last_sequence)?;
+        let written = self.write_manifest_file(trees, file, last_sequence);
+        // No root names it, and on a full medium it would keep the space that the next one needs.
+        let manifest =
+            written.inspect_err(|_| drop(self.store.remove(FileName::manifest(file))))?;
         let root = encode_root(&Root {
             database: self.database,
             manifest: file,
             manifest_bytes_min: manifest.writer.bytes(),
         });
-        self.store.set_root(&root).map_err(|error| self.poison_unless_tried_again(error))?;
+        self.set_root(&root).inspect_err(|error| {
+            if error.kind() == ErrorKind::NoSpace {
+                drop(self.store.remove(FileName::manifest(file)));
+            }
+        })?;
         trees.manifest = Some(manifest);
         Ok(())
     }

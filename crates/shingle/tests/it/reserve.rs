@@ -116,6 +116,12 @@ fn deletions_make_space_on_a_full_medium() {
             deleted.unwrap_or_else(|error| panic!("{what}: deletions from {first} on: {error}"));
         }
         db.delete_range(key(0), key(count)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        // A crash with the refused records behind it: none of them is there.
+        let image = medium.with_all();
+        let found = open(image.store().unwrap(), scheme, layout);
+        let found = found.unwrap_or_else(|error| panic!("{what}: after a crash: {error}"));
+        assert!(found.iter().next().is_none(), "{what}: a deleted key is there after a crash");
+        drop(found);
         put_again(&db, &runtime, &what);
         assert_eq!(db.get(key(1)).unwrap(), None, "{what}");
         db.close().unwrap_or_else(|error| panic!("{what}: {error}"));

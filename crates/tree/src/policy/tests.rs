@@ -340,7 +340,7 @@ fn an_unknown_name_is_an_error_that_lists_the_names() {
 
 #[test]
 fn a_parameter_is_set_by_its_name_or_refused_with_what_it_is() {
-    let ldc = super::by_name("ldc").unwrap();
+    let ldc = by_name("ldc").unwrap();
     let mut limits = (ldc.limits)(1 << 20);
     let set = |limits: &mut super::Limits, name: &str, text: &str| {
         let field = super::LIMIT_FIELDS.iter().find(|field| field.name == name).unwrap();
@@ -375,7 +375,7 @@ fn a_parameter_is_set_by_its_name_or_refused_with_what_it_is() {
 
 #[test]
 fn every_parameter_takes_what_it_shows() {
-    for scheme in super::registry() {
+    for scheme in registry() {
         for name in scheme.options {
             let field = super::LIMIT_FIELDS.iter().find(|field| field.name == *name).unwrap();
             let limits = (scheme.limits)(4 << 20);

@@ -40,6 +40,10 @@ impl Core {
         let edit = DatabaseEdit { keyspaces, ..DatabaseEdit::default() };
         if let Err(error) = self.versions.install(&mut trees, edit, &Flushed::new()) {
             keyspace.values.release(&[file]);
+            if error.kind() == ErrorKind::NoSpace {
+                // No edit names it.
+                drop(self.store.remove(FileName::value(file)));
+            }
             return Err(error);
         }
         let place = SegmentPlace { database: self.database, file };
