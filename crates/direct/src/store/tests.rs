@@ -484,6 +484,48 @@ fn share_of_holes(layout: &Layout, bytes_max: u64) -> f64 {
     bytes as f64 / (end - layout.data.start).max(1) as f64
 }
 
+/// The writer of a log that met a full device wrote the rest of the refused record when it was
+/// dropped and there was space again: a record that had failed was in the log.
+#[test]
+fn what_an_append_was_refused_is_never_written() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 10 << 20);
+        let store = open(&device);
+        let log = FileName::wal(base::FileId(1000));
+        let mut writer = store.create(log, &LOG).unwrap();
+        writer.append(&content(1, 3000), Cause::Wal).unwrap();
+        let full = (1..100).find_map(|id| put(&store, id, &TABLE, &content(id, 300_000)).err());
+        assert_eq!(full.unwrap().kind(), ErrorKind::NoSpace, "{placement}");
+        let (mut accepted, mut refused) = (content(1, 3000), 0);
+        for id in 2..40_000 {
+            let record = content(id, 3000);
+            match writer.append(&record, Cause::Wal) {
+                Ok(()) => accepted.extend(record),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::NoSpace, "{placement}: {error}");
+                    refused = record.len();
+                    break;
+                }
+            }
+        }
+        assert!(refused > 0, "{placement}: the log never met the full device");
+        for id in 1..8 {
+            store.remove(name(id)).unwrap();
+        }
+        store.sync_names().unwrap();
+        drop(writer);
+        store.sync_names().unwrap();
+        drop(store);
+        let found = open(&device).open(log, false).unwrap();
+        let bytes = found.len().unwrap() as usize;
+        assert!(bytes >= accepted.len(), "{placement}: {bytes} of {} bytes", accepted.len());
+        assert!(bytes < accepted.len() + refused, "{placement}: the refused record is there");
+        let mut content = vec![0; accepted.len()];
+        found.read_at(0, &mut content, Cause::Check).unwrap();
+        assert!(content == accepted, "{placement}");
+    }
+}
+
 /// The file was one piece, which was moved whole though half of it was not.
 #[test]
 fn a_file_in_two_zones_is_read_where_its_halves_are_after_one_is_moved() {
