@@ -112,8 +112,8 @@ pub struct Expert {
     /// are a sixteenth of it at the most where their size is not set. Default: none.
     pub value_capacity_bytes: Option<u64>,
     /// Bytes of the medium that are kept free, so that deletions, flushes, closing and opening go
-    /// on when it is full; 0: none. Default: 1 MiB and 1/16 of the database, of that at most
-    /// the write buffer, and at most 1/64 of the medium.
+    /// on when it is full; 0: none. Default: 1 MiB and what the memtables hold, at least
+    /// 1/16 of the database and at most the write buffer; no more than 1/16 of the medium.
     pub reserve_bytes: Option<u64>,
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,

@@ -11,12 +11,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use table::batch::WriteBatch;
 use tree::Input;
 
-/// The reserve has this share of the bytes of all trees: a small database has small flushes...
+/// The reserve has what the memtables hold, and at least this share of the bytes of all trees...
 const TREE_SHARE: u64 = 16;
 /// ... at most what one flush writes, and this for edits and a log...
 const BYTES_MIN: u64 = 1 << 20;
 /// ... and not more than this share of the medium.
-const MEDIUM_SHARE: u64 = 64;
+const MEDIUM_SHARE: u64 = 16;
 
 impl Engine {
     /// Has the store keep the space free, as far as there is as much.
@@ -48,10 +48,16 @@ impl Engine {
         }
     }
 
-    /// After a flush: the reserve grows with the database.
+    /// The reserve grows with the memtables: what was not flushed when the medium became full is
+    /// flushed by a close or by the next opening.
     pub(crate) fn grow_reserve(&self) {
-        let has_reserve = self.settings.reserve_bytes.is_none() && !self.reserve.is_out();
-        if has_reserve && self.reserve_bytes() >= 2 * self.reserve.bytes().max(1) {
+        let is_fixed = self.settings.reserve_bytes.is_some();
+        if is_fixed || self.memory.memtable_bytes() <= self.reserve.bytes() {
+            return;
+        }
+        if self.reserve.takes_turn_to_grow(self.runtime.now_ns())
+            && self.reserve_bytes() > self.reserve.bytes()
+        {
             self.fill_reserve_if_possible();
         }
     }
@@ -100,7 +106,8 @@ impl Engine {
         let trees = self.versions.lock();
         let bytes: u64 = trees.keyspaces.values().map(tree_bytes).sum();
         drop(trees);
-        let bytes = BYTES_MIN + (bytes / TREE_SHARE).min(self.settings.flush_bytes);
+        let bytes = (bytes / TREE_SHARE).max(self.memory.memtable_bytes());
+        let bytes = BYTES_MIN + bytes.min(self.settings.flush_bytes);
         let medium = self.store.space().map_or(u64::MAX, |space| space.total_bytes / MEDIUM_SHARE);
         bytes.min(medium)
     }

@@ -82,12 +82,21 @@ impl Reserve {
 
     /// The reserve is out, and no thread asked the medium within [`REFILL_NS`]: the caller does.
     pub(crate) fn takes_turn(&self, now_ns: u64) -> bool {
+        self.is_out() && self.takes_next_turn(now_ns)
+    }
+
+    /// The same, while the reserve is whole.
+    pub(crate) fn takes_turn_to_grow(&self, now_ns: u64) -> bool {
+        self.state.load(Relaxed) == WHOLE && self.takes_next_turn(now_ns)
+    }
+
+    fn takes_next_turn(&self, now_ns: u64) -> bool {
         let next_ns = self.next_refill_ns.load(Relaxed);
         let takes = || {
             let after_ns = now_ns + REFILL_NS;
             self.next_refill_ns.compare_exchange(next_ns, after_ns, Relaxed, Relaxed)
         };
-        self.is_out() && now_ns >= next_ns && takes().is_ok()
+        now_ns >= next_ns && takes().is_ok()
     }
 
     /// A file was removed: the medium is asked at the next occasion, not after [`REFILL_NS`].

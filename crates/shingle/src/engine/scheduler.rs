@@ -80,6 +80,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     let cleaned = clean::step(engine);
     let is_idle = engine.scheduler.idle.is_now(engine);
     engine.refill_reserve();
+    engine.grow_reserve();
     // A new flush before an old move: user writes may wait for it.
     plan_flush(engine, is_idle);
     if let Some(job) = engine.scheduler.take(engine.runtime.now_ns()) {
@@ -347,9 +348,6 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             queue.failures = 0;
             queue.last_error = None;
             drop(queue);
-            if matches!(job, Job::Flush(_)) {
-                engine.grow_reserve();
-            }
         }
         Err(error) => {
             queue.running += 1;
