@@ -276,8 +276,8 @@ impl Context {
             return Ok(());
         }
         let message = format!(
-            "the medium has {} bytes free and a flush may need {needed_bytes}: no compaction begins \
-             or goes on",
+            "the medium has {} bytes free and a flush may need {needed_bytes}: no compaction \
+             begins or goes on",
             space.free_bytes
         );
         Err(Error::new(ErrorKind::NoSpace, message))
