@@ -1,6 +1,6 @@
-//! Statistics of values that lie apart from the runs.
+//! Statistics of separated values.
 
-/// Values that lie apart from the runs.
+/// Separated values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueStats {
     /// Segments, retired ones included.
@@ -9,30 +9,30 @@ pub struct ValueStats {
     pub groups: u64,
     /// Bytes of all segments.
     pub total_bytes: u64,
-    /// Bytes known to be dead, in segments that are not retired.
+    /// Bytes known to be garbage, in segments that are not retired.
     pub dead_bytes: u64,
-    /// Bytes of segments that were collected and wait for readers of old moments.
+    /// Bytes of segments that GC has emptied and that wait for readers of old moments.
     pub retired_bytes: u64,
     /// Garbage collection since the database was opened.
     pub collected: Collected,
     /// Bytes of all segments that are in the cold store.
     pub cold_store_bytes: u64,
-    /// Where background threads spent their time on values, since the database was opened.
+    /// Time that background threads spent on values, since the database was opened.
     pub times: ValueTimes,
 }
 
-/// Time of background threads, in nanoseconds: what HashKV's latency breakdown (4.2) tells apart.
+/// Time of background threads, in nanoseconds, with the parts of HashKV's latency breakdown (4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueTimes {
-    /// Flushes and merges wrote values to segments, and synced these.
+    /// Flushes and merges: writing values to segments, and syncing these.
     pub write_ns: u64,
-    /// Collections read segments and found the order of their records.
+    /// GC: reading segments and finding the order of their records.
     pub collect_read_ns: u64,
-    /// Collections asked the index whether a record lives.
+    /// GC: looking up in the index whether a record is live.
     pub collect_lookup_ns: u64,
-    /// Collections wrote what lives to new segments, and synced these.
+    /// GC: writing live values to new segments, and syncing these.
     pub collect_write_ns: u64,
-    /// Collections changed pointers in the index.
+    /// GC: changing pointers in the index.
     pub collect_pointer_ns: u64,
 }
 
@@ -48,7 +48,7 @@ impl ValueTimes {
         ]
     }
 
-    /// Adds what happened.
+    /// Adds `more`.
     pub(crate) fn add(&mut self, more: &ValueTimes) {
         self.write_ns += more.write_ns;
         self.collect_read_ns += more.collect_read_ns;
@@ -58,27 +58,27 @@ impl ValueTimes {
     }
 }
 
-/// What garbage collection of values did.
+/// The work of garbage collection of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Collections that ended.
+    /// Completed GC jobs.
     pub count: u64,
-    /// Bytes of the segments that they retired.
+    /// Bytes of the segments that GC retired.
     pub read_bytes: u64,
-    /// Bytes that they wrote to new segments.
+    /// Bytes that GC wrote to new segments.
     pub write_bytes: u64,
-    /// Records that were looked up in the index.
+    /// Records that GC looked up in the index.
     pub lookups: u64,
 }
 
 impl Collected {
-    /// Bytes given back for each byte written.
+    /// Bytes reclaimed for each byte written.
     pub fn reclaimed_per_written(&self) -> Option<f64> {
         let reclaimed = self.read_bytes.saturating_sub(self.write_bytes);
         (self.write_bytes > 0).then(|| reclaimed as f64 / self.write_bytes as f64)
     }
 
-    /// Adds what happened.
+    /// Adds `more`.
     pub(crate) fn add(&mut self, more: &Collected) {
         self.count += more.count;
         self.read_bytes += more.read_bytes;
@@ -92,12 +92,12 @@ impl Collected {
 pub struct ValueGroup {
     /// The keyspace.
     pub keyspace: String,
-    /// Which keys, and whether their values are cold.
+    /// The keys of the group, and whether their values are cold.
     pub group: tree::Group,
     /// Segments that are not retired.
     pub segments: u64,
-    /// Bytes that are not known to be dead.
+    /// Bytes that are not known to be garbage.
     pub live_bytes: u64,
-    /// Bytes known to be dead.
+    /// Bytes known to be garbage.
     pub dead_bytes: u64,
 }

@@ -1,5 +1,5 @@
-//! A full medium, while the reserve is out: deletions become space, and the reserve is filled again
-//! when there is enough of it.
+//! Works with a full medium, while the reserve is released: applies deletions to free space, and
+//! fills the reserve again when enough space is free.
 
 use crate::engine::queue::Manual;
 use crate::engine::reserve::only_deletes;
@@ -11,15 +11,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use table::batch::WriteBatch;
 use tree::Input;
 
-/// The reserve has this share of the bytes of all trees...
+/// The reserve is one part in this many of the bytes of all trees...
 const TREE_SHARE: u64 = 64;
-/// ... at least this...
+/// ... at least this many bytes...
 const BYTES_MIN: u64 = 1 << 20;
-/// ... and not more than this share of the medium.
+/// ... and at most one part in this many of the medium.
 const MEDIUM_SHARE: u64 = 64;
 
 impl Engine {
-    /// Has the store keep the space free, as far as there is as much.
+    /// Has the store keep the reserve free, or as much of it as is free.
     pub(crate) fn fill_reserve(&self) {
         let bytes = self.reserve_bytes();
         if bytes > 0 {
@@ -27,8 +27,8 @@ impl Engine {
         }
     }
 
-    /// Fills the reserve where the medium has twice as much free, so that what it is needed for
-    /// next finds space too; applies deletions otherwise. Asks the medium now and then only.
+    /// Fills the reserve if the medium has twice as much free, so that its next user finds space
+    /// too. Otherwise applies deletions. Asks the medium only from time to time.
     pub(crate) fn refill_reserve(self: &Arc<Self>) {
         if !self.reserve.takes_turn(self.runtime.now_ns()) {
             return;
@@ -41,9 +41,10 @@ impl Engine {
         }
     }
 
-    /// Deletions make space once they are in the tree and have met what they delete: no other write
-    /// fills a memtable, and no level grows. First a flush, then a compaction of everything, then
-    /// the nodes in which versions of a key still lie one above another.
+    /// Applies deletions. They free space once they are in the tree and have been merged with what
+    /// they delete. No other write fills a memtable now, and no level grows. So this begins a
+    /// flush, then a compaction of everything, and then rewrites the nodes that still have several
+    /// versions of a key.
     fn apply_deletions(self: &Arc<Self>) -> Result<()> {
         let sequence = self.snapshots.visible();
         if !self.commits.seal_all()?.is_empty() || !self.scheduler.is_idle() {
@@ -59,7 +60,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins to rewrite nodes whose stacks have several slices, as many as workers take.
+    /// Begins to rewrite nodes whose stacks have several slices, up to the number of workers.
     fn rewrite_stacks(self: &Arc<Self>) -> Result<()> {
         let mut due = Vec::new();
         for tree in self.versions.lock().keyspaces.values() {
@@ -77,7 +78,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Bytes that are to be kept free.
+    /// Bytes to keep free.
     fn reserve_bytes(&self) -> u64 {
         if let Some(bytes) = self.settings.reserve_bytes {
             return bytes;
@@ -91,8 +92,8 @@ impl Engine {
         bytes.min(medium)
     }
 
-    /// The medium has no space for `batch`, unless it only deletes. The background is asked for
-    /// space.
+    /// Fails if the medium has no space for `batch`, unless the batch only deletes. Asks the
+    /// background work for space.
     pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
         if !self.reserve.is_out() || only_deletes(batch)? {
             return Ok(());

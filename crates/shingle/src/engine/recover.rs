@@ -1,8 +1,9 @@
-//! Reading back what an earlier life left: the manifest and the logs. Changes nothing on disk.
+//! Reads the state that the last process left: the manifest and the logs. Changes nothing on disk.
 //!
-//! Invariants: the recovered state is a prefix of the commit order that holds everything synced;
-//! a batch is there whole or not at all; damage in what was durable is an error that names the
-//! place, a torn tail is cut in silence.
+//! Invariants:
+//! - The recovered state is a prefix of the commit order that holds everything synced.
+//! - A batch is there whole or not at all.
+//! - Damage in durable bytes is an error that names the place; a torn tail is cut without one.
 
 use crate::engine::exchanged::Exchanged;
 use crate::memtable::{Memtable, Writer};
@@ -34,7 +35,7 @@ pub(crate) struct Found {
     pub log_floor: FileId,
     /// `None` for a new database.
     pub manifest: Option<FileId>,
-    /// Every file of ours that is there.
+    /// Every file of Shingle's in the store.
     pub names: Vec<FileName>,
     /// Tables and segments that any edit names.
     listed: BTreeSet<FileId>,
@@ -73,9 +74,8 @@ impl Found {
         self.keyspaces.insert(record.id, FoundKeyspace { record, version, runs });
     }
 
-    /// Tables and segments that are younger than the manifest and that no edit ever named, as a job
-    /// leaves them that did not end. Whichever edits and whichever manifest turn out to be durable,
-    /// none needs them.
+    /// Tables and segments that are younger than the manifest and that no edit ever named: a job
+    /// that did not end leaves them. No durable edit or manifest can need them.
     pub(crate) fn strays(&self) -> Vec<FileName> {
         let is_stray = |name: &&FileName| {
             matches!(name.kind, FileKind::Table | FileKind::Value)
@@ -130,7 +130,7 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
         pair.check_owner(root.database)?;
     }
     check(store, &mut found)?;
-    // Files that died while the edits were replayed are leftovers, found by listing.
+    // Files that became obsolete while the edits were replayed are leftovers; listing finds them.
     found.obsolete_files.drain();
     Ok(Some(found))
 }
@@ -155,7 +155,7 @@ fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
     Ok(())
 }
 
-/// What the manifest vouches for is there.
+/// Checks that the bytes that the manifest vouches for exist.
 fn check_file(
     bytes: &BTreeMap<FileName, u64>,
     name: FileName,
@@ -176,7 +176,7 @@ fn check_file(
     }
 }
 
-/// Segments that were written to a cold store are there: without it, their values are missing.
+/// Checks that the segments in the cold store exist: without that store, their values are missing.
 fn check_cold(store: &dyn FileStore, found: &Found, bytes: &BTreeMap<FileName, u64>) -> Result<()> {
     let segments = found.keyspaces.values().flat_map(|keyspace| keyspace.version.segments.iter());
     let cold = segments.filter(|segment| segment.is_in_cold_store);
@@ -195,18 +195,18 @@ fn check_cold(store: &dyn FileStore, found: &Found, bytes: &BTreeMap<FileName, u
     )))
 }
 
-/// What the logs gave.
+/// The result of replaying the logs.
 #[derive(Default)]
 pub(crate) struct Replayed {
     /// Oldest first.
     pub memtables: BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>,
-    /// Every log that was found, in order; those behind a lost tail too.
+    /// Every log that was found, in order, including those after a lost tail.
     pub logs: Vec<FileId>,
-    /// Those of them that hold nothing, or nothing that counts.
+    /// The logs among them that hold nothing, or nothing that counts.
     pub lost_logs: Vec<FileId>,
     pub last_sequence: SequenceNumber,
-    /// By keyspace and segment, where the last value ends that the logs point to and the manifest
-    /// does not vouch for.
+    /// By keyspace and segment: the end of the last value that the logs point to and that the
+    /// manifest does not vouch for.
     pub reach: BTreeMap<KeyspaceId, BTreeMap<FileId, u64>>,
 }
 
@@ -269,23 +269,24 @@ struct Replay<'a> {
     found: &'a Found,
     memtable_bytes_max: u64,
     writers: BTreeMap<KeyspaceId, Writer>,
-    /// Behind the last record; the next must not begin before it.
+    /// One after the last record's sequence numbers; the next record must not begin below it.
     next_sequence_min: SequenceNumber,
-    /// Opened to look for values.
+    /// Opened to check values.
     segments: BTreeMap<FileId, Arc<dyn ReadFile>>,
     replayed: Replayed,
 }
 
-/// What became of a log.
+/// The outcome of a log.
 enum LogOutcome {
     /// All of its history is replayed; the next log must continue it.
     Replayed(PreviousLog),
-    /// Nothing of it reached the medium. It may have been given up when it could not be begun: then
-    /// the next log continues the one before.
+    /// Nothing of it reached the medium. If its creation was given up, the next log continues the
+    /// one before it.
     Headerless,
-    /// The history ended before it, for this reason.
+    /// The history ended before this log, for this reason.
     HistoryEnded(String),
-    /// The history ended in it: a value that it points to never became durable, for this reason.
+    /// The history ended in this log, for this reason: a value that it points to never became
+    /// durable.
     ValueLost(String),
 }
 
@@ -298,7 +299,7 @@ impl Replay<'_> {
             self.exchanged().check_lost_log(log)?;
             return Ok(LogOutcome::Headerless);
         };
-        // Whether something in it was durable is asked only if the answer matters: it takes a scan.
+        // Finding durable bytes takes a scan, so it is done only if the answer matters.
         let verdict = match (previous, header.previous) {
             // Names become durable in any order: the log between may have lost its own.
             (Some(previous), Some(before)) if before.file > previous.file => {
@@ -322,7 +323,7 @@ impl Replay<'_> {
             }
             ChainVerdict::Damage(what) => return Err(Error::corruption(name.to_string(), 0, what)),
         }
-        // What the next log's header says of this one: what the logs say alone, not the manifest.
+        // The end as the next log's header will name it: from the logs alone, without the manifest.
         let mut logged_sequence = header.previous.map_or(0, |previous| previous.last_sequence);
         while let Some(record) = reader.next()? {
             let offset = record.offset;
@@ -340,8 +341,8 @@ impl Replay<'_> {
         Ok(LogOutcome::Replayed(reader.as_previous(log, logged_sequence)))
     }
 
-    /// A record points to a value that is not there: the end of what was written, unless the log
-    /// proves that the record, and with it the value, was durable.
+    /// A record points to a value that is missing. That is the end of what was written, unless the
+    /// log proves that the record, and with it the value, was durable.
     fn value_lost(
         &self,
         file: &dyn ReadFile,
@@ -356,9 +357,9 @@ impl Replay<'_> {
         Err(Error::corruption(FileName::wal(log).to_string(), offset, message))
     }
 
-    /// Looks whether the values are there that a record points to and that the manifest does not
-    /// vouch for; if so, notes how far they reach. Gives the segment of the first that is not, and
-    /// what is wrong with it.
+    /// Checks the values that a record points to and that the manifest does not vouch for; if all
+    /// exist, notes where they end. Otherwise returns the segment of the first missing value, and
+    /// the error.
     fn find_values(&mut self, payload: &[u8]) -> Result<Option<(FileId, Error)>> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
         let mut found = Vec::new();
@@ -424,7 +425,7 @@ impl Replay<'_> {
         LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal }
     }
 
-    /// Replays one batch; gives its last sequence number.
+    /// Replays one batch; returns its last sequence number.
     fn record(&mut self, payload: &[u8]) -> Result<Option<SequenceNumber>> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
         if first < self.next_sequence_min {
@@ -438,7 +439,7 @@ impl Replay<'_> {
         let mut last = None;
         for (sequence, operation) in (first..).zip(batch.iter()) {
             let operation = operation?;
-            // Keyspaces that were dropped later, and what is in runs already, are skipped.
+            // Skips keyspaces that were dropped later, and entries that are in runs already.
             if let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace)
                 && sequence > keyspace.version.flushed_sequence
             {
@@ -470,9 +471,8 @@ impl Replay<'_> {
     }
 }
 
-/// What a record of the log holds: the sequence number of its first operation, and its batch.
-/// `None`: a record that only proves the one before it. Sequence numbers up to the last are in
-/// bounds.
+/// The content of a log record: the sequence number of its first operation, and its batch. `None`:
+/// a record that only proves the one before it. Sequence numbers up to the last are in bounds.
 pub(crate) fn log_record(payload: &[u8]) -> Result<Option<(SequenceNumber, BatchView<'_>)>> {
     if payload.is_empty() {
         return Ok(None);

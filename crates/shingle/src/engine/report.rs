@@ -1,4 +1,4 @@
-//! What the engine reports of itself: statistics and files.
+//! What the engine reports about itself: statistics and files.
 
 use crate::engine::Engine;
 use crate::engine::trees::{TreeState, Trees};
@@ -162,7 +162,7 @@ impl Engine {
     }
 }
 
-/// For each file the deepest level that shows it, and the keys that it is shown with.
+/// For each file, the deepest level that shows it, and the keys that it is shown with.
 fn places(version: &Version) -> HashMap<FileId, (u8, KeyRange)> {
     let mut places: HashMap<FileId, (u8, KeyRange)> = HashMap::new();
     for (level, nodes) in (0u8..).zip(&version.levels) {

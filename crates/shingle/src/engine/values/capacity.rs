@@ -1,4 +1,5 @@
-//! The capacity of value segments: what a write of large values lacks where one is set.
+//! The capacity of value segments: the space that a write of large values lacks where a capacity is
+//! set.
 
 use crate::keyspace::KeyspaceState;
 use crate::snapshot_list::SnapshotList;
@@ -6,7 +7,7 @@ use base::{Error, ErrorKind};
 use std::sync::Arc;
 use tree::segments::Usage;
 
-/// What a write misses.
+/// The space that a write lacks.
 pub(crate) struct LackOfSpace {
     pub keyspace: Arc<KeyspaceState>,
     /// Bytes of the records of its large values.
@@ -14,10 +15,10 @@ pub(crate) struct LackOfSpace {
 }
 
 impl LackOfSpace {
-    /// There is space by now, beside `pending_bytes` that memtables may bring.
+    /// There is enough space now, beside `pending_bytes` that memtables may add.
     pub(crate) fn is_over(&self, pending_bytes: u64) -> bool {
         let room_bytes = self.keyspace.value_room_bytes(pending_bytes);
-        // The commit says what there is to say of a dropped keyspace.
+        // The commit reports a dropped keyspace.
         room_bytes.is_none_or(|bytes| bytes >= self.wanted_bytes) || self.keyspace.is_dropped()
     }
 
