@@ -1,9 +1,9 @@
 //! Shingle: an embedded, ordered key-value store for write-heavy data on SSDs, hard disks and
 //! shingled disks.
 //!
-//! [`Options`] opens a [`Db`]; a [`Db`] and its [`Keyspace`]s read and write; [`Snapshot`]s,
-//! [`Iter`]s and [`WriteBatch`]es are owned and `Send`. Every byte that the store writes has a
-//! cause in the ledger, see [`Db::stats`].
+//! [`Options`] opens a [`Db`]. A [`Db`] and its [`Keyspace`]s read and write. [`Snapshot`]s,
+//! [`Iter`]s and [`WriteBatch`]es are owned and `Send`. The ledger counts every byte that the store
+//! reads or writes by its cause; see [`Db::stats`].
 //!
 //! ```
 //! # fn main() -> shingle::Result<()> {

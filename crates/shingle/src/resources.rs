@@ -10,7 +10,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// A cache of `cache_bytes` for everybody who gets a clone.
+    /// A cache of `cache_bytes`, shared by all clones.
     pub fn new(cache_bytes: u64) -> Resources {
         Resources { cache: BlockCache::new(cache_bytes) }
     }

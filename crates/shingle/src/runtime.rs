@@ -1,7 +1,7 @@
 //! Runtimes: threads with the monotonic clock for production, steps with a virtual clock for tests.
 //!
-//! Background threads run at a lower priority (nice 10): with ordinary priority, compaction that
-//! fills the cores delays the log's fdatasync by a whole scheduler tick.
+//! Background threads run at a lower priority (nice 10). With ordinary priority, compaction that
+//! fills the cores would delay the log's fdatasync by a whole scheduler tick.
 
 use base::env::{Event, Runtime, Worker};
 use base::random::Random;
@@ -105,15 +105,15 @@ fn work_until_stopped(worker: &dyn Worker, work: &Event, stopping: &AtomicBool) 
     }
 }
 
-/// One thread and a virtual clock: background steps run when a user operation ends or waits, in an
+/// One thread and a virtual clock. Background steps run when a user operation ends or waits, in an
 /// order that the seed fixes. The same seed gives the same history.
 pub struct Stepped {
     now_ns: AtomicU64,
     random: Mutex<Random>,
     worker: Mutex<Option<Arc<dyn Worker>>>,
-    /// A step is under way: when it waits, only time passes.
+    /// A step is in progress: when it waits, only time passes.
     stepping: AtomicBool,
-    /// One user operation in so many gives the background a step.
+    /// One in this many user operations is followed by a background step.
     odds: u64,
 }
 
@@ -166,7 +166,7 @@ impl Runtime for Stepped {
     fn wait(&self, event: &Event, seen: u64, deadline_ns: Option<u64>) {
         while event.count() == seen {
             if !self.step() {
-                // Nothing can happen any more but the passing of time.
+                // Only the passing of time can change anything now.
                 if let Some(deadline_ns) = deadline_ns {
                     self.now_ns.fetch_max(deadline_ns, Ordering::Relaxed);
                 }

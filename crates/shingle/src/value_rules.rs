@@ -66,7 +66,7 @@ impl ValueRules {
     /// The space left of the capacity for anything but GC, beside `used_bytes` in the tree and in
     /// memtables: GC must always find space for one group or segment. `None` where nothing bounds
     /// it.
-    pub(crate) fn room_bytes(&self, used_bytes: u64) -> Option<u64> {
+    pub(crate) fn space_bytes(&self, used_bytes: u64) -> Option<u64> {
         let reserve = self.layout.collection_bytes_max(&self.limits);
         let used = used_bytes + self.unlisted_bytes.load(Relaxed);
         let kept_back = reserve.max(self.collecting_bytes.load(Relaxed));
@@ -83,7 +83,7 @@ impl ValueRules {
     }
 
     /// The cold store, if there is one, has space for cold values and for its own GC.
-    pub(crate) fn has_cold_room(&self, store: &dyn FileStore) -> bool {
+    pub(crate) fn has_cold_space(&self, store: &dyn FileStore) -> bool {
         let space = store.cold_store().and_then(ColdStore::cold_space);
         let one = self.layout.collection_bytes_max(&self.limits);
         space.is_none_or(|space| space.free_bytes >= one.saturating_mul(COLD_COLLECTIONS_MIN))

@@ -42,7 +42,7 @@ pub(crate) fn is_own_failure(error: &Error) -> bool {
 impl Trees {
     /// The move `work` of `keyspace`, which reads `runs`, failed with `error`. Its inputs stay
     /// busy.
-    pub(crate) fn park(
+    pub(crate) fn back_off(
         &mut self,
         keyspace: KeyspaceId,
         work: WorkId,
@@ -53,26 +53,32 @@ impl Trees {
         let Some(tree) = self.keyspaces.get_mut(&keyspace) else { return };
         tree.busy.park(work);
         let mut failures = 1;
-        self.parked.retain(|parked| {
-            let is_same = parked.keyspace == keyspace
-                && parked.work.is_none()
-                && !parked.runs.is_disjoint(&runs);
+        self.backed_off.retain(|one| {
+            let is_same =
+                one.keyspace == keyspace && one.work.is_none() && !one.runs.is_disjoint(&runs);
             if is_same {
-                failures = failures.max(parked.failures.saturating_add(1));
+                failures = failures.max(one.failures.saturating_add(1));
             }
             !is_same
         });
         let pause_ns = (PAUSE_NS_MIN << (failures - 1).min(20)).min(PAUSE_NS_MAX);
         let retry_ns = now_ns.saturating_add(pause_ns);
-        self.parked.push(BackedOff { keyspace, runs, work: Some(work), error, failures, retry_ns });
+        self.backed_off.push(BackedOff {
+            keyspace,
+            runs,
+            work: Some(work),
+            error,
+            failures,
+            retry_ns,
+        });
     }
 
     /// Frees the moves whose pause is over.
-    pub(crate) fn unpark(&mut self, now_ns: u64) {
-        for parked in &mut self.parked {
-            if parked.retry_ns <= now_ns
-                && let Some(work) = parked.work.take()
-                && let Some(tree) = self.keyspaces.get_mut(&parked.keyspace)
+    pub(crate) fn end_pauses(&mut self, now_ns: u64) {
+        for one in &mut self.backed_off {
+            if one.retry_ns <= now_ns
+                && let Some(work) = one.work.take()
+                && let Some(tree) = self.keyspaces.get_mut(&one.keyspace)
             {
                 tree.busy.end(work);
             }
@@ -82,19 +88,19 @@ impl Trees {
     /// A move that read `runs` succeeded, or its runs are gone: earlier failures with one of them
     /// no longer count.
     pub(crate) fn forgive(&mut self, keyspace: KeyspaceId, runs: &BTreeSet<RunId>) {
-        self.parked.retain(|parked| {
-            parked.work.is_some() || parked.keyspace != keyspace || parked.runs.is_disjoint(runs)
+        self.backed_off.retain(|one| {
+            one.work.is_some() || one.keyspace != keyspace || one.runs.is_disjoint(runs)
         });
     }
 
     /// Forgets the backed-off moves of keyspaces that were dropped.
     pub(crate) fn forget_backed_off(&mut self) {
         let keyspaces = &self.keyspaces;
-        self.parked.retain(|parked| keyspaces.contains_key(&parked.keyspace));
+        self.backed_off.retain(|one| keyspaces.contains_key(&one.keyspace));
     }
 
     /// A move of `tree` waits for another try.
     pub(crate) fn has_backed_off(&self, tree: &TreeState) -> bool {
-        self.parked.iter().any(|p| p.keyspace == tree.keyspace.id && p.work.is_some())
+        self.backed_off.iter().any(|p| p.keyspace == tree.keyspace.id && p.work.is_some())
     }
 }

@@ -33,7 +33,7 @@ struct Logged {
 impl Logged {
     fn of(state: &CommitState) -> Logged {
         let (logs, position) = (state.logs.clone(), state.position());
-        Logged { logs, position, values: state.reach() }
+        Logged { logs, position, values: state.unflushed_ends() }
     }
 }
 
@@ -43,7 +43,7 @@ impl Core {
         let copy = OsStore::open(target, Arc::new(Ledger::default()), OsOptions::default())?;
         if let Some(foreign) = copy.foreign_file(&NOTES)? {
             let message = format!(
-                "{} holds `{foreign}`, which is no file of ours: choose an empty directory",
+                "{} holds `{foreign}`, which is not Shingle's: choose an empty directory",
                 copy.describe()
             );
             return Err(Error::new(ErrorKind::AlreadyExists, message));

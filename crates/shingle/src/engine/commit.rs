@@ -85,7 +85,7 @@ impl Commits {
             ));
         }
         if self.settings.bounds_values()
-            && let Some(lack) = state.lack_of_room(batch)?
+            && let Some(lack) = state.lack_of_space(batch)?
         {
             return Ok(Outcome::LacksSpace(lack));
         }
@@ -237,7 +237,7 @@ impl Commits {
     fn seal_full_memtables(&self, state: &mut CommitState, batch: &WriteBatch) -> Result<()> {
         let is_full = |active: &Active| {
             self.settings.is_full(active.writer.memtable())
-                || active.values.reach.bytes >= self.settings.unflushed_value_bytes_max
+                || active.values.unflushed.bytes >= self.settings.unflushed_value_bytes_max
         };
         let full: Vec<KeyspaceId> = match batch.only_keyspace() {
             Some(id) => state.actives.get(&id).filter(|a| is_full(a)).map(|a| a.keyspace.id),
@@ -330,7 +330,7 @@ impl Commits {
             memtable: full.memtable().clone(),
             first_log: active.first_log.take(),
             bytes: full.memtable().bytes(),
-            reach: std::mem::take(&mut active.values.reach),
+            unflushed: std::mem::take(&mut active.values.unflushed),
             is_flushing: false,
         };
         state.active_bytes -= std::mem::take(&mut active.counted_bytes);

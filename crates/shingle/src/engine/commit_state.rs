@@ -98,7 +98,7 @@ pub(crate) struct Sealed {
     pub first_log: Option<FileId>,
     pub bytes: u64,
     /// The extents of separated values that it points to.
-    pub reach: UnflushedExtents,
+    pub unflushed: UnflushedExtents,
     /// A flush of it is in progress.
     pub is_flushing: bool,
 }
@@ -152,12 +152,13 @@ impl CommitState {
     pub(crate) fn pending_bytes(&self, id: KeyspaceId) -> u64 {
         let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
         let active = self.actives.get(&id);
-        let active = active.map_or(0, |active| active.counted_bytes + active.values.reach.bytes);
-        sealed.map(|sealed| sealed.bytes + sealed.reach.bytes).sum::<u64>() + active
+        let active =
+            active.map_or(0, |active| active.counted_bytes + active.values.unflushed.bytes);
+        sealed.map(|sealed| sealed.bytes + sealed.unflushed.bytes).sum::<u64>() + active
     }
 
     /// The first keyspace whose segments lack space for the large values of `batch`.
-    pub(crate) fn lack_of_room(&self, batch: &WriteBatch) -> Result<Option<LackOfSpace>> {
+    pub(crate) fn lack_of_space(&self, batch: &WriteBatch) -> Result<Option<LackOfSpace>> {
         let mut wanted: BTreeMap<KeyspaceId, u64> = BTreeMap::new();
         for operation in batch.iter() {
             let operation = operation?;
@@ -170,8 +171,8 @@ impl CommitState {
         }
         let lack = wanted.into_iter().find_map(|(id, wanted_bytes)| {
             let keyspace = self.active(id)?.keyspace.clone();
-            let room_bytes = keyspace.value_room_bytes(self.pending_bytes(id))?;
-            (room_bytes < wanted_bytes).then_some(LackOfSpace { keyspace, wanted_bytes })
+            let space_bytes = keyspace.value_space_bytes(self.pending_bytes(id))?;
+            (space_bytes < wanted_bytes).then_some(LackOfSpace { keyspace, wanted_bytes })
         });
         Ok(lack)
     }

@@ -159,7 +159,7 @@ fn end_failed(
     error: &Error,
 ) {
     if backed_off::is_own_failure(error) && core.poisoned_by().is_none() {
-        trees.park(id, work, runs, error.clone(), core.runtime.now_ns());
+        trees.back_off(id, work, runs, error.clone(), core.runtime.now_ns());
     } else if let Ok(tree) = trees.tree(id) {
         tree.busy.end(work);
     }

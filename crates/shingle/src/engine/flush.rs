@@ -44,7 +44,7 @@ struct Member {
     /// Taken when the part begins.
     values: Option<ValueWriters>,
     /// The extents of separated values that the memtables point to.
-    reach: UnflushedExtents,
+    unflushed: UnflushedExtents,
     /// The part of those extents whose values are written again.
     unvouched: Unvouched,
     part: Option<Part>,
@@ -68,12 +68,12 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<Fl
             to_level: 0,
             levels_below: 1,
             values: None,
-            reach: UnflushedExtents::default(),
+            unflushed: UnflushedExtents::default(),
             unvouched: Unvouched::default(),
             part: None,
         });
         member.memtables.push(sealed.memtable.clone());
-        member.reach.join(&sealed.reach);
+        member.unflushed.join(&sealed.unflushed);
     }
     drop(state);
     let mut members: Vec<Member> = members.into_values().collect();
@@ -88,8 +88,8 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<Fl
             let keyspace = &member.keyspace;
             let values = ValueWriters::new(core, keyspace, segments, depth, cause, true);
             let bytes: u64 = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
-            let anew_bytes = member.reach.unvouched_bytes(&tree.version);
-            member.unvouched = member.reach.unvouched(&tree.version);
+            let anew_bytes = member.unflushed.unvouched_bytes(&tree.version);
+            member.unvouched = member.unflushed.unvouched(&tree.version);
             member.values = Some(values.with_budget(bytes + anew_bytes));
         }
     }
@@ -199,7 +199,7 @@ impl FlushJob {
 
     fn install(&mut self, core: &Arc<Core>) -> Result<()> {
         self.sync_older_writes(core)?;
-        self.members.iter().try_for_each(|member| member.reach.sync(core))?;
+        self.members.iter().try_for_each(|member| member.unflushed.sync(core))?;
         core.runtime.interleave("flush: before it is part of the tree");
         let mut trees = core.versions.lock();
         let mut edit = DatabaseEdit::default();
@@ -309,7 +309,7 @@ impl Member {
             Err(_) if self.to_level > 0 => tree::moves::flush(version, &output, 0)?,
             Err(error) => return Err(error),
         };
-        changes.extend(self.reach.changes(version));
+        changes.extend(self.unflushed.changes(version));
         changes.extend(written.value_changes());
         let newest = self.memtables.iter().filter_map(|memtable| memtable.sequence_max()).max();
         changes.extend(newest.map(|sequence| Change::SetFlushed { sequence }));

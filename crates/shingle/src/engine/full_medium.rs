@@ -70,7 +70,7 @@ impl Engine {
             }
         }
         for (keyspace, input) in due {
-            if !self.scheduler.has_room() {
+            if !self.scheduler.has_free_slot() {
                 break;
             }
             requests::begin_plan(self, keyspace.id, requests::rewrite(input, &keyspace))?;

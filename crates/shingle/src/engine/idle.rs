@@ -11,7 +11,7 @@ use base::SequenceNumber;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A database is idle when no write came for this time, on the runtime's clock.
-const REST_NS: u64 = 200_000_000;
+const IDLE_NS: u64 = 200_000_000;
 
 /// What is known of the last write.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Idle {
     /// The database is idle.
     pub(crate) fn is_now(&self, context: &Context) -> bool {
         let since_ns = self.look(context).since_ns;
-        context.runtime.now_ns().saturating_sub(since_ns) >= REST_NS
+        context.runtime.now_ns().saturating_sub(since_ns) >= IDLE_NS
     }
 
     /// A look at the idle database found nothing to do.
@@ -55,6 +55,6 @@ impl Idle {
     pub(crate) fn begins_in_ns(&self, context: &Context) -> Option<u64> {
         let state = self.look(context);
         let waited_ns = context.runtime.now_ns().saturating_sub(state.since_ns);
-        (!state.is_done).then(|| REST_NS.saturating_sub(waited_ns))
+        (!state.is_done).then(|| IDLE_NS.saturating_sub(waited_ns))
     }
 }

@@ -93,7 +93,7 @@ pub(crate) fn check_unused(store: &OsStore) -> Result<()> {
     match store.foreign_file(&NOTES)? {
         None => Ok(()),
         Some(foreign) => Err(Error::invalid(format!(
-            "{} has no database, and `{foreign}` in it, which is not Shingle's: choose an empty \
+            "{} has no database, but holds `{foreign}`, which is not Shingle's: choose an empty \
              or new directory",
             store.describe()
         ))),
@@ -147,7 +147,7 @@ fn assemble(
         obsolete_files: found.obsolete_files.clone(),
         log_floor: found.log_floor,
         next_keyspace: found.next_keyspace,
-        parked: Vec::new(),
+        backed_off: Vec::new(),
         dead_files: Vec::new(),
         removals: 0,
     };
@@ -221,9 +221,9 @@ fn take_replayed(
     replayed: &Replayed,
 ) -> Result<()> {
     // The first memtable takes the extents of all values that the logs point to.
-    let mut reach =
-        replayed.reach.get(&state.id).map(UnflushedExtents::recovered).unwrap_or_default();
-    for (file, _) in reach.ends() {
+    let mut unflushed =
+        replayed.unflushed_ends.get(&state.id).map(UnflushedExtents::recovered).unwrap_or_default();
+    for (file, _) in unflushed.ends() {
         state.values.claim(&[file]);
         commit.ended_segments.push((state.clone(), file));
     }
@@ -234,7 +234,7 @@ fn take_replayed(
             memtable: memtable.clone(),
             first_log: replayed.logs.first().copied(),
             bytes: memtable.bytes(),
-            reach: std::mem::take(&mut reach),
+            unflushed: std::mem::take(&mut unflushed),
             is_flushing: false,
         });
     }

@@ -46,7 +46,7 @@ impl KeyspaceState {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "keyspace `{}` has no merge operator: what merges into it is refused",
+            "keyspace `{}` has no merge operator, so merges into it are refused",
             self.name
         )))
     }

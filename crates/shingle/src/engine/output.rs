@@ -8,7 +8,7 @@
 //!   removes it.
 
 use crate::engine::context::Context;
-use crate::engine::values::writers::{TakenRoom, WrittenSegment};
+use crate::engine::values::writers::{TakenSpace, WrittenSegment};
 use crate::read::view::RunHandle;
 use crate::reduce::Sink;
 use base::key::user_key;
@@ -52,7 +52,7 @@ pub(crate) struct WrittenRun {
     pub file: FileId,
     pub summary: RunSummary,
     /// Keeps the writer's data about the run until the tree has it.
-    #[expect(dead_code, reason = "it is there to live")]
+    #[expect(dead_code, reason = "held only so that it lives on")]
     pub handle: Arc<RunHandle>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Written {
     /// Value segments that exist now, or grew.
     pub segments: Vec<WrittenSegment>,
     /// Space that was taken for them.
-    pub room: Option<Arc<TakenRoom>>,
+    pub space: Option<Arc<TakenSpace>>,
     /// Bytes of value records that no entry refers to any more, by segment.
     pub buried: BTreeMap<FileId, u64>,
 }

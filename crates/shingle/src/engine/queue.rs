@@ -46,7 +46,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    fn has_room(&self, jobs_max: usize) -> bool {
+    fn has_free_slot(&self, jobs_max: usize) -> bool {
         self.jobs.len() + self.running < jobs_max
     }
 }
@@ -121,7 +121,7 @@ impl Scheduler {
     /// GC may begin, and counts as in progress after this call, so that no other thread plans it.
     pub(crate) fn begin_collecting(&self) -> bool {
         let mut queue = self.lock();
-        let may_begin = !queue.is_collecting && queue.has_room(self.jobs_max);
+        let may_begin = !queue.is_collecting && queue.has_free_slot(self.jobs_max);
         queue.is_collecting |= may_begin;
         may_begin
     }
@@ -131,8 +131,8 @@ impl Scheduler {
     }
 
     /// Another job may begin.
-    pub(crate) fn has_room(&self) -> bool {
-        self.lock().has_room(self.jobs_max)
+    pub(crate) fn has_free_slot(&self) -> bool {
+        self.lock().has_free_slot(self.jobs_max)
     }
 }
 

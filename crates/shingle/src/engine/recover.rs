@@ -96,7 +96,8 @@ impl Found {
         for part in &edit.keyspaces {
             self.listed.extend(part.changes.iter().filter_map(Change::file));
             let keyspace = self.keyspaces.get_mut(&part.keyspace).ok_or_else(|| {
-                let message = format!("an edit changes keyspace {}, which is none", part.keyspace);
+                let message =
+                    format!("an edit changes keyspace {}, which does not exist", part.keyspace);
                 Error::new(ErrorKind::Corruption, message)
             })?;
             keyspace.version = keyspace.version.apply(&part.changes, &mut keyspace.runs)?;
@@ -149,7 +150,7 @@ fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
         }
         for segment in keyspace.version.segments.iter() {
             let name = FileName::value(segment.file.id);
-            check_file(&bytes, name, segment.bytes, "segment of values")?;
+            check_file(&bytes, name, segment.bytes, "value segment")?;
         }
     }
     Ok(())
@@ -186,11 +187,12 @@ fn check_cold(store: &dyn FileStore, found: &Found, bytes: &BTreeMap<FileName, u
         .collect();
     let Some(first) = missing.first() else { return Ok(()) };
     if store.cold_store().is_some() {
-        let message = "a segment of values is missing in the cold store";
+        let message = "a value segment is missing in the cold store";
         return Err(Error::new(ErrorKind::Corruption, message).in_file(first.to_string()));
     }
     Err(Error::invalid(format!(
-        "{} segments of values lie in a cold store, {first} among them: open the database with it",
+        "{} value segments are in a cold store, {first} among them: open the database with that \
+         store",
         missing.len()
     )))
 }
@@ -207,7 +209,7 @@ pub(crate) struct Replayed {
     pub last_sequence: SequenceNumber,
     /// By keyspace and segment: the end of the last value that the logs point to and that the
     /// manifest does not vouch for.
-    pub reach: BTreeMap<KeyspaceId, BTreeMap<FileId, u64>>,
+    pub unflushed_ends: BTreeMap<KeyspaceId, BTreeMap<FileId, u64>>,
 }
 
 /// Stage 3: replays the logs from the floor on, until the history ends.
@@ -387,7 +389,7 @@ impl Replay<'_> {
             }
         }
         for (keyspace, pointer) in found {
-            let ends = self.replayed.reach.entry(keyspace).or_default();
+            let ends = self.replayed.unflushed_ends.entry(keyspace).or_default();
             ends.insert(pointer.file, pointer.end());
         }
         Ok(None)
@@ -410,7 +412,8 @@ impl Replay<'_> {
             let file = self.store.open(FileName::wal(log), true)?;
             let proven_bytes = durable_bytes(&*file, self.identity(log), Cause::Recovery)?;
             if proven_bytes > 0 {
-                let message = format!("{why}, but log {log} proves that all before it was durable");
+                let message =
+                    format!("{why}, but log {log} proves that everything before it was durable");
                 return Err(Error::corruption(FileName::wal(logs[0]).to_string(), 0, message));
             }
         }

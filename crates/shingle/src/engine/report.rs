@@ -70,7 +70,7 @@ impl Engine {
         }
         let (values, value_groups) = value_stats(&trees);
         let now_ns = self.runtime.now_ns();
-        let parked = trees.parked.iter().map(|parked| ParkedWork {
+        let parked = trees.backed_off.iter().map(|parked| ParkedWork {
             keyspace: trees
                 .keyspaces
                 .get(&parked.keyspace)

@@ -95,7 +95,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         Ok(true) => return true,
         Ok(false) => {}
         Err(error) if backed_off::is_own_failure(&error) => {
-            engine.events.error("compaction_parked", &error);
+            engine.events.error("compaction_backed_off", &error);
         }
         Err(error) => failed(engine, error),
     }
@@ -200,7 +200,7 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
         return false;
     }
     let mut trees = engine.versions.lock();
-    trees.unpark(engine.runtime.now_ns());
+    trees.end_pauses(engine.runtime.now_ns());
     // Removal of the files that the last version released is work that is due as well.
     engine.versions.collect_dead_files(&mut trees);
     pick(engine, &mut trees, false).is_none()
@@ -243,11 +243,11 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
 
 /// Begins the most urgent move. `false`: none is due.
 fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
-    if engine.is_closing() || !engine.scheduler.has_room() {
+    if engine.is_closing() || !engine.scheduler.has_free_slot() {
         return Ok(false);
     }
     let mut trees = engine.versions.lock();
-    trees.unpark(engine.runtime.now_ns());
+    trees.end_pauses(engine.runtime.now_ns());
     let Some((id, plan)) = pick(engine, &mut trees, is_idle) else {
         drop(trees);
         if is_idle && engine.scheduler.is_idle() {
@@ -364,15 +364,15 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
                     backed_off::is_own_failure(&error)
                 }
                 Job::Collect(collect) => {
-                    let parks = backed_off::is_own_failure(&error);
-                    collect.abandon(parks);
+                    let backs_off = backed_off::is_own_failure(&error);
+                    collect.abandon(backs_off);
                     engine.scheduler.end_collecting();
-                    parks
+                    backs_off
                 }
             };
             engine.scheduler.lock().running -= 1;
             if is_backed_off {
-                engine.events.error("compaction_parked", &error);
+                engine.events.error("compaction_backed_off", &error);
             } else {
                 failed(engine, error);
             }

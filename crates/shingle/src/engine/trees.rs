@@ -24,7 +24,7 @@ pub(crate) struct Trees {
     pub log_floor: FileId,
     pub next_keyspace: u32,
     /// Moves that failed and wait for another try.
-    pub parked: Vec<BackedOff>,
+    pub backed_off: Vec<BackedOff>,
     /// Files whose removal failed or waits for its turn.
     pub dead_files: Vec<FileName>,
     /// Files that are being removed.

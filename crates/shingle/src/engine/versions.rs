@@ -248,14 +248,14 @@ impl VersionSet {
     /// When the next backed-off move may be tried again, on the runtime's clock.
     pub(crate) fn next_retry_ns(&self) -> Option<u64> {
         let trees = self.lock();
-        trees.parked.iter().filter(|p| p.work.is_some()).map(|p| p.retry_ns).min()
+        trees.backed_off.iter().filter(|p| p.work.is_some()).map(|p| p.retry_ns).min()
     }
 
     /// The error that a backed-off move of `keyspace`, or of any keyspace, failed with.
     pub(crate) fn backed_off_error(&self, keyspace: Option<KeyspaceId>) -> Option<Error> {
         let trees = self.lock();
         let concerns = |p: &&BackedOff| keyspace.is_none_or(|keyspace| keyspace == p.keyspace);
-        trees.parked.iter().filter(concerns).map(|p| p.error.clone()).next()
+        trees.backed_off.iter().filter(concerns).map(|p| p.error.clone()).next()
     }
 
     /// The bytes of segments as admission counts them: above the soft limit, only what GC can

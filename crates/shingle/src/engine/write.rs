@@ -43,7 +43,7 @@ impl Engine {
             self.check_reserve(batch).inspect_err(|_| self.runtime.turn())?;
             match self.commits.commit(batch, is_synced)? {
                 Outcome::Committed(committed) => break committed,
-                Outcome::LacksSpace(lack) => self.make_room(&lack, waits)?,
+                Outcome::LacksSpace(lack) => self.make_space(&lack, waits)?,
                 Outcome::LacksSegment(keyspace) => self.begin_active_segment(&keyspace)?,
             }
         };

@@ -43,7 +43,7 @@ pub(crate) struct ActiveSegment {
 pub(crate) struct CommitValues {
     active: Option<ActiveSegment>,
     /// The extents that the active memtable points to.
-    pub reach: UnflushedExtents,
+    pub unflushed: UnflushedExtents,
     /// Bytes of large values that came while there was no active segment.
     passed_bytes: u64,
 }
@@ -263,7 +263,7 @@ impl CommitState {
         for (&id, &bytes) in &separated.written {
             let Some(active) = self.active_mut(id) else { continue };
             let Some(segment) = &active.values.active else { continue };
-            active.values.reach.note(segment, bytes);
+            active.values.unflushed.note(segment, bytes);
             let (file, syncer) = (segment.file, segment.syncer.clone());
             self.unsynced_values.insert(file, syncer);
         }
@@ -290,9 +290,10 @@ impl CommitState {
         if self.ended_segments.is_empty() {
             return;
         }
-        let sealed = self.sealed.iter().map(|sealed| &sealed.reach);
-        let reaches = sealed.chain(self.actives().map(|active| &active.values.reach));
-        let held: BTreeSet<FileId> = reaches.flat_map(|reach| reach.ends.keys().copied()).collect();
+        let sealed = self.sealed.iter().map(|sealed| &sealed.unflushed);
+        let extents = sealed.chain(self.actives().map(|active| &active.values.unflushed));
+        let held: BTreeSet<FileId> =
+            extents.flat_map(|extents| extents.ends.keys().copied()).collect();
         self.ended_segments.retain(|(keyspace, file)| {
             let is_held = held.contains(file);
             if !is_held {
@@ -303,9 +304,9 @@ impl CommitState {
     }
 
     /// By segment, the end of the values that memtables of all keyspaces point to.
-    pub(crate) fn reach(&self) -> BTreeMap<FileId, u64> {
-        let sealed = self.sealed.iter().map(|sealed| &sealed.reach);
-        let active = self.actives().map(|active| &active.values.reach);
+    pub(crate) fn unflushed_ends(&self) -> BTreeMap<FileId, u64> {
+        let sealed = self.sealed.iter().map(|sealed| &sealed.unflushed);
+        let active = self.actives().map(|active| &active.values.unflushed);
         sealed.chain(active).flat_map(UnflushedExtents::ends).collect()
     }
 }

@@ -72,7 +72,7 @@ pub(crate) struct GcJob {
     /// The segment that is being read, as an index into the plan's files, and the offset in it.
     at: (usize, u64),
     /// The segments that the order was found in, where there is memory for them.
-    kept: HashMap<FileId, Arc<SegmentBuffer>>,
+    segment_buffers: HashMap<FileId, Arc<SegmentBuffer>>,
     newest: HashMap<Vec<u8>, Newest>,
     /// Bytes of the records that `newest` names.
     newest_bytes: u64,
@@ -122,7 +122,7 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<GcJob>> {
             version: tree.version.clone(),
             phase,
             at: (0, 0),
-            kept: HashMap::new(),
+            segment_buffers: HashMap::new(),
             newest: HashMap::new(),
             newest_bytes: 0,
             trusts_order: false,
@@ -157,7 +157,7 @@ pub(crate) fn pick(core: &Core, tree: &TreeState) -> Option<Collection> {
     if segments.is_empty() {
         return None;
     }
-    let is_warm = rules.limits.hotness && !rules.has_cold_room(&*core.store);
+    let is_warm = rules.limits.hotness && !rules.has_cold_space(&*core.store);
     if rules.capacity_bytes().is_none() && !is_warm {
         return rules.layout.pick(segments, &rules.limits, &rules.claimed());
     }
@@ -255,7 +255,7 @@ impl GcJob {
         if self.at.1 >= bytes {
             self.at = (self.at.0 + 1, 0);
             if self.phase == Phase::Move {
-                self.kept.remove(&id);
+                self.segment_buffers.remove(&id);
             }
             return Ok(true);
         }
@@ -284,8 +284,8 @@ impl GcJob {
     /// Opens a segment of `bytes`. Its bytes stay in memory once read, unless the group is too
     /// large.
     fn open(&mut self, core: &Core, id: FileId, bytes: u64) -> Result<Arc<dyn ReadFile>> {
-        if let Some(kept) = self.kept.get(&id) {
-            return Ok(kept.clone());
+        if let Some(buffer) = self.segment_buffers.get(&id) {
+            return Ok(buffer.clone());
         }
         let name = FileName::value(id);
         let file = core.store.open(name, true).map_err(|error| missing(error, name))?;
@@ -293,9 +293,9 @@ impl GcJob {
         if self.phase != Phase::Order || !keeps {
             return Ok(file);
         }
-        let kept = Arc::new(SegmentBuffer::new(file, bytes));
-        self.kept.insert(id, kept.clone());
-        Ok(kept)
+        let buffer = Arc::new(SegmentBuffer::new(file, bytes));
+        self.segment_buffers.insert(id, buffer.clone());
+        Ok(buffer)
     }
 
     /// Updates the memory account with what the job holds: a map has one control byte beside each
@@ -304,8 +304,9 @@ impl GcJob {
         let newest = self.newest.capacity() * (size_of::<(Vec<u8>, Newest)>() + 1);
         let moved = self.moved.capacity() * size_of::<Moved>();
         let keys_bytes = self.newest_key_bytes + self.moved_key_bytes;
-        let kept_bytes: u64 = self.kept.values().map(|kept| kept.memory_bytes()).sum();
-        self.buffers.set((newest + moved) as u64 + keys_bytes + kept_bytes);
+        let buffered_bytes: u64 =
+            self.segment_buffers.values().map(|buffer| buffer.memory_bytes()).sum();
+        self.buffers.set((newest + moved) as u64 + keys_bytes + buffered_bytes);
         core.resize_cache();
     }
 
@@ -455,9 +456,9 @@ impl GcJob {
     }
 
     /// Gives up after a failure. Segments that are in the tree stay, provisional: GC reads them
-    /// later. `parks`: another try would fail again, so the job's segments stay claimed.
-    pub(crate) fn abandon(mut self: Box<Self>, parks: bool) {
-        self.is_backed_off = parks;
+    /// later. `backs_off`: another try would fail again, so the job's segments stay claimed.
+    pub(crate) fn abandon(mut self: Box<Self>, backs_off: bool) {
+        self.is_backed_off = backs_off;
         if matches!(self.phase, Phase::Order | Phase::Move | Phase::List) {
             self.writers.remove_created();
         }

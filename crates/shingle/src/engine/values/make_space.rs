@@ -23,13 +23,13 @@ use tree::Input;
 impl Engine {
     /// Reclaims space for a write that lacks it; an error where none can be reclaimed. A caller
     /// that must not wait gets `WouldWait` if that takes time.
-    pub(crate) fn make_room(self: &Arc<Self>, lack: &LackOfSpace, waits: bool) -> Result<()> {
+    pub(crate) fn make_space(self: &Arc<Self>, lack: &LackOfSpace, waits: bool) -> Result<()> {
         if !waits {
             return Err(self.refuse(lack));
         }
         let _inside = self.enter()?;
         let begin_ns = self.runtime.now_ns();
-        let won = self.win_room(lack);
+        let won = self.reclaim_space(lack);
         self.admission.record(StallReason::ValueSpace, self.runtime.now_ns() - begin_ns);
         won
     }
@@ -44,7 +44,7 @@ impl Engine {
         if can_win { would_wait() } else { lack.error(&self.snapshots) }
     }
 
-    fn win_room(self: &Arc<Self>, lack: &LackOfSpace) -> Result<()> {
+    fn reclaim_space(self: &Arc<Self>, lack: &LackOfSpace) -> Result<()> {
         let rules = &lack.keyspace.values;
         // One writer at a time: the others find the space that it reclaimed.
         let mut swept = rules.swept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,6 +124,6 @@ impl Engine {
 }
 
 fn would_wait() -> Error {
-    let message = "would wait for room in the value segments: value-space";
+    let message = "would wait for space in the value segments: value-space";
     Error::new(ErrorKind::WouldWait, message)
 }

@@ -72,7 +72,7 @@ impl Separator {
         let (user_key, trailer) = split(internal_key)?;
         let sequence = trailer_sequence(trailer);
         let bytes = record_bytes(sequence, user_key, Some(value));
-        if !self.writers.take_room(self.tier, bytes as u64) {
+        if !self.writers.take_space(self.tier, bytes as u64) {
             return self.output.entry(internal_key, value);
         }
         let pointer = self.writers.add(self.tier, sequence, user_key, Some(value))?;
@@ -123,7 +123,7 @@ impl Separator {
         self.writers.finish()?;
         self.output.finish()?;
         self.output.written.segments = self.writers.written().to_vec();
-        self.output.written.room = Some(self.writers.room().clone());
+        self.output.written.space = Some(self.writers.space().clone());
         self.output.written.bury(&self.inlined);
         Ok(())
     }

@@ -76,27 +76,27 @@ impl OpenSegment {
 }
 
 /// Space that a job took beyond what was counted before it, until its segments are in the tree.
-pub(crate) struct TakenRoom {
+pub(crate) struct TakenSpace {
     keyspace: Arc<KeyspaceState>,
     bytes: AtomicU64,
 }
 
-impl TakenRoom {
+impl TakenSpace {
     fn take(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Relaxed);
         self.keyspace.values.add_unlisted(bytes);
     }
 }
 
-impl Drop for TakenRoom {
+impl Drop for TakenSpace {
     fn drop(&mut self) {
         self.keyspace.values.end_unlisted(self.bytes.load(Relaxed));
     }
 }
 
-impl fmt::Debug for TakenRoom {
+impl fmt::Debug for TakenSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TakenRoom({:?})", self.bytes)
+        write!(f, "TakenSpace({:?})", self.bytes)
     }
 }
 
@@ -118,9 +118,9 @@ pub(crate) struct ValueWriters {
     busy_ns: u64,
     /// The bytes that the memtables of a flush are counted with.
     budget_bytes: u64,
-    room: Arc<TakenRoom>,
+    space: Arc<TakenSpace>,
     /// The cold store had space when the job began.
-    has_cold_room: bool,
+    has_cold_space: bool,
     /// The segments when the job began, which the entries it reads may point into. Kept, so that
     /// none is removed before the job ends.
     segments: Segments,
@@ -150,8 +150,8 @@ impl ValueWriters {
             claimed: Vec::new(),
             busy_ns: 0,
             budget_bytes: 0,
-            room: Arc::new(TakenRoom { keyspace: keyspace.clone(), bytes: AtomicU64::new(0) }),
-            has_cold_room: keyspace.values.has_cold_room(&*core.store),
+            space: Arc::new(TakenSpace { keyspace: keyspace.clone(), bytes: AtomicU64::new(0) }),
+            has_cold_space: keyspace.values.has_cold_space(&*core.store),
             segments: segments.clone(),
         };
         if extends {
@@ -167,8 +167,8 @@ impl ValueWriters {
     }
 
     /// Takes space for a record of `bytes`; `false`: the capacity or the cold store has none.
-    pub(crate) fn take_room(&mut self, tier: Tier, bytes: u64) -> bool {
-        if tier == Tier::Cold && !self.has_cold_room {
+    pub(crate) fn take_space(&mut self, tier: Tier, bytes: u64) -> bool {
+        if tier == Tier::Cold && !self.has_cold_space {
             return false;
         }
         if self.keyspace.values.capacity_bytes().is_none() {
@@ -179,17 +179,17 @@ impl ValueWriters {
             return true;
         }
         let pending_bytes = self.core.commits.lock().pending_bytes(self.keyspace.id);
-        let room_bytes = self.keyspace.value_room_bytes(pending_bytes);
-        let has_room = room_bytes.is_none_or(|room_bytes| room_bytes >= bytes);
-        if has_room {
-            self.room.take(bytes);
+        let space_bytes = self.keyspace.value_space_bytes(pending_bytes);
+        let has_space = space_bytes.is_none_or(|space_bytes| space_bytes >= bytes);
+        if has_space {
+            self.space.take(bytes);
         }
-        has_room
+        has_space
     }
 
     /// The space that was taken, to be kept until an edit lists the segments.
-    pub(crate) fn room(&self) -> &Arc<TakenRoom> {
-        &self.room
+    pub(crate) fn space(&self) -> &Arc<TakenSpace> {
+        &self.space
     }
 
     fn claim_active_segments(&mut self, segments: &Segments) {
