@@ -1,4 +1,4 @@
-//! Presets: the only place where the names of presets meet numbers.
+//! Presets: the numbers behind each preset's name. Only this module knows them.
 
 use crate::admission::AdmissionLimits;
 use crate::options::Preset;

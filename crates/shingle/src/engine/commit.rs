@@ -412,8 +412,9 @@ impl Commits {
         dead
     }
 
-    /// A log could not be begun. Out of space, or without a file descriptor, the attempt can be
-    /// repeated. Any other failure has an unknown outcome and poisons the database.
+    /// A log could not be begun. For lack of space or of a file descriptor, the attempt can be
+    /// repeated, once the file is removed. Otherwise the outcome is unknown, and the database is
+    /// poisoned.
     fn log_refused(&self, error: Error, file: FileId) -> Error {
         let is_gone = match self.store.remove(FileName::wal(file)) {
             Ok(()) => true,

@@ -20,8 +20,8 @@ impl Engine {
         })
     }
 
-    /// Creates a keyspace. If the database's options allow it, the keyspace may name a merge
-    /// operator that the caller did not supply: a checkpoint is copied so.
+    /// Creates a keyspace. With `absent_operators`, this process need not know its merge operator:
+    /// salvage copies keyspaces this way.
     pub(crate) fn create_keyspace(
         &self,
         name: &str,

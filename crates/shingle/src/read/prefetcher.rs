@@ -79,7 +79,7 @@ impl ReadAhead {
     }
 }
 
-/// The surroundings of a prefetcher.
+/// The fixed inputs of a prefetcher.
 pub(super) struct Scene<'a> {
     pub files: &'a ValueFiles,
     pub snapshot: SequenceNumber,
