@@ -1,8 +1,8 @@
-//! Measures what a process takes while it loads a database under a memory budget and reads it at
-//! random: `cargo run --release -p shingle --example measure_memory -- MIB KEYS VALUE_BYTES`
-//! (64, 5,000,000 and 1,024 by default), in the directory `SHINGLE_MEASURE_DIR` or the system's
+//! Measures the memory of a process while it loads a database under a memory budget and reads it at
+//! random: `cargo run --release -p shingle --example measure_memory -- MIB KEYS VALUE_BYTES` (64,
+//! 5,000,000 and 1,024 by default), in the directory `SHINGLE_MEASURE_DIR` or the system's
 //! temporary one. Prints the peak of the resident set (Linux: `VmHWM`) after each phase, beside the
-//! account of the database.
+//! database's memory account.
 
 #![allow(clippy::print_stdout)]
 
@@ -11,7 +11,7 @@ use shingle::{Db, Options};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// A field of the process's status, in MiB; 0 where the system does not say.
+/// A field of the process's status, in MiB; 0 where the system does not report it.
 fn status_mib(field: &str) -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p shingle --example measure_memtable`
 //!
-//! Each number is the least of several rounds, each on a new memtable, with one thread.
+//! Each number is the minimum of several rounds, each on a new memtable, with one thread.
 
 #![allow(clippy::print_stdout)] // It exists to print.
 

@@ -1,8 +1,9 @@
 //! Measures opening and closing: `cargo run --release -p shingle --example measure_open -- MIB
 //! OPENS` (10,240 and 1,000 by default), in the directory `SHINGLE_MEASURE_DIR` or the system's
-//! temporary one. First a small database, opened and closed again and again with a write in each
-//! session: time, resident set and open descriptors (Linux); and as often without a write, which
-//! must not make the resident set grow. Then one of so many MiB, after a clean close.
+//! temporary one. First a small database is opened and closed repeatedly with a write in each
+//! session: time, resident set and open descriptors (Linux). Then it is opened as often without a
+//! write, which must not make the resident set grow. Last comes a database of `MIB` MiB, after a
+//! clean close.
 
 #![allow(clippy::print_stdout)]
 

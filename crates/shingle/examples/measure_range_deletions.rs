@@ -1,6 +1,6 @@
-//! What range deletions cost: `measure_range_deletions DIR SHAPE DELETIONS [defaults]`, where the
-//! shape is `rolling` or `disjoint`; without `defaults` the write buffer has 1 GiB. Each line has
-//! the engine, the shape, the number of deletions and where they are; for the rest see
+//! Measures the cost of range deletions: `measure_range_deletions DIR SHAPE DELETIONS [defaults]`,
+//! where the shape is `rolling` or `disjoint`; without `defaults` the write buffer has 1 GiB. Each
+//! line has the engine, the shape, the number of deletions and where they are. For the rest see
 //! `docs/design/range-deletions.md`, and `peers/range-deletions/rocksdb.c` for the same work in
 //! RocksDB.
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 /// At the even and at some odd numbers below `SPACE`.
 const ENTRIES: u64 = 200_000;
 const SPACE: u64 = 2_000_000;
-/// No measurement repeats itself for longer.
+/// Maximum duration of the repetitions of a measurement.
 const LIMIT_NS: u128 = 4_000_000_000;
 
 struct Bench {
@@ -23,7 +23,7 @@ struct Bench {
     deletions: u64,
 }
 
-/// Nanoseconds of processor time of this thread: other work on the machine does not count.
+/// Processor time of this thread in nanoseconds, so that other work on the machine does not count.
 fn processor_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -91,8 +91,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Microseconds of processor time of a call on average, and milliseconds of the longest by the
-    /// clock.
+    /// Average processor time of a call in microseconds, and the longest call by the clock in
+    /// milliseconds.
     fn timed(
         &mut self,
         count: u64,
@@ -110,7 +110,7 @@ impl Bench {
         Ok((processor / done.max(1) as f64 / 1e3, longest as f64 / 1e6))
     }
 
-    /// Nanoseconds of processor time for each key of a whole scan, and how many there were.
+    /// Processor time per key of a whole scan in nanoseconds, and the number of keys.
     fn scan(&self, reverse: bool) -> Result<(f64, u64)> {
         let begin = processor_ns();
         let mut cursor = self.db.cursor(ReadOptions::default());
@@ -165,7 +165,7 @@ fn main() -> Result<()> {
         std::process::exit(2);
     };
     let deletions = deletions.parse().unwrap_or(0);
-    // As many deletions as there are stay in one memtable until it is flushed.
+    // So that this number of deletions stays in one memtable until it is flushed.
     let options = Options::new().cache_bytes(256 << 20);
     let options = match rest.is_empty() {
         true => options.write_buffer_bytes(1 << 30).expert(|e| e.memtable_bytes = Some(1 << 30)),

@@ -1,10 +1,12 @@
 //! Admission: the only place where a user's write waits.
 //!
-//! The state of the tree gives a [`Pressure`]; [`pace`] turns it into a decision by a pure
-//! function: go on, go slower, or wait for a named event. Slowing down is smooth: writes get time
-//! slots at a rate that falls as the pressure grows, and short waits are saved up, because a timer
-//! cannot wait for less than some tens of microseconds. Nobody sleeps or spins: a writer waits on
-//! an event with a deadline, and every wait is recorded with its reason.
+//! [`Pressure`] describes how far background work is behind. The pure function [`pace`] turns it
+//! into a decision: go on, go on at a lower rate, or wait for a named event.
+//!
+//! Throttling is smooth. Each write gets a time slot, at a rate that falls as pressure grows. Short
+//! waits are accumulated, because a timer cannot wait for less than some tens of microseconds. A
+//! writer never sleeps or spins: it waits on an event with a deadline. Every wait is recorded with
+//! its reason.
 
 use base::env::{Event, Runtime};
 use base::{Error, ErrorKind, Result};
@@ -46,12 +48,12 @@ impl StallReason {
     }
 }
 
-/// What a write would have to wait for.
+/// The wait that a write would have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// What is scarce.
     pub reason: StallReason,
-    /// About how long, in nanoseconds.
+    /// Estimated duration, in nanoseconds.
     pub estimate_ns: u64,
 }
 
@@ -69,54 +71,55 @@ pub struct Stall {
 /// How the background work stands, in the quantities that admission looks at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// Bytes in memtables that were sealed and not yet flushed.
+    /// Bytes in sealed memtables that are not yet flushed.
     pub sealed_bytes: u64,
-    /// Runs in level 0, of the keyspace that has most.
+    /// Runs in level 0, of the keyspace that has the most.
     pub level0_runs: u64,
-    /// Bytes that compaction has yet to move.
+    /// Compaction debt: bytes that compaction has yet to rewrite.
     pub debt_bytes: u64,
-    /// Bytes of value segments, of the keyspace that has most: beyond the soft limit no more than
-    /// collections can give back, because it is they that writes are slowed down for.
+    /// Bytes of value segments, of the keyspace that has the most. The part above the soft limit
+    /// counts only as far as GC can reclaim it: throttling is meant to give GC time.
     pub value_bytes: u64,
-    /// Dead bytes of value segments over those that may stand beside the live ones, in percent, of
-    /// the keyspace that has most: far beyond 100, collections are behind.
+    /// Garbage in value segments as a percentage of the allowed garbage, of the keyspace that has
+    /// the most. Far above 100, GC is behind.
     pub value_debt_percent: u64,
 }
 
-/// Where slowing down begins and where waiting begins.
+/// Where throttling begins and where writes stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionLimits {
-    /// Slow down above this many sealed bytes.
+    /// Throttle above this many sealed bytes.
     pub sealed_bytes_soft: u64,
-    /// Wait for a flush at this many sealed bytes: the memory budget's promise.
+    /// Stop writes at this many sealed bytes until a flush ends. This bounds the memory budget.
     pub sealed_bytes_hard: u64,
-    /// Slow down at this many runs in level 0.
+    /// Throttle from this many runs in level 0.
     pub level0_runs_soft: u64,
-    /// The slowest rate is reached at this many runs.
+    /// The rate is lowest from this many runs.
     pub level0_runs_hard: u64,
-    /// Wait for level 0 at `level0_runs_hard`, instead of going on at the slowest rate.
+    /// Stop writes at `level0_runs_hard`, instead of letting them go on at the lowest rate.
     pub level0_stop: bool,
-    /// Slow down above this many bytes of debt.
+    /// Throttle above this much compaction debt, in bytes.
     pub debt_bytes_soft: u64,
-    /// The slowest rate is reached at this debt.
+    /// The rate is lowest from this debt.
     pub debt_bytes_hard: u64,
-    /// Slow down above this many bytes of value segments.
+    /// Throttle above this many bytes of value segments.
     pub value_bytes_soft: u64,
-    /// The slowest rate is reached at this many; writes of large values find no room beyond.
+    /// The rate is lowest from this many bytes; beyond them, writes of large values are out of
+    /// space.
     pub value_bytes_hard: u64,
-    /// Slow down above this much garbage among values, in percent of what may stand there.
+    /// Throttle above this much garbage among values, in percent of the allowed garbage.
     pub value_debt_percent_soft: u64,
-    /// The slowest rate is reached at this much.
+    /// The rate is lowest from this percentage.
     pub value_debt_percent_hard: u64,
-    /// The rate where slowing down begins, in bytes per second.
+    /// The rate where throttling begins, in bytes per second.
     pub rate_max: u64,
-    /// The slowest rate, in bytes per second.
+    /// The lowest rate, in bytes per second.
     pub rate_min: u64,
-    /// Delay each write by this, once, instead of pacing by bytes (LevelDB's way).
+    /// Delay each write once by this time, instead of pacing by bytes, as LevelDB does.
     pub fixed_delay_ns: Option<u64>,
 }
 
-/// What a pressure means for a write.
+/// The decision for a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// Go on.
@@ -173,13 +176,13 @@ pub fn pace(pressure: &Pressure, limits: &AdmissionLimits) -> Pace {
             _ => Pace::Free,
         };
     }
-    // Geometric from the fastest to the slowest rate: each step of pressure costs the same factor.
+    // Geometric from the highest to the lowest rate: each step of pressure costs the same factor.
     let (max, min) = (limits.rate_max as f64, limits.rate_min as f64);
     let bytes_per_second = (max * (min / max).powf(share)) as u64;
     Pace::Slow { reason, bytes_per_second: bytes_per_second.max(1) }
 }
 
-/// How far `value` is on the way from `soft` to `hard`: 0.0 up to `soft`, 1.0 from `hard` on.
+/// Position of `value` between `soft` and `hard`: 0.0 up to `soft`, 1.0 from `hard`.
 fn share(value: u64, soft: u64, hard: u64) -> f64 {
     if value <= soft {
         return 0.0;
@@ -187,7 +190,7 @@ fn share(value: u64, soft: u64, hard: u64) -> f64 {
     ((value - soft) as f64 / (hard.max(soft + 1) - soft) as f64).min(1.0)
 }
 
-/// Waits shorter than this are saved up.
+/// Waits shorter than this are accumulated.
 const WAIT_NS_MIN: u64 = 300_000;
 
 const REASONS: usize = StallReason::ALL.len();
@@ -204,11 +207,11 @@ struct Recorded {
 pub(crate) struct Admission {
     limits: AdmissionLimits,
     pressure: Mutex<Pressure>,
-    /// False: the pace is `Free`, and a write need not look further.
+    /// False: the pace is `Free`, and a write needs no further check.
     constrained: AtomicBool,
     /// When the next byte may be written, on the runtime's clock.
     next_slot_ns: AtomicU64,
-    /// The pressure fell.
+    /// Fires when the pressure fell.
     relieved: Event,
     recorded: Recorded,
 }
@@ -225,7 +228,7 @@ impl Admission {
         }
     }
 
-    /// Changes the pressure; those who wait look again when it fell.
+    /// Changes the pressure. Waiting writers check again when it fell.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Pressure)) {
         let mut pressure = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *pressure;
@@ -243,12 +246,12 @@ impl Admission {
         }
     }
 
-    /// Wakes everyone who waits, so that they see a poisoned or closed database.
+    /// Wakes all waiting writers, so that they see a poisoned or closed database.
     pub(crate) fn release(&self) {
         self.relieved.signal();
     }
 
-    /// Nothing holds writes up.
+    /// No write would wait.
     pub(crate) fn is_free(&self) -> bool {
         !self.constrained.load(Relaxed)
     }
@@ -258,7 +261,7 @@ impl Admission {
         pace(&pressure, &self.limits)
     }
 
-    /// What a write of `bytes` would have to wait for now.
+    /// The wait that a write of `bytes` would have now.
     pub(crate) fn forecast(&self, bytes: u64, now_ns: u64) -> Option<Wait> {
         if self.is_free() {
             return None;
@@ -273,7 +276,8 @@ impl Admission {
                 (estimate_ns >= WAIT_NS_MIN).then_some(Wait { reason, estimate_ns })
             }
             Pace::Stop { reason } => {
-                // Until a flush of the sealed memory has freed some of it, at the paced rate.
+                // The time until a flush of the sealed memory has freed some of it, at the paced
+                // rate.
                 let (hard, soft) = (self.limits.sealed_bytes_hard, self.limits.sealed_bytes_soft);
                 let step = hard.saturating_sub(soft).max(hard / 4);
                 Some(Wait { reason, estimate_ns: cost(step, self.limits.rate_max) })
@@ -368,7 +372,7 @@ impl Admission {
         }
     }
 
-    /// Reserves the next `cost_ns` of the paced time line; gives when it begins.
+    /// Reserves the next `cost_ns` of the paced time line; returns when the slot begins.
     fn take_slot(&self, now_ns: u64, cost_ns: u64) -> u64 {
         let mut slot_ns = self.next_slot_ns.load(Relaxed);
         loop {
@@ -403,7 +407,7 @@ impl Admission {
         Ok(())
     }
 
-    /// A write waited.
+    /// Records a write's wait.
     pub(crate) fn record(&self, reason: StallReason, ns: u64) {
         let index = reason as usize;
         self.recorded.count[index].fetch_add(1, Relaxed);

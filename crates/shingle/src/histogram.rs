@@ -1,6 +1,6 @@
 //! Latency histograms inside the engine: log-linear buckets of relaxed atomics, always on.
 //!
-//! A bucket is at most 1/16 wide, so a percentile is exact to 6 %.
+//! A bucket's width is at most 1/16 of its value, so a percentile is accurate to 6 %.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -79,7 +79,7 @@ impl Histogram {
     }
 }
 
-/// A latency distribution in a few numbers; nanoseconds.
+/// Summary of a latency distribution, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Latency {

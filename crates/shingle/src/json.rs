@@ -1,4 +1,4 @@
-//! The little JSON that statistics and events are written in.
+//! A small JSON writer for statistics and events.
 
 use std::fmt::Write;
 

@@ -28,12 +28,13 @@ use tree::policy::{Limits, Policy};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceOptions {
-    /// Writes skip the log: what is not flushed is lost in a crash, of the process too. For stores
-    /// behind a replicated log. All keyspaces without a log are flushed together, atomically.
+    /// Writes skip the log: a crash, even of the process alone, loses what is not flushed. For
+    /// stores behind a replicated log. All keyspaces without a log are flushed together,
+    /// atomically.
     pub without_wal: bool,
-    /// The name of the merge operator that its operands are for.
+    /// The name of the operator that its merge operands need.
     pub merge_operator: Option<String>,
-    /// Which part of a key its filters know beside the whole key.
+    /// The part of a key that its filters contain beside the whole key.
     pub prefix: PrefixRule,
 }
 
@@ -44,7 +45,7 @@ impl Default for KeyspaceOptions {
 }
 
 impl KeyspaceOptions {
-    /// The form that the manifest keeps: one `key = value` line each, defaults left out.
+    /// The form in the manifest: one `key = value` line each, without defaults.
     pub(crate) fn encode(&self) -> String {
         let mut text = String::new();
         if self.without_wal {
@@ -94,7 +95,7 @@ fn parse_prefix(text: &str) -> Option<PrefixRule> {
     }
 }
 
-/// What the database's options say of each keyspace.
+/// What the database's options determine for each keyspace.
 pub(crate) struct Rules {
     pub policy: Arc<dyn Policy>,
     pub limits: Limits,
@@ -139,7 +140,7 @@ impl KeyspaceState {
         }
     }
 
-    /// What a read that begins now reads from. What to read it at is a question of its own: see
+    /// The view for a read that begins now. Its sequence number is a separate question: see
     /// [`crate::read::moment`].
     #[inline]
     pub(crate) fn view(&self) -> Arc<ReadView> {
@@ -147,12 +148,12 @@ impl KeyspaceState {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The tree of now, for one who reads nothing of it.
+    /// The current tree, for a caller that reads nothing of it.
     pub(crate) fn tree(&self) -> Arc<TreeView> {
         self.view.read().unwrap_or_else(PoisonError::into_inner).tree.clone()
     }
 
-    /// How often somebody took a view: point reads, and cursors made.
+    /// The number of views taken: point reads, and cursors made.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
     }
@@ -164,7 +165,7 @@ impl KeyspaceState {
         *view = Arc::new(next);
     }
 
-    /// Writes go to `fresh` from here on; the active memtable waits for its flush.
+    /// From this call on, writes go to `fresh`; the active memtable waits for its flush.
     pub(crate) fn seal(&self, fresh: Arc<Memtable>) {
         self.change_view(|view| {
             let sealed = std::mem::replace(&mut view.active, fresh);
@@ -172,16 +173,16 @@ impl KeyspaceState {
         });
     }
 
-    /// A memtable that recovery filled; newer than those added before.
+    /// Adds a memtable that recovery filled; it is newer than those added before.
     pub(crate) fn add_sealed(&self, memtable: Arc<Memtable>) {
         self.change_view(|view| view.sealed.insert(0, memtable));
     }
 
-    /// Room for records of large values beside `pending_bytes` that memtables are going to bring;
+    /// Space for records of large values, beside `pending_bytes` that memtables are going to add;
     /// `None` where nothing bounds it.
-    pub(crate) fn value_room_bytes(&self, pending_bytes: u64) -> Option<u64> {
+    pub(crate) fn value_space_bytes(&self, pending_bytes: u64) -> Option<u64> {
         self.values.capacity_bytes()?;
-        self.values.room_bytes(self.segment_bytes() + pending_bytes)
+        self.values.space_bytes(self.segment_bytes() + pending_bytes)
     }
 
     /// Bytes of the segments in the tree.
@@ -189,7 +190,7 @@ impl KeyspaceState {
         self.view().tree.segments.usage().total_bytes
     }
 
-    /// Readers see `tree`; the memtables in `flushed` are in it now.
+    /// Shows `tree` to readers; it contains the memtables in `flushed`.
     pub(crate) fn install(&self, tree: Arc<TreeView>, flushed: &[Arc<Memtable>]) {
         self.change_view(|view| {
             view.tree = tree;
@@ -198,7 +199,7 @@ impl KeyspaceState {
         });
     }
 
-    /// Lets go of the tree and the memtables of a dropped keyspace.
+    /// Releases the tree and the memtables of a dropped keyspace.
     pub(crate) fn empty_view(&self, runs: &Arc<Runs>) {
         let nothing = Arc::new(Version::empty(1));
         let tree = Arc::new(TreeView::new(nothing, None, runs));

@@ -1,13 +1,13 @@
 //! Merge operators: read-modify-write without the read.
 //!
-//! A merge writes an *operand*; the operator combines operands with the value below them when the
+//! A merge writes an *operand*. The operator combines operands with the value below them when the
 //! key is read or compacted. Operators are named, and the name is stored with the keyspace, so that
-//! a database never opens with another operator than it was written with.
+//! a database never opens with a different operator from the one it was written with.
 //!
 //! An operator may refuse. Operands that it could never apply are refused when they are written
-//! ([`MergeOperator::check`]). Where operands are stored all the same that it cannot apply, reads
-//! of that key fail, and everything else goes on: rewrites keep the operands as they are. The same
-//! holds where the process does not know the operator ([`KeyspaceOperator::absent`]).
+//! ([`MergeOperator::check`]). If the operator cannot apply stored operands, reads of that key
+//! fail, and everything else goes on: rewrites keep the operands as they are. The same holds where
+//! the process does not know the operator ([`KeyspaceOperator::absent`]).
 
 use base::key::display_key;
 use base::{Error, Result};
@@ -143,7 +143,7 @@ impl KeyspaceOperator {
         KeyspaceOperator { keyspace: keyspace.into(), operator, is_absent: false }
     }
 
-    /// In place of the operator `name`, which this process does not know: it merges nothing.
+    /// A substitute for the operator `name`, which this process does not know: it merges nothing.
     pub(crate) fn absent(keyspace: &str, name: &str) -> KeyspaceOperator {
         let operator = Arc::new(Absent(name.into()));
         KeyspaceOperator { keyspace: keyspace.into(), operator, is_absent: true }
@@ -190,10 +190,11 @@ impl KeyspaceOperator {
     }
 }
 
-/// What a key holds whose operands were not merged: the operator refused, or is not known.
+/// The content of a key whose operands were not merged, because the operator refused or is not
+/// known.
 #[derive(Clone, Debug)]
 pub struct Unmerged {
-    /// What the operands stand on; `None`: nothing.
+    /// The value below the operands; `None`: there is none.
     pub base: Option<Bytes>,
     /// Oldest first.
     pub operands: Vec<Bytes>,
@@ -203,7 +204,7 @@ pub struct Unmerged {
 
 const UNKNOWN: &str = "this process does not know it; pass it to Options::merge_operator";
 
-/// Stands for an operator that this process does not know: refuses everything.
+/// A substitute for an operator that this process does not know: refuses everything.
 struct Absent(String);
 
 impl MergeOperator for Absent {

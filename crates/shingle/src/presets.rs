@@ -1,35 +1,35 @@
-//! Presets: where names of rule sets meet numbers. Nothing else in the engine knows them.
+//! Presets: the numbers behind each preset's name. Only this module knows them.
 
 use crate::admission::AdmissionLimits;
 use crate::options::Preset;
 use tree::policy::Limits;
 
-/// The largest memtable of the modern preset, where the write buffer is not huge: inserts and
-/// lookups in a small one stay in the processor's caches. Four or more are flushed together, so
-/// that what is active beside the sealed ones takes little.
+/// The maximum memtable size of the modern preset, where the write buffer is not huge: inserts and
+/// lookups in a small memtable stay in the processor's caches. Four or more are flushed together,
+/// so the active one is small beside the sealed ones.
 const MEMTABLE_BYTES_MAX: u64 = 16 << 20;
 
-/// LevelDB's memtable has as many links, 4/3 for an entry, without the eight bytes of key in each.
-/// Its memtable of the same size has the more entries, and with them fewer and larger runs.
+/// LevelDB's memtable has as many links, 4/3 for an entry, but without the eight bytes of key in
+/// each. So its memtable of the same size has more entries, and its runs are fewer and larger.
 const LEVELDB_ENTRY_BYTES_FREE: u64 = 8 * 4 / 3;
 
-/// What a preset decides beside the limits that its scheme brings.
+/// What a preset decides beside the limits of its scheme.
 pub(crate) struct PresetNumbers {
     /// The scheme, when none is named.
     pub scheme: &'static str,
-    /// Memtable bytes that are flushed together, of this memory.
+    /// Memtable bytes that are flushed together, as a function of the memory budget.
     pub write_buffer_bytes: fn(memory_bytes: u64) -> u64,
-    /// Bytes of one memtable, of this write buffer.
+    /// Bytes of one memtable, as a function of the write buffer.
     pub memtable_bytes: fn(write_buffer_bytes: u64) -> u64,
-    /// Filter bits for a key that a level has more than the next one below it.
+    /// Filter bits per key that a level has more than the next deeper one.
     pub filter_bits_step: u8,
     /// Bytes of each entry that do not count towards a full memtable.
     pub entry_bytes_free: u64,
-    /// At most so many memtables become one run.
+    /// Maximum number of memtables that become one run.
     pub flush_memtables_max: usize,
-    /// At most so many threads, whatever is asked for.
+    /// Maximum number of threads, even if the user asks for more.
     pub background_threads_max: usize,
-    /// Where writes are slowed down, derived from the sizes of the tree.
+    /// Where throttling begins and writes stop, derived from the sizes of the tree.
     pub admission: fn(&Limits, write_buffer_bytes: u64) -> AdmissionLimits,
 }
 
@@ -60,12 +60,12 @@ impl Preset {
     }
 }
 
-/// Smooth: the rate falls with the pressure, and the memory budget alone stops a writer.
+/// Smooth: the rate falls with the pressure, and only the memory budget stops a writer.
 fn modern_admission(limits: &Limits, write_buffer: u64) -> AdmissionLimits {
     let trigger = limits.level0_runs_trigger as u64;
     let base = limits.level_bytes_base.max(write_buffer * trigger);
     AdmissionLimits {
-        // One buffer being flushed, and a second one filling.
+        // One buffer is being flushed while a second one fills.
         sealed_bytes_soft: write_buffer * 3 / 2,
         sealed_bytes_hard: write_buffer * 2,
         level0_runs_soft: trigger * 4,
@@ -83,8 +83,8 @@ fn modern_admission(limits: &Limits, write_buffer: u64) -> AdmissionLimits {
     }
 }
 
-/// LevelDB: a full memtable waits for the one before it; at 8 runs in level 0 each write waits a
-/// millisecond, at 12 it stops.
+/// LevelDB: a full memtable waits for the one before it. At 8 runs in level 0 each write waits a
+/// millisecond; at 12 writes stop.
 fn leveldb_admission(limits: &Limits, write_buffer: u64) -> AdmissionLimits {
     AdmissionLimits {
         sealed_bytes_soft: u64::MAX / 2,

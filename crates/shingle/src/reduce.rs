@@ -4,9 +4,9 @@
 //! sequence numbers into *stripes*; of each key, a stripe needs only its newest version.
 //!
 //! Invariants:
-//! - Whatever a snapshot, or a reader that comes later, saw before, it sees after.
-//! - A tombstone goes only from the oldest stripe, and only when no older version of its key can
-//!   exist outside the inputs ([`OlderData`]).
+//! - Whatever a snapshot, or a later reader, saw before, it sees after.
+//! - A tombstone is dropped only from the oldest stripe, and only when no older version of its key
+//!   can exist outside the inputs ([`OlderData`]).
 //! - Operands are combined only within a stripe, and only down to a value, a tombstone, or the
 //!   certain end of the key's history.
 
@@ -27,13 +27,13 @@ use tree::Segments;
 use tree::moves::OlderData;
 use values::ValuePointer;
 
-/// Where the entries that are kept go.
+/// Receives the entries that are kept.
 pub(crate) trait Sink {
     /// Takes the next entry, in internal-key order.
     fn entry(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()>;
 }
 
-/// What was kept and what was not.
+/// Counts of kept and dropped entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub entries_in: u64,
@@ -41,18 +41,18 @@ pub(crate) struct Counts {
     pub bytes_in: u64,
 }
 
-/// Where the values are that entries of the merged stream point to.
+/// The segments that entries of the merged stream point to.
 pub(crate) struct ValueSource {
     pub runs: Arc<Runs>,
-    /// When the merge began.
+    /// The segments when the merge began.
     pub segments: Segments,
-    /// What is not part of any segment, and cannot die there.
+    /// Bytes that belong to no segment yet, and cannot become garbage there.
     pub unvouched: Unvouched,
 }
 
 impl ValueSource {
-    /// The value; `None` where its segment is gone: a newer version stands in some run above, and
-    /// nobody can read this one.
+    /// The value; `None` where its segment is gone: a newer version is in a run above, and no
+    /// reader can see this one.
     fn read(&self, pointer: &[u8], key: &[u8]) -> Result<Option<Bytes>> {
         if self.segments.get(ValuePointer::decode(pointer)?.file).is_none() {
             return Ok(None);
@@ -66,7 +66,7 @@ pub(crate) struct Reducer {
     /// Ascending.
     snapshots: Vec<SequenceNumber>,
     range_deletes: RangeDeletes,
-    /// Where in them the current key is.
+    /// The current key's position in them.
     deletes_at: usize,
     operator: Option<Arc<dyn MergeOperator>>,
     older: OlderData,
@@ -126,7 +126,7 @@ impl Reducer {
         Ok(())
     }
 
-    /// Handles the entry that `input` stands on, with the operands below it, and moves past them.
+    /// Handles the entry that `input` is at, with the operands below it, and moves past them.
     pub(crate) fn step(&mut self, input: &mut impl EntryIter, sink: &mut impl Sink) -> Result<()> {
         let (user_key, trailer) = split(input.key())?;
         let (sequence, kind) = (trailer_sequence(trailer), kind_of(trailer)?);
@@ -168,7 +168,8 @@ impl Reducer {
         self.counts.bytes_in += (input.key().len() + input.value().len()) as u64;
     }
 
-    /// How many snapshots do not see `sequence`: equal numbers mean that no snapshot lies between.
+    /// The number of snapshots that do not see `sequence`: equal numbers mean that no snapshot is
+    /// between.
     fn stripe(&self, sequence: SequenceNumber) -> usize {
         if self.snapshots.is_empty() {
             return 0;
@@ -186,7 +187,7 @@ impl Reducer {
         stretch.sequence.is_some_and(|s| s > sequence)
     }
 
-    /// Combines the operand that `input` stands on with those below it in the stripe.
+    /// Combines the operand that `input` is at with those below it in the stripe.
     fn combine(
         &mut self,
         input: &mut impl EntryIter,
@@ -254,7 +255,7 @@ impl Reducer {
         Ok(user_key == self.user_key && self.stripe(trailer_sequence(trailer)) == stripe)
     }
 
-    /// Below the operands there is certainly nothing, in the inputs or outside.
+    /// It is certain that nothing is below the operands, in the inputs or outside.
     fn history_ends(&mut self, input: &impl EntryIter, stripe: usize) -> Result<bool> {
         let more = input.valid() && split(input.key())?.0 == self.user_key;
         Ok(!more && stripe == 0 && !self.older.may_hold(&self.user_key))
@@ -283,7 +284,7 @@ impl Reducer {
         let Some(operator) = &self.operator else { return Ok(()) };
         let oldest_first: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
         let merged = operator.merge(&self.user_key, base.value(), &oldest_first);
-        // An operator that refuses must not stop the background work: reads will tell of it.
+        // An operator that refuses must not stop the background work: reads will report it.
         let Ok(value) = merged else { return self.pass_all(sink, sequences, base) };
         if let Base::Pointer { pointer, .. } = base {
             self.bury(pointer)?;
@@ -298,7 +299,7 @@ impl Reducer {
         sink.entry(&self.scratch, value.as_deref().unwrap_or_default())
     }
 
-    /// Keeps the operands and what they stand on as they are.
+    /// Keeps the operands and their base as they are.
     fn pass_all(
         &mut self,
         sink: &mut impl Sink,
@@ -321,9 +322,9 @@ impl Reducer {
     }
 }
 
-/// What operands stand on, as far as it was found.
+/// The base of operands, as far as it was found.
 enum Base {
-    /// Nothing, or what a range tombstone hides.
+    /// Nothing, or a value that a range tombstone hides.
     Nothing,
     Value(SequenceNumber, Vec<u8>),
     Deleted(SequenceNumber),

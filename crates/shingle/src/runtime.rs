@@ -1,7 +1,7 @@
 //! Runtimes: threads with the monotonic clock for production, steps with a virtual clock for tests.
 //!
-//! Background threads run at a lower priority (nice 10): with ordinary priority, compaction that
-//! fills the cores delays the log's fdatasync by a whole scheduler tick.
+//! Background threads run at a lower priority (nice 10). With ordinary priority, compaction that
+//! fills the cores would delay the log's fdatasync by a whole scheduler tick.
 
 use base::env::{Event, Runtime, Worker};
 use std::hash::{BuildHasher, RandomState};

@@ -1,11 +1,13 @@
-//! Salvage: what can still be read of a damaged database, into a new one. The source is only read.
+//! Salvage: copies what can still be read of a damaged database into a new one. The source is only
+//! read.
 //!
-//! Everything that can be found is merged by sequence number, so nothing depends on what stood
-//! above what: runs as the manifest has them, or, where it cannot be read, every run whose footer
-//! is found in a table file; and the records of the logs. A damaged block costs the entries of that
-//! block; of a run whose footer or index is damaged, the blocks are found by their checksums. What
-//! is lost is named. Where the manifest is lost, what it said is lost with it: dead
-//! runs may bring back what was deleted long ago, and the report says so.
+//! Everything that can be found is merged by sequence number, so nothing depends on the tree's
+//! order. The inputs are the records of the logs, and the runs as the manifest has them. If the
+//! manifest cannot be read, every run whose footer is found in a table file is an input. A damaged
+//! block costs the entries of that block. If a run's footer or index is damaged, its blocks are
+//! found by their checksums. The report names what is lost. If the manifest is lost, so is its
+//! content: obsolete runs may bring back records that were deleted long ago, and the report says
+//! so.
 
 mod find;
 mod merge;
@@ -23,17 +25,17 @@ use merge::{Merge, Resolved};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Operations of a batch that salvage commits at a time.
+/// Operations in each batch that salvage commits.
 const BATCH_OPERATIONS: usize = 1000;
 
-/// What was saved and what was not.
+/// The result of a salvage: what was saved and what was lost.
 #[derive(Clone, Debug, Default)]
 pub struct SalvageReport {
     /// Operations written into the target.
     pub entries: u64,
     /// Runs that were read, wholly or in part.
     pub runs: u64,
-    /// What is lost, in sentences.
+    /// What is lost, one phrase each.
     pub losses: Vec<String>,
 }
 

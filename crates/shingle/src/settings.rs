@@ -1,4 +1,4 @@
-//! What options mean for the parts of the engine: every number that the engine works with.
+//! Turns options into the numbers that the engine works with.
 
 use crate::admission::AdmissionLimits;
 use crate::keyspace::KeyspaceState;
@@ -13,12 +13,13 @@ use table::{Compression, Filter, TableOptions};
 use tree::policy::{Descriptor, LIMIT_FIELDS, Limits};
 use values::{ValueLayout, ValueLimits};
 
-/// The logs may have so many write buffers: more than what memtables hold, active and sealed, when
-/// writers are stopped, so that a bound on logs alone does not cause flushes under load.
+/// The logs may have this many write buffers. That is more than memtables hold, active and sealed,
+/// when writers are stopped, so that the limit on logs alone does not cause flushes under load.
 const LOG_BUFFERS_MAX: u64 = 4;
-/// The read buffers of a background job may take one of so many parts of the memory.
+/// The read buffers of a background job may take one part in this many of the memory budget.
 const JOB_SHARE: u64 = 24;
-/// What a collection of values read may stay in memory if it is one of so many parts of it.
+/// The segments that GC reads may stay in memory if they take at most one part in this many of the
+/// budget.
 const COLLECTION_SHARE: u64 = 4;
 
 /// The numbers that an open database works with.
@@ -27,19 +28,19 @@ pub(crate) struct Settings {
     /// A memtable is sealed at this size.
     pub memtable_bytes_max: u64,
     entry_bytes_free: u64,
-    /// So many sealed memtables of a keyspace are flushed together.
+    /// This many sealed memtables of a keyspace are flushed together.
     pub flush_memtables: usize,
-    /// At most so many become one run.
+    /// Maximum number of them that become one run.
     pub flush_memtables_max: usize,
     /// Everything sealed is flushed at this size.
     pub flush_bytes: u64,
-    /// Everything that the account of `engine::memory` holds is to stay within this.
+    /// The memory budget: limit of the account of `engine::memory`.
     pub memory_bytes: u64,
-    /// The block cache, where it is set apart from the rest.
+    /// The size of the block cache, if the user set it.
     pub cache_bytes: Option<u64>,
     /// A log of this size ends with the next seal.
     pub log_bytes_soft: u64,
-    /// Logs that together have more bytes than this are made unneeded by flushes.
+    /// When the logs together exceed this, flushes make the oldest unneeded.
     pub log_bytes_max: u64,
     pub background_threads: usize,
     pub background_bytes_per_second: u64,
@@ -47,11 +48,11 @@ pub(crate) struct Settings {
     pub readahead_bytes: u32,
     /// The same for a long scan where each read goes to a device.
     pub device_walk_bytes_max: u32,
-    /// What the read buffers of one background job may take.
+    /// Maximum bytes of the read buffers of one background job.
     pub job_bytes_max: u64,
-    /// A group of values with no more bytes is read once to be collected, a larger one twice.
+    /// GC reads a group of at most this many bytes once, and a larger one twice.
     pub collection_bytes_kept_max: u64,
-    /// Bytes of the medium that are kept free; `None`: they follow the database.
+    /// Bytes to keep free on the medium; `None`: they follow the database's size.
     pub reserve_bytes: Option<u64>,
     pub admission: AdmissionLimits,
     pub scheme: &'static Descriptor,
@@ -59,9 +60,9 @@ pub(crate) struct Settings {
     values: &'static values::Descriptor,
     value_limits: ValueLimits,
     value_threshold_bytes: u64,
-    /// Commits write large values apart.
+    /// Commits write large values to segments.
     pub writes_values_at_commit: bool,
-    /// A memtable is sealed when the values that commits wrote apart for it have so many bytes.
+    /// A memtable is sealed when its commits have written this many bytes of separated values.
     pub unflushed_value_bytes_max: u64,
     pub start_threads: bool,
     block_bytes: u32,
@@ -73,23 +74,23 @@ pub(crate) struct Settings {
     pub absent_operators: bool,
 }
 
-/// Values of so many bytes and more lie apart, where nobody asked for another size or measured one.
+/// Separation threshold in bytes, if the user did not set one and none was measured.
 const VALUE_THRESHOLD_BYTES: u64 = 1024;
-/// The note in which a database keeps what was measured.
+/// The note in which a database keeps a measured threshold.
 const THRESHOLD_NOTE: &str = "THRESHOLD";
 
-/// Keeps a measured threshold in `store`, for openings to come.
+/// Stores a measured threshold in `store`, for later openings.
 pub(crate) fn keep_threshold(store: &dyn FileStore, bytes: u64) -> Result<()> {
     store.note(THRESHOLD_NOTE, format!("{bytes}\n").as_bytes(), false)
 }
 
-/// The threshold that `store` keeps. What cannot be read was not measured: no opening needs it.
+/// The threshold in `store`. One that cannot be read counts as not measured: no opening needs it.
 fn kept_threshold(store: &dyn FileStore) -> Option<u64> {
     let note = store.read_note(THRESHOLD_NOTE).ok()??;
     std::str::from_utf8(&note).ok()?.trim().parse().ok().filter(|&bytes| bytes > 0)
 }
 
-/// A capacity must have room for so many collections.
+/// A capacity must have space for this many GCs.
 const COLLECTIONS_MIN: u64 = 4;
 
 fn value_limits(expert: &Expert, layout: &dyn ValueLayout) -> Result<ValueLimits> {
@@ -151,7 +152,7 @@ fn set_table_bytes(limits: &mut Limits, table_bytes: u64) {
     limits.table_bytes_max = table_bytes;
 }
 
-/// The preset's admission with what is set beside it.
+/// The preset's admission limits, with the expert options applied.
 fn adjust(
     mut admission: AdmissionLimits,
     expert: &Expert,
@@ -161,7 +162,7 @@ fn adjust(
     admission.rate_max = expert.slow_rate_bytes_max.unwrap_or(admission.rate_max);
     admission.rate_min = expert.slow_rate_bytes_min.unwrap_or(admission.rate_min);
     if let Some(capacity) = limits.capacity_bytes.filter(|_| layout.separates()) {
-        // Collections are due from the first, nothing but them goes on from the second.
+        // GC is due from the first limit on; beyond the second only GC may write.
         let reserve = layout.collection_bytes_max(limits);
         admission.value_bytes_soft = capacity - 2 * reserve;
         admission.value_bytes_hard = capacity - reserve;
@@ -240,20 +241,20 @@ impl Settings {
         })
     }
 
-    /// For the database in `store`, which may know better what suits it.
+    /// Settings for the database in `store`, which may have values measured for it.
     pub(crate) fn of_database(options: &Options, store: &dyn FileStore) -> Result<Settings> {
         let mut settings = Settings::new(options)?;
         if options.value_threshold_bytes.is_none() {
             let kept = kept_threshold(store);
             settings.value_threshold_bytes = kept.unwrap_or(settings.value_threshold_bytes);
         }
-        // Who gives a database a cold store wants values there.
+        // A user who gives a database a cold store wants values in it.
         settings.value_limits.hotness |=
             options.expert.value_hotness.is_none() && store.cold_store().is_some();
         Ok(settings)
     }
 
-    /// Whether `memtable` is to be sealed.
+    /// `memtable` must be sealed.
     pub(crate) fn is_full(&self, memtable: &Memtable) -> bool {
         let free = memtable.entries() * self.entry_bytes_free;
         memtable.bytes().saturating_sub(free) >= self.memtable_bytes_max
@@ -264,14 +265,14 @@ impl Settings {
         self.value_limits.capacity_bytes.is_some()
     }
 
-    /// What a keyspace does with large values.
+    /// How a keyspace treats large values.
     pub(crate) fn value_rules(&self) -> ValueRules {
         let limits = self.value_limits.clone();
         ValueRules::new((self.values.make)(), limits, self.value_threshold_bytes)
     }
 
-    /// The operator of a keyspace that exists: one in its place where the process does not know it,
-    /// and may open the keyspace all the same.
+    /// The operator of an existing keyspace. If the process does not know it, and may open the
+    /// keyspace all the same, a substitute.
     pub(crate) fn operator_of(
         &self,
         keyspace: &str,
@@ -304,7 +305,7 @@ impl Settings {
         }
     }
 
-    /// How a run for `level` of a keyspace is laid out, when `levels_below` it have data.
+    /// The layout of a run for `level` of a keyspace, when `levels_below` it have data.
     pub(crate) fn table_options(
         &self,
         keyspace: &KeyspaceState,
@@ -327,10 +328,10 @@ impl Settings {
     }
 }
 
-/// Bytes that are read at once.
+/// Bytes of one read.
 const READAHEAD_BYTES: u32 = 256 << 10;
-/// On a disk that has to move its arm from stream to stream, a read of this length is as long as
-/// the movement; a scan has a buffer of that length for each run that it is in.
+/// On a disk whose arm moves from stream to stream, a read of this length takes as long as the
+/// movement. A scan has a buffer of this length for each run that it reads.
 const DEVICE_WALK_BYTES_MAX: u64 = 1 << 20;
 const DEVICE_WALK_SHARE: u64 = 256;
 
@@ -339,15 +340,15 @@ fn device_walk_bytes_max(options: &Options) -> u32 {
     options.expert.device_walk_bytes_max.unwrap_or(READAHEAD_BYTES.max(share as u32))
 }
 
-/// More filter bits than this for a key are not worth their probes.
+/// More filter bits per key than this are not worth their probes.
 const FILTER_BITS_MAX: u8 = 16;
 
-/// Which filters the levels have.
+/// The filters of the levels.
 ///
-/// A get asks a filter on each level above the one that has its key, and every false answer costs
-/// the same read, while each level has a tenth of the keys of the next. So the bits that lower the
-/// sum of false answers most for their memory are those of the upper levels (the argument of
-/// Monkey, SIGMOD 2017).
+/// A get probes a filter on each level above the one that has its key. Every false positive costs
+/// the same read, but each level has 10 % of the keys of the next. So additional bits lower the sum
+/// of false positives most, for their memory, on the upper levels (the argument of Monkey, SIGMOD
+/// 2017).
 struct Filters {
     bits_per_key: u8,
     bits_step: u8,
@@ -371,12 +372,13 @@ impl Filters {
         let bits = match (self.bits_per_key, levels_below) {
             (_, 0) => self.bits_last,
             (0, _) => 0,
-            // What the user asks for is never cut.
+            // The user's own number is never reduced.
             (bits, _) => (usize::from(bits) + more).min(FILTER_BITS_MAX.max(bits).into()) as u8,
         };
         match bits {
             0 => Filter::None,
-            // As many false answers as the Bloom filter has: its bits times the logarithm of two.
+            // The same false positive rate as the Bloom filter: its bits times the logarithm of
+            // two.
             bits if self.ribbon_level.is_some_and(|from| level >= from) => {
                 let bits = (f64::from(bits) * std::f64::consts::LN_2).round() as u8;
                 Filter::Ribbon { bits_per_key: bits.clamp(1, 24) }

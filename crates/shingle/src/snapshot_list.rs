@@ -1,11 +1,11 @@
-//! The live snapshots: which old versions compaction must keep.
+//! The live snapshots, whose versions compaction must keep.
 
 use base::key::SequenceNumber;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Sequence numbers that somebody reads at, and the newest that is visible to everybody.
+/// The sequence numbers that readers hold, and the newest one that is visible to all readers.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotList {
     visible: AtomicU64,
@@ -31,7 +31,7 @@ impl SnapshotList {
         self.visible.store(sequence, Ordering::Release);
     }
 
-    /// Holds the newest visible state. Every call is answered by one [`SnapshotList::release`].
+    /// Holds the newest visible state. Each call needs one [`SnapshotList::release`].
     pub(crate) fn acquire(&self, now_ns: u64) -> SequenceNumber {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         // Under the lock: a compaction that lists the snapshots afterwards sees this one.
@@ -56,19 +56,19 @@ impl SnapshotList {
         live.keys().copied().collect()
     }
 
-    /// How many snapshots are held, and since when the oldest.
+    /// The oldest sequence number held, and since when.
     pub(crate) fn oldest(&self) -> Option<(SequenceNumber, u64)> {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.first_key_value().map(|(&sequence, held)| (sequence, held.since_ns))
     }
 
-    /// Somebody reads at a sequence number from `first` to `end`, exclusive.
+    /// A reader holds a sequence number from `first` to `end`, exclusive.
     pub(crate) fn holds_any(&self, first: SequenceNumber, end: SequenceNumber) -> bool {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.range(first..end.max(first)).next().is_some()
     }
 
-    /// The oldest sequence number that somebody reads at, or will: nobody who comes later gets an
+    /// The oldest sequence number that a present or later reader can have: later readers get no
     /// older one.
     pub(crate) fn horizon(&self) -> SequenceNumber {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);

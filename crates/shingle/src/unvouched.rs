@@ -1,24 +1,26 @@
-//! Values that logs name and no manifest vouches for, after a close that was none.
+//! Values that logs name and that no manifest vouches for, after a process ended without a clean
+//! close.
 //!
-//! What an earlier life appended may be in the system's cache alone: a sync of it failed, and the
-//! system forgot that it has to write the bytes, though reads still see them. No later sync writes
-//! them. So nobody syncs them again: the first flush after the opening writes each value anew.
+//! Bytes that the last process appended may be only in the system's cache. If a sync of them
+//! failed, the system forgot that it has to write them, though reads still see them. No later sync
+//! would write them. So they are not synced again: the first flush after the opening writes each
+//! value to a new file.
 
 use base::FileId;
 use std::collections::BTreeMap;
 use values::ValuePointer;
 
-/// By segment, how many bytes of it the manifest vouches for.
+/// The bytes that the manifest vouches for, by segment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unvouched(BTreeMap<FileId, u64>);
 
 impl Unvouched {
-    /// Of each segment in `vouched`, what lies behind so many bytes.
+    /// What comes after the vouched bytes of each segment in `vouched`.
     pub(crate) fn behind(vouched: impl Iterator<Item = (FileId, u64)>) -> Unvouched {
         Unvouched(vouched.collect())
     }
 
-    /// The value may be in a cache alone.
+    /// The only copy of the value may be in a cache.
     pub(crate) fn holds(&self, pointer: &ValuePointer) -> bool {
         self.0.get(&pointer.file).is_some_and(|&vouched| pointer.end() > vouched)
     }

@@ -9,7 +9,7 @@ pub struct ValueStats {
     pub groups: u64,
     /// Bytes of all segments.
     pub total_bytes: u64,
-    /// Bytes known to be dead, in segments that are not retired.
+    /// Bytes known to be garbage, in segments that are not retired.
     pub dead_bytes: u64,
     /// Bytes of segments that garbage collection replaced, and that old readers still need.
     pub retired_bytes: u64,
@@ -17,11 +17,11 @@ pub struct ValueStats {
     pub collected: Collected,
     /// Bytes of all segments that are in the cold store.
     pub cold_store_bytes: u64,
-    /// Where background threads spent their time on values, since the database was opened.
+    /// Time that background threads spent on values, since the database was opened.
     pub times: ValueTimes,
 }
 
-/// Time of background threads, in nanoseconds: what HashKV's latency breakdown (4.2) tells apart.
+/// Time of background threads, in nanoseconds, with the parts of HashKV's latency breakdown (4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueTimes {
     /// Flushes and compactions writing values to segments, syncs included.
@@ -48,7 +48,7 @@ impl ValueTimes {
         ]
     }
 
-    /// Adds what happened.
+    /// Adds `more`.
     pub(crate) fn add(&mut self, more: &ValueTimes) {
         self.write_ns += more.write_ns;
         self.collect_read_ns += more.collect_read_ns;
@@ -63,11 +63,11 @@ impl ValueTimes {
 pub struct Collected {
     /// Number of collections that ended.
     pub count: u64,
-    /// Bytes of the segments that they retired.
+    /// Bytes of the segments that GC retired.
     pub read_bytes: u64,
-    /// Bytes that they wrote to new segments.
+    /// Bytes that GC wrote to new segments.
     pub write_bytes: u64,
-    /// Records that were looked up in the index.
+    /// Records that GC looked up in the index.
     pub lookups: u64,
 }
 
@@ -78,7 +78,7 @@ impl Collected {
         (self.write_bytes > 0).then(|| reclaimed as f64 / self.write_bytes as f64)
     }
 
-    /// Adds what happened.
+    /// Adds `more`.
     pub(crate) fn add(&mut self, more: &Collected) {
         self.count += more.count;
         self.read_bytes += more.read_bytes;
@@ -92,12 +92,12 @@ impl Collected {
 pub struct ValueGroup {
     /// The keyspace.
     pub keyspace: String,
-    /// Which keys, and whether their values are cold.
+    /// The keys of the group, and whether their values are cold.
     pub group: tree::Group,
     /// Segments that are not retired.
     pub segments: u64,
-    /// Bytes that are not known to be dead.
+    /// Bytes that are not known to be garbage.
     pub live_bytes: u64,
-    /// Bytes known to be dead.
+    /// Bytes known to be garbage.
     pub dead_bytes: u64,
 }

@@ -1,5 +1,5 @@
-//! Steps through entries and range deletions: counted in tests, which assert how work grows, and
-//! nothing elsewhere.
+//! Counts steps through entries and range deletions. Only tests count, and they assert how work
+//! grows.
 
 #[cfg(test)]
 thread_local! {

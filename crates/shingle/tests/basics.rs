@@ -108,7 +108,7 @@ fn a_report_tells_amplification_since_the_report_before() {
     }
     let first = amplification(&db, "Interval");
     assert!(!first.contains(": WA -,"), "{first}");
-    // Files have no medium that tells.
+    // Files do not report media bytes.
     assert!(first.contains("AWA -, MWA -,") && first.contains("MRA -"), "{first}");
     assert!(amplification(&db, "Interval").contains(": WA -, without WAL -,"));
     assert!(!amplification(&db, "Cumulative").contains(": WA -,"));

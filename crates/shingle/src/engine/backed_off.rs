@@ -1,11 +1,13 @@
-//! Moves that failed: parked, so that others go on, and tried again after growing pauses.
+//! Backed-off moves: moves that failed and are tried again after growing pauses, while others go
+//! on.
 //!
-//! A move fails for a reason of its own when one of its blocks cannot be read, or its output not
-//! written. It stays marked as under way, its inputs busy: policies choose around it, and whatever
-//! it does not stand in the way of goes on. After a pause it is given free; whether the policy then
-//! makes the same plan or another one with the same runs, a failure parks it for twice as long.
+//! A move can fail alone, for example because one of its blocks cannot be read or its output cannot
+//! be written. It then stays marked as in progress, and its inputs stay busy. Policies choose
+//! around it, and all work that does not need its inputs goes on. After a pause its inputs become
+//! free. If the next plan that uses one of the same runs fails too, the pause is twice as long.
 //!
-//! What concerns all work (a full medium, a flush) is not parked: `scheduler` waits then.
+//! A failure that concerns all work (a full medium, a failed flush) is not backed off here:
+//! `scheduler` waits instead.
 
 use crate::engine::trees::{TreeState, Trees};
 use base::{Error, ErrorKind, KeyspaceId, RunId};
@@ -17,7 +19,7 @@ const PAUSE_NS_MIN: u64 = 100_000_000;
 /// ... up to this.
 const PAUSE_NS_MAX: u64 = 300_000_000_000;
 
-/// A move that failed at least once since its runs last took part in one that succeeded.
+/// A move that failed at least once since one of its runs last took part in a move that succeeded.
 #[derive(Debug)]
 pub(crate) struct BackedOff {
     pub keyspace: KeyspaceId,
@@ -29,7 +31,7 @@ pub(crate) struct BackedOff {
     pub retry_ns: u64,
 }
 
-/// Whether a move that failed with `error` is parked.
+/// `error` concerns only the move that failed with it: the move is backed off.
 pub(crate) fn is_own_failure(error: &Error) -> bool {
     !matches!(
         error.kind(),
@@ -40,7 +42,7 @@ pub(crate) fn is_own_failure(error: &Error) -> bool {
 impl Trees {
     /// The move `work` of `keyspace`, which reads `runs`, failed with `error`. Its inputs stay
     /// busy.
-    pub(crate) fn park(
+    pub(crate) fn back_off(
         &mut self,
         keyspace: KeyspaceId,
         work: WorkId,
@@ -51,48 +53,54 @@ impl Trees {
         let Some(tree) = self.keyspaces.get_mut(&keyspace) else { return };
         tree.busy.park(work);
         let mut failures = 1;
-        self.parked.retain(|parked| {
-            let is_same = parked.keyspace == keyspace
-                && parked.work.is_none()
-                && !parked.runs.is_disjoint(&runs);
+        self.backed_off.retain(|one| {
+            let is_same =
+                one.keyspace == keyspace && one.work.is_none() && !one.runs.is_disjoint(&runs);
             if is_same {
-                failures = failures.max(parked.failures.saturating_add(1));
+                failures = failures.max(one.failures.saturating_add(1));
             }
             !is_same
         });
         let pause_ns = (PAUSE_NS_MIN << (failures - 1).min(20)).min(PAUSE_NS_MAX);
         let retry_ns = now_ns.saturating_add(pause_ns);
-        self.parked.push(BackedOff { keyspace, runs, work: Some(work), error, failures, retry_ns });
+        self.backed_off.push(BackedOff {
+            keyspace,
+            runs,
+            work: Some(work),
+            error,
+            failures,
+            retry_ns,
+        });
     }
 
-    /// Gives free what has waited long enough.
-    pub(crate) fn unpark(&mut self, now_ns: u64) {
-        for parked in &mut self.parked {
-            if parked.retry_ns <= now_ns
-                && let Some(work) = parked.work.take()
-                && let Some(tree) = self.keyspaces.get_mut(&parked.keyspace)
+    /// Frees the moves whose pause is over.
+    pub(crate) fn end_pauses(&mut self, now_ns: u64) {
+        for one in &mut self.backed_off {
+            if one.retry_ns <= now_ns
+                && let Some(work) = one.work.take()
+                && let Some(tree) = self.keyspaces.get_mut(&one.keyspace)
             {
                 tree.busy.end(work);
             }
         }
     }
 
-    /// A move that read `runs` succeeded, or its runs are no more: what failed before with one of
-    /// them begins anew.
+    /// A move that read `runs` succeeded, or its runs are gone: earlier failures with one of them
+    /// no longer count.
     pub(crate) fn forgive(&mut self, keyspace: KeyspaceId, runs: &BTreeSet<RunId>) {
-        self.parked.retain(|parked| {
-            parked.work.is_some() || parked.keyspace != keyspace || parked.runs.is_disjoint(runs)
+        self.backed_off.retain(|one| {
+            one.work.is_some() || one.keyspace != keyspace || one.runs.is_disjoint(runs)
         });
     }
 
-    /// Forgets the parked moves of keyspaces that were dropped.
+    /// Forgets the backed-off moves of keyspaces that were dropped.
     pub(crate) fn forget_backed_off(&mut self) {
         let keyspaces = &self.keyspaces;
-        self.parked.retain(|parked| keyspaces.contains_key(&parked.keyspace));
+        self.backed_off.retain(|one| keyspaces.contains_key(&one.keyspace));
     }
 
     /// A move of `tree` waits for another try.
     pub(crate) fn has_backed_off(&self, tree: &TreeState) -> bool {
-        self.parked.iter().any(|p| p.keyspace == tree.keyspace.id && p.work.is_some())
+        self.backed_off.iter().any(|p| p.keyspace == tree.keyspace.id && p.work.is_some())
     }
 }

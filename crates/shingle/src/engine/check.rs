@@ -14,7 +14,7 @@ use tree::Version;
 use tree::invariant::Shape;
 use values::segment::SegmentScan;
 
-/// What there is to check.
+/// The files and versions to check.
 struct Plan {
     versions: Vec<Arc<Version>>,
     manifest: Option<(FileName, LogKind)>,
@@ -22,12 +22,12 @@ struct Plan {
 }
 
 impl Core {
-    /// Problems are in the report; an error means that the check could not be done.
+    /// Problems go to the report; an error means that the check could not be done.
     pub(crate) fn check(
         self: &Arc<Self>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<CheckReport> {
-        // The next opener may remove what is read here.
+        // The next opening may remove the files that are read here.
         let _inside = self.enter()?;
         let mut report = CheckReport::default();
         let Plan { versions, manifest, logs } = self.check_plan(&mut report);
@@ -68,8 +68,8 @@ impl Core {
         Ok(report)
     }
 
-    /// What there is to check, and what is checked while no edit comes: versions share files, and
-    /// one that grows with a later edit has other bytes than this one counted.
+    /// Collects what to check, and checks the part that needs a fixed state. Versions share files,
+    /// and an edit can make a shared file longer than an earlier version counted.
     fn check_plan(&self, report: &mut CheckReport) -> Plan {
         let trees = self.versions.lock();
         let versions =
@@ -85,7 +85,7 @@ impl Core {
         Plan { versions, manifest, logs }
     }
 
-    /// Logs come and go while others write.
+    /// Logs are created and removed while others write.
     fn is_needed(&self, name: FileName) -> bool {
         let trees = self.versions.lock();
         let is_manifest = trees.manifest.as_ref().is_some_and(|m| m.file == name.id);
@@ -93,7 +93,7 @@ impl Core {
     }
 
     fn check_files(&self, version: &Version, report: &mut CheckReport) -> Result<()> {
-        // In this order: an append comes to a file first, and then to its size in the tree.
+        // In this order: an append changes a file first, and then its size in the tree.
         let files = version.files();
         let listed = self.store.list()?;
         for usage in files {
@@ -116,7 +116,7 @@ impl Core {
         Ok(())
     }
 
-    /// Nothing reads a table's header, so damage there shows only here.
+    /// No read uses a table's header, so damage there shows only here.
     fn check_header(&self, name: FileName) -> Result<()> {
         let file = self.store.open(name, true)?;
         let place = TablePlace { database: self.database, file: name.id };
@@ -145,7 +145,7 @@ impl Core {
         }
     }
 
-    /// Every record of a segment, up to what the manifest vouches for.
+    /// Checks every record of a segment, up to the bytes that the manifest vouches for.
     fn check_segment(&self, segment: &tree::Segment, report: &mut CheckReport) -> Result<()> {
         report.files += 1;
         let file = self.store.open(FileName::value(segment.file.id), true)?;
@@ -157,8 +157,8 @@ impl Core {
         Ok(())
     }
 
-    /// Every pointer that a reader of now follows leads to its value, and every operand is one that
-    /// its operator takes, where the operator is known.
+    /// Checks that every pointer that a reader can follow now leads to its value, and that every
+    /// operand is valid for its operator, where the operator is known.
     fn check_values(&self, report: &mut CheckReport) {
         for keyspace in self.keyspaces() {
             let moment = self.moment(&keyspace);
@@ -173,7 +173,7 @@ impl Core {
             let Some(mut cursor) = report.note(cursor) else { continue };
             let mut moved = cursor.seek_to_first();
             while cursor.valid() && !self.is_closing() {
-                // A valid cursor with an error stands on a key whose operands are not merged.
+                // A valid cursor with an error is at a key whose operands are not merged.
                 if is_known {
                     report.note(moved);
                 }

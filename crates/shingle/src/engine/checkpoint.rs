@@ -1,11 +1,11 @@
-//! Checkpoints: a directory of hard links with a manifest of its own. Files of a cold store lie
-//! there with the others, copied where they cannot be linked.
+//! Checkpoints: a directory of hard links with a manifest of its own. Files of a cold store are in
+//! the same directory, copied where they cannot be linked.
 //!
 //! Invariants:
 //! - The target becomes a database only with its root, which is written last.
-//! - A file that is shared takes no more bytes, in neither database: the store refuses, and whoever
-//!   meant to append begins a new file. What is being written just then is copied.
-//! - Edits go on while tables and segments are shared: the versions of the moment keep them.
+//! - A shared file takes no more bytes, in neither database. The store refuses the append, and the
+//!   job begins a new file instead. A file that is being written at that moment is copied.
+//! - Edits go on while tables and segments are shared: the pinned versions keep those files.
 
 use crate::engine::commit_state::{CommitState, LiveLog, LogPosition};
 use crate::engine::core::Core;
@@ -22,18 +22,18 @@ use table::manifest::{Root, encode_edit, encode_root};
 use tree::Version;
 use tree::edit::{Change, DatabaseEdit, SegmentChange};
 
-/// What was written since the flush, up to one point of the commit order.
+/// The logged writes since the flush, up to one point of the commit order.
 struct Logged {
     logs: Vec<LiveLog>,
     position: LogPosition,
-    /// How far the logs point into segments of values.
+    /// The ends of value segments that the logs point to.
     values: BTreeMap<FileId, u64>,
 }
 
 impl Logged {
     fn of(state: &CommitState) -> Logged {
         let (logs, position) = (state.logs.clone(), state.position());
-        Logged { logs, position, values: state.reach() }
+        Logged { logs, position, values: state.unflushed_ends() }
     }
 }
 
@@ -43,7 +43,7 @@ impl Core {
         let copy = OsStore::open(target, Arc::new(Ledger::default()), OsOptions::default())?;
         if let Some(foreign) = copy.foreign_file(&NOTES)? {
             let message = format!(
-                "{} holds `{foreign}`, which is no file of ours: choose an empty directory",
+                "{} holds `{foreign}`, which is not Shingle's: choose an empty directory",
                 copy.describe()
             );
             return Err(Error::new(ErrorKind::AlreadyExists, message));
@@ -59,7 +59,7 @@ impl Core {
     fn fill_checkpoint(&self, copy: &OsStore, target: &Path) -> Result<()> {
         let trees = self.versions.lock();
         let logged = Logged::of(&self.commits.lock());
-        // The next edit may let go of logs, which no version holds. After a flush they are short.
+        // The next edit may remove logs, which no version holds. After a flush they are short.
         self.share_logs(&trees, &logged, target)?;
         let mut edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
         let versions: Vec<Arc<Version>> =
@@ -91,7 +91,7 @@ impl Core {
     fn share_logs(&self, trees: &Trees, logged: &Logged, target: &Path) -> Result<()> {
         let logs = logged.logs.iter().map(|log| log.file);
         for log in logs.filter(|&log| log >= trees.log_floor) {
-            // The last one may go on meanwhile, beyond the moment.
+            // The last log may meanwhile grow beyond the checkpoint's point.
             let part = match log == logged.position.file {
                 true => Part::Exactly(logged.position.bytes),
                 false => Part::Whole,
@@ -125,14 +125,14 @@ impl Core {
     }
 }
 
-/// Removes what a checkpoint that failed left: its links would keep the database's own files from
-/// being appended to. The first error is the one to report.
+/// Removes what a failed checkpoint left: because of its links, the database could not append to
+/// its own files. The first error is the one to report.
 fn clear(copy: &OsStore) {
     let files = copy.list().unwrap_or_default();
     files.iter().for_each(|file| drop(copy.remove(file.name)));
 }
 
-/// All files of a checkpoint are in one directory, those of a cold store too.
+/// All files of a checkpoint are in one directory, including those of a cold store.
 fn bring_together(edit: &mut DatabaseEdit) {
     for change in edit.keyspaces.iter_mut().flat_map(|keyspace| &mut keyspace.changes) {
         if let Change::Segment { change: SegmentChange::Add { is_in_cold_store, .. }, .. } = change

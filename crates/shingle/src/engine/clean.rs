@@ -1,13 +1,13 @@
-//! Housekeeping between steps: a fresh manifest when the old one is mostly history, and the removal
-//! of dead files, paced: a file at a time, so that a burst of removals does not hold up
-//! reads and writes behind it.
+//! Cleanup between steps: a new manifest when most of the old one is history, and the removal of
+//! obsolete files. Files are removed one at a time, so that a burst of removals does not delay
+//! reads and writes.
 
 use crate::engine::core::Core;
 use base::ErrorKind;
 use media::{FileKind, FileName};
 
-/// Removes one dead file. `false`: there is none, or none may go, since nobody knows which manifest
-/// or which of its edits the next opening will find.
+/// Removes one obsolete file. `false`: there is none, or none may be removed, because it is unknown
+/// which manifest and which of its edits the next opening will find.
 pub(crate) fn step(core: &Core) -> bool {
     let mut trees = core.versions.lock();
     core.versions.rewrite_large_manifest(&mut trees);

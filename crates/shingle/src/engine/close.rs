@@ -1,4 +1,4 @@
-//! Closing, and the barriers that users can ask for.
+//! Closing, and the barriers that users can ask for: flush and wait until idle.
 
 use crate::engine::Engine;
 use crate::engine::scheduler;
@@ -6,12 +6,12 @@ use crate::memtable::Memtable;
 use base::{Error, ErrorKind, Result};
 use std::sync::{Arc, PoisonError};
 
-/// A waiter looks again at least this often.
+/// A waiting thread checks again at least this often.
 const LOOK_NS: u64 = 200_000_000;
 
 impl Engine {
     /// Waits until `is_done`. Without background threads, does their work meanwhile. The caller is
-    /// inside the gate: when closing begins, it must go.
+    /// inside the gate, and leaves when closing begins.
     pub(crate) fn wait_for(self: &Arc<Self>, is_done: impl Fn() -> bool) -> Result<()> {
         loop {
             let seen = self.progress.count();
@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// Flushes everything written before the call. A close that comes meanwhile does it as well.
+    /// Flushes everything written before the call. A concurrent close does the same.
     pub(crate) fn flush(self: &Arc<Self>) -> Result<()> {
         let inside = self.enter()?;
         let flushed = self.flush_all();
@@ -80,9 +80,9 @@ impl Engine {
         self.versions.backed_off_error(None).map_or(Ok(()), Err)
     }
 
-    /// Ends everything: what was acknowledged is durable afterwards.
+    /// Ends all work. Every acknowledged write is durable afterwards.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
-        // Whoever closes too waits here for the same answer.
+        // A concurrent closer waits here for the same answer.
         let mut result = self.closed_result.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(closed) = &*result {
             return closed.clone();
@@ -101,8 +101,8 @@ impl Engine {
         closed
     }
 
-    /// Nothing is written after this. Whoever holds a lock of the engine may be writing still;
-    /// whoever takes one from now on finds the database closed.
+    /// Ends all writes. A thread that holds a lock of the engine may still be writing; a thread
+    /// that takes a lock later finds the database closed.
     fn finish_writing(self: &Arc<Self>) {
         scheduler::abandon_all(self);
         self.pass_locks();
@@ -127,8 +127,8 @@ impl Engine {
         if !waiting.is_empty() {
             self.with_reserve(|| self.flush_replayed())?;
         }
-        // All is durable. Merges that fail wait for the next opening, but for an edit of which
-        // nobody knows whether it was made: then no file may go.
+        // All writes are durable. Merges that fail wait for the next opening. The exception is an
+        // edit of unknown outcome: then no file may be removed.
         if let Err(error) = scheduler::finish_small_moves(self) {
             self.events.error("closing_move_failed", &error);
             self.check_poisoned()?;
@@ -138,14 +138,14 @@ impl Engine {
         self.versions.vouch_for_manifest()
     }
 
-    /// A write may go on waiting. One that is stopped would wait for as long as what it waits for
-    /// fails: it gets the reason.
+    /// Checks that a write may go on waiting. A stopped write gets the error of the background work
+    /// that it waits for, because that work may fail for long.
     pub(crate) fn check_waiting(&self, is_stopped: bool) -> Result<()> {
         self.check_writable()?;
         self.scheduler.last_error().filter(|_| is_stopped).map_or(Ok(()), Err)
     }
 
-    /// The reason why background work stands still, if it does.
+    /// The error that stopped background work, if there is one.
     pub(crate) fn background_error(&self) -> Option<Error> {
         let of_all = self.poisoned_by().cloned().or_else(|| self.scheduler.last_error());
         of_all.or_else(|| self.versions.backed_off_error(None))

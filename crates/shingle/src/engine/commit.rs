@@ -1,13 +1,14 @@
-//! The commit: a batch gets its place in the order, goes to the log, and into the memtables.
+//! The commit: a batch gets its sequence numbers, goes to the log, and into the memtables.
 //!
-//! One short lock orders the commits. Under it a batch is appended to the log with one request and
-//! inserted into the memtables; then it is visible. A synced write waits for the log outside the
-//! lock (`sync`), so that one request to the device serves everybody who appended before it.
+//! The commit lock orders the commits and is held briefly. Under it, a batch is appended to the log
+//! with one request and inserted into the memtables; then it is visible. A synced write waits for
+//! the log outside the lock (`sync`), so that one device request serves all writers that appended
+//! before it.
 //!
 //! Invariants:
 //! - Sequence numbers, log positions and memtable inserts have one order.
 //! - A batch is whole: its operations become visible together, and its log record is one frame.
-//! - After a failed append nothing more is written: the record may be half there.
+//! - After a failed append nothing more is written: the record may be there in part.
 
 use crate::engine::commit_state::{Active, CommitState, LiveLog, LogPosition, OpenLog, Sealed};
 use crate::engine::context::Context;
@@ -24,21 +25,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use table::batch::WriteBatch;
 use table::log::{LogHeader, LogKind, LogWriter, PreviousLog};
 
-/// What a commit got.
+/// The result of a commit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Committed {
-    /// A sync must reach this.
+    /// A sync must reach this position.
     pub position: LogPosition,
-    /// Of the batch's last operation.
+    /// The sequence number of the batch's last operation.
     pub last_sequence: SequenceNumber,
 }
 
-/// What became of a user's batch.
+/// The outcome of a user's batch.
 pub(crate) enum Outcome {
     Committed(Committed),
-    /// Nothing happened: the segments of a keyspace lack room for its large values.
+    /// No change: the segments of a keyspace lack space for its large values.
     LacksSpace(LackOfSpace),
-    /// Nothing happened: a keyspace lacks a segment for its large values.
+    /// No change: a keyspace lacks a segment for its large values.
     LacksSegment(Arc<KeyspaceState>),
 }
 
@@ -46,7 +47,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Commits {
     context: Arc<Context>,
     state: Mutex<CommitState>,
-    /// How far the log is durable.
+    /// The log is durable up to this position.
     pub durable: Mutex<LogPosition>,
 }
 
@@ -70,7 +71,7 @@ impl Commits {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commits `batch`. `is_synced`: the caller will promise that it is durable.
+    /// Commits `batch`. `is_synced`: the caller will promise that the batch is durable.
     pub(crate) fn commit(&self, batch: &WriteBatch, is_synced: bool) -> Result<Outcome> {
         if batch.is_empty() {
             return Ok(Outcome::Committed(Committed::default()));
@@ -84,7 +85,7 @@ impl Commits {
             ));
         }
         if self.settings.bounds_values()
-            && let Some(lack) = state.lack_of_room(batch)?
+            && let Some(lack) = state.lack_of_space(batch)?
         {
             return Ok(Outcome::LacksSpace(lack));
         }
@@ -100,7 +101,7 @@ impl Commits {
         Ok(Outcome::Committed(committed))
     }
 
-    /// Commits `batch`, which the lock's holder checked.
+    /// Commits `batch`, which the caller has checked under the lock.
     fn commit_checked(
         &self,
         state: &mut CommitState,
@@ -135,9 +136,9 @@ impl Commits {
         Ok(Committed { position, last_sequence: last })
     }
 
-    /// Commits `batch`, which stands for what a reader saw of `keys` at `moment`; gives its last
-    /// sequence number, or the moment's for an empty one. `None`, and no change, when something
-    /// newer was written to one of them, or may have been.
+    /// Commits `batch`, which restates what a reader saw of `keys` at `moment`. Returns its last
+    /// sequence number, or the moment's for an empty batch. `None`, and no change, when one of the
+    /// keys has a newer entry, or may have.
     pub(crate) fn commit_unless_newer(
         &self,
         keyspace: &KeyspaceState,
@@ -155,8 +156,8 @@ impl Commits {
         let sealed = state.sealed.iter().filter(|sealed| sealed.keyspace.id == keyspace.id);
         let mut memtables: Vec<&Arc<Memtable>> = sealed.map(|sealed| &sealed.memtable).collect();
         memtables.extend(active);
-        // The view holds all that is not newer than the moment. What is newer is in its active
-        // memtable or in those after it, and they are in memory as long as that itself is.
+        // The view holds everything that is not newer than the moment. Newer entries are in its
+        // active memtable or in later ones, and those stay in memory as long as that memtable does.
         let last = &moment.view().active;
         let is_known = memtables.iter().any(|m| Arc::ptr_eq(m, last));
         let seen = moment.sequence();
@@ -167,7 +168,7 @@ impl Commits {
         self.commit_checked(&mut state, batch, with_log).map(|done| Some(done.last_sequence))
     }
 
-    /// Appends to the log. A batch that only deletes has the reserve of the medium.
+    /// Appends to the log. A batch that only deletes may use the reserve of the medium.
     fn append_or_reserve(
         &self,
         state: &mut CommitState,
@@ -195,7 +196,7 @@ impl Commits {
         let Some(log) = &mut state.log else { return Err(self.closed()) };
         let appended = log.writer.append(&[&first.to_le_bytes(), batch.bytes()]);
         appended.map_err(|error| match error.kind() {
-            // The record is there in part at most: a new log goes on from the last whole one.
+            // At most a part of the record is there: a new log goes on after the last whole record.
             ErrorKind::NoSpace => {
                 log.is_broken = true;
                 error
@@ -204,8 +205,8 @@ impl Commits {
         })
     }
 
-    /// Inserts the operations; gives the last sequence number used. The batch was validated, so a
-    /// failure here leaves log and memory apart and poisons the database.
+    /// Inserts the operations; returns the last sequence number used. The batch was validated, so a
+    /// failure here means that log and memory differ, and poisons the database.
     fn insert(
         &self,
         state: &mut CommitState,
@@ -236,7 +237,7 @@ impl Commits {
     fn seal_full_memtables(&self, state: &mut CommitState, batch: &WriteBatch) -> Result<()> {
         let is_full = |active: &Active| {
             self.settings.is_full(active.writer.memtable())
-                || active.values.reach.bytes >= self.settings.unflushed_value_bytes_max
+                || active.values.unflushed.bytes >= self.settings.unflushed_value_bytes_max
         };
         let full: Vec<KeyspaceId> = match batch.only_keyspace() {
             Some(id) => state.actives.get(&id).filter(|a| is_full(a)).map(|a| a.keyspace.id),
@@ -255,7 +256,8 @@ impl Commits {
             true => return Ok(()),
             false => full,
         };
-        // Memtables that are flushed together share a log: a file costs a writer more than a seal.
+        // Memtables that are flushed together share a log: a new file costs a writer more than a
+        // seal.
         let settings = &self.settings;
         self.seal_and_end_log(state, &due, |log| {
             log.seals >= settings.flush_memtables || log.writer.bytes() >= settings.log_bytes_soft
@@ -267,8 +269,8 @@ impl Commits {
         self.seal_and_end_log(state, keyspaces, |_| true)
     }
 
-    /// Seals the memtables of `keyspaces` (those with entries), and begins a new log if `is_full`
-    /// says so of the one there is.
+    /// Seals the memtables of `keyspaces` (those with entries). Begins a new log if `is_full`
+    /// returns true for the current one.
     fn seal_and_end_log(
         &self,
         state: &mut CommitState,
@@ -299,7 +301,7 @@ impl Commits {
         }
         if state.log.as_ref().is_some_and(is_full) && !self.is_closing() {
             match self.begin_log(state) {
-                // Without room for a new log, the old one goes on.
+                // Without space for a new log, the old one goes on.
                 Err(error) if error.kind() == ErrorKind::NoSpace => {}
                 begun => begun?,
             }
@@ -308,9 +310,9 @@ impl Commits {
         Ok(())
     }
 
-    /// Tells the account of memory how much the memtables hold.
+    /// Tells the memory account how much the memtables hold.
     pub(crate) fn note_memtables(&self, state: &CommitState) {
-        // What is active will grow at least to a memtable.
+        // The active memtables will grow at least to the size of one memtable.
         let active_bytes = state.active_bytes.max(self.settings.memtable_bytes_max);
         self.memory.set_memtables(active_bytes, state.sealed_bytes());
     }
@@ -328,7 +330,7 @@ impl Commits {
             memtable: full.memtable().clone(),
             first_log: active.first_log.take(),
             bytes: full.memtable().bytes(),
-            reach: std::mem::take(&mut active.values.reach),
+            unflushed: std::mem::take(&mut active.values.unflushed),
             is_flushing: false,
         };
         state.active_bytes -= std::mem::take(&mut active.counted_bytes);
@@ -366,7 +368,7 @@ impl Commits {
         Ok(())
     }
 
-    /// Has all that is in memory flushed, in the background: the memtables that this concerns.
+    /// Requests a background flush of everything in memory; returns the memtables concerned.
     pub(crate) fn seal_all(&self) -> Result<Vec<Arc<Memtable>>> {
         let mut state = self.lock();
         self.check_poisoned()?;
@@ -378,12 +380,12 @@ impl Commits {
         Ok(state.sealed.iter().map(|sealed| sealed.memtable.clone()).collect())
     }
 
-    /// Has what `keyspace` holds up to `sequence` flushed, in the background.
+    /// Requests a background flush of what `keyspace` holds up to `sequence`.
     pub(crate) fn request_flush(&self, keyspace: KeyspaceId, sequence: u64) -> Result<()> {
         let mut state = self.lock();
         self.check_poisoned()?;
         let first = state.active(keyspace).and_then(|a| a.writer.memtable().sequence_min());
-        // Whatever was asked for other keyspaces.
+        // Independent of the requests for other keyspaces.
         if first.is_some_and(|first| first <= sequence) {
             self.seal(&mut state, &[keyspace])?;
         }
@@ -391,11 +393,11 @@ impl Commits {
         Ok(())
     }
 
-    /// The memtables are in the tree: the log below `floor` and their memory are free.
+    /// The memtables are in the tree: releases their memory and the logs below `floor`.
     pub(crate) fn finish_flushed(&self, flushed: &[Arc<Memtable>], floor: FileId) -> Vec<FileId> {
         let mut state = self.lock();
         let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
-        // Kept until the lock is released: a memtable may be long to free.
+        // Kept until the lock is released: freeing a memtable may take long.
         let gone: Vec<Sealed> =
             state.sealed.extract_if(.., |sealed| is_flushed(&sealed.memtable)).collect();
         state.release_ended_segments();
@@ -410,8 +412,9 @@ impl Commits {
         dead
     }
 
-    /// A log that could not be begun: without room, or a descriptor, it can be tried again, else
-    /// nothing is sure.
+    /// A log could not be begun. For lack of space or of a file descriptor, the attempt can be
+    /// repeated, once the file is removed. Otherwise the outcome is unknown, and the database is
+    /// poisoned.
     fn log_refused(&self, error: Error, file: FileId) -> Error {
         let is_gone = match self.store.remove(FileName::wal(file)) {
             Ok(()) => true,
@@ -422,7 +425,8 @@ impl Commits {
     }
 }
 
-/// Every keyspace of the batch exists, and all have a log or none has. Gives which.
+/// Checks that every keyspace of the batch exists, and that all have a log or none has. Returns
+/// which.
 fn check_keyspaces(state: &CommitState, batch: &WriteBatch) -> Result<bool> {
     let check = |id: KeyspaceId| match state.actives.get(&id) {
         Some(active) => Ok(!active.keyspace.options.without_wal),

@@ -1,5 +1,5 @@
-//! What the commit lock guards: the log, the memtables that take writes, and those that wait for
-//! their flush.
+//! What the commit lock guards: the log, the active memtables, and the sealed memtables that wait
+//! for their flush.
 
 use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
 use crate::engine::values::capacity::LackOfSpace;
@@ -20,9 +20,11 @@ pub(crate) struct CommitState {
     pub log: Option<OpenLog>,
     /// The next batch begins at this sequence number.
     pub next_sequence: SequenceNumber,
-    /// The last one in a log of this life: unlike `next_sequence`, what a reader of the logs finds.
+    /// The last sequence number in a log since opening. A reader of the logs finds this one;
+    /// `next_sequence` may be further.
     pub logged_sequence: SequenceNumber,
-    /// The last one of a user's write in this life: collections change pointers, not content.
+    /// The last sequence number of a user's write since opening. GC changes pointers, not content,
+    /// and does not count.
     pub user_sequence: SequenceNumber,
     pub actives: HashMap<KeyspaceId, Active>,
     /// Sealed memtables that wait for their flush, oldest first.
@@ -31,15 +33,15 @@ pub(crate) struct CommitState {
     pub replaced: Vec<(FileId, Arc<dyn SyncFile>)>,
     /// Segments that commits wrote to since the last sync.
     pub unsynced_values: BTreeMap<FileId, Arc<dyn SyncFile>>,
-    /// Segments that commits wrote to, and that memtables may still point into.
+    /// Segments that commits wrote to and have left, and that memtables may still point into.
     pub ended_segments: Vec<(Arc<KeyspaceState>, FileId)>,
     /// Every log that still exists, oldest first.
     pub logs: Vec<LiveLog>,
-    /// Sealed memtables that need a log up to this one are flushed, so that it can go.
+    /// Sealed memtables that need a log up to this one are flushed, so that the log can be removed.
     pub flush_logs_through: Option<FileId>,
     /// Bytes in active memtables.
     pub active_bytes: u64,
-    /// Somebody waits for a flush of everything up to this sequence number.
+    /// A caller waits for a flush of everything up to this sequence number.
     pub flush_through: SequenceNumber,
 }
 
@@ -47,7 +49,7 @@ pub(crate) struct CommitState {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveLog {
     pub file: FileId,
-    /// Its length once it takes no more records; 0 before, and for logs of an earlier life.
+    /// Its length once it takes no more records; 0 before, and for logs of an earlier opening.
     pub bytes: u64,
 }
 
@@ -56,29 +58,29 @@ pub(crate) struct OpenLog {
     pub file: FileId,
     pub writer: LogWriter,
     pub syncer: Arc<dyn SyncFile>,
-    /// An append found no room: the next record goes to a new log.
+    /// An append was out of space: the next record goes to a new log.
     pub is_broken: bool,
-    /// Seals since it began.
+    /// Number of seals since the log began.
     pub seals: usize,
 }
 
-/// The memtable that takes a keyspace's writes, with the right to write it.
+/// The active memtable of a keyspace, with the right to write it.
 pub(crate) struct Active {
     pub keyspace: Arc<KeyspaceState>,
     pub writer: Writer,
-    /// What all keys of the memtable before it began with; `None` without one.
+    /// The common start of all keys of the memtable before; `None` for the first memtable.
     pub key_start_before: Option<Vec<u8>>,
-    /// The log that holds its first entry; `None` while it is empty, or without a log.
+    /// The log that holds the memtable's first entry; `None` while it is empty, or without a log.
     pub first_log: Option<FileId>,
     /// Its bytes in the sum over all active memtables.
     pub counted_bytes: u64,
-    /// The large values that commits write apart.
+    /// The state of the values that commits separate.
     pub values: CommitValues,
 }
 
 impl Active {
-    /// What the keys of the next memtable will begin with, most of them: what all keys of the last
-    /// two do. Two, as the keys of a sequential load move on.
+    /// The expected common start of most keys of the next memtable: that of the last two memtables.
+    /// Two, because the keys of a sequential load advance.
     pub(crate) fn next_key_start(&mut self) -> Vec<u8> {
         let mut start = self.writer.memtable().common_key_start().unwrap_or_default();
         if let Some(before) = self.key_start_before.replace(start.clone()) {
@@ -92,16 +94,16 @@ impl Active {
 pub(crate) struct Sealed {
     pub keyspace: Arc<KeyspaceState>,
     pub memtable: Arc<Memtable>,
-    /// The first log that it needs.
+    /// The oldest log that it needs.
     pub first_log: Option<FileId>,
     pub bytes: u64,
-    /// The large values that it points to.
-    pub reach: UnflushedExtents,
-    /// A flush of it is under way.
+    /// The extents of separated values that it points to.
+    pub unflushed: UnflushedExtents,
+    /// A flush of it is in progress.
     pub is_flushing: bool,
 }
 
-/// How far a commit reached in the log, for a sync that must cover it.
+/// The end of a commit's record in the log; a sync of that commit must cover it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct LogPosition {
     pub file: FileId,
@@ -131,7 +133,7 @@ impl CommitState {
         self.actives.insert(active.keyspace.id, active);
     }
 
-    /// Forgets a dropped keyspace, with its memtables.
+    /// Removes a dropped keyspace with its memtables.
     pub(crate) fn remove_keyspace(&mut self, id: KeyspaceId) {
         let active = self.actives.remove(&id);
         self.active_bytes -= active.map_or(0, |active| active.counted_bytes);
@@ -146,16 +148,17 @@ impl CommitState {
         self.actives.get_mut(&id)
     }
 
-    /// What the memtables of a keyspace may bring into its segments, at the most.
+    /// Maximum bytes that the memtables of a keyspace may add to its segments.
     pub(crate) fn pending_bytes(&self, id: KeyspaceId) -> u64 {
         let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
         let active = self.actives.get(&id);
-        let active = active.map_or(0, |active| active.counted_bytes + active.values.reach.bytes);
-        sealed.map(|sealed| sealed.bytes + sealed.reach.bytes).sum::<u64>() + active
+        let active =
+            active.map_or(0, |active| active.counted_bytes + active.values.unflushed.bytes);
+        sealed.map(|sealed| sealed.bytes + sealed.unflushed.bytes).sum::<u64>() + active
     }
 
-    /// The first keyspace whose segments lack room for the large values of `batch`.
-    pub(crate) fn lack_of_room(&self, batch: &WriteBatch) -> Result<Option<LackOfSpace>> {
+    /// The first keyspace whose segments lack space for the large values of `batch`.
+    pub(crate) fn lack_of_space(&self, batch: &WriteBatch) -> Result<Option<LackOfSpace>> {
         let mut wanted: BTreeMap<KeyspaceId, u64> = BTreeMap::new();
         for operation in batch.iter() {
             let operation = operation?;
@@ -168,13 +171,13 @@ impl CommitState {
         }
         let lack = wanted.into_iter().find_map(|(id, wanted_bytes)| {
             let keyspace = self.active(id)?.keyspace.clone();
-            let room_bytes = keyspace.value_room_bytes(self.pending_bytes(id))?;
-            (room_bytes < wanted_bytes).then_some(LackOfSpace { keyspace, wanted_bytes })
+            let space_bytes = keyspace.value_space_bytes(self.pending_bytes(id))?;
+            (space_bytes < wanted_bytes).then_some(LackOfSpace { keyspace, wanted_bytes })
         });
         Ok(lack)
     }
 
-    /// The first sequence number that memtables of a keyspace hold.
+    /// The lowest sequence number in the memtables of a keyspace.
     pub(crate) fn unflushed_sequence(&self, id: KeyspaceId) -> Option<SequenceNumber> {
         let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
         let active = self.actives.get(&id).map(|active| active.writer.memtable());
@@ -186,7 +189,7 @@ impl CommitState {
         self.actives.values()
     }
 
-    /// The oldest log that some memtable outside `flushed` still needs.
+    /// The oldest log that a memtable outside `flushed` still needs.
     pub(crate) fn log_floor(&self, flushed: &[Arc<Memtable>]) -> Option<FileId> {
         let is_flushed = |m: &Arc<Memtable>| flushed.iter().any(|f| Arc::ptr_eq(f, m));
         let sealed = self.sealed.iter().filter(|s| !is_flushed(&s.memtable));
@@ -201,8 +204,9 @@ impl CommitState {
         self.sealed.iter().map(|sealed| sealed.bytes).sum()
     }
 
-    /// When logs have more than `bytes_max` bytes: the keyspaces whose active memtables need one of
-    /// the oldest, without which half of that is left. They may not have been written for long.
+    /// When the logs exceed `bytes_max`: the keyspaces whose active memtables need one of the
+    /// oldest logs. Flushing them releases logs until half of `bytes_max` is left. These keyspaces
+    /// may have had no write for long.
     pub(crate) fn keyspaces_of_old_logs(&mut self, bytes_max: u64) -> Vec<KeyspaceId> {
         let mut bytes: u64 = self.logs.iter().map(|log| log.bytes).sum();
         if bytes <= bytes_max {
@@ -221,7 +225,7 @@ impl CommitState {
         self.actives.values().filter(is_old).map(|active| active.keyspace.id).collect()
     }
 
-    /// The fewest active memtables, largest first, that have half of the bytes in all of them.
+    /// The smallest number of active memtables, largest first, that hold half of all active bytes.
     pub(crate) fn largest_actives(&self) -> Vec<KeyspaceId> {
         let mut actives: Vec<(u64, KeyspaceId)> =
             self.actives.values().map(|a| (a.counted_bytes, a.keyspace.id)).collect();
@@ -235,7 +239,7 @@ impl CommitState {
         actives.into_iter().take_while(is_needed).map(|(_, id)| id).collect()
     }
 
-    /// Where the log stands.
+    /// The end of the log.
     pub(crate) fn position(&self) -> LogPosition {
         match &self.log {
             Some(log) => LogPosition { file: log.file, bytes: log.writer.bytes() },

@@ -1,4 +1,4 @@
-//! Moves of the tree: a plan becomes an edit, with a rewrite in between where the move needs one.
+//! Runs moves of the tree: a plan becomes an edit, after a rewrite where the move needs one.
 //!
 //! Nothing here knows which policy made the plan.
 
@@ -22,12 +22,12 @@ use tree::moves::{Child, Cutter, OlderData, Output, OutputNode, Proportional, Si
 use tree::policy::WorkId;
 use tree::{Cut, Input, Move, NodeId, Plan, RunTable, Slice, Tier, Version};
 
-/// A move under way, shared by its parts.
+/// A move in progress, shared by its parts.
 pub(crate) struct Compaction {
     keyspace: Arc<KeyspaceState>,
     plan: Plan,
     work: WorkId,
-    /// The input slices stay readable until the end, whatever the tree does meanwhile.
+    /// The input slices stay readable until the end, even if the tree changes meanwhile.
     version: Arc<Version>,
     to_level: u8,
     read_bytes_upper: u64,
@@ -46,14 +46,14 @@ pub(crate) struct CompactionPart {
     index: usize,
     spec: Option<PartSpec>,
     part: Option<Part>,
-    /// It told the move so: what follows is no business of its own.
+    /// The part has told the move that it ended; it must not do so again.
     has_ended: bool,
-    /// Bytes worked through since somebody asked.
+    /// Input bytes processed since the last [`CompactionPart::take_step_bytes`].
     step_bytes: u64,
 }
 
-/// Begins `plan`, which was picked from the current version of `id`. Moves that are an edit alone
-/// are done when this returns, and have no parts.
+/// Begins `plan`, which was picked from the current version of `id`. A move that is only an edit is
+/// done when this returns, and has no parts.
 pub(crate) fn begin(
     core: &Arc<Core>,
     trees: &mut Trees,
@@ -91,19 +91,20 @@ pub(crate) fn begin(
     }
 }
 
-/// Sizes of parts of runs by their indexes. A guess from the first and the last key is wrong by
-/// orders of magnitude where keys are decimal numbers or words, and what is due follows from it.
+/// Sizes of parts of runs by their indexes. An estimate from the first and the last key is wrong by
+/// orders of magnitude where keys are decimal numbers or words, and these sizes decide which work
+/// is due.
 struct Indexed<'a>(&'a Core);
 
 impl SizeEstimate for Indexed<'_> {
     fn bytes(&self, run: &tree::Run, range: &KeyRange) -> u64 {
-        // The edit does not depend on it: whoever reads the run hears of its damage.
+        // The edit does not depend on it: a reader of the run reports the run's damage.
         let known = self.0.runs.handle(run).bytes_within(range).unwrap_or_default();
         known.unwrap_or_else(|| Proportional.bytes(run, range))
     }
 }
 
-/// The edit of a move that needs no bytes.
+/// The edit of a move that rewrites nothing.
 fn edit_only(core: &Core, version: &Version, plan: &Plan) -> Result<Option<Vec<Change>>> {
     Ok(Some(match &plan.action {
         Move::Push { input, to_level } => {
@@ -148,7 +149,7 @@ fn input_runs(version: &Version, plan: &Plan) -> BTreeSet<RunId> {
     input_slices(version, &inputs).iter().map(|(_, slice)| slice.run.id).collect()
 }
 
-/// A move failed: its inputs are free, or parked when the failure is its own.
+/// A move failed: its inputs are free, or backed off when the failure concerns the move alone.
 fn end_failed(
     core: &Core,
     trees: &mut Trees,
@@ -158,13 +159,13 @@ fn end_failed(
     error: &Error,
 ) {
     if backed_off::is_own_failure(error) && core.poisoned_by().is_none() {
-        trees.park(id, work, runs, error.clone(), core.runtime.now_ns());
+        trees.back_off(id, work, runs, error.clone(), core.runtime.now_ns());
     } else if let Ok(tree) = trees.tree(id) {
         tree.busy.end(work);
     }
 }
 
-/// Bytes of the slices that a move takes in.
+/// Bytes of the input slices of a move.
 pub(crate) fn input_bytes(version: &Version, plan: &Plan) -> u64 {
     let (inputs, _) = plan.action.inputs();
     input_slices(version, &inputs).iter().map(|(_, slice)| slice.bytes).sum()
@@ -203,7 +204,7 @@ fn parts(
     });
     let levels_below = levels_below(&version, to_level);
     let plain: Vec<Slice> = slices.into_iter().map(|(_, slice)| slice).collect();
-    // What a move finds inline and large was written long ago: it goes to the cold log.
+    // A value that a move finds inline and large was written long ago: it goes to the cold log.
     let values = || {
         let (segments, cause) = (&version.segments, Cause::Compaction(to_level));
         ValueWriters::new(core, &keyspace, segments, 0, cause, false)
@@ -237,7 +238,7 @@ fn parts(
     Ok(parts)
 }
 
-/// How many levels below `level` have data.
+/// The number of levels below `level` that have data.
 pub(crate) fn levels_below(version: &Version, level: u8) -> usize {
     let below = version.levels.iter().skip(usize::from(level) + 1);
     below.filter(|level| !level.nodes.is_empty()).count()
@@ -275,7 +276,7 @@ fn split_range(
     if count < 2 {
         return Ok(vec![hull.clone()]);
     }
-    // The biggest slices know best where the bytes are.
+    // The largest slices give the best estimate of where the bytes are.
     let mut points = Vec::new();
     let mut biggest: Vec<&Slice> = slices.iter().map(|(_, slice)| slice).collect();
     biggest.sort_by_key(|slice| std::cmp::Reverse(slice.bytes));
@@ -309,7 +310,8 @@ fn hint(plan: &Plan, to_level: u8, work: WorkId) -> FileHint {
 
 fn rule(version: &Version, known: &RunTable, plan: &Plan, total_bytes: u64) -> Result<OutputRule> {
     Ok(match &plan.action {
-        // Runs of level 0 are ordered by age: pieces of one age would not stay so.
+        // Runs of level 0 are ordered by age. The output stays one run, because pieces of the same
+        // age would not keep an order.
         Move::Merge { to_level: 0, .. } => {
             let cut = Cut { table_bytes_max: u64::MAX, overlap_bytes_max: None };
             OutputRule::Cut { cutter: Cutter::new(version, 0, cut), one_file: false }
@@ -335,7 +337,7 @@ fn rule(version: &Version, known: &RunTable, plan: &Plan, total_bytes: u64) -> R
     })
 }
 
-/// Where a child's part of an append goes.
+/// The target of a child's part of an append.
 fn target(child: Child, file_bytes_max: u64, part_bytes: u64) -> ChildTarget {
     let new_file = file_bytes_max.saturating_sub(table::format::HEADER_BYTES);
     let new_run_bytes_max = match child.node {
@@ -372,8 +374,8 @@ pub(crate) fn record(run: &WrittenRun) -> RunRecord {
 }
 
 impl CompactionPart {
-    /// One bounded step; the step that ends the last part installs the edit. After an error the
-    /// caller abandons the part.
+    /// Makes one bounded step; the step that ends the last part installs the edit. After an error
+    /// the caller abandons the part.
     pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
         self.shared.parts.check()?;
         let begin_ns = core.runtime.now_ns();
@@ -406,7 +408,7 @@ impl CompactionPart {
         stepped
     }
 
-    /// Bytes that steps worked through since the last call.
+    /// Bytes that steps processed since the last call.
     pub(crate) fn take_step_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.step_bytes)
     }
@@ -419,7 +421,7 @@ impl CompactionPart {
         part.into_written()
     }
 
-    /// The part's one end. The last part to end makes the move, or gives everything back.
+    /// Ends the part, once. The last part to end makes the move's edit, or gives everything back.
     fn end(&mut self, core: &Arc<Core>, ended: Result<Written>) -> Result<()> {
         self.has_ended = true;
         match self.shared.parts.end(self.index, ended) {
@@ -435,8 +437,8 @@ impl CompactionPart {
         }
     }
 
-    /// Gives the part up after a failure. What it wrote goes; the rest of the move is for the part
-    /// that ends last.
+    /// Gives the part up after a failure and removes its output. The part that ends last cleans up
+    /// the rest of the move.
     pub(crate) fn abandon(mut self, core: &Arc<Core>, error: &Error) {
         if self.has_ended {
             return;
@@ -444,14 +446,14 @@ impl CompactionPart {
         if let Some(part) = self.part.take() {
             part.remove_created();
         }
-        // A part that failed leads to no edit, which alone could fail.
+        // A failed part leads to no edit, and only an edit can fail here.
         let _ = self.end(core, Err(error.clone()));
     }
 }
 
 impl Compaction {
-    /// Makes the move's edit against the version of now. Nothing fails once the edit is made: what
-    /// fails before leaves the outputs to be given back.
+    /// Makes the move's edit against the current version. Nothing can fail after the edit is made;
+    /// a failure before it leaves the outputs to be given back.
     fn install(&self, core: &Arc<Core>, outputs: &[Written]) -> Result<()> {
         let runs: Vec<&WrittenRun> = outputs.iter().flat_map(|written| &written.runs).collect();
         let files: Vec<(FileId, u64)> =
@@ -471,7 +473,7 @@ impl Compaction {
         Ok(())
     }
 
-    /// The move failed: what its parts wrote goes, and its inputs are free or parked.
+    /// The move failed: removes the output of its parts. Its inputs are free or backed off.
     fn give_back(&self, core: &Arc<Core>, outputs: &[Written], error: &Error) {
         for written in outputs {
             written.remove(core);

@@ -1,7 +1,8 @@
 //! What every part of an open database shares: the store, the clock, the settings, the cache, the
-//! account of memory, the snapshots, the keyspaces, and the rules of failure.
+//! memory account, the snapshots, the keyspaces, and the rules of failure.
 //!
-//! A part that needs no more than this takes a [`Context`]. It knows neither the log nor the trees.
+//! A part that needs no more than this takes a [`Context`]. A context knows neither the log nor the
+//! trees.
 
 use crate::admission::Admission;
 use crate::engine::events::Events;
@@ -33,7 +34,7 @@ pub(crate) struct Context {
     pub database: DatabaseId,
     pub cache: Arc<BlockCache>,
     pub memory: Memory,
-    /// What memtables are made of.
+    /// The memory that memtables are made of.
     pub chunks: Arc<ChunkPool>,
     pub runs: Arc<Runs>,
     pub snapshots: SnapshotList,
@@ -41,17 +42,17 @@ pub(crate) struct Context {
     pub latencies: Latencies,
     pub work_stats: WorkStats,
     pub events: Events,
-    /// Background work made a step that a thread may wait for.
+    /// Fires when background work has made a step that a thread may wait for.
     pub progress: Event,
     keyspaces: RwLock<BTreeMap<KeyspaceId, Arc<KeyspaceState>>>,
     numbers: Numbers,
     poison: OnceLock<Error>,
-    /// Space that is kept free for what must go on.
+    /// Space that is kept free for work that must go on.
     pub reserve: Reserve,
     /// Shut when closing begins.
     pub gate: Gate,
     pub opened_ns: u64,
-    /// What of the ledger is in the event log.
+    /// The part of the ledger that is already in the event log.
     pub noted: Noted,
     pub read_only: bool,
 }
@@ -107,7 +108,7 @@ impl Context {
         }
     }
 
-    /// What a reader that begins now, and holds no snapshot, reads of `keyspace`.
+    /// The state of `keyspace` for a reader that begins now without a snapshot.
     #[inline]
     pub(crate) fn moment(&self, keyspace: &KeyspaceState) -> Moment {
         let separates = keyspace.values.layout.separates();
@@ -116,7 +117,7 @@ impl Context {
             &self.snapshots,
             separates,
             || {
-                // Not in production: every get comes through here.
+                // Compiled to nothing in production: every get passes here.
                 #[cfg(any(test, feature = "testing"))]
                 self.runtime.interleave("moment");
             },
@@ -127,7 +128,7 @@ impl Context {
         self.store.ledger()
     }
 
-    /// Every living keyspace.
+    /// Every keyspace that is not dropped.
     pub(crate) fn keyspaces(&self) -> Vec<Arc<KeyspaceState>> {
         let keyspaces = self.keyspaces.read().unwrap_or_else(PoisonError::into_inner);
         keyspaces.values().cloned().collect()
@@ -144,12 +145,12 @@ impl Context {
         change(&mut self.keyspaces.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// A file number that was never given before.
+    /// A file number that was never used before.
     pub(crate) fn new_file(&self) -> FileId {
         FileId(self.numbers.next_file.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A run number that was never given before.
+    /// A run number that was never used before.
     pub(crate) fn new_run(&self) -> RunId {
         RunId(self.numbers.next_run.fetch_add(1, Ordering::Relaxed))
     }
@@ -160,8 +161,8 @@ impl Context {
         (load(&self.numbers.next_file), load(&self.numbers.next_run))
     }
 
-    /// Refuses every later write, because `error` left an unknown outcome on the medium. Gives the
-    /// error back for the caller.
+    /// Refuses every later write, because `error` left an unknown outcome on the medium. Returns
+    /// the error.
     pub(crate) fn poison(&self, error: Error) -> Error {
         if self.poison.set(error.clone()).is_ok() {
             self.events.error("poisoned", &error);
@@ -171,7 +172,8 @@ impl Context {
         error
     }
 
-    /// [`Context::poison`], unless the step did nothing, for want of a descriptor.
+    /// Like [`Context::poison`], unless the step failed for lack of a file descriptor and so did
+    /// nothing.
     pub(crate) fn poison_unless_tried_again(&self, error: Error) -> Error {
         if error.lacks_descriptors() { error } else { self.poison(error) }
     }
@@ -187,11 +189,11 @@ impl Context {
         }
     }
 
-    /// Opens a file to append behind its first `bytes`, and cuts off what follows them. Every
-    /// append to a file that an edit names goes through here.
+    /// Opens a file to append after its first `bytes`, and cuts off the rest. Every append to a
+    /// file that an edit names goes through here.
     ///
     /// An edit of unknown outcome may vouch for the bytes that are cut off. A job gives the file
-    /// back only after its failed edit has poisoned the database. So a job that was given the file
+    /// back only after its failed edit has poisoned the database. So a job that gets the file
     /// afterwards finds the database poisoned here.
     pub(crate) fn extend_file(
         &self,
@@ -203,7 +205,7 @@ impl Context {
         self.store.extend(name, bytes, hint)
     }
 
-    /// A write may begin.
+    /// Checks that a write may begin.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.read_only {
@@ -224,26 +226,26 @@ impl Context {
         self.gate.is_shut()
     }
 
-    /// Comes to work in the engine: closing waits for it to go.
+    /// Enters the engine to work; closing waits until the caller leaves.
     pub(crate) fn enter(&self) -> Result<Inside<'_>> {
         self.gate.enter().ok_or_else(|| self.closed())
     }
 
-    /// Work that may take long goes on. Closing waits for it.
+    /// Checks that long work may go on. Closing waits for that work.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_closing() { Err(self.closed()) } else { Ok(()) }
     }
 
-    /// Admission and the cache hear how much the memtables hold. Without the commit lock, where
-    /// that fell: it wakes writers, whose first step is that lock.
+    /// Tells admission and the cache how much the memtables hold. Call it without the commit lock
+    /// when that fell: it wakes writers, and their first step takes that lock.
     pub(crate) fn memtables_changed(&self) {
-        // Of two at once, the later one reads what the other's holder of the lock has stored.
+        // Of two concurrent calls, the later one reads what the other's lock holder has stored.
         self.admission.update(|pressure| pressure.sealed_bytes = self.memory.sealed_bytes());
         self.resize_cache();
     }
 
-    /// Gives the cache what the rest of the account leaves. Called where the account changes by
-    /// much: when a memtable is sealed or flushed, and between background steps.
+    /// Gives the cache what the rest of the account leaves. Called where the account changes much:
+    /// when a memtable is sealed or flushed, and between background steps.
     pub(crate) fn resize_cache(&self) {
         let open_bytes = self.runs.open_bytes();
         if let Some(bytes) = self.memory.cache_resize(open_bytes, self.cache.capacity_bytes()) {
@@ -251,12 +253,12 @@ impl Context {
         }
     }
 
-    /// Work that must go on found no space. `true`: it may be tried again, with the reserve.
+    /// Work that must go on is out of space. `true`: the caller may try again, with the reserve.
     pub(crate) fn release_reserve(&self) -> bool {
         self.reserve.release(&*self.store, &self.events)
     }
 
-    /// Does `work`; out of space, once more with the reserve.
+    /// Does `work`; if it is out of space, once more with the reserve.
     pub(crate) fn with_reserve<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         match work() {
             Err(error) if error.kind() == ErrorKind::NoSpace && self.release_reserve() => work(),
@@ -264,8 +266,9 @@ impl Context {
         }
     }
 
-    /// A compaction goes on while the reserve is out only as long as it leaves what the memtables
-    /// need. `NoSpace` otherwise: its output so far goes, and with it the space that it took.
+    /// While the reserve is released, a compaction may go on only if it leaves the space that the
+    /// memtables need. Otherwise `NoSpace`: its output so far is removed, and its space is free
+    /// again.
     pub(crate) fn check_space_to_rewrite(&self) -> Result<()> {
         if !self.reserve.is_out() {
             return Ok(());

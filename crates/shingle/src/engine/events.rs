@@ -1,9 +1,9 @@
-//! The event log: one line of JSON for each thing that happened in the background, in a form that
-//! people's RocksDB log parsers read (`EVENT_LOG_v1 {...}`).
+//! The event log: one line of JSON for each background event, in a form that existing RocksDB log
+//! parsers read (`EVENT_LOG_v1 {...}`).
 //!
-//! Lines are kept in memory, the newest [`KEPT`] of them, and appended to the store's `LOG` note in
-//! batches. A full `LOG` becomes `LOG.old`, in place of the one before, so that the two are
-//! bounded. The log is never needed to open; a failure to write it is ignored.
+//! The newest [`KEPT`] lines stay in memory, and lines are appended to the store's `LOG` note in
+//! batches. A full `LOG` becomes `LOG.old` and replaces the one before, so the size of both is
+//! bounded. Opening never needs the log; a failure to write it is ignored.
 
 use base::env::Runtime;
 use base::{Error, FileId, Result};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Lines that stay in memory.
 const KEPT: usize = 1000;
-/// Lines are written out when this many wait.
+/// Lines are written out when this many are pending.
 const BATCH: usize = 64;
 /// The notes.
 pub(crate) const LOG: &str = "LOG";
@@ -23,7 +23,7 @@ pub(crate) const OLD_LOG: &str = "LOG.old";
 /// `LOG` is full at this many bytes.
 const LOG_BYTES_MAX: u64 = if cfg!(any(test, feature = "testing")) { 8 << 10 } else { 1 << 20 };
 
-/// Places on a device that one event tells at most.
+/// Maximum number of places on a device in one event.
 const PLACES_MAX: usize = 64;
 
 /// Takes events.
@@ -37,7 +37,7 @@ pub(crate) struct Events {
 struct State {
     recent: VecDeque<String>,
     unwritten: Vec<String>,
-    /// Bytes in `LOG`; `None` until it was looked at.
+    /// Bytes in `LOG`; `None` until the note was read.
     log_bytes: Option<u64>,
     muted: bool,
 }
@@ -64,8 +64,9 @@ impl Event {
         self
     }
 
-    /// Where something was written on a device, as begin and bytes in turn; nothing where the store
-    /// does not know. Places that touch are one; of many small ones the first are told.
+    /// Where something was written on a device, as begin and length in turn; nothing where the
+    /// store does not know. Places that touch are merged; if there are too many, the first are
+    /// listed.
     pub(crate) fn places(self, places: impl IntoIterator<Item = Range<u64>>) -> Event {
         let mut merged: Vec<Range<u64>> = Vec::new();
         for place in places {
@@ -126,12 +127,12 @@ impl Events {
         self.add(Event::new("table_file_deletion").number("file_number", file.0));
     }
 
-    /// Writes out what waits.
+    /// Writes out the pending lines.
     fn flush(&self) {
         self.write(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Writes out what waits, and nothing after that.
+    /// Writes out the pending lines, and nothing after that.
     pub(crate) fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.write(&mut state);
@@ -153,7 +154,7 @@ impl Events {
     fn append(&self, state: &mut State, text: &str) -> Result<()> {
         let bytes = match state.log_bytes {
             Some(bytes) => bytes,
-            // One that cannot be read back, for its size perhaps, makes room for a new one.
+            // A note that cannot be read back, perhaps for its size, is replaced by a new one.
             None => match self.store.read_note(LOG) {
                 Ok(old) => old.map_or(0, |old| old.len() as u64),
                 Err(_) => u64::MAX,

@@ -1,14 +1,15 @@
-//! Files that bear each other's names: a restore by hand or a repair of the file system leaves such
-//! a directory. No byte in it is damaged, but a log under another file's name looks like one that
-//! was lost, and recovery would end the history before it and remove the rest.
+//! Detects files with exchanged names, as a restore by hand or a repair of the file system can
+//! leave them. No byte is damaged, but a log under another file's name looks lost. Recovery would
+//! end the history before it and remove the rest.
 //!
-//! So before recovery takes a log or a value for lost, it looks for it under the other names; and
-//! before files without use are removed, it looks whether one of them is a file of use that is not
-//! at its own name. Either way the answer is an error, and nothing was changed.
+//! So before recovery gives up a log or a value as lost, it looks for it under the other names.
+//! Before it removes unused files, it checks whether one of them is a needed file under a wrong
+//! name. In both cases the result is an error, and nothing has changed.
 //!
-//! A crash leaves blocks of one file in another, where a length became durable before its data. It
-//! is not taken for an exchange: a stale block is a block, so that a log or a segment is found only
-//! by more than one or by its very end; and what was durable keeps its own bytes.
+//! A crash can also leave blocks of one file in another, where a length became durable before its
+//! data. That is not an exchange. A stale block is a single block, so a log or a segment is
+//! recognized only by more than one block or by its very end. Durable bytes are never replaced by
+//! stale ones.
 
 use crate::engine::recover::Found;
 use base::{Cause, Error, ErrorKind, FileId, Result};
@@ -18,7 +19,7 @@ use table::format::header_place;
 use table::log::{End, LogKind, LogReader, named_log};
 use values::{SegmentPlace, segment};
 
-/// A crash leaves no more bytes of another file in one piece.
+/// Maximum bytes of another file that a crash leaves in one piece.
 const STALE_BYTES_MAX: u64 = 512;
 
 const CAUSE: Cause = Cause::Recovery;
@@ -29,7 +30,7 @@ pub(crate) struct Exchanged<'a> {
     found: &'a Found,
     /// Files that the manifest refers to, with bytes that it vouches for.
     durable: BTreeSet<FileName>,
-    /// Segments of which it vouches for nothing yet.
+    /// Segments for which the manifest vouches for no bytes yet.
     begun: BTreeSet<FileName>,
 }
 
@@ -48,14 +49,15 @@ impl<'a> Exchanged<'a> {
         Exchanged { store, found, durable, begun }
     }
 
-    /// `log` seems to be lost: nothing of it is under its name, if that is there.
+    /// `log` seems to be lost: if a file with its name exists, that file holds nothing of the log.
     pub(crate) fn check_lost_log(&self, log: FileId) -> Result<()> {
         let lost = FileName::wal(log);
         for &name in &self.found.names {
             let file = self.store.open(name, true)?;
             match told(self.held_log(&*file))?.flatten() {
                 Some(held) if name != lost && held == log => return Err(exchanged(name, lost)),
-                // What took its name may be a log that is needed, and safe under its own as well.
+                // The file that took its name may itself be a needed log, and also be safe under
+                // its own name.
                 Some(held) if name == lost && held != log && held >= self.found.log_floor => {
                     return Err(exchanged(name, FileName::wal(held)));
                 }
@@ -77,7 +79,8 @@ impl<'a> Exchanged<'a> {
         Ok(())
     }
 
-    /// A stale block begins like its segment; a file of use under a wrong name is all of it.
+    /// A stale block looks like the start of its segment; a needed file under a wrong name is
+    /// whole.
     fn is_segment(&self, file: &dyn ReadFile, name: FileName, segment: FileId) -> Result<bool> {
         Ok(self.holds_segment(file, segment)?
             || (self.begins_segment(file, segment)?
@@ -85,7 +88,7 @@ impl<'a> Exchanged<'a> {
                 && !self.is_itself(name)?))
     }
 
-    /// Looks at the files that are to be removed, and at `lost` logs, which will be.
+    /// Checks the files that are to be removed, and the `lost` logs, which will be removed.
     pub(crate) fn check_useless(&self, lost: &[FileId]) -> Result<()> {
         let lost: BTreeSet<FileName> = lost.iter().map(|&log| FileName::wal(log)).collect();
         let useless = self.found.names.iter().filter(|name| !self.is_needed(**name));
@@ -109,7 +112,7 @@ impl<'a> Exchanged<'a> {
         is_log || self.durable.contains(&name) || self.begun.contains(&name)
     }
 
-    /// The file says that it is what its name says. A segment without records may be any.
+    /// The file's content matches its name. A segment without records matches any name.
     fn is_itself(&self, name: FileName) -> Result<bool> {
         let file = match self.store.open(name, true) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -129,7 +132,7 @@ impl<'a> Exchanged<'a> {
         })
     }
 
-    /// What the file called `name` holds, as far as it tells.
+    /// The file whose content is stored under `name`, as far as the content tells.
     fn held_file(&self, name: FileName, file: &dyn ReadFile) -> Result<Option<FileName>> {
         if let Some(place) = header_place(file, CAUSE)? {
             return Ok(Some(FileName::table(place.file)));
@@ -140,7 +143,7 @@ impl<'a> Exchanged<'a> {
         if name.kind == FileKind::Manifest && named_log(file, CAUSE)?.is_some() {
             return Ok(None);
         }
-        // Segments do not say which they are: it must be tried.
+        // Segments do not contain their own number: their records must be tried.
         let own = (name.kind == FileKind::Value).then_some(name.id);
         let values = self.durable.iter().chain(&self.begun);
         let listed = values.filter(|name| name.kind == FileKind::Value).map(|name| name.id);
@@ -161,7 +164,7 @@ impl<'a> Exchanged<'a> {
         loop {
             let is_over = match reader.next() {
                 Ok(record) => record.is_none(),
-                // Damage of what was durable.
+                // Durable bytes are damaged.
                 Err(error) if error.kind() == ErrorKind::Corruption => break,
                 Err(error) => return Err(error),
             };
@@ -176,7 +179,7 @@ impl<'a> Exchanged<'a> {
         Ok(Some(header.file))
     }
 
-    /// The file has more of the segment than a crash leaves elsewhere.
+    /// The file has more of the segment than a crash leaves in another file.
     fn holds_segment(&self, file: &dyn ReadFile, segment: FileId) -> Result<bool> {
         let bytes = segment::sound_bytes(file, self.segment_place(segment), CAUSE)?;
         Ok(bytes > STALE_BYTES_MAX || (bytes > 0 && bytes == file.len()?))
@@ -191,7 +194,8 @@ impl<'a> Exchanged<'a> {
     }
 }
 
-/// `None`: the file is damaged where it would tell. Whoever needs it finds that out.
+/// `None`: the file is damaged where it would tell. A reader that needs the file reports the
+/// damage.
 fn told<T>(answer: Result<T>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

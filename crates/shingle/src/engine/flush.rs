@@ -19,13 +19,13 @@ use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
 use tree::moves::{Cutter, OlderData, Output, OutputNode};
 use tree::{Cut, Tier, Version};
 
-/// A flush of less than one of so many parts of a table, or of a memtable where that is less, goes
-/// to level 0 wherever its keys lie: the short sessions of a program that appends would each leave
-/// a tiny table in a deep level, where nothing merges it with its neighbours. In level 0 a few of
-/// them become one.
+/// A flush goes to level 0, wherever its keys are, if it is smaller than one part in this many of a
+/// table, or of a memtable where that is smaller. Otherwise each short session of an appending
+/// program would leave a tiny table in a deep level, where nothing merges it with its neighbours.
+/// In level 0, several such runs are merged into one.
 const SMALL_TABLE_SHARE: u64 = 8;
 
-/// A flush under way: one part for each keyspace; several when they have no log and must become
+/// A flush in progress: one part for each keyspace; several when they have no log and must become
 /// durable together.
 pub(crate) struct FlushJob {
     members: Vec<Member>,
@@ -39,19 +39,19 @@ struct Member {
     /// Oldest first.
     memtables: Vec<Arc<Memtable>>,
     to_level: u8,
-    /// How many levels below that have data; one at least, where more is to come.
+    /// The number of deeper levels that have data; at least one where more data is to come.
     levels_below: usize,
-    /// Until the part begins.
+    /// Taken when the part begins.
     values: Option<ValueWriters>,
-    /// The values that the memtables point to already.
-    reach: UnflushedExtents,
-    /// Those of them that are written anew.
+    /// The extents of separated values that the memtables point to.
+    unflushed: UnflushedExtents,
+    /// The part of those extents whose values are written again.
     unvouched: Unvouched,
     part: Option<Part>,
 }
 
 /// Takes the sealed memtables that are due, and marks them as being flushed. `None`: nothing is
-/// due. At rest they do not wait for company.
+/// due. In an idle database they are flushed without waiting for others.
 pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<FlushJob> {
     let mut state = core.commits.lock();
     let (due, memtables_max) = due(core, &state, is_idle)?;
@@ -68,12 +68,12 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<Fl
             to_level: 0,
             levels_below: 1,
             values: None,
-            reach: UnflushedExtents::default(),
+            unflushed: UnflushedExtents::default(),
             unvouched: Unvouched::default(),
             part: None,
         });
         member.memtables.push(sealed.memtable.clone());
-        member.reach.join(&sealed.reach);
+        member.unflushed.join(&sealed.unflushed);
     }
     drop(state);
     let mut members: Vec<Member> = members.into_values().collect();
@@ -88,8 +88,8 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<Fl
             let keyspace = &member.keyspace;
             let values = ValueWriters::new(core, keyspace, segments, depth, cause, true);
             let bytes: u64 = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
-            let anew_bytes = member.reach.unvouched_bytes(&tree.version);
-            member.unvouched = member.reach.unvouched(&tree.version);
+            let anew_bytes = member.unflushed.unvouched_bytes(&tree.version);
+            member.unvouched = member.unflushed.unvouched(&tree.version);
             member.values = Some(values.with_budget(bytes + anew_bytes));
         }
     }
@@ -97,12 +97,12 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<Fl
     Some(FlushJob { members, current: 0, begin_ns, busy_ns: 0 })
 }
 
-/// Some sealed memtable should be flushed now.
+/// A sealed memtable should be flushed now.
 pub(crate) fn is_due(core: &Core) -> bool {
     due(core, &core.commits.lock(), false).is_some()
 }
 
-/// The keyspaces whose sealed memtables should be flushed now, and how many of each at most.
+/// The keyspaces whose sealed memtables should be flushed now, and the maximum number for each.
 fn due(core: &Core, state: &CommitState, is_idle: bool) -> Option<(Vec<KeyspaceId>, usize)> {
     let is_flushing = |id: KeyspaceId| {
         state.sealed.iter().any(|sealed| sealed.keyspace.id == id && sealed.is_flushing)
@@ -134,14 +134,14 @@ fn due(core: &Core, state: &CommitState, is_idle: bool) -> Option<(Vec<KeyspaceI
     if !is_unlogged && !flush_requested {
         return Some((vec![id], core.settings.flush_memtables_max));
     }
-    // Those without a log become durable at one point of the commit order. So do all when
-    // everything is flushed: what recovery replayed may not be durable in its log.
+    // Keyspaces without a log become durable at one point of the commit order. When everything is
+    // flushed, the same holds for all: what recovery replayed may not be durable in its log.
     let together =
         by_keyspace.iter().filter(|(_, s)| s[0].keyspace.options.without_wal == is_unlogged);
     Some((together.map(|(&id, _)| id).collect(), usize::MAX))
 }
 
-/// It needs a log that is to go.
+/// It needs a log that is to be removed.
 fn pins_old_log(state: &CommitState, sealed: &Sealed) -> bool {
     sealed.first_log.is_some() && sealed.first_log <= state.flush_logs_through
 }
@@ -159,7 +159,7 @@ fn flush_level(trees: &Trees, member: &Member) -> u8 {
         .unwrap_or_else(KeyRange::all);
     let limits = &member.keyspace.limits;
     let bytes: u64 = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
-    // A scheme that cuts no tables has no bound on their bytes.
+    // A scheme that cuts no tables has no limit on their bytes.
     if bytes < limits.table_bytes_max.min(limits.memtable_bytes) / SMALL_TABLE_SHARE {
         return 0;
     }
@@ -199,7 +199,7 @@ impl FlushJob {
 
     fn install(&mut self, core: &Arc<Core>) -> Result<()> {
         self.sync_older_writes(core)?;
-        self.members.iter().try_for_each(|member| member.reach.sync(core))?;
+        self.members.iter().try_for_each(|member| member.unflushed.sync(core))?;
         core.runtime.interleave("flush: before it is part of the tree");
         let mut trees = core.versions.lock();
         let mut edit = DatabaseEdit::default();
@@ -207,7 +207,7 @@ impl FlushJob {
         for member in &self.members {
             let Some(part) = &member.part else { continue };
             let Some(tree) = trees.keyspaces.get(&member.keyspace.id) else {
-                // A keyspace that was dropped meanwhile takes its flush with it.
+                // The keyspace was dropped meanwhile: its part of the flush is removed.
                 part.remove_created();
                 continue;
             };
@@ -218,14 +218,15 @@ impl FlushJob {
         let all: Vec<Arc<Memtable>> = flushed.values().flatten().cloned().collect();
         let old_floor = trees.log_floor;
         let state = core.commits.lock();
-        // Without any log that is needed, every later one will have a larger number: they are
-        // begun under this lock.
+        // If no log is needed, every later one will have a larger number: logs are begun under this
+        // lock.
         let floor = state.log_floor(&all).unwrap_or(FileId(core.next_numbers().0));
         drop(state);
         edit.log_floor = Some(floor).filter(|&floor| floor > old_floor);
         edit.last_sequence = Some(core.snapshots.visible());
         core.versions.install(&mut trees, edit, &flushed)?;
-        // Before the lock goes to the next flush: it would begin a small segment in each group.
+        // Before the next flush takes the lock: otherwise it would begin a small segment in each
+        // group.
         let parts = self.members.iter_mut().filter_map(|member| member.part.as_mut());
         parts.for_each(Part::release_segments);
         let new_floor = trees.log_floor;
@@ -237,7 +238,8 @@ impl FlushJob {
         Ok(())
     }
 
-    /// The runs must not survive older writes of other keyspaces, which the log alone holds.
+    /// Syncs the log, so that the runs do not survive older writes of other keyspaces, which only
+    /// the log holds.
     fn sync_older_writes(&self, core: &Core) -> Result<()> {
         let state = core.commits.lock();
         let is_elsewhere = |id: KeyspaceId, first_log: Option<FileId>| {
@@ -300,13 +302,14 @@ impl Member {
         for run in &written.runs {
             output.nodes.push(OutputNode::tight(super::compaction::record(run)));
         }
-        // What came meanwhile may stand where the flush meant to go: level 0 is always right.
+        // Meanwhile another edit may have filled the place that the flush aimed at. Level 0 is
+        // always correct.
         let mut changes = match tree::moves::flush(version, &output, self.to_level) {
             Ok(changes) => changes,
             Err(_) if self.to_level > 0 => tree::moves::flush(version, &output, 0)?,
             Err(error) => return Err(error),
         };
-        changes.extend(self.reach.changes(version));
+        changes.extend(self.unflushed.changes(version));
         changes.extend(written.value_changes());
         let newest = self.memtables.iter().filter_map(|memtable| memtable.sequence_max()).max();
         changes.extend(newest.map(|sequence| Change::SetFlushed { sequence }));

@@ -1,5 +1,5 @@
-//! A full medium, while the reserve is out: deletions become space, and the reserve is filled again
-//! when there is enough of it.
+//! Works with a full medium, while the reserve is released: applies deletions to free space, and
+//! fills the reserve again when enough space is free.
 
 use crate::engine::queue::Manual;
 use crate::engine::reserve::only_deletes;
@@ -19,7 +19,7 @@ const BYTES_MIN: u64 = 1 << 20;
 const MEDIUM_SHARE: u64 = 16;
 
 impl Engine {
-    /// Has the store keep the space free, as far as there is as much.
+    /// Has the store keep the reserve free, or as much of it as is free.
     pub(crate) fn fill_reserve(&self) {
         let bytes = self.reserve_bytes();
         if bytes > 0 {
@@ -27,8 +27,8 @@ impl Engine {
         }
     }
 
-    /// Fills the reserve where the medium has twice as much free, so that what it is needed for
-    /// next finds space too; applies deletions otherwise. Asks the medium now and then only.
+    /// Fills the reserve if the medium has twice as much free, so that its next user finds space
+    /// too. Otherwise applies deletions. Asks the medium only from time to time.
     pub(crate) fn refill_reserve(self: &Arc<Self>) {
         if !self.reserve.takes_turn(self.runtime.now_ns()) {
             return;
@@ -62,9 +62,10 @@ impl Engine {
         }
     }
 
-    /// Deletions make space once they are in the tree and have met what they delete: no other write
-    /// fills a memtable, and no level grows. First a flush, then a compaction of everything, then
-    /// the nodes in which versions of a key still lie one above another.
+    /// Applies deletions. They free space once they are in the tree and have been merged with what
+    /// they delete. No other write fills a memtable now, and no level grows. So this begins a
+    /// flush, then a compaction of everything, and then rewrites the nodes that still have several
+    /// versions of a key.
     fn apply_deletions(self: &Arc<Self>) -> Result<()> {
         let sequence = self.snapshots.visible();
         if !self.commits.seal_all()?.is_empty() || !self.scheduler.is_idle() {
@@ -80,7 +81,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins to rewrite nodes whose stacks have several slices, as many as workers take.
+    /// Begins to rewrite nodes whose stacks have several slices, up to the number of workers.
     fn rewrite_stacks(self: &Arc<Self>) -> Result<()> {
         let mut due = Vec::new();
         for tree in self.versions.lock().keyspaces.values() {
@@ -90,7 +91,7 @@ impl Engine {
             }
         }
         for (keyspace, input) in due {
-            if !self.scheduler.has_room() {
+            if !self.scheduler.has_free_slot() {
                 break;
             }
             requests::begin_plan(self, keyspace.id, requests::rewrite(input, &keyspace))?;
@@ -98,7 +99,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Bytes that are to be kept free.
+    /// Bytes to keep free.
     fn reserve_bytes(&self) -> u64 {
         if let Some(bytes) = self.settings.reserve_bytes {
             return bytes;

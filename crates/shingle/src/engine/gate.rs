@@ -1,41 +1,44 @@
-//! The gate: who is at work inside the engine. Closing shuts it, waits until everybody has left,
-//! and only then ends what is left and gives the store's lock back: nobody writes to a store that
-//! may be another opener's.
+//! The gate counts the threads at work inside the engine. Closing shuts the gate, waits until all
+//! threads have left, and only then gives the store's lock back. So no thread writes to a store
+//! that another process may have opened.
 //!
-//! Through the gate go background steps, and every call that may write without holding one of the
-//! engine's locks all the time, or that reads files which the next opener may remove. Puts, gets
-//! and syncs do not: what they write they write under the commit or the sync lock, where they ask
-//! whether the database is closed, and closing takes these locks once after it shut the gate.
+//! These go through the gate:
+//! - background steps;
+//! - calls that may write without holding one of the engine's locks all the time;
+//! - calls that read files which the next opening may remove.
+//!
+//! Puts, gets and syncs do not. They write under the commit lock or the sync lock, and check under
+//! it whether the database is closed. Closing takes both locks once after it has shut the gate.
 
 use base::env::{Event, Runtime};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The gate is shut. The other bits count who is inside.
+/// The gate is shut. The other bits count the threads inside.
 const SHUT: u64 = 1 << 63;
 
-/// Whoever waits for the last one to leave looks again at least this often.
+/// The thread that waits for the last one to leave checks again at least this often.
 const LOOK_NS: u64 = 200_000_000;
 
-/// Counts who is inside.
+/// Counts the threads inside.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     state: AtomicU64,
     left: Event,
 }
 
-/// Somebody is inside for as long as it lives.
+/// A thread is inside for as long as this lives.
 pub(crate) struct Inside<'a>(&'a Gate);
 
 impl Gate {
-    /// Goes in. `None`: it is shut.
+    /// Enters. `None`: the gate is shut.
     pub(crate) fn enter(&self) -> Option<Inside<'_>> {
         let before = self.state.fetch_add(1, Ordering::AcqRel);
-        // Leaves again where it is shut.
+        // Dropped, and so leaves again, if the gate is shut.
         let inside = Inside(self);
         (before & SHUT == 0).then_some(inside)
     }
 
-    /// Nobody enters after this.
+    /// No thread enters after this.
     pub(crate) fn shut(&self) {
         self.state.fetch_or(SHUT, Ordering::AcqRel);
     }
@@ -49,7 +52,7 @@ impl Gate {
         self.state.load(Ordering::Acquire) & !SHUT == 0
     }
 
-    /// Waits until nobody is inside. It must be shut.
+    /// Waits until no thread is inside. The gate must be shut.
     pub(crate) fn wait_empty(&self, runtime: &dyn Runtime) {
         loop {
             let seen = self.left.count();

@@ -1,16 +1,17 @@
-//! Idle: when the database counts as one that nobody writes to, and what that allows.
+//! When the database is idle, and what that allows.
 //!
-//! Writers do not report: whoever looks compares the newest sequence number with the one of the
-//! look before. At rest, sealed memtables are flushed without waiting for company, and policies may
-//! use the time. A worker that found nothing to do sleeps until rest begins, and after one look at
-//! rest until it is woken: an idle database costs nothing.
+//! Writers do not report. A worker compares the newest sequence number with the one of its last
+//! look. In an idle database, sealed memtables are flushed without waiting for others to share the
+//! flush, and policies may use the time. A worker without work sleeps until the database counts as
+//! idle. After one look at the idle database it sleeps until it is woken, so an idle database uses
+//! no CPU.
 
 use crate::engine::context::Context;
 use base::SequenceNumber;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A database is at rest when no write came for so long, on the runtime's clock.
-const REST_NS: u64 = 200_000_000;
+/// A database is idle when no write came for this time, on the runtime's clock.
+const IDLE_NS: u64 = 200_000_000;
 
 /// What is known of the last write.
 #[derive(Default)]
@@ -22,9 +23,9 @@ pub(crate) struct Idle {
 struct State {
     /// The newest sequence number at the last look.
     sequence: SequenceNumber,
-    /// When it was first seen.
+    /// When this sequence number was first seen.
     since_ns: u64,
-    /// A look at rest, at this sequence number, found nothing to do.
+    /// A look at the idle database, at this sequence number, found nothing to do.
     is_done: bool,
 }
 
@@ -38,21 +39,22 @@ impl Idle {
         state
     }
 
-    /// No write came for a while.
+    /// The database is idle.
     pub(crate) fn is_now(&self, context: &Context) -> bool {
         let since_ns = self.look(context).since_ns;
-        context.runtime.now_ns().saturating_sub(since_ns) >= REST_NS
+        context.runtime.now_ns().saturating_sub(since_ns) >= IDLE_NS
     }
 
-    /// A look at rest found nothing to do.
+    /// A look at the idle database found nothing to do.
     pub(crate) fn done(&self, context: &Context) {
         self.look(context).is_done = true;
     }
 
-    /// How long it takes until rest begins; `None` when a look at rest found nothing already.
+    /// Time until the database is idle; `None` when a look at the idle database found nothing
+    /// already.
     pub(crate) fn begins_in_ns(&self, context: &Context) -> Option<u64> {
         let state = self.look(context);
         let waited_ns = context.runtime.now_ns().saturating_sub(state.since_ns);
-        (!state.is_done).then(|| REST_NS.saturating_sub(waited_ns))
+        (!state.is_done).then(|| IDLE_NS.saturating_sub(waited_ns))
     }
 }

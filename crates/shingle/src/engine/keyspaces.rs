@@ -1,4 +1,5 @@
-//! Keyspaces begin and end, and range deletions drop what they cover: edits that users ask for.
+//! Creates and drops keyspaces, and drops the slices that a range deletion covers: edits at a
+//! user's request.
 
 use crate::engine::Engine;
 use crate::engine::commit::Committed;
@@ -19,8 +20,8 @@ impl Engine {
         })
     }
 
-    /// Where the options of the database allow it, a keyspace may have an operator that nobody
-    /// gave: one that is copied.
+    /// Creates a keyspace. With `absent_operators`, this process need not know its merge operator:
+    /// salvage copies keyspaces this way.
     pub(crate) fn create_keyspace(
         &self,
         name: &str,
@@ -102,7 +103,7 @@ impl Engine {
         if is_seen() || !state.tree().levels.iter().any(holds) {
             return Ok(());
         }
-        // The deletion is done: closing alone keeps its files for a compaction to drop.
+        // The deletion is done. If the database closes now, a later compaction drops the files.
         let Ok(_inside) = self.enter() else { return Ok(()) };
         let mut trees = self.versions.lock();
         if is_seen() {
@@ -110,7 +111,8 @@ impl Engine {
         }
         let Ok(tree) = trees.tree(state.id) else { return Ok(()) };
         if !tree.version.segments.is_empty() {
-            // Merges count what dies in segments; a slice that is dropped unread would not.
+            // Merges count the garbage in segments; a slice that is dropped unread would not be
+            // counted.
             return Ok(());
         }
         let mut inputs = tree::moves::covered(&tree.version, &range, below);
@@ -124,7 +126,7 @@ impl Engine {
         if inputs.is_empty() {
             return Ok(());
         }
-        // The edit will be durable at once; the deletion must be so before it.
+        // The edit becomes durable at once, so the deletion must be durable before it.
         self.commits.sync_log(deletion.position)?;
         let tree = trees.tree(state.id)?;
         let changes = tree::moves::drop_slices(&tree.version, &inputs)?;

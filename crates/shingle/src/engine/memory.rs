@@ -1,35 +1,38 @@
-//! The memory budget: one account of what a database holds, and what follows from it.
+//! The memory budget: one account of the memory that a database holds.
 //!
-//! Counted are the memtables, active and sealed; what open runs keep outside the cache; and what
-//! background jobs hold: buffers, and what a collection of values remembers of records. They are
-//! taken before they are counted, since a write or a flush cannot do without; so the block cache
-//! gives way: it has what they leave, and no less than an eighth of the budget. The memtables have
-//! bounds of their own: the active ones together are sealed at a write buffer (`commit`), the
-//! sealed ones stop writers (`admission`).
+//! The account counts:
+//! - the memtables, active and sealed;
+//! - what open runs keep outside the cache;
+//! - buffers of background jobs, and the records that GC remembers.
 //!
-//! A cache whose size was set apart, or that is shared with other databases, keeps its size. Not
-//! counted: what users hold (values, iterators), batches, and the allocator's losses.
+//! These are counted after they are allocated, because a write or a flush cannot go on without
+//! them. So the block cache yields: it gets the rest, and at least an eighth of the budget. The
+//! memtables have bounds of their own: `commit` seals the active ones when together they reach a
+//! write buffer, and `admission` stops writers when the sealed ones are too large.
+//!
+//! A cache keeps its size if the user set that size, or if several databases share the cache. Not
+//! counted: what users hold (values, iterators), batches, and the allocator's overhead.
 
 use crate::settings::Settings;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The cache keeps one of this many parts of the budget, whatever else is needed.
+/// The cache keeps at least one part in this many of the budget.
 const CACHE_SHARE_MIN: u64 = 8;
-/// Runs that were written stay open, unread, until open runs have one of this many parts of the
+/// Newly written runs stay open, before any read, until open runs have one part in this many of the
 /// budget.
 const WRITTEN_RUNS_SHARE: u64 = 8;
-/// The cache is resized when its share is off by more than one of this many parts of the budget.
+/// The cache is resized when its share is off by more than one part in this many of the budget.
 const RESIZE_SHARE: u64 = 64;
 
 /// The account of one database, in bytes.
 #[derive(Debug)]
 pub(crate) struct Memory {
     budget_bytes: u64,
-    /// Held free for memtables even while they are small, so that the cache keeps its size from
-    /// one flush to the next.
+    /// Reserved for memtables even while they are small, so that the cache keeps its size from one
+    /// flush to the next.
     reserved_bytes: u64,
-    /// The cache has what the others leave.
+    /// The cache gets what the others leave.
     resizes_cache: bool,
     memtable_bytes: AtomicU64,
     sealed_bytes: AtomicU64,
@@ -48,24 +51,25 @@ impl Memory {
         }
     }
 
-    /// The size of a cache beside `others`, the sum of what else is counted, memtables apart.
+    /// The size of a cache beside the memtables and `others`, the sum of everything else that
+    /// counts.
     fn cache_bytes(&self, memtable_bytes: u64, others: u64) -> u64 {
         let taken = memtable_bytes.max(self.reserved_bytes) + others;
         self.budget_bytes.saturating_sub(taken).max(self.budget_bytes / CACHE_SHARE_MIN)
     }
 
-    /// The size of the cache of a database that begins.
+    /// The size of the cache of a database that is being opened.
     pub(crate) fn first_cache_bytes(settings: &Settings) -> u64 {
         settings.cache_bytes.unwrap_or_else(|| Memory::new(settings, false).cache_bytes(0, 0))
     }
 
-    /// Memory of open runs up to which a run stays open from when it was written. Without a bound
-    /// where the cache does not have to make room, as for runs that are opened to be read.
+    /// Maximum memory of open runs up to which a run stays open after it is written. Unlimited if
+    /// the cache does not yield, as for runs that are opened to be read.
     pub(crate) fn written_runs_bytes_max(&self) -> u64 {
         if self.resizes_cache { self.budget_bytes / WRITTEN_RUNS_SHARE } else { u64::MAX }
     }
 
-    /// The memtables have so many bytes now. Whoever holds the commit lock says so.
+    /// Sets the bytes of the memtables. The caller holds the commit lock.
     pub(crate) fn set_memtables(&self, active_bytes: u64, sealed_bytes: u64) {
         self.memtable_bytes.store(active_bytes + sealed_bytes, Relaxed);
         self.sealed_bytes.store(sealed_bytes, Relaxed);
@@ -82,7 +86,7 @@ impl Memory {
     }
 
     /// The size that a cache of `capacity_bytes` should have beside runs that hold `open_bytes`.
-    /// `None`: it is near enough, or was set apart.
+    /// `None`: it is close enough, or it is fixed.
     pub(crate) fn cache_resize(&self, open_bytes: u64, capacity_bytes: u64) -> Option<u64> {
         if !self.resizes_cache {
             return None;
@@ -103,7 +107,7 @@ impl Memory {
     }
 }
 
-/// What the buffers of one background job take; given back when it is dropped.
+/// The bytes in buffers of one background job; given back on drop.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     account: Arc<AtomicU64>,
@@ -111,7 +115,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// The job's buffers have so many bytes now.
+    /// Sets the bytes of the job's buffers.
     pub(crate) fn set(&mut self, bytes: u64) {
         self.account.fetch_add(bytes, Relaxed);
         self.account.fetch_sub(self.bytes, Relaxed);

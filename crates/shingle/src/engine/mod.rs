@@ -1,12 +1,12 @@
-//! The engine: one open database. From below:
+//! The engine: one open database. Its layers, the lowest first:
 //!
 //! - `context`: what all parts share, and the rules of failure;
-//! - `commit` and `versions`: the order of writes; the trees and their edits. Both are the `core`;
+//! - `commit` and `versions`: the order of writes; the trees and their edits. `core` holds both;
 //! - `flush`, `compaction`, `values::gc`: jobs of background work;
-//! - `queue`, `scheduler`: which step of which job is next;
-//! - `write`, `keyspaces`, `report`, `close`, `check`, `checkpoint`: what users ask for.
+//! - `queue`, `scheduler`: choose the next step of background work;
+//! - `write`, `keyspaces`, `report`, `close`, `check`, `checkpoint`: the requests of users.
 //!
-//! A part knows those below it. `cargo xtask tidy` looks for circles among files.
+//! A layer uses only the layers below it. `cargo xtask tidy` looks for cycles among files.
 
 mod backed_off;
 mod check;

@@ -1,13 +1,14 @@
 //! Opening: from files to a running engine, in stages.
 //!
-//! 1. *Found*: the root says which manifest is the truth; its edits give the trees.
-//! 2. *Checked*: every invariant holds, and every file that is referred to is there.
+//! 1. *Found*: the root names the current manifest; the edits in it give the trees.
+//! 2. *Checked*: every invariant holds, and every file that the trees refer to exists.
 //! 3. *Replayed*: the logs give what was not flushed, as a prefix of the commit order.
-//! 4. *Ready*: files that no edit ever named go, so that there is room; what was replayed is in a
-//!    synced run, a fresh manifest is the root, and only then the other leftovers of the last life
-//!    go.
+//! 4. *Ready*: first, files that no edit ever named are removed, to free space. Then the replayed
+//!    memtables are flushed to a synced run, and a new manifest becomes the root. Only after that
+//!    are the other leftovers removed.
 //!
-//! Nothing on disk changes before stage 4, and a crash in stage 4 leads to the same state again.
+//! Nothing on disk changes before stage 4. After a crash in stage 4, the next opening reaches the
+//! same state.
 
 use crate::engine::Engine;
 use crate::engine::commit_state::{Active, CommitState, LiveLog, Sealed};
@@ -51,7 +52,7 @@ pub(crate) fn open(
     runtime: Arc<dyn Runtime>,
 ) -> Result<Arc<Engine>> {
     let settings = Settings::of_database(options, &*store)?;
-    // Before the lock, which writes: a foreign directory stays as it is.
+    // Before the lock, which writes: a foreign directory must stay unchanged.
     if let Some(root) = store.root()? {
         decode_root(&root).map_err(|error| error.in_file("CURRENT"))?;
     }
@@ -72,7 +73,8 @@ pub(crate) fn open(
         engine.events.mute();
     } else {
         make_ready(&engine, &strays)?;
-        // For people; never needed to open, and no reason not to. Replacing it costs a sync.
+        // For people to read. Opening never needs it, so a failure to write it is ignored.
+        // Replacing it costs a sync.
         let text = options.to_ini();
         let old = engine.store.read_note(OPTIONS).ok().flatten();
         if old.as_deref() != Some(text.as_bytes()) {
@@ -82,7 +84,8 @@ pub(crate) fn open(
     Ok(engine)
 }
 
-/// A new database goes into a directory that holds nothing else. Where one is, this says nothing.
+/// Checks that a new database would go into a directory that holds nothing else. Does nothing where
+/// a database exists.
 pub(crate) fn check_unused(store: &OsStore) -> Result<()> {
     if !matches!(store.root(), Ok(None)) {
         return Ok(());
@@ -90,17 +93,17 @@ pub(crate) fn check_unused(store: &OsStore) -> Result<()> {
     match store.foreign_file(&NOTES)? {
         None => Ok(()),
         Some(foreign) => Err(Error::invalid(format!(
-            "{} has no database, and `{foreign}` in it, which is not Shingle's: choose an empty \
+            "{} has no database, but holds `{foreign}`, which is not Shingle's: choose an empty \
              or new directory",
             store.describe()
         ))),
     }
 }
 
-/// What a store without a database is taken for. Nothing is written yet.
+/// The state of a store without a database. Nothing is written yet.
 fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
     let files = store.list()?;
-    // A manifest without a root is what a crash during creation leaves; data is not.
+    // A crash during creation leaves a manifest without a root, but never data.
     if let Some(file) = files.iter().find(|file| file.name.kind != FileKind::Manifest) {
         let message = "there are data files but no root; restore CURRENT, or salvage the directory";
         return Err(Error::new(ErrorKind::Corruption, message).in_file(file.name.to_string()));
@@ -144,7 +147,7 @@ fn assemble(
         obsolete_files: found.obsolete_files.clone(),
         log_floor: found.log_floor,
         next_keyspace: found.next_keyspace,
-        parked: Vec::new(),
+        backed_off: Vec::new(),
         dead_files: Vec::new(),
         removals: 0,
     };
@@ -178,7 +181,7 @@ fn assemble(
     Ok(Core::new(parts, commit, trees))
 }
 
-/// The three things that a keyspace consists of.
+/// The three parts of a keyspace's state.
 pub(crate) fn keyspace_parts(
     record: KeyspaceRecord,
     version: Version,
@@ -211,16 +214,16 @@ pub(crate) fn keyspace_parts(
     Ok((state, tree, active))
 }
 
-/// Hands a keyspace its replayed memtables, as sealed ones.
+/// Gives a keyspace its replayed memtables, as sealed ones.
 fn take_replayed(
     commit: &mut CommitState,
     state: &Arc<KeyspaceState>,
     replayed: &Replayed,
 ) -> Result<()> {
-    // With the first memtable go all values that the logs name.
-    let mut reach =
-        replayed.reach.get(&state.id).map(UnflushedExtents::recovered).unwrap_or_default();
-    for (file, _) in reach.ends() {
+    // The first memtable takes the extents of all values that the logs point to.
+    let mut unflushed =
+        replayed.unflushed_ends.get(&state.id).map(UnflushedExtents::recovered).unwrap_or_default();
+    for (file, _) in unflushed.ends() {
         state.values.claim(&[file]);
         commit.ended_segments.push((state.clone(), file));
     }
@@ -231,20 +234,20 @@ fn take_replayed(
             memtable: memtable.clone(),
             first_log: replayed.logs.first().copied(),
             bytes: memtable.bytes(),
-            reach: std::mem::take(&mut reach),
+            unflushed: std::mem::take(&mut unflushed),
             is_flushing: false,
         });
     }
     Ok(())
 }
 
-/// Stage 4.
+/// Stage 4: makes the engine ready for use.
 fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     let state = engine.commits.lock();
     let has_sealed = !state.sealed.is_empty();
     let active_segments: Vec<FileId> = state.ended_segments.iter().map(|(_, file)| *file).collect();
     drop(state);
-    // First: what follows takes room.
+    // First, because the following steps need space.
     let named_by_logs = |name: &&FileName| active_segments.contains(&name.id);
     remove(engine, strays.iter().filter(|name| !named_by_logs(name)).copied());
     own_cold_store(engine)?;
@@ -271,8 +274,9 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     Ok(())
 }
 
-/// A manifest that lists a segment in the cold store is younger than the owner's mark there. Until
-/// there is one, what reads show of the mark proves nothing: it is written anew.
+/// A manifest that lists a segment in the cold store is younger than the owner's mark there.
+/// Without such a segment, a mark that can be read does not prove that it is durable: it is written
+/// again.
 fn own_cold_store(engine: &Engine) -> Result<()> {
     let Some(pair) = engine.store.cold_store() else { return Ok(()) };
     let trees = engine.versions.lock();
@@ -283,15 +287,15 @@ fn own_cold_store(engine: &Engine) -> Result<()> {
     }
 }
 
-/// Of segments that commits of the last life wrote to, what the manifest does not vouch for is
-/// written anew by now: its room is free.
+/// Cuts the segments that commits wrote to before this opening. The part that the manifest does not
+/// vouch for has been written to new files by now, so its space can be freed.
 fn cut_active_segments(engine: &Engine, trees: &Trees, active_segments: &[FileId]) {
     let segments = trees.keyspaces.values().map(|tree| &tree.version.segments);
     for segment in segments.flat_map(|all| active_segments.iter().filter_map(|&file| all.get(file)))
     {
         let (name, hint) = (FileName::value(segment.file.id), FileHint::default());
         match engine.extend_file(name, segment.bytes, &hint) {
-            // With a checkpoint: its room is not ours to give back.
+            // Shared with a checkpoint: its space is not for this database to free.
             Err(error) if error.kind() == ErrorKind::Shared => {}
             Err(error) => engine.events.error("file_deletion_failed", &error),
             Ok(_) => {}
@@ -299,7 +303,7 @@ fn cut_active_segments(engine: &Engine, trees: &Trees, active_segments: &[FileId
     }
 }
 
-/// What cannot be removed now goes at the next opening.
+/// Removes files. What cannot be removed now is removed at the next opening.
 fn remove(engine: &Engine, names: impl Iterator<Item = FileName>) {
     for name in names {
         match engine.store.remove(name) {
@@ -310,7 +314,7 @@ fn remove(engine: &Engine, names: impl Iterator<Item = FileName>) {
     }
 }
 
-/// Removes files of ours that nothing refers to.
+/// Removes Shingle's files that nothing refers to.
 fn remove_leftovers(engine: &Engine, trees: &mut Trees) -> Result<()> {
     let live: BTreeSet<FileId> = trees
         .keyspaces

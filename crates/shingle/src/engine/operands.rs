@@ -1,6 +1,7 @@
-//! Operands of merges, before they are written: what nobody could apply is refused.
+//! Checks merge operands before they are written, and refuses those that can never be applied.
 //!
-//! This stands before the commit and outside its lock: an operator is the program's own code.
+//! This happens before the commit and outside its lock, because an operator is the program's own
+//! code.
 
 use crate::engine::context::Context;
 use crate::keyspace::KeyspaceState;
@@ -8,8 +9,8 @@ use base::{EntryKind, Error, Result};
 use std::sync::Arc;
 use table::batch::WriteBatch;
 
-/// Every operand of `batch` is for a keyspace with an operator, which takes it. `copies`: the
-/// operands come from another database, and are not looked at.
+/// Checks that every operand of `batch` is for a keyspace with an operator, which accepts it.
+/// `copies`: the operands come from another database, and are not checked.
 pub(crate) fn check_operands(context: &Context, batch: &WriteBatch, copies: bool) -> Result<()> {
     if !batch.has_merge() {
         return Ok(());
@@ -23,7 +24,7 @@ pub(crate) fn check_operands(context: &Context, batch: &WriteBatch, copies: bool
         if last.as_ref().is_none_or(|keyspace| keyspace.id != operation.keyspace) {
             last = context.find_keyspace(operation.keyspace);
         }
-        // The commit refuses what is for a keyspace that does not exist.
+        // The commit refuses operations on a keyspace that does not exist.
         let Some(keyspace) = &last else { continue };
         match copies {
             true => keyspace.check_has_operator()?,
@@ -34,7 +35,7 @@ pub(crate) fn check_operands(context: &Context, batch: &WriteBatch, copies: bool
 }
 
 impl KeyspaceState {
-    /// `InvalidArgument` where `operand` could never be applied, or there is no operator.
+    /// `InvalidArgument` if `operand` could never be applied, or there is no operator.
     pub(crate) fn check_operand(&self, key: &[u8], operand: &[u8]) -> Result<()> {
         self.check_has_operator()?;
         self.operator.as_ref().map_or(Ok(()), |operator| operator.check(key, operand))
@@ -45,7 +46,7 @@ impl KeyspaceState {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "keyspace `{}` has no merge operator: what merges into it is refused",
+            "keyspace `{}` has no merge operator, so merges into it are refused",
             self.name
         )))
     }

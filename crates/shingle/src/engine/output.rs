@@ -1,11 +1,14 @@
-//! Where a rewrite's entries go: runs in table files, cut where the move says.
+//! The output of a rewrite: runs in table files, cut where the move says.
 //!
-//! Invariants: cuts stand between user keys; output runs tile the rewritten key range, so that
-//! range tombstones are cut at the same places and none is lost; every file made here is listed
-//! until the edit that refers to it is durable, so that a failure removes it.
+//! Invariants:
+//! - Cuts are between user keys.
+//! - Output runs tile the rewritten key range, so range tombstones are cut at the same places and
+//!   none is lost.
+//! - Every file made here is listed until the edit that refers to it is durable, so that a failure
+//!   removes it.
 
 use crate::engine::context::Context;
-use crate::engine::values::writers::{TakenRoom, WrittenSegment};
+use crate::engine::values::writers::{TakenSpace, WrittenSegment};
 use crate::read::view::RunHandle;
 use crate::reduce::Sink;
 use base::key::user_key;
@@ -34,26 +37,26 @@ pub(crate) struct ChildTarget {
     pub range: KeyRange,
     /// Its file and the bytes in it that the manifest vouches for; `None`: a new file.
     pub file: Option<(FileId, u64)>,
-    /// Bytes that a run may have in that file, and in a new one.
+    /// Maximum bytes of a run in that file, and in a new one.
     pub run_bytes_max: u64,
     pub new_run_bytes_max: u64,
 }
 
-/// What ends a block and a run beside the bytes that the writer counts, at the most.
+/// Maximum bytes that end a block and a run, beyond those that the writer counts.
 pub(crate) const RUN_END_BYTES: u64 = 512;
 
-/// A run that was written, and the node below that it is for.
+/// A run that was written, and the node below that receives it.
 #[derive(Clone, Debug)]
 pub(crate) struct WrittenRun {
     pub child: Option<NodeId>,
     pub file: FileId,
     pub summary: RunSummary,
-    /// Keeps what its writer knew of the run until the tree has it.
-    #[expect(dead_code, reason = "it is there to live")]
+    /// Keeps the writer's data about the run until the tree has it.
+    #[expect(dead_code, reason = "held only so that it lives on")]
     pub handle: Arc<RunHandle>,
 }
 
-/// What a part of a rewrite wrote.
+/// The output of a part of a rewrite.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Written {
     /// In key order.
@@ -62,16 +65,16 @@ pub(crate) struct Written {
     pub files: Vec<(FileId, u64)>,
     /// Files that did not exist before.
     pub created: Vec<FileId>,
-    /// Segments of values that exist now, or grew.
+    /// Value segments that exist now, or grew.
     pub segments: Vec<WrittenSegment>,
-    /// Room that was taken for them.
-    pub room: Option<Arc<TakenRoom>>,
+    /// Space that was taken for them.
+    pub space: Option<Arc<TakenSpace>>,
     /// Bytes of value records that no entry refers to any more, by segment.
     pub buried: BTreeMap<FileId, u64>,
 }
 
 impl WrittenRun {
-    /// Where it lies on the device, as far as the store knows.
+    /// The file's places on the device, as far as the store knows.
     pub(crate) fn places(&self, store: &dyn FileStore) -> Vec<Range<u64>> {
         let RunSummary { offset, bytes, .. } = self.summary;
         store.places(FileName::table(self.file), offset..offset + bytes)
@@ -79,8 +82,8 @@ impl WrittenRun {
 }
 
 impl Written {
-    /// Removes files that no edit ever referred to. The edit of a poisoned database may be on the
-    /// medium all the same: its files stay, for the next opening to decide.
+    /// Removes files that no edit ever referred to. In a poisoned database, the edit may be on the
+    /// medium all the same: its files stay, and the next opening decides.
     pub(crate) fn remove(&self, context: &Context) {
         if context.poisoned_by().is_some() {
             return;
@@ -88,7 +91,7 @@ impl Written {
         let tables = self.created.iter().map(|&file| FileName::table(file));
         let new = self.segments.iter().filter(|segment| segment.is_new);
         for name in tables.chain(new.map(|segment| FileName::value(segment.file))) {
-            // What cannot be removed now goes at the next opening.
+            // What cannot be removed now is removed at the next opening.
             let _ = context.store.remove(name);
         }
     }
@@ -99,7 +102,7 @@ impl Written {
         }
     }
 
-    /// What it means for the segments of values.
+    /// The changes to value segments.
     pub(crate) fn value_changes(&self) -> Vec<Change> {
         let written = self.segments.iter().map(|segment| segment.change(false));
         let buried = self.buried.iter().map(|(&file, &bytes)| {
@@ -122,7 +125,7 @@ pub(crate) struct OutputWriter {
     hint: FileHint,
     rule: OutputRule,
     range_deletes: RangeDeletes,
-    /// Keys from here on are not yet in a finished run.
+    /// Keys from this one on are not yet in a finished run.
     begin: Key,
     end: Option<Key>,
     child: usize,
@@ -159,7 +162,7 @@ impl OutputWriter {
         }
     }
 
-    /// Memory that the file being written holds until its run ends, about, in bytes.
+    /// Approximate memory, in bytes, that the file being written holds until its run ends.
     pub(crate) fn buffer_bytes(&self) -> u64 {
         self.file.as_ref().map_or(0, |(_, writer)| writer.memory_bytes())
     }
@@ -184,7 +187,8 @@ impl OutputWriter {
         Ok(())
     }
 
-    /// Moves on to the child whose range `key` lies in; those before get their ends.
+    /// Advances to the child whose range contains `key`, and ends the runs of the children before
+    /// it.
     fn pass_children(&mut self, key: &[u8]) -> Result<()> {
         loop {
             let OutputRule::Children(children) = &self.rule else { return Ok(()) };
@@ -198,7 +202,7 @@ impl OutputWriter {
         }
     }
 
-    /// A file that has no room for the entry is left: a new one goes on.
+    /// Ends a file that has no space for the entry; a new file takes it.
     fn bound_run(&mut self, key: &[u8], entry_bytes: u64) -> Result<()> {
         let run_bytes = match &self.file {
             Some((_, writer)) if self.in_run => writer.run_bytes(),
@@ -237,7 +241,7 @@ impl OutputWriter {
         Ok((file, TableWriter::create(append, place, self.cause)?))
     }
 
-    /// Goes on with the file of the node below. `None`: it has none, or a checkpoint shares it.
+    /// Continues the file of the node below. `None`: it has none, or a checkpoint shares it.
     fn extend_childs_file(&mut self) -> Result<Option<(FileId, TableWriter)>> {
         let OutputRule::Children(children) = &mut self.rule else { return Ok(None) };
         let Some(child) = children.get_mut(self.child) else { return Ok(None) };
@@ -256,8 +260,8 @@ impl OutputWriter {
         }
     }
 
-    /// Ends the current run at `end`; its range tombstones are those up to there. Without entries
-    /// and tombstones there is no run.
+    /// Ends the current run at `end`, with the range tombstones up to there. Without entries and
+    /// tombstones there is no run.
     fn finish_run(&mut self, end: Option<Key>) -> Result<()> {
         let range = KeyRange { start: self.begin.clone(), end: end.clone() };
         let deletes = self.range_deletes.clip(&range);

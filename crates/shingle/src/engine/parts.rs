@@ -1,12 +1,11 @@
-//! What the parts of a move have come to: one state under one lock.
+//! Collects the results of the parts of a move: one state under one lock.
 //!
-//! Parts run side by side, and each ends once, with its output or with a failure. The part that
-//! ends last gets the verdict on the whole move, from the state that its own end is part of: all
-//! succeeded, and the outputs are installed; or one failed, and the outputs are given back. Nobody
-//! else counts parts or looks at failures to decide this.
+//! Parts run in parallel, and each ends once, with its output or with a failure. The part that ends
+//! last gets the verdict on the whole move. If all parts succeeded, the outputs are installed; if
+//! one failed, they are given back. No other code counts parts or checks failures to decide this.
 //!
-//! A part that is dropped without an end (its step panicked) leaves the move undecided for good: it
-//! is neither installed nor given back, and the next opening removes its files.
+//! A part that is dropped without an end (its step panicked) leaves the move undecided. The move is
+//! neither installed nor given back, and the next opening removes its files.
 
 use base::{Error, ErrorKind, Result};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,21 +15,21 @@ struct State<T> {
     remaining: usize,
     /// In the order of the parts.
     outputs: Vec<T>,
-    /// Why the first part that failed did: failures of others follow from it.
+    /// The error of the first part that failed; failures of others follow from it.
     failure: Option<Error>,
 }
 
 /// The parts of a move, each with an output of type `T`.
 pub(crate) struct Parts<T>(Mutex<State<T>>);
 
-/// What becomes of a move, told to the part that ends last.
+/// The decision on a move, told to the part that ends last.
 #[derive(Debug)]
 pub(crate) enum Verdict<T> {
     /// Other parts have not ended.
     Pending,
-    /// Every part succeeded. In the order of the parts.
+    /// Every part succeeded. Outputs in the order of the parts.
     Install(Vec<T>),
-    /// A part failed, the first for this reason. What the others wrote goes.
+    /// A part failed; the error is the first one. The outputs of the others are to be removed.
     GiveBack(Vec<T>, Error),
 }
 
@@ -44,7 +43,7 @@ impl<T: Clone + Default> Parts<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The part `index` has ended. It says so once.
+    /// Ends the part `index`. Each part ends once.
     pub(crate) fn end(&self, index: usize, ended: Result<T>) -> Verdict<T> {
         let mut state = self.lock();
         match ended {
@@ -80,8 +79,8 @@ impl<T: Clone + Default> Parts<T> {
 mod tests {
     use super::*;
 
-    /// Three parts that end in every order, each of them well or not: the last alone hears what
-    /// becomes of the move.
+    /// Three parts that end in every order, each with success or failure: only the last gets the
+    /// verdict on the move.
     #[test]
     fn the_part_that_ends_last_decides_by_all_ends() {
         let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];

@@ -1,5 +1,5 @@
-//! The queue of background work: jobs between their steps, ranges that a user wants compacted, and
-//! what failed last.
+//! The queue of background work: jobs between their steps, ranges of manual compactions, and the
+//! last failure.
 
 use super::compaction::CompactionPart;
 use super::flush::FlushJob;
@@ -16,7 +16,7 @@ pub(crate) enum Job {
     Collect(Box<GcJob>),
 }
 
-/// A key range that the user wants compacted.
+/// A manual compaction of a key range.
 #[derive(Clone, Debug)]
 pub(crate) struct Manual {
     pub keyspace: KeyspaceId,
@@ -26,17 +26,17 @@ pub(crate) struct Manual {
 /// A job that waits for a worker.
 pub(crate) struct Waiting {
     pub job: Job,
-    /// When its last step ended. In virtual time a worker may be behind that, and must not go on
-    /// with the job yet; with threads it has always passed.
+    /// When its last step ended. In virtual time a worker may be behind that, and must not continue
+    /// the job yet; with threads this time has always passed.
     pub from_ns: u64,
 }
 
 #[derive(Default)]
 pub(crate) struct Queue {
     pub jobs: Vec<Waiting>,
-    /// Jobs that a worker has in hand.
+    /// Jobs that workers are running.
     pub running: usize,
-    /// A collection of values is under way.
+    /// GC of values is in progress.
     pub is_collecting: bool,
     pub manual: Vec<Manual>,
     /// When the next step of a move may write, on the runtime's clock.
@@ -46,7 +46,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    fn has_room(&self, jobs_max: usize) -> bool {
+    fn has_free_slot(&self, jobs_max: usize) -> bool {
         self.jobs.len() + self.running < jobs_max
     }
 }
@@ -77,18 +77,18 @@ impl Scheduler {
         self.lock().manual.push(manual);
     }
 
-    /// A range still waits to be compacted.
+    /// A manual compaction is waiting.
     pub(crate) fn has_manual(&self) -> bool {
         !self.lock().manual.is_empty()
     }
 
-    /// No job is under way or waits, and no range waits to be compacted.
+    /// No job is in progress or waiting, and no manual compaction is waiting.
     pub(crate) fn is_idle(&self) -> bool {
         let queue = self.lock();
         queue.jobs.is_empty() && queue.running == 0 && queue.manual.is_empty()
     }
 
-    /// The failure that background work last met, while it keeps failing.
+    /// The last failure of background work, while it keeps failing.
     pub(crate) fn last_error(&self) -> Option<Error> {
         self.lock().last_error.clone()
     }
@@ -118,10 +118,10 @@ impl Scheduler {
         self.lock().jobs.iter().map(|waiting| waiting.from_ns).min()
     }
 
-    /// A collection may begin, and is under way from now on: nobody plans another one meanwhile.
+    /// GC may begin, and counts as in progress after this call, so that no other thread plans it.
     pub(crate) fn begin_collecting(&self) -> bool {
         let mut queue = self.lock();
-        let may_begin = !queue.is_collecting && queue.has_room(self.jobs_max);
+        let may_begin = !queue.is_collecting && queue.has_free_slot(self.jobs_max);
         queue.is_collecting |= may_begin;
         may_begin
     }
@@ -131,8 +131,8 @@ impl Scheduler {
     }
 
     /// Another job may begin.
-    pub(crate) fn has_room(&self) -> bool {
-        self.lock().has_room(self.jobs_max)
+    pub(crate) fn has_free_slot(&self) -> bool {
+        self.lock().has_free_slot(self.jobs_max)
     }
 }
 

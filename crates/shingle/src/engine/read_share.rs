@@ -1,24 +1,23 @@
-//! The share of reads among the operations of late: what policies are told of the workload (ADR
-//! 0071). Counts of operations, not time, so that a pause changes nothing.
+//! The share of reads among recent operations, which policies use to judge the workload (ADR 0071).
+//! It counts operations, not time, so that a pause changes nothing.
 
 use base::SequenceNumber;
 
-/// Operations after which an earlier one counts half in the share of reads. A workload that
-/// changes is followed within some times this many.
+/// After this many operations, an earlier operation counts half. The share follows a change of
+/// workload within a few times this number.
 const HALF_LIFE_OPERATIONS: f64 = 65_536.0;
 
-/// Reads and writes of late, older ones with less weight.
+/// Recent reads and writes; older ones have less weight.
 #[derive(Default)]
 pub(super) struct ReadShare {
     reads: f64,
     writes: f64,
-    /// Reads of the keyspace, and the newest sequence number, when they were last looked at.
+    /// The keyspace's reads and the newest sequence number at the last look.
     seen: Option<(u64, SequenceNumber)>,
 }
 
 impl ReadShare {
-    /// Takes note of how many reads there were and what the newest sequence number is. Gives the
-    /// share of reads.
+    /// Notes the number of reads and the newest sequence number. Returns the share of reads.
     pub(super) fn observe(&mut self, reads: u64, sequence: SequenceNumber) -> Option<f64> {
         let (reads_seen, sequence_seen) = self.seen.replace((reads, sequence))?;
         let new_reads = reads.saturating_sub(reads_seen) as f64;

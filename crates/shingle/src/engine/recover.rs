@@ -1,8 +1,9 @@
-//! Reading back what an earlier life left: the manifest and the logs. Changes nothing on disk.
+//! Reads the state that the last process left: the manifest and the logs. Changes nothing on disk.
 //!
-//! Invariants: the recovered state is a prefix of the commit order that holds everything synced;
-//! a batch is there whole or not at all; damage in what was durable is an error that names the
-//! place, a torn tail is cut in silence.
+//! Invariants:
+//! - The recovered state is a prefix of the commit order that holds everything synced.
+//! - A batch is there whole or not at all.
+//! - Damage in durable bytes is an error that names the place; a torn tail is cut without one.
 
 use crate::engine::exchanged::Exchanged;
 use crate::memtable::{Memtable, Writer};
@@ -36,7 +37,7 @@ pub(crate) struct Found {
     pub log_floor: FileId,
     /// `None` for a new database.
     pub manifest: Option<FileId>,
-    /// Every file of ours that is there.
+    /// Every file of Shingle's in the store.
     pub names: Vec<FileName>,
     /// Tables and segments that any edit names.
     listed: BTreeSet<FileId>,
@@ -75,9 +76,8 @@ impl Found {
         self.keyspaces.insert(record.id, FoundKeyspace { record, version, runs });
     }
 
-    /// Tables and segments that are younger than the manifest and that no edit ever named, as a job
-    /// leaves them that did not end. Whichever edits and whichever manifest turn out to be durable,
-    /// none needs them.
+    /// Tables and segments that are younger than the manifest and that no edit ever named: a job
+    /// that did not end leaves them. No durable edit or manifest can need them.
     pub(crate) fn strays(&self) -> Vec<FileName> {
         let is_stray = |name: &&FileName| {
             matches!(name.kind, FileKind::Table | FileKind::Value)
@@ -98,7 +98,8 @@ impl Found {
         for part in &edit.keyspaces {
             self.listed.extend(part.changes.iter().filter_map(Change::file));
             let keyspace = self.keyspaces.get_mut(&part.keyspace).ok_or_else(|| {
-                let message = format!("an edit changes keyspace {}, which is none", part.keyspace);
+                let message =
+                    format!("an edit changes keyspace {}, which does not exist", part.keyspace);
                 Error::new(ErrorKind::Corruption, message)
             })?;
             keyspace.version = keyspace.version.apply(&part.changes, &mut keyspace.runs)?;
@@ -132,7 +133,7 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
         pair.check_owner(root.database)?;
     }
     check(store, &mut found)?;
-    // Files that died while the edits were replayed are leftovers, found by listing.
+    // Files that became obsolete while the edits were replayed are leftovers; listing finds them.
     found.obsolete_files.drain();
     Ok(Some(found))
 }
@@ -157,7 +158,7 @@ fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
         }
         for segment in keyspace.version.segments.iter() {
             let name = FileName::value(segment.file.id);
-            check_file(&bytes, name, segment.bytes, "segment of values")?;
+            check_file(&bytes, name, segment.bytes, "value segment")?;
         }
     }
     Ok(())
@@ -191,7 +192,7 @@ fn check_file(
     }
 }
 
-/// Segments that were written to a cold store are there: without it, their values are missing.
+/// Checks that the segments in the cold store exist: without that store, their values are missing.
 fn check_cold(store: &dyn FileStore, found: &Found, bytes: &BTreeMap<FileName, u64>) -> Result<()> {
     let segments = found.keyspaces.values().flat_map(|keyspace| keyspace.version.segments.iter());
     let cold = segments.filter(|segment| segment.is_in_cold_store);
@@ -201,28 +202,29 @@ fn check_cold(store: &dyn FileStore, found: &Found, bytes: &BTreeMap<FileName, u
         .collect();
     let Some(first) = missing.first() else { return Ok(()) };
     if store.cold_store().is_some() {
-        let message = "a segment of values is missing in the cold store";
+        let message = "a value segment is missing in the cold store";
         return Err(Error::new(ErrorKind::Corruption, message).in_file(first.to_string()));
     }
     Err(Error::invalid(format!(
-        "{} segments of values lie in a cold store, {first} among them: open the database with it",
+        "{} value segments are in a cold store, {first} among them: open the database with that \
+         store",
         missing.len()
     )))
 }
 
-/// What the logs gave.
+/// The result of replaying the logs.
 #[derive(Default)]
 pub(crate) struct Replayed {
     /// Oldest first.
     pub memtables: BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>,
-    /// Every log that was found, in order; those behind a lost tail too.
+    /// Every log that was found, in order, including those after a lost tail.
     pub logs: Vec<FileId>,
-    /// Those of them that hold nothing, or nothing that counts.
+    /// The logs among them that hold nothing, or nothing that counts.
     pub lost_logs: Vec<FileId>,
     pub last_sequence: SequenceNumber,
-    /// By keyspace and segment, where the last value ends that the logs point to and the manifest
-    /// does not vouch for.
-    pub reach: BTreeMap<KeyspaceId, BTreeMap<FileId, u64>>,
+    /// By keyspace and segment: the end of the last value that the logs point to and that the
+    /// manifest does not vouch for.
+    pub unflushed_ends: BTreeMap<KeyspaceId, BTreeMap<FileId, u64>>,
 }
 
 /// Stage 3: replays the logs from the floor on, until the history ends.
@@ -284,23 +286,24 @@ struct Replay<'a> {
     found: &'a Found,
     memtable_bytes_max: u64,
     writers: BTreeMap<KeyspaceId, Writer>,
-    /// Behind the last record; the next must not begin before it.
+    /// One after the last record's sequence numbers; the next record must not begin below it.
     next_sequence_min: SequenceNumber,
-    /// Opened to look for values.
+    /// Opened to check values.
     segments: BTreeMap<FileId, Arc<dyn ReadFile>>,
     replayed: Replayed,
 }
 
-/// What became of a log.
+/// The outcome of a log.
 enum LogOutcome {
     /// All of its history is replayed; the next log must continue it.
     Replayed(PreviousLog),
-    /// Nothing of it reached the medium. It may have been given up when it could not be begun: then
-    /// the next log continues the one before.
+    /// Nothing of it reached the medium. If its creation was given up, the next log continues the
+    /// one before it.
     Headerless,
-    /// The history ended before it, for this reason.
+    /// The history ended before this log, for this reason.
     HistoryEnded(String),
-    /// The history ended in it: a value that it points to never became durable, for this reason.
+    /// The history ended in this log, for this reason: a value that it points to never became
+    /// durable.
     ValueLost(String),
 }
 
@@ -313,7 +316,7 @@ impl Replay<'_> {
             self.exchanged().check_lost_log(log)?;
             return Ok(LogOutcome::Headerless);
         };
-        // Whether something in it was durable is asked only if the answer matters: it takes a scan.
+        // Finding durable bytes takes a scan, so it is done only if the answer matters.
         let verdict = match (previous, header.previous) {
             // Names become durable in any order: the log between may have lost its own.
             (Some(previous), Some(before)) if before.file > previous.file => {
@@ -337,7 +340,7 @@ impl Replay<'_> {
             }
             ChainVerdict::Damage(what) => return Err(Error::corruption(name.to_string(), 0, what)),
         }
-        // What the next log's header says of this one: what the logs say alone, not the manifest.
+        // The end as the next log's header will name it: from the logs alone, without the manifest.
         let mut logged_sequence = header.previous.map_or(0, |previous| previous.last_sequence);
         while let Some(record) = reader.next()? {
             let offset = record.offset;
@@ -355,8 +358,8 @@ impl Replay<'_> {
         Ok(LogOutcome::Replayed(reader.as_previous(log, logged_sequence)))
     }
 
-    /// A record points to a value that is not there: the end of what was written, unless the log
-    /// proves that the record, and with it the value, was durable.
+    /// A record points to a value that is missing. That is the end of what was written, unless the
+    /// log proves that the record, and with it the value, was durable.
     fn value_lost(
         &self,
         file: &dyn ReadFile,
@@ -371,9 +374,9 @@ impl Replay<'_> {
         Err(Error::corruption(FileName::wal(log).to_string(), offset, message))
     }
 
-    /// Looks whether the values are there that a record points to and that the manifest does not
-    /// vouch for; if so, notes how far they reach. Gives the segment of the first that is not, and
-    /// what is wrong with it.
+    /// Checks the values that a record points to and that the manifest does not vouch for; if all
+    /// exist, notes where they end. Otherwise returns the segment of the first missing value, and
+    /// the error.
     fn find_values(&mut self, payload: &[u8]) -> Result<Option<(FileId, Error)>> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
         let mut found = Vec::new();
@@ -401,7 +404,7 @@ impl Replay<'_> {
             }
         }
         for (keyspace, pointer) in found {
-            let ends = self.replayed.reach.entry(keyspace).or_default();
+            let ends = self.replayed.unflushed_ends.entry(keyspace).or_default();
             ends.insert(pointer.file, pointer.end());
         }
         Ok(None)
@@ -424,7 +427,8 @@ impl Replay<'_> {
             let file = self.store.open(FileName::wal(log), true)?;
             let proven_bytes = durable_bytes(&*file, self.identity(log), Cause::Recovery)?;
             if proven_bytes > 0 {
-                let message = format!("{why}, but log {log} proves that all before it was durable");
+                let message =
+                    format!("{why}, but log {log} proves that everything before it was durable");
                 return Err(Error::corruption(FileName::wal(logs[0]).to_string(), 0, message));
             }
         }
@@ -439,7 +443,7 @@ impl Replay<'_> {
         LogIdentity { database: self.found.database, file: log, kind: LogKind::Wal }
     }
 
-    /// Replays one batch; gives its last sequence number.
+    /// Replays one batch; returns its last sequence number.
     fn record(&mut self, payload: &[u8]) -> Result<Option<SequenceNumber>> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
         if first < self.next_sequence_min {
@@ -453,7 +457,7 @@ impl Replay<'_> {
         let mut last = None;
         for (sequence, operation) in (first..).zip(batch.iter()) {
             let operation = operation?;
-            // Keyspaces that were dropped later, and what is in runs already, are skipped.
+            // Skips keyspaces that were dropped later, and entries that are in runs already.
             if let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace)
                 && sequence > keyspace.version.flushed_sequence
             {
@@ -485,9 +489,8 @@ impl Replay<'_> {
     }
 }
 
-/// What a record of the log holds: the sequence number of its first operation, and its batch.
-/// `None`: a record that only proves the one before it. Sequence numbers up to the last are in
-/// bounds.
+/// The content of a log record: the sequence number of its first operation, and its batch. `None`:
+/// a record that only proves the one before it. Sequence numbers up to the last are in bounds.
 pub(crate) fn log_record(payload: &[u8]) -> Result<Option<(SequenceNumber, BatchView<'_>)>> {
     if payload.is_empty() {
         return Ok(None);

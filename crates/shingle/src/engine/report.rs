@@ -1,4 +1,4 @@
-//! What the engine reports of itself: statistics and files.
+//! What the engine reports about itself: statistics and files.
 
 use crate::engine::Engine;
 use crate::engine::trees::{TreeState, Trees};
@@ -70,7 +70,7 @@ impl Engine {
         }
         let (values, value_groups) = value_stats(&trees);
         let now_ns = self.runtime.now_ns();
-        let parked = trees.parked.iter().map(|parked| ParkedWork {
+        let parked = trees.backed_off.iter().map(|parked| ParkedWork {
             keyspace: trees
                 .keyspaces
                 .get(&parked.keyspace)
@@ -162,7 +162,7 @@ impl Engine {
     }
 }
 
-/// For each file the deepest level that shows it, and the keys that it is shown with.
+/// For each file, the deepest level that shows it, and the keys that it is shown with.
 fn places(version: &Version) -> HashMap<FileId, (u8, KeyRange)> {
     let mut places: HashMap<FileId, (u8, KeyRange)> = HashMap::new();
     for (level, nodes) in (0u8..).zip(&version.levels) {

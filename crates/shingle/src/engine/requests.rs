@@ -1,4 +1,5 @@
-//! Compactions that no policy picked: a user, a full capacity or a full medium asks for them.
+//! Compactions that no policy picked, requested by a user, or for lack of space in the segments or
+//! on the medium.
 
 use crate::engine::Engine;
 use crate::engine::compaction;
@@ -8,7 +9,7 @@ use base::{ErrorKind, KeyspaceId, Result};
 use std::sync::Arc;
 use tree::{Cut, Input, Move, Plan, Reason};
 
-/// Begins `plan` as if a policy had picked it. `false`: it does not fit the tree of now.
+/// Begins `plan` as if a policy had picked it. `false`: it does not fit the current tree.
 pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Result<bool> {
     engine.check_writable()?;
     let _inside = engine.enter()?;
@@ -31,7 +32,7 @@ pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Re
     Ok(true)
 }
 
-/// A node is merged with itself.
+/// A plan that merges a node with itself.
 pub(crate) fn rewrite(input: Input, keyspace: &KeyspaceState) -> Plan {
     let table_bytes_max = keyspace.limits.table_bytes_max;
     let cut = Cut { table_bytes_max, overlap_bytes_max: None };

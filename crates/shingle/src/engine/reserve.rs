@@ -1,12 +1,12 @@
-//! Space that is kept free for what must go on when the medium is full: deletions and their log,
-//! flushes, edits, closing and opening.
+//! Space that is kept free for the work that must go on when the medium is full: deletions and
+//! their log, flushes, edits, closing and opening.
 //!
-//! The store keeps the space ([`media::FileStore::set_reserve`]). Work that must go on and finds no
-//! space gives it back to the medium and tries again. From then on only deletions are accepted,
-//! until there is as much free space again and the reserve is whole (`full_medium`).
+//! The store keeps the space ([`media::FileStore::set_reserve`]). When such work is out of space,
+//! the reserve is released to the medium and the work tries again. After that, only deletions are
+//! accepted, until enough space is free to fill the reserve again (`full_medium`).
 //!
 //! Invariants:
-//! - A write that only deletes is refused for want of space only when the reserve is out.
+//! - A write that only deletes fails for lack of space only when the reserve is released.
 //! - A write that adds data never takes from the reserve.
 
 use crate::engine::events::Events;
@@ -22,7 +22,7 @@ pub(crate) const REFILL_NS: u64 = 100_000_000;
 const NONE: u8 = 0;
 /// The store keeps the space free.
 const WHOLE: u8 = 1;
-/// The space was given back to the medium.
+/// The space was released to the medium.
 const OUT: u8 = 2;
 
 /// What is kept free for one database.
@@ -52,8 +52,8 @@ impl Reserve {
         self.state.store(WHOLE, Relaxed);
     }
 
-    /// Work that must go on found no space: the reserve goes back to the medium. `true`: it was
-    /// whole, and the work may be tried again.
+    /// Work that must go on is out of space: releases the reserve. `true`: the reserve was whole,
+    /// and the work may be tried again.
     pub(crate) fn release(&self, store: &dyn FileStore, events: &Events) -> bool {
         if self.state.compare_exchange(WHOLE, OUT, Relaxed, Relaxed).is_err() {
             return false;
@@ -65,7 +65,7 @@ impl Reserve {
         store.set_reserve(0).is_ok()
     }
 
-    /// Has the store keep `bytes` free, as far as there is as much.
+    /// Has the store keep `bytes` free, or as much of that as is free.
     pub(crate) fn fill(&self, store: &dyn FileStore, events: &Events, bytes: u64) {
         self.bytes.store(bytes, Relaxed);
         let state = match store.set_reserve(bytes) {
@@ -80,7 +80,8 @@ impl Reserve {
         self.state.store(state, Relaxed);
     }
 
-    /// The reserve is out, and no thread asked the medium within [`REFILL_NS`]: the caller does.
+    /// The reserve is released, and no thread asked the medium within [`REFILL_NS`]. `true`: the
+    /// caller asks it.
     pub(crate) fn takes_turn(&self, now_ns: u64) -> bool {
         self.is_out() && self.takes_next_turn(now_ns)
     }
@@ -99,7 +100,7 @@ impl Reserve {
         now_ns >= next_ns && takes().is_ok()
     }
 
-    /// A file was removed: the medium is asked at the next occasion, not after [`REFILL_NS`].
+    /// A file was removed: the next caller asks the medium without waiting for [`REFILL_NS`].
     pub(crate) fn expect_space(&self) {
         if self.is_out() {
             self.next_refill_ns.store(0, Relaxed);

@@ -1,8 +1,8 @@
 //! Rewrites: the one loop behind flush, merge, append and divide.
 //!
 //! A rewrite merges memtables or slices, applies the rule of `reduce`, and writes runs. It is cut
-//! into parts by key range that threads work on side by side, and each part into bounded steps.
-//! When the last part is done, the move's edit is made against the version of that moment.
+//! by key range into parts, which threads process in parallel, and each part into bounded steps.
+//! When the last part is done, the move's edit is made against the version that is then current.
 
 use super::output::{OutputRule, OutputWriter, Written};
 use super::values::separate::Separator;
@@ -24,9 +24,9 @@ use table::{IterOptions, TableOptions};
 use tree::moves::OlderData;
 use tree::{Slice, Tier};
 
-/// The least that is read at once for an input where memory is short.
+/// Minimum readahead of an input where memory is short, in bytes.
 const READAHEAD_BYTES_MIN: u64 = 16 << 10;
-/// Of runs that lie together, at most so many bytes are read at a time.
+/// Maximum readahead for adjacent runs, in bytes.
 const TOGETHER_BYTES_MAX: u64 = 4 << 20;
 
 /// What a part of a rewrite reads and writes.
@@ -46,11 +46,11 @@ pub(crate) struct PartSpec {
     /// Where large values go, and to which tier.
     pub values: ValueWriters,
     pub tier: Tier,
-    /// Pointers into this get their values written anew.
+    /// Values with pointers into these are written again.
     pub unvouched: Unvouched,
 }
 
-/// A part under way.
+/// A part in progress.
 pub(crate) struct Part {
     context: Arc<Context>,
     read_buffer_bytes: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Part {
     output: Separator,
 }
 
-/// Whether a step left work.
+/// The result of a step: whether work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     More,
@@ -129,7 +129,7 @@ impl Part {
         })
     }
 
-    /// Works through about `bytes_max` bytes of input.
+    /// Processes about `bytes_max` bytes of input.
     pub(crate) fn step(&mut self, bytes_max: u64) -> Result<Progress> {
         let stop = self.reducer.counts().bytes_in + bytes_max;
         while self.inputs.valid() {
@@ -149,7 +149,7 @@ impl Part {
         self.reducer.counts()
     }
 
-    /// What was written so far, for the edit or for the removal.
+    /// The output so far, for the edit or for the removal.
     pub(crate) fn written(&self) -> &Written {
         &self.output.output.written
     }
@@ -158,20 +158,20 @@ impl Part {
         self.output.output.written
     }
 
-    /// An edit lists the segments that were written: other jobs may go on with them.
+    /// An edit lists the segments that were written: other jobs may continue them.
     pub(crate) fn release_segments(&mut self) {
         self.output.writers.release();
     }
 
-    /// The job failed: what no edit lists goes.
+    /// The job failed: removes what no edit lists.
     pub(crate) fn remove_created(&self) {
         self.output.writers.remove_created();
         self.written().remove(&self.context);
     }
 }
 
-/// The input slices, cut to the part's range, as few chains of disjoint ones: only one of a chain
-/// is open at a time.
+/// The input slices, cut to the part's range, in a small number of chains of disjoint slices: only
+/// one slice of a chain is open at a time.
 fn chains(spec: &PartSpec) -> Vec<Vec<(Slice, KeyRange)>> {
     let inside = spec.slices.iter().map(|slice| (slice, slice.range.intersect(&spec.range)));
     let mut slices: Vec<_> = inside.filter(|(_, range)| !range.is_empty()).collect();
@@ -189,8 +189,8 @@ fn chains(spec: &PartSpec) -> Vec<Vec<(Slice, KeyRange)>> {
     chains
 }
 
-/// Bytes that are read at a time for a chain: more where its slices lie one behind the other in one
-/// file, as the tables of a set do.
+/// Readahead of a chain, in bytes: larger where its slices are adjacent in one file, as the tables
+/// of a set are.
 fn readahead(chain: &[(Slice, KeyRange)], bytes: u64, bytes_max: u64) -> u32 {
     let follows = |pair: &[(Slice, KeyRange)]| {
         let (before, next) = (&pair[0].0.run, &pair[1].0.run);
@@ -224,7 +224,7 @@ fn range_deletes(context: &Context, spec: &PartSpec) -> Result<RangeDeletes> {
     Ok(RangeDeletes::needed(all, &spec.snapshots))
 }
 
-/// Without those that hide nothing, as nothing older can be.
+/// Removes the range tombstones that hide nothing, because nothing older can exist.
 fn kept_range_deletes(mut deletes: RangeDeletes, spec: &PartSpec) -> RangeDeletes {
     let is_oldest = |sequence| spec.snapshots.first().is_none_or(|&oldest| sequence <= oldest);
     deletes.retain(|fragment, sequence| {

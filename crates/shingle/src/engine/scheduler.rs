@@ -1,9 +1,12 @@
-//! The scheduler: what the next background step is.
+//! The scheduler: decides which background step is next.
 //!
-//! Flushes go before moves, moves of the most urgent keyspace first; each step removes at most one
-//! dead file. At most as many moves run at a time as there are workers. A failure that leaves
-//! everything as it was is tried again: a move that fails for a reason of its own is parked
-//! (`parked`), a full medium or a failed flush makes work wait; others poison.
+//! Flushes come before moves, and moves of the most urgent keyspace come first. Each step removes
+//! at most one obsolete file. The number of moves that run at a time is at most the number of
+//! workers.
+//!
+//! A failure that changed nothing is tried again. A move that fails for a reason of its own is
+//! backed off (`backed_off`). A full medium or a failed flush makes all work wait. Other failures
+//! poison the database.
 
 use super::compaction::CompactionPart;
 use super::queue::{Job, Waiting};
@@ -23,10 +26,10 @@ const RETRY_NS_MIN: u64 = 10_000_000;
 /// ... up to this.
 const RETRY_NS_MAX: u64 = 2_000_000_000;
 
-/// Bytes that a move may read while the database is being closed: it costs hardly more than the
-/// flush that a close is anyway.
+/// Maximum bytes that a move may read while the database is being closed. It costs hardly more than
+/// the flush that a close does anyway.
 const CLOSING_MOVE_BYTES_MAX: u64 = 1 << 20;
-/// Such moves in one close.
+/// Maximum number of such moves in one close.
 const CLOSING_MOVES_MAX: usize = 8;
 
 /// What workers of a database share.
@@ -60,23 +63,23 @@ impl Worker for EngineWorker {
     }
 }
 
-/// How long to wait for rest, after a step that found nothing to do.
+/// How long to wait until the database is idle, after a step that found nothing to do.
 fn idle_begins_ns(engine: &Engine) -> Option<u64> {
     let is_over = engine.poisoned_by().is_some() || engine.read_only || engine.is_closing();
-    // Who is at work wakes the others when it is done.
+    // A worker that is busy wakes the others when it is done.
     if is_over || !engine.scheduler.is_idle() {
         return None;
     }
     engine.scheduler.idle.begins_in_ns(engine)
 }
 
-/// One step of background work. `false`: there is nothing to do.
+/// Makes one step of background work. `false`: there is nothing to do.
 pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     if engine.poisoned_by().is_some() || engine.read_only {
         return false;
     }
     engine.runtime.interleave("worker: before it looks for work");
-    // At most one removal for a step: dead files do not pile up, and no burst holds up others.
+    // At most one removal in a step: obsolete files do not pile up, and no burst delays other work.
     let cleaned = clean::step(engine);
     let is_idle = engine.scheduler.idle.is_now(engine);
     engine.refill_reserve();
@@ -96,7 +99,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         Ok(true) => return true,
         Ok(false) => {}
         Err(error) if backed_off::is_own_failure(&error) => {
-            engine.events.error("compaction_parked", &error);
+            engine.events.error("compaction_backed_off", &error);
         }
         Err(error) => failed(engine, error),
     }
@@ -112,7 +115,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     false
 }
 
-/// One step of a flush, and of nothing else. `false`: none is due.
+/// Makes one step of a flush, and of nothing else. `false`: none is due.
 pub(crate) fn step_flush(engine: &Arc<Engine>) -> Result<bool> {
     plan_flush(engine, false);
     let mut queue = engine.scheduler.lock();
@@ -135,7 +138,7 @@ pub(crate) fn step_flush(engine: &Arc<Engine>) -> Result<bool> {
     Ok(true)
 }
 
-/// Gives up every move under way. Nobody else runs steps any more.
+/// Gives up every move in progress. No other thread runs steps any more.
 pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
     let jobs = std::mem::take(&mut engine.scheduler.lock().jobs);
     for Waiting { job, from_ns } in jobs {
@@ -150,8 +153,8 @@ pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
     }
 }
 
-/// Forgets every job: the database is closed, or nobody knows any more what is on the medium. Jobs
-/// hold the engine, and with it the store, which others may want to open.
+/// Forgets every job, because the database is closed or the state on the medium is unknown. Jobs
+/// hold the engine and with it the store, which another opener may want.
 pub(crate) fn abandon_all(engine: &Arc<Engine>) {
     abandon_moves(engine);
     let flushes = std::mem::take(&mut engine.scheduler.lock().jobs);
@@ -162,9 +165,9 @@ pub(crate) fn abandon_all(engine: &Arc<Engine>) {
     }
 }
 
-/// Makes small moves that are due, where runs have piled up so that writes would be slowed down:
-/// sessions too short for a merge, which a close gives up, leave a run each, and each get would ask
-/// them all.
+/// Makes the small moves that are due where runs have piled up so far that writes would be
+/// throttled. Each session that is too short for a merge, which its close gives up, leaves a run,
+/// and each get would probe all of these runs.
 pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
     for _ in 0..CLOSING_MOVES_MAX {
         let mut trees = engine.versions.lock();
@@ -182,7 +185,7 @@ pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
     Ok(())
 }
 
-/// Makes a move at once. The parts after one that failed are given up too.
+/// Makes a move at once. If a part fails, the parts after it are given up too.
 fn run_parts(engine: &Arc<Engine>, parts: Vec<CompactionPart>) -> Result<()> {
     let mut result = Ok(());
     for mut part in parts {
@@ -194,14 +197,14 @@ fn run_parts(engine: &Arc<Engine>, parts: Vec<CompactionPart>) -> Result<()> {
     result
 }
 
-/// Nothing is under way, and nothing is due but what a rest would allow.
+/// Nothing is in progress, and nothing is due but what an idle database would allow.
 pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
     if !engine.scheduler.is_idle() {
         return false;
     }
     let mut trees = engine.versions.lock();
-    trees.unpark(engine.runtime.now_ns());
-    // What the last version let go of is work that is due as well.
+    trees.end_pauses(engine.runtime.now_ns());
+    // Removal of the files that the last version released is work that is due as well.
     engine.versions.collect_dead_files(&mut trees);
     pick(engine, &mut trees, false).is_none()
         && !flush::is_due(engine)
@@ -217,12 +220,11 @@ fn plan_flush(engine: &Arc<Engine>, is_idle: bool) {
     let Some(job) = flush::begin(engine, &trees, is_idle) else { return };
     engine.scheduler.put([Job::Flush(job)], engine.runtime.now_ns());
     drop(trees);
-    // Another worker may go on with what was next.
+    // Another worker may take the next job.
     engine.runtime.wake();
 }
 
-/// Removes retired segments, or begins a collection of values; one at a time. `false`: neither is
-/// due.
+/// Removes retired segments, or begins GC; one at a time. `false`: neither is due.
 fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
     if engine.is_closing() {
         return Ok(false);
@@ -244,11 +246,11 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
 
 /// Begins the most urgent move. `false`: none is due.
 fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
-    if engine.is_closing() || !engine.scheduler.has_room() {
+    if engine.is_closing() || !engine.scheduler.has_free_slot() {
         return Ok(false);
     }
     let mut trees = engine.versions.lock();
-    trees.unpark(engine.runtime.now_ns());
+    trees.end_pauses(engine.runtime.now_ns());
     let Some((id, plan)) = pick(engine, &mut trees, is_idle) else {
         drop(trees);
         if is_idle && engine.scheduler.is_idle() {
@@ -260,7 +262,7 @@ fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
     let parts = compaction::begin(engine, &mut trees, id, plan)?;
     let count = parts.len();
     let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
-    // Before the lock goes to somebody who asks whether all is done.
+    // Before another thread takes the lock and asks whether all work is done.
     engine.scheduler.put(jobs, engine.runtime.now_ns());
     drop(trees);
     if count != 1 {
@@ -285,7 +287,7 @@ fn pick(
     for (&id, tree) in &trees.keyspaces {
         let view = tree.picker_view(&tree.keyspace.limits, oldest);
         let Some(plan) = tree.keyspace.policy.pick(&view) else { continue };
-        // A policy that does one thing at a time does not look at what is parked.
+        // A policy that does one thing at a time does not see which moves are backed off.
         if trees.has_backed_off(tree) && tree.busy.conflicts(&tree.version, &plan) {
             continue;
         }
@@ -365,26 +367,26 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
                     backed_off::is_own_failure(&error)
                 }
                 Job::Collect(collect) => {
-                    let parks = backed_off::is_own_failure(&error);
-                    collect.abandon(parks);
+                    let backs_off = backed_off::is_own_failure(&error);
+                    collect.abandon(backs_off);
                     engine.scheduler.end_collecting();
-                    parks
+                    backs_off
                 }
             };
             engine.scheduler.lock().running -= 1;
             if is_backed_off {
-                engine.events.error("compaction_parked", &error);
+                engine.events.error("compaction_backed_off", &error);
             } else {
                 failed(engine, error);
             }
         }
     }
     engine.progress.signal();
-    // What waited for this job's nodes may be due now.
+    // Work that waited for this job's nodes may be due now.
     engine.runtime.wake();
 }
 
-/// Keeps moves to the rate that the user allows. Flushes are not held up: writers wait for them.
+/// Keeps moves to the rate that the user allows. Flushes are not paced: writers wait for them.
 fn pace(engine: &Engine, bytes: u64) {
     let rate = engine.settings.background_bytes_per_second;
     if rate == 0 {
@@ -404,9 +406,9 @@ fn pace(engine: &Engine, bytes: u64) {
     }
 }
 
-/// Waits before the next try, so that a full medium or a bad sector does not make a busy loop.
+/// Waits before the next try, so that a full medium or a bad sector does not cause a busy loop.
 fn failed(engine: &Arc<Engine>, error: Error) {
-    // Closed: the keyspace was dropped while its move was under way.
+    // Closed: the keyspace was dropped while its move was in progress.
     let is_over = matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Closed);
     if is_over || engine.poisoned_by().is_some() {
         return;
@@ -414,7 +416,7 @@ fn failed(engine: &Arc<Engine>, error: Error) {
     engine.events.error("background_error", &error);
     let mut queue = engine.scheduler.lock();
     queue.last_error = Some(error);
-    // Who waits for room learns why there is none.
+    // A writer that waits for space gets this error.
     engine.admission.release();
     queue.failures = queue.failures.saturating_add(1);
     let wait_ns = (RETRY_NS_MIN << queue.failures.min(10)).min(RETRY_NS_MAX);

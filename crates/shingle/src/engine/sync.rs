@@ -1,10 +1,12 @@
-//! Synced writes: one request to the device serves everybody who appended before it.
+//! Synced writes: one device request serves all writers that appended before it.
 //!
-//! Whoever needs durability takes the sync lock. Who finds the log durable beyond the own position
-//! is done; else it syncs the log as far as it reaches by then, for all who wait behind.
+//! A writer that needs durability takes the sync lock. If the log is already durable beyond its own
+//! position, the writer is done. Otherwise it syncs the log up to its present end, and so serves
+//! all writers that wait for the lock.
 //!
-//! Invariants: logs become durable in order, so that a synced write makes every earlier one
-//! durable; a failed sync poisons the database and is never tried again.
+//! Invariants:
+//! - Logs become durable in order, so a synced write makes every earlier one durable.
+//! - A failed sync poisons the database and is never tried again.
 
 use crate::engine::commit::Commits;
 use crate::engine::commit_state::LogPosition;
@@ -14,7 +16,7 @@ use std::sync::{Arc, PoisonError};
 
 /// What one sync has to do.
 struct Work {
-    /// Segments of values that the logs point into.
+    /// Value segments that the logs point into.
     values: Vec<Arc<dyn SyncFile>>,
     replaced: Vec<Arc<dyn SyncFile>>,
     current: Option<Arc<dyn SyncFile>>,
@@ -36,7 +38,7 @@ impl Commits {
         self.check_poisoned()?;
         let work = self.sync_work();
         let begin_ns = self.runtime.now_ns();
-        // What the log names is durable before the log: a record proves its values.
+        // Segments become durable before the log that names them: a record proves its values.
         for segment in &work.values {
             segment.sync(Cause::ValueWrite).map_err(|error| self.poison(error))?;
         }
@@ -63,7 +65,7 @@ impl Commits {
         }
     }
 
-    /// Later records say how far the log is durable: what tells damage from a torn tail.
+    /// Lets later records say how far the log is durable, which tells damage from a torn tail.
     fn mark_synced(&self, target: LogPosition) {
         let mut state = self.lock();
         if let Some(log) = state.log.as_mut().filter(|log| log.file == target.file) {

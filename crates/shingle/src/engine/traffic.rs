@@ -1,14 +1,14 @@
-//! What moved, by cause, from time to time in the event log: the history of amplification that
-//! counters lack, because they begin at zero with each opening.
+//! Periodic traffic events in the event log: bytes by cause. They are a history of amplification,
+//! which counters cannot give because they begin at zero with each opening.
 //!
-//! An event has the bytes since the one before, or since opening, so that any of them add up. What
-//! is written after the last one, the end of the event log itself, is in none.
+//! An event has the bytes since the event before, or since opening, so any of them add up. What is
+//! written after the last event, the end of the event log itself, is in no event.
 
 use crate::engine::events::{Event, Events};
 use base::{Ledger, LedgerSnapshot};
 use std::sync::{Mutex, PoisonError};
 
-/// While there are flushes, an event comes at most this often.
+/// Minimum time between two events while there are flushes.
 const INTERVAL_NS: u64 = 60_000_000_000;
 
 /// The clock and the ledger at the last event.
@@ -20,7 +20,7 @@ impl Noted {
         Noted(Mutex::new((now_ns, ledger)))
     }
 
-    /// After a flush: notes what moved, if the last event is long ago.
+    /// After a flush: writes an event if the last one is long ago.
     pub(crate) fn note_if_due(&self, ledger: &Ledger, events: &Events, now_ns: u64) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now_ns.saturating_sub(last.0) >= INTERVAL_NS {
@@ -28,7 +28,7 @@ impl Noted {
         }
     }
 
-    /// Notes what moved since the last event.
+    /// Writes an event with the bytes since the last one.
     pub(crate) fn note(&self, ledger: &Ledger, events: &Events, now_ns: u64) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         note_since(&mut last, ledger, events, now_ns);

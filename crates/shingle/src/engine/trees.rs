@@ -1,5 +1,5 @@
-//! What the tree lock guards: the tree of each keyspace, the parts of it that background work has
-//! in hand, and the open manifest. [`crate::engine::versions`] changes it by edits.
+//! What the tree lock guards: the tree of each keyspace, the parts of it that background work uses,
+//! and the open manifest. [`crate::engine::versions`] changes it by edits.
 
 use crate::engine::backed_off::BackedOff;
 use crate::engine::read_share::ReadShare;
@@ -20,11 +20,11 @@ pub(crate) struct Trees {
     pub keyspaces: BTreeMap<KeyspaceId, TreeState>,
     pub manifest: Option<Manifest>,
     pub obsolete_files: Arc<ObsoleteFiles>,
-    /// The floor that the manifest knows.
+    /// The log floor as the manifest has it.
     pub log_floor: FileId,
     pub next_keyspace: u32,
     /// Moves that failed and wait for another try.
-    pub parked: Vec<BackedOff>,
+    pub backed_off: Vec<BackedOff>,
     /// Files whose removal failed or waits for its turn.
     pub dead_files: Vec<FileName>,
     /// Files that are being removed.
@@ -36,14 +36,14 @@ pub(crate) struct TreeState {
     pub keyspace: Arc<KeyspaceState>,
     pub version: Arc<Version>,
     pub runs: RunTable,
-    /// What background work has in hand.
+    /// The parts that background work uses.
     pub busy: Busy,
     /// The read form of `version`.
     pub view: Arc<TreeView>,
-    /// What the policy is shown of the workload.
+    /// What the policy knows of the workload.
     observed: Observed,
     read_share: ReadShare,
-    /// Reads when level 0 took its present shape.
+    /// The number of reads when level 0 took its present shape.
     level0_since_reads: u64,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct TreeState {
 pub(crate) struct Manifest {
     pub file: FileId,
     pub writer: LogWriter,
-    /// Bytes after the first record, which holds everything.
+    /// Length of the first record, which holds everything.
     pub first_bytes: u64,
-    /// An append found no space: its end may hold a part of a record, and the next edit goes to a
+    /// An append was out of space. The end may hold a part of a record, and the next edit goes to a
     /// new manifest.
     pub is_broken: bool,
 }
@@ -77,7 +77,7 @@ impl TreeState {
         }
     }
 
-    /// Takes note of the workload, for the next pick.
+    /// Notes the workload, for the next pick.
     pub(crate) fn observe(&mut self, sequence: SequenceNumber, is_idle: bool) {
         let reads = self.keyspace.reads();
         self.observed.reads = reads.saturating_sub(self.level0_since_reads);
@@ -122,7 +122,7 @@ impl Trees {
         })
     }
 
-    /// One edit that makes an empty database into this one.
+    /// One edit that turns an empty database into this one.
     pub(crate) fn snapshot_edit(
         &self,
         engine_numbers: (u64, u64),

@@ -1,13 +1,12 @@
 //! The version set: the trees of all keyspaces, and the manifest that makes their edits durable.
 //!
 //! Invariants:
-//! - A version becomes visible after the edit that leads to it is synced in the manifest: what
-//!   readers see is never ahead of what a crash would recover.
-//! - Files are removed only after the edit that dropped their last slice is durable, and only when
-//!   no live version refers to them.
-//! - A manifest that could not be written leaves an unknown outcome, and the database is poisoned.
-//!   Out of space is no unknown outcome: the edit is not there, and another manifest takes the next
-//!   one.
+//! - A version becomes visible after its edit is synced in the manifest. Readers never see more
+//!   than recovery after a crash would restore.
+//! - A file is removed only after the edit that dropped its last slice is durable, and only when no
+//!   live version refers to it.
+//! - A failed write of the manifest has an unknown outcome, and poisons the database. Being out of
+//!   space has a known outcome: the edit is not there, and the next one goes to another manifest.
 
 use crate::engine::backed_off::BackedOff;
 use crate::engine::context::Context;
@@ -29,7 +28,7 @@ const MANIFEST_GROWTH_MAX: u64 = 8;
 const MANIFEST_BYTES_MIN: u64 =
     if cfg!(any(test, feature = "testing")) { 4 << 10 } else { 1 << 20 };
 
-/// The versions that an edit leads to, and what takes it back.
+/// The versions that an edit leads to, and how to undo it.
 type Next = Vec<(KeyspaceId, Arc<Version>, Undo)>;
 
 /// The trees and the manifest of one open database.
@@ -56,7 +55,8 @@ impl VersionSet {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes `edit` the new truth. On an error nothing changed, or the database is poisoned.
+    /// Applies `edit`, makes it durable and publishes it. On an error nothing changed, or the
+    /// database is poisoned.
     pub(crate) fn install(
         &self,
         trees: &mut Trees,
@@ -132,10 +132,10 @@ impl VersionSet {
             return Err(if manifest.is_broken { error } else { self.poison(error) });
         }
         manifest.writer.sync().map_err(|error| self.poison(error))?;
-        // What follows a record proves that it was durable: without this, damage of the last edit
-        // would pass for a torn tail, after the files that it made useless are gone.
+        // A later record proves that the edit was durable. Without it, damage of the last edit
+        // would look like a torn tail, after the files that the edit made obsolete are gone.
         match manifest.writer.append(&[]) {
-            // The edit is durable. The next one follows in a new manifest, which proves as much.
+            // The edit is durable. The next one goes to a new manifest, which proves as much.
             Err(error) if error.kind() == ErrorKind::NoSpace => manifest.is_broken = true,
             proven => proven.map_err(|error| self.poison(error))?,
         }
@@ -151,8 +151,9 @@ impl VersionSet {
         Ok(())
     }
 
-    /// Begins a new manifest when the old one is mostly history. A background step: no edit is half
-    /// made. When it fails, the old one goes on, and grows as much again before the next try.
+    /// Begins a new manifest when most of the old one is history. A background step: no edit is
+    /// half made. When it fails, the old manifest goes on, and grows by as much again before the
+    /// next try.
     pub(crate) fn rewrite_large_manifest(&self, trees: &mut Trees) {
         let Some(manifest) = &mut trees.manifest else { return };
         let bytes = manifest.writer.bytes();
@@ -167,8 +168,8 @@ impl VersionSet {
         }
     }
 
-    /// Writes into the root how long the manifest is by now: without logs behind it, nothing else
-    /// tells a manifest that lost edits from an older one, whose newer tables would pass for
+    /// Records the manifest's present length in the root. Without logs behind it, only this length
+    /// tells a manifest that lost edits from an older one, whose newer tables would look like
     /// leftovers.
     pub(crate) fn vouch_for_manifest(&self) -> Result<()> {
         let trees = self.lock();
@@ -190,7 +191,7 @@ impl VersionSet {
         })
     }
 
-    /// Writes a fresh manifest with everything in its first record, and makes it the root.
+    /// Writes a new manifest with everything in its first record, and makes it the root.
     pub(crate) fn write_manifest(&self, trees: &mut Trees, last_sequence: u64) -> Result<()> {
         let file = self.new_file();
         let written = self.write_manifest_file(trees, file, last_sequence);
@@ -236,7 +237,7 @@ impl VersionSet {
         Ok(Manifest { file, writer, first_bytes, is_broken: false })
     }
 
-    /// Takes note of files that no live version refers to, and of logs below the floor.
+    /// Notes the files that no live version refers to, and the logs below the floor.
     pub(crate) fn collect_dead_files(&self, trees: &mut Trees) {
         let dead = trees.obsolete_files.drain();
         trees.dead_files.extend(dead.into_iter().map(|dead| match dead.kind {
@@ -250,7 +251,7 @@ impl VersionSet {
         trees.dead_files.extend(logs.into_iter().map(FileName::wal));
     }
 
-    /// Tells admission how the trees stand.
+    /// Tells admission how far the trees are behind.
     pub(crate) fn update_pressure(&self, trees: &Trees) {
         let (mut level0_runs, mut debt_bytes) = (0, 0);
         let (mut value_bytes, mut value_debt_percent) = (0, 0);
@@ -271,20 +272,21 @@ impl VersionSet {
         });
     }
 
-    /// When the next parked move may be tried, on the runtime's clock.
+    /// When the next backed-off move may be tried again, on the runtime's clock.
     pub(crate) fn next_retry_ns(&self) -> Option<u64> {
         let trees = self.lock();
-        trees.parked.iter().filter(|p| p.work.is_some()).map(|p| p.retry_ns).min()
+        trees.backed_off.iter().filter(|p| p.work.is_some()).map(|p| p.retry_ns).min()
     }
 
-    /// Why a move of `keyspace`, or of any, waits for another try.
+    /// The error that a backed-off move of `keyspace`, or of any keyspace, failed with.
     pub(crate) fn backed_off_error(&self, keyspace: Option<KeyspaceId>) -> Option<Error> {
         let trees = self.lock();
         let concerns = |p: &&BackedOff| keyspace.is_none_or(|keyspace| keyspace == p.keyspace);
-        trees.parked.iter().filter(concerns).map(|p| p.error.clone()).next()
+        trees.backed_off.iter().filter(concerns).map(|p| p.error.clone()).next()
     }
 
-    /// What segments weigh for admission: beyond the soft limit, what GC can give back.
+    /// The bytes of segments as admission counts them: above the soft limit, only what GC can
+    /// reclaim.
     fn value_pressure(&self, usage: &Usage) -> u64 {
         let soft = self.settings.admission.value_bytes_soft;
         let reclaimable = usage.dead_bytes + usage.retired_bytes;

@@ -1,4 +1,4 @@
-//! What background work did, by the level that received it: the compaction table's numbers.
+//! Background work by the level that received it: the numbers of the compaction table.
 
 use base::cause::LEVELS_MAX;
 use std::sync::{Mutex, PoisonError};
@@ -20,13 +20,13 @@ pub struct LevelWork {
     pub busy_ns: u64,
     /// Entries read.
     pub entries_in: u64,
-    /// Entries that were not needed any more.
+    /// Entries that were no longer needed.
     pub entries_dropped: u64,
     /// Bytes that the plans expected to write.
     pub predicted_write_bytes: u64,
 }
 
-/// Counters by level; level 0 is what flushes wrote.
+/// Counters by level; level 0 is the output of flushes.
 #[derive(Debug, Default)]
 pub(crate) struct WorkStats {
     levels: Mutex<[LevelWork; LEVELS_MAX]>,

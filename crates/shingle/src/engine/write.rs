@@ -1,4 +1,4 @@
-//! A user's write from admission to durability, and the account of what users read.
+//! A user's write from admission to durability, and the counters of what users read.
 
 use crate::engine::Engine;
 use crate::engine::commit::{Committed, Outcome};
@@ -9,7 +9,7 @@ use table::Bytes;
 use table::batch::WriteBatch;
 
 impl Engine {
-    /// The user received the value of `key`, if there is one.
+    /// Counts a read: the user received the value of `key`, if there is one.
     #[inline]
     pub(crate) fn count_read(&self, key: &[u8], value: Option<&Bytes>) {
         if let Some(value) = value {
@@ -20,7 +20,7 @@ impl Engine {
         }
     }
 
-    /// [`Engine::count_read`] of many.
+    /// [`Engine::count_read`] for many keys.
     pub(crate) fn count_reads<K: AsRef<[u8]>>(&self, keys: &[K], values: &[Option<Bytes>]) {
         let pairs = keys.iter().zip(values);
         let bytes = pairs
@@ -28,7 +28,7 @@ impl Engine {
         self.ledger().user_read(bytes.sum::<usize>() as u64);
     }
 
-    /// Admission, commit, and durability; `None`: as the database was opened.
+    /// Admits, commits and syncs a batch. `None`: as the database was opened.
     pub(crate) fn write(
         self: &Arc<Self>,
         batch: &WriteBatch,
@@ -43,7 +43,7 @@ impl Engine {
             self.check_reserve(batch).inspect_err(|_| self.runtime.turn())?;
             match self.commits.commit(batch, is_synced)? {
                 Outcome::Committed(committed) => break committed,
-                Outcome::LacksSpace(lack) => self.make_room(&lack, waits)?,
+                Outcome::LacksSpace(lack) => self.make_space(&lack, waits)?,
                 Outcome::LacksSegment(keyspace) => self.begin_active_segment(&keyspace)?,
             }
         };

@@ -1,16 +1,18 @@
 //! Memory that only grows and never moves: the entries of one memtable.
 //!
-//! An [`Arena`] owns chunks and gives them back together when it is dropped. A [`Bump`] hands out
-//! the chunk that is being filled; the one writer of the memtable keeps it, so handing out bytes
-//! takes no lock and no atomic. An allocation too large to share a chunk gets a chunk of its own.
+//! An [`Arena`] owns chunks and frees them together when it is dropped. A [`Bump`] hands out the
+//! chunk that is being filled. Only the writer of the memtable has it, so handing out bytes takes
+//! no lock and no atomic. An allocation too large to share a chunk gets a chunk of its own.
 //!
-//! A [`ChunkPool`] keeps chunks from one memtable for the next. Mapping and unmapping them anew
-//! costs more than the calls: while one thread unmaps, page faults of all others wait, and they are
-//! those of the writers, which touch fresh memory all the time.
+//! A [`ChunkPool`] keeps the chunks of one memtable for the next. Mapping and unmapping chunks each
+//! time costs more than the system calls. While one thread unmaps, page faults of all others wait,
+//! and most of them are the writers', which touch new memory all the time.
 //!
-//! Invariants: a pointer handed out stays valid until the arena is dropped; no byte is handed out
-//! twice by one arena; every allocation is aligned to [`ALIGN`]; a pool keeps no chunk that, with
-//! those in arenas, would be beyond its limit.
+//! Invariants:
+//! - A pointer that was handed out stays valid until the arena is dropped.
+//! - An arena hands out no byte twice.
+//! - Every allocation is aligned to [`ALIGN`].
+//! - A pool keeps a chunk only if that chunk, with those in arenas, is within its limit.
 
 #![allow(unsafe_code)] // Uninitialised memory by the byte, freed as a whole.
 
@@ -26,20 +28,20 @@ use media::os::Pages;
 /// Alignment of every allocation, in bytes.
 pub(super) const ALIGN: usize = 8;
 
-/// Bounds of the size of a shared chunk, in bytes.
+/// Minimum and maximum size of a shared chunk, in bytes.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 
 /// A memtable of the expected size has about this many chunks, so that the unused end of the last
-/// one stays small beside it.
+/// one is small in comparison.
 const CHUNKS_PER_MEMTABLE: usize = 8;
 
-/// An allocation larger than this part of a chunk gets a chunk of its own, so that the end of a
-/// chunk that is left unused is smaller than this part.
+/// An allocation larger than this part of a chunk gets a chunk of its own. So the unused end of a
+/// chunk is smaller than this part.
 const OWN_CHUNK_DIVISOR: usize = 4;
 
-/// A chunk as large as this is the system's, which gets it back with the memtable; Miri knows only
-/// the allocator.
+/// A chunk of at least this size comes from the system, and returns there when the pool does not
+/// keep it. Miri supports only the allocator.
 const PAGES_BYTES_MIN: usize = if cfg!(miri) { usize::MAX } else { 64 << 10 };
 
 /// Owns the memory of one memtable.
@@ -53,11 +55,11 @@ pub(super) struct Arena {
 struct Chunks {
     /// Chunks of the pool.
     shared: Vec<Chunk>,
-    /// Those of one large allocation each.
+    /// Chunks for one large allocation each.
     own: Vec<Chunk>,
 }
 
-/// The chunks of memtables that are gone, for those to come.
+/// Keeps the chunks of dropped memtables for new ones.
 #[derive(Debug)]
 pub struct ChunkPool {
     chunk_bytes: usize,
@@ -72,7 +74,7 @@ struct PoolState {
     taken: usize,
 }
 
-/// Memory in one piece; small ones are of the global allocator, large ones of the system.
+/// Memory in one piece: a small one from the global allocator, a large one from the system.
 #[derive(Debug)]
 enum Chunk {
     Block(Block),
@@ -98,7 +100,7 @@ impl Drop for Block {
 }
 
 impl Chunk {
-    /// At least `bytes`, which is not zero.
+    /// A chunk of at least `bytes`, which is not zero.
     fn new(bytes: usize) -> io::Result<Chunk> {
         if bytes >= PAGES_BYTES_MIN {
             return Pages::new(bytes).map(Chunk::Pages);
@@ -120,8 +122,8 @@ impl Chunk {
 }
 
 impl ChunkPool {
-    /// For memtables of about `memtable_bytes` each. It keeps a chunk as long as that and all that
-    /// memtables hold are no more than `bytes_max`.
+    /// For memtables of about `memtable_bytes` each. It keeps a chunk while all memory in
+    /// memtables, with the kept chunks, is at most `bytes_max`.
     pub fn new(memtable_bytes: usize, bytes_max: u64) -> Arc<ChunkPool> {
         let chunk_bytes = (memtable_bytes / CHUNKS_PER_MEMTABLE)
             .clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
@@ -149,7 +151,7 @@ impl ChunkPool {
         let room = self.chunks_max.saturating_sub(state.taken + state.free.len());
         let kept = chunks.len().min(room);
         state.free.extend(chunks.drain(..kept));
-        // Freeing takes its time: what is too much goes without the lock.
+        // Freeing takes time: the excess is freed without the lock.
         drop(state);
     }
 
@@ -159,7 +161,7 @@ impl ChunkPool {
         (self.state().free.len() * self.chunk_bytes) as u64
     }
 
-    /// Gives the system what no memtable holds.
+    /// Returns to the system what no memtable holds.
     pub fn clear(&self) {
         let free = std::mem::take(&mut self.state().free);
         drop(free);
@@ -244,7 +246,7 @@ impl Bump {
             self.next = arena.add_shared()?.as_ptr();
             self.rest_bytes = chunk_bytes;
         }
-        let taken = NonNull::new(self.next).expect("a chunk with room is not null");
+        let taken = NonNull::new(self.next).expect("a chunk with free bytes is not null");
         // SAFETY: `bytes <= rest_bytes`, so the result stays in the chunk or one past its end.
         self.next = unsafe { self.next.add(bytes) };
         self.rest_bytes -= bytes;

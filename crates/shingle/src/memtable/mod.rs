@@ -1,16 +1,16 @@
 //! The newest entries of a keyspace, in memory and in order, until they are flushed.
 //!
-//! A [`Memtable`] is read by any number of threads without locks while its one [`Writer`] inserts.
-//! Whoever commits holds the writer; there is no way to make a second one. Entries are never
-//! changed or taken out; the memory goes when the last reader lets go of it.
+//! Any number of threads can read a [`Memtable`] without locks while its one [`Writer`] inserts.
+//! The commit holds the writer, and there is no way to make a second one. Entries are never changed
+//! or removed; the memory is freed when the last reader drops the memtable.
 //!
 //! Point entries are in a skip list in an arena (`skiplist`). Range deletions have an index of
 //! their own (`ranges`), because a lookup must find them by keys that they only cover. A memtable
 //! without range deletions costs a reader one atomic load. With range deletions, readers share a
 //! lock, and the writer holds it for each insertion.
 //!
-//! What an insert wrote is visible to every read that starts after the insert returned. An entry of
-//! an insert under way may be visible or not: readers hide it by its sequence number.
+//! A read that starts after an insert returned sees all of that insert. It may or may not see an
+//! entry whose insert is still in progress: readers hide such an entry by its sequence number.
 
 mod arena;
 mod ranges;
@@ -79,14 +79,14 @@ pub struct Writer {
 }
 
 impl Memtable {
-    /// An empty memtable that will grow to about `capacity_bytes`, and its writer. The size decides
-    /// only how memory is reserved; the memtable takes what it is given beyond it.
+    /// An empty memtable that will grow to about `capacity_bytes`, and its writer. The size only
+    /// decides how memory is reserved; the memtable accepts more.
     pub fn new(capacity_bytes: usize) -> Result<(Arc<Memtable>, Writer)> {
         Memtable::of_pool(&ChunkPool::new(capacity_bytes, 0), b"")
     }
 
-    /// As [`Memtable::new`], with memory of `pool`, for keys of which most begin with `start`. It
-    /// takes all keys; these are found sooner.
+    /// As [`Memtable::new`], with memory of `pool`, for keys that mostly begin with `start`. It
+    /// accepts all keys, but finds these sooner.
     pub fn of_pool(pool: &Arc<ChunkPool>, start: &[u8]) -> Result<(Arc<Memtable>, Writer)> {
         let (list, inserter) = SkipList::new(pool, KeyStart::new(start))?;
         let memtable = Arc::new(Memtable {
@@ -123,20 +123,20 @@ impl Memtable {
         self.list.versions(newest).map(|(trailer, value)| entry(trailer, value))
     }
 
-    /// Something was written to `user_key` after `sequence`: an entry, or a range deletion.
+    /// `user_key` has an entry or a range deletion that is newer than `sequence`.
     pub fn has_newer(&self, user_key: &[u8], sequence: SequenceNumber) -> bool {
         let deleted = || self.ranges()?.newest(user_key);
         self.get(user_key, SEQUENCE_MAX).is_some_and(|entry| entry.sequence > sequence)
             || deleted().is_some_and(|deleted| deleted > sequence)
     }
 
-    /// A cursor over the point entries, standing nowhere. It keeps their memory.
+    /// A cursor over the point entries, at no position yet. It keeps their memory.
     pub fn iter(&self) -> MemIter {
         MemIter::new(Arc::clone(&self.list))
     }
 
-    /// The range deletions that matter to readers at `snapshots`, ascending, and to those of now.
-    /// Where no snapshot lies between any two of them, that is the newest over each key.
+    /// The range deletions that matter to readers at `snapshots`, ascending, and to current
+    /// readers. Where no snapshot is between any two of them, that is the newest over each key.
     pub fn range_deletes(&self, snapshots: &[SequenceNumber]) -> Vec<RangeDelete> {
         self.ranges().map_or_else(Vec::new, |ranges| ranges.needed(snapshots))
     }
@@ -152,8 +152,8 @@ impl Memtable {
         self.ranges()?.covering(user_key, snapshot)
     }
 
-    /// What stretch of keys around `user_key` the same range deletion hides from `snapshot`, or
-    /// none hides. Deletions that come later do not change it: they are newer.
+    /// The stretch of keys around `user_key` that the same range deletion hides from `snapshot`, or
+    /// that none hides. Later deletions do not change it: they are newer.
     pub fn deleted_stretch(&self, user_key: &[u8], snapshot: SequenceNumber) -> DeletedStretch {
         self.ranges()
             .map_or_else(DeletedStretch::default, |ranges| ranges.stretch(user_key, snapshot))
@@ -167,14 +167,14 @@ impl Memtable {
         Some(self.ranges.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How many range deletions there are; it only grows.
+    /// The number of range deletions; it only grows.
     #[inline]
     pub fn range_delete_count(&self) -> usize {
         self.range_delete_count.load(Acquire)
     }
 
-    /// Bytes that the entries and range deletions take, with all that is stored beside them. An
-    /// empty memtable has the list's head.
+    /// Bytes of the entries and range deletions, with everything stored beside them. An empty
+    /// memtable has the list's head.
     pub fn bytes(&self) -> u64 {
         self.list.used_bytes() + self.range_delete_bytes.load(Relaxed)
     }
@@ -185,7 +185,7 @@ impl Memtable {
         self.list.reserved_bytes() + self.range_delete_bytes.load(Relaxed)
     }
 
-    /// Point entries, deletions among them.
+    /// Point entries, including deletions.
     pub fn entries(&self) -> u64 {
         self.entries.load(Relaxed)
     }
@@ -212,15 +212,15 @@ impl Memtable {
         self.sequence_min().map(|_| self.sequence_max.load(Relaxed))
     }
 
-    /// The last sequence number given to anybody when the memtable took its last entry: later ones
-    /// are in newer memtables. The largest number while it takes entries. Whoever sees a later
-    /// number published sees this.
+    /// The last sequence number given to any write when the memtable took its last entry: later
+    /// numbers are in newer memtables. The largest number while it takes entries. A thread that
+    /// sees a later number published also sees this one.
     #[inline]
     pub fn sealed_at(&self) -> SequenceNumber {
         self.sealed_at.load(Acquire)
     }
 
-    /// What all keys of point entries begin with; `None` without any.
+    /// The common start of the keys of all point entries; `None` without any.
     pub fn common_key_start(&self) -> Option<Vec<u8>> {
         let mut cursor = self.iter();
         cursor.seek_to_first();
@@ -255,8 +255,8 @@ impl Writer {
         &self.memtable
     }
 
-    /// It takes no more entries, and `sequence` was the last number given: before a later one is
-    /// published.
+    /// The memtable takes no more entries, and `sequence` is the last number given. Call it before
+    /// a later number is published.
     pub fn seal(&self, sequence: SequenceNumber) {
         self.memtable.sealed_at.store(sequence, Release);
     }
@@ -312,12 +312,12 @@ impl Memtable {
     }
 }
 
-/// Adds to a counter that only the writer changes, which spares the locked instruction.
+/// Adds to a counter that only the writer changes, which avoids a locked instruction.
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
-/// The trailer that stands before every entry that `snapshot` sees.
+/// The trailer that sorts before every entry that `snapshot` sees.
 fn search_trailer(snapshot: SequenceNumber) -> u64 {
     trailer(snapshot.min(SEQUENCE_MAX), EntryKind::SEARCH)
 }

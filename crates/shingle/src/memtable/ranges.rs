@@ -1,13 +1,14 @@
 //! The range deletions of a memtable, found by the keys that they cover.
 //!
-//! Two structures over one list, neither of which an insertion makes anew:
-//! - *the newest*: disjoint fragments, each with the newest deletion over it. An insertion cuts at
-//!   most two fragments and takes out those that it hides, which it pays for that put them in: a
-//!   logarithm of their number, amortised. Nearly every read asks for nothing else.
-//! - *blocks*, for snapshots that are older than the newest deletion over a key: what each 16, 256,
+//! Two structures index one list. An insertion rebuilds neither of them:
+//! - *The newest*: disjoint fragments, each with the newest deletion over it. An insertion cuts at
+//!   most two fragments and removes those that it hides. Each removal is paid for by the insertion
+//!   of that fragment, so an insertion costs the logarithm of their number, amortised. Nearly every
+//!   read needs only this structure.
+//! - *Blocks*, for snapshots that are older than the newest deletion over a key: what each 16, 256,
 //!   4,096 and 65,536 deletions cover together. A read goes back through the deletions that its
-//!   snapshot sees and passes whole blocks that do not cover its key. A block is made once, when
-//!   its last deletion comes, and has at most two numbers for each deletion, however they overlap.
+//!   snapshot sees, and passes whole blocks that do not cover its key. A block is made once, when
+//!   its last deletion comes. It has at most two numbers for each deletion, however they overlap.
 
 use super::RangeDelete;
 use crate::work;
@@ -15,37 +16,37 @@ use base::{Key, SequenceNumber};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-/// So many deletions make a block, and so many blocks the next larger one.
+/// This many deletions make a block, and this many blocks make the next larger one.
 const FAN_OUT: usize = 16;
 
-/// Sizes of blocks. Larger ones would save a read little, and stop the insertion that completes one
-/// for longer.
+/// Number of block sizes. Larger blocks would save a read little, and delay the insertion that
+/// completes one for longer.
 const BLOCK_SIZES: usize = 4;
 
-/// About what a deletion takes beside its keys: itself, its part of both structures, and the
+/// Approximate bytes of a deletion beside its keys: itself, its part of both structures, and the
 /// counters of its keys.
 pub(super) const DELETE_BYTES: usize = size_of::<RangeDelete>() + 120;
 
-/// Neighbouring keys over which the same deletion is the newest that a snapshot sees, or none is.
+/// Adjacent keys over which the same deletion is the newest that a snapshot sees, or none is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeletedStretch {
-    /// The first key; `None`: from the smallest on.
+    /// The first key; `None`: no lower limit.
     pub start: Option<Key>,
-    /// The first key after it; `None`: to the largest.
+    /// The first key after it; `None`: no upper limit.
     pub end: Option<Key>,
     /// The newest deletion.
     pub sequence: Option<SequenceNumber>,
 }
 
 impl DeletedStretch {
-    /// No more than what lies at or behind `start`.
+    /// Limits the stretch to keys from `start` on.
     fn begin_at(&mut self, start: &Key) {
         if self.start.as_ref().is_none_or(|old| old < start) {
             self.start = Some(start.clone());
         }
     }
 
-    /// No more than what lies before `end`.
+    /// Limits the stretch to keys before `end`.
     fn end_at(&mut self, end: &Key) {
         if self.end.as_ref().is_none_or(|old| end < old) {
             self.end = Some(end.clone());
@@ -53,7 +54,7 @@ impl DeletedStretch {
     }
 }
 
-/// The newest deletion of a fragment, which its start leads to.
+/// The newest deletion of a fragment, stored under the fragment's start.
 struct Newest {
     end: Key,
     sequence: SequenceNumber,
@@ -65,12 +66,12 @@ pub(super) struct Ranges {
     /// In the order of their sequence numbers.
     all: Vec<RangeDelete>,
     newest: BTreeMap<Key, Newest>,
-    /// Of each size, from the smallest, the complete blocks in order.
+    /// The complete blocks in order, for each size from the smallest.
     blocks: Vec<Vec<Block>>,
 }
 
-/// What neighbours in the list cover together: disjoint stretches in key order, none touching the
-/// next, each as the deletions that it begins and ends with.
+/// What neighbours in the list cover together: disjoint stretches in key order that do not touch.
+/// Each is stored as the deletions that it begins and ends with.
 struct Block(Vec<(u32, u32)>);
 
 impl Ranges {
@@ -112,7 +113,7 @@ impl Ranges {
         self.complete_blocks();
     }
 
-    /// Commits insert in order; whoever does not pays for everything once more.
+    /// Commits insert in order; an insertion out of order rebuilds everything.
     fn insert_late(&mut self, delete: RangeDelete) {
         let mut all = std::mem::take(self).all;
         let at = all.partition_point(|other| other.sequence < delete.sequence);
@@ -120,7 +121,7 @@ impl Ranges {
         all.into_iter().for_each(|delete| self.insert(delete));
     }
 
-    /// `delete` is the newest over its range.
+    /// Makes `delete` the newest over its range.
     fn hide(&mut self, delete: &RangeDelete) {
         let RangeDelete { start, end, sequence } = delete;
         let before = (Unbounded, Excluded(&**start));
@@ -140,7 +141,7 @@ impl Ranges {
         self.newest.insert(start.clone(), Newest { end: end.clone(), sequence: *sequence });
     }
 
-    /// What of a fragment lies behind `end` stays.
+    /// Keeps the part of a fragment from `end` on.
     fn keep_rest(&mut self, cut: Option<Newest>, end: &Key) {
         if let Some(rest) = cut.filter(|rest| *rest.end > **end) {
             self.newest.insert(end.clone(), rest);
@@ -193,7 +194,7 @@ impl Ranges {
         &self.all[index as usize].end
     }
 
-    /// The newest deletion of `key` at all.
+    /// The newest deletion of `key`, for any snapshot.
     pub(super) fn newest(&self, key: &[u8]) -> Option<SequenceNumber> {
         let (_, fragment) = self.newest.range::<[u8], _>((Unbounded, Included(key))).next_back()?;
         (*key < *fragment.end).then_some(fragment.sequence)
@@ -233,8 +234,8 @@ impl Ranges {
     }
 
     /// Goes back from the last deletion that `snapshot` sees to the first that covers `key`. The
-    /// stretch, which begins as wide as can be, loses what the passed ones cover, and is the
-    /// found one's at most.
+    /// stretch begins unlimited. It loses what the passed deletions cover, and is limited to the
+    /// range of the one that is found.
     fn search_back(
         &self,
         key: &[u8],
@@ -262,7 +263,7 @@ impl Ranges {
         None
     }
 
-    /// How many deletions before `to` the widest block has that does not cover `key`.
+    /// The number of deletions before `to` in the largest block that does not cover `key`.
     fn pass_block(
         &self,
         key: &[u8],
@@ -290,7 +291,7 @@ impl Ranges {
     }
 }
 
-/// How many deletions the blocks of a level have.
+/// The number of deletions in the blocks of a level.
 fn block_size(level: usize) -> usize {
     FAN_OUT.pow(level as u32 + 1)
 }
@@ -399,7 +400,7 @@ mod tests {
         }
     }
 
-    /// Ranges as pairs of numbers, by the number of the deletion and how many there are.
+    /// Ranges as pairs of numbers, by the number of the deletion and the total.
     type Shape = fn(u32, u32) -> (u32, u32);
 
     const SHAPES: [(&str, Shape); 4] = [
@@ -428,8 +429,8 @@ mod tests {
         (insertions, work::take())
     }
 
-    /// The fragments were made anew from all deletions for the first read after each: four times
-    /// the work of twice as many, and eight times where they overlapped.
+    /// Regression: the first read after each insertion rebuilt the fragments from all deletions.
+    /// Twice as many deletions took four times the work, and eight times where they overlapped.
     #[test]
     fn twice_the_deletions_are_twice_the_work_to_insert_and_hardly_more_to_find() {
         for (name, shape) in SHAPES {

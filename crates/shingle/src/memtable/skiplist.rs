@@ -43,10 +43,10 @@ use super::arena::{ALIGN, Arena, Bump, ChunkPool};
 /// Levels of the tallest node: enough for 4^12 = 16 million entries.
 const HEIGHT_MAX: usize = 12;
 
-/// A node reaches one level higher once in 2^this.
+/// One node in 2^this reaches the next higher level.
 const HEIGHT_ODDS_BITS: u32 = 2;
 
-/// The prefix of a link that leads nowhere.
+/// The prefix of a link that leads to no node.
 const PREFIX_NONE: u64 = u64::MAX;
 
 const LINK_BYTES: usize = size_of::<Link>();
@@ -61,7 +61,8 @@ struct Link {
     node: AtomicPtr<u8>,
 }
 
-/// The address of a node, or null. Whoever holds one also holds the list, which keeps it valid.
+/// The address of a node, or null. A holder of the address also holds the list, which keeps it
+/// valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Node(*mut u8);
 
@@ -142,8 +143,8 @@ impl Target<'_> {
     }
 }
 
-/// What most keys of a list begin with, as far as one can tell before they come. Keys tend to share
-/// their start, "user" or zeros; it would fill prefixes that then tell nothing apart.
+/// The expected common start of most keys of a list. Keys tend to share their start, "user" or
+/// zeros. With that start included, many keys would have the same prefix.
 pub(super) struct KeyStart(Box<[u8]>);
 
 impl KeyStart {
@@ -151,10 +152,10 @@ impl KeyStart {
         KeyStart(start.into())
     }
 
-    /// Eight bytes of a key as a number, those after the start, short keys padded with zeros. All
-    /// keys before those that begin with the start have the smallest number, all behind them the
-    /// largest. Where two prefixes differ, the keys are in the same order; where they are equal,
-    /// nothing is known.
+    /// Eight bytes of a key as a number: those after the start, short keys padded with zeros. All
+    /// keys before those that begin with the start have the smallest number, all keys after them
+    /// the largest. Where two prefixes differ, the keys have the same order; where they are equal,
+    /// the order is unknown.
     #[inline]
     fn prefix(&self, user_key: &[u8]) -> u64 {
         let Some(rest) = user_key.strip_prefix(&*self.0) else {
@@ -168,7 +169,7 @@ impl KeyStart {
 pub(super) struct SkipList {
     head: Node,
     start: KeyStart,
-    /// Levels in use; a reader may see an old, smaller number and only searches slower.
+    /// Levels in use. A reader may see an old, smaller number; its search is then only slower.
     height: AtomicUsize,
     used_bytes: AtomicU64,
     arena: Arena,
@@ -190,7 +191,7 @@ impl SkipList {
         let links = bump.allocate(&arena, head_bytes)?.cast::<Link>();
         for index in 0..HEIGHT_MAX {
             let link = Link { prefix: PREFIX_NONE.into(), node: ptr::null_mut::<u8>().into() };
-            // SAFETY: the allocation has room for `HEIGHT_MAX` links and is aligned for them.
+            // SAFETY: the allocation has space for `HEIGHT_MAX` links and is aligned for them.
             unsafe { links.add(index).write(link) };
         }
         // SAFETY: the last link is inside the allocation.
@@ -209,7 +210,7 @@ impl SkipList {
         Ok((list, inserter))
     }
 
-    /// Bytes of the nodes, the head among them.
+    /// Bytes of the nodes, including the head.
     pub(super) fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Relaxed)
     }
@@ -220,7 +221,7 @@ impl SkipList {
         self.arena.reserved_bytes()
     }
 
-    /// What to search for to find the first entry at or after this internal key.
+    /// The target of a search for the first entry at or after this internal key.
     #[inline]
     pub(super) fn target<'k>(&self, user_key: &'k [u8], trailer: u64) -> Target<'k> {
         Target { prefix: self.start.prefix(user_key), user_key, trailer }
@@ -230,12 +231,12 @@ impl SkipList {
     #[inline]
     pub(super) fn versions<'l, 'k>(&'l self, target: Target<'k>) -> Versions<'l, 'k> {
         let (_, node, prefix) = self.find(target);
-        // A smaller prefix than the link's was not there yet when the search came by.
+        // A node with a prefix smaller than the link's was inserted after the search passed.
         let node = if prefix == target.prefix { node } else { Node::NONE };
         Versions { node, user_key: target.user_key, list: PhantomData }
     }
 
-    /// The last node before `target` (or the head), and what its lowest link says.
+    /// The last node before `target` (or the head), and the content of its lowest link.
     #[inline]
     fn find(&self, target: Target<'_>) -> (Node, Node, u64) {
         let mut level = self.height.load(Relaxed);
@@ -255,7 +256,7 @@ impl SkipList {
     /// The first node that is not before `target`, and the last one that is (or the head).
     fn seek(&self, target: Target<'_>) -> (Node, Node) {
         let (mut before, mut at, _) = self.find(target);
-        // The node may be newer than the prefix on which the search stopped: look at its key.
+        // The node may be newer than the prefix on which the search stopped: compare its key.
         // SAFETY: both are nodes of this list, and every node has a lowest link.
         while !at.is_none() && unsafe { target.compare(at) }.is_lt() {
             before = at;
@@ -295,7 +296,7 @@ impl Link {
     }
 }
 
-/// Where a key belongs on one level: after `before`, ahead of `at`. Both with their prefixes.
+/// The place of a key on one level: between `before` and `at`. Both with their prefixes.
 #[derive(Clone, Copy)]
 struct Place {
     before: Node,
@@ -336,7 +337,8 @@ unsafe fn walk(mut place: Place, level: usize, target: Target<'_>) -> Place {
 pub(super) struct Inserter {
     list: Arc<SkipList>,
     bump: Bump,
-    /// The place of the last key inserted, level by level, ahead of which the next one may belong.
+    /// The place of the last key inserted, level by level; the next key may belong to the same
+    /// place.
     splice: [Place; HEIGHT_MAX],
     random: Random,
 }
@@ -380,7 +382,7 @@ impl Inserter {
     }
 
     /// Moves the splice to `target`: up from the old place to the first level where it still holds,
-    /// down again from there. A key that follows the last one needs no search at all.
+    /// and down again. A key that follows the last one needs no search.
     fn move_splice(&mut self, target: Target<'_>) {
         let height = self.list.height.load(Relaxed);
         let mut level = 0;
@@ -402,7 +404,7 @@ impl Inserter {
     /// `target` belongs to `place`, on its level.
     #[inline]
     fn holds(&self, place: &Place, target: Target<'_>) -> bool {
-        // SAFETY: places hold nodes of the list; the head is not looked into.
+        // SAFETY: places hold nodes of the list; the head's key is not read.
         unsafe {
             (place.before == self.list.head || target.is_after(place.before_prefix, place.before))
                 && !target.is_after(place.at_prefix, place.at)
@@ -418,8 +420,9 @@ impl Inserter {
         let used_bytes = self.list.used_bytes.load(Relaxed) + bytes as u64;
         self.list.used_bytes.store(used_bytes, Relaxed);
         // SAFETY: the allocation is new, holds `height` links, the two lengths, the key with its
-        // trailer and the value, in this order, and is aligned for links; the lengths lie at
-        // multiples of their sizes. The sources cannot overlap memory nobody has seen yet.
+        // trailer and the value, in this order, and is aligned for links; the lengths are at
+        // multiples of their sizes. The sources cannot overlap memory that no other code has seen
+        // yet.
         unsafe {
             let node = start.add(tower_bytes);
             for (level, place) in self.splice[..height].iter().enumerate() {
@@ -472,11 +475,11 @@ impl<'l> Iterator for Versions<'l, '_> {
     }
 }
 
-/// A cursor over the entries of a memtable, in internal key order. Owned: it keeps the memory that
-/// it shows, also after the memtable is gone.
+/// A cursor over the entries of a memtable, in internal key order. It is owned, and keeps the
+/// memory that it shows even after the memtable is dropped.
 ///
-/// It shows entries that were inserted after it was made; the caller passes over those that its
-/// snapshot does not see. Backward steps cost a search each.
+/// It shows entries that were inserted after it was made; the caller skips those that its snapshot
+/// does not see. A backward step costs a search.
 pub struct MemIter {
     list: Arc<SkipList>,
     node: Node,
@@ -488,12 +491,12 @@ unsafe impl Send for MemIter {}
 unsafe impl Sync for MemIter {}
 
 impl MemIter {
-    /// A cursor that stands nowhere.
+    /// A cursor at no entry.
     pub(super) fn new(list: Arc<SkipList>) -> MemIter {
         MemIter { list, node: Node::NONE }
     }
 
-    /// The cursor stands on an entry.
+    /// The cursor is at an entry.
     #[inline]
     pub fn valid(&self) -> bool {
         !self.node.is_none()
@@ -529,7 +532,7 @@ impl MemIter {
         Ok(())
     }
 
-    /// Goes to the next entry; does nothing on a cursor that stands nowhere.
+    /// Goes to the next entry; does nothing on a cursor at no entry.
     #[inline]
     pub fn next(&mut self) {
         if self.valid() {
@@ -538,7 +541,7 @@ impl MemIter {
         }
     }
 
-    /// Goes to the entry before; does nothing on a cursor that stands nowhere.
+    /// Goes to the entry before; does nothing on a cursor at no entry.
     pub fn prev(&mut self) {
         if self.valid() {
             let target = self.target(self.key()).expect("a node's key has a trailer");
@@ -547,17 +550,17 @@ impl MemIter {
         }
     }
 
-    /// The internal key of the entry; empty on a cursor that stands nowhere.
+    /// The internal key of the entry; empty on a cursor at no entry.
     #[inline]
     pub fn key(&self) -> &[u8] {
         if !self.valid() {
             return &[];
         }
-        // SAFETY: the cursor keeps the list, and never stands on the head.
+        // SAFETY: the cursor keeps the list, and is never at the head.
         unsafe { self.node.internal_key() }
     }
 
-    /// The value of the entry; empty on a cursor that stands nowhere.
+    /// The value of the entry; empty on a cursor at no entry.
     #[inline]
     pub fn value(&self) -> &[u8] {
         if !self.valid() {
@@ -586,7 +589,7 @@ impl MemIter {
 mod tests {
     use super::*;
 
-    /// What a reader may meet while a link changes: the new node under the old prefix.
+    /// A reader may see the new node under the old prefix while a link changes.
     #[test]
     fn reads_are_right_between_the_two_stores_of_a_link() {
         let (list, mut inserter) =

@@ -273,7 +273,7 @@ fn bytes_are_exact() {
         assert_eq!(links_bytes % link_bytes, 0);
         least += node_bytes;
     }
-    // A quarter of the nodes reach each next level: a third of a link for each node.
+    // 25 % of the nodes reach each next level: a third of a link for each node.
     let links = (memtable.bytes() - least) as f64 / link_bytes as f64 / count as f64;
     assert!((0.1..0.7).contains(&links), "{links} links beyond the first for each node");
     assert!(memtable.reserved_bytes() >= memtable.bytes());
@@ -375,7 +375,7 @@ fn check_readers((memtable, mut writer): (Arc<Memtable>, Writer)) {
     readers.into_iter().for_each(|reader| reader.join().expect("a reader saw all"));
 }
 
-/// Entries up to `seen` are there; what lies around them is in order.
+/// Entries up to `seen` are there; what is around them is in order.
 fn check_reads(memtable: &Memtable, random: &mut Random, seen: u64) {
     if seen == 0 {
         return;
@@ -395,15 +395,15 @@ fn check_reads(memtable: &Memtable, random: &mut Random, seen: u64) {
         }
         cursor.seek_for_prev(&search).expect("a whole internal key");
         assert!(!cursor.valid() || compare_internal(cursor.key(), &search).is_lt());
-        // A key that may or may not be there yet: the cursor must not stand before it.
+        // A key that may or may not be there yet: the cursor must not be before it.
         let search = internal_key(&scattered_key(seen + 1), SEQUENCE_MAX, EntryKind::SEARCH);
         cursor.seek(&search).expect("a whole internal key");
         assert!(!cursor.valid() || compare_internal(cursor.key(), &search).is_gt());
     }
 }
 
-/// The writer inserts ever closer before one key, so that the link to this key changes all the time
-/// while readers search for it and for the absent key before it.
+/// The writer inserts ever closer before one key, so that the link to this key changes all the
+/// time. Meanwhile readers search for it and for the missing key before it.
 #[test]
 fn a_search_is_right_while_its_link_changes() {
     let count = sized(300_000, 150);

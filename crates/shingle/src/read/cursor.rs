@@ -1,9 +1,12 @@
 //! Ordered reads: what a user sees when the versions of each key are resolved.
 //!
-//! Invariants: a cursor shows each key once, with the newest version visible at its snapshot; keys
-//! hidden by tombstones do not appear; after an error it stays invalid and repeats the error. One
-//! error is of a key alone: operands that are not merged. The movement to that key gives it, and
-//! the cursor stands there, can say what the key holds, and moves on.
+//! Invariants:
+//! - A cursor shows each key once, with the newest version visible at its snapshot.
+//! - Keys hidden by tombstones do not appear.
+//! - After an error the cursor stays invalid and repeats the error.
+//!
+//! One error concerns a single key: its operands are not merged. The movement to that key returns
+//! the error, but the cursor is at the key, can tell what it holds, and can move on.
 
 use super::deleted::Deleted;
 use super::moment::Moment;
@@ -31,9 +34,9 @@ pub(crate) struct CursorOptions {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
-    /// The inputs stand on the current entry.
+    /// The inputs are at the current entry.
     Forward,
-    /// The inputs stand before every version of the current key.
+    /// The inputs are before every version of the current key.
     Backward,
 }
 
@@ -46,13 +49,14 @@ pub(crate) struct InternalCursor {
     bounds: KeyRange,
     direction: Direction,
     key: Vec<u8>,
-    /// What is sought; kept for its memory.
+    /// The key of a seek; kept to reuse its memory.
     target: Vec<u8>,
-    /// The value when the inputs do not stand on it: backward, or combined.
+    /// The value, when the inputs are not at it: in backward direction, or after combining
+    /// operands.
     value: Option<Bytes>,
-    /// `value` was read apart from the runs, and the inputs still stand on its pointer.
+    /// `value` was read from a segment, and the inputs are still at its pointer.
     stands_on_value: bool,
-    /// Of the current key; its value is empty then.
+    /// Set if the operands of the current key are not merged; its value is empty then.
     unmerged: Option<Box<Unmerged>>,
     view: Arc<ReadView>,
     options: CursorOptions,
@@ -111,7 +115,7 @@ impl InternalCursor {
         }
     }
 
-    /// What the current key holds, where its operands were not merged.
+    /// The content of the current key, if its operands were not merged.
     pub(crate) fn unmerged(&self) -> Option<&Unmerged> {
         self.unmerged.as_deref().filter(|_| self.valid)
     }
@@ -121,7 +125,7 @@ impl InternalCursor {
         self.seek(&start)
     }
 
-    /// To the first key at or after `key`.
+    /// Moves to the first key at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.moving(|cursor| {
             cursor.direction = Direction::Forward;
@@ -146,7 +150,7 @@ impl InternalCursor {
         })
     }
 
-    /// To the last key at or before `key`.
+    /// Moves to the last key at or before `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
         if !self.bounds.is_before_end(key) {
             return self.seek_to_last();
@@ -184,8 +188,8 @@ impl InternalCursor {
         })
     }
 
-    /// Runs a movement; an error makes the cursor invalid for good, but for one of the key that it
-    /// came to.
+    /// Runs a movement. An error makes the cursor invalid for good, unless it concerns only the key
+    /// that the cursor came to.
     fn moving(&mut self, movement: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if let Some(error) = &self.error {
             return Err(error.clone());
@@ -207,8 +211,8 @@ impl InternalCursor {
         self.valid = false;
     }
 
-    /// From the inputs' position to the first visible key. `skip`: versions of the current key are
-    /// behind us.
+    /// Moves from the inputs' position to the first visible key. `skip`: the remaining versions of
+    /// the current key do not count.
     fn settle_forward(&mut self, mut skip: bool) -> Result<()> {
         self.stand_nowhere();
         while self.inputs.valid() {
@@ -260,7 +264,7 @@ impl InternalCursor {
     }
 
     /// Combines the operands that begin at the inputs' position; the inputs end up below them.
-    /// `false`: the key is absent after all.
+    /// `false`: the key has no value.
     fn combine_forward(&mut self) -> Result<bool> {
         let mut operands: Vec<Bytes> = Vec::new();
         let mut base_value = None;
@@ -290,12 +294,13 @@ impl InternalCursor {
         self.merge(base_value, operands)
     }
 
-    /// The operands, oldest first, on top of `base` become the value; `false` where the key is
-    /// absent. What is not merged is kept as it is.
+    /// Merges the operands, oldest first, on top of `base` to the value; `false` where the key has
+    /// no value. Operands that cannot be merged are kept as they are.
     fn merge(&mut self, base: Option<Bytes>, operands: Vec<Bytes>) -> Result<bool> {
         let Some(operator) = &self.operator else {
             let key = display_key(&self.key);
-            let message = format!("key {key} has operands, its keyspace no merge operator");
+            let message =
+                format!("key {key} has merge operands, but its keyspace has no merge operator");
             return Err(Error::new(ErrorKind::Corruption, message));
         };
         let oldest_first: Vec<&[u8]> = operands.iter().map(|operand| &operand[..]).collect();
@@ -309,7 +314,8 @@ impl InternalCursor {
         Ok(self.value.is_some())
     }
 
-    /// From the inputs' position backward to the last visible key; the inputs end up before it.
+    /// Moves from the inputs' position backward to the last visible key; the inputs end up before
+    /// it.
     fn settle_backward(&mut self) -> Result<()> {
         self.stand_nowhere();
         while self.inputs.valid() {
@@ -330,8 +336,8 @@ impl InternalCursor {
         Ok(())
     }
 
-    /// To the end of the stretch that a range tombstone hides, past what is older than it. `false`:
-    /// nothing of that is left to pass.
+    /// Moves to the end of the stretch that a range tombstone hides, past all older entries.
+    /// `false`: there are none left to pass.
     fn leap_forward(&mut self) -> Result<bool> {
         let Some(end) = self.deleted.end() else { return Ok(false) };
         let end = self.bounds.end.as_deref().map_or(end, |bound| end.min(bound));
@@ -349,7 +355,7 @@ impl InternalCursor {
     }
 
     fn leap(&mut self, is_forward: bool) -> Result<bool> {
-        // Its inputs are on the way that is leapt over.
+        // The prefetcher's inputs are inside the stretch that is leapt over.
         self.ahead.reset();
         let leap = Leap { target: &self.target, is_forward, below: self.deleted.sequence() };
         self.inputs.leap(&self.target, |source| {
@@ -358,13 +364,13 @@ impl InternalCursor {
         })
     }
 
-    /// Walks the versions of the current key from oldest to newest, and past them. Leaves the value
-    /// that is visible; `false` when there is none.
+    /// Walks the versions of the current key from oldest to newest, and past them. Leaves the
+    /// visible value; `false` when there is none.
     fn resolve_backward(&mut self) -> Result<bool> {
-        // Oldest first here; each value or tombstone makes what is older irrelevant.
+        // Oldest first here; each value or tombstone makes older versions irrelevant.
         let mut operands: Vec<Bytes> = Vec::new();
         let mut value: Option<Bytes> = None;
-        // Followed at the end: the segment of an older version may be gone.
+        // The pointer is followed at the end, because the segment of an older version may be gone.
         let mut is_pointer = false;
         while self.inputs.valid() {
             crate::work::add(1);
@@ -406,7 +412,7 @@ impl InternalCursor {
         Ok(self.value.is_some())
     }
 
-    /// Has the values behind the one at the inputs' position fetched, in a scan.
+    /// In a scan, prefetches the values after the one at the inputs' position.
     fn read_ahead(&mut self) {
         let (view, options) = (&self.view, self.options);
         let files = &view.tree.runs.values;
@@ -421,7 +427,7 @@ impl InternalCursor {
     }
 }
 
-/// Stands before every version of `key`, and after everything smaller.
+/// The position before every version of `key`, and after everything smaller.
 fn before_key(key: &[u8]) -> Vec<u8> {
     internal_key(key, SEQUENCE_MAX, EntryKind::SEARCH)
 }
@@ -457,7 +463,7 @@ fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> 
     };
     let slices: usize = levels.iter().map(count).sum();
     let mut sources = Vec::with_capacity(1 + view.sealed.len() + slices);
-    // What comes into an empty memtable later is newer than the cursor.
+    // Entries that come into an empty memtable later are newer than the cursor.
     for memtable in view.memtables().filter(|memtable| memtable.entries() > 0) {
         sources.push(Source::Memtable(MemtableIter::new(memtable)));
     }

@@ -1,11 +1,11 @@
 //! What range tombstones hide from a cursor, one stretch of keys after another.
 //!
 //! A *stretch* is a range of keys over which the same tombstone is the newest that the cursor's
-//! snapshot sees, or none is. Each source of tombstones is asked where its stretch ends, and not
-//! again before the cursor leaves it; the stretch of all is what they have in common. So a cursor
-//! is made without a look at any tombstone, a key inside a stretch costs two comparisons, and a new
-//! stretch a search in the sources that it comes from. Runs are opened when a cursor comes near
-//! their tombstones.
+//! snapshot sees, or over which there is none. Each source of tombstones gives its stretch once,
+//! and is not asked again before the cursor leaves it. The cursor's stretch is the intersection of
+//! those of all sources. So making a cursor reads no tombstone. A key inside the stretch costs two
+//! comparisons, and a new stretch costs a search in the sources whose stretch ended. Runs are
+//! opened when a cursor comes near their tombstones.
 
 use super::view::{NodeView, ReadView, SliceView, TreeView};
 use crate::memtable::Memtable;
@@ -13,7 +13,7 @@ use base::key::SequenceNumber;
 use base::{KeyRange, Result};
 use std::sync::Arc;
 
-/// So many hidden entries of a stretch are passed one by one before the cursor leaps: a seek costs
+/// A cursor passes this many hidden entries of a stretch one by one before it leaps: a seek costs
 /// as much as a few steps.
 const STEPS_BEFORE_LEAP: u32 = 8;
 
@@ -21,15 +21,15 @@ const STEPS_BEFORE_LEAP: u32 = 8;
 pub(super) struct Deleted {
     parts: Vec<Part>,
     snapshot: SequenceNumber,
-    reach: UnflushedExtents,
+    stretch: Stretch,
     /// Hidden entries that were passed in this stretch since the last leap.
     passed: u32,
 }
 
-/// A source of tombstones, and its stretch where the cursor was last.
+/// A source of tombstones, and its stretch at the cursor's last position.
 struct Part {
     source: Source,
-    reach: UnflushedExtents,
+    stretch: Stretch,
     hint: usize,
 }
 
@@ -41,25 +41,25 @@ enum Source {
     Level(Arc<TreeView>, usize),
 }
 
-/// A stretch; its memory is used again for the next.
+/// A stretch; its memory is reused for the next.
 #[derive(Default)]
-struct UnflushedExtents {
+struct Stretch {
     is_known: bool,
     start: Vec<u8>,
-    /// Of no meaning where `has_end` is false.
+    /// Undefined where `has_end` is false.
     end: Vec<u8>,
     has_end: bool,
-    /// The newest tombstone; 0, which is no deletion's, without one.
+    /// The sequence number of the newest tombstone; 0, which no deletion has, without one.
     sequence: SequenceNumber,
 }
 
-impl UnflushedExtents {
+impl Stretch {
     #[inline]
     fn contains(&self, key: &[u8]) -> bool {
         self.is_known && *self.start <= *key && (!self.has_end || *key < *self.end)
     }
 
-    /// All keys, and no tombstone.
+    /// Covers all keys, with no tombstone.
     fn widen(&mut self) {
         self.is_known = true;
         self.start.clear();
@@ -67,7 +67,7 @@ impl UnflushedExtents {
         self.sequence = 0;
     }
 
-    /// What lies in both stretches, under the newer of both tombstones.
+    /// Intersects both stretches, under the newer of both tombstones.
     fn narrow(
         &mut self,
         start: Option<&[u8]>,
@@ -86,7 +86,8 @@ impl UnflushedExtents {
         self.sequence = self.sequence.max(sequence.unwrap_or(0));
     }
 
-    /// What lies on the same side of the ends of `range` as `key`. Says whether that is inside.
+    /// Limits the stretch to the keys on the same side of the ends of `range` as `key`. Returns
+    /// whether that side is inside.
     fn narrow_to(&mut self, range: &KeyRange, key: &[u8]) -> bool {
         let end = range.end.as_deref();
         if *key < *range.start {
@@ -119,31 +120,31 @@ impl UnflushedExtents {
 
 impl Part {
     fn new(source: Source) -> Part {
-        Part { source, reach: UnflushedExtents::default(), hint: 0 }
+        Part { source, stretch: Stretch::default(), hint: 0 }
     }
 
     fn move_to(&mut self, key: &[u8], snapshot: SequenceNumber) -> Result<()> {
-        let Part { source, reach, hint } = self;
-        reach.widen();
+        let Part { source, stretch, hint } = self;
+        stretch.widen();
         match source {
             Source::Memtable(memtable) => {
-                let stretch = memtable.deleted_stretch(key, snapshot);
-                reach.narrow(stretch.start.as_deref(), stretch.end.as_deref(), stretch.sequence);
+                let deleted = memtable.deleted_stretch(key, snapshot);
+                stretch.narrow(deleted.start.as_deref(), deleted.end.as_deref(), deleted.sequence);
                 Ok(())
             }
             Source::Slice(node, at) => {
-                reach.narrow_by_slice(&node.slices[*at], key, snapshot, hint)
+                stretch.narrow_by_slice(&node.slices[*at], key, snapshot, hint)
             }
             Source::Level(tree, at) => {
                 let (before, after) = tree.levels[*at].deleting_around(key);
                 if let Some(after) = after {
-                    reach.narrow(None, Some(&after.range().start), None);
+                    stretch.narrow(None, Some(&after.range().start), None);
                 }
-                let Some(node) = before.filter(|node| reach.narrow_to(node.range(), key)) else {
+                let Some(node) = before.filter(|node| stretch.narrow_to(node.range(), key)) else {
                     return Ok(());
                 };
                 let mut slices = node.slices.iter().filter(|slice| slice.has_range_deletes);
-                slices.try_for_each(|slice| reach.narrow_by_slice(slice, key, snapshot, hint))
+                slices.try_for_each(|slice| stretch.narrow_by_slice(slice, key, snapshot, hint))
             }
         }
     }
@@ -152,7 +153,7 @@ impl Part {
 impl Deleted {
     pub(super) fn new(view: &ReadView, snapshot: SequenceNumber) -> Deleted {
         let mut parts = Vec::new();
-        // What comes into a memtable later is newer than the cursor.
+        // Entries that come into a memtable later are newer than the cursor.
         let memtables = view.memtables().filter(|memtable| memtable.range_delete_count() > 0);
         parts.extend(memtables.map(|memtable| Part::new(Source::Memtable(memtable.clone()))));
         let levels = view.tree.levels.iter().enumerate();
@@ -166,41 +167,41 @@ impl Deleted {
                 _ => parts.push(Part::new(Source::Level(view.tree.clone(), at))),
             }
         }
-        Deleted { parts, snapshot, reach: UnflushedExtents::default(), passed: 0 }
+        Deleted { parts, snapshot, stretch: Stretch::default(), passed: 0 }
     }
 
-    /// The newest tombstone over `key`; 0 without one. What is older than that is hidden.
+    /// The newest tombstone over `key`; 0 without one. It hides everything older.
     #[inline]
     pub(super) fn newest_over(&mut self, key: &[u8]) -> Result<SequenceNumber> {
         if self.parts.is_empty() {
             return Ok(0);
         }
-        if !self.reach.contains(key) {
+        if !self.stretch.contains(key) {
             self.move_to(key)?;
         }
-        Ok(self.reach.sequence)
+        Ok(self.stretch.sequence)
     }
 
     fn move_to(&mut self, key: &[u8]) -> Result<()> {
-        let Deleted { parts, snapshot, reach, passed } = self;
-        reach.is_known = false;
-        for part in parts.iter_mut().filter(|part| !part.reach.contains(key)) {
+        let Deleted { parts, snapshot, stretch, passed } = self;
+        stretch.is_known = false;
+        for part in parts.iter_mut().filter(|part| !part.stretch.contains(key)) {
             crate::work::add(1);
-            // A failure leaves no stretch that was not found.
+            // After a failure the stretch is unknown.
             let moved = part.move_to(key, *snapshot);
-            part.reach.is_known = moved.is_ok();
+            part.stretch.is_known = moved.is_ok();
             moved?;
         }
-        reach.widen();
-        for Part { reach: UnflushedExtents { start, end, has_end, sequence, .. }, .. } in parts {
-            reach.narrow(Some(start), has_end.then_some(end), Some(*sequence));
+        stretch.widen();
+        for Part { stretch: Stretch { start, end, has_end, sequence, .. }, .. } in parts {
+            stretch.narrow(Some(start), has_end.then_some(end), Some(*sequence));
         }
         *passed = 0;
         Ok(())
     }
 
-    /// A hidden entry of the stretch is passed. From time to time it is better to leap over the
-    /// rest: over everything older than the stretch's tombstone.
+    /// Counts a hidden entry that the cursor passed. From time to time it is better to leap over
+    /// all others that are older than the stretch's tombstone.
     #[inline]
     pub(super) fn should_leap(&mut self) -> bool {
         self.passed += 1;
@@ -211,23 +212,23 @@ impl Deleted {
         true
     }
 
-    /// `key` lies in the stretch, and a tombstone is over that.
+    /// `key` is in the stretch, and a tombstone covers the stretch.
     pub(super) fn is_over(&self, key: &[u8]) -> bool {
-        self.reach.sequence > 0 && self.reach.contains(key)
+        self.stretch.sequence > 0 && self.stretch.contains(key)
     }
 
-    /// The tombstone that is over the stretch; 0 without one.
+    /// The tombstone that covers the stretch; 0 without one.
     pub(super) fn sequence(&self) -> SequenceNumber {
-        self.reach.sequence
+        self.stretch.sequence
     }
 
     /// The first key of the stretch.
     pub(super) fn start(&self) -> &[u8] {
-        &self.reach.start
+        &self.stretch.start
     }
 
-    /// The first key behind the stretch.
+    /// The first key after the stretch.
     pub(super) fn end(&self) -> Option<&[u8]> {
-        self.reach.has_end.then_some(&self.reach.end)
+        self.stretch.has_end.then_some(&self.stretch.end)
     }
 }

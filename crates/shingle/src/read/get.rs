@@ -11,7 +11,7 @@ use std::sync::Arc;
 use table::Bytes;
 use table::range_delete::RangeDeletes;
 
-/// What a source says about a key.
+/// What a source has for a key.
 pub(crate) enum Found {
     /// Nothing: look further down.
     Nothing,
@@ -19,7 +19,7 @@ pub(crate) enum Found {
     Value(Bytes),
     /// The key has the value that this pointer names.
     Pointer(Bytes),
-    /// The key is absent: look no further.
+    /// The key is deleted: look no further.
     Absent,
     /// An operand: the value must be combined.
     Operand,
@@ -40,15 +40,15 @@ pub(crate) fn get(
     }
 }
 
-/// What the tree and the memtables hold of `key` at `moment`, its pointer not followed: what
-/// garbage collection compares.
+/// What the tree and the memtables hold for `key` at `moment`, without following a pointer. GC
+/// compares it.
 pub(crate) fn find(moment: &Moment, key: &[u8]) -> Result<Found> {
     Lookup::new(key, moment.sequence()).find(moment.view())
 }
 
-/// What the operands of a key amount to.
+/// The result of combining the operands of a key.
 pub(crate) enum Combined {
-    /// The value; `None`: the key is absent.
+    /// The value; `None`: the key has none.
     Merged(Option<Bytes>),
     /// They are not merged.
     Unmerged(Unmerged),
@@ -62,7 +62,7 @@ pub(crate) fn combine(
 ) -> Result<Combined> {
     let options = CursorOptions { fill_cache: true, readahead_bytes: 0, walk_bytes_max: 0 };
     let operator = operator.cloned();
-    // No other key: what is wrong with the next one is not this one's error.
+    // Limited to this key: damage of the next key must not fail this read.
     let only = KeyRange { start: key.into(), end: Some(successor(key)) };
     let mut cursor = InternalCursor::new(moment.clone(), operator, options, only)?;
     let moved = cursor.seek(key);
@@ -74,7 +74,7 @@ pub(crate) fn combine(
 }
 
 impl Combined {
-    /// The value, or why there is none.
+    /// The value, or the error that explains why there is none.
     pub(super) fn value(self) -> Result<Option<Bytes>> {
         match self {
             Combined::Merged(value) => Ok(value),
@@ -105,12 +105,13 @@ impl<'a> Lookup<'a> {
         self.snapshot
     }
 
-    /// Computed when it is first asked for.
+    /// Computed on first use.
     pub(super) fn hash(&mut self) -> u64 {
         *self.hash.get_or_insert_with(|| hash64(self.key))
     }
 
-    /// Versions older than the newest of `deletes` over the key do not count from here on.
+    /// Versions of the key that are older than the newest tombstone of `deletes` over it no longer
+    /// count.
     pub(super) fn note_range_deletes(&mut self, deletes: &RangeDeletes) {
         self.note_deleted(deletes.covering(self.key, self.snapshot));
     }
@@ -152,7 +153,7 @@ impl<'a> Lookup<'a> {
         for memtable in view.memtables() {
             self.note_deleted(memtable.range_deleted(self.key, self.snapshot));
             if let Some(entry) = memtable.get(self.key, self.snapshot) {
-                // Short values are copied; the memtable may die before the caller is done.
+                // Short values are copied; the memtable may be freed before the caller is done.
                 return self
                     .judge(entry.sequence, entry.kind, || Bytes::from(entry.value.to_vec()));
             }
@@ -171,7 +172,7 @@ impl<'a> Lookup<'a> {
                 }
             }
         }
-        // The oldest run would be asked without the others too.
+        // The oldest run would be probed without the others too.
         node.note_passed(node.slices.len().saturating_sub(1));
         Ok(Found::Nothing)
     }
@@ -207,7 +208,7 @@ impl<'a> Lookup<'a> {
             EntryKind::Merge => Ok(Found::Operand),
             EntryKind::Pointer => Ok(Found::Pointer(value())),
             EntryKind::DeleteRange => {
-                Err(Error::new(ErrorKind::Corruption, "a range tombstone stands among the entries"))
+                Err(Error::new(ErrorKind::Corruption, "a range tombstone is among the entries"))
             }
         }
     }

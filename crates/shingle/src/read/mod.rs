@@ -1,5 +1,6 @@
-//! The read path. It knows nothing of schemes: memtables, then level by level the one node whose
-//! range holds the key, its slices newest first, each behind its filter.
+//! The read path. It does not depend on schemes: it probes the memtables, then level by level the
+//! one node whose range contains the key. It probes a node's slices newest first, each behind its
+//! filter.
 
 pub(crate) mod cursor;
 mod deleted;
@@ -16,7 +17,8 @@ pub(crate) mod view;
 use base::{Error, ErrorKind};
 use media::FileName;
 
-/// The manifest, a log or a pointer names a file that is not there: that is damage, not absence.
+/// The manifest, a log or a pointer names a file that does not exist: that is damage, not a missing
+/// key.
 pub(crate) fn missing(error: Error, name: FileName) -> Error {
     if error.kind() != ErrorKind::NotFound {
         return error;

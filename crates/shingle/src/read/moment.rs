@@ -1,15 +1,15 @@
 //! A moment of a keyspace: a view, and the sequence number to read it at.
 //!
-//! The two are read one after the other, and between the two others commit, seal, flush and
-//! collect. A view and a number that do not belong together show a state that never was, or hide a
-//! newer value from whoever writes on the condition that there is none. So nobody pairs them but
-//! this module.
+//! The two are read one after the other. In between, other threads commit, seal, flush and collect
+//! garbage. A view and a number that do not belong together would show a state that never existed.
+//! Or they would hide a newer value from a writer that writes on the condition that there is none.
+//! So only this module pairs them.
 //!
 //! Invariants:
-//! - The view holds every entry up to the number. What is newer is in the view's active memtable or
-//!   in memtables that came after it.
-//! - What the view drops of older versions, nobody who reads at the number needs: the view is older
-//!   than the number, or somebody held the number before the view was taken.
+//! - The view holds every entry up to the number. Newer entries are in the view's active memtable
+//!   or in later memtables.
+//! - No reader at the number needs the older versions that the view lacks. Either the view is older
+//!   than the number, or a reader held the number before the view was taken.
 //! - Pointers that a reader at the number follows name segments that the view keeps, or that a held
 //!   number keeps.
 
@@ -18,7 +18,7 @@ use crate::snapshot_list::SnapshotList;
 use base::SequenceNumber;
 use std::sync::Arc;
 
-/// What a read reads.
+/// A view and the sequence number to read it at.
 #[derive(Clone)]
 pub(crate) struct Moment {
     view: Arc<ReadView>,
@@ -26,8 +26,8 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// The moment of now, for a reader that holds no snapshot. `separates`: commits may write
-    /// pointers. `between` is called where others may come in.
+    /// The current moment, for a reader without a snapshot. `separates`: commits may write
+    /// pointers. `between` is called where other threads may interleave.
     #[inline]
     pub(crate) fn now(
         take_view: impl Fn() -> Arc<ReadView>,
@@ -38,15 +38,15 @@ impl Moment {
         let mut view = take_view();
         loop {
             between();
-            // The order matters: a number that was published after the memtable was sealed is read
-            // together with the seal.
+            // The order matters: if a number was published after the memtable was sealed, a read of
+            // that number also sees the seal.
             let visible = snapshots.visible();
             let sequence = visible.min(view.active.sealed_at());
             if view.tree.segments.is_empty() && !separates {
                 return Moment { view, sequence };
             }
-            // Garbage collection lists new segments in the tree before pointers change: under the
-            // same tree, every pointer up to the number names a segment of the view.
+            // GC lists new segments in the tree before pointers change. With the same tree, every
+            // pointer up to the number names a segment of the view.
             between();
             let again = take_view();
             if Arc::ptr_eq(&again.tree, &view.tree) {

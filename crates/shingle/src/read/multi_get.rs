@@ -1,9 +1,9 @@
 //! Point reads of many keys at one moment, which share their work.
 //!
-//! Keys are looked up in key order, source by source: the keys of a level that lie in the same node
-//! go through its slices together. In each run the filters are asked first; of what they let
-//! through, the data blocks are named, prefetched where several must be read, and each is read once
-//! for all keys in it, with a cache or without (`table::Run::get_many`).
+//! Keys are looked up in key order, source by source. The keys of a level that are in the same node
+//! go through its slices together. In each run the filters are probed first. The data blocks of the
+//! remaining keys are located, and prefetched where several must be read. Each block is read once
+//! for all keys in it, with or without a cache (`table::Run::get_many`).
 
 use super::get::{Found, Lookup, combine};
 use super::moment::Moment;
@@ -13,7 +13,7 @@ use base::{Cause, Result};
 use std::sync::Arc;
 use table::{Bytes, Probe};
 
-/// A key that is looked up, with the places in the caller's list that want its value.
+/// A key that is looked up, with its places in the caller's list.
 struct Wanted<'a> {
     lookup: Lookup<'a>,
     found: Option<Found>,
@@ -45,7 +45,7 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     give(moment, keys, &order, wanted, operator)
 }
 
-/// The values in the order of `keys`; the same key may be asked for several times.
+/// The values in the order of `keys`; the same key may occur several times.
 fn give<K: AsRef<[u8]>>(
     moment: &Moment,
     keys: &[K],
@@ -79,7 +79,7 @@ fn give<K: AsRef<[u8]>>(
 }
 
 impl Wanted<'_> {
-    /// Notes what a source says; nothing leaves the key open.
+    /// Notes what a source has; nothing leaves the key open.
     fn take(&mut self, find: impl FnOnce(&mut Lookup<'_>) -> Result<Found>) -> Result<()> {
         match find(&mut self.lookup)? {
             Found::Nothing => {}
@@ -89,7 +89,7 @@ impl Wanted<'_> {
     }
 }
 
-/// `open` is in key order: keys of one node stand together.
+/// `open` is in key order, so the keys of one node are adjacent.
 fn find_in_level(level: &LevelView, open: &mut [&mut Wanted<'_>]) -> Result<()> {
     let mut rest = open;
     while let Some(first) = rest.first() {

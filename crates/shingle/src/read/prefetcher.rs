@@ -1,13 +1,13 @@
-//! Read-ahead of values in scans.
+//! Prefetching of values in scans.
 //!
-//! The runs name values that lie anywhere in the segments, so that a scan of them is one random
-//! read after another. A *scout* walks the same entries some steps ahead of the cursor and tells
-//! the store which records will be read: a store that works in parallel has several under way, and
-//! the system merges neighbours. It begins after a few values in a row, and is never further ahead
-//! than the scan has come, so that short scans pay little for it.
+//! The runs name values anywhere in the segments, so a scan of them would make one random read
+//! after another. A *prefetcher* walks the same entries some steps ahead of the cursor and tells
+//! the store which records will be read. A parallel store then has several reads in progress, and
+//! the system merges adjacent ones. The prefetcher begins after a few values in a row. Its lead is
+//! never longer than the scan so far, so short scans pay little for it.
 //!
-//! What the scout says is advice: it follows no snapshot's finer points (range tombstones,
-//! operands), and the cursor reads and verifies each record itself.
+//! The prefetcher's output is advice: it ignores range tombstones and operands, and the cursor
+//! reads and verifies each record itself.
 
 use super::source::Source;
 use super::values::ValueFiles;
@@ -16,37 +16,37 @@ use base::{KeyRange, Result};
 use table::{EntryIter, MergingIter};
 use values::ValuePointer;
 
-/// Values in a row before the scout begins.
+/// Values in a row before the prefetcher begins.
 const VALUES_BEFORE: u32 = 4;
-/// Its lead at the most, in values: WiscKey reads with 32 threads.
+/// Maximum lead, in values: WiscKey reads with 32 threads.
 const LEAD_MAX: usize = 32;
-/// Bytes that may be on their way.
+/// Maximum bytes of prefetched records that are not read yet.
 const LEAD_BYTES_MAX: u64 = 4 << 20;
 
-/// How a cursor's values are read ahead.
+/// How a cursor prefetches values.
 #[derive(Default)]
 pub(super) struct ReadAhead {
     /// Values that were read one after another.
     in_a_row: u32,
-    scout: Option<Prefetcher>,
+    prefetcher: Option<Prefetcher>,
 }
 
 struct Prefetcher {
     inputs: MergingIter<Source>,
-    /// Records that the cursor has still to read, and their bytes.
+    /// Records that the cursor has not read yet, and their bytes.
     ahead: usize,
     ahead_bytes: u64,
     key: Vec<u8>,
 }
 
 impl ReadAhead {
-    /// The cursor jumps, or turns round.
+    /// The cursor jumps, or changes direction.
     pub(super) fn reset(&mut self) {
         *self = ReadAhead::default();
     }
 
     /// The cursor is about to read the record that `pointer` names, for the entry `internal_key`.
-    /// `sources` makes the scout's inputs, once.
+    /// `sources` makes the prefetcher's inputs, once.
     pub(super) fn advance(
         &mut self,
         internal_key: &[u8],
@@ -55,7 +55,7 @@ impl ReadAhead {
         sources: impl FnOnce() -> Result<Vec<Source>>,
     ) {
         self.in_a_row = self.in_a_row.saturating_add(1);
-        // What stops the scout stops the cursor too, in its turn.
+        // An error that stops the prefetcher stops the cursor too, when the cursor comes there.
         if self.in_a_row >= VALUES_BEFORE
             && self.send_ahead(internal_key, pointer, scene, sources).is_err()
         {
@@ -70,16 +70,16 @@ impl ReadAhead {
         scene: &Scene<'_>,
         sources: impl FnOnce() -> Result<Vec<Source>>,
     ) -> Result<()> {
-        let scout = match &mut self.scout {
-            Some(scout) => scout,
+        let prefetcher = match &mut self.prefetcher {
+            Some(prefetcher) => prefetcher,
             none => none.insert(Prefetcher::begin(internal_key, sources()?)?),
         };
-        scout.pass(ValuePointer::decode(pointer)?.record_bytes.into());
-        scout.run(scene, LEAD_MAX.min(self.in_a_row as usize))
+        prefetcher.pass(ValuePointer::decode(pointer)?.record_bytes.into());
+        prefetcher.run(scene, LEAD_MAX.min(self.in_a_row as usize))
     }
 }
 
-/// What a scout works in.
+/// The fixed inputs of a prefetcher.
 pub(super) struct Scene<'a> {
     pub files: &'a ValueFiles,
     pub snapshot: SequenceNumber,
@@ -87,7 +87,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Prefetcher {
-    /// Stands behind the entry that the cursor stands on.
+    /// A prefetcher positioned after the cursor's entry.
     fn begin(internal_key: &[u8], sources: Vec<Source>) -> Result<Prefetcher> {
         let mut inputs = MergingIter::new(sources);
         inputs.seek(internal_key)?;
@@ -102,7 +102,7 @@ impl Prefetcher {
         self.ahead_bytes = self.ahead_bytes.saturating_sub(record_bytes);
     }
 
-    /// Restores the lead once half of it is gone: requests of several records merge better.
+    /// Restores the lead once half of it is used: requests for several records merge better.
     fn run(&mut self, scene: &Scene<'_>, lead: usize) -> Result<()> {
         if self.ahead > lead / 2 {
             return Ok(());

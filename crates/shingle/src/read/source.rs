@@ -11,7 +11,7 @@ use table::{EntryIter, MergingIter};
 /// A memtable's entries; its reads cannot fail.
 pub(crate) struct MemtableIter {
     iter: MemIter,
-    /// The newest that a reader of now may see of it.
+    /// The newest sequence number in it that a current reader may see.
     sequence_max: SequenceNumber,
 }
 
@@ -141,8 +141,8 @@ impl Leap<'_> {
 }
 
 impl Source {
-    /// Moves to the target of `leap`, or as far as nothing is passed that may be seen. `false`:
-    /// not at all.
+    /// Moves to the target of `leap`, or as far as possible without passing a visible entry.
+    /// `false`: the position is unchanged.
     pub(crate) fn leap(&mut self, leap: Leap<'_>) -> Result<bool> {
         match self {
             Source::Memtable(memtable) if memtable.sequence_max < leap.below => {
@@ -163,7 +163,7 @@ impl Stack {
         }
     }
 
-    /// Bytes that the walk through it reads at once by now, of all slices together.
+    /// The current readahead of the walk through it, in bytes, of all slices together.
     fn walk_bytes(&self) -> u32 {
         match self {
             Stack::One(slice) => slice.iter.walk_bytes(),
@@ -181,7 +181,7 @@ pub(crate) struct SliceIter {
     /// `None`: the slice is the whole run.
     range: Option<KeyRange>,
     inside: bool,
-    /// The newest that the run has.
+    /// The newest sequence number in the run.
     sequence_max: SequenceNumber,
 }
 
@@ -211,7 +211,7 @@ impl SliceIter {
         self.iter.announce(self.range.as_ref().unwrap_or(&KeyRange::all()))
     }
 
-    /// Notes whether the position lies in the range.
+    /// Notes whether the position is in the range.
     fn settle(&mut self) -> Result<()> {
         self.inside = self.iter.valid()
             && self.range.as_ref().is_none_or(|range| range.contains(user_key(self.iter.key())));
@@ -314,7 +314,7 @@ impl LevelIter {
         self.open(index, 0)
     }
 
-    /// Opens node `index` for a walk that reads so many bytes at once.
+    /// Opens node `index` for a walk with a readahead of `walk_bytes`.
     fn open(&mut self, index: usize, walk_bytes: u32) -> Result<()> {
         self.stack = None;
         self.index = index;
@@ -331,13 +331,13 @@ impl LevelIter {
         Ok(())
     }
 
-    /// Bytes that the walk reads at once where it is now.
+    /// The walk's readahead at its current position, in bytes.
     fn walk_bytes(&self) -> u32 {
         self.stack.as_ref().map_or(0, Stack::walk_bytes)
     }
 
-    /// Tells the store of the first reads of a walk through the node that was opened, in the order
-    /// in which the slices lie: what has one file is one movement of the arm, not one for each.
+    /// Tells the store of the first reads of a walk through the opened node, in the slices' order
+    /// on the medium: the slices of one file then take one arm movement instead of one each.
     fn announce(&self) -> Result<()> {
         let Some(Stack::Many(merge)) = &self.stack else { return Ok(()) };
         let slices = &self.tree.levels[self.level].nodes[self.index].slices;
@@ -346,12 +346,12 @@ impl LevelIter {
         order.into_iter().try_for_each(|(_, iter)| iter.announce())
     }
 
-    /// Passes whole nodes that have nothing to see, without opening them.
+    /// Passes whole nodes without visible entries, without opening them.
     fn leap(&mut self, leap: Leap<'_>) -> Result<bool> {
         let nodes = &self.tree.levels[self.level].nodes;
         let is_newer = |node: &NodeView| node.slices.iter().any(|s| s.sequence_max >= leap.below);
         let target = user_key(leap.target);
-        // The next node, from this one on, that must be walked.
+        // The next node that must be walked, this one included.
         let newer = if leap.is_forward {
             let ahead = nodes.iter().enumerate().skip(self.index);
             ahead.take_while(|(_, n)| *n.range().start < *target).find(|(_, n)| is_newer(n))
@@ -487,17 +487,17 @@ impl EntryIter for LevelIter {
 }
 
 /// Slices with disjoint ranges, one after another, for background work: each is open, with a
-/// buffer, only while it is read. It goes forward from the first entry, and nowhere else.
+/// buffer, only while it is read. It only goes forward from the first entry.
 pub(crate) struct ChainIter {
     runs: Arc<Runs>,
-    /// What is still to be read: the next one last.
+    /// The slices still to read; the next one is last.
     rest: Vec<(tree::Slice, KeyRange)>,
     options: IterOptions,
     current: Option<SliceIter>,
 }
 
 impl ChainIter {
-    /// Reads each slice inside the range that stands beside it; in key order.
+    /// Reads each slice inside the range beside it, in key order.
     pub(crate) fn new(
         runs: Arc<Runs>,
         mut slices: Vec<(tree::Slice, KeyRange)>,
@@ -509,14 +509,14 @@ impl ChainIter {
 
     fn skip_forward(&mut self) -> Result<()> {
         while !self.valid() {
-            // The buffer of the last slice goes before that of the next is made.
+            // Frees the buffer of the last slice before that of the next is made.
             self.current = None;
             let Some((slice, range)) = self.rest.pop() else { return Ok(()) };
             let clip = (!range.covers(&slice.run.range)).then_some(range);
             let in_part = clip.is_some();
             let run = self.runs.handle(&slice.run).open_for_rewrite(in_part, self.options.cause)?;
-            // Slices of one run beside this one need the same index blocks. Parts of one rewrite
-            // share those at their ends alone, and all others would stay for nobody.
+            // Other slices of this run need the same index blocks. Parts of one rewrite share only
+            // the blocks at their ends; all others would stay in the cache unused.
             let fill_cache = !slice.range.covers(&slice.run.range);
             let options = IterOptions { fill_cache, ..self.options.clone() };
             let mut iter = SliceIter::new(run.iter(options), clip, slice.run.sequence_max);

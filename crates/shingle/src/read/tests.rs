@@ -1,4 +1,4 @@
-//! What range deletions cost readers, in steps.
+//! The cost of range deletions for readers, in steps.
 
 use crate::runtime::Stepped;
 use crate::work;
@@ -29,15 +29,15 @@ fn key(n: usize) -> [u8; 4] {
     (n as u32).to_be_bytes()
 }
 
-/// Which range the deletion of a number takes, of how many.
+/// The range of a deletion, by its number and the total.
 type Shape = fn(usize, usize) -> (usize, usize);
 
 const ROLLING: Shape = |i, _| (0, i);
 const NESTED: Shape = |i, n| (i / 2, n - i / 2);
-/// Of each two keys the first.
+/// The first of each two keys.
 const EVERY_OTHER: Shape = |i, _| (i / 2 * 2, i / 2 * 2 + 1);
 
-/// Which parts of a history are flushed, and whether all is compacted at last.
+/// Which parts of a history are flushed, and whether everything is compacted at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Memory,
@@ -46,7 +46,7 @@ enum Place {
     Compacted,
 }
 
-/// So many entries, then as many deletions; the last 10 keys stay.
+/// `count` entries, then as many deletions; the last 10 keys stay.
 fn deleted(shape: Shape, count: usize, place: Place) -> Db {
     let db = open();
     (0..count).for_each(|n| db.put(key(n), b"value").expect("room"));
@@ -65,7 +65,7 @@ fn deleted(shape: Shape, count: usize, place: Place) -> Db {
     db
 }
 
-/// Steps of a walk forward and of one backward, and how many keys each found.
+/// Steps of a walk forward and of one backward, and the number of keys that each found.
 fn steps_to_scan(db: &Db) -> (usize, usize) {
     work::take();
     let forward = db.iter().count();
@@ -76,8 +76,8 @@ fn steps_to_scan(db: &Db) -> (usize, usize) {
 
 const PLACES: [Place; 4] = [Place::Memory, Place::EntriesFlushed, Place::Flushed, Place::Compacted];
 
-/// A cursor gathered the tombstones of all sources in one set when it was made, and searched that
-/// for each entry: 40 seconds for 9,387 keys after a million deletions.
+/// Regression: a new cursor gathered the tombstones of all sources in one set, and searched that
+/// set for each entry: 40 seconds for 9,387 keys after a million deletions.
 #[test]
 fn twice_the_range_deletions_are_at_most_twice_the_steps_of_a_scan() {
     for (name, shape) in [("rolling", ROLLING), ("nested", NESTED), ("every other", EVERY_OTHER)] {
@@ -89,7 +89,7 @@ fn twice_the_range_deletions_are_at_most_twice_the_steps_of_a_scan() {
     }
 }
 
-/// What is older than a deletion above it is leapt over, not walked.
+/// Entries that are older than a deletion above them are leapt over, not walked.
 #[test]
 fn a_scan_leaps_over_what_newer_range_deletions_hide() {
     for place in [Place::EntriesFlushed, Place::Flushed, Place::Compacted] {
@@ -98,8 +98,8 @@ fn a_scan_leaps_over_what_newer_range_deletions_hide() {
     }
 }
 
-/// A cursor that stands in a level of many nodes passes those that are hidden without opening them,
-/// and none that has something newer.
+/// A cursor in a level of many nodes passes hidden nodes without opening them, but none that has
+/// something newer.
 #[test]
 fn leaps_over_nodes_stop_where_something_newer_is() {
     let db = open();
@@ -108,7 +108,7 @@ fn leaps_over_nodes_stop_where_something_newer_is() {
     db.flush().expect("room");
     db.compact().expect("room");
     db.delete_range(key(100), key(3900)).expect("room");
-    // Newer entries in the middle, which come to lie in the same level.
+    // Newer entries in the middle, which end up in the same level.
     for n in (1500..1600).chain(2500..2510) {
         db.put(key(n), vec![b'b'; 60]).expect("room");
     }
@@ -133,7 +133,8 @@ fn leaps_over_nodes_stop_where_something_newer_is() {
     }
 }
 
-/// The first get after a flush read all tombstones back and decoded them: 0.2 s for a million.
+/// Regression: the first get after a flush read all tombstones back and decoded them: 0.2 s for a
+/// million.
 #[test]
 fn a_flushed_run_with_range_deletions_is_not_read_back_for_the_first_get() {
     let store = MemStore::new(Arc::default());
@@ -153,7 +154,7 @@ fn a_flushed_run_with_range_deletions_is_not_read_back_for_the_first_get() {
     assert!(read.cause(Cause::OpenRun).read_bytes > 0, "this test would see it");
 }
 
-/// Cursors that turn round in the middle of leaps, with snapshots between the deletions.
+/// Cursors that change direction in the middle of leaps, with snapshots between the deletions.
 #[test]
 fn cursors_walk_both_ways_through_deletions_of_any_place() {
     for seed in 0..12 {

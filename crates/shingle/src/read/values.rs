@@ -1,4 +1,4 @@
-//! Values that lie apart from the runs: from a pointer to its bytes.
+//! Separated values: from a pointer to its bytes.
 
 use super::missing;
 use base::{Cause, DatabaseId, FileId, Result};
@@ -20,7 +20,7 @@ impl ValueFiles {
         ValueFiles { store, database, open: Mutex::default() }
     }
 
-    /// What the records of a segment are checked against.
+    /// The place that the records of a segment are checked against.
     pub(crate) fn place(&self, file: FileId) -> SegmentPlace {
         SegmentPlace { database: self.database, file }
     }
@@ -45,7 +45,7 @@ impl ValueFiles {
         segment::read(&*file, place, &pointer, key, cause).map(Bytes::from)
     }
 
-    /// Tells the store that the value will be read soon. What cannot be is found out by the read.
+    /// Tells the store that the value will be read soon. Errors are left to the read.
     pub(crate) fn prefetch(&self, pointer: &[u8]) {
         if let Ok(pointer) = ValuePointer::decode(pointer)
             && let Ok(file) = self.file(pointer.file)

@@ -2,7 +2,7 @@
 //!
 //! A [`ReadView`] never changes. Writers and background jobs publish a new one; readers that hold
 //! an old one keep its memtables and files alive. The tree's version is compiled into arrays that a
-//! lookup walks without chasing pointers; runs are opened when they are first read.
+//! lookup walks without chasing pointers. A run is opened on its first read.
 
 use super::values::ValueFiles;
 use crate::memtable::Memtable;
@@ -19,18 +19,19 @@ use tree::policy::Misses;
 use tree::version::{LEVEL0_NODE, NodeId};
 use tree::{Node, Segments, Version};
 
-/// Opens runs, once each, for as long as somebody holds them.
+/// Opens runs, each once, for as long as a reader holds them.
 pub(crate) struct Runs {
     store: Arc<dyn FileStore>,
     cache: Arc<BlockCache>,
     database: DatabaseId,
-    /// Memory that open runs, and ends kept for those who open them, hold outside the cache.
+    /// Memory that open runs, and run ends kept for later openings, hold outside the cache.
     open_bytes: AtomicU64,
-    /// Runs that are written are kept open from so many of these bytes on no more.
+    /// A newly written run stays open only while these bytes are below this number.
     written_bytes_max: u64,
-    /// Policies want to know where reads miss, from so many misses of a run on.
+    /// Policies want to know where reads miss, from this many misses of a run on.
     misses_min: Option<u64>,
-    /// Since somebody asked, a run was missed in so often that a policy should look.
+    /// Since the last call of [`Runs::take_misses_due`], a run had enough misses for a policy to
+    /// look at.
     are_misses_due: AtomicBool,
     files: Mutex<Held<FileId, OpenFile>>,
     handles: Mutex<Held<RunId, RunHandle>>,
@@ -65,7 +66,7 @@ impl Runs {
         }
     }
 
-    /// Since this was asked the last time, a run was missed in so often that policies should look.
+    /// Since the last call, a run had enough misses for policies to look at.
     #[inline]
     pub(crate) fn take_misses_due(&self) -> bool {
         self.misses_min.is_some()
@@ -85,8 +86,9 @@ impl Runs {
         handle
     }
 
-    /// A run that was just written. Whoever reads it, while the handle lives, finds its end there
-    /// and need not read it, where that would take a device or range tombstones to decode.
+    /// A run that was just written. While the handle lives, the first reader finds the run's end
+    /// there. It need not read the end back, where that would need a device read or decoding of
+    /// range tombstones.
     pub(crate) fn written(self: &Arc<Self>, file: FileId, end: RunEnd) -> Arc<RunHandle> {
         let place = TablePlace { database: self.database, file };
         let extent = Extent::of(end.summary(), place);
@@ -124,8 +126,8 @@ impl Runs {
     }
 }
 
-/// What somebody holds, by its number. What nobody holds any more is forgotten once it may be half
-/// of all, so that it costs little for each that comes.
+/// Items that others hold, by number. Items that are no longer held are removed once they may be
+/// half of all, so that the cost for each new item is low.
 struct Held<K, V> {
     items: HashMap<K, Weak<V>>,
     forget_at: usize,
@@ -151,7 +153,8 @@ impl<K: Eq + Hash, V> Held<K, V> {
     }
 }
 
-/// An index tells sizes in whole blocks: of so many, a tenth is told to about one in two.
+/// An index gives sizes in whole blocks. With this many blocks, 10 % of the run is known to within
+/// a factor of about two.
 const TELLING_BLOCKS_MIN: u64 = 16;
 
 /// A run that can be opened.
@@ -159,7 +162,7 @@ pub(crate) struct RunHandle {
     runs: Arc<Runs>,
     extent: Extent,
     file: Arc<OpenFile>,
-    /// Kept from when it was written, for the first who opens it.
+    /// Kept from the writing of the run, for the first opening.
     end: Mutex<Option<Box<RunEnd>>>,
     open: OnceLock<Arc<Run>>,
 }
@@ -188,7 +191,7 @@ impl RunHandle {
         }))
     }
 
-    /// By its end, if that was kept, which can be had once; or by reading it.
+    /// Opens the run by its end, if that was kept, which is possible once; otherwise by reading it.
     fn open_once(&self, file: Arc<dyn ReadFile>, cause: Cause) -> Result<Arc<Run>> {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.runs.open_bytes.fetch_sub(end_bytes(&end), Relaxed);
@@ -207,19 +210,20 @@ impl RunHandle {
         Ok(self.file.file.get_or_init(|| file))
     }
 
-    /// Its file, and where in it it begins.
+    /// Its file, and its offset in the file.
     pub(crate) fn place(&self) -> (FileId, u64) {
         (self.extent.file, self.extent.offset)
     }
 
-    /// A second opening that reads past the page cache where the store can, and everything anew.
+    /// Opens the run again, with reads that bypass the page cache where the store can, and reads
+    /// everything again.
     pub(crate) fn open_for_background(&self, cause: Cause) -> Result<Arc<Run>> {
         let file = self.runs.store.open(self.file.name, true)?;
         Run::open(file, self.extent, self.runs.cache.clone(), cause)
     }
 
-    /// The same for a rewrite, which reads the end of an open run no second time. The run stays
-    /// open where the rewrite needs only a part of it: the next rewrite needs another.
+    /// The same for a rewrite, which does not read the end of an open run again. The run stays open
+    /// where the rewrite needs only a part of it: the next rewrite needs another part.
     pub(crate) fn open_for_rewrite(&self, in_part: bool, cause: Cause) -> Result<Arc<Run>> {
         if in_part {
             self.run()?;
@@ -231,7 +235,8 @@ impl RunHandle {
         }
     }
 
-    /// Bytes of the run inside `range`, by its index; `None` where it has too few blocks to tell.
+    /// Bytes of the run inside `range`, by its index; `None` where it has too few blocks for an
+    /// estimate.
     pub(crate) fn bytes_within(&self, range: &KeyRange) -> Result<Option<u64>> {
         let run = self.run()?;
         if run.summary().data_blocks < TELLING_BLOCKS_MIN {
@@ -264,9 +269,9 @@ pub(crate) struct SliceView {
     /// Its range covers its node's: a key of the node is a key of the slice.
     pub covers_node: bool,
     pub has_range_deletes: bool,
-    /// The newest that the run has of anything.
+    /// The newest sequence number in the run.
     pub sequence_max: SequenceNumber,
-    /// Gets that asked the slice first and another after it, where a policy wants to know.
+    /// Gets that probed this slice first and then another, where a policy wants to know.
     misses: AtomicU64,
 }
 
@@ -278,7 +283,8 @@ pub(crate) struct NodeView {
     passed: AtomicU64,
 }
 
-/// Passed slices that count as one seek: nearly all are told by their filter, which costs little.
+/// Number of passed slices that count as one seek: the filter answers for nearly all of them, which
+/// costs little.
 const PASSED_PER_SEEK: u64 = 512;
 
 impl NodeView {
@@ -298,18 +304,18 @@ impl NodeView {
 /// A level ready to read.
 #[derive(Default)]
 pub(crate) struct LevelView {
-    /// Which of the version's levels it is.
+    /// Its number among the version's levels.
     number: usize,
-    /// What the starts of all nodes begin with.
+    /// The common start of the starts of all nodes.
     shared: Vec<u8>,
-    /// The eight bytes behind that of each node's start, big-endian: most comparisons end here.
+    /// The eight bytes after that of each node's start, big-endian: most comparisons end here.
     prefixes: Vec<u64>,
     pub nodes: Vec<Arc<NodeView>>,
-    /// The nodes as the version has them: where its list is the same, so is the level.
+    /// The nodes as the version has them: if its list is the same, the level is the same.
     source: Arc<Vec<Arc<Node>>>,
-    /// Which nodes have stacks of several slices.
+    /// The nodes that have stacks of several slices.
     stacked: Vec<usize>,
-    /// Which nodes have range tombstones.
+    /// The nodes that have range tombstones.
     deleting: Vec<usize>,
 }
 
@@ -322,7 +328,7 @@ impl LevelView {
         node.range().is_before_end(key).then_some(node)
     }
 
-    /// How many nodes start at or before `key`.
+    /// The number of nodes that start at or before `key`.
     pub(crate) fn first_after(&self, key: &[u8]) -> usize {
         let Some(rest) = key.strip_prefix(&self.shared[..]) else {
             return if *key < self.shared[..] { 0 } else { self.nodes.len() };
@@ -350,7 +356,7 @@ impl LevelView {
         (after.checked_sub(1).and_then(node), node(after))
     }
 
-    /// Some slice lies in `range` entirely and has only what is older than `below`.
+    /// A slice is entirely in `range` and has only entries older than `below`.
     pub(crate) fn holds_whole_older(&self, range: &KeyRange, below: SequenceNumber) -> bool {
         let from = self.first_after(&range.start).saturating_sub(1);
         let is_near = |node: &&Arc<NodeView>| range.is_before_end(&node.range().start);
@@ -373,7 +379,7 @@ impl LevelView {
 
 /// A version ready to read.
 pub(crate) struct TreeView {
-    /// The levels that have nodes, from above: a lookup asks no others.
+    /// The levels that have nodes, from above: a lookup probes no others.
     pub levels: Vec<Arc<LevelView>>,
     pub runs: Arc<Runs>,
     /// Keeps the segments that pointers in the levels name.
@@ -381,7 +387,7 @@ pub(crate) struct TreeView {
 }
 
 impl TreeView {
-    /// Compiles `version`; what did not change since `previous` is shared with it.
+    /// Compiles `version`; unchanged parts are shared with `previous`.
     pub(crate) fn new(
         version: Arc<Version>,
         previous: Option<&TreeView>,
@@ -402,8 +408,8 @@ impl TreeView {
         TreeView { levels, runs: runs.clone(), segments }
     }
 
-    /// For each node below level 0 whose stack reads had to pass, how often that was as bad as a
-    /// seek.
+    /// For each node below level 0 with a stack that reads had to pass, the number of seeks that
+    /// these reads amount to.
     pub(crate) fn seeks(&self) -> HashMap<(u8, NodeId), u64> {
         let below = self.levels.iter().filter(|level| level.number > 0);
         let stacked = below.flat_map(|level| {
@@ -417,7 +423,7 @@ impl TreeView {
             .collect()
     }
 
-    /// A get of `key` asked two runs or more: the first was asked in vain, as LevelDB counts it.
+    /// A get of `key` probed two runs or more: the first counts as a miss, as in LevelDB.
     #[inline]
     pub(crate) fn note_miss(&self, key: &[u8]) {
         let Some(misses_min) = self.runs.misses_min else { return };
@@ -429,7 +435,7 @@ impl TreeView {
         }
     }
 
-    /// The runs that were missed in often, in the order of the tree.
+    /// The runs with many misses, in the order of the tree.
     pub(crate) fn misses(&self) -> Vec<Misses> {
         let Some(misses_min) = self.runs.misses_min else { return Vec::new() };
         let of_node = |level: &LevelView, node: &NodeView| -> Vec<Misses> {
@@ -447,8 +453,8 @@ impl TreeView {
     }
 }
 
-/// Compiles a level, at the cost of a pointer for each node that stayed: a database of 100 GB has
-/// tens of thousands, and every edit comes through here.
+/// Compiles a level, at the cost of a pointer for each node that stayed. A database of 100 GB has
+/// tens of thousands of nodes, and every edit comes through here.
 fn level_view(
     number: usize,
     nodes: &Arc<Vec<Arc<Node>>>,
@@ -467,7 +473,7 @@ fn level_view(
     let mut cursor = 0;
     for node in nodes.iter() {
         let stayed = |at: usize| old.source.get(at).is_some_and(|same| Arc::ptr_eq(same, node));
-        // Both sides are in key order: one walk finds every node that stayed, most of them next.
+        // Both sides are in key order, so one walk finds every node that stayed, most of them next.
         while !stayed(cursor)
             && old.source.get(cursor).is_some_and(|n| n.range.start < node.range.start)
         {
@@ -485,14 +491,14 @@ fn level_view(
     view
 }
 
-/// What the starts of all nodes begin with: in key order, what the first and the last share.
+/// The common start of the starts of all nodes: in key order, that of the first and the last.
 fn shared_start(nodes: &[Arc<Node>]) -> Vec<u8> {
     let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return Vec::new() };
     let (first, last) = (&first.range.start, &last.range.start);
     first[..common_prefix(first, last)].to_vec()
 }
 
-/// What reads met in the node `before` is still so.
+/// A node ready to read. Counters of `before` stay valid.
 fn node_view(node: &Arc<Node>, before: Option<&Arc<NodeView>>, runs: &Arc<Runs>) -> NodeView {
     let passed = before.map_or(0, |before| before.passed.load(Relaxed));
     let misses = |run: RunId| {
@@ -569,7 +575,7 @@ mod tests {
                     nodes.remove(at);
                 }
             }
-            // Now and then a start that shares less with the others, or nothing.
+            // Sometimes a start that shares less with the others, or nothing.
             let start = format!("{:.2$}{:06}", "key-", random.below(300), 4 >> random.below(5));
             let at = nodes.partition_point(|node| *node.range.start < *start.as_bytes());
             if nodes.get(at).is_none_or(|node| *node.range.start != *start.as_bytes()) {

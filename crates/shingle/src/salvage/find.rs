@@ -1,4 +1,4 @@
-//! What there is to salvage: keyspaces, pieces of runs, and the entries of the logs.
+//! Finds what can be salvaged: keyspaces, pieces of runs, and the entries of the logs.
 
 use crate::engine::recover::{Found, log_record};
 use crate::memtable::{Memtable, Writer};
@@ -13,10 +13,10 @@ use table::{BlockCache, Extent, Run, TablePlace};
 use tree::edit::KeyspaceRecord;
 use tree::{Change, ObsoleteFiles};
 
-/// Bytes of entries that a memtable for salvage takes.
+/// Bytes of entries in one memtable of salvage.
 const MEMTABLE_BYTES: usize = 16 << 20;
 
-/// The keyspace of runs of which nobody knows whose they are.
+/// The keyspace of runs whose keyspace is unknown.
 const UNKNOWN: KeyspaceId = KeyspaceId(u32::MAX);
 
 /// A run, and the part of it that counts.
@@ -52,7 +52,7 @@ pub(super) fn find(store: &dyn FileStore, losses: &mut Vec<String>) -> Result<Fi
         database,
         losses,
         findings: Findings { database, keyspaces: BTreeMap::new(), memtables: BTreeMap::new() },
-        // Without the tree nothing says that an entry of a log is not needed.
+        // Without the tree it is unknown which log entries are still needed.
         knows_tree: edits.tree.is_some(),
     };
     let log_floor = edits.tree.as_ref().map_or(FileId(0), |tree| tree.log_floor);
@@ -67,7 +67,7 @@ pub(super) fn find(store: &dyn FileStore, losses: &mut Vec<String>) -> Result<Fi
         finder.log(name)?;
     }
     if edits.tree.is_none() {
-        // After the logs, which tell of keyspaces too.
+        // After the logs, which name keyspaces too.
         finder.tables(&names, &edits.owners)?;
     }
     Ok(finder.findings)
@@ -86,7 +86,7 @@ fn begin(
         Err(error) => error,
     };
     losses.push(format!("the root, so the newest manifest is taken: {error}"));
-    // The newest manifest with a sound header, or else any file that says whose it is.
+    // The newest manifest with a sound header, or else any file whose header names the database.
     for &name in names.iter().rev().filter(|name| name.kind == FileKind::Manifest) {
         let Some(database) = database_of(store, name)? else { continue };
         let file = store.open(name, true)?;
@@ -104,7 +104,8 @@ fn begin(
     Err(Error::new(ErrorKind::NotFound, "no file says which database it belongs to"))
 }
 
-/// The database that a file's header names; the readers of the file compare it with its checksums.
+/// The database that a file's header names; later readers of the file check it against the
+/// checksums.
 fn database_of(store: &dyn FileStore, name: FileName) -> Result<Option<DatabaseId>> {
     let mut head = [0; 24];
     let file = store.open(name, true)?;
@@ -121,10 +122,10 @@ fn database_of(store: &dyn FileStore, name: FileName) -> Result<Option<DatabaseI
     Ok(id.ok().map(DatabaseId))
 }
 
-/// What the readable edits say.
+/// The content of the readable edits.
 #[derive(Default)]
 struct Edits {
-    /// The trees, if every edit was read and every table is there.
+    /// The trees, if every edit was read and every table exists.
     tree: Option<Found>,
     records: BTreeMap<KeyspaceId, KeyspaceRecord>,
     owners: BTreeMap<RunId, KeyspaceId>,
@@ -158,13 +159,13 @@ impl Edits {
         }
         edits.read_records(&*file, identity)?;
         if let Some(tree) = &edits.tree {
-            // Only these live still.
+            // Only these keyspaces still exist.
             edits.records = tree.keyspaces.iter().map(|(&id, k)| (id, k.record.clone())).collect();
         }
         Ok(edits)
     }
 
-    /// Every edit that can be read by itself.
+    /// Reads every edit that can be read by itself.
     fn read_records(&mut self, file: &dyn ReadFile, identity: LogIdentity) -> Result<()> {
         let mut records = Salvage::open(file, identity, Cause::Recovery)?;
         while let Ok(Some(record)) = records.next() {
@@ -198,7 +199,8 @@ fn read_tree(file: &dyn ReadFile, identity: LogIdentity) -> Result<Found> {
     Ok(found)
 }
 
-/// A tree whose tables are not there is an old one: newer runs are elsewhere.
+/// Checks that the tables of a tree exist. A tree without its tables is an old one: newer runs are
+/// elsewhere.
 fn check_files(store: &dyn FileStore, tree: Found) -> Result<Found> {
     let names: BTreeSet<FileName> = store.list()?.into_iter().map(|file| file.name).collect();
     let files = tree.keyspaces.values().flat_map(|keyspace| keyspace.version.files());
@@ -226,7 +228,7 @@ impl Finder<'_> {
         self.findings.keyspaces.insert(id, found);
     }
 
-    /// The keyspace, under a name made up for it if nothing tells its own.
+    /// The keyspace, under an invented name if its own is unknown.
     fn keyspace_or_new(&mut self, id: KeyspaceId) -> &mut FoundKeyspace {
         self.findings.keyspaces.entry(id).or_insert_with(|| FoundKeyspace {
             name: match id {
@@ -279,7 +281,7 @@ impl Finder<'_> {
                 let opened = Run::open(file.clone(), extent, BlockCache::new(0), Cause::Recovery);
                 let range = match opened {
                     Ok(run) => run.summary().range.clone(),
-                    // What can be read of it is found out when it is read.
+                    // The rest is found out when it is read.
                     Err(_) => KeyRange::all(),
                 };
                 let other = if is_alone { KeyspaceId(0) } else { UNKNOWN };
@@ -300,9 +302,9 @@ impl Finder<'_> {
         self.keyspace_or_new(id).pieces.push(piece);
     }
 
-    /// What lies between the runs of a table may be runs without a footer: their entries are looked
-    /// for. Where the manifest's edits do not say whose they are, a table's runs are of one
-    /// keyspace.
+    /// Searches the space between the runs of a table, which may hold runs without a footer, for
+    /// entries. If the manifest's edits do not name their keyspace, all runs of a table count as
+    /// runs of one keyspace.
     fn gaps(
         &mut self,
         name: FileName,
@@ -330,7 +332,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The footers of a table from its end on, over what is no run.
+    /// Finds the footers of a table from its end, across bytes that are no run.
     fn footers(&mut self, name: FileName, file: &dyn ReadFile) -> Result<Vec<Footer>> {
         let place = TablePlace { database: self.database, file: name.id };
         let mut footers = Vec::new();
@@ -356,7 +358,7 @@ impl Finder<'_> {
         let mut writers = BTreeMap::new();
         let mut at_start = true;
         while let Some(record) = records.next()? {
-            // The header is no record; anything more is damage.
+            // The header is not a record; anything beyond it is damage.
             let expected = if at_start { table::log::HEADER_BYTES as u64 } else { 0 };
             if record.skipped_bytes > expected {
                 self.losses.push(format!("{} bytes of {name}", record.skipped_bytes - expected));
@@ -426,7 +428,7 @@ fn footer_before(file: &dyn ReadFile, place: TablePlace, end: u64) -> Result<Opt
         if low == 0 {
             break;
         }
-        // A magic may lie across two pieces.
+        // A magic number may be split across two pieces.
         high = low + magic - 1;
     }
     Ok(None)

@@ -1,8 +1,8 @@
-//! The merge of everything found of one keyspace. Sources are opened when the merge reaches their
-//! range and closed behind it. A block that cannot be read is skipped and named.
+//! Merges everything that was found of one keyspace. A source is opened when the merge reaches its
+//! range, and closed after it. A block that cannot be read is skipped and reported.
 //!
-//! Invariant: a source is open before the merge gives a key of its range, so every range tombstone
-//! that can cover the key is known by then.
+//! Invariant: a source is open before the merge returns a key of its range, so every range
+//! tombstone that can cover the key is known by then.
 
 use super::find::Piece;
 use crate::memtable::Memtable;
@@ -18,13 +18,13 @@ use table::{
     BlockCache, EntryIter, IterOptions, RangeDeletes, RangeTombstone, Rescue, Run, RunIter,
 };
 
-/// What a key comes to.
+/// The resolved state of a key.
 #[derive(Default)]
 pub(super) struct Resolved {
     pub value: Option<Vec<u8>>,
     /// Merge operands on top of the value, newest first.
     pub operands: Vec<Vec<u8>>,
-    /// What names the newest value, where that lies in a segment.
+    /// The pointer to the newest value, where that is in a segment.
     pub pointer: Option<Vec<u8>>,
 }
 
@@ -39,8 +39,8 @@ pub(super) struct Merge {
     done_bytes: u64,
 }
 
-/// The newest range tombstones of the sources opened so far, in sets of which each has more than
-/// twice as many as the next: a tombstone is merged a logarithm of times.
+/// The newest range tombstones of the sources opened so far. They are in sets, each more than twice
+/// as large as the next, so a tombstone is merged a logarithmic number of times.
 #[derive(Default)]
 struct Deletes(Vec<RangeDeletes>);
 
@@ -65,7 +65,7 @@ impl Deletes {
     }
 }
 
-/// A source at its next key; least keys are greatest, for the heap.
+/// A source at its next key; the smallest key is the greatest source, for the heap.
 struct Source {
     key: Vec<u8>,
     state: State,
@@ -84,16 +84,16 @@ struct OpenPiece {
     run: Arc<Run>,
     iter: RunIter,
     range: KeyRange,
-    /// Where the data blocks end that are not read yet, the one being read included.
+    /// The ends of the data blocks that are not read yet, including the one being read.
     ends: VecDeque<Key>,
 }
 
-/// What can be read of a run without footer or index.
+/// The readable part of a run without footer or index.
 struct RescuedPiece {
     name: FileName,
     rescue: Rescue,
     range: KeyRange,
-    /// How many of its lost parts were reported.
+    /// The number of its lost parts that were reported.
     lost: usize,
 }
 
@@ -175,8 +175,8 @@ impl Merge {
         Ok(None)
     }
 
-    /// Takes the entry that a source stands at, and moves the source on. A waiting one is opened
-    /// and gives none yet.
+    /// Takes the entry that a source is at, and advances the source. A waiting source is opened and
+    /// gives no entry yet.
     fn advance(&mut self, source: Source) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         match source.state {
             State::Waiting(piece) => {
@@ -196,7 +196,7 @@ impl Merge {
                 let value = piece.iter.value().to_vec();
                 let moved = piece.iter.next();
                 let read = user_key(&source.key);
-                // What is left are the ends of the block behind this entry and of later ones.
+                // The remaining ends are those of the block after this entry and of later ones.
                 while piece.ends.front().is_some_and(|end| **end <= *read) {
                     piece.ends.pop_front();
                 }
@@ -242,14 +242,14 @@ impl Merge {
         self.settle(open, start.to_vec(), moved)
     }
 
-    /// Puts a source back that was moved from `at`, behind the blocks that cannot be read.
+    /// Puts back a source that was moved from `at`, after the blocks that cannot be read.
     fn settle(&mut self, mut piece: Box<OpenPiece>, at: Vec<u8>, moved: Result<()>) -> Result<()> {
         let (mut at, mut moved) = (at, moved);
         while let Err(error) = moved {
             let from = base::key::display_key(&at);
             self.lose(&format!("entries of {} from key {from} on", piece.name), error)?;
             let Some(end) = piece.ends.pop_front() else {
-                // No index leads on.
+                // There is no index to continue with.
                 return self.rescue(&piece.piece, Some(&at));
             };
             at = end.to_vec();
@@ -264,7 +264,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Goes on with the blocks of `piece` that are found without its index, behind key `after`.
+    /// Continues with the blocks of `piece` that are found without its index, after key `after`.
     fn rescue(&mut self, piece: &Piece, after: Option<&[u8]>) -> Result<()> {
         let name = FileName::table(piece.extent.file);
         let file = self.store.open(name, true)?;
@@ -274,7 +274,7 @@ impl Merge {
         self.advance_rescued(rescued, after)
     }
 
-    /// Puts a rescued source back at its next entry behind key `after`.
+    /// Puts back a rescued source at its next entry after key `after`.
     fn advance_rescued(
         &mut self,
         mut piece: Box<RescuedPiece>,
@@ -311,9 +311,9 @@ impl Merge {
         }
     }
 
-    /// What the versions of a key, newest first, come to.
+    /// Resolves the versions of a key, newest first.
     fn resolve(&self, key: &[u8], mut versions: Vec<(Vec<u8>, Vec<u8>)>) -> Resolved {
-        // A run and a log may both have an entry; it is one.
+        // A run and a log may both have the same entry.
         versions.sort_by(|a, b| compare_internal(&a.0, &b.0));
         versions.dedup_by(|a, b| a.0 == b.0);
         let deleted = self.deletes.covering(key).unwrap_or(0);

@@ -27,7 +27,7 @@ pub struct Setup {
     pub values: &'static str,
 }
 
-/// The setup of the tests that are not about setups.
+/// The setup of the tests that do not vary the setup.
 pub const DEFAULT_SETUP: Setup = Setup { scheme: "leveled", values: "inline" };
 
 impl Setup {
@@ -94,12 +94,12 @@ pub fn runtime(seed: u64) -> Arc<Stepped> {
     Arc::new(Stepped::new(seed, 4))
 }
 
-/// Opens what stands in `store`.
+/// Opens the database in `store`.
 pub fn open(store: Arc<dyn FileStore>, read_only: bool) -> shingle::Result<Db> {
     open_under(DEFAULT_SETUP, store, read_only)
 }
 
-/// Opens what stands in `store` under a setup.
+/// Opens the database in `store` under a setup.
 pub fn open_under(setup: Setup, store: Arc<dyn FileStore>, read_only: bool) -> shingle::Result<Db> {
     setup.options().read_only(read_only).open_in(store, runtime(5))
 }
@@ -178,14 +178,14 @@ impl Writer {
         }
     }
 
-    /// All of it is in runs, and no older state can come back.
+    /// Flushes everything, so that no older state can come back.
     pub fn flush(&mut self) {
         self.db.flush().unwrap();
         self.history.flushed = self.history.states.len() - 1;
         self.history.proven = self.history.flushed;
     }
 
-    /// Some values of which some are dead, and a log.
+    /// Some values, a part of them garbage, and a log.
     pub fn fill_a_little(&mut self) {
         for _ in 0..2 {
             self.commits(25);
@@ -197,7 +197,7 @@ impl Writer {
         self.commits(2);
     }
 
-    /// Three levels at least, runs in level 0, and two logs.
+    /// At least three levels, runs in level 0, and two logs.
     pub fn fill(&mut self) {
         for _ in 0..7 {
             self.commits(60);
@@ -226,7 +226,7 @@ pub fn database_under(setup: Setup, seed: u64, fill: impl FnOnce(&mut Writer)) -
     (Image::of(&*store), writer.history)
 }
 
-/// A database in `store`; as long as the writer lives, nothing is closed.
+/// A database in `store`; it stays open as long as the writer lives.
 pub fn write_under(
     setup: Setup,
     store: Arc<dyn FileStore>,

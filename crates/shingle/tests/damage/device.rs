@@ -1,5 +1,5 @@
 //! Damage of the bytes of a device with direct storage: copies of the superblock, metadata, frames
-//! of logs and manifests, tables, free room. And golden devices: what a version of the direct
+//! of logs and manifests, tables, free space. Also golden devices: what a version of the direct
 //! format wrote stays readable.
 
 use crate::build::{DEFAULT_SETUP, History, Setup, Writer, content, runtime, schemes, write_under};
@@ -16,7 +16,7 @@ use media::{FileKind, FileStore};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Each placement, and a model of the medium that it is for, small.
+/// Each placement, with a small model of the medium that it is for.
 const PLACEMENTS: [(&str, &str); 4] = [
     ("ext4-like", "hdd:capacity=16MiB"),
     ("band-per-table", "smr-banded:capacity=16MiB,band=64KiB"),
@@ -24,14 +24,14 @@ const PLACEMENTS: [(&str, &str); 4] = [
     ("zones", "zoned:capacity=16MiB,zone=256KiB"),
 ];
 
-/// What of a device is damaged how often for each scheme and placement, at the usual volume.
+/// Number of damaged devices per region, for each scheme and placement, at the usual volume.
 const REGIONS: [(&str, usize); 6] =
     [("superblock", 4), ("metadata", 24), ("log", 8), ("manifest", 12), ("table", 24), ("free", 2)];
-/// Of these the last so many in a hundred are whole sectors of zeros, and not one flipped bit.
+/// This percentage of them, the last ones, have a whole sector of zeros instead of one flipped bit.
 const ZEROED_PERCENT: u64 = 25;
-/// So many at least are found out of what is damaged, for each scheme and placement.
+/// Minimum number of detected damages, for each scheme and placement.
 const DETECTED_MIN: [(&str, usize); 3] = [("metadata", 4), ("manifest", 4), ("table", 3)];
-/// One damaged device in so many is opened for writing.
+/// One damaged device in this many is opened for writing.
 const WRITABLE_ONE_IN: usize = 8;
 const SEED: u64 = 7;
 
@@ -78,7 +78,7 @@ impl Subject {
         u64::from(self.layout.geometry.sector_bytes)
     }
 
-    /// The sectors of a region that hold anything, or may.
+    /// The sectors of a region that hold data, or may.
     fn sectors(&self, region: &str) -> Vec<u64> {
         let Layout { geometry, metadata, files, free, .. } = &self.layout;
         let sector_bytes = self.sector_bytes();
@@ -108,8 +108,8 @@ impl Subject {
         sectors.filter(|at| !is_head(at)).filter(is_written).collect()
     }
 
-    /// The device with a bit of a sector flipped, or the sector lost. The bit is one of the bytes
-    /// that hold something, up to the last that is not zero.
+    /// The device with a bit of a sector flipped, or the sector lost. The bit is in the used part
+    /// of the sector, up to the last byte that is not zero.
     fn damaged(&self, sector: u64, random: &mut Random) -> (MemDevice, String) {
         let device = copy(&self.device);
         let bytes = device.peek(sector, self.sector_bytes() as usize);
@@ -142,7 +142,7 @@ impl Subject {
         }
     }
 
-    /// Damages every region; tells how it ended.
+    /// Damages every region; returns the counts.
     fn sweep(&self, seed: u64) -> Tally {
         let (mut random, mut tally) = (Random::new(seed), Tally::default());
         for (region, count) in REGIONS {
@@ -193,13 +193,13 @@ fn damage_of_any_byte_of_a_device_is_detected_or_harmless_under_every_scheme() {
 
 // ---- Golden devices ----
 
-/// Sectors that hold something, upwards: place and bytes; compressed.
+/// Sectors that hold data, in ascending order: place and bytes; compressed.
 fn pack(device: &dyn BlockDevice) -> Vec<u8> {
     let geometry = device.geometry();
     let mut sector = vec![0; geometry.sector_bytes as usize];
     let mut packed = Vec::new();
     for at in (0..geometry.capacity_bytes).step_by(sector.len()) {
-        // What a write nearby destroyed, or no zone has, cannot be read.
+        // A sector that a write nearby destroyed, or that is in no zone, cannot be read.
         let is_readable = device.read(at, &mut sector, Cause::Recovery).is_ok();
         // Zones take bytes in their order, zeros too.
         let is_in_zone = device.zone(at).unwrap().is_some_and(|zone| at < zone.write_pointer);

@@ -1,4 +1,4 @@
-//! Who may open what: read-only openers, the lock, foreign and newer directories.
+//! Which openings are allowed: read-only openings, the lock, foreign and newer directories.
 
 use crate::build::{content, database, options};
 use crate::image::{everything_in, temporary};

@@ -1,5 +1,6 @@
-//! Two files of a database that exchanged their names: as a restore by hand, a repair of the file
-//! system, or a script leaves them. No byte is damaged, and each file is sound under its old name.
+//! Two files of a database have exchanged their names, as a restore by hand, a repair of the file
+//! system, or a script can leave them. No byte is damaged, and each file is sound under its old
+//! name.
 
 use crate::build::{Setup, Writer, database_under, open_under, setups};
 use crate::image::Image;
@@ -8,7 +9,7 @@ use crate::verdict::{Verdict, judge};
 use media::{FileKind, FileName, FileStore};
 use std::sync::Arc;
 
-/// Pairs that the usual volume tries for a setup.
+/// Pairs tried per setup at the usual volume.
 const PAIRS: usize = 160;
 
 fn exchanged(image: &Image, a: FileName, b: FileName) -> Image {
@@ -32,8 +33,8 @@ fn pairs(image: &Image) -> Vec<(FileName, FileName)> {
     logs.into_iter().step_by(thin).chain(with).chain(without.into_iter().step_by(stride)).collect()
 }
 
-/// An error that names a file, or all data; and after an opening for writing the files that are put
-/// back are the database that they were.
+/// The result must be an error that names a file, or all data. After an opening for writing, the
+/// files with their names put back must be the same database as before.
 fn judge_exchange(
     setup: Setup,
     image: &Image,
@@ -88,7 +89,7 @@ fn files_that_exchanged_their_names_are_detected_and_nothing_is_lost() {
     }
 }
 
-/// None of the logs was synced: nothing but their headers tells them apart from lost ones.
+/// None of the logs was synced, so only their headers tell them from lost logs.
 #[test]
 fn logs_that_exchanged_their_names_are_no_end_of_the_history() {
     let setup = setups()[0];

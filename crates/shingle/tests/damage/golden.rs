@@ -1,4 +1,4 @@
-//! Golden databases: what a version of the format wrote stays readable. And the same seed writes
+//! Golden databases: what a version of the format wrote stays readable. The same seed also writes
 //! the same bytes.
 
 use crate::build::{State, content, database, options};

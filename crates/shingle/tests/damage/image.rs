@@ -79,7 +79,7 @@ impl Image {
     }
 }
 
-/// A temporary directory, in memory where the system has such a place.
+/// A temporary directory, in memory where the system has one there.
 pub fn temporary() -> tempfile::TempDir {
     match Path::new("/dev/shm").is_dir() {
         true => tempfile::tempdir_in("/dev/shm").unwrap(),
@@ -87,7 +87,7 @@ pub fn temporary() -> tempfile::TempDir {
     }
 }
 
-/// Every file of a directory, whoever wrote it, with its time of change.
+/// Every file of a directory, including foreign ones, with its modification time.
 pub fn everything_in(path: &Path) -> BTreeMap<String, (Vec<u8>, std::time::SystemTime)> {
     let entry = |entry: std::io::Result<std::fs::DirEntry>| {
         let entry = entry.unwrap();

@@ -1,4 +1,4 @@
-//! A value of many megabytes costs memory in proportion: the limit of values is a gigabyte.
+//! A value of many megabytes takes memory in proportion: the limit for values is 1 GiB.
 
 use crate::memory::peak_bytes;
 use base::env::Runtime;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const BYTES: usize = 32 << 20;
 
-/// So many values and a bit.
+/// `times` values and a small allowance.
 fn bound(times: usize) -> u64 {
     (times * BYTES + BYTES / 4) as u64
 }
@@ -20,7 +20,7 @@ fn open(path: &Path, runtime: Arc<dyn Runtime>) -> shingle::Db {
     Options::new().open_in(Arc::new(store), runtime).unwrap()
 }
 
-/// The memtable has one more copy, which the allocator does not see: together three.
+/// The memtable has one more copy, which the allocator does not see: three in total.
 #[test]
 fn a_large_value_is_in_memory_at_most_three_times() {
     let home = tempfile::tempdir().unwrap();
@@ -61,8 +61,8 @@ fn a_large_value_is_replayed_in_two_copies() {
     assert_eq!(db.get("large").unwrap().map(|value| value.len()), Some(BYTES));
 }
 
-/// A value goes through the store once for the log and once for its table or segment, and nobody
-/// reads it.
+/// A value passes through the store once for the log and once for its table or segment, and is
+/// never read.
 #[test]
 fn a_large_value_is_written_twice_and_read_never() {
     for (values, causes) in [
@@ -92,7 +92,7 @@ fn a_large_value_is_written_twice_and_read_never() {
     }
 }
 
-/// What a thread keeps for its next write is not as large as its largest one was.
+/// The buffer that a thread keeps for its next write is smaller than its largest batch.
 #[test]
 fn a_thread_keeps_no_large_batch() {
     let home = tempfile::tempdir().unwrap();

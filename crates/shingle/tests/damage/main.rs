@@ -1,8 +1,10 @@
-//! How a database meets damaged, foreign and hostile files, and whether its care functions keep
-//! their word. `SHINGLE_TEST_SCALE` multiplies the number of mutations; 1 takes about a minute.
+//! How a database reacts to damaged, foreign and hostile files, and whether its maintenance
+//! functions keep their promises. `SHINGLE_TEST_SCALE` multiplies the number of mutations; 1 takes
+//! about a minute.
 //!
-//! The rule for every mutation: an error that names the file, or exactly the data that was written,
-//! or, for what was never durable, a prefix of the commits. Nothing else, and never a panic.
+//! The rule for every mutation: the result is an error that names the file, or exactly the data
+//! that was written, or, for data that was never durable, a prefix of the commits. Nothing else,
+//! and never a panic.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -36,7 +36,7 @@ fn a_checkpoint_is_the_moment_of_its_flush_and_stands_alone() {
     }
 }
 
-/// A writer that goes on from `state`; its database is replaced by the caller.
+/// A writer that goes on from `state`; the caller replaces its database.
 fn again(state: crate::build::State) -> Writer {
     let store = crate::image::Image::default().in_memory();
     let db = options().open_in(store, runtime(1)).unwrap();

@@ -13,7 +13,7 @@ thread_local! {
 struct Counting;
 
 fn count(bytes: isize) {
-    // A thread that ends has no counters any more; nobody measures it.
+    // A thread that ends has no counters any more, and no test measures it.
     let _ = BYTES.try_with(|now| {
         now.set(now.get() + bytes);
         let _ = PEAK.try_with(|peak| peak.set(peak.get().max(now.get())));
@@ -51,7 +51,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs `work`; gives the most bytes that this thread held meanwhile beyond what it held before.
+/// Runs `work`; returns the peak of bytes that this thread held meanwhile, beyond what it held
+/// before.
 pub fn peak_bytes<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = BYTES.get();
     PEAK.set(before);

@@ -1,4 +1,4 @@
-//! What was broken once, each under the name of what it broke.
+//! Regressions, each named after what was broken.
 
 use crate::build::{History, Writer, content, database, open, options, runtime};
 use crate::image::Image;

@@ -1,4 +1,4 @@
-//! The corpus that fuzzing left, through the same targets, on the stable toolchain; and noise.
+//! The fuzzing corpus, through the same targets, on the stable toolchain; and noise.
 
 use crate::targets::TARGETS;
 use base::random::Random;

@@ -1,4 +1,5 @@
-//! Salvage after every class of damage: all that lies outside the damage, and the source untouched.
+//! Salvage after every class of damage: everything outside the damage is saved, and the source is
+//! untouched.
 
 use crate::build::{
     Content, History, State, Writer, content, database, database_under, options, runtime, setups,
@@ -13,7 +14,7 @@ use shingle::{Options, SalvageReport};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Salvages a directory; gives what the target holds then.
+/// Salvages a directory; returns the content of the target.
 fn salvaged(source: &Path) -> (State, SalvageReport) {
     let target = temporary();
     let before = everything_in(source);
@@ -24,7 +25,8 @@ fn salvaged(source: &Path) -> (State, SalvageReport) {
     (content(&db).unwrap(), report)
 }
 
-/// One keyspace, no dead files: whatever is lost of the manifest, no old run brings back a key.
+/// One keyspace without obsolete files: whatever is lost of the manifest, no old run brings back a
+/// key.
 fn settled(seed: u64) -> (Image, Content) {
     let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
     let db = options().open_in(store.clone(), runtime(seed)).unwrap();
@@ -57,7 +59,7 @@ fn settled(seed: u64) -> (Image, Content) {
     (Image::of(&*store), model)
 }
 
-/// How many keys have another value, or none, or one too many.
+/// The number of keys with another value, without one, or too many.
 fn differing(found: &State, expected: &State) -> usize {
     let empty = Content::new();
     let of_keyspace = |(name, expected): (&String, &Content)| {
@@ -126,7 +128,7 @@ fn runs_without_footer_or_index_still_give_their_entries() {
         let (found, report) = salvaged(without_ends(&image, from_end).in_directory().path());
         let total: usize = history.last().values().map(Content::len).sum();
         let wrong = differing(&found, history.last());
-        // Range deletions are lost: what they hid is back, nothing else is wrong.
+        // Range deletions are lost: what they hid is back, but nothing else is wrong.
         assert!(wrong < total / 4, "{wrong} of {total}: {:?}", report.losses);
         assert!(!report.losses.is_empty());
         for (name, expected) in history.last() {

@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use table::format::HEADER_BYTES;
 
-/// Mutations of single bytes that the usual volume tries, over all setups and files.
+/// Mutations of single bytes at the usual volume, over all setups and files.
 const BYTE_MUTATIONS: usize = 18_000;
-/// Lengths that the usual volume tries for a file, over all setups.
+/// Lengths tried per file at the usual volume, over all setups.
 const CUTS: usize = 160;
-/// Mutations of a setup's database that must have been found out, at the usual volume.
+/// Minimum number of mutations of a setup's database that must be detected, at the usual volume.
 const DETECTED_MIN: usize = 100;
-/// One mutation in so many is opened for writing too, which changes and removes files.
+/// One mutation in this many is opened for writing too, which changes and removes files.
 const WRITABLE_ONE_IN: usize = 16;
 
 /// What is done to a file.
@@ -76,7 +76,7 @@ impl Tally {
         }
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of another tally.
     pub fn add(&mut self, other: Tally) {
         for (key, count) in other.counts {
             *self.counts.entry(key).or_default() += count;
@@ -84,13 +84,13 @@ impl Tally {
         self.failures.extend(other.failures);
     }
 
-    /// How many came to this verdict.
+    /// The number of mutations with this verdict.
     fn total(&self, verdict: Verdict) -> usize {
         let counts = self.counts.iter().filter(|((_, v), _)| *v == verdict);
         counts.map(|(_, count)| count).sum()
     }
 
-    /// How many of a row came to this verdict.
+    /// The number of mutations of a row with this verdict.
     pub fn count(&self, row: &str, verdict: Verdict) -> usize {
         self.counts.get(&(row.into(), verdict)).copied().unwrap_or(0)
     }
@@ -124,7 +124,7 @@ fn kind_name(kind: FileKind) -> &'static str {
     }
 }
 
-/// Where the runs of a database lie, by table, and what the manifest vouches for of segments.
+/// The live runs of a database, by table, and the bytes of segments that the manifest vouches for.
 fn live_runs(setup: Setup, image: &Image) -> BTreeMap<FileName, Vec<Range<u64>>> {
     let db = open_under(setup, image.in_memory(), true).unwrap();
     let mut runs: BTreeMap<FileName, Vec<Range<u64>>> = BTreeMap::new();
@@ -149,7 +149,7 @@ struct Subject {
     history: History,
     /// Files without which it does not open.
     needed: BTreeSet<FileName>,
-    /// Where the live runs of table files lie, and the records of segments.
+    /// The live runs of table files, and the records of segments.
     runs: BTreeMap<FileName, Vec<Range<u64>>>,
 }
 
@@ -182,9 +182,9 @@ impl Subject {
         let may_pass = match (name.kind, verdict) {
             (_, Verdict::Detected) => true,
             (FileKind::Wal, _) => true,
-            // The last edit may be done again from the logs.
+            // The logs may give the last edit again.
             (FileKind::Manifest, verdict) => verdict == Verdict::Harmless,
-            // Values that a log names, and the manifest does not vouch for yet.
+            // Values that a log names, and that the manifest does not vouch for yet.
             (FileKind::Value, Verdict::TornTail) => {
                 let is_byte = matches!(mutation, Mutation::FlipBit(..) | Mutation::Set(..));
                 !is_byte || self.is_dead(name, mutation)
@@ -200,7 +200,7 @@ impl Subject {
         }
     }
 
-    /// The mutation is of a byte that nothing refers to: between the runs that live of a table.
+    /// The mutation is of a byte that nothing refers to: between the live runs of a table.
     fn is_dead(&self, name: FileName, mutation: &Mutation) -> bool {
         let (Mutation::FlipBit(at, _) | Mutation::Set(at, _)) = mutation else { return false };
         let Some(runs) = self.runs.get(&name) else { return false };
@@ -239,7 +239,7 @@ impl Subject {
     }
 }
 
-/// Damages the database of every setup; `mutations` is told in how many shares the volume goes.
+/// Damages the database of every setup; `mutations` gets the number of shares of the volume.
 fn sweep(mutations: impl Fn(&Image, usize) -> Vec<(FileName, Mutation)>) {
     for setup in setups() {
         let subject = Subject::new(setup, 1, Writer::fill);

@@ -1,10 +1,9 @@
-//! What the fuzzers run, and what `replay` runs again over the corpus: each target takes any bytes
-//! and panics only when the store is wrong. Stands alone, so that the fuzzing workspace can include
-//! it.
+//! The fuzzing targets, which `replay` runs again over the corpus: each target takes any bytes and
+//! panics only when the store is wrong. The file depends on no other module, so that the fuzzing
+//! workspace can include it.
 //!
 //! Bytes with random changes stop at the first checksum. So most targets take their input as a list
-//! of changes to a sound file, and then put the checksums right: what lies behind them is what is
-//! tested.
+//! of changes to a sound file, and then correct the checksums, to test the code behind them.
 
 use base::checksum::Place;
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key};
@@ -64,13 +63,13 @@ fn read(store: &dyn FileStore, name: FileName) -> Vec<u8> {
     bytes
 }
 
-/// Damage is an error of two kinds; anything else is a mistake of the store.
+/// Damage is an error of two kinds; anything else is an error of the store.
 fn acceptable<T>(result: Result<T, Error>) -> Option<T> {
     let is_damage = |e: &Error| matches!(e.kind(), ErrorKind::Corruption | ErrorKind::Incompatible);
     result.map_err(|error| assert!(is_damage(&error), "{error:?}")).ok()
 }
 
-/// Changes `bytes` as `changes` say: four bytes each, an offset (2), what to do, a value.
+/// Applies `changes` to `bytes`. A change has four bytes: an offset (2), an action, a value.
 fn change(bytes: &mut Vec<u8>, changes: &[u8]) {
     for change in changes.chunks_exact(4) {
         let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % bytes.len().max(1);
@@ -86,7 +85,7 @@ fn change(bytes: &mut Vec<u8>, changes: &[u8]) {
     }
 }
 
-// ---- Values apart ----
+// ---- Separated values ----
 
 /// Records of a value segment: raw bytes, or a sound segment with changes, of which a prefix must
 /// come back; and pointers.
@@ -173,7 +172,7 @@ pub fn log(data: &[u8]) {
         while let Some(Some(record)) = acceptable(reader.next()) {
             records.push(record.payload.to_vec());
         }
-        // Whoever knows the places can forge a log; a changed one is not forged.
+        // Input that contains the places can forge a log; a changed log is not forged.
         assert!(mode & 2 == 0 || log_payloads().starts_with(&records), "{} records", records.len());
     }
     acceptable(durable_bytes(&*file, identity, Cause::Check));
@@ -185,7 +184,7 @@ pub fn log(data: &[u8]) {
     assert!(salvaged <= bytes.len());
 }
 
-/// What decodes as an edit encodes to the same edit.
+/// If it decodes as an edit, it encodes to the same edit.
 pub fn edit(data: &[u8]) {
     let name = log_name(LogKind::Manifest);
     if let Some(edit) = acceptable(decode_edit(data, name, 0)) {
@@ -292,7 +291,7 @@ fn frames(bytes: &[u8], place: TablePlace) -> Vec<(u8, usize, usize)> {
             let kind = kinds.into_iter().find(|&k| is_sound(&bytes[at..to], place, k, at))?;
             Some((kind, at, to))
         });
-        // What is no frame is a footer.
+        // Bytes that are no frame are a footer.
         let frame = found.unwrap_or((piece::FOOTER, at, at + FOOTER_BYTES as usize));
         at = frame.2;
         frames.push(frame);
@@ -300,7 +299,7 @@ fn frames(bytes: &[u8], place: TablePlace) -> Vec<(u8, usize, usize)> {
     frames
 }
 
-/// Puts the checksum of a frame right.
+/// Corrects the checksum of a frame.
 fn fix(bytes: &mut [u8], place: TablePlace, (kind, from, to): (u8, usize, usize)) {
     if to > bytes.len() {
         return;
@@ -459,7 +458,7 @@ fn database() -> &'static Files {
     })
 }
 
-/// Changes a file and puts its checksums right.
+/// Changes a file and corrects its checksums.
 fn forge(name: FileName, bytes: &[u8], database: DatabaseId, changes: &[u8]) -> Vec<u8> {
     let mut forged = bytes.to_vec();
     let kind = match name.kind {
@@ -499,8 +498,8 @@ fn forge(name: FileName, bytes: &[u8], database: DatabaseId, changes: &[u8]) -> 
     read(&*store, name)
 }
 
-/// As [`acceptable`]; forged kinds of entries may need an operator or a value layout that is not
-/// there.
+/// Like [`acceptable`]; forged kinds of entries may need an operator or a value layout that is
+/// missing.
 fn acceptable_read<T>(result: Result<T, Error>) {
     let lacks = |error: &Error| match error.kind() {
         ErrorKind::InvalidArgument => error.message().contains("merge operator"),
@@ -542,7 +541,7 @@ pub fn image(data: &[u8]) {
         }
         acceptable_read(db.get("key010"));
         acceptable_read(db.get("last"));
-        // What is forged may contradict itself, which is for the report to say.
+        // A forged database may contradict itself; the report must say so.
         db.check(&mut |_| {}).unwrap();
         if !read_only {
             let _ = db.put("new", "value").and_then(|()| db.compact());

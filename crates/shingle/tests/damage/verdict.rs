@@ -1,21 +1,21 @@
-//! What an opened mutation is: detected, harmless, a torn tail, or a failure of the store.
+//! The verdict on an opened mutation: detected, harmless, a torn tail, or a failure of the store.
 
 use crate::build::{Content, History, State};
 use base::{Error, ErrorKind};
 use shingle::Db;
 
-/// What became of a mutation. Everything else fails the test.
+/// The outcome of a mutation. Everything else fails the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// An error named the file.
     Detected,
     /// All data is as it was written.
     Harmless,
-    /// What was never durable is missing, from some commit on.
+    /// Operations that were never durable are missing, from some commit on.
     TornTail,
 }
 
-/// Says why the error is not good enough, if so.
+/// Fails if the error does not name the file, or is of a wrong kind.
 pub fn judge_error(error: &Error) -> Result<(), String> {
     let is_damage = matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Incompatible);
     match is_damage && error.file().is_some() {
@@ -58,7 +58,7 @@ pub fn judge(
     }
 }
 
-/// What all ways of reading agree on; `None` when one of them found damage.
+/// The result that all ways of reading agree on; `None` when one of them found damage.
 fn read_all(db: &Db, last: &State) -> Result<Option<State>, String> {
     let mut state = State::new();
     let mut is_damaged = false;

@@ -47,7 +47,7 @@ fn content_of(db: &Db) -> Content {
     pairs.collect::<Result<_, _>>().unwrap()
 }
 
-/// Puts `count` keys from `first` on; the last of them synced, if asked for.
+/// Puts `count` keys from `first` on; the last one synced, if requested.
 fn put(db: &Db, content: &mut Content, first: u64, count: u64, durability: Durability) {
     let mut random = Random::new(first);
     for n in first..first + count {
@@ -140,7 +140,7 @@ fn values_survive_the_process_and_synced_ones_the_loss_of_power() {
     }
 }
 
-/// A database whose newest segment lost its last byte, and what was in it before its last value.
+/// A database whose newest segment lost its last byte, and its content before the last value.
 fn with_a_torn_value(is_proven: bool) -> (MemStore, Content) {
     let store = MemStore::new(Arc::default());
     let db = open(&store);
@@ -148,7 +148,7 @@ fn with_a_torn_value(is_proven: bool) -> (MemStore, Content) {
     put(&db, &mut content, 0, 8, Durability::Synced);
     let before = content.clone();
     put(&db, &mut content, 8, 1, if is_proven { Durability::Synced } else { Durability::Buffered });
-    // In the log alone; after a sync it says how far that reached.
+    // Only in the log; after a sync it tells how far that log was durable.
     db.put("small", "behind").unwrap();
     let image = store.crash_image(&mut Random::new(0), Personality::KeepAll);
     let last = *segments(&image).last().unwrap();
@@ -183,7 +183,8 @@ fn a_value_of_another_life_does_not_stand_for_a_new_one() {
     let store = MemStore::new(Arc::default());
     let mut content = Content::new();
     put(&open(&store), &mut content, 0, 8, Durability::Synced);
-    // Twice the same sequence numbers and keys; the first time the log is lost, not the values.
+    // The same sequence numbers and keys twice; the first time only the log is lost, not the
+    // values.
     let mut random = Random::new(0);
     let db = open(&store);
     put(&db, &mut content.clone(), 8, 6, Durability::Buffered);

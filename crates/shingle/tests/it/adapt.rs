@@ -56,7 +56,7 @@ fn linked(db: &Db) -> Vec<usize> {
     nodes.map(|node| node.slices.len() - 1).collect()
 }
 
-/// Slices that may have a key, for each get.
+/// Slices that may have a key, per get.
 fn slices_of_a_get(db: &Db) -> f64 {
     let version = db.keyspace("default").unwrap().tree_for_test().unwrap();
     let of = |n| version.slices().filter(|slice| slice.range.contains(&key(n))).count();
@@ -72,7 +72,7 @@ fn links_go_as_the_share_of_reads_grows_and_a_get_meets_as_few_slices_as_under_l
     assert!(written.iter().any(|&slices| slices > 5), "{written:?}");
     let before = slices_of_a_get(&db);
 
-    // Most operations of late are reads, but not nearly all.
+    // Most recent operations are reads, but not nearly all.
     read(&db, 40_000);
     let balanced = linked(&db);
     assert!(balanced.iter().all(|&slices| slices < 10), "{balanced:?}");
@@ -87,7 +87,7 @@ fn links_go_as_the_share_of_reads_grows_and_a_get_meets_as_few_slices_as_under_l
     let leveldb = open("leveldb", &store);
     write(&leveldb, 0, 20_000);
     let leveldb = slices_of_a_get(&leveldb);
-    // Level 0 may hold a run more.
+    // Level 0 may hold one more run.
     assert!(ldc <= 1.15 * leveldb, "{ldc} slices for a get, under leveldb {leveldb}");
     assert!(ldc < 0.6 * before, "{ldc} slices for a get, {before} before");
 }
@@ -116,7 +116,8 @@ fn a_node_that_reads_pass_often_is_merged_before_the_others() {
     assert!(linked(&db).iter().any(|&slices| slices > 0), "the others were too");
 }
 
-/// The switch did nothing: only stacks of several slices were counted, and `leveldb` has none.
+/// Regression: the option did nothing, because only stacks of several slices were counted, and
+/// `leveldb` has none.
 #[test]
 fn tables_that_reads_keep_missing_in_are_merged_down_if_asked_for() {
     let merged_by_reads = |seek_compaction: bool| {

@@ -14,7 +14,7 @@ use tree::{Cut, Input, Move, Plan, Reason};
 /// File, place and length of every read of a table, in order.
 type Reads = Arc<Mutex<Vec<(FileId, u64, usize)>>>;
 
-/// Steps run only while somebody waits; with a table bound of `table_bytes`.
+/// Background steps run only while a caller waits; with a table limit of `table_bytes`.
 fn open(reads: Reads, table_bytes: u64, level0_runs_trigger: usize) -> Db {
     let inner = MemStore::new(Arc::default());
     let hook: Hook = Arc::new(move |request| {
@@ -160,7 +160,8 @@ fn a_set_is_read_from_front_to_back_a_table_at_a_time() {
     reads.lock().unwrap().clear();
     merge(inputs(2), 3);
     let read: Vec<(FileId, u64, usize)> = reads.lock().unwrap().clone();
-    // Each table, whose end its writer left, is read in one go, and the next one lies behind it.
+    // Each table is read in one go, because its writer kept its end, and the next table follows it
+    // on the medium.
     let extents: Vec<_> = runs.iter().map(|run| run.offset..run.offset + run.bytes).collect();
     let place = |read: &(FileId, u64, usize)| extents.iter().position(|e| e.contains(&read.1));
     assert!(read.iter().all(|read| read.0 == file) && read.is_sorted_by_key(place), "{read:?}");

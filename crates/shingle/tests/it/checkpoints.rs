@@ -1,4 +1,5 @@
-//! Checkpoints on a file system: what they share with their database, and that both go on apart.
+//! Checkpoints on a file system: what they share with their database, and that both go on
+//! independently.
 
 use crate::run::seeds_for_cells;
 use base::random::Random;
@@ -27,7 +28,7 @@ fn options(scheme: &str, layout: &str) -> Options {
     })
 }
 
-/// A temporary directory, in memory where the system has such a place.
+/// A temporary directory, in memory where the system has one there.
 fn temporary() -> tempfile::TempDir {
     match Path::new("/dev/shm").is_dir() {
         true => tempfile::tempdir_in("/dev/shm").unwrap(),
@@ -61,7 +62,7 @@ fn assert_is(db: &Db, content: &Content, what: &str) {
     assert!(report.is_clean(), "{what}: {:?}", report.problems);
 }
 
-/// Bytes of each file of ours in a directory, and how many names it has.
+/// Bytes of each of Shingle's files in a directory, and its number of names.
 fn files(path: &Path) -> BTreeMap<FileName, (u64, u64)> {
     let entries = std::fs::read_dir(path).unwrap().map(Result::unwrap);
     let named = entries.filter_map(|entry| {
@@ -79,8 +80,8 @@ fn own_bytes(path: &Path) -> (u64, u64) {
     (own, files.iter().map(|(_, (bytes, _))| bytes).sum())
 }
 
-/// Tables of every scheme, and segments of every layout, are shared: a file that is just being
-/// written is copied.
+/// Tables of every scheme, and segments of every layout, are shared; a file that is being written
+/// is copied.
 #[test]
 fn a_checkpoint_takes_next_to_no_space() {
     for scheme in tree::policy::registry() {
@@ -114,7 +115,7 @@ fn a_database_and_its_checkpoint_go_on_apart_under_any_scheme() {
         let mut content = Content::new();
         let db = open(draw(seed), &source, seed);
         write(&db, &mut content, &mut random, 1500);
-        // Moves and collections are under way.
+        // Moves and GC are in progress.
         db.checkpoint(&target).unwrap();
         let linked = files(&target);
         let mut copied = content.clone();
@@ -140,7 +141,7 @@ fn a_database_and_its_checkpoint_go_on_apart_under_any_scheme() {
     }
 }
 
-/// Links that somebody made by hand, as a backup does, count as well.
+/// Links that a user made by hand, as a backup does, count as well.
 #[test]
 fn a_database_that_was_copied_by_links_is_left_as_it_is() {
     let home = temporary();

@@ -1,7 +1,7 @@
-//! A close beside everything else that may be at work: whoever changes the store has ended before
-//! the lock is given back, and the next opener finds all that was acknowledged.
+//! A close concurrent with every other call. All changes of the store have ended before the lock is
+//! given back, and the next opening finds everything that was acknowledged.
 //!
-//! Each call is held up before each of its changes of the store, one after another, until the close
+//! Each call is stopped before each of its changes of the store, one after another, until the close
 //! has ended, or waits. A runtime without workers leaves all work to the calls.
 
 use crate::guarded::{Guarded, Watch};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-/// Holds one thread up before one of its changes.
+/// Stops one thread before one of its changes.
 #[derive(Default)]
 struct Turnstile {
     state: Mutex<Position>,
@@ -22,17 +22,17 @@ struct Turnstile {
 
 #[derive(Default)]
 struct Position {
-    /// Who is counted, and how many changes may pass.
+    /// The thread that is counted, and the number of changes that may pass.
     thread: Option<(ThreadId, u64)>,
-    /// It stands before the change.
+    /// The thread is stopped before the change.
     is_held: bool,
-    /// The close has ended, or waits for somebody.
+    /// The close has ended, or waits for another thread.
     is_open: bool,
-    /// The call waits for somebody.
+    /// The call waits for another thread.
     is_waiting: bool,
     /// The call has ended.
     is_over: bool,
-    /// Holds this one up before its next change until the call is held, or over.
+    /// The closer, which is stopped before its next change until the call is stopped, or over.
     closer: Option<ThreadId>,
 }
 
@@ -60,7 +60,7 @@ impl Turnstile {
                 state.thread = None;
                 state.is_held = true;
                 self.moved.notify_all();
-                // A close that waits for a lock of the held one cannot say so.
+                // A close that waits for a lock of the stopped thread cannot report that.
                 let wait = Duration::from_millis(5);
                 drop(self.moved.wait_timeout_while(state, wait, |state| !state.is_open).unwrap());
             }
@@ -72,7 +72,7 @@ impl Turnstile {
         self.moved.notify_all();
     }
 
-    /// Waits until the call is held, or waits itself, or is over; says whether it is held.
+    /// Waits until the call is stopped, or waits itself, or is over; returns whether it is stopped.
     fn arrival(&self) -> bool {
         let state = self.state.lock().unwrap();
         let goes_on = |state: &mut Position| !state.is_held && !state.is_waiting && !state.is_over;
@@ -159,8 +159,8 @@ const CALLS: [(&str, Call); 10] = [
     ("check", |db| db.check(&mut |_| {}).map(drop)),
 ];
 
-/// Runs `call` with a close that comes when it is held before change `passes`. `false`: it does not
-/// come to so many.
+/// Runs `call`, with a close that comes when the call is stopped before change `passes`. `false`:
+/// the call makes fewer changes.
 fn interrupted(no_threads: bool, name: &str, call: Call, passes: u64) -> bool {
     let World { store, watch, runtime, db } = world(no_threads);
     let turnstile = runtime.turnstile.clone();
@@ -209,7 +209,8 @@ fn a_close_gives_the_lock_back_after_everybody_elses_last_change() {
     }
 }
 
-/// Calls wait for workers that never come, and then for a close, which does what they wait for.
+/// Calls wait for workers that never come, and then for a close, which does the work that they wait
+/// for.
 #[test]
 fn calls_that_wait_for_workers_leave_the_work_to_a_close() {
     for (name, call) in [CALLS[0], CALLS[1], CALLS[2]] {
@@ -223,7 +224,7 @@ fn calls_that_wait_for_workers_leave_the_work_to_a_close() {
                 ended
             });
             runtime.turnstile.arrival();
-            // Nothing of it may pass once the close has begun.
+            // None of its changes may pass once the close has begun.
             runtime.turnstile.count(called.thread().id(), 0);
             let turnstile = runtime.turnstile.clone();
             let closer = Some(std::thread::current().id());

@@ -1,5 +1,5 @@
-//! A database with a cold store: where values lie, who is let in, what is left when either store
-//! loses power, fails or is full.
+//! A database with a cold store: where values are stored, which openings are allowed, what is left
+//! when either store loses power, fails or is full.
 
 use crate::crash::{Sweep, short};
 use crate::fault::{self, run_with, tiny};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 const KEYS: u64 = 400;
-/// One key in so many is updated all the time, the others never.
+/// One key in this many is updated all the time, the others never.
 const HOT_ONE_IN: u64 = 4;
 const HOT_KEYS: u64 = KEYS / HOT_ONE_IN;
 
@@ -139,7 +139,7 @@ fn a_checkpoint_of_both_stores_opens_alone() {
 fn without_its_cold_store_or_with_that_of_another_a_database_says_so() {
     let (one, other) = (Pair::new(), Pair::new());
     let content = write(&open_in(one.store().unwrap()).unwrap(), 3);
-    // Of another seed: the runtime draws the number of the database.
+    // With another seed, because the runtime draws the number of the database.
     let runtime = Arc::new(runtime::Stepped::new(8, 2));
     write(&options().open_in(other.store().unwrap(), runtime).unwrap(), 4);
     let before = (one.first.content_hash(), one.cold.content_hash(), other.cold.content_hash());
@@ -175,7 +175,7 @@ fn a_cold_store_that_took_nothing_can_be_left_out_again() {
 #[test]
 fn when_the_cold_store_is_full_values_stay_in_their_groups() {
     let pair = Pair::new();
-    // Room for five collections: some values go there, and then no more.
+    // Space for five GCs: some values go there, and then no more.
     let capacity_bytes = 5 * 2 * (8 << 10);
     pair.cold.set_capacity_bytes(Some(capacity_bytes));
     let db = open_in(pair.store().unwrap()).unwrap();

@@ -1,6 +1,6 @@
-//! Power lost at every mutating I/O of a history, and again in the recoveries: every image must
-//! open, be a prefix of the commit order that holds what was safe, open again to the same, and go
-//! on. On files, and on direct storage over every kind of device.
+//! Power is lost at every mutating I/O of a history, and again in the recoveries. Every image must
+//! open, be a prefix of the commit order that holds what was safe, open again to the same state,
+//! and go on. On files, and on direct storage over every kind of device.
 
 use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Kind, Medium};
@@ -36,7 +36,7 @@ pub struct Sweep {
     counts: Mutex<Counts>,
     failure: Mutex<Option<String>>,
     images_per_point: usize,
-    /// Power is lost at one point in so many: those with this remainder.
+    /// Power is lost at one point in this many: those with this remainder.
     stride: u64,
     turn: u64,
 }
@@ -97,7 +97,7 @@ impl Sweep {
         }
         let model = hold(&self.model).clone();
         for (title, image) in self.images(medium, self.images_per_point) {
-            // The same bytes with a newer model are another question, but only sometimes asked.
+            // The same bytes with a newer model are another case, but only some of these are tried.
             let key = image.content_hash() ^ (model.now() / 8);
             if !hold(&self.seen).insert(key) {
                 continue;
@@ -110,7 +110,7 @@ impl Sweep {
         }
     }
 
-    /// Opens, reads all, and stops the machine: nothing is closed in order.
+    /// Opens, reads everything, and stops the machine: nothing is closed in order.
     fn find<M: Medium>(&self, medium: &M) -> Result<Found, Failure> {
         let db = self.config.open(medium.store()?)?;
         let found = read_all(&db)?;
@@ -118,7 +118,7 @@ impl Sweep {
         Ok(found)
     }
 
-    /// An image opens, is a prefix, and is the same prefix again; then history goes on from it.
+    /// An image opens, is a prefix, and is the same prefix again; then the history goes on from it.
     fn verify<M: Medium>(self: &Arc<Self>, image: M, mut model: Model, depth: usize) -> Outcome {
         let (goes_on, nests) = {
             let mut random = hold(&self.random);
@@ -140,11 +140,11 @@ impl Sweep {
         if self.has_failed() {
             return Ok(());
         }
-        // A read-only opening of the same image agrees and leaves no trace.
+        // A read-only opening of the same image gives the same and leaves no trace.
         if let Some(untouched) = untouched {
             let before = untouched.content_hash();
             let options = self.config.options().read_only(true);
-            // A machine that lost power before the first root holds no database yet.
+            // If power was lost before the first root, there is no database yet.
             match options.open_in(untouched.store()?, self.config.runtime()) {
                 Ok(db) => same(&found, &read_all(&db)?, "read-only")?,
                 Err(error) if error.kind() == shingle::ErrorKind::NotFound => {}
@@ -178,7 +178,7 @@ impl Sweep {
         image.store_calling(Arc::new(move |medium| sweep.nested(medium, &model, 4, depth + 1)))
     }
 
-    /// Power is lost in a recovery: up to `count` images are looked at.
+    /// Power is lost in a recovery: checks up to `count` images.
     fn nested<M: Medium>(self: &Arc<Self>, medium: &M, model: &Model, count: usize, depth: usize) {
         if self.has_failed() {
             return;
@@ -193,7 +193,7 @@ impl Sweep {
         }
     }
 
-    /// Writes more, loses power again, and looks again.
+    /// Writes more, loses power again, and checks again.
     fn go_on<M: Medium>(self: &Arc<Self>, image: &M, model: Model, depth: usize) -> Outcome {
         if depth > 1 {
             return Ok(());
@@ -288,8 +288,8 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
     points.finish("crash points", 150);
 }
 
-/// The history of a process that dies; then power is lost at every operation of the recovery.
-/// At one in `stride` of them; up to `images` each.
+/// The history of a process that dies. Then power is lost at every operation of the recovery: at
+/// one in `stride` of them, with up to `images` each.
 fn orphaned<M: Medium>(
     medium: &M,
     config: &Config,
@@ -317,7 +317,7 @@ fn orphaned<M: Medium>(
     };
     let opened = config.open(medium.orphan().store_calling(Arc::new(hook))?);
     drop(opened?);
-    // What closing does is looked at too.
+    // The result of closing is checked too.
     let failed = hold(&sweep.failure).take();
     failed.map_or(Ok(()), wrong)
 }
@@ -333,7 +333,7 @@ fn a_process_that_dies_and_then_power_lost_in_recovery_leave_a_prefix() {
     }
 }
 
-/// One point in so many, at the usual volume, of the history of each scheme on each device.
+/// One point in this many, at the usual volume, of the history of each scheme on each device.
 const DEVICE_STRIDE: u64 = 24;
 
 /// The history of `seed` on a device of `kind`, with power lost at one request in `stride`.

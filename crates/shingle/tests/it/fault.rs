@@ -1,5 +1,5 @@
-//! Every operation of a store fails in its turn, once and for good, in every way: what is told to
-//! the caller is true, reads go on, and the next opening finds a prefix.
+//! Every operation of a store fails in turn, once and for good, in every way. What the caller is
+//! told is true, reads go on, and the next opening finds a prefix.
 
 use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Medium, Pair};
@@ -16,11 +16,11 @@ use shingle::{Durability, ErrorKind, WriteOptions};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// What fails as planned, and then loses power.
+/// A medium that fails as planned, and then loses power.
 pub trait Failing: Medium {
     fn new() -> Self;
 
-    /// What the bytes not yet safe are after a failed sync of `name`.
+    /// Drops the bytes that are not yet safe after a failed sync of `name`.
     fn drop_pending(&self, name: FileName);
 
     fn image(&self, random: &mut Random, personality: Personality) -> Self;
@@ -69,7 +69,7 @@ pub fn tiny() -> Profile {
     }
 }
 
-/// What one run with one fault came to.
+/// The results of runs with one fault each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     runs: u64,
@@ -78,7 +78,7 @@ pub struct Counts {
     poisoned: u64,
 }
 
-/// Runs the history over a store that fails as planned. Errors end it; wrong answers fail.
+/// Runs the history over a store that fails as planned. Errors end it; wrong answers fail the test.
 pub fn run_with<M: Failing>(
     config: &Config,
     steps: &[Step],
@@ -130,7 +130,7 @@ pub fn run_with<M: Failing>(
     Ok(())
 }
 
-/// After an error reads go on, and writes are taken or refused for good.
+/// After an error reads go on, and writes are accepted, or refused for good.
 fn after_error(runner: &Runner, counts: &mut Counts) -> Outcome {
     let found = read_all(&runner.db)?;
     let model = hold(&runner.model).clone();
@@ -202,17 +202,17 @@ fn every_operation_fails_in_its_turn() {
     assert!(std::env::var("SHINGLE_TEST_SEED").is_ok() || counts.poisoned > 0);
 }
 
-/// What can refuse a sync, and forget what it should have written.
+/// A medium that can refuse a sync, and forget what it should have written.
 trait Forgetting: Medium {
     fn empty(seed: u64) -> Self;
 
-    /// The store on it, of which the sync after so many others fails; and a count of the syncs.
+    /// The store on it, whose sync number `after` fails; and a count of the syncs.
     fn forgetting(&self, after: u64) -> shingle::Result<(Arc<dyn FileStore>, Count)>;
 }
 
 type Count = Box<dyn Fn() -> u64>;
 
-/// What went wrong while another looked on.
+/// A problem that was found while another thread observed.
 type Problem = Arc<Mutex<Option<String>>>;
 
 impl<M: Failing> Forgetting for M {
@@ -241,8 +241,8 @@ impl Forgetting for Direct {
     }
 }
 
-/// One sync of a history fails, and the process dies. The next one finds what the system still has
-/// in memory; what it finds, and what it promises itself, power loss does not take back.
+/// One sync of a history fails, and the process dies. The next process finds what the system still
+/// has in memory. Power loss does not take back what that process finds and promises.
 fn forgets<M: Forgetting>(
     config: &Config,
     steps: &[Step],
@@ -295,8 +295,8 @@ fn forgets<M: Forgetting>(
     Ok(count())
 }
 
-/// The store that the next process opens, with power lost at many operations of its recovery: at
-/// the first ones, and at one in five. Tells of what is wrong then.
+/// The store that the next process opens. Power is lost at many operations of its recovery: at the
+/// first ones, and at one in five. Reports problems found then.
 fn recovering<M: Medium>(
     config: &Config,
     medium: &M,

@@ -1,5 +1,5 @@
-//! A store that only whoever has its lock may change: a change after the lock was given back would
-//! meet the next opener. One of these stands before the store of each opening, so that it knows
+//! A store that may be changed only under its lock: a change after the lock was given back would
+//! reach the next opener's database. One of these wraps the store of each opening, so that it knows
 //! whose change it is.
 
 use base::{Cause, DatabaseId, Ledger, Result};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Is called before each change, with what it is.
+/// Called before each change, with its description.
 pub type Hook = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What files and the lock of one opening share.

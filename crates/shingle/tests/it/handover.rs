@@ -1,5 +1,5 @@
-//! What one worker leaves to the next, and to the next life: open segments, the turn to collect,
-//! and retired segments while the log alone knows of what replaced them.
+//! What one worker leaves to the next, and to the next opening: open segments, the turn to run GC,
+//! and retired segments whose replacements only the log knows.
 
 use crate::script::{Script, hold};
 use crate::watched::{Hook, Watched};
@@ -36,8 +36,9 @@ fn put(db: &Db, numbers: impl IntoIterator<Item = u64>, byte: u8) {
     }
 }
 
-/// A flush gave its claims on segments back when its job was dropped, after the lock that the next
-/// one waits for: that found none of them free, and began a small segment in each group.
+/// Regression: a flush released its claims on segments when its job was dropped, after the lock
+/// that the next flush waits for. So the next flush found no segment free, and began a small
+/// segment in each group.
 #[test]
 fn a_flush_goes_on_with_the_segments_of_the_one_that_just_ended() {
     let (store, script) = (MemStore::new(Arc::default()), Arc::<Script>::default());
@@ -58,7 +59,7 @@ fn a_flush_goes_on_with_the_segments_of_the_one_that_just_ended() {
     assert_eq!(values.segments, 1, "{values:?}");
 }
 
-/// Segments were synced one by one, each while nothing else was under way.
+/// Regression: segments were synced one by one, each while no other was being written.
 #[test]
 fn a_flush_begins_to_write_all_segments_before_it_syncs_the_first() {
     let value = |operation| Filter { operation: Some(operation), kind: Some(FileKind::Value) };
@@ -88,8 +89,8 @@ fn a_flush_syncs_no_segment_that_it_did_not_write_to() {
     assert_eq!(syncs() - before, 1);
 }
 
-/// A database in groups, half of each of them dead, that finds so much worth a collection only
-/// when it is opened with the ratio of `small`.
+/// A database in groups, each with 50 % garbage, for which GC is due only when it is opened with
+/// the ratio of `small`.
 fn with_much_to_collect() -> MemStore {
     let store = MemStore::new(Arc::default());
     let db = small(100.0).open_in(Arc::new(store.clone()), Arc::<Script>::default()).unwrap();
@@ -119,7 +120,7 @@ fn collections_do_not_run_side_by_side() {
     let script = Arc::<Script>::default();
     let (of_step, read) = (script.clone(), Arc::new(Mutex::new(BTreeSet::new())));
     let noted = read.clone();
-    // A worker comes while a collection reads, which it does without locks.
+    // A worker comes while GC reads, which it does without locks.
     let hook: Hook = Arc::new(move |request| {
         if request.cause == Some(Cause::ValueGc) {
             hold(&noted).insert(request.name.id);
@@ -138,7 +139,7 @@ fn collections_do_not_run_side_by_side() {
         if !script.step() {
             break;
         }
-        // Since the last collection ended.
+        // Groups read since the last GC ended.
         let groups: BTreeSet<_> = hold(&read).iter().map(|id| group_of[id]).collect();
         assert!(groups.len() <= 1, "{groups:?}");
         let has_copies = version.segments.iter().any(|segment| segment.is_provisional);
@@ -154,8 +155,8 @@ fn collections_do_not_run_side_by_side() {
     assert_eq!(db.stats().background_buffer_bytes, 0);
 }
 
-/// A collection's new pointers are in the log and in memtables. Until they are in runs, old runs
-/// and retired segments have everything that was flushed, whatever becomes of the log.
+/// The new pointers of GC are in the log and in memtables. Until they are in runs, old runs and
+/// retired segments have everything that was flushed, whatever happens to the log.
 #[test]
 fn what_a_collection_moved_survives_the_loss_of_the_log() {
     let (store, script) = (with_much_to_collect(), Arc::<Script>::default());

@@ -4,7 +4,8 @@ use crate::model::{Key, Op, Operator, SLOTS, Value};
 use base::random::Random;
 use std::sync::Arc;
 
-/// One step of a history. Numbers of snapshots and iterators are taken modulo how many are open.
+/// One step of a history. Numbers of snapshots and iterators are taken modulo the number of open
+/// ones.
 #[derive(Clone, Debug)]
 pub enum Step {
     Write {
@@ -45,15 +46,15 @@ pub enum Step {
     WaitIdle,
 }
 
-/// Which steps a history has, and how many.
+/// The kinds and the number of steps in a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     pub steps: usize,
     pub keys: u64,
     pub value_bytes_max: u64,
-    /// One step in so many is a move of the tree; 0: none.
+    /// One step in this many is a move of the tree; 0: none.
     pub relocate_odds: u64,
-    /// One operation in so many is a range deletion of any shape, beside the usual ones, with
+    /// One operation in this many is a range deletion of any shape, beside the usual ones, with
     /// snapshots between; 0: none.
     pub range_odds: u64,
     pub reopens: bool,

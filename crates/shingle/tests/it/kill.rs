@@ -1,7 +1,7 @@
-//! A process is killed at any time: what it was told is written is there.
+//! A process is killed at any time. Every acknowledged write must be there.
 //!
 //! The test runs itself as a child that writes numbered batches and reports each acknowledgement
-//! over a pipe; the parent kills it and opens what is left.
+//! over a pipe. The parent kills it and opens the database.
 
 use base::random::Random;
 use shingle::{Db, Durability, Options, WriteBatch, WriteOptions};

@@ -1,6 +1,7 @@
-//! What the system does to a process: few descriptors, and tables that somebody cuts.
+//! Limits that the system sets for a process: few descriptors, and tables that another process
+//! cuts.
 //!
-//! Each test runs itself as a child, as a limit is of a process and a signal ends one.
+//! Each test runs itself as a child, because a limit holds for a process and a signal ends one.
 
 use shingle::{Compression, Db, ErrorKind, Options};
 use std::path::Path;
@@ -8,8 +9,8 @@ use std::process::Command;
 
 const DIRECTORY: &str = "SHINGLE_LIMITS_DIRECTORY";
 
-/// Runs the test `name` of this program as a child that knows `directory`, after `prelude` of the
-/// shell.
+/// Runs the test `name` of this program as a child that gets `directory`, after the shell commands
+/// `prelude`.
 fn run_child(prelude: &str, name: &str, directory: &Path) {
     let program = std::env::current_exe().unwrap();
     let output = Command::new("sh")
@@ -52,7 +53,7 @@ fn child_whose_table_is_cut() {
     }
     db.compact().unwrap();
     let read = |n| db.get(key(n));
-    // Everything was used before: what is used for the first time is looked at with more care.
+    // Everything was used before, because the first use is checked more thoroughly.
     for n in 0..2000 {
         assert_eq!(read(n).unwrap().as_deref(), Some(&value(n)[..]));
     }
@@ -125,7 +126,7 @@ fn few_descriptors_fail_no_write_and_no_read() {
     run_child("ulimit -n 20", "child_with_few_descriptors", home.path());
 }
 
-/// Others of the process have all descriptors: a write that needs one fails, and nothing is
+/// Other parts of the process use all descriptors: a write that needs one fails, and nothing is
 /// poisoned.
 #[test]
 fn child_that_has_no_descriptors_for_a_while() {

@@ -140,7 +140,7 @@ fn check_counts_what_is_not_data() {
     assert!(report.metadata_bytes < version.file_bytes() / 5, "{report:?}");
 }
 
-/// The memory would be taken from what readers ask for, and from another thread's heap.
+/// Otherwise the memory would come from blocks that readers use, and from another thread's heap.
 #[test]
 fn merges_in_parts_leave_the_cache_to_readers() {
     let (db, version) = loaded("leveled", Reads::default(), decimal);

@@ -1,4 +1,4 @@
-//! What keeps a database well over time: bounds on memory and logs, and failures that stay local.
+//! What keeps a database well over time: limits on memory and logs, and failures that stay local.
 
 use media::faulty::{FaultPlan, FaultyStore};
 use media::mem::MemStore;
@@ -9,7 +9,7 @@ use shingle::{
 };
 use std::sync::Arc;
 
-/// Steps run only while somebody waits, so that tests choose when.
+/// Background steps run only while a caller waits, so that tests choose when.
 fn open(store: Arc<dyn FileStore>, runtime: Arc<Stepped>, change: impl FnOnce(&mut Expert)) -> Db {
     let options = Options::new().write_buffer_bytes(16 << 10).expert(|e| {
         e.memtable_bytes = Some(8192);
@@ -43,7 +43,7 @@ fn an_idle_keyspace_does_not_pin_old_logs() {
             logs_max = logs_max.max(log_files(&store));
         }
     }
-    // Without the bound the one small entry keeps all of half a megabyte of logs.
+    // Without the limit, the one small entry would keep all of half a megabyte of logs.
     let log_bytes_min = 7000;
     assert!(logs_max <= (log_bytes_max / log_bytes_min) as usize + 2, "{logs_max} logs");
     assert!(logs_max > 4, "{logs_max} logs: the bound is not what kept them few");
@@ -155,7 +155,7 @@ fn many_keys_are_read_with_one_read_for_each_block() {
     assert!(values.iter().all(Option::is_some));
     let blocks = 4000 * 80 / 4096 + 20;
     assert!(far < blocks, "{far} reads for about {blocks} blocks");
-    // Absent keys are kept out by filters, which are read once.
+    // Filters keep missing keys out, and are read once.
     let absent: Vec<[u8; 8]> = (0..50u64).map(|n| (n << 32 | 7).to_be_bytes()).skip(1).collect();
     let (values, misses) = reads(&absent);
     assert!(values.iter().all(Option::is_none) && misses <= 10, "{misses} reads");

@@ -1,7 +1,7 @@
-//! What loses power: files as an operating system keeps them, and direct storage on devices.
+//! Media that lose power: files as an operating system keeps them, and direct storage on devices.
 //!
-//! A store can call a hook before each mutating operation, so that one run
-//! of a history sees every crash point, with the model as it was.
+//! A store can call a hook before each mutating operation, so that one run of a history sees every
+//! crash point, with the model at that moment.
 
 use base::random::Random;
 use base::{Cause, Ledger, Result};
@@ -16,25 +16,26 @@ use media::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// Is called before each mutating operation.
+/// Called before each mutating operation.
 pub type Hook<M> = Arc<dyn Fn(&M) + Send + Sync>;
 
-/// Something that holds a database and can lose power. A clone is a second handle.
+/// A medium that holds a database and can lose power. A clone is a second handle.
 pub trait Medium: Clone + Send + Sync + 'static {
     /// The store on it.
     fn store(&self) -> Result<Arc<dyn FileStore>>;
 
     /// The store on it; `hook` is called before each mutating operation. A process that died before
-    /// has let go of its locks.
+    /// has released its locks.
     fn store_calling(&self, hook: Hook<Self>) -> Result<Arc<dyn FileStore>>;
 
-    /// What power loss may leave, with titles: the extremes, and at least `limit` draws.
+    /// The states that power loss may leave, with titles: the extremes, and at least `limit` random
+    /// ones.
     fn images(&self, random: &mut Random, limit: usize) -> Vec<(String, Self)>;
 
     /// A copy after the death of the process: nothing is lost.
     fn with_all(&self) -> Self;
 
-    /// The image in which everything is lost that may be.
+    /// The image in which everything is lost that can be lost.
     fn without_unsynced(&self) -> Self;
 
     /// After the death of the process: what is not durable can still be lost.
@@ -43,7 +44,7 @@ pub trait Medium: Clone + Send + Sync + 'static {
     /// A fingerprint of what is on it.
     fn content_hash(&self) -> u64;
 
-    /// Every operation from now on fails.
+    /// Every later operation fails.
     fn stop(&self);
 }
 
@@ -174,7 +175,7 @@ impl FileStore for CrashPoints {
         self.inner.set_root(root)
     }
     fn lock(&self) -> Result<StoreLock> {
-        // A process that died has let go of its lock.
+        // A process that died has released its lock.
         Ok(Box::new(()))
     }
     fn space(&self) -> Option<Space> {
@@ -197,7 +198,7 @@ impl FileStore for CrashPoints {
     }
 }
 
-/// A store and its cold store, in memory. They lose power at one moment, each as it likes.
+/// A store and its cold store, in memory. They lose power at one moment, each with its own outcome.
 #[derive(Clone)]
 pub struct Pair {
     pub first: MemStore,
@@ -276,7 +277,7 @@ impl Medium for Pair {
 
 /// A device, and how files are placed on it.
 pub struct Kind {
-    /// What people call it.
+    /// Its usual name.
     pub name: &'static str,
     placement: &'static str,
     unit_bytes: u64,
@@ -285,7 +286,7 @@ pub struct Kind {
 
 const UNIT_BYTES: u64 = 64 << 10;
 
-/// A device in memory that does the worst that such a medium may do.
+/// A device in memory with the worst behaviour that such a medium allows.
 fn worst(overwrite: Overwrite, conventional_zones: u32) -> SharedDevice {
     let zones = ZoneGeometry { zone_bytes: 1 << 20, conventional_zones, open_zones_max: 14 };
     let zones = (overwrite == Overwrite::AtWritePointer).then_some(zones);
@@ -299,7 +300,7 @@ fn worst(overwrite: Overwrite, conventional_zones: u32) -> SharedDevice {
     }))
 }
 
-/// The model that `text` describes, in a time of its own.
+/// The model that `text` describes, with a clock of its own.
 fn model(text: &str) -> SharedDevice {
     let simulation = Simulation::new(SimulationOptions::default());
     Arc::new(simulation.device(models::make(text).unwrap()))
@@ -316,7 +317,7 @@ const fn kind(
 
 const SHINGLED: Overwrite = Overwrite::DestroysDownstream { damage_bytes: 16 << 10 };
 
-/// Every placement on devices that do their worst, and on every model that it suits.
+/// Every placement on devices of the worst behaviour, and on every model that it suits.
 pub const KINDS: [Kind; 14] = [
     kind("memory, ext4-like", "ext4-like", 0, || worst(Overwrite::InPlace, 0)),
     kind("memory, band-per-table", "band-per-table", UNIT_BYTES, || worst(Overwrite::InPlace, 0)),

@@ -1,4 +1,4 @@
-//! One history, many configurations, the same answers: those of the model.
+//! One history gives the same answers on many configurations: those of the model.
 
 use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Kind, Medium};

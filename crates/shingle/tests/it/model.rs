@@ -1,8 +1,8 @@
 //! The model of the store: every version of every key by commit, so that the state after any prefix
-//! of the commit order can be asked for.
+//! of the commit order can be computed.
 //!
 //! A keyspace slot (see [`Slot`]) may be dropped and created again; each life is an *incarnation*
-//! of its own. The creation and the drop are steps of their own order, durable when they return.
+//! of its own. Creations and drops have an order of their own, and are durable when they return.
 
 use base::checksum::{hash64, hash64_seeded};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct Slot {
     pub operator: Operator,
     pub without_wal: bool,
     pub prefix: bool,
-    /// It is there from the beginning and is never dropped.
+    /// It exists from the beginning and is never dropped.
     pub is_permanent: bool,
 }
 
@@ -285,7 +285,7 @@ impl Model {
         })
     }
 
-    /// Says for each keyspace at which commits it would fit, and what differs from the newest.
+    /// Describes for each keyspace at which commits it would fit, and what differs from the newest.
     fn explain(&self, found: &Found, mine: &[(usize, usize)], floor: u64) -> String {
         let mut text = format!("no prefix in {floor}..={} fits:", self.commits);
         for (slot, index) in mine {
@@ -302,7 +302,7 @@ impl Model {
         text
     }
 
-    /// History goes on from what a crash left.
+    /// Continues the history from what a crash left.
     pub fn go_on_from(&mut self, recovered: Recovered) {
         self.lives.truncate(recovered.life + 1);
         self.lives_acknowledged = recovered.life;

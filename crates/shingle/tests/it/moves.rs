@@ -1,4 +1,4 @@
-//! Random plans of all moves for the tree of now, among them those that no policy here makes:
+//! Random plans of all moves for the current tree, among them moves that no policy here makes:
 //! links, appends to children, divides, balances, sets.
 
 use base::random::Random;
@@ -79,7 +79,7 @@ fn balance(version: &Version, level: u8, node: &Node) -> Option<Move> {
     (!range.is_empty()).then_some(Move::Balance { level, from, to, range })
 }
 
-/// Begins a random move in `keyspace`. Gives its place in [`NAMES`] when one fitted.
+/// Begins a random move in `keyspace`. Returns its index in [`NAMES`] if one fitted.
 pub fn begin_random(
     keyspace: &Keyspace,
     random: &mut Random,

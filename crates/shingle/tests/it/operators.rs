@@ -162,14 +162,15 @@ impl MergeOperator for Commas {
     }
 }
 
-/// A keyspace of [`Commas`] with a value alone, operands alone, and operands on a value, closed.
+/// A closed keyspace of [`Commas`] with a key that has only a value, one with only operands, and
+/// one with both.
 fn lists(store: &MemStore, values: &str) {
     let db = open(store, options(values).merge_operator(Arc::new(Commas))).unwrap();
     db.put("plain", "1").unwrap();
     let lists = keyspace(&db, "commas");
     lists.put("alone", "x").unwrap();
     lists.put("based", "a value that is long enough for a segment").unwrap();
-    // What is below the operands is not known at their flush, so that they stay operands.
+    // Their flush cannot see what is below the operands, so they stay operands.
     db.flush().unwrap();
     for operand in ["a", "b"] {
         lists.merge("based", operand).unwrap();
@@ -180,7 +181,7 @@ fn lists(store: &MemStore, values: &str) {
 
 const BASED: &str = "a value that is long enough for a segment,a,b";
 
-/// The operands of [`lists`] are not merged, and all else is there.
+/// The operands of [`lists`] are not merged, and everything else is there.
 fn verify_unmerged(db: &Db) {
     assert_eq!(db.get("plain").unwrap().as_deref(), Some(&b"1"[..]));
     let lists = db.keyspace("sums").unwrap();

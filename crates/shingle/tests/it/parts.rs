@@ -1,5 +1,5 @@
-//! Moves whose parts are worked on side by side: a part fails, the keyspace goes or the database is
-//! closed at any moment of another part. A move is made whole or not at all.
+//! Moves whose parts run in parallel. At any moment of a part, another part fails, the keyspace is
+//! dropped or the database is closed. A move is made whole or not at all.
 
 use crate::moves;
 use crate::run::{Config, seeds_for_cells};
@@ -16,7 +16,7 @@ use tree::{Cut, Input, Move, Plan, Reason};
 
 const PARTS: u8 = 3;
 const KEYSPACE: &str = "merged";
-/// What parts do with no lock held, so that others may act meanwhile.
+/// Operations of parts without a lock held, so that others may act meanwhile.
 const MOMENTS: [Operation; 3] = [Operation::Create, Operation::Append, Operation::Sync];
 
 fn tables(operation: Operation) -> Filter {
@@ -66,7 +66,7 @@ impl World {
         let db = open(Arc::new(faulty), &script, step_bytes);
         let keyspace = db.create_keyspace(KEYSPACE, KeyspaceOptions::default()).unwrap();
         let mut expected = Content::new();
-        // A run so small stays in level 0, and keeps those there that come after it.
+        // A run this small stays in level 0, and keeps later runs there.
         for n in [0, 159u64] {
             keyspace.put(n.to_be_bytes(), "old").unwrap();
         }
@@ -136,7 +136,7 @@ impl World {
     }
 }
 
-/// Another worker goes on with the other parts until an operation of theirs failed.
+/// Another worker continues the other parts until one of their operations failed.
 fn fails_elsewhere(
     plan: &Arc<FaultPlan>,
     script: &Arc<Script>,
@@ -152,8 +152,8 @@ fn fails_elsewhere(
     })
 }
 
-/// One part of a merge failed for want of space while another was in its last sync: that one was
-/// the last to end, and installed the merge without the output of the first.
+/// Regression: one part of a merge failed for lack of space while another was in its last sync.
+/// That one was the last to end, and installed the merge without the output of the first.
 #[test]
 fn no_merge_is_installed_without_the_part_that_failed() {
     let mut struck = 0;
@@ -187,7 +187,7 @@ fn no_merge_is_installed_without_the_part_that_failed() {
     assert!(struck > 100, "{struck}");
 }
 
-/// A merge whose keyspace is dropped in any of its operations has nothing to be installed in.
+/// A merge whose keyspace is dropped during any of its operations cannot be installed.
 #[test]
 fn a_merge_without_its_keyspace_leaves_no_file() {
     for (at, after) in World::moments(2048) {
@@ -224,8 +224,8 @@ fn a_close_between_two_parts_keeps_every_key() {
     assert!(closed > usize::from(PARTS), "{closed}");
 }
 
-/// Nobody knows whether an edit that failed in the manifest was made: the files of both outcomes
-/// stay, and the next opening finds every key with either.
+/// It is unknown whether an edit that failed in the manifest was made. So the files of both
+/// outcomes stay, and the next opening finds every key with either.
 #[test]
 fn an_edit_that_fails_keeps_what_it_takes_and_what_it_brings() {
     for (operation, effect) in [
@@ -251,8 +251,8 @@ fn an_edit_that_fails_keeps_what_it_takes_and_what_it_brings() {
     }
 }
 
-/// An edit that finds no space did not happen: the compaction is made again, its edit goes into a
-/// new manifest, and nothing has to be reopened. A full medium at the manifest poisoned the
+/// An edit that was out of space did not happen: the compaction runs again, its edit goes to a new
+/// manifest, and no reopening is needed. Regression: a full medium at the manifest poisoned the
 /// database.
 #[test]
 fn an_edit_that_finds_no_space_did_not_happen() {
@@ -279,7 +279,7 @@ fn an_edit_that_finds_no_space_did_not_happen() {
     }
 }
 
-/// A database under a drawn configuration, whose compactions meet a full medium now and then.
+/// A database under a random configuration, whose compactions sometimes meet a full medium.
 struct Full {
     config: Config,
     script: Arc<Script>,
@@ -302,7 +302,7 @@ impl Full {
         Full { config, script, store, plan, db, random, expected: Content::new() }
     }
 
-    /// With room for all: what background work met before may still be told.
+    /// With enough space: an earlier failure of background work may still be reported.
     fn write(&mut self) {
         let from = self.random.below(150);
         for _ in 0..60 {
@@ -319,7 +319,8 @@ impl Full {
         told(|| self.db.flush());
     }
 
-    /// Compactions, of the policy and of chance. In one of their operations, another one fails.
+    /// Compactions, some by the policy and some at random. During one of their operations, another
+    /// one fails.
     fn compact(&mut self) -> u64 {
         let before = self.plan.failures();
         let mut one = |from: &[Operation]| from[self.random.below(from.len() as u64) as usize];
@@ -353,7 +354,7 @@ impl Full {
     }
 }
 
-/// A call that hears of a full medium that compactions met is made again.
+/// Repeats a call that reports a full medium that compactions met.
 fn told(call: impl Fn() -> shingle::Result<()>) {
     for _ in 0..20 {
         match call() {

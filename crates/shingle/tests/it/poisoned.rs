@@ -1,5 +1,5 @@
-//! An edit fails in the manifest and its outcome is unknown, while another worker is about to look
-//! for work: the files of both outcomes stay as they are, whatever that worker does next.
+//! An edit fails in the manifest with an unknown outcome, while another worker is about to look for
+//! work. The files of both outcomes must stay as they are, whatever that worker does next.
 
 use crate::run::{Config, seeds_for_cells};
 use crate::script::Script;
@@ -97,9 +97,10 @@ impl World {
     }
 }
 
-/// A worker that had found the database sound began a flush after another one's edit had met an
-/// unknown outcome, and cut a file at the end that the edit before had vouched for. The edit had
-/// reached the medium: the next opening refused the file, which was shorter than it said.
+/// Regression: a worker had found the database sound, and began a flush after another worker's edit
+/// had an unknown outcome. It cut a file at the end that the edit before had vouched for. The
+/// failed edit had reached the medium, so the next opening refused the file: it was shorter than
+/// the edit said.
 #[test]
 fn no_file_is_cut_that_an_edit_of_unknown_outcome_may_vouch_for() {
     let mut poisoned: BTreeMap<&str, u64> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What reads ask of a store that recalls nothing of what was written, as a device does.
+//! What reads request from a store that caches nothing of what was written, as a device does.
 
 use crate::bands::{append, flush_run};
 use crate::watched::{Request, Watched};
@@ -11,7 +11,7 @@ use shingle::{Compression, Db, Options};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// A read of a table, or one that is announced.
+/// A read of a table, or a prefetch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Asked {
     file: FileId,
@@ -66,8 +66,8 @@ fn write(db: &Db, random: &mut Random) -> Content {
 const SCHEMES: [&str; 8] =
     ["leveldb", "leveled", "tiered", "lwc", "ldc", "smrdb", "sets", "fragmented"];
 
-/// On a disk, each run that was read for the first time cost a seek for an end that its writer had
-/// had in hand: two of three of lwc's.
+/// Regression: on a disk, the first read of each run cost a seek for an end that the run's writer
+/// had held: two thirds of lwc's seeks.
 #[test]
 fn a_run_is_opened_without_a_read_as_long_as_its_writer_lives() {
     for scheme in SCHEMES {
@@ -93,8 +93,8 @@ fn a_run_is_opened_without_a_read_as_long_as_its_writer_lives() {
     }
 }
 
-/// A scan read a node's segments in the order of their age, from the end of a band to its start,
-/// and a block first of each.
+/// Regression: a scan read a node's segments by age, from the end of a band to its start, and a
+/// block first of each.
 #[test]
 fn a_scan_announces_what_a_node_has_in_the_order_in_which_it_lies() {
     let (store, log) = (MemStore::new(Arc::default()), Log::default());

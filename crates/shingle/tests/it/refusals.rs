@@ -1,6 +1,6 @@
-//! Histories under a merge operator that refuses some operands, in lives with the operator and
-//! without, against a model: each refusal is its key's error, no operand is lost, and no other key
-//! is touched.
+//! Histories under a merge operator that refuses some operands, opened with the operator and
+//! without, against a model. Each refusal is an error of its key alone, no operand is lost, and no
+//! other key is affected.
 
 use crate::run::{Config, scaled, seeds};
 use base::random::Random;
@@ -12,7 +12,7 @@ use shingle::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Appends; `-` deletes; whatever has a `!` is refused.
+/// Appends; `-` deletes; an operand with a `!` is refused.
 struct Picky;
 
 fn append(existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Option<Vec<u8>>> {
@@ -56,7 +56,7 @@ impl Held {
         append(self.base.as_deref(), &operands)
     }
 
-    /// `held` is this, perhaps with some of the oldest operands in its base.
+    /// `held` equals this, perhaps with some of the oldest operands in its base.
     fn is(&self, held: &Unmerged) -> bool {
         let Some(merged) = self.operands.len().checked_sub(held.operands.len()) else {
             return false;
@@ -97,7 +97,7 @@ impl Life {
         Life { config, store, db, keyspace, knows: true, model, snapshots }
     }
 
-    /// Another life, which may do without the operator.
+    /// Opens again, perhaps without the operator.
     fn again(self, knows: bool) -> Life {
         let Life { config, store, db, keyspace, model, snapshots, .. } = self;
         drop((snapshots, keyspace));
@@ -181,7 +181,7 @@ impl Life {
         }
     }
 
-    /// `error` is one of `key` alone. Where the operator is unknown, any operand is refused.
+    /// `error` concerns `key` alone. Where the operator is unknown, any operand is refused.
     fn is_refusal(&self, error: &Error, key: &[u8], held: &Held, would_do: bool) {
         assert!(!would_do || !self.knows && !held.operands.is_empty(), "{error}");
         let name = base::key::display_key(key);
@@ -211,7 +211,7 @@ impl Life {
         if backward {
             seen.reverse();
         }
-        // A key whose operands nobody merges may turn out to have been deleted by them.
+        // A key whose operands are not merged may have been deleted by them.
         let there = |held: &Held| held.value() != Some(None);
         let surely = model.iter().filter(|(_, held)| there(held)).map(|(key, _)| key);
         assert!(surely.clone().all(|key| seen.contains(key)), "{seen:?}");

@@ -1,4 +1,4 @@
-//! Bugs that the sweeps found, each in its smallest form and named for what it broke.
+//! Bugs that the sweeps found, each in its smallest form and named after what it broke.
 
 use crate::medium::{Direct, KINDS, Medium};
 use base::env::Runtime;
@@ -10,7 +10,7 @@ use media::{FileHint, FileKind, FileName, FileStore};
 use shingle::{Db, ErrorKind, KeyspaceOptions, Options, Preset, runtime::Stepped};
 use std::sync::Arc;
 
-/// Steps run only while somebody waits, so that tests choose when.
+/// Background steps run only while a caller waits, so that tests choose when.
 fn open(store: Arc<dyn FileStore>) -> shingle::Result<Db> {
     Options::new()
         .write_buffer_bytes(16 << 10)
@@ -50,8 +50,8 @@ fn writes_without_a_log_leave_the_chain_of_logs_whole() {
     assert_eq!(found.iter().count(), 4 * 45);
 }
 
-/// What the last merge replaced was not removed yet when a wait for all work ended: the database
-/// took twice its room for whoever looked then.
+/// Regression: what the last merge replaced was not yet removed when a wait for all work ended. An
+/// observer then saw a database of twice the size.
 #[test]
 fn a_wait_for_all_work_leaves_no_file_to_remove() {
     let store = MemStore::new(Arc::default());
@@ -118,7 +118,7 @@ fn a_stopped_writer_learns_why_flushes_fail() {
     let inner = Arc::new(MemStore::new(Arc::default()));
     let db = open(Arc::new(FaultyStore::new(inner, plan.clone()))).unwrap();
     let filter = Filter { operation: Some(Operation::Create), kind: Some(FileKind::Table) };
-    // They end, so that a writer who waits for them would be seen to wait and not for ever.
+    // They end, so that a writer that waits for them is seen to wait, but not forever.
     for after in 0..40 {
         plan.add(Fault { filter, after, is_sticky: false, effect: Effect::Io });
     }
@@ -197,7 +197,7 @@ fn leveldbs_preset_makes_one_run_of_each_memtable_even_when_flushes_are_late() {
     assert!(entries.iter().all(|&entries| entries < 150), "two memtables in a run: {entries:?}");
 }
 
-/// Memory that no memtable will fill for long is the system's.
+/// Memory that no memtable will fill soon goes back to the system.
 #[test]
 fn memory_of_memtables_is_kept_for_the_next_ones_and_goes_back_at_rest() {
     let write_buffer_bytes = 64 << 10;
@@ -223,7 +223,8 @@ fn memory_of_memtables_is_kept_for_the_next_ones_and_goes_back_at_rest() {
     assert_eq!(keyspace.kept_memory_for_test(), 0);
 }
 
-/// A close gives up the merge that an opening began: every life left a run that gets had to ask.
+/// Regression: a close gave up the merge that an opening began, so every opening left a run that
+/// gets had to probe.
 #[test]
 fn lives_too_short_for_a_merge_leave_few_runs() {
     let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
@@ -238,8 +239,8 @@ fn lives_too_short_for_a_merge_leave_few_runs() {
     }
 }
 
-/// An opening on a full medium was refused, though files that nobody needed filled it: they went
-/// last.
+/// Regression: an opening on a full medium failed although unneeded files filled it, because they
+/// were removed last.
 #[test]
 fn leftovers_make_room_for_an_opening_on_a_full_medium() {
     for free_bytes in (0..=64u64 << 10).step_by(8 << 10) {

@@ -1,5 +1,5 @@
-//! A full medium: deletions, flushes, closing and opening go on, and when there is space again
-//! everything does, without a reopening.
+//! A full medium: deletions, flushes, closing and opening go on. When there is space again
+//! everything goes on, without a reopening.
 
 use crate::medium::{Direct, KINDS, Medium};
 use base::random::Random;
@@ -45,14 +45,14 @@ fn key(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
 
-/// Bytes that compression does not make fewer.
+/// Bytes that do not compress.
 fn value(n: u64) -> Vec<u8> {
     let mut bytes = vec![0; VALUE_BYTES];
     Random::new(n).fill(&mut bytes);
     bytes
 }
 
-/// Puts until the medium is full; gives how many there are.
+/// Puts until the medium is full; returns the number of keys.
 fn fill(db: &Db, what: &str) -> u64 {
     let mut refused = 0;
     let mut count = 0;
@@ -92,7 +92,7 @@ fn put_again(db: &Db, runtime: &Stepped, what: &str) {
     panic!("{what}: no space again after everything was deleted");
 }
 
-/// Deletions were refused on a full medium, so that nothing but a larger medium helped.
+/// Regression: deletions were refused on a full medium, so that only a larger medium helped.
 #[test]
 fn deletions_make_space_on_a_full_medium() {
     let cells = KINDS.iter().map(|kind| (kind, "leveled", "inline"));
@@ -128,7 +128,7 @@ fn deletions_make_space_on_a_full_medium() {
     }
 }
 
-/// A close that could not flush for want of space failed, and so did the opening behind it.
+/// Regression: a close that could not flush for lack of space failed, and so did the next opening.
 #[test]
 fn a_full_medium_is_closed_and_opened_again() {
     for kind in &KINDS {
@@ -150,7 +150,7 @@ fn a_full_medium_is_closed_and_opened_again() {
     }
 }
 
-/// What is kept free on a file system is kept by blocks, not by a number.
+/// On a file system, real blocks keep the space free, instead of a number.
 #[test]
 fn the_reserve_is_a_file_with_blocks() {
     let directory = tempfile::tempdir().unwrap();

@@ -37,20 +37,20 @@ fn preset_of(scheme: &str) -> Preset {
     if scheme == "leveldb" { Preset::LevelDb } else { Preset::Modern }
 }
 
-/// The scheme of the registry whose turn it is.
+/// The scheme of the registry for this turn.
 fn scheme_in_turn(turn: u64) -> &'static str {
     let schemes = tree::policy::registry();
     schemes[(turn % schemes.len() as u64) as usize].name
 }
 
-/// The value layout of the registry whose turn it is: each meets every scheme, as the registries'
-/// lengths have no common divisor, or `ByCell` finds that they do.
+/// The value layout of the registry for this turn. Each meets every scheme, because the registries'
+/// lengths have no common divisor; otherwise `ByCell` fails.
 fn layout_in_turn(turn: u64) -> &'static str {
     let layouts = values::registry();
     layouts[(turn % layouts.len() as u64) as usize].name
 }
 
-/// How many cells of a scheme and a value layout the registries make.
+/// The number of cells of a scheme and a value layout in the registries.
 fn cells_count() -> u64 {
     (tree::policy::registry().len() * values::registry().len()) as u64
 }
@@ -64,8 +64,8 @@ impl ByCell {
         *self.0.entry((config.scheme, config.values)).or_default() += count;
     }
 
-    /// Prints the counts. In each cell there must be `floor` at least, less in proportion when a
-    /// part of the volume runs, unless one seed runs.
+    /// Prints the counts. Each cell must have at least `floor`, or less in proportion when only a
+    /// part of the volume runs. Not checked when one seed runs.
     pub fn finish(self, what: &str, floor: u64) {
         println!("{what}: {:?}", self.0);
         let floor = scaled(floor).min(floor);
@@ -88,8 +88,7 @@ impl Cells {
         *self.0.entry((scheme, store)).or_default() += count;
     }
 
-    /// Prints the sums of each store. In each cell there must be `floor` at least, unless one seed
-    /// runs.
+    /// Prints the sums of each store. Each cell must have at least `floor`, unless one seed runs.
     pub fn finish(
         self,
         what: &str,
@@ -114,7 +113,7 @@ impl Cells {
 }
 
 impl Config {
-    /// A configuration with absurdly small limits. Seeds in a row have the schemes in turn.
+    /// A configuration with very small limits. Consecutive seeds have the schemes in turn.
     pub fn draw(seed: u64) -> Config {
         let mut random = Random::new(seed ^ 0xc0ff_ee00);
         let scheme = scheme_in_turn(seed);
@@ -156,7 +155,7 @@ impl Config {
         }
     }
 
-    /// The same with a bound on value segments in one of two, which some histories come up to.
+    /// The same, with a capacity of value segments in one of two, which some histories reach.
     pub fn sometimes_bounded(mut self, seed: u64) -> Config {
         let mut random = Random::new(seed ^ 0xcafe);
         let segment_bytes = self.expert.value_segment_bytes.unwrap_or(0);
@@ -209,14 +208,14 @@ pub fn keyspace_options(slot: usize) -> KeyspaceOptions {
     }
 }
 
-/// A model that crash points look at while the history runs.
+/// A model that crash points read while the history runs.
 pub type SharedModel = Arc<Mutex<Model>>;
 
 pub fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An open iterator and the pairs that it still has to give, in reverse.
+/// An open iterator and the pairs that it still has to return, in reverse.
 struct OpenIterator {
     iter: Iter,
     expected: Vec<(Key, Value)>,
@@ -363,7 +362,7 @@ impl Runner {
             Step::Turn(slot) => self.turn(*slot),
             Step::Reopen => self.reopen(),
             Step::ReadOnly => self.read_only(),
-            // Only files can be shared: a test of its own takes checkpoints.
+            // Only files can be shared: a separate test takes checkpoints.
             Step::Checkpoint => Ok(()),
             Step::Check => self.check(),
             Step::Relocate(slot) => self.relocate(*slot),
@@ -394,7 +393,7 @@ impl Runner {
             batch.iter().filter(|(slot, _)| self.keyspaces[*slot].is_some()).cloned().collect();
         let Some((slot, first)) = batch.first() else { return Ok(()) };
         let commit = hold(&self.model).commit(&batch);
-        // What has no log cannot be synced.
+        // A write without a log cannot be synced.
         let synced = synced && !single && !SLOTS[*slot].without_wal;
         let written = match single {
             true => self.write_one(*slot, first),
@@ -563,7 +562,7 @@ impl Runner {
         Ok(())
     }
 
-    /// A snapshot, turned to a keyspace that lived when it was taken and lives still.
+    /// A snapshot, turned to a keyspace that existed when it was taken and still exists.
     fn snapshot(&self, at: usize, slot: usize) -> Option<(Snapshot, u64)> {
         let (snapshot, commit, lives) = self.snapshots.get(at % self.snapshots.len().max(1))?;
         let is_same = lives[slot].is_some() && lives[slot] == hold(&self.model).living_index(slot);
@@ -639,7 +638,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Closes the database; everything is safe then.
+    /// Closes the database; everything is safe after that.
     pub fn close(&mut self) -> Outcome {
         let before = hold(&self.model).now();
         self.snapshots.clear();
@@ -795,7 +794,7 @@ pub fn profile(steps: usize) -> Profile {
     }
 }
 
-/// How many times the default volume to run: `SHINGLE_TEST_SCALE`.
+/// Multiple of the default volume to run: `SHINGLE_TEST_SCALE`.
 pub fn scaled(count: u64) -> u64 {
     let scale = std::env::var("SHINGLE_TEST_SCALE").ok().and_then(|text| text.parse().ok());
     (count as f64 * scale.unwrap_or(1.0f64)).ceil() as u64
@@ -809,7 +808,7 @@ pub fn seeds(count: u64) -> Vec<u64> {
     }
 }
 
-/// One seed runs, in `SHINGLE_TEST_SEED`, and it is another one.
+/// `SHINGLE_TEST_SEED` names one seed, and it is another one.
 pub fn is_left_out(seed: u64) -> bool {
     let only = std::env::var("SHINGLE_TEST_SEED").ok().and_then(|text| text.parse().ok());
     only.is_some_and(|only: u64| only != seed)
@@ -833,7 +832,7 @@ fn seeds_and_at_least(count: u64, count_min: u64) -> Vec<u64> {
     }
 }
 
-/// One line that says how to see a failure again.
+/// One line that tells how to reproduce a failure.
 pub fn replay(test: &str, seed: u64, what: &Failure) -> String {
     let command = "cargo test -p shingle --release --test it";
     format!("{what:?}; replay: SHINGLE_TEST_SEED={seed} {command} {test}")

@@ -1,13 +1,13 @@
-//! Garbage collection of values under a schedule explorer: what users do falls between any two of
-//! its steps and, as another thread would, into any of its reads, one position after another.
+//! Garbage collection of values under a schedule explorer. Acts of users happen between any two of
+//! its steps and, as another thread's would, during any of its reads, one position after another.
 //!
 //! Positions are: between two steps; each read that a step makes of the store; and each place where
 //! a step is between two reads of what it shares with others in memory (`Runtime::interleave`).
 //!
-//! Each schedule starts from the same database, in which a collection is due. The runtime makes a
-//! step only when the explorer says so; the store shows each read that a step makes. Whatever the
-//! schedule, nothing that a user wrote or deleted is lost or comes back, snapshots see what they
-//! saw, and every byte of every segment is accounted for at the end.
+//! Each schedule starts from the same database, in which GC is due. The runtime makes a step only
+//! when the explorer says so; the store reports each read of a step. Whatever the schedule, nothing
+//! that a user wrote or deleted is lost or comes back, snapshots see what they saw, and every byte
+//! of every segment is accounted for at the end.
 
 use crate::run::scaled;
 use crate::script::{Script, hold};
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, Weak};
 
-/// What a user does to the key that the collection moves, or to the database.
+/// What a user does to the key that GC moves, or to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     PutLarge,
@@ -30,20 +30,20 @@ enum Act {
     Merge,
     Snapshot,
     DropSnapshots,
-    /// A value that is in a run before anybody looks again.
+    /// A value that is in a run before the next look.
     PutAndFlush,
-    /// The memtable of now is full, and takes no more.
+    /// The current memtable is full, and takes no more.
     Seal,
-    /// A value that is in a newer memtable than the one of now.
+    /// A value in a newer memtable than the current one.
     SealAndPut,
     DeleteRange,
     Flush,
-    /// A flush that the steps to come make, between those of what is under way.
+    /// A flush that later steps make, between those of the work in progress.
     AskFlush,
-    /// A get, and reads of many keys at one moment, into which the acts behind it fall.
+    /// A get, and reads of many keys at one moment, during which the following acts happen.
     Read,
     Reopen,
-    /// Power is lost, and with it all that is not synced.
+    /// Power is lost, and with it everything that is not synced.
     Crash,
 }
 
@@ -66,9 +66,9 @@ impl Act {
         Act::Crash,
     ];
 
-    /// Another thread may do it here. While a step reads the store it may hold locks: flushes,
-    /// which make steps of their own, must not need what it has locked, or wait for a flush under
-    /// way. Collections and users read without locks.
+    /// Another thread may do it here. While a step reads the store it may hold locks. Flushes,
+    /// which make steps of their own, must not need these locks, or wait for a flush in progress.
+    /// GC and users read without locks.
     fn falls(self, here: Here) -> bool {
         match self {
             Act::Read | Act::Reopen | Act::Crash => here == Here::Between,
@@ -83,7 +83,7 @@ impl Act {
     }
 }
 
-/// What a position is.
+/// The kind of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Here {
     /// Between two steps.
@@ -109,9 +109,9 @@ const CONFIGS: [Config; 3] = [
 const KEYSPACE: &str = "values";
 const LARGE_BYTES: usize = 200;
 const KEYS: u64 = 12;
-/// A key whose first value lives, in the oldest segment.
+/// A key whose first value is live, in the oldest segment.
 const VICTIM: &[u8] = b"key01";
-/// A key of which nothing lies in segments.
+/// A key without values in segments.
 const OTHER: &[u8] = b"other";
 
 type Content = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -122,7 +122,7 @@ fn open(store: Arc<dyn FileStore>, config: Config, script: &Arc<Script>, ratio: 
         .value_threshold_bytes(64)
         .durability(Durability::Synced)
         .write_buffer_bytes(32 << 10)
-        // Look-ups read, so that they can be raced.
+        // Look-ups read, so that acts can happen during them.
         .cache_bytes(0)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
@@ -141,7 +141,7 @@ fn keyspace(db: &Db) -> Keyspace {
     db.keyspace(KEYSPACE).unwrap()
 }
 
-/// A database in which a collection is due, and its content.
+/// A database in which GC is due, and its content.
 fn prepare(config: Config) -> (MemStore, Content) {
     let store = MemStore::new(Arc::default());
     let db = open(Arc::new(store.clone()), config, &Arc::default(), 100.0);
@@ -169,7 +169,7 @@ fn prepare(config: Config) -> (MemStore, Content) {
     (store, content)
 }
 
-/// The database under a schedule, and what it must contain.
+/// The database under a schedule, and its expected content.
 struct World {
     config: Config,
     script: Arc<Script>,
@@ -178,13 +178,13 @@ struct World {
     db: Option<Db>,
     content: Content,
     snapshots: Vec<(Snapshot, Content)>,
-    /// Positions, not falling, and what happens there.
+    /// Positions in ascending order, and what happens there.
     schedule: VecDeque<(usize, Act)>,
     position: usize,
     acts: u8,
-    /// A read is to be made, in which others may act.
+    /// A read is to be made, during which others may act.
     reads: bool,
-    /// What it may find: the content when it began, and after each act since.
+    /// What the read may find: the content when it began, and after each act since.
     contents: Vec<Content>,
 }
 
@@ -198,7 +198,7 @@ impl World {
         keyspace(self.db.as_ref().unwrap())
     }
 
-    /// The next position is reached.
+    /// Called at the next position.
     fn pass(&mut self, here: Here) {
         let position = self.position;
         self.position += 1;
@@ -252,7 +252,7 @@ impl World {
                 self.act(Act::Flush);
             }
             Act::Seal => {
-                // Whoever seals has something to seal.
+                // Makes sure that the memtable has an entry to seal.
                 self.values().put(OTHER, "small").unwrap();
                 self.content.insert(OTHER.to_vec(), b"small".to_vec());
                 self.contents.push(self.content.clone());
@@ -304,15 +304,15 @@ impl World {
         );
     }
 
-    /// After everything is settled: nothing is dead that is not known to be, nothing is counted
-    /// dead that lives, and no file is there that nobody lists.
+    /// After all work is settled: all garbage is known, no live value counts as garbage, and every
+    /// file is listed.
     fn account(&self) {
         let version = self.values().tree_for_test().unwrap();
         let live: u64 = version.segments.iter().map(|segment| segment.live_bytes()).sum();
         let large = self.content.iter().filter(|(_, value)| value.len() >= 64);
         let expected: usize =
             large.map(|(key, value)| values::record::record_bytes(999, key, Some(value))).sum();
-        // Tags are nobody's values, and go with the next collection of their group.
+        // Tags are no user's values, and go with the next GC of their group.
         let slack = if self.config.hotness { KEYS as usize * 16 } else { 0 };
         assert!(
             (expected..=expected + slack).contains(&(live as usize)),
@@ -335,8 +335,8 @@ impl World {
     }
 }
 
-/// Hands positions inside steps to the world, if nobody has it in hand: reads and places of users'
-/// own acts, of which some make steps, are no positions.
+/// Hands positions inside steps to the world, if no other call holds it. Reads and places of users'
+/// own acts, some of which make steps, are no positions.
 fn pass_in_step(world: &Weak<Mutex<World>>, script: &Script, here: Here) {
     if script.is_raced()
         && let Some(world) = world.upgrade()
@@ -346,8 +346,8 @@ fn pass_in_step(world: &Weak<Mutex<World>>, script: &Script, here: Here) {
     }
 }
 
-/// Reads as a user does, while others act. Each read finds the content of one moment since it
-/// began, whole; a snapshot finds that of its own.
+/// Reads as a user does, while others act. Each read finds the whole content of one moment since it
+/// began; a snapshot finds that of its own moment.
 fn read(world: &Mutex<World>, script: &Script) {
     let begin = |world: &Mutex<World>| {
         let mut world = hold(world);
@@ -395,7 +395,7 @@ fn read(world: &Mutex<World>, script: &Script) {
     racing(&|| all(snapshot.multi_get(&keys).unwrap()), "a snapshot", &|_| of_keys(&now));
 }
 
-/// Runs one schedule. Gives how many positions it had.
+/// Runs one schedule. Returns its number of positions.
 fn explore(config: Config, start: &(MemStore, Content), schedule: &[(usize, Act)]) -> usize {
     let script = Arc::<Script>::default();
     let store = start.0.crash_image(&mut Random::new(1), Personality::KeepAll);
@@ -446,7 +446,7 @@ fn explore(config: Config, start: &(MemStore, Content), schedule: &[(usize, Act)
     world.look();
     world.look_at_snapshots();
     world.snapshots.clear();
-    // What snapshots kept is found by the next writes of its keys.
+    // Values that only snapshots kept are found at the next writes of their keys.
     world.act(Act::Delete);
     world.settle();
     world.look();
@@ -464,8 +464,8 @@ fn explore_named(config: Config, start: &(MemStore, Content), schedule: &[(usize
     std::panic::catch_unwind(run).unwrap_or_else(|_| panic!("{config:?}, {schedule:?}"))
 }
 
-/// The copies of a collection look dead until the tree points to them: a second collection gave
-/// them up, and what pointed to them then was lost.
+/// The copies of GC look like garbage until the tree points to them. Regression: a second GC gave
+/// them up, and the values that pointers named by then were lost.
 #[test]
 fn nobody_collects_what_a_collection_under_way_has_written() {
     for config in CONFIGS {
@@ -506,8 +506,8 @@ fn one_act_of_a_user_at_any_position_of_a_collection() {
     println!("{count} schedules");
 }
 
-/// What a read takes from memory it takes piece by piece: a view and a sequence number that did not
-/// belong together would show a state that never was.
+/// A read takes its parts from memory one by one. A view and a sequence number that did not belong
+/// together would show a state that never existed.
 #[test]
 fn acts_of_users_at_any_position_of_a_read() {
     let mut schedules = Vec::new();
@@ -540,8 +540,8 @@ fn acts_of_users_at_any_position_of_a_read() {
     println!("{} of {} schedules", schedules.len() / (stride | 1), schedules.len());
 }
 
-/// A flush goes on with a segment that a collection wrote, and brings values there that are older
-/// than the copies' listing: a snapshot may need them when the segment is collected in its turn.
+/// A flush continues a segment that GC wrote, and adds values that are older than the listing of
+/// the copies. A snapshot may need them when GC reads that segment in turn.
 #[test]
 fn a_snapshot_sees_what_a_flush_added_to_the_segments_of_a_collection() {
     for config in CONFIGS {
@@ -569,7 +569,7 @@ fn two_acts_of_users_at_any_positions_of_a_collection() {
                 seconds.flat_map(move |at| Act::ALL.map(|act| [first, (at, act)]))
             })
             .collect();
-        // All of them when the volume is large enough, else some from everywhere.
+        // All of them when the volume is large enough, else a sample from everywhere.
         let stride = (pairs.len() as u64 / wanted).max(1) as usize;
         for pair in pairs.iter().step_by(stride | 1) {
             explore_named(config, &start, pair);

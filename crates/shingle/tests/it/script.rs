@@ -1,26 +1,26 @@
-//! A runtime that makes a background step only when a test says so, or when somebody waits; and a
-//! second worker, who comes where the test wants one.
+//! A runtime that makes a background step only when a test says so, or when a caller waits. A
+//! second worker acts where the test wants it.
 
 use base::env::{Event, Runtime, Worker};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What somebody else does while a step is under way.
+/// What another thread does while a step is in progress.
 pub type Act = Box<dyn FnOnce() + Send>;
 
-/// What others do at a place between two reads of shared state.
+/// What other threads do at a place between two reads of shared state.
 pub type AtPlace = Arc<dyn Fn(&'static str) + Send + Sync>;
 
-/// Steps when it is told to, or when somebody waits.
+/// Makes steps when told to, or when a caller waits.
 #[derive(Default)]
 pub struct Script {
     now_ns: AtomicU64,
     worker: Mutex<Option<Arc<dyn Worker>>>,
-    /// Steps under way, one inside a read of another.
+    /// Steps in progress, one inside a read of another.
     pub depth: AtomicU64,
-    /// A user reads, and others come in where they come into a step.
+    /// A user reads, and other threads interleave as they do in a step.
     pub is_reading: AtomicBool,
-    /// A second worker is at hand.
+    /// A second worker is available.
     pub has_second: AtomicBool,
     at_wake: Mutex<Option<Act>>,
     at_place: Mutex<Option<AtPlace>>,
@@ -42,12 +42,12 @@ impl Script {
         did
     }
 
-    /// Has `act` done, with a second worker at hand, when the step to come wakes somebody.
+    /// Runs `act`, with a second worker available, when the next step wakes a worker.
     pub fn at_wake(&self, act: Act) {
         *hold(&self.at_wake) = Some(act);
     }
 
-    /// Others come into what is done now: a step, or a user's read. Steps that they make meanwhile
+    /// Other threads may interleave with the current step or read. Steps that they make meanwhile
     /// are theirs from begin to end.
     pub fn is_raced(&self) -> bool {
         let depth = self.depth.load(SeqCst);
@@ -59,7 +59,8 @@ impl Script {
         *hold(&self.at_place) = Some(hook);
     }
 
-    /// Another worker makes a step while one is under way. It must not need what that has locked.
+    /// Another worker makes a step while one is in progress. Its step must not need a lock that the
+    /// other holds.
     pub fn second(&self) -> bool {
         self.has_second.store(true, SeqCst);
         let did = self.step();

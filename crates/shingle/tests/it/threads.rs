@@ -1,4 +1,4 @@
-//! Many threads on one database: what each of them sees is possible.
+//! Many threads on one database: what each of them sees must be possible.
 
 use crate::run::{Config, scaled};
 use base::random::Random;
@@ -75,7 +75,7 @@ fn read(db: &Db, seed: u64, stop: &AtomicBool, acknowledged: &[AtomicU64]) -> u6
     reads
 }
 
-/// Flushes, compacts, creates and drops beside the others.
+/// Flushes, compacts, creates and drops while the others run.
 fn disturb(db: &Db, stop: &AtomicBool) {
     let mut random = Random::new(99);
     while !stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Values apart from the runs: space, snapshots, switching, salvage.
+//! Separated values: space, snapshots, switching, salvage.
 
 use crate::watched::{Request, Watched};
 use base::random::Random;
@@ -117,8 +117,8 @@ fn assert_collected(stats: &Stats, gc_bytes: u64) {
     assert!(names.iter().all(|name| json.contains(&format!("\"{name}\""))), "{json}");
 }
 
-/// The pointers that collections move fill a memtable slowly, and each stands for a value: a store
-/// of one gigabyte had twice as much in segments that waited for the next flush.
+/// Regression: the pointers that GC moves fill a memtable slowly, and each stands for a value. A
+/// store of 1 GB had 2 GB in segments that waited for the next flush.
 #[test]
 fn few_collected_segments_wait_for_the_flush_of_what_replaced_them() {
     const WRITE_BUFFER_BYTES: u64 = 32 << 10;
@@ -133,7 +133,7 @@ fn few_collected_segments_wait_for_the_flush_of_what_replaced_them() {
         }
         db.wait_idle().unwrap();
         let values = db.stats().values;
-        // The last collection of all may have retired a group.
+        // The last GC may have retired a group.
         let group_bytes = 4 * (8 << 10);
         let bound = LOGS_MAX * WRITE_BUFFER_BYTES + group_bytes;
         assert!(values.collected.read_bytes > 4 * bound, "{values:?}");
@@ -141,7 +141,7 @@ fn few_collected_segments_wait_for_the_flush_of_what_replaced_them() {
     }
 }
 
-/// HashKV collects without look-ups; what was deleted shows in no order.
+/// HashKV's GC works without look-ups, but no order shows what was deleted.
 #[test]
 fn a_collection_asks_the_index_only_where_the_order_of_a_group_does_not_tell() {
     let store = MemStore::new(Arc::default());
@@ -164,8 +164,8 @@ fn a_collection_asks_the_index_only_where_the_order_of_a_group_does_not_tell() {
     assert!(db.iter().count() as u64 == KEYS / 3);
 }
 
-/// Between one and two main segments of a group's live bytes were cut into log segments: tens of
-/// thousands of files in a store of two gigabytes.
+/// Regression: between one and two main segments of a group's live bytes were cut into log
+/// segments: tens of thousands of files in a store of 2 GB.
 #[test]
 fn what_a_collection_leaves_of_a_group_lies_in_main_segments() {
     let store = MemStore::new(Arc::default());
@@ -197,7 +197,7 @@ fn deleting_everything_gives_the_space_of_values_back() {
         let stats = db.stats();
         println!("{layout}: {:?}", stats.values);
         assert_content(&db, &Content::new());
-        // The last segment may wait for more to die.
+        // The last segment may wait for more garbage.
         assert!(stats.values.total_bytes <= 3 * (8 << 10), "{:?}", stats.values);
     }
 }
@@ -260,8 +260,8 @@ fn bytes_under_snapshots(layout: &str, rounds: u64, every: u64) -> u64 {
     bytes
 }
 
-/// What was written after a snapshot and overwritten before the next is nobody's: one snapshot kept
-/// nearly every later overwrite.
+/// No snapshot sees what was written after it and overwritten before the next. Regression: one
+/// snapshot kept nearly every later overwrite.
 #[test]
 fn a_snapshot_holds_what_it_sees_and_no_later_overwrite() {
     // A second snapshot also keeps what was garbage when it was taken.
@@ -276,8 +276,8 @@ fn a_snapshot_holds_what_it_sees_and_no_later_overwrite() {
     }
 }
 
-/// Each snapshot is taken a few writes before or after a collection, whose copies are younger than
-/// the values in them, and older than what is written next.
+/// Each snapshot is taken a few writes before or after GC, whose copies are younger than the values
+/// in them, and older than what is written next.
 #[test]
 fn snapshots_between_collections_see_what_they_saw() {
     for layout in ["log", "hashed"] {
@@ -328,7 +328,7 @@ fn values_follow_the_layout_of_now() {
     }
 }
 
-/// Tables were looked for, and a missing segment was found out by the first read.
+/// Regression: an opening looked only for tables, and the first read found a missing segment.
 #[test]
 fn an_opening_misses_segments_and_their_bytes() {
     for layout in ["log", "hashed"] {
@@ -365,7 +365,7 @@ fn open_bounded(store: &MemStore, layout: &str, runtime_seed: u64) -> Db {
     bounded(layout).open_in(Arc::new(store.clone()), runtime).unwrap()
 }
 
-/// Puts new keys until one is refused; gives the refusal.
+/// Puts new keys until one is refused; returns the error.
 fn fill(
     db: &Db,
     content: &mut Content,
@@ -409,7 +409,7 @@ fn a_full_value_store_refuses_writes_and_takes_them_again_after_deletions() {
             let live = content.len() as u64 * VALUE_BYTES as u64;
             assert!(live > CAPACITY_BYTES * 6 / 10, "{layout}, round {round}: {live} live bytes");
             assert_content(&db, &content);
-            // Refused at once from here on; small values and deletions are not.
+            // Further large values are refused at once; small values and deletions are not.
             assert_eq!(db.put("more", [1; VALUE_BYTES]).unwrap_err().kind(), ErrorKind::NoSpace);
             db.put("small", "value").unwrap();
             content.insert(b"small".to_vec(), b"value".to_vec());
@@ -443,7 +443,7 @@ fn updates_in_a_nearly_full_value_store_go_on_by_collection() {
         let store = MemStore::new(Arc::default());
         let db = open_bounded(&store, layout, 6);
         let (mut content, mut random) = (Content::new(), Random::new(12));
-        // Live values take three fifths of the capacity.
+        // Live values take 60 % of the capacity.
         let keys = CAPACITY_BYTES * 6 / 10 / (VALUE_BYTES as u64 + 20);
         for _ in 0..10 * keys {
             let (key, value) = (key(random.below(keys)), value(&mut random));
@@ -461,8 +461,8 @@ fn updates_in_a_nearly_full_value_store_go_on_by_collection() {
     }
 }
 
-/// Nothing slowed a writer down that was faster than the one worker: garbage grew with what was
-/// written until the medium was full.
+/// Regression: a writer that was faster than the one worker was not throttled, and garbage grew
+/// with every write until the medium was full.
 #[test]
 fn overwriting_without_pause_keeps_the_garbage_among_values_bounded() {
     const KEYS_MANY: u64 = 3000;
@@ -570,7 +570,7 @@ fn values_that_find_no_room_when_a_layout_begins_stay_in_the_runs() {
     let total = db.stats().values.total_bytes;
     assert!(total > CAPACITY_BYTES / 2 && total <= CAPACITY_BYTES, "{total}");
     assert_content(&db, &content);
-    // More room: they go on when the tree is written again.
+    // With more capacity: values are separated again when the tree is rewritten.
     db.close().unwrap();
     let db = open(&store, "hashed");
     touch(&db);
@@ -588,7 +588,7 @@ fn a_capacity_without_room_for_collections_is_refused_at_opening() {
     assert!(error.message().contains("at least 65536"), "{error}");
 }
 
-/// What is asked of a store's value segments, in order: records that will be read, and are.
+/// Requests to a store's value segments, in order: prefetches and reads of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Asked {
     Soon(FileName, u64),
@@ -637,7 +637,7 @@ fn a_long_scan_has_its_values_fetched_ahead_once_each() {
         println!("{layout}: {cold} of {} read cold, lead {lead}", content.len());
         // The one that is being read is counted too.
         assert!(cold <= 4 && ahead == 0 && lead > 16 && lead <= 33, "{cold} {ahead} {lead}");
-        // A short scan pays nothing for it.
+        // A short scan prefetches nothing.
         assert_eq!(db.iter().take(3).count(), 3);
         let asked = std::mem::take(&mut *asked.lock().unwrap());
         assert!(asked.iter().all(|asked| matches!(asked, Asked::Now(..))), "{asked:?}");

@@ -1,4 +1,4 @@
-//! A memory store that tells of each read before it happens, and recalls no more than a device.
+//! A memory store that reports each read before it happens, and caches no more than a device does.
 
 use base::{Cause, Ledger, Result};
 use media::mem::MemStore;
@@ -8,16 +8,16 @@ use media::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// A read, or one that is announced.
+/// A read, or a prefetch.
 pub struct Request {
     pub name: FileName,
     pub offset: u64,
     pub bytes: u64,
-    /// Why it is read now; `None`: it will be.
+    /// The cause of a read; `None`: a prefetch.
     pub cause: Option<Cause>,
 }
 
-/// Is called before each read.
+/// Called before each read.
 pub type Hook = Arc<dyn Fn(&Request) + Send + Sync>;
 
 /// The store.

@@ -1,5 +1,5 @@
-//! The process that is killed: two writers that read what they wrote, and a tormentor that makes
-//! calls fail, the disk full and syncs fail, and takes checkpoints. It reports over its output.
+//! The process that is killed. Two writers read back what they wrote. A tormentor makes calls and
+//! syncs fail, fills the disk, and takes checkpoints. The process reports over its output.
 
 use crate::medium::{Quota, Tell};
 use crate::model::{Model, Op, Space, batch, last_key};
@@ -50,7 +50,7 @@ struct Shared {
     stop: AtomicBool,
 }
 
-/// Runs until it is killed, or until no writer can go on.
+/// Runs until it is killed, or until no writer can continue.
 pub fn run(plan: &Plan, directory: &Path) {
     let tell: Tell = Arc::new(|line| {
         let mut out = std::io::stdout().lock();
@@ -136,8 +136,8 @@ fn last(shared: &Shared, writer: u64) -> shingle::Result<u64> {
     Ok(found.map_or(0, |bytes| u64::from_le_bytes(bytes[..].try_into().unwrap())))
 }
 
-/// Writes batch after batch, and reads keys at random in between. An error ends it, unless the
-/// medium was full: then it says whether the batch is there, and tries again.
+/// Writes batch after batch, and reads keys at random in between. An error ends it, except for a
+/// full medium: then it reports whether the batch is there, and tries again.
 fn write(shared: &Shared, writer: u64, seed: u64) -> shingle::Result<()> {
     let mut random = Random::new(seed ^ writer);
     let mut model = Model::default();
@@ -173,7 +173,7 @@ fn acknowledge(shared: &Shared, writer: u64, number: u64, is_synced: bool) {
     (shared.tell)(format!("{word} {writer} {number}"));
 }
 
-/// What a read that fails says nothing of is no wrong answer.
+/// A failed read says nothing about the key and is not a wrong answer.
 fn compare(shared: &Shared, model: &Model, space: Space, key: &[u8]) -> shingle::Result<()> {
     let found = match space {
         Space::Default => shared.db.get(key),
@@ -194,7 +194,7 @@ fn compare(shared: &Shared, model: &Model, space: Space, key: &[u8]) -> shingle:
     Ok(())
 }
 
-/// A failure of some mutating call to come.
+/// A failure of a later mutating call.
 fn fault(random: &mut Random, after_max: u64) -> Fault {
     let operations = [
         Operation::Create,
@@ -233,7 +233,7 @@ fn failed_sync(random: &mut Random) -> Fault {
     Fault { filter, after: random.below(20), is_sticky: false, effect: Effect::Io }
 }
 
-/// Makes life hard until the process is killed, or no writer is left.
+/// Causes failures until the process is killed, or no writer is left.
 fn torment(plan: &Plan, directory: &Path, shared: &Shared) {
     let mut random = Random::new(plan.seed ^ 0x7075);
     let mut checkpoints = 0;

@@ -1,13 +1,13 @@
-//! Processes with real threads and real files, killed at any moment, while calls fail, syncs fail
-//! and the disk is full: what was acknowledged is there, and nothing else.
+//! Processes with real threads and real files are killed at any moment, while calls fail, syncs
+//! fail and the disk is full. Every acknowledged write must be there, and nothing else.
 //!
 //! The test runs itself as a child (`child`), which writes batches that follow from their numbers
-//! (`model`) and reports what was acknowledged; the parent kills it, destroys what failed syncs
-//! left unwritten (`medium`), and compares everything. Each scheme meets each value layout in turn;
-//! a directory lives through several rounds, some of them under another scheme and layout.
+//! (`model`) and reports what was acknowledged. The parent kills the child, destroys what failed
+//! syncs left unwritten (`medium`), and compares everything. Each scheme meets each value layout in
+//! turn. A directory lives through several rounds, some of them under another scheme and layout.
 //!
 //! Run it with `cargo test -p shingle --test torture -- --ignored --nocapture`.
-//! `SHINGLE_TORTURE_SECONDS` is how long it runs; 10 seconds where it is not set.
+//! `SHINGLE_TORTURE_SECONDS` sets the duration; the default is 10 seconds.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
@@ -25,7 +25,7 @@ pub const WRITERS: u64 = 2;
 const DIRECTORY: &str = "SHINGLE_TORTURE_DIRECTORY";
 const PLAN: &str = "SHINGLE_TORTURE_PLAN";
 
-/// What else befalls the process, beside its death.
+/// What else happens to the process, beside its death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Torment {
     Kill,
@@ -33,7 +33,7 @@ pub enum Torment {
     Calls,
     /// Syncs fail, and what they did not write is lost.
     Syncs,
-    /// There is hardly any space now and then.
+    /// From time to time there is hardly any space.
     Full,
     /// Calls fail, or there is no space, during the opening.
     Opening,

@@ -1,8 +1,8 @@
 //! Real files with a quota, whose failed syncs lose what they did not write.
 //!
-//! After a failed sync the kernel takes the pages for clean: they are read back until it evicts
-//! them, and no later sync writes them. The store reports the bytes that this concerns, and the
-//! parent destroys them after the death of the process, at once or when a later process was done.
+//! After a failed sync the kernel takes the pages for clean: reads see them until the kernel evicts
+//! them, and no later sync writes them. The store reports the bytes concerned. The parent destroys
+//! them after the death of the process, at once or after a later process.
 
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use media::os::OsStore;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Hears what the parent must know.
+/// Receives what the parent must know.
 pub type Tell = Arc<dyn Fn(String) + Send + Sync>;
 
 #[derive(Default)]
@@ -22,7 +22,7 @@ struct State {
     /// Bytes appended to a file, and bytes of it that a sync has made durable.
     files: HashMap<FileName, (u64, u64)>,
     used_bytes: u64,
-    /// Part of what is used.
+    /// Part of the used bytes.
     reserve_bytes: u64,
     bytes_max: Option<u64>,
 }
@@ -77,7 +77,7 @@ impl Quota {
         Ok(Quota { inner: Arc::new(inner), shared })
     }
 
-    /// No more than `bytes` beyond what is used now; `None`: no quota.
+    /// Allows at most `bytes` beyond what is used now; `None`: no quota.
     pub fn allow(&self, bytes: Option<u64>) {
         let mut state = self.shared.hold();
         state.bytes_max = bytes.map(|bytes| state.used_bytes + bytes);

@@ -1,5 +1,5 @@
-//! What a writer writes: numbered batches that follow from the writer and the number alone, so that
-//! the parent knows the content after any number of them.
+//! What a writer writes: numbered batches that depend only on the writer and the number. So the
+//! parent knows the content after any number of them.
 
 use base::random::Random;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Goes on to `last`.
+    /// Advances to batch `last`.
     pub fn advance(&mut self, writer: u64, last: u64) {
         while self.last < last {
             self.last += 1;
@@ -108,7 +108,7 @@ impl Model {
         self.pairs.get(&(space, key.to_vec())).map(Vec::as_slice)
     }
 
-    /// A key of the writer, that may be there or not.
+    /// A key of the writer that may exist or not.
     pub fn some_key(writer: u64, random: &mut Random) -> (Space, Vec<u8>) {
         match random.below(6) {
             0 => (Space::Appended, key(writer, random.below(20))),

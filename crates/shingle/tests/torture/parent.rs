@@ -109,7 +109,7 @@ impl fmt::Display for Counts {
 /// Bytes of a file that a failed sync left to the page cache.
 struct Lost {
     file: String,
-    /// The file itself: another may take its name.
+    /// Identifies the file itself: another file may take its name.
     inode: u64,
     from: u64,
     to: u64,
@@ -164,7 +164,7 @@ impl Report {
     }
 }
 
-/// What the opening after a death went on appending to, as [`Quota`] tells it.
+/// The files that the opening after a death continued, as [`Quota`] reports them.
 type Cuts = Arc<Mutex<Vec<String>>>;
 
 /// A directory that lives through some rounds.
@@ -185,7 +185,7 @@ impl Place {
         self.home.path().join("db")
     }
 
-    /// The kernel evicts what it took for written.
+    /// Evicts the pages that the kernel took for written.
     fn evict(&self, lost: &[Lost]) {
         for each in lost {
             let path = self.path().join(&each.file);
@@ -198,7 +198,7 @@ impl Place {
         }
     }
 
-    /// What the opening wrote anew, and synced, is not lost any more.
+    /// Forgets lost bytes that the opening wrote again and synced.
     fn keep_from_cuts(&mut self, cuts: &Cuts) {
         for line in cuts.lock().unwrap().iter() {
             let words: Vec<&str> = line.split(' ').collect();
@@ -328,7 +328,7 @@ fn round(plan: &Plan, place: &mut Place, cell: &mut Cell) -> Result<(), String> 
     Ok(())
 }
 
-/// The database, or `None` where the child did not come to make one.
+/// The database, or `None` where the child was killed before it created one.
 fn open(plan: &Plan, path: &Path, report: &Report, cuts: &Cuts) -> Result<Option<Db>, String> {
     let heard = cuts.clone();
     let tell: Tell = Arc::new(move |line| heard.lock().unwrap().push(line));
@@ -351,7 +351,7 @@ fn last(db: &Db, writer: u64) -> Result<u64, String> {
     Ok(found.map_or(0, |bytes| u64::from_le_bytes(bytes[..].try_into().unwrap())))
 }
 
-/// Every writer's keys are as after some number of batches, `required` or more.
+/// Every writer's keys match some number of batches, `required` or more.
 fn verify(db: Db, place: &mut Place, required: &[u64]) -> Result<Db, String> {
     for writer in 0..WRITERS {
         let last = last(&db, writer)?;
@@ -397,7 +397,7 @@ fn compare(db: &Db, writer: u64, model: &Model) -> Result<(), String> {
     }
 }
 
-/// Each checkpoint holds a moment after it began; then it lives on, and goes.
+/// Each checkpoint holds a moment after it began. It is then written to, and removed.
 fn checkpoints(plan: &Plan, place: &Place, report: &Report) -> Result<(), String> {
     let path = place.path();
     for (number, before) in &report.checkpoints {

@@ -1,5 +1,5 @@
-//! Values that are written once: a commit appends them to the *active segment* of its
-//! keyspace, and the log has their pointers (ADR 0090).
+//! Values that are written once: a commit appends them to the *active segment* of its keyspace, and
+//! the log has their pointers (ADR 0090).
 //!
 //! Invariants:
 //! - An active segment is a new file, and listed in the tree, empty, before a commit writes to it.
@@ -7,10 +7,11 @@
 //! - Values reach their segment before their pointers reach the log, and in the same order: the
 //!   values of a prefix of the log are a prefix of each active segment.
 //! - Active segments are durable before the log that names them is called durable.
-//! - What an earlier life wrote to one, and the manifest does not vouch for, is never used:
-//!   the first flush writes it anew, elsewhere ([`crate::unvouched`]).
+//! - Bytes that were written before this opening and that the manifest does not vouch for are never
+//!   relied on: the first flush writes their values to new files ([`crate::unvouched`]).
 //! - An active segment is claimed until the last memtable that points into it is flushed: only then
-//!   the tree vouches for all its bytes. One whose end is not sure takes no more records.
+//!   the tree vouches for all its bytes. An active segment whose end is uncertain takes no more
+//!   records.
 
 use crate::engine::commit_state::{Active, CommitState};
 use crate::engine::context::Context;
@@ -25,9 +26,9 @@ use tree::edit::{Change, SegmentChange};
 use tree::{Segment, Version};
 use values::segment::SegmentWriter;
 
-/// A keyspace gets an active segment when its commits brought this part of a segment: a short
-/// session leaves no segment of its own, its values go through the log and a flush to the last
-/// segment.
+/// A keyspace gets an active segment when its commits have brought one part in this many of a
+/// segment. A short session leaves no segment of its own: its values go through the log and a flush
+/// to the last segment.
 const FIRST_SHARE: u64 = 16;
 
 /// The segment that commits append to.
@@ -37,17 +38,17 @@ pub(crate) struct ActiveSegment {
     syncer: Arc<dyn SyncFile>,
 }
 
-/// How the values of a keyspace are written by its commits.
+/// How the commits of a keyspace write values.
 #[derive(Default)]
 pub(crate) struct CommitValues {
     active: Option<ActiveSegment>,
-    /// Of the active memtable.
-    pub reach: UnflushedExtents,
+    /// The extents that the active memtable points to.
+    pub unflushed: UnflushedExtents,
     /// Bytes of large values that came while there was no active segment.
     passed_bytes: u64,
 }
 
-/// How far the pointers of a memtable reach into segments, beyond what the tree vouches for.
+/// The extents of segments that a memtable points to and the tree does not vouch for yet.
 #[derive(Clone, Default)]
 pub(crate) struct UnflushedExtents {
     ends: BTreeMap<FileId, End>,
@@ -58,21 +59,21 @@ pub(crate) struct UnflushedExtents {
 #[derive(Clone)]
 struct End {
     bytes: u64,
-    /// None: an earlier life wrote it, and it is written anew.
+    /// `None`: the segment was written before this opening, and its values are written again.
     syncer: Option<Arc<dyn SyncFile>>,
 }
 
 /// A batch whose large values are in active segments.
 #[derive(Default)]
 pub(crate) struct Separated {
-    /// With pointers in their place.
+    /// The batch with pointers in place of the values.
     pub batch: WriteBatch,
     /// Bytes that went to the active segment of each keyspace.
     written: BTreeMap<KeyspaceId, u64>,
 }
 
 impl UnflushedExtents {
-    /// Of memtables that recovery filled: by segment, where the last record ends.
+    /// For memtables that recovery filled: by segment, the end of the last record.
     pub(crate) fn recovered(ends: &BTreeMap<FileId, u64>) -> UnflushedExtents {
         let end = |&bytes: &u64| End { bytes, syncer: None };
         UnflushedExtents {
@@ -81,7 +82,7 @@ impl UnflushedExtents {
         }
     }
 
-    /// The segments, and where the last record in each ends.
+    /// The segments, with the end of the last record in each.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (FileId, u64)> {
         self.ends.iter().map(|(&file, end)| (file, end.bytes))
     }
@@ -92,13 +93,13 @@ impl UnflushedExtents {
         self.bytes += bytes;
     }
 
-    /// Takes in what a newer memtable reaches.
+    /// Adds the extents of a newer memtable.
     pub(crate) fn join(&mut self, newer: &UnflushedExtents) {
         self.ends.extend(newer.ends.iter().map(|(&file, end)| (file, end.clone())));
         self.bytes += newer.bytes;
     }
 
-    /// Makes durable what this life wrote.
+    /// Makes durable what was written since opening.
     pub(crate) fn sync(&self, context: &Context) -> Result<()> {
         let syncers = self.ends.values().filter_map(|end| end.syncer.as_ref());
         for syncer in syncers {
@@ -108,14 +109,14 @@ impl UnflushedExtents {
         Ok(())
     }
 
-    /// What an earlier life wrote and the manifest does not vouch for.
+    /// The part that was written before this opening and that the manifest does not vouch for.
     pub(crate) fn unvouched(&self, version: &Version) -> Unvouched {
         Unvouched::behind(
             self.recovered_in(version).map(|(segment, _)| (segment.file.id, segment.bytes)),
         )
     }
 
-    /// Bytes of it at the most.
+    /// Maximum bytes of that part.
     pub(crate) fn unvouched_bytes(&self, version: &Version) -> u64 {
         let all = self.recovered_in(version);
         all.map(|(segment, end)| end.saturating_sub(segment.bytes)).sum()
@@ -129,8 +130,8 @@ impl UnflushedExtents {
         recovered.filter_map(|(&file, end)| Some((version.segments.get(file)?, end.bytes)))
     }
 
-    /// What it means for the tree that these values are flushed: of a segment of an earlier life
-    /// remains what the manifest vouched for, if anything.
+    /// The changes to the tree once these values are flushed. Of a segment from before this
+    /// opening, only the part that the manifest vouched for remains, if any.
     pub(crate) fn changes(&self, version: &Version) -> impl Iterator<Item = Change> {
         self.ends.iter().filter_map(|(&file, end)| {
             let vouched_bytes = version.segments.get(file)?.bytes;
@@ -151,7 +152,7 @@ impl Active {
         operation.kind == EntryKind::Put && is_large && !self.keyspace.options.without_wal
     }
 
-    /// Commits append to the segment `file` from now on.
+    /// Commits append to the segment `file` after this call.
     pub(crate) fn set_active_segment(
         &mut self,
         file: FileId,
@@ -174,7 +175,8 @@ impl Active {
         }
     }
 
-    /// Appends the value to the active segment; the pointer, or `None` where none has space.
+    /// Appends the value to the active segment. Returns the pointer, or `None` where no segment has
+    /// space.
     fn append_value(
         &mut self,
         sequence: SequenceNumber,
@@ -211,8 +213,8 @@ impl CommitState {
     }
 
     /// Appends the large values of `batch`, whose first operation has the sequence number `first`,
-    /// to the active segments. `None`: it has none that go there. After an error nothing was
-    /// written that counts.
+    /// to the active segments. `None`: no value goes there. After an error, nothing that was
+    /// written counts.
     pub(crate) fn append_values(
         &mut self,
         first: SequenceNumber,
@@ -256,24 +258,24 @@ impl Separated {
 }
 
 impl CommitState {
-    /// The log has the pointers: the memtables reach that far.
+    /// The log has the pointers: extends the memtables' unflushed extents.
     pub(crate) fn note_appended(&mut self, separated: &Separated) {
         for (&id, &bytes) in &separated.written {
             let Some(active) = self.active_mut(id) else { continue };
             let Some(segment) = &active.values.active else { continue };
-            active.values.reach.note(segment, bytes);
+            active.values.unflushed.note(segment, bytes);
             let (file, syncer) = (segment.file, segment.syncer.clone());
             self.unsynced_values.insert(file, syncer);
         }
     }
 
-    /// The log has no pointers to what was written: nothing may come behind it.
+    /// The log has no pointers to what was written: nothing may be appended after it.
     pub(crate) fn give_up(&mut self, separated: &Separated) {
         separated.written.keys().for_each(|&id| self.end_active_segment(id));
     }
 
-    /// The keyspace's active segment takes no more, and can be collected once it is flushed. The
-    /// next one begins when a part of a segment came.
+    /// Ends the keyspace's active segment: it takes no more, and GC may read it once it is flushed.
+    /// The next one begins when enough bytes have come ([`FIRST_SHARE`]).
     pub(crate) fn end_active_segment(&mut self, id: KeyspaceId) {
         let Some(active) = self.active_mut(id) else { return };
         active.values.passed_bytes = 0;
@@ -283,14 +285,15 @@ impl CommitState {
         self.release_ended_segments();
     }
 
-    /// Fronts that ended are free for collections once no memtable reaches into them.
+    /// Active segments that ended become free for GC once no memtable points into them.
     pub(crate) fn release_ended_segments(&mut self) {
         if self.ended_segments.is_empty() {
             return;
         }
-        let sealed = self.sealed.iter().map(|sealed| &sealed.reach);
-        let reaches = sealed.chain(self.actives().map(|active| &active.values.reach));
-        let held: BTreeSet<FileId> = reaches.flat_map(|reach| reach.ends.keys().copied()).collect();
+        let sealed = self.sealed.iter().map(|sealed| &sealed.unflushed);
+        let extents = sealed.chain(self.actives().map(|active| &active.values.unflushed));
+        let held: BTreeSet<FileId> =
+            extents.flat_map(|extents| extents.ends.keys().copied()).collect();
         self.ended_segments.retain(|(keyspace, file)| {
             let is_held = held.contains(file);
             if !is_held {
@@ -300,10 +303,10 @@ impl CommitState {
         });
     }
 
-    /// How far the values reach that memtables of all keyspaces point to, by segment.
-    pub(crate) fn reach(&self) -> BTreeMap<FileId, u64> {
-        let sealed = self.sealed.iter().map(|sealed| &sealed.reach);
-        let active = self.actives().map(|active| &active.values.reach);
+    /// By segment, the end of the values that memtables of all keyspaces point to.
+    pub(crate) fn unflushed_ends(&self) -> BTreeMap<FileId, u64> {
+        let sealed = self.sealed.iter().map(|sealed| &sealed.unflushed);
+        let active = self.actives().map(|active| &active.values.unflushed);
         sealed.chain(active).flat_map(UnflushedExtents::ends).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! The segment that the commits of a keyspace append to begins: it is listed in the tree, empty,
+//! Begins the segment that the commits of a keyspace append to: it is listed in the tree, empty,
 //! before a commit writes to it.
 
 use crate::engine::commit_state::Active;
@@ -30,7 +30,7 @@ impl Core {
         let Some(syncer) = append.syncer() else {
             return Err(Error::new(ErrorKind::Unsupported, "the store cannot sync a segment"));
         };
-        // Before it is listed: no collection may pick it.
+        // Before it is listed, so that GC does not pick it.
         keyspace.values.claim(&[file]);
         let group = Group::all(Tier::Main);
         let (bytes, is_provisional, is_in_cold_store) = (0, false, false);

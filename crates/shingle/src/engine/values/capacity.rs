@@ -1,4 +1,5 @@
-//! The capacity of value segments: what a write of large values lacks where one is set.
+//! The capacity of value segments: the space that a write of large values lacks where a capacity is
+//! set.
 
 use crate::keyspace::KeyspaceState;
 use crate::snapshot_list::SnapshotList;
@@ -6,7 +7,7 @@ use base::{Error, ErrorKind};
 use std::sync::Arc;
 use tree::segments::Usage;
 
-/// What a write misses.
+/// The space that a write lacks.
 pub(crate) struct LackOfSpace {
     pub keyspace: Arc<KeyspaceState>,
     /// Bytes of the records of its large values.
@@ -14,11 +15,11 @@ pub(crate) struct LackOfSpace {
 }
 
 impl LackOfSpace {
-    /// There is space by now, beside `pending_bytes` that memtables may bring.
+    /// There is enough space now, beside `pending_bytes` that memtables may add.
     pub(crate) fn is_over(&self, pending_bytes: u64) -> bool {
-        let room_bytes = self.keyspace.value_room_bytes(pending_bytes);
-        // The commit says what there is to say of a dropped keyspace.
-        room_bytes.is_none_or(|bytes| bytes >= self.wanted_bytes) || self.keyspace.is_dropped()
+        let space_bytes = self.keyspace.value_space_bytes(pending_bytes);
+        // The commit reports a dropped keyspace.
+        space_bytes.is_none_or(|bytes| bytes >= self.wanted_bytes) || self.keyspace.is_dropped()
     }
 
     pub(crate) fn error(&self, snapshots: &SnapshotList) -> Error {
@@ -26,16 +27,16 @@ impl LackOfSpace {
         let segments = &self.keyspace.view().tree.segments;
         let Usage { total_bytes, dead_bytes, retired_bytes } = segments.usage();
         let capacity_bytes = rules.capacity_bytes().unwrap_or(u64::MAX);
-        let room_bytes = rules.room_bytes(total_bytes).unwrap_or(u64::MAX);
+        let space_bytes = rules.space_bytes(total_bytes).unwrap_or(u64::MAX);
         let held = match snapshots.oldest() {
             Some(_) => "; snapshots and iterators keep old values: drop them",
             None => "",
         };
         let message = format!(
             "the value segments of keyspace `{}` are full: {total_bytes} of {capacity_bytes} bytes \
-             are taken ({dead_bytes} dead, {retired_bytes} kept for older readers), {room_bytes} \
-             can be written beside what garbage collection needs, and this write has {} bytes of \
-             large values; delete values, or raise value_capacity_bytes{held}",
+             are taken ({dead_bytes} garbage, {retired_bytes} kept for older readers), \
+             {space_bytes} can be written beside what garbage collection needs, and this write has \
+             {} bytes of large values; delete values, or raise value_capacity_bytes{held}",
             self.keyspace.name, self.wanted_bytes,
         );
         Error::new(ErrorKind::NoSpace, message)

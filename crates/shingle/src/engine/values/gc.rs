@@ -1,19 +1,20 @@
-//! Garbage collection of segments: a collection that a layout picked, in bounded steps.
+//! Garbage collection of the segments that a layout picked, in bounded steps.
 //!
-//! 1. *Order.* Where the layout goes by the group's order: the newest record of each key is found.
-//!    What is read stays in memory for the next phase, unless the group is large.
-//! 2. *Move.* What lives is written to new segments, unchanged, with the sequence number of its
-//!    first write. The newest record of a key lives, where the group has hardly more dead bytes
-//!    than the order shows (HashKV 3.3: no look-ups); elsewhere, and where there is no order,
-//!    every record that may live is looked up.
+//! 1. *Order.* Where the layout uses the group's order, GC finds the newest record of each key. The
+//!    segments that it reads stay in memory for the next phase, unless the group is large.
+//! 2. *Move.* GC writes the live records to new segments, unchanged, with the sequence number of
+//!    their first write. If the group has hardly more garbage than the order shows, the newest
+//!    record of each key counts as live, without look-ups (HashKV 3.3). Otherwise, and where there
+//!    is no order, every record that may be live is looked up.
 //! 3. *List.* The new segments are durable and in the tree, provisionally.
-//! 4. *Commit.* Pointers change, some at a time, as ordinary writes with sequence numbers of their
-//!    own, so that newer stays above older; each on the condition that the tree still holds the old
-//!    pointer. A racing write or deletion wins, and the moved record is dead at once.
+//! 4. *Commit.* Pointers change, a few at a time, as ordinary writes with sequence numbers of their
+//!    own, so that newer entries stay above older ones. Each changes on the condition that the tree
+//!    still holds the old pointer. A concurrent write or deletion wins, and the moved record is
+//!    garbage at once.
 //! 5. *Retire.* The old segments are retired and the new ones confirmed.
 //!
-//! A crash before the last edit leaves provisional segments, which are then collected by look-ups;
-//! until then the old segments hold all that the tree may point to.
+//! A crash before the last edit leaves provisional segments, which GC later reads with look-ups.
+//! Until then the old segments hold all records that the tree may point to.
 
 mod pointers;
 
@@ -39,15 +40,16 @@ use tree::{Tier, Version};
 use values::segment::SegmentScan;
 use values::{Collection, Validity, ValueLimits, ValuePointer};
 
-/// Dead records of one part in so many of what is given back are moved rather than found.
+/// GC trusts the order if other garbage is at most one part in this many of the garbage that the
+/// order shows.
 const ORDER_SLACK_SHARE: u64 = 8;
 
 /// The newest record of a key in a group.
 struct Newest {
     sequence: SequenceNumber,
-    /// Records and tags of the key.
+    /// Number of records and tags of the key.
     count: u32,
-    /// Bytes of the newest.
+    /// Bytes of the newest record.
     bytes: u64,
 }
 
@@ -60,46 +62,46 @@ enum Phase {
     Retire,
 }
 
-/// A collection under way.
+/// GC in progress.
 pub(crate) struct GcJob {
     keyspace: Arc<KeyspaceState>,
     collection: Collection,
     /// Keeps the segments that it reads.
     version: Arc<Version>,
     phase: Phase,
-    /// The segment that is read, as an index into the collection's files, and the place in it.
+    /// The segment that is being read, as an index into the plan's files, and the offset in it.
     at: (usize, u64),
-    /// What the order was found in, where there is memory for it.
-    kept: HashMap<FileId, Arc<SegmentBuffer>>,
+    /// The segments that the order was found in, where there is memory for them.
+    segment_buffers: HashMap<FileId, Arc<SegmentBuffer>>,
     newest: HashMap<Vec<u8>, Newest>,
     /// Bytes of the records that `newest` names.
     newest_bytes: u64,
-    /// Records are written without a look-up first.
+    /// Records are written without a look-up.
     trusts_order: bool,
     writers: ValueWriters,
     moved: Vec<Moved>,
     /// Bytes of the keys in `newest`, and of those in `moved`.
     newest_key_bytes: u64,
     moved_key_bytes: u64,
-    /// Its entry in the account of memory.
+    /// Its entry in the memory account.
     buffers: Buffers,
     committed: usize,
     /// By segment that it reads, the oldest sequence number of a value there.
     oldest: BTreeMap<FileId, SequenceNumber>,
-    /// Bytes of moved records that are dead already, by new segment.
+    /// Bytes of moved records that are garbage already, by new segment.
     lost: BTreeMap<FileId, u64>,
     last_sequence: SequenceNumber,
     begin_ns: u64,
     step_bytes: u64,
     lookups: u64,
-    /// Time that look-ups took in the step.
+    /// Duration of the look-ups in the step.
     lookup_ns: u64,
-    /// Without a log: what must be flushed before the old segments go.
+    /// Without a log: this must be flushed before the old segments are retired.
     flush_through: Option<SequenceNumber>,
     is_backed_off: bool,
 }
 
-/// Begins what the layouts pick first. `None`: nothing is due.
+/// Begins with the first pick of the layouts. `None`: nothing is due.
 pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<GcJob>> {
     trees.keyspaces.values().find_map(|tree| {
         let keyspace = &tree.keyspace;
@@ -120,7 +122,7 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<GcJob>> {
             version: tree.version.clone(),
             phase,
             at: (0, 0),
-            kept: HashMap::new(),
+            segment_buffers: HashMap::new(),
             newest: HashMap::new(),
             newest_bytes: 0,
             trusts_order: false,
@@ -144,18 +146,18 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<GcJob>> {
     })
 }
 
-/// A collection is due.
+/// GC is due.
 pub(crate) fn is_due(core: &Core, trees: &Trees) -> bool {
     trees.keyspaces.values().any(|tree| pick(core, tree).is_some())
 }
 
-/// What a collection that began now would read.
+/// What GC would read if it began now.
 pub(crate) fn pick(core: &Core, tree: &TreeState) -> Option<Collection> {
     let (rules, segments) = (&tree.keyspace.values, &tree.version.segments);
     if segments.is_empty() {
         return None;
     }
-    let is_warm = rules.limits.hotness && !rules.has_cold_room(&*core.store);
+    let is_warm = rules.limits.hotness && !rules.has_cold_space(&*core.store);
     if rules.capacity_bytes().is_none() && !is_warm {
         return rules.layout.pick(segments, &rules.limits, &rules.claimed());
     }
@@ -220,16 +222,17 @@ impl GcJob {
         Ok(Progress::More)
     }
 
-    /// Bytes that steps worked through since the last call.
+    /// Bytes that steps processed since the last call.
     pub(crate) fn take_step_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.step_bytes)
     }
 
-    /// Hardly more is dead than the order shows: what was deleted, became small, or has a newer
-    /// version in the segment that a flush appends to, is moved with the rest for less than asking
-    /// costs. The commit finds it. It is a part of what the order gives back, or the same could be
-    /// collected for ever; where a capacity bounds the segments, there is none. What is about to
-    /// die must not go to the cold log: there everything is looked up.
+    /// The group has hardly more garbage than the order shows. The rest are values that were
+    /// deleted, that became small, or that have a newer version in the segment that a flush appends
+    /// to. Moving them costs less than looking them up, and the commit finds them. Their share of
+    /// the reclaimed bytes is limited, because otherwise GC could read the same group forever;
+    /// where a capacity bounds the segments, none is allowed. Values that are soon garbage must not
+    /// go to the cold log, so with a cold log everything is looked up.
     fn order_tells(&self) -> bool {
         if self.collection.tags_cold {
             return false;
@@ -252,7 +255,7 @@ impl GcJob {
         if self.at.1 >= bytes {
             self.at = (self.at.0 + 1, 0);
             if self.phase == Phase::Move {
-                self.kept.remove(&id);
+                self.segment_buffers.remove(&id);
             }
             return Ok(true);
         }
@@ -278,10 +281,11 @@ impl GcJob {
         Ok(true)
     }
 
-    /// A segment of `bytes`, what was read of it kept where the group is not too large.
+    /// Opens a segment of `bytes`. Its bytes stay in memory once read, unless the group is too
+    /// large.
     fn open(&mut self, core: &Core, id: FileId, bytes: u64) -> Result<Arc<dyn ReadFile>> {
-        if let Some(kept) = self.kept.get(&id) {
-            return Ok(kept.clone());
+        if let Some(buffer) = self.segment_buffers.get(&id) {
+            return Ok(buffer.clone());
         }
         let name = FileName::value(id);
         let file = core.store.open(name, true).map_err(|error| missing(error, name))?;
@@ -289,18 +293,20 @@ impl GcJob {
         if self.phase != Phase::Order || !keeps {
             return Ok(file);
         }
-        let kept = Arc::new(SegmentBuffer::new(file, bytes));
-        self.kept.insert(id, kept.clone());
-        Ok(kept)
+        let buffer = Arc::new(SegmentBuffer::new(file, bytes));
+        self.segment_buffers.insert(id, buffer.clone());
+        Ok(buffer)
     }
 
-    /// Tells the account of memory what the job holds: a control byte beside each place of a map.
+    /// Updates the memory account with what the job holds: a map has one control byte beside each
+    /// slot.
     fn account(&mut self, core: &Core) {
         let newest = self.newest.capacity() * (size_of::<(Vec<u8>, Newest)>() + 1);
         let moved = self.moved.capacity() * size_of::<Moved>();
         let keys_bytes = self.newest_key_bytes + self.moved_key_bytes;
-        let kept_bytes: u64 = self.kept.values().map(|kept| kept.memory_bytes()).sum();
-        self.buffers.set((newest + moved) as u64 + keys_bytes + kept_bytes);
+        let buffered_bytes: u64 =
+            self.segment_buffers.values().map(|buffer| buffer.memory_bytes()).sum();
+        self.buffers.set((newest + moved) as u64 + keys_bytes + buffered_bytes);
         core.resize_cache();
     }
 
@@ -359,7 +365,7 @@ impl GcJob {
         Ok(())
     }
 
-    /// What the tree holds of the key of `record`, as far as it is asked.
+    /// What the tree holds for the key of `record`, as far as it is looked up.
     fn look_up(&mut self, core: &Arc<Core>, record: &RecordAt<'_>) -> Result<Held> {
         if self.trusts_order {
             return Ok(Held::ThisRecord);
@@ -383,7 +389,8 @@ impl GcJob {
         self.account(core);
         self.writers.finish()?;
         core.runtime.interleave("collect: before the tree lists segments");
-        // Pointers into the new segments are to be committed: they are newer than all there is.
+        // Pointers into the new segments are still to be committed: they are newer than every
+        // present entry.
         let first = core.snapshots.visible() + 1;
         let written = self.writers.written().iter();
         written.for_each(|new| self.keyspace.values.note_first_entry(new.file, first));
@@ -401,15 +408,15 @@ impl GcJob {
         core.versions.install(&mut core.versions.lock(), edit, &Flushed::new())
     }
 
-    /// The old segments are done with.
+    /// Retires the old segments.
     fn retire(&mut self, core: &Arc<Core>) -> Result<()> {
         let written = self.writers.written().iter();
         let mut changes: Vec<(FileId, SegmentChange)> =
             written.map(|segment| (segment.file, SegmentChange::Confirm)).collect();
         let lost = self.lost.iter();
         changes.extend(lost.map(|(&file, &bytes)| (file, SegmentChange::Bury(bytes))));
-        // Who reads at an older moment may still need what was found dead. Entries are not older
-        // than the records that they point to.
+        // A reader at an older moment may still need a record that was found to be garbage. Entries
+        // are not older than the records that they point to.
         let oldest = self.oldest.iter();
         oldest.for_each(|(&file, &first)| self.keyspace.values.note_first_entry(file, first));
         let sequence = self.last_sequence;
@@ -448,10 +455,10 @@ impl GcJob {
         );
     }
 
-    /// Gives up after a failure. Segments that are in the tree stay, provisional: they are looked
-    /// through later. `parks`: trying again would fail again, so its segments stay claimed.
-    pub(crate) fn abandon(mut self: Box<Self>, parks: bool) {
-        self.is_backed_off = parks;
+    /// Gives up after a failure. Segments that are in the tree stay, provisional: GC reads them
+    /// later. `backs_off`: another try would fail again, so the job's segments stay claimed.
+    pub(crate) fn abandon(mut self: Box<Self>, backs_off: bool) {
+        self.is_backed_off = backs_off;
         if matches!(self.phase, Phase::Order | Phase::Move | Phase::List) {
             self.writers.remove_created();
         }
@@ -467,17 +474,17 @@ impl Drop for GcJob {
     }
 }
 
-/// What the tree holds of a record's key.
+/// What the tree holds for a record's key.
 enum Held {
-    /// A pointer to the record, unless something came since the order was found.
+    /// A pointer to the record, unless something newer came since the order was found.
     ThisRecord,
-    /// Operands, which may stand on the record.
+    /// Operands, which may apply to the record.
     Operands,
     /// Something else, or nothing.
     Otherwise,
 }
 
-/// A record and where it lies.
+/// A record and its position.
 struct RecordAt<'a> {
     sequence: SequenceNumber,
     key: &'a [u8],

@@ -1,11 +1,14 @@
-//! Room for large values, where a capacity bounds the segments.
+//! Reclaims space for large values, where a capacity bounds the segments.
 //!
-//! A write that brings large values is committed only where they fit beside all that segments and
-//! memtables hold; what one collection writes is kept back. Where they do not fit, the writer has
-//! room won, by all means and each once: it waits for what is under way, has retired segments
-//! freed, and has the index compacted, which finds the dead among superseded and deleted values.
-//! Then it goes on, or gets an error. Writes without large values, deletions before all, never
-//! come here.
+//! A write with large values is committed only if they fit beside everything in segments and
+//! memtables, and beside the space reserved for one GC. If they do not fit, the writer tries each
+//! way to reclaim space once:
+//! - it waits for work in progress;
+//! - it has retired segments removed;
+//! - it has the index compacted, which finds the garbage among overwritten and deleted values.
+//!
+//! Then the write goes on, or fails. Writes without large values never come here; above all,
+//! deletions do not.
 
 use crate::admission::StallReason;
 use crate::engine::Engine;
@@ -18,22 +21,22 @@ use std::sync::{Arc, PoisonError};
 use tree::Input;
 
 impl Engine {
-    /// Wins room for a write that lacks it; an error where there is none to win. Who must not wait
-    /// gets `WouldWait` where winning it takes time.
-    pub(crate) fn make_room(self: &Arc<Self>, lack: &LackOfSpace, waits: bool) -> Result<()> {
+    /// Reclaims space for a write that lacks it; an error where none can be reclaimed. A caller
+    /// that must not wait gets `WouldWait` if that takes time.
+    pub(crate) fn make_space(self: &Arc<Self>, lack: &LackOfSpace, waits: bool) -> Result<()> {
         if !waits {
             return Err(self.refuse(lack));
         }
         let _inside = self.enter()?;
         let begin_ns = self.runtime.now_ns();
-        let won = self.win_room(lack);
+        let won = self.reclaim_space(lack);
         self.admission.record(StallReason::ValueSpace, self.runtime.now_ns() - begin_ns);
         won
     }
 
-    /// The error of a write that lacks room and must not wait.
+    /// The error of a write that lacks space and must not wait.
     fn refuse(self: &Arc<Self>, lack: &LackOfSpace) -> Error {
-        // Who holds it is winning room.
+        // The thread that holds the lock is reclaiming space.
         let Ok(swept) = lack.keyspace.values.swept.try_lock() else { return would_wait() };
         let can_win = !scheduler::is_idle(self)
             || self.needs_flush(lack)
@@ -41,9 +44,9 @@ impl Engine {
         if can_win { would_wait() } else { lack.error(&self.snapshots) }
     }
 
-    fn win_room(self: &Arc<Self>, lack: &LackOfSpace) -> Result<()> {
+    fn reclaim_space(self: &Arc<Self>, lack: &LackOfSpace) -> Result<()> {
         let rules = &lack.keyspace.values;
-        // One writer at a time: the others find what it won.
+        // One writer at a time: the others find the space that it reclaimed.
         let mut swept = rules.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut least_bytes = u64::MAX;
         let mut may_sweep = true;
@@ -66,10 +69,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits for what is under way and due. Memtables are counted with all their bytes, and retired
-    /// segments wait for them: they are flushed.
+    /// Waits for work that is in progress or due. Flushes the memtables too: they are counted with
+    /// all their bytes, and retired segments wait for their flush.
     fn settle_values(self: &Arc<Self>, lack: &LackOfSpace) -> Result<()> {
-        // What commits append to cannot be collected.
+        // GC cannot read the segment that commits append to.
         self.commits.lock().end_active_segment(lack.keyspace.id);
         let ends = || self.has_space_again(lack) || scheduler::is_idle(self);
         self.wait_for(ends)?;
@@ -87,19 +90,19 @@ impl Engine {
         lack.is_over(self.commits.lock().pending_bytes(lack.keyspace.id))
     }
 
-    /// Memtables hold something.
+    /// The memtables hold something.
     fn needs_flush(&self, lack: &LackOfSpace) -> bool {
         self.commits.lock().unflushed_sequence(lack.keyspace.id).is_some()
     }
 
-    /// What a compaction of the index for the sake of dead values goes by.
+    /// The state that a compaction of the index for the sake of garbage depends on.
     fn sweep_state(&self) -> SweptAt {
         let oldest = self.snapshots.oldest().map(|(sequence, _)| sequence);
         (self.commits.lock().user_sequence, oldest)
     }
 
-    /// Brings versions of a key together, so that dead values are found. `in_place`: also those
-    /// that lie together already, and were kept for a snapshot.
+    /// Brings versions of a key together, so that garbage is found. `in_place`: also those that are
+    /// in one run already, and were kept for a snapshot.
     fn compact_index(self: &Arc<Self>, lack: &LackOfSpace, in_place: bool) -> Result<()> {
         let id = lack.keyspace.id;
         self.scheduler.add_manual(Manual { keyspace: id, range: KeyRange::all() });
@@ -121,6 +124,6 @@ impl Engine {
 }
 
 fn would_wait() -> Error {
-    let message = "would wait for room in the value segments: value-space";
+    let message = "would wait for space in the value segments: value-space";
     Error::new(ErrorKind::WouldWait, message)
 }

@@ -1,4 +1,4 @@
-//! Retired segments: removed when no reader can see an entry that points into them, and the moved
+//! Removes retired segments, when no reader can see an entry that points into them and the moved
 //! pointers are in runs.
 
 use crate::engine::core::Core;
@@ -8,7 +8,7 @@ use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 use tree::{Segment, Version};
 
 impl Core {
-    /// Removes retired segments that nobody can read any more. `false`: there is none.
+    /// Removes retired segments that no reader can need. `false`: there is none.
     pub(crate) fn remove_retired(&self, trees: &mut Trees) -> Result<bool> {
         let mut edits = Vec::new();
         for (&id, tree) in &trees.keyspaces {
@@ -45,7 +45,8 @@ impl Core {
         version.segments.iter().filter(waits).map(|segment| segment.bytes).sum()
     }
 
-    /// Snapshots to come are not older than any retirement there is.
+    /// The retired segments that can be removed. Snapshots to come are not older than any present
+    /// retirement.
     fn free_retired<'a>(&self, tree: &'a TreeState) -> impl Iterator<Item = &'a Segment> {
         let unflushed = self.unflushed(tree.keyspace.id, &tree.version);
         let is_free = move |segment: &&Segment| {
@@ -57,7 +58,7 @@ impl Core {
         tree.version.segments.iter().filter(is_free)
     }
 
-    /// The first sequence number that memtables of a keyspace hold; asked only where segments are
+    /// The lowest sequence number in the memtables of a keyspace; looked up only where segments are
     /// retired.
     fn unflushed(&self, id: KeyspaceId, version: &Version) -> Option<SequenceNumber> {
         let has_retired = version.segments.usage().retired_bytes > 0;

@@ -1,8 +1,8 @@
-//! A segment of which what was read stays in memory.
+//! A segment whose bytes stay in memory once read.
 //!
-//! A collection goes through a group twice, for the order of its records and to move the newest
-//! ones (HashKV 3.3 keeps the group in memory between the two). What the first time read, the
-//! second takes from here.
+//! GC reads a group twice: for the order of its records, and to move the newest ones (HashKV 3.3
+//! keeps the group in memory between the two). The second pass takes from here what the first one
+//! read.
 
 use base::{Cause, Result};
 use media::os::PageBuffer;
@@ -17,18 +17,18 @@ pub(super) struct SegmentBuffer {
 
 struct Kept {
     buffer: PageBuffer,
-    /// So many bytes of the buffer are the file's.
+    /// Number of bytes in the buffer that are the file's.
     len: usize,
 }
 
 impl SegmentBuffer {
-    /// Keeps what is read of the first `bytes` of `file`, as far as it is read in order.
+    /// Keeps what is read of the first `bytes` of `file`, as long as it is read in order.
     pub(super) fn new(file: Arc<dyn ReadFile>, bytes: u64) -> SegmentBuffer {
         let buffer = PageBuffer::zeroed(bytes as usize);
         SegmentBuffer { file, kept: Mutex::new(Kept { buffer, len: 0 }) }
     }
 
-    /// Memory that it takes.
+    /// Memory that it uses.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.lock().buffer.len() as u64
     }

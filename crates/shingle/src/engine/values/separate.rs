@@ -1,8 +1,8 @@
-//! Selective separation: what a flush or a move writes goes to runs or to segments, by its size.
+//! Selective separation: a flush or a move writes each value to a run or to a segment, by its size.
 //!
-//! So values follow the layout and the threshold of now: large ones that another layout left in the
-//! runs go to segments when a merge passes by, and those in segments come back where the layout
-//! keeps everything inline. Values that only a cache may hold are written anew.
+//! So values follow the current layout and threshold. Large values that another layout left in the
+//! runs go to segments with the next merge. Values in segments return to the runs where the layout
+//! keeps everything inline. Values whose only copy may be in a cache are written again.
 
 use super::writers::ValueWriters;
 use crate::engine::output::OutputWriter;
@@ -18,19 +18,19 @@ use tree::Tier;
 use values::ValuePointer;
 use values::record::record_bytes;
 
-/// Writes the kept entries of one part, each where it belongs.
+/// Writes the kept entries of one part, each to a run or a segment.
 pub(crate) struct Separator {
     pub output: OutputWriter,
     pub writers: ValueWriters,
-    /// Where a value goes that was in a run or a memtable.
+    /// The tier for a value that was in a run or a memtable.
     tier: Tier,
-    /// No value is kept in segments any more.
+    /// The layout keeps no value in segments.
     inlines: bool,
     threshold_bytes: u64,
     runs: Arc<Runs>,
     cause: Cause,
     unvouched: Unvouched,
-    /// Bytes of records whose values came back into runs, by segment.
+    /// Bytes of records whose values returned to runs, by segment.
     pub inlined: BTreeMap<FileId, u64>,
     key: Vec<u8>,
     pointer: Vec<u8>,
@@ -61,18 +61,18 @@ impl Separator {
         }
     }
 
-    /// Values in `unvouched` are written anew.
+    /// Values in `unvouched` are written again.
     pub(crate) fn writing_anew(self, unvouched: Unvouched) -> Separator {
         Separator { unvouched, ..self }
     }
 
-    /// The entry's value goes to a segment, a pointer to the run. Where segments have no room for
-    /// it, it stays where it is.
+    /// Writes the entry's value to a segment, and a pointer to the run. Where segments have no
+    /// space for it, the value stays in the run.
     fn move_out(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         let (user_key, trailer) = split(internal_key)?;
         let sequence = trailer_sequence(trailer);
         let bytes = record_bytes(sequence, user_key, Some(value));
-        if !self.writers.take_room(self.tier, bytes as u64) {
+        if !self.writers.take_space(self.tier, bytes as u64) {
             return self.output.entry(internal_key, value);
         }
         let pointer = self.writers.add(self.tier, sequence, user_key, Some(value))?;
@@ -83,8 +83,8 @@ impl Separator {
         self.output.entry(&self.key, &self.pointer)
     }
 
-    /// The value comes back into the run. Where its segment is gone, a newer version stands in some
-    /// run above, and nobody can read this one: it stays as it is.
+    /// Brings the value back into the run. Where its segment is gone, a newer version is in a run
+    /// above and no reader can see this one: the pointer stays as it is.
     fn move_in(&mut self, internal_key: &[u8], pointer: &[u8]) -> Result<()> {
         let (user_key, trailer) = split(internal_key)?;
         let record = ValuePointer::decode(pointer)?;
@@ -101,8 +101,8 @@ impl Separator {
         self.output.entry(&self.key, &value)
     }
 
-    /// A pointer into what may be in a cache alone: the value goes where it would go if the log had
-    /// it.
+    /// A pointer to bytes that may be only in a cache: the value goes where it would go if the log
+    /// had it.
     fn move_on(&mut self, internal_key: &[u8], pointer: &[u8]) -> Result<()> {
         let (user_key, trailer) = split(internal_key)?;
         let value = self.runs.values.read(pointer, user_key, self.cause)?;
@@ -123,7 +123,7 @@ impl Separator {
         self.writers.finish()?;
         self.output.finish()?;
         self.output.written.segments = self.writers.written().to_vec();
-        self.output.written.room = Some(self.writers.room().clone());
+        self.output.written.space = Some(self.writers.space().clone());
         self.output.written.bury(&self.inlined);
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! The segments that one job writes values to.
 //!
-//! A flush goes on with the last segment of each group; every other job begins its own, so that it
-//! never waits for a flush. Records gather in memory by group and go out in batches (HashKV 3.8).
+//! A flush continues the last segment of each group. Every other job begins its own segments, so
+//! that it never waits for a flush. Records are buffered by group and written in batches (HashKV
+//! 3.8).
 //!
-//! A flush brings little to each of many segments, and a sync costs much however little it is for.
-//! So segments are not synced one by one as they end: the system begins to write each of them, and
-//! the syncs follow together.
+//! A flush adds a little to each of many segments, and a sync is expensive even for a few bytes. So
+//! segments are not synced one by one as they end: the system begins to write each of them, and the
+//! syncs follow together.
 
 use crate::engine::core::Core;
 use crate::keyspace::KeyspaceState;
@@ -25,12 +26,12 @@ use values::{SegmentPlace, ValuePointer};
 
 /// Memory for the batches of all groups together.
 const BATCHES_BYTES: usize = 4 << 20;
-/// A group's batch goes out at this size at most...
+/// Maximum size of a group's batch...
 const BATCH_BYTES_MAX: usize = 128 << 10;
-/// ... and at this size at least.
+/// ... and minimum size.
 const BATCH_BYTES_MIN: usize = 4 << 10;
 
-/// Full segments of so many bytes wait for their syncs together, each with a file open.
+/// Full segments up to this many bytes wait for their syncs together, each with an open file.
 const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
 
 /// A segment that a job wrote.
@@ -55,7 +56,7 @@ impl WrittenSegment {
     }
 }
 
-/// Where a group's next record goes.
+/// The target of a group's next record.
 struct OpenSegment {
     file: FileId,
     /// Bytes that the manifest vouches for.
@@ -74,28 +75,28 @@ impl OpenSegment {
     }
 }
 
-/// Room that a job took beyond what was counted before it: until its segments are in the tree.
-pub(crate) struct TakenRoom {
+/// Space that a job took beyond what was counted before it, until its segments are in the tree.
+pub(crate) struct TakenSpace {
     keyspace: Arc<KeyspaceState>,
     bytes: AtomicU64,
 }
 
-impl TakenRoom {
+impl TakenSpace {
     fn take(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Relaxed);
         self.keyspace.values.add_unlisted(bytes);
     }
 }
 
-impl Drop for TakenRoom {
+impl Drop for TakenSpace {
     fn drop(&mut self) {
         self.keyspace.values.end_unlisted(self.bytes.load(Relaxed));
     }
 }
 
-impl fmt::Debug for TakenRoom {
+impl fmt::Debug for TakenSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TakenRoom({:?})", self.bytes)
+        write!(f, "TakenSpace({:?})", self.bytes)
     }
 }
 
@@ -104,29 +105,30 @@ pub(crate) struct ValueWriters {
     core: Arc<Core>,
     keyspace: Arc<KeyspaceState>,
     cause: Cause,
-    /// Bits that tell the groups of new records apart.
+    /// Number of hash bits that give the group of a new record.
     depth: u8,
     batch_bytes: usize,
     open: BTreeMap<Group, OpenSegment>,
-    /// Segments that take no more, most of them on the way to the medium.
+    /// Segments that take no more records, most of them being written to the medium.
     unsynced: Vec<SegmentWriter>,
     written: Vec<WrittenSegment>,
     claimed: Vec<FileId>,
-    /// Time that records took to get to the segments, since somebody asked.
+    /// Time to write records to the segments, since the last call of
+    /// [`ValueWriters::take_busy_ns`].
     busy_ns: u64,
-    /// Bytes that the memtables of a flush are counted with.
+    /// The bytes that the memtables of a flush are counted with.
     budget_bytes: u64,
-    room: Arc<TakenRoom>,
-    /// Of the cold store, when the job began.
-    has_cold_room: bool,
-    /// The segments when the job began: those that the entries it reads may point into. Kept, so
-    /// that none is removed before the job ends.
+    space: Arc<TakenSpace>,
+    /// The cold store had space when the job began.
+    has_cold_space: bool,
+    /// The segments when the job began, which the entries it reads may point into. Kept, so that
+    /// none is removed before the job ends.
     segments: Segments,
 }
 
 impl ValueWriters {
-    /// For a job that begins while the caller holds the trees. `extends`: it goes on with segments
-    /// that are there.
+    /// For a job that begins while the caller holds the trees. `extends`: the job continues
+    /// existing segments.
     pub(crate) fn new(
         core: &Arc<Core>,
         keyspace: &Arc<KeyspaceState>,
@@ -148,8 +150,8 @@ impl ValueWriters {
             claimed: Vec::new(),
             busy_ns: 0,
             budget_bytes: 0,
-            room: Arc::new(TakenRoom { keyspace: keyspace.clone(), bytes: AtomicU64::new(0) }),
-            has_cold_room: keyspace.values.has_cold_room(&*core.store),
+            space: Arc::new(TakenSpace { keyspace: keyspace.clone(), bytes: AtomicU64::new(0) }),
+            has_cold_space: keyspace.values.has_cold_space(&*core.store),
             segments: segments.clone(),
         };
         if extends {
@@ -158,15 +160,15 @@ impl ValueWriters {
         writers
     }
 
-    /// The job writes what memtables hold, which are counted with `bytes`.
+    /// The job writes the content of memtables, which are counted with `bytes`.
     pub(crate) fn with_budget(mut self, bytes: u64) -> ValueWriters {
         self.budget_bytes = bytes;
         self
     }
 
-    /// Takes room for a record of `bytes`; `false`: the capacity or the cold store has none.
-    pub(crate) fn take_room(&mut self, tier: Tier, bytes: u64) -> bool {
-        if tier == Tier::Cold && !self.has_cold_room {
+    /// Takes space for a record of `bytes`; `false`: the capacity or the cold store has none.
+    pub(crate) fn take_space(&mut self, tier: Tier, bytes: u64) -> bool {
+        if tier == Tier::Cold && !self.has_cold_space {
             return false;
         }
         if self.keyspace.values.capacity_bytes().is_none() {
@@ -177,17 +179,17 @@ impl ValueWriters {
             return true;
         }
         let pending_bytes = self.core.commits.lock().pending_bytes(self.keyspace.id);
-        let room_bytes = self.keyspace.value_room_bytes(pending_bytes);
-        let has_room = room_bytes.is_none_or(|room_bytes| room_bytes >= bytes);
-        if has_room {
-            self.room.take(bytes);
+        let space_bytes = self.keyspace.value_space_bytes(pending_bytes);
+        let has_space = space_bytes.is_none_or(|space_bytes| space_bytes >= bytes);
+        if has_space {
+            self.space.take(bytes);
         }
-        has_room
+        has_space
     }
 
-    /// The room that was taken, to be kept until an edit lists the segments.
-    pub(crate) fn room(&self) -> &Arc<TakenRoom> {
-        &self.room
+    /// The space that was taken, to be kept until an edit lists the segments.
+    pub(crate) fn space(&self) -> &Arc<TakenSpace> {
+        &self.space
     }
 
     fn claim_active_segments(&mut self, segments: &Segments) {
@@ -224,7 +226,7 @@ impl ValueWriters {
         pointer
     }
 
-    /// Time that records took to get to the segments, since this was asked the last time.
+    /// Time to write records to the segments, since the last call.
     pub(crate) fn take_busy_ns(&mut self) -> u64 {
         std::mem::take(&mut self.busy_ns)
     }
@@ -238,8 +240,8 @@ impl ValueWriters {
         if bytes < bytes_max {
             return Ok(());
         }
-        // What a collection leaves of a group lies in main segments: in log segments it would be as
-        // many more files as these are smaller.
+        // GC writes the rest of a group to main segments: log segments are smaller, so it would
+        // take more of them.
         let is_survivor = self.cause == Cause::ValueGc;
         let before = if is_survivor { 0 } else { segment.segments_before + 1 };
         if let Some(full) = self.open.remove(&group) {
@@ -255,13 +257,13 @@ impl ValueWriters {
 
     fn fresh(&mut self, segments_before: usize) -> OpenSegment {
         let file = self.core.new_file();
-        // Listed before the job ends, it is nobody else's until then.
+        // It is listed before the job ends; until then no other job may use it.
         self.keyspace.values.claim(&[file]);
         self.claimed.push(file);
         OpenSegment::new(file, 0, true, segments_before)
     }
 
-    /// Who takes the group's next record, one of `sequence`.
+    /// The writer for the group's next record, one of `sequence`.
     fn writer(&mut self, group: Group, sequence: SequenceNumber) -> Result<&mut SegmentWriter> {
         if !self.open.contains_key(&group) {
             let fresh = self.fresh(0);
@@ -269,7 +271,7 @@ impl ValueWriters {
         }
         if self.open.get(&group).is_some_and(|segment| segment.writer.is_none()) {
             let file = match self.open_segment(group) {
-                // With a checkpoint: it stays as it is, and a new one goes on.
+                // Shared with a checkpoint: it stays as it is, and a new one takes the records.
                 Err(error) if error.kind() == ErrorKind::Shared => {
                     let before = self.open.get(&group).map_or(0, |segment| segment.segments_before);
                     let fresh = self.fresh(before + 1);
@@ -349,17 +351,17 @@ impl ValueWriters {
         Ok(())
     }
 
-    /// Gives the segments to others: they are in the tree.
+    /// Releases the segments to other jobs: they are in the tree.
     pub(crate) fn release(&mut self) {
         self.keyspace.values.release(&std::mem::take(&mut self.claimed));
     }
 
-    /// What was written so far; after [`ValueWriters::finish`], all of it.
+    /// The output so far; after [`ValueWriters::finish`], all of it.
     pub(crate) fn written(&self) -> &[WrittenSegment] {
         &self.written
     }
 
-    /// Removes what was written: the job failed, and no edit lists it.
+    /// Removes the output: the job failed, and no edit lists it.
     pub(crate) fn remove_created(&self) {
         if self.core.poisoned_by().is_some() {
             return;
@@ -367,7 +369,7 @@ impl ValueWriters {
         let open = self.open.values().filter(|segment| segment.is_new && segment.writer.is_some());
         let ended = self.written.iter().filter(|written| written.is_new).map(|w| w.file);
         for file in open.map(|segment| segment.file).chain(ended) {
-            // What cannot be removed now goes at the next opening.
+            // What cannot be removed now is removed at the next opening.
             let _ = self.core.store.remove(FileName::value(file));
         }
     }
@@ -376,7 +378,7 @@ impl ValueWriters {
 impl Drop for ValueWriters {
     fn drop(&mut self) {
         self.release();
-        // A collection asks after each step.
+        // GC takes this time after each step.
         let times = ValueTimes { write_ns: self.take_busy_ns(), ..ValueTimes::default() };
         self.keyspace.values.add_times(&times);
     }

@@ -1,5 +1,5 @@
-//! The end of a collection: pointers change on the condition that nothing newer came, and what the
-//! collection goes by becomes durable.
+//! The end of GC: pointers change on the condition that nothing newer came, and everything that GC
+//! relied on becomes durable.
 
 use super::GcJob;
 use crate::engine::core::Core;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use table::batch::WriteBatch;
 use values::ValuePointer;
 
-/// So many pointers change under one hold of the commit lock.
+/// Maximum number of pointers that change under one hold of the commit lock.
 const COMMIT_POINTERS: usize = 64;
 
-/// A value that found a new place.
+/// A value with a new position.
 pub(super) struct Moved {
     pub(super) key: Vec<u8>,
     pub(super) from: ValuePointer,
@@ -22,12 +22,12 @@ pub(super) struct Moved {
 pub(super) enum Replacement {
     /// The record, copied.
     Record(ValuePointer),
-    /// Operands stand above the record: what all amounts to becomes the value.
+    /// Operands apply to the record: their combined value replaces it.
     Combined,
 }
 
 impl Replacement {
-    /// The copy, which is dead where the tree does not take it.
+    /// The copy, which is garbage if the tree does not take it.
     fn record(&self) -> Option<ValuePointer> {
         match self {
             Replacement::Record(pointer) => Some(*pointer),
@@ -63,7 +63,8 @@ impl GcJob {
                 {
                     batch.put_pointer(id, &moved.key, &to.encode())?;
                 }
-                // Whatever was found when the record was read: operands may stand on it by now.
+                // Independent of what was found when the record was read: operands may apply to it
+                // by now.
                 (to, Found::Operand) => {
                     let operator = self.keyspace.operator.as_ref();
                     let combined = combine(&moment, &moved.key, operator)?;
@@ -87,9 +88,9 @@ impl GcJob {
         Ok(true)
     }
 
-    /// Everything that the collection goes by is durable: the pointers that it changed, and the
-    /// newer versions for which it left records behind. A crash must not bring back what needs the
-    /// old segments once an edit has given them up. `false`: a flush is under way.
+    /// Everything that GC relied on is durable: the pointers that it changed, and the newer
+    /// versions because of which it left records behind. A crash must not bring back entries that
+    /// need the old segments after an edit has given those up. `false`: a flush is in progress.
     pub(super) fn is_durable(&mut self, core: &Arc<Core>) -> Result<bool> {
         self.last_sequence = self.last_sequence.max(core.snapshots.visible());
         core.runtime.interleave("collect: before all up to here is durable");
@@ -110,7 +111,7 @@ impl GcJob {
     }
 }
 
-/// Operands that are not merged are written anew, on what they stand on.
+/// Writes unmerged operands again, on top of what they apply to.
 fn push_combined(
     batch: &mut WriteBatch,
     id: KeyspaceId,
