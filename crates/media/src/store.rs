@@ -8,7 +8,7 @@
 //! - A file that was shared, and may be shared still, takes no more bytes, whoever opens it.
 //! - Every request is written to the [`Ledger`] with its cause where it is issued, once.
 
-use base::{Cause, DatabaseId, FileId, Ledger, Result};
+use base::{Cause, DatabaseId, Error, FileId, Ledger, Result};
 use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -354,6 +354,12 @@ pub trait ColdStore {
     /// It is that of `database` from here on, as far as [`ColdStore::check_owner`] allows. Durable
     /// when it returns, also where reads show that it was so before.
     fn own(&self, database: DatabaseId) -> Result<()>;
+}
+
+/// The error of a read that asks for more than the file has.
+pub(crate) fn past_end(name: FileName, offset: u64, wanted: usize, bytes: u64) -> Error {
+    let message = format!("read of {wanted} bytes past the end: the file has {bytes} bytes");
+    Error::corruption(name.to_string(), offset, message)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 use super::calls;
 use crate::hold;
+use crate::names::LOCK_NAME;
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -14,9 +15,6 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex};
-
-/// The name of the lock file.
-pub(super) const LOCK_NAME: &str = "LOCK";
 
 /// So much of the system's list of locks is looked at.
 const LOCK_LIST_BYTES_MAX: usize = 256 << 10;

@@ -4,14 +4,13 @@
 //! filter only where it comes with the end's first read, so that an open run takes the same memory
 //! whichever way it was opened.
 
-use super::{Extent, damaged};
+use super::extent::{Extent, PAGE_BYTES, damaged};
 use crate::block::{Block, Malformed};
 use crate::filter::FilterBlock;
 use crate::format::{FOOTER_BYTES, Footer, Handle};
 use crate::frame;
 use crate::piece::BlockKind;
 use crate::range_delete::RangeDeletes;
-use crate::run::window::PAGE_BYTES;
 use crate::summary::RunSummary;
 use base::{Cause, Error, Result};
 use media::ReadFile;

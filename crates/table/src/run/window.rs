@@ -1,6 +1,7 @@
 //! Data blocks, or index blocks, read many at once, past the cache.
 
 use super::Run;
+use super::extent::PAGE_BYTES;
 use crate::format::Handle;
 use crate::frame;
 use crate::piece::BlockKind;
@@ -8,9 +9,6 @@ use base::{Cause, Result};
 use media::ReadFile;
 use media::os::PageBuffer;
 use std::ops::Range;
-
-/// What media and page caches read at least.
-pub(super) const PAGE_BYTES: u64 = 4096;
 
 /// How far to read beyond the block that is asked for.
 pub(super) struct Ahead {

@@ -5,28 +5,32 @@
 //! and the same code runs in the engine, in tests over text and in simulation. The executor never
 //! asks which policy made a plan.
 //!
-//! A new scheme is a module beside [`leveled`] and a line in [`registry`].
+//! A new scheme is a module beside [`leveled`] and a line in [`registry()`].
 
 mod busy;
 pub mod fragmented;
 pub mod ldc;
 pub mod leveled;
+mod levels;
 mod limits;
 pub mod lwc;
+mod registry;
 pub mod sets;
 pub mod smrdb;
 mod stack;
 #[cfg(test)]
 mod tests;
 pub mod tiered;
+mod why;
 
 pub use busy::{Busy, WorkId};
-pub use limits::{LIMIT_FIELDS, LimitField, Limits};
+pub use limits::{LIMIT_FIELDS, LimitField, Limits, MISSES_MIN};
+pub use registry::{by_name, registry};
 
 use crate::invariant::Shape;
 use crate::plan::Plan;
 use crate::version::{NodeId, Version};
-use base::{KeyRange, Result, RunId, SequenceNumber};
+use base::{KeyRange, RunId, SequenceNumber};
 use std::collections::HashMap;
 
 /// What the engine observed of the workload.
@@ -46,9 +50,6 @@ pub struct Observed {
     /// may use the time, with work that ends.
     pub is_idle: bool,
 }
-
-/// Gets that a run may miss at least, in LevelDB.
-pub const MISSES_MIN: u64 = 100;
 
 /// Gets that asked a run first, found nothing there, and had to ask another.
 #[derive(Clone, Copy, Debug)]
@@ -145,26 +146,4 @@ pub struct Descriptor {
     pub limits: fn(memtable_bytes: u64) -> Limits,
     /// Makes one; costs nothing.
     pub make: fn() -> Box<dyn Policy>,
-}
-
-/// Every policy there is.
-pub fn registry() -> &'static [Descriptor] {
-    &[
-        leveled::MODERN,
-        leveled::LEVELDB,
-        ldc::LDC,
-        lwc::LWC,
-        sets::SETS,
-        smrdb::SMRDB,
-        tiered::TIERED,
-        fragmented::FRAGMENTED,
-    ]
-}
-
-/// The policy of this name; an error that lists the names otherwise.
-pub fn by_name(name: &str) -> Result<&'static Descriptor> {
-    registry().iter().find(|descriptor| descriptor.name == name).ok_or_else(|| {
-        let names: Vec<&str> = registry().iter().map(|descriptor| descriptor.name).collect();
-        base::Error::invalid(format!("no scheme is called {name}; there are {}", names.join(", ")))
-    })
 }

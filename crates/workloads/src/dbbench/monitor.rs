@@ -1,8 +1,8 @@
 //! Tells how far a benchmark is: progress, lines by interval, a file with a row for each interval.
 //! A thread beside it asks, or, in a simulation, the benchmark itself after each operation.
 
-use super::Shared;
 use super::config::Config;
+use super::shared::Shared;
 use crate::amplification::{Amplification, CausePart, by_cause};
 use crate::clock::Clock;
 use crate::observe::{Gauge, Observer, PROGRESS_INTERVAL, Progress};

@@ -18,8 +18,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::leveled::{flush_level, last_level};
-use super::stack::{self, Why, down, drop_empty, due, height_score_of_level, in_turn, keys, merge};
+use super::levels::{flush_level, last_level};
+use super::stack::{self, down, drop_empty, due, height_score_of_level, in_turn, keys, merge};
+use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Plan, Reason};
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};

@@ -4,7 +4,8 @@
 use super::survey::{Linked, Survey};
 use crate::plan::{Plan, Reason};
 use crate::policy::View;
-use crate::policy::stack::{Why, merge};
+use crate::policy::stack::merge;
+use crate::policy::why::Why;
 use crate::version::Slice;
 use base::FileId;
 use std::collections::HashMap;

@@ -37,8 +37,10 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-use super::leveled::{flush_level, last_level, merge_level0};
-use super::stack::{self, Why, in_turn, keys, merge, whole};
+use super::leveled::merge_cheapest;
+use super::levels::{flush_level, last_level};
+use super::stack::{self, in_turn, keys, merge};
+use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Input, Move, Plan, Reason};
 use crate::policy::{Debt, Descriptor, Policy, View};
@@ -182,7 +184,7 @@ fn link_level0(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
     let stack = view.version.level0();
     // Less than a memtable in all: slices of it would cost each node below a merge for little.
     if stack.len() > 1 && view.version.level(0).bytes() < view.limits.memtable_bytes {
-        return merge_level0(view, why.reason, why.score);
+        return merge_cheapest(view, why.reason, why.score);
     }
     let mut range = stack.last()?.range.clone();
     let linked = loop {
@@ -223,7 +225,7 @@ fn full_levels(view: &View<'_>, survey: &Survey<'_>) -> Vec<(u8, Why)> {
 fn relieve(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
     full_levels(view, survey).into_iter().find_map(|(level, why)| {
         let mut clean = in_turn(view, level).filter(|node| node.slices.len() == 1);
-        clean.find_map(|node| link(view, survey, whole(level, node), &keys(node), why))
+        clean.find_map(|node| link(view, survey, Input::whole(level, node), &keys(node), why))
     })
 }
 

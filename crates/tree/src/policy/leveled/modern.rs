@@ -15,12 +15,12 @@
 //!   neighbours join, as far as a step may go, so that nodes below at the seams are rewritten once.
 
 use super::candidates::{Candidate, cover, level0_input};
-use super::leveldb::{flush_level, last_level};
 use super::{SHAPE, manual, reads};
 use crate::invariant::Shape;
 use crate::plan::{Cut, Move, Plan, Reason};
-use crate::policy::stack::Why;
-use crate::policy::{Debt, Policy, View};
+use crate::policy::levels::{flush_level, last_level};
+use crate::policy::why::Why;
+use crate::policy::{Debt, Descriptor, Limits, Policy, View};
 use crate::version::{Node, Slice, hull};
 use base::KeyRange;
 use std::sync::Arc;
@@ -30,6 +30,28 @@ const LEVEL0_SHARE: u64 = 3;
 
 /// A merge of level 0 up to this many bytes, or 32 memtables, needs no stage.
 const DIRECT_BYTES_MAX: u64 = 1 << 30;
+
+/// The preset `leveled`.
+pub const MODERN: Descriptor = Descriptor {
+    name: "leveled",
+    summary: "leveled compaction that writes little: sizes follow the data, cheapest merges first",
+    help: "The last level holds nearly all data, and decides the sizes of the levels above, so \
+           that space stays within a fraction of what is kept. Level 0 gathers runs up to \
+           `level0_runs_trigger` and merges its small ones among themselves until going down is \
+           cheap. Choose it when reads and scans matter as much as writes.",
+    paper: "RocksDB's dynamic level sizes; Lim, Andersen, Kaminsky (FAST 2016) for the costs",
+    options: &[
+        "levels",
+        "level0_runs_trigger",
+        "level_bytes_base",
+        "fan_out",
+        "table_bytes_max",
+        "expansion_bytes_max",
+        "parallel_max",
+    ],
+    limits: modern_limits,
+    make: || Box::new(Modern),
+};
 
 /// Leveled compaction with sizes that follow the data.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,9 +111,24 @@ impl Targets {
     }
 }
 
+fn modern_limits(memtable_bytes: u64) -> Limits {
+    const MIB: u64 = 1 << 20;
+    let base = Limits::base(memtable_bytes);
+    let table_bytes_max = base.memtable_bytes.clamp(MIB, 64 * MIB);
+    Limits {
+        level0_runs_trigger: 8,
+        level_bytes_base: 16 * base.memtable_bytes,
+        dynamic_levels: true,
+        table_bytes_max,
+        expansion_bytes_max: 32 * table_bytes_max,
+        flush_level_max: 6,
+        ..base
+    }
+}
+
 impl Policy for Modern {
     fn name(&self) -> &'static str {
-        super::MODERN.name
+        MODERN.name
     }
 
     fn shape(&self) -> Shape {
@@ -183,8 +220,20 @@ pub(super) fn level0_down(view: &View<'_>, targets: &Targets, stack: &[&Slice], 
     candidate.plan(view, first, true, why)
 }
 
+/// Adjacent runs of level 0 that cost the least for each run saved become one in their place, where
+/// nothing under way is in conflict with it.
+pub(in crate::policy) fn merge_cheapest(
+    view: &View<'_>,
+    reason: Reason,
+    score: f64,
+) -> Option<Plan> {
+    let stack: Vec<&Slice> = view.version.level0().iter().collect();
+    let plan = intra_level0(view, &stack, Why { reason, score });
+    plan.filter(|plan| view.allows(plan))
+}
+
 /// Adjacent runs that cost the least bytes for each run saved become one, and stay in their place.
-pub(super) fn intra_level0(view: &View<'_>, stack: &[&Slice], why: Why) -> Option<Plan> {
+fn intra_level0(view: &View<'_>, stack: &[&Slice], why: Why) -> Option<Plan> {
     let mut best: Option<(u64, &[&Slice])> = None;
     for from in 0..stack.len() {
         let mut bytes = 0;

@@ -16,7 +16,7 @@
 use super::modern::{Targets, level0_down, merge_level0};
 use crate::plan::{Plan, Reason};
 use crate::policy::View;
-use crate::policy::stack::Why;
+use crate::policy::why::Why;
 use crate::version::Slice;
 
 /// Level 0 goes down at rest when it has one of this many parts of the bytes there.

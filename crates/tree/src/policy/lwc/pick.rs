@@ -2,7 +2,7 @@
 
 use crate::plan::{Input, Move, Plan, Reason};
 use crate::policy::View;
-use crate::policy::leveled::last_level;
+use crate::policy::levels::last_level;
 use crate::version::{LEVEL0_NODE, Level, Node, hull};
 use base::KeyRange;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ mod tests;
 use crate::invariant::Shape;
 use crate::plan::{Move, Plan, Reason};
 use crate::policy::leveled::{self, LevelDb};
-use crate::policy::stack::Why;
+use crate::policy::why::Why;
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
 use crate::version::{Node, Version};
 use base::{FileId, KeyRange};
