@@ -69,7 +69,7 @@ pub struct RangeDeletes {
     keys: Vec<u8>,
     spans: Vec<Span>,
     sequences: Vec<SequenceNumber>,
-    /// So many bytes do all ends begin with.
+    /// The number of bytes that all ends have in common at their start.
     shared: usize,
     /// The eight bytes behind those of each end, big-endian: most comparisons of a search end here,
     /// and half of the cache misses.

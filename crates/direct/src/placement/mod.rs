@@ -22,7 +22,7 @@ use media::block::{Overwrite, Zone};
 
 pub use registry::{Chosen, find, registry, suited};
 
-/// A wish for room.
+/// A request for space.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
     /// As many bytes in one piece as the file is expected to need; whole sectors.
@@ -39,7 +39,7 @@ pub struct Request {
     pub group: Option<u64>,
     /// The file is a log: it stays open for long and grows in small steps.
     pub is_log: bool,
-    /// The bytes are moved to win room: a reserve may be used.
+    /// The bytes are moved to reclaim space: a reserve may be used.
     pub is_reclaim: bool,
     /// Where they must not go: it is being emptied.
     pub avoid: Extent,
@@ -59,7 +59,7 @@ pub trait Placement: Send {
     /// The registered name.
     fn name(&self) -> &'static str;
 
-    /// An extent, now open, of at least the least bytes; `None` where there is no room.
+    /// An extent, now open, of at least the least bytes; `None` where there is no space.
     fn allocate(&mut self, request: &Request) -> Option<Extent>;
 
     /// The writer of an open extent is done and used its first `used_bytes`; the rest is free.
@@ -108,13 +108,13 @@ pub trait Placement: Send {
         Vec::new()
     }
 
-    /// Ranges that hold garbage among live bytes, most garbage first, with their live bytes:
-    /// moving these wins room.
+    /// Ranges that hold garbage among live bytes, most garbage first, with their live bytes: moving
+    /// these reclaims space.
     fn victims(&self) -> Vec<(Extent, u64)> {
         Vec::new()
     }
 
-    /// Whether a victim should be moved although there is room.
+    /// Whether a victim should be moved although there is free space.
     fn is_fragmented(&self) -> bool {
         false
     }

@@ -48,7 +48,7 @@ fn share(name: &str, parameter: &str) -> Result<f64> {
     share.filter(|_| takes_it).ok_or_else(|| {
         let message = format!(
             "placement {name} has no parameter {parameter:?}; `dynamic-bands:fragments=0.05` moves \
-             live bytes where fragments are more than a twentieth"
+             live bytes where fragments are more than 5 %"
         );
         Error::invalid(message)
     })
@@ -69,7 +69,7 @@ fn descriptor(name: &str, geometry: &Geometry) -> Result<&'static Descriptor> {
     }
 }
 
-/// The placement that such a medium asks for, where nobody says.
+/// The default placement for such a medium.
 pub fn suited(geometry: &Geometry) -> &'static str {
     match geometry.overwrite {
         Overwrite::InPlace => ext4_like::DESCRIPTOR.name,

@@ -3,7 +3,8 @@
 //!
 //! - Files are opened relative to a descriptor of the directory, are private to their owner (0600),
 //!   and a symbolic link in place of one of them is an error.
-//! - A file being written is one descriptor; of the files being read, so many have one at a time.
+//! - A file being written is one descriptor; the number of descriptors of files being read is
+//!   limited.
 //! - The root is replaced by writing CURRENT.tmp, syncing it and the directory, renaming it to
 //!   CURRENT and syncing the directory again; so what the root names is durable before the root.
 //! - A file that has names in other directories takes no more bytes: the system counts its names.

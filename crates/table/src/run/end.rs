@@ -16,8 +16,8 @@ use base::{Cause, Error, Result};
 use media::ReadFile;
 use std::sync::Arc;
 
-/// The first read of a run takes so many bytes from its end, or a part of it that has room for the
-/// index of a small run.
+/// Bytes that the first read of a run takes from its end; of a small run a part, but at least the
+/// minimum, which holds the index of a small run.
 const TAIL_BYTES: u64 = 16 << 10;
 const TAIL_BYTES_MIN: u64 = 2 << 10;
 const TAIL_PART: u64 = 32;

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// How far to read beyond the block that is asked for.
 pub(super) struct Ahead {
-    /// So many bytes at once.
+    /// Bytes to read at once.
     pub bytes: u32,
     /// But only of this part of the file.
     pub within: Range<u64>,
@@ -37,7 +37,7 @@ impl Ahead {
 pub(super) struct Window {
     offset: u64,
     buffer: PageBuffer,
-    /// So many bytes of the buffer are the file's.
+    /// The number of bytes of the buffer that are the file's.
     len: usize,
 }
 
@@ -110,7 +110,7 @@ pub(super) struct Stride {
 }
 
 impl Stride {
-    /// A walk that comes from another run, where it reads so many bytes at once.
+    /// A walk that comes from another run, where it reads `bytes` bytes at once.
     pub fn begun(bytes: u32) -> Stride {
         Stride { last: None, bytes: bytes.into() }
     }

@@ -38,20 +38,20 @@ use std::collections::HashMap;
 pub struct Observed {
     /// How often reads passed a node's stack at the cost of a seek, since the node was merged.
     pub seeks: HashMap<(u8, NodeId), u64>,
-    /// Runs that gets asked first in vain, [`Limits::seek_misses_min`] times or more. Only with
-    /// [`Limits::seek_compaction`].
+    /// Runs that gets probed first without finding their key, [`Limits::seek_misses_min`] times or
+    /// more. Only with [`Limits::seek_compaction`].
     pub misses: Vec<Misses>,
     /// Point reads, and cursors made, since level 0 took its present shape.
     pub reads: u64,
-    /// Of the operations of late, writes of all keyspaces among them, the share that were reads,
-    /// from 0 to 1. None: there was none.
+    /// The share of reads among recent operations, from 0 to 1. Writes of all keyspaces count.
+    /// None: there was no operation.
     pub reads_share: Option<f64>,
-    /// The database is at rest: no write has come for a while. Not part of what is urgent: a policy
+    /// The database is idle: no write has come for a while. Not part of what is urgent: a policy
     /// may use the time, with work that ends.
     pub is_idle: bool,
 }
 
-/// Gets that asked a run first, found nothing there, and had to ask another.
+/// Gets that probed a run first, found nothing there, and had to probe another.
 #[derive(Clone, Copy, Debug)]
 pub struct Misses {
     /// The level of the node.
@@ -69,7 +69,7 @@ pub struct Misses {
 pub struct View<'a> {
     /// The tree.
     pub version: &'a Version,
-    /// Work under way.
+    /// Moves in progress.
     pub busy: &'a Busy,
     /// Sizes and counts to keep to.
     pub limits: &'a Limits,
@@ -80,12 +80,12 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// As many moves are under way as may be.
+    /// The maximum number of moves is in progress.
     fn is_full(&self) -> bool {
         self.busy.count() >= self.limits.parallel_max.max(1)
     }
 
-    /// Nothing under way is in conflict with the plan.
+    /// The plan conflicts with no move in progress.
     fn allows(&self, plan: &Plan) -> bool {
         !self.busy.conflicts(self.version, plan)
     }
@@ -108,8 +108,8 @@ pub trait Policy: Send + Sync {
     /// What it demands of the tree that it works on.
     fn shape(&self) -> Shape;
 
-    /// The next move, which conflicts with nothing under way. None: nothing is due, or all that is
-    /// due waits for work under way.
+    /// The next move, which conflicts with no move in progress. None: nothing is due, or all that
+    /// is due waits for moves in progress.
     fn pick(&self, view: &View<'_>) -> Option<Plan>;
 
     /// How urgent each level is; 1.0 is at the limit.

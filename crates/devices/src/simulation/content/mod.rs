@@ -2,7 +2,7 @@
 //!
 //! Pieces stay as they are, and are written in place, until they take [`PLAIN_BYTES_MAX`] together.
 //! After that they are stored as references into a dictionary of what was written before, which
-//! takes a hundredth of the room where values come again, or else are compressed by LZ4.
+//! takes 1 % of the space where values come again, or else are compressed by LZ4.
 //!
 //! Invariants: what was never written, and what was forgotten, reads as zeros; pieces of zeros take
 //! no memory when they are written whole; a piece is in its slot or in the store or in both, and
@@ -315,7 +315,7 @@ mod tests {
         assert!(stored - learnt < closed / 50, "{stored}");
     }
 
-    /// Short values do not come again as they are: a tenth of their bytes is random.
+    /// Short values do not come again as they are: 10 % of their bytes are random.
     #[test]
     fn compressible_values_take_a_fifth_of_their_room() {
         let (mut content, mut random) = (Content::new(), Random::new(1));

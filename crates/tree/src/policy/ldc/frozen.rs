@@ -15,7 +15,7 @@ use std::collections::HashMap;
 const FROZEN_PARTS: f64 = 12.0;
 
 /// The longest wait, in times of the fan-out, that lessens what may be dead: that of the adaptive
-/// threshold. Who asks for a higher one asks for fewer merges.
+/// threshold. A higher configured threshold asks for fewer merges.
 const PATIENCE_MAX: f64 = 2.0;
 
 /// A slice is linked no longer than it takes to write this many times the entries of the tree.

@@ -3,9 +3,8 @@
 //! A level over its limit does not merge a node with the ten that it overlaps below: it *links* it.
 //! The node's run is cut at the ranges of the nodes below, and each gets its slice on top of its
 //! stack: a [`Move::Push`], an edit without a byte of I/O. The run is *frozen*: no level has it,
-//! its slices live in the nodes below, and reads look into them before those nodes' own runs. A
-//! node that has gathered about as much as it has itself is *merged*: its own run and its slices,
-//! alone.
+//! its slices live in the nodes below, and reads probe them before those nodes' own runs. A node
+//! that has gathered about as much as it has itself is *merged*: its own run and its slices, alone.
 //! So a byte that goes down takes about one other byte with it, not `fan_out`; and a merge is a few
 //! tables, not dozens.
 //!
@@ -198,7 +197,7 @@ fn link_level0(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
     link(view, survey, Input::of(0, LEVEL0_NODE, linked), &range, why)
 }
 
-/// The most urgent merge that nothing under way is in conflict with.
+/// The most urgent merge that conflicts with no move in progress.
 fn merge_due(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
     let due = survey.linked.iter().take_while(|linked| linked.score >= 1.0);
     due.map(|linked| {

@@ -30,7 +30,7 @@ pub(super) fn level0_closure<'a>(version: &'a Version, seed: &KeyRange) -> Vec<&
 /// Nodes to merge: `upper` of one level with all of `lower`, the nodes that they overlap.
 pub(super) struct Candidate {
     pub(super) inputs: Vec<Input>,
-    /// So many of the inputs are of the upper level; they stand first.
+    /// The number of inputs of the upper level; they stand first.
     uppers: usize,
     /// Bytes that go down.
     pub(super) upper_bytes: u64,

@@ -12,8 +12,8 @@
 //! - `leveled` writes less: the last level's bytes decide those of the levels above, so that no
 //!   level exists that does not pay; level 0 gathers runs, merges small ones among themselves and
 //!   goes down when that is cheap for each byte moved; the node that is cheapest for each byte goes
-//!   first; and moves that do not touch run side by side. Where
-//!   nobody writes, or many read, it merges level 0 earlier (`reads`).
+//!   first; and moves that do not touch run side by side. When the database is idle, or reads have
+//!   paid for it, it merges level 0 earlier (`reads`).
 //!
 //! Invariant of its trees: nodes below level 0 have exactly one slice.
 

@@ -9,7 +9,8 @@
 //! - *Big merges go through a stage.* A merge of all of the base would hold the space of its inputs
 //!   until it ends. Where it is over [`DIRECT_BYTES_MAX`], level 0 goes to the empty level above
 //!   the base instead, one write more for each byte, and drains from there in bounded steps.
-//! - *Readers count*: level 0 does not wait while nobody writes, or many read ([`reads`]).
+//! - *Readers count*: level 0 does not wait while the database is idle, or once reads have paid for
+//!   the merge ([`reads`]).
 //! - *The cheapest goes first*: of a level's nodes, the one with the least bytes below for each
 //!   byte of its own, tombstones counting as a gain; equals in turn, by the cursor. Its right
 //!   neighbours join, as far as a step may go, so that nodes below at the seams are rewritten once.
@@ -220,8 +221,8 @@ pub(super) fn level0_down(view: &View<'_>, targets: &Targets, stack: &[&Slice], 
     candidate.plan(view, first, true, why)
 }
 
-/// Adjacent runs of level 0 that cost the least for each run saved become one in their place, where
-/// nothing under way is in conflict with it.
+/// Adjacent runs of level 0 that cost the least for each run saved become one in their place,
+/// unless that conflicts with a move in progress.
 pub(in crate::policy) fn merge_cheapest(
     view: &View<'_>,
     reason: Reason,
@@ -272,7 +273,7 @@ pub(super) fn merge_level0(runs: &[&Slice], why: Why) -> Plan {
     }
 }
 
-/// The cheapest nodes of a level, for each byte, that nothing under way is in conflict with.
+/// The cheapest nodes of a level, for each byte, that conflict with no move in progress.
 fn pick_level(view: &View<'_>, level: u8, why: Why) -> Option<Plan> {
     let nodes = &view.version.level(level).nodes;
     let cursor = view.version.cursors.get(usize::from(level)).and_then(Option::as_ref);
@@ -282,7 +283,7 @@ fn pick_level(view: &View<'_>, level: u8, why: Why) -> Option<Plan> {
         .enumerate()
         .map(|(at, cost)| (cost, (at + nodes.len() - turn) % nodes.len()))
         .collect();
-    // Few are ever needed: the cheapest that is in nobody's way.
+    // Few are ever needed: the cheapest without a conflict.
     while !order.is_empty() {
         let least = (0..order.len()).min_by_key(|&at| order[at])?;
         let (_, place) = order.swap_remove(least);
