@@ -23,7 +23,7 @@ impl Event {
         self.count.load(Ordering::Acquire)
     }
 
-    /// It happened: everyone who waits looks again.
+    /// It happened: every waiting thread checks again.
     pub fn signal(&self) {
         let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.count.fetch_add(1, Ordering::Release);

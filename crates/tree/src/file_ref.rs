@@ -43,7 +43,7 @@ impl ObsoleteFiles {
     }
 }
 
-/// A file as versions hold it. One object for a file in a database, shared by all who refer to it.
+/// A file as versions hold it. One object for a file in a database, shared by all references to it.
 #[derive(Debug)]
 pub struct FileRef {
     /// The file.

@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - Dead bytes never exceed a segment's bytes; they grow until the segment goes.
-//! - A *retired* segment takes no more records. Its live ones were written elsewhere; it stays for
-//!   those who read at an older sequence number, and for a log that still names it.
+//! - A *retired* segment takes no more records. Its live records were written elsewhere; it stays
+//!   for reads at an older sequence number, and for a log that still names it.
 //! - A segment's file lives as long as a version that lists it.
 
 use crate::file_ref::FileRef;

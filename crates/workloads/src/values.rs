@@ -97,7 +97,7 @@ impl Values {
         self.at(place)
     }
 
-    /// Where the next value stands, for those who need several values at once.
+    /// Where the next value stands, for callers that need several values at once.
     pub fn draw_place(&mut self, key: &[u8]) -> Range<usize> {
         let size = self.size.draw(key, &mut self.random);
         if self.position + size > self.buffer.len() {

@@ -53,7 +53,7 @@ pub trait Watcher: Send + Sync {
     }
 }
 
-/// A store and who watches it.
+/// A store and its watcher.
 pub struct Watched<W> {
     store: Box<dyn Store>,
     watcher: W,

@@ -32,7 +32,7 @@ pub struct Counts {
     pub moved: Moved,
 }
 
-/// A write, for those who watch a device.
+/// A write, for the watcher of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
     /// When it was sent.

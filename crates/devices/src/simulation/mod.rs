@@ -57,7 +57,7 @@ impl Default for SimulationOptions {
     }
 }
 
-/// Processor time by who spent it.
+/// Processor time by actor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Processor {
     /// The user's operations.

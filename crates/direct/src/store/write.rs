@@ -60,7 +60,7 @@ impl Writer {
         })
     }
 
-    /// The handle for whoever appends.
+    /// The handle for appends.
     pub(super) fn into_file(self) -> Box<dyn AppendFile> {
         if self.node.is_log && self.inner.options.log_buffer_bytes > 0 {
             return Box::new(Gathering(Arc::new(Mutex::new(self))));

@@ -34,7 +34,7 @@ pub(super) trait Spare: Send + Sync {
     fn give_way(&self) -> usize;
 }
 
-/// Openings that find no descriptor are tried so often, each after others gave way.
+/// Maximum tries of an opening that finds no descriptor, each after others gave way.
 const OPENINGS_MAX: usize = 8;
 
 /// Where the process has no descriptor left, those of files that are only read give way: no file of

@@ -1,6 +1,6 @@
 //! Files mapped into memory: bytes are read where the system keeps them, without call or copy.
 //!
-//! What a mapping costs in safety, and what is done about it (ADR 0020). It is so much that the
+//! What a mapping costs in safety, and what is done about it (ADR 0020). Because of this cost the
 //! engine maps only where the program asks for it (ADR 0185):
 //! - A page that the device does not give any more, or that lies behind the end of a truncated
 //!   file, is not an error but a signal that ends the process. [`Mapping::fetch`] asks the system
@@ -157,8 +157,8 @@ impl FileMapping {
 
     /// `pages` begin at a page and lie inside the mapping.
     fn populate_pages(&self, pages: Range<usize>) -> bool {
-        // SAFETY: the pages are inside the mapping, and reading them ahead changes nothing that
-        // anybody sees.
+        // SAFETY: the pages are inside the mapping, and reading them ahead changes nothing that is
+        // visible.
         let populated = unsafe {
             let start = self.start.as_ptr().cast::<u8>().add(pages.start).cast();
             rustix::mm::madvise(start, pages.len(), Advice::LinuxPopulateRead)

@@ -164,7 +164,7 @@ pub(super) struct Tails {
 }
 
 impl Tails {
-    /// The tail that everybody with an open handle of `name` shares.
+    /// The tail that all open handles of `name` share.
     pub(super) fn of(&self, name: FileName) -> Arc<Tail> {
         let mut open = hold(&self.open);
         if let Some(tail) = open.get(&name).and_then(Weak::upgrade) {

@@ -103,7 +103,7 @@ impl RunEnd {
                 .filter(|summary| summary.entries == footer.entries)
                 .ok_or_else(|| malformed(footer.summary, "a malformed summary"))?;
         let keeps_filter = keeps_filter(&footer, &summary);
-        // Whether it is damaged is for those to say who need it.
+        // Damage is reported when the filter is needed.
         let at = footer.filter.filter(|at| keeps_filter && tail_start <= at.offset);
         let filter = at.and_then(|at| FilterBlock::new(at_end(BlockKind::Filter, at).ok()?));
         let (top, tombstones) = (Arc::new(top), Arc::new(tombstones));

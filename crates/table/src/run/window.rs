@@ -129,7 +129,7 @@ impl Stride {
         self.bytes.max(to - from) as u32
     }
 
-    /// So much was read.
+    /// Records that `read_bytes` bytes were read.
     pub fn grow(&mut self, read_bytes: u32, bytes_max: u32) {
         self.bytes = u64::from(read_bytes.saturating_mul(2).min(bytes_max));
     }

@@ -143,7 +143,7 @@ pub(super) struct Monitor<'a> {
 }
 
 impl<'a> Monitor<'a> {
-    /// A monitor, when anybody wants to know.
+    /// A monitor, if an observer, an interval of statistics or a report file asks for one.
     pub(super) fn new(
         shared: &'a Shared<'a>,
         observer: &'a dyn Observer,

@@ -19,7 +19,8 @@ use std::collections::hash_map::Entry;
 const PIECE_BYTES: usize = 64 << 10;
 /// Pieces that lie open, so that small writes one after another do not store a piece each.
 const SLOTS: u64 = 256;
-/// References are preferred to what LZ4 makes of a piece if they are so much shorter than it.
+/// References are stored without a try of LZ4 if they take at most one of this many parts of a
+/// piece.
 const REFERENCES_MIN: usize = 8;
 /// Bytes of pieces that are neither: a small simulation compresses nothing.
 const PLAIN_BYTES_MAX: u64 = 256 << 20;

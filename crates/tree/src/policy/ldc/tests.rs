@@ -138,7 +138,7 @@ fn a_node_that_reads_miss_in_is_merged_before_the_others() {
 
 #[test]
 fn frozen_space_keeps_to_its_bound_at_rest() {
-    // Half of it in a hundredth of the keys: some nodes get many slices and some few.
+    // Half of it in 1 % of the keys: some nodes get many slices and some few.
     let draw = |flush, key| if flush % 2 == 0 { key } else { key / 100 };
     let frozen_most = std::cell::Cell::new(0);
     filled(200, draw, |store| {
