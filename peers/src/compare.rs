@@ -30,7 +30,7 @@ const METRICS: &[(&str, Measure)] = &[
     ("memory MB", |phase| phase.record.peak_rss_bytes.map(|bytes| bytes as f64 / 1e6)),
 ];
 
-/// Background work on large values until the store was at rest, one part of it.
+/// Background work on large values until the store was idle, one part of it.
 fn value_seconds(phase: &Phase, part: &str) -> Option<f64> {
     phase.record.value_seconds.get(part).copied()
 }

@@ -1,9 +1,9 @@
 //! The engines by name, and the options that all of them get alike.
 
 use base::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
 use workloads::dbbench::Config;
 use workloads::store::{Store, StoreFactory};
-use std::path::{Path, PathBuf};
 
 /// What every engine is given; none compresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +38,7 @@ impl EngineOptions {
     }
 }
 
-/// Values of so many bytes and more lie apart, in the engines whose name says that they do.
+/// Values of this many bytes and more are separated, in the engines whose name says so.
 #[cfg(any(feature = "rocksdb", feature = "shingle"))]
 pub const VALUE_THRESHOLD_BYTES: u64 = 512;
 

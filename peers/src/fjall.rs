@@ -5,9 +5,9 @@ use crate::kernel;
 use base::{Error, Result};
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use workloads::store::{Counters, Direction, Store, WriteOptions};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use workloads::store::{Counters, Direction, Store, WriteOptions};
 
 struct Fjall {
     database: Database,

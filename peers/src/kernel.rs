@@ -4,11 +4,11 @@
 //! reached storage. So the sum is exact only once nothing is dirty any more: [`settle`] first.
 
 use base::{Error, Result};
-use workloads::process::{self, Io};
-use workloads::store::Counters;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
+use workloads::process::{self, Io};
+use workloads::store::Counters;
 
 /// The counters of this process, which runs one engine and nothing else, and the bytes in `dir`.
 pub fn counters(dir: &Path) -> Counters {
@@ -54,8 +54,7 @@ fn visit(dir: &Path, file: &mut dyn FnMut(&Path)) {
 }
 
 const POLL: Duration = Duration::from_millis(50);
-/// Polls without a byte or a tenth of a second of processor time that make an engine idle: half a
-/// second.
+/// Polls without a byte or 100 ms of processor time that make an engine idle: half a second.
 const QUIET_POLLS: u32 = 10;
 
 /// Waits until the engine does nothing any more, then makes all files in `dir` durable. `busy` is

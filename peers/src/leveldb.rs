@@ -8,12 +8,12 @@
 use crate::engine::{EngineOptions, failed, wal_is_fixed};
 use crate::kernel;
 use base::{Error, Result};
-use workloads::store::{Counters, Direction, Store, WriteOptions};
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
+use workloads::store::{Counters, Direction, Store, WriteOptions};
 
-/// Something of LevelDB's that only its own functions look into.
+/// An object of LevelDB that only its own functions access.
 type Opaque = *mut c_void;
 
 #[link(name = "leveldb")]

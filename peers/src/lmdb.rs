@@ -13,9 +13,9 @@ use crate::kernel;
 use base::Result;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RwTxn};
-use workloads::store::{Counters, Direction, Store, WriteOptions};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use workloads::store::{Counters, Direction, Store, WriteOptions};
 
 /// Address space that is set apart; the file grows as it is written.
 const MAP_BYTES: usize = 256 << 30;
@@ -39,7 +39,7 @@ pub fn open(dir: &Path, _: &EngineOptions) -> Result<Box<dyn Store>> {
     let open_failed = |error: heed::Error| failed("LMDB: open", error);
     let mut options = EnvOpenOptions::new();
     options.map_size(MAP_BYTES);
-    // SAFETY: the directory belongs to this run alone, on a local disk; nobody else writes the
+    // SAFETY: the directory belongs to this run alone, on a local disk; nothing else writes the
     // mapped file, and locking stays on. What NO_SYNC risks is the store after power loss.
     let env = unsafe { options.flags(EnvFlags::NO_SYNC).open(dir) }.map_err(open_failed)?;
     let transaction = env.write_txn().map_err(open_failed)?;

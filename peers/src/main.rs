@@ -10,7 +10,6 @@
 )))]
 compile_error!("give at least one engine as a feature");
 
-mod apart;
 mod compare;
 mod engine;
 #[cfg(feature = "fjall")]
@@ -26,6 +25,7 @@ mod rocks;
 mod run;
 #[cfg(feature = "shingle")]
 mod shingle;
+mod subprocess;
 mod suite;
 mod table;
 mod work;
@@ -161,7 +161,7 @@ impl Compare {
         let plan = Plan {
             engines: &self.engines,
             rounds: self.rounds,
-            run: &|engine, flags| apart::run(engine, flags, &self.dir, timeout),
+            run: &|engine, flags| subprocess::run(engine, flags, &self.dir, timeout),
         };
         let mut done = Vec::new();
         for case in self.cases()? {

@@ -3,12 +3,12 @@
 use crate::engine::{EngineOptions, VALUE_THRESHOLD_BYTES, failed};
 use crate::kernel;
 use base::{Error, Result};
-use workloads::store::{Counters, Direction, Store, WriteOptions};
 use rocksdb::statistics::Ticker;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions, WriteBatch,
 };
 use std::path::{Path, PathBuf};
+use workloads::store::{Counters, Direction, Store, WriteOptions};
 
 struct Rocks {
     database: DB,

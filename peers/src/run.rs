@@ -5,13 +5,13 @@ use crate::work::{Step, Work};
 use crate::ycsb;
 use base::checksum::hash64_seeded;
 use base::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::path::Path;
 use workloads::dbbench;
 use workloads::process::{self, Io};
 use workloads::store::{Direction, Store, StoreFactory};
 use workloads::{Record, Silent, WallClock};
-use serde::{Deserialize, Serialize};
-use std::io::Write;
-use std::path::Path;
 
 /// The benchmark that ends every phase: background work, and what is still dirty, belongs to the
 /// phase that caused it.
@@ -80,7 +80,7 @@ pub fn run(engine: Engine, dir: &Path, work: &Work) -> Result<Run> {
     Ok(Run { engine: engine.name.to_string(), phases, content, cpu_seconds })
 }
 
-/// Runs the benchmarks of a step, each until the store is at rest.
+/// Runs the benchmarks of a step, each until the store is idle.
 fn db_bench(place: &Place, step: &Step) -> Result<Vec<Phase>> {
     let mut config = step.config.clone();
     config.benchmarks =
@@ -146,7 +146,7 @@ fn phases(
 }
 
 impl Phase {
-    /// What `record` measured, with `write_bytes` written until the store was at rest.
+    /// What `record` measured, with `write_bytes` written until the store was idle.
     pub fn settled(
         record: Record,
         settle_seconds: f64,
@@ -170,7 +170,7 @@ fn content(store: &dyn Store) -> Result<Content> {
     let mut content = Content { entries: 0, checksum: 0 };
     store.scan(None, usize::MAX, Direction::Forward, &mut |key, value| {
         content.entries += 1;
-        // The lengths keep key and value apart.
+        // The lengths separate the key from the value.
         let seed = content.checksum ^ ((key.len() as u64) << 32 | value.len() as u64);
         content.checksum = hash64_seeded(value, hash64_seeded(key, seed));
     })?;

@@ -4,10 +4,10 @@ use crate::engine::{EngineOptions, VALUE_THRESHOLD_BYTES};
 use crate::kernel;
 use ::shingle::{Compression, Options};
 use base::Result;
+use std::path::{Path, PathBuf};
 use workloads::shingle_store::ShingleStore;
 use workloads::store::{Counters, Store};
 use workloads::watched::{Watched, Watcher};
-use std::path::{Path, PathBuf};
 
 /// Counts what the kernel counts for the files in `dir`.
 struct Kernel {

@@ -89,7 +89,7 @@ pub fn only(cases: Vec<Case>, part: &str) -> Result<Vec<Case>> {
 type Made = (&'static str, String);
 
 /// The updates of HashKV's first experiment: a load, then three times as many updates as there are
-/// keys. Not among `all`: its engines are others, those that keep large values apart.
+/// keys. Not among `all`: its engines are others, those with key-value separation.
 fn values(scale: f64, flags: &[String]) -> Vec<Case> {
     let size = Size { name: "24+992 B", value_bytes: 992, num: 300_000, reads: 100_000 };
     let case = |title: &str, drawn: &str| {

@@ -31,7 +31,7 @@ pub fn is_asked(config: &Config) -> bool {
     config.benchmarks.iter().any(|name| name.starts_with("ycsb-"))
 }
 
-/// Runs the benchmarks of `config` on the store at `place`, each until the store is at rest.
+/// Runs the benchmarks of `config` on the store at `place`, each until the store is idle.
 pub fn step(place: &Place, config: &Config) -> Result<Vec<Phase>> {
     let store = place.open()?;
     let clock = WallClock::default();

@@ -23,7 +23,7 @@ impl Event {
         self.count.load(Ordering::Acquire)
     }
 
-    /// It happened: everyone who waits looks again.
+    /// It happened: every waiting thread checks again.
     pub fn signal(&self) {
         let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.count.fetch_add(1, Ordering::Release);
@@ -72,7 +72,7 @@ pub trait Runtime: Send + Sync {
     /// Microseconds since 1970 on the wall clock, for event logs. Nothing durable depends on it.
     fn wall_micros(&self) -> u64;
 
-    /// A number that nobody can foresee in production, and that the seed fixes in simulation.
+    /// A number that is unpredictable in production, and that the seed fixes in simulation.
     fn random_u64(&self) -> u64;
 
     /// Waits until `event` has moved on from `seen`, or the clock reached `deadline_ns`.
@@ -92,7 +92,7 @@ pub trait Runtime: Send + Sync {
     /// There may be something to do.
     fn wake(&self);
 
-    /// Lets the steps under way end, and ends the workers.
+    /// Lets the running steps end, and ends the workers.
     fn stop(&self);
 }
 

@@ -34,7 +34,7 @@ pub type Key = Arc<[u8]>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum EntryKind {
-    /// The key is absent from here on (a tombstone).
+    /// The key is deleted (a tombstone).
     Delete = 0,
     /// The key has this value.
     Put = 1,

@@ -239,14 +239,14 @@ impl LedgerSnapshot {
         each.filter(|(_, traffic)| *traffic != Traffic::default())
     }
 
-    /// Auxiliary write amplification (AWA, WA2): bytes of the medium per host byte written. `None`
-    /// where the device does not say.
+    /// Auxiliary write amplification (AWA, WA2): device writes per host byte written. `None` where
+    /// the device does not say.
     pub fn auxiliary_write_amplification(&self) -> Option<f64> {
         let host = self.host();
         ratio(host.media_write_bytes, host.write_bytes).filter(|_| self.knows_medium())
     }
 
-    /// Multiplicative write amplification (MWA): bytes of the medium per user byte written.
+    /// Multiplicative write amplification (MWA): device writes per user byte written.
     pub fn multiplicative_write_amplification(&self) -> Option<f64> {
         ratio(self.host().media_write_bytes, self.user_write_bytes).filter(|_| self.knows_medium())
     }

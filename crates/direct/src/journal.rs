@@ -163,7 +163,7 @@ impl Journal {
         let start = area.start + sector_bytes;
         let blocks = self.blocks(&catalogue.snapshot(), start);
         let bytes: u64 = blocks.iter().map(|block| block.len() as u64).sum();
-        // A quarter of the area has to remain for the journal, or every change would be a snapshot.
+        // 25 % of the area has to remain for the journal, or every change would be a snapshot.
         if start + bytes > area.end() - area.bytes / 4 {
             (self.epoch, self.sequence, self.previous, self.durable) = before;
             let message = "the metadata area is full: there are too many files or parts of files";

@@ -1,4 +1,4 @@
-//! A file in memory: where its bytes are, and those that are still on their way.
+//! A file in memory: where its bytes are, and those that are not yet on the device.
 //!
 //! Invariants of [`NodeState`]:
 //! - Pieces are in the order of the file and without gaps; they end where the tail begins.

@@ -2,11 +2,11 @@
 //!
 //! `[system phase.metric]` is a metric, `[system@point phase.metric]` that of one point of the
 //! experiment's sweep and `[system@* phase.metric]` the list of all of them, in order;
-//! `[phase.metric]` that of the run at hand, where there is one. Numbers,
-//! `+ - * /`, comparisons and `and` work element by element, a number with every element of a list.
-//! `{name}` is a factor of the scale. Functions: `min max mean first last count` make a number of a
-//! list; `rising falling` are 1 where a list never turns back by more than a hundredth, else 0;
-//! `list(a, b)` joins; `abs`. A truth is 1 or 0.
+//! `[phase.metric]` that of the run at hand, where there is one. Numbers, `+ - * /`, comparisons
+//! and `and` work element by element, a number with every element of a list. `{name}` is a factor
+//! of the scale. Functions: `min max mean first last count` make a number of a list; `rising
+//! falling` are 1 where a list never turns back by more than 1 %, else 0; `list(a, b)` joins;
+//! `abs`. A truth is 1 or 0.
 
 use base::{Error, Result};
 
@@ -37,7 +37,7 @@ pub trait Metrics {
 const OPERATORS: [&[&str]; 4] = [&["and"], &["<=", ">=", "<", ">"], &["+", "-"], &["*", "/"]];
 const FUNCTIONS: [&str; 10] =
     ["min", "max", "mean", "first", "last", "count", "rising", "falling", "list", "abs"];
-/// A list may turn back by so much and still rise.
+/// The share by which a list may turn back and still count as rising.
 const SLACK: f64 = 0.01;
 
 struct Parser<'a> {

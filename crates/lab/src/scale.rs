@@ -19,9 +19,9 @@ pub struct Scale {
     pub data: f64,
     /// Of values, down to `value_min`.
     pub values: f64,
-    /// Values do not shrink below so many bytes.
+    /// Values do not shrink below this many bytes.
     pub value_min: f64,
-    /// So many requests are made at least, where the paper makes that many.
+    /// Minimum number of requests, where the paper makes that many.
     pub requests_min: u64,
 }
 

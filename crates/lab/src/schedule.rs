@@ -1,7 +1,7 @@
 //! All runs of some experiments, each different one once, on a few threads.
 //!
-//! Many figures share a load: what has the same settings and phases is run once and its metrics
-//! are given to all that ask. Results do not depend on who runs first.
+//! Many figures share a load: what has the same settings and phases is run once and its metrics are
+//! given to all that ask. Results do not depend on the order of runs.
 
 use crate::experiment::{Cell, Experiment};
 use crate::paper::Paper;

@@ -170,7 +170,7 @@ fn what_is_derived_plotted_and_tabled_is_there() {
     }
 }
 
-/// Every design on every device, or the matrix has holes that nobody sees.
+/// Every design on every device, or the matrix has holes that go unnoticed.
 #[test]
 fn the_matrix_has_every_scheme_in_every_layout_on_every_device() {
     let library = Library::open().unwrap();

@@ -19,8 +19,8 @@ use std::sync::Arc;
 pub enum Overwrite {
     /// It replaces them.
     InPlace,
-    /// It replaces them, and destroys up to `damage_bytes` that follow its end: the medium
-    /// is shingled, and nobody stands between it and the host.
+    /// It replaces them, and destroys up to `damage_bytes` that follow its end: the medium is
+    /// shingled, and no translation layer stands between it and the host.
     DestroysDownstream {
         /// Bytes after the end of a write that it may destroy at most, wherever in a track it ends.
         damage_bytes: u64,
@@ -126,7 +126,7 @@ pub trait BlockDevice: Send + Sync {
     /// The zone that `offset` lies in; `None` without zones.
     fn zone(&self, offset: u64) -> Result<Option<Zone>>;
 
-    /// Keeps other openers out. `Locked` if somebody has it.
+    /// Keeps other openers out. `Locked` if another opener holds the lock.
     fn lock(&self) -> Result<DeviceLock>;
 
     /// Keeps writers out and lets other readers in. A device that cannot tell readers from writers

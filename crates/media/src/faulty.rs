@@ -135,7 +135,7 @@ impl FaultPlan {
         hold(&self.0).unreadable.insert(name);
     }
 
-    /// Has `act` done once, in an operation that `filter` matches, after so many others that it
+    /// Has `act` done once, in an operation that `filter` matches, after `after` others that it
     /// matches. Faults that the act adds may strike the operation itself.
     pub fn act(&self, filter: Filter, after: u64, act: Act) {
         hold(&self.0).acts.push((filter, after, act));

@@ -34,7 +34,8 @@ pub struct PairStore {
     cold_files: Mutex<BTreeSet<FileName>>,
     /// Names were created or removed in the cold store since they were last synced.
     has_unsynced_names: AtomicBool,
-    /// Held while they are: who finds none unsynced must not be ahead of who syncs them.
+    /// Held while they are: a thread that finds none unsynced must not overtake the thread that
+    /// syncs them.
     syncing: Mutex<()>,
 }
 

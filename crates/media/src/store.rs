@@ -5,10 +5,10 @@
 //! - Nothing is durable before its own sync: file bytes and length after [`AppendFile::sync`], the
 //!   existence of a name after [`FileStore::sync_names`]. Only [`FileStore::set_root`] is atomic
 //!   and durable by itself.
-//! - A file that was shared, and may be shared still, takes no more bytes, whoever opens it.
+//! - A file that was shared, and may be shared still, takes no more bytes from any opener.
 //! - Every request is written to the [`Ledger`] with its cause where it is issued, once.
 
-use base::{Cause, DatabaseId, FileId, Ledger, Result};
+use base::{Cause, DatabaseId, Error, FileId, Ledger, Result};
 use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -97,7 +97,7 @@ pub struct FileHint {
     pub group: Option<u64>,
     /// Expected order of death: files of equal lifetime die at about the same time.
     pub lifetime: Option<u8>,
-    /// Nobody waits for these bytes: bypass the page cache where the store can.
+    /// No caller waits for these bytes: bypass the page cache where the store can.
     pub background: bool,
     /// Its bytes stay as they are, as far as one knows: it goes to the cold store, if there is one.
     pub is_cold: bool,
@@ -108,10 +108,10 @@ pub trait AppendFile: Send {
     /// Appends all of `bytes`. After an error the length is unknown: abandon the file.
     fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()>;
 
-    /// Lets the system begin to write what was appended, and does not wait for it. Who syncs many
-    /// files begins with all of them, so that each sync finds most of its work done. Nothing is
-    /// durable before [`AppendFile::sync`]; a store may do nothing. After an error the length is
-    /// unknown: abandon the file.
+    /// Lets the system begin to write what was appended, and does not wait for it. A caller that
+    /// syncs many files begins with all of them, so that each sync finds most of its work done.
+    /// Nothing is durable before [`AppendFile::sync`]; a store may do nothing. After an error the
+    /// length is unknown: abandon the file.
     fn begin_sync(&mut self) -> Result<()> {
         Ok(())
     }
@@ -224,9 +224,9 @@ pub struct FileSummary {
 pub enum Part {
     /// All that it has.
     Whole,
-    /// So many bytes. What the file has beyond them may come along.
+    /// At least this many bytes. What the file has beyond them may come along.
     AtLeast(u64),
-    /// The first so many bytes and no more: always a copy.
+    /// The first bytes, exactly this many: always a copy.
     Exactly(u64),
 }
 
@@ -240,7 +240,7 @@ impl Part {
     }
 }
 
-/// Room on the medium, in bytes.
+/// Space on the medium, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
     /// Bytes on the medium.
@@ -267,8 +267,8 @@ pub trait FileStore: Send + Sync {
     /// Opens a file for reading. `background`: bypass the page cache where the store can.
     fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>>;
 
-    /// What was written lately is read back from memory, as far as there is room: the system's page
-    /// cache, say.
+    /// Recent writes are read back from memory as far as memory allows, for example from the
+    /// system's page cache.
     fn recalls_writes(&self) -> bool {
         false
     }
@@ -289,7 +289,7 @@ pub trait FileStore: Send + Sync {
     fn set_root(&self, root: &[u8]) -> Result<()>;
 
     /// Keeps every other opener out, of this process and of others, until the lock is dropped.
-    /// `Locked`, with the name of the holder as far as it is known, if somebody has it.
+    /// `Locked`, with the name of the holder as far as it is known, if it is held.
     fn lock(&self) -> Result<StoreLock>;
 
     /// Keeps writers out until the lock is dropped, and lets other readers in; writes nothing. As
@@ -299,7 +299,7 @@ pub trait FileStore: Send + Sync {
         self.lock()
     }
 
-    /// Room on the medium; `None` where the question has no answer.
+    /// Space on the medium; `None` where it is unknown.
     fn space(&self) -> Option<Space>;
 
     /// Keeps about `bytes` of the medium free, in place of what was kept free before: appends that
@@ -329,8 +329,8 @@ pub trait FileStore: Send + Sync {
     fn describe(&self) -> String;
 
     /// Gives the directory that `target` names a file `name` with `part` of ours, durably but for
-    /// its name. It shares our bytes, unless somebody is writing the file or sharing is not
-    /// possible: then it is a copy. `Unsupported` where the store has no directories.
+    /// its name. It shares our bytes; it is a copy if the file is being written or cannot be
+    /// shared. `Unsupported` where the store has no directories.
     fn share(&self, name: FileName, target: &std::path::Path, part: Part) -> Result<()>;
 
     /// The cold store, where it has one.
@@ -344,16 +344,22 @@ pub trait ColdStore {
     /// The file is there.
     fn is_cold(&self, name: FileName) -> bool;
 
-    /// Room there; `None` where the question has no answer.
+    /// Space there; `None` where it is unknown.
     fn cold_space(&self) -> Option<Space>;
 
     /// It is the cold store of `database`, or can become that: it holds no file. `InvalidArgument`
     /// otherwise. Writes nothing.
     fn check_owner(&self, database: DatabaseId) -> Result<()>;
 
-    /// It is that of `database` from here on, as far as [`ColdStore::check_owner`] allows. Durable
-    /// when it returns, also where reads show that it was so before.
+    /// Makes `database` the owner, as far as [`ColdStore::check_owner`] allows. Durable when it
+    /// returns, also if `database` was the owner before.
     fn own(&self, database: DatabaseId) -> Result<()>;
+}
+
+/// The error of a read that asks for more than the file has.
+pub(crate) fn past_end(name: FileName, offset: u64, wanted: usize, bytes: u64) -> Error {
+    let message = format!("read of {wanted} bytes past the end: the file has {bytes} bytes");
+    Error::corruption(name.to_string(), offset, message)
 }
 
 #[cfg(test)]

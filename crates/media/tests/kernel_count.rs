@@ -1,6 +1,6 @@
 //! The ledger against the kernel: bytes that the ledger says were written and read equal what
 //! `/proc/self/io` says the process passed to write calls (`wchar`) and got from read calls
-//! (`rchar`). The test is alone in its process, so nobody else writes.
+//! (`rchar`). The test is alone in its process, so nothing else writes.
 //!
 //! Two differences are the measurement's own. Reading `/proc/self/io` is itself a read, of as many
 //! bytes as the file has, and it counts when it is done: the first look is therefore part of the

@@ -11,12 +11,12 @@ use base::coding::{Reader, push_bytes, push_varint};
 use base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use base::{EntryKind, Error, ErrorKind, KeyspaceId, Result};
 
-/// The most bytes of a batch, encoded.
+/// Maximum encoded bytes of a batch.
 pub const BATCH_BYTES_MAX: usize = 1 << 31;
 
 /// Set in an operation's first byte when a keyspace follows; the other bits are the kind.
 const KEYSPACE_FLAG: u8 = 0x80;
-/// The most bytes of an operation beside key and value: first byte, keyspace, two lengths.
+/// Maximum bytes of an operation beside key and value: first byte, keyspace, two lengths.
 const OPERATION_OVERHEAD_MAX: usize = 1 + 5 + 3 + 5;
 
 /// One operation of a batch.
@@ -53,18 +53,18 @@ impl WriteBatch {
         WriteBatch::default()
     }
 
-    /// A batch without operations that has room for `bytes` encoded bytes.
+    /// A batch without operations, with capacity for `bytes` encoded bytes.
     pub fn with_capacity(bytes: usize) -> WriteBatch {
         WriteBatch { bytes: Vec::with_capacity(bytes), ..WriteBatch::default() }
     }
 
-    /// `key` has `value` from here on. `InvalidArgument`, and no change, beyond the limits of keys,
-    /// values and batches; so for every operation.
+    /// Sets `key` to `value`. `InvalidArgument`, and no change, beyond the limits of keys, values
+    /// and batches; this holds for every operation.
     pub fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
         self.push(EntryKind::Put, keyspace, key, value)
     }
 
-    /// `key` is absent from here on.
+    /// Deletes `key`.
     pub fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         self.push(EntryKind::Delete, keyspace, key, &[])
     }
@@ -85,8 +85,8 @@ impl WriteBatch {
         self.push(kind, keyspace, key, value)
     }
 
-    /// All keys from `start` to `end` (exclusive) are absent from here on. `InvalidArgument` if
-    /// `end` is smaller than `start`; an empty range is an operation without effect.
+    /// Deletes all keys from `start` to `end` (exclusive). `InvalidArgument` if `end` is smaller
+    /// than `start`; an empty range is an operation without effect.
     pub fn delete_range(&mut self, keyspace: KeyspaceId, start: &[u8], end: &[u8]) -> Result<()> {
         if end < start {
             return Err(Error::invalid("a range to delete ends before it starts"));
@@ -136,7 +136,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Removes all operations and keeps the room.
+    /// Removes all operations and keeps the capacity.
     pub fn clear(&mut self) {
         self.bytes.clear();
         *self = WriteBatch { bytes: std::mem::take(&mut self.bytes), ..WriteBatch::default() };

@@ -321,11 +321,11 @@ impl<B: Deref<Target = [u8]>> Block<B> {
         Ok(None)
     }
 
-    /// Has the entries from `at` to restart `until` on their way into the processor's caches.
+    /// Prefetches the entries from `at` to restart `until` into the processor's caches.
     ///
     /// Where an entry begins is known only when the one before it has arrived, so that a walk waits
-    /// for memory once per entry; these loads depend on nothing and are under way together. Entries
-    /// so large that most lines of the cache are inside their values are not worth it.
+    /// for memory once per entry; these loads depend on nothing and run in parallel. Entries so
+    /// large that most lines of the cache are inside their values are not worth it.
     #[inline]
     fn warm(&self, at: usize, until: usize) {
         let end = if until < self.restarts { self.restart(until) } else { self.entries_end };

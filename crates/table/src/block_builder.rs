@@ -3,8 +3,8 @@
 use crate::block::{BUCKET_EMPTY, BUCKET_SHARED, HASH_RESTARTS_MAX, bucket_of};
 use base::coding::push_varint;
 
-/// A value of so many bytes gets exactly the room that it needs, and a buffer that grew beyond this
-/// for one is given back.
+/// A value of this many bytes gets exactly the capacity that it needs, and a buffer that grew
+/// beyond this for one is given back.
 const LARGE_BYTES: usize = 1 << 20;
 
 /// What a block has beside its entries, restarts and hashes, at most: lengths, and its end.
@@ -59,7 +59,7 @@ impl BlockBuilder {
         }
         let stored = &internal_key[shared..];
         if value.len() >= LARGE_BYTES {
-            // It ends the block: room for that end too, or the buffer would double for it.
+            // It ends the block: capacity for that end too, or the buffer would double for it.
             let end = self.estimated_bytes() - self.bytes.len() + REST_BYTES;
             self.bytes.reserve_exact(stored.len() + value.len() + end);
         }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// So many bytes fit where a vector's place, length and capacity would stand.
+/// Bytes that fit where a vector's pointer, length and capacity would stand.
 const INLINE_BYTES_MAX: usize = 30;
 
 /// Bytes of a value. Those of a block keep the block in memory for as long as they live.
@@ -31,7 +31,7 @@ impl Bytes {
     }
 
     /// The bytes `range` of a block that a cursor stands in. Those of a mapped file are copied: a
-    /// value that somebody keeps must not keep a file on the device.
+    /// value that a caller keeps must not keep a file on the device.
     pub(crate) fn kept(block: &Block<Kept>, range: Range<usize>) -> Bytes {
         match block.kept() {
             Kept::Shared(block) => Bytes::shared(block.clone(), range),

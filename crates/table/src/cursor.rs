@@ -1,12 +1,13 @@
 //! A position in a block: walks its entries both ways, with the key of the current one rebuilt
-//! where somebody asks for it.
+//! where a caller asks for it.
 
 use crate::block::{Block, EntryHead, Kept, Malformed, head};
 use crate::bytes::Bytes;
 use base::key::{TRAILER_BYTES, split_internal_key};
 use std::ops::Range;
 
-/// Room for keys that are longer than the first one, so that few of them move it.
+/// Spare capacity for keys that are longer than the first one, so that few of them reallocate the
+/// buffer.
 const KEY_ROOM: usize = 24;
 
 type Step = Result<(), Malformed>;
@@ -49,7 +50,7 @@ impl KeyMemory for Vec<u8> {
     }
 }
 
-/// Nothing: who walks an index looks at its values alone.
+/// Nothing: a walk over an index reads only its values.
 impl KeyMemory for () {
     #[inline]
     fn restart(&mut self) {}

@@ -16,7 +16,7 @@ use zstd::bulk::{Compressor, Decompressor};
 /// Blocks longer than this are stored raw.
 pub const RAW_BYTES_MAX: usize = 4 << 20;
 
-/// Compressed bytes may stand for so many raw ones each, beside a fixed allowance.
+/// Maximum raw bytes for each compressed byte, beside a fixed allowance.
 const RATIO_MAX: usize = 256;
 const RATIO_ALLOWANCE: usize = 16 << 10;
 
@@ -132,7 +132,7 @@ pub(crate) fn open(
     decompress(method, frame)
 }
 
-/// Like [`open`], for a frame in somebody else's buffer.
+/// Like [`open`], for a frame in a buffer of the caller.
 pub(crate) fn open_slice(
     kind: BlockKind,
     frame: &[u8],

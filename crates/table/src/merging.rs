@@ -37,7 +37,7 @@ impl<I: EntryIter> MergingIter<I> {
     }
 
     /// Lets children that stand before `target` in the direction of travel pass over entries that
-    /// nobody wants: `leap` moves a child towards `target`, not past it, or says that it stays.
+    /// are not needed: `leap` moves a child towards `target`, not past it, or says that it stays.
     /// Says whether one moved.
     pub fn leap(
         &mut self,

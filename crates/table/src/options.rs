@@ -23,8 +23,8 @@ pub enum Filter {
         /// Bits of filter for each key.
         bits_per_key: u8,
     },
-    /// A homogeneous Ribbon filter: about a quarter smaller than Bloom for as many false answers,
-    /// slower to build and to ask. False answers: 2 to the power of minus `bits_per_key`.
+    /// A homogeneous Ribbon filter: about 25 % smaller than Bloom at the same false-positive rate,
+    /// slower to build and to probe. False-positive rate: 2 to the power of minus `bits_per_key`.
     Ribbon {
         /// Bits of fingerprint for each key, 1 to 24; the filter takes about 7% more than these.
         bits_per_key: u8,
@@ -36,7 +36,7 @@ pub enum Filter {
 pub enum PrefixRule {
     /// Keys have no prefix.
     None,
-    /// The first so many bytes; shorter keys have no prefix.
+    /// The first bytes, this many; shorter keys have no prefix.
     Fixed(u8),
     /// Up to and including the `count`th `byte`; keys with fewer have no prefix.
     Delimiter {
@@ -68,7 +68,7 @@ impl PrefixRule {
 pub struct TableOptions {
     /// A data block ends when it has this many bytes.
     pub block_bytes: u32,
-    /// Every so many entries of a data block a key is stored whole.
+    /// A data block stores a whole key once in this many entries.
     pub restart_interval: u16,
     /// Data blocks carry a hash index for point lookups: about one byte more for an entry.
     pub hash_index: bool,

@@ -5,9 +5,9 @@
 //! sets of tombstones have equal fragments, in whatever order they came.
 //!
 //! A set is made at once, by one sweep over the sorted ends of its tombstones, and does not change
-//! afterwards: a set that grew by one tombstone at a time would be cut anew each time. What lies
-//! on top of each other costs one sequence number for each layer, so that whoever keeps a set for
-//! long asks for the layers that some snapshot needs ([`RangeDeletes::needed`]), no others.
+//! afterwards: a set that grew by one tombstone at a time would be cut anew each time. What lies on
+//! top of each other costs one sequence number for each layer, so that a caller that keeps a set
+//! for long asks for the layers that some snapshot needs ([`RangeDeletes::needed`]), no others.
 
 use base::coding::{Reader, push_bytes, push_varint};
 use base::key::{SEQUENCE_MAX, common_prefix, key_prefix};
@@ -69,7 +69,7 @@ pub struct RangeDeletes {
     keys: Vec<u8>,
     spans: Vec<Span>,
     sequences: Vec<SequenceNumber>,
-    /// So many bytes do all ends begin with.
+    /// The number of bytes that all ends have in common at their start.
     shared: usize,
     /// The eight bytes behind those of each end, big-endian: most comparisons of a search end here,
     /// and half of the cache misses.
@@ -198,7 +198,7 @@ impl RangeDeletes {
         from
     }
 
-    /// [`RangeDeletes::position`] for one who goes on from `hint` in small steps.
+    /// [`RangeDeletes::position`] for a search that goes on from `hint` in small steps.
     fn position_near(&self, key: &[u8], hint: usize) -> usize {
         let is_after = |index: usize| index >= self.len() || key < self.end(index);
         let is_behind = |index: usize| index == 0 || self.end(index - 1) <= key;

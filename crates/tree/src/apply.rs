@@ -28,8 +28,8 @@ impl Version {
         self.clone().changed(changes, runs)
     }
 
-    /// The same, for a version that nobody needs any more: what no other version shares is changed
-    /// where it is.
+    /// The same, for a version that is no longer needed: what no other version shares is changed in
+    /// place.
     pub fn advance(self, changes: &[Change], runs: &mut RunTable) -> Result<Version> {
         self.changed(changes, runs).map(|(version, _)| version)
     }

@@ -1,8 +1,8 @@
 //! Edits: what leads from one version to the next. The manifest is the log of [`DatabaseEdit`]s.
 //!
 //! Changes are relative ("push these slices", "remove those runs from that stack"), so that a flush
-//! may go on top of a stack while a merge of its lower part is under way. The changes of an edit
-//! apply in order and show as one: ranges and stacks need to fit only when the last is done.
+//! may go on top of a stack while a merge of its lower part runs. The changes of an edit apply in
+//! order and show as one: ranges and stacks need to fit only when the last is done.
 
 use crate::node_id::NodeId;
 use crate::segments::Group;
@@ -60,14 +60,14 @@ pub enum SegmentChange {
     },
     /// The tree points into it; it was provisional.
     Confirm,
-    /// It has more bytes: so many now.
+    /// It grew to this many bytes.
     Grow(u64),
-    /// The last entries that referred to records of so many bytes are gone. Nothing happens if the
-    /// segment is gone already.
+    /// The last entries that referred to records of this many bytes are gone. Nothing happens if
+    /// the segment is gone already.
     Bury(u64),
     /// Readers at this sequence number and later find its live records elsewhere.
     Retire(SequenceNumber),
-    /// Nobody can read in it any more.
+    /// No reader can use it any more.
     Remove,
 }
 
@@ -199,11 +199,11 @@ pub struct DatabaseEdit {
     pub dropped: Vec<KeyspaceId>,
     /// Changes of trees.
     pub keyspaces: Vec<KeyspaceEdit>,
-    /// Every file number from here on is free.
+    /// This file number and all greater ones are free.
     pub next_file: Option<u64>,
-    /// Every run number from here on is free.
+    /// This run number and all greater ones are free.
     pub next_run: Option<u64>,
-    /// Every keyspace number from here on is free.
+    /// This keyspace number and all greater ones are free.
     pub next_keyspace: Option<u32>,
     /// Everything up to this sequence number is in runs, for keyspaces without a log.
     pub last_sequence: Option<SequenceNumber>,

@@ -1,8 +1,9 @@
 //! Files as versions hold them.
 //!
-//! A file lives as long as a live version refers to it: whoever refers to it holds its [`FileRef`],
-//! and the last one to go reports the file to the [`ObsoleteFiles`]. Nothing counts references but
-//! `Arc`, so the count is a function of the live versions and never stored.
+//! A file lives as long as a live version refers to it: each version that refers to it holds its
+//! [`FileRef`], and the last `FileRef` to be dropped reports the file to the [`ObsoleteFiles`].
+//! Nothing counts references but `Arc`, so the count is a function of the live versions and never
+//! stored.
 
 use base::FileId;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +43,7 @@ impl ObsoleteFiles {
     }
 }
 
-/// A file as versions hold it. One object for a file in a database, shared by all who refer to it.
+/// A file as versions hold it. One object for a file in a database, shared by all references to it.
 #[derive(Debug)]
 pub struct FileRef {
     /// The file.

@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// What a policy demands of the tree beyond the invariants of every tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The most slices that a node below level 0 may have. None: as many as come.
+    /// Maximum number of slices of a node below level 0. None: any number.
     pub stack_max: Option<usize>,
     /// Nodes without slices may stand below level 0.
     pub empty_nodes: bool,

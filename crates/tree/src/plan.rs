@@ -5,8 +5,8 @@ use crate::node_id::NodeId;
 use crate::version::{Node, Slice, SliceId};
 use base::{KeyRange, RunId};
 
-/// Slices of one node, as input of a move. They are named one by one: while the move is under way,
-/// another slice of the same run may come to the node, which the move has not read.
+/// Slices of one node, as input of a move. They are named one by one: while the move runs, another
+/// slice of the same run may come to the node, which the move has not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     /// The node's level.
@@ -87,7 +87,7 @@ pub enum Move {
         cut: Cut,
         /// All output runs lie in one file, one after another (a set).
         one_file: bool,
-        /// The most threads that share the work.
+        /// Maximum number of threads that share the work.
         parallel_max: u8,
     },
     /// A node becomes several of about equal bytes on its own level.
@@ -108,7 +108,7 @@ pub enum Move {
         /// The keys that change their node.
         range: KeyRange,
     },
-    /// Slices that nobody can see any more go.
+    /// Slices that no reader can see any more go.
     Drop {
         /// What goes.
         inputs: Vec<Input>,
@@ -154,7 +154,7 @@ pub enum Reason {
     RangeDelete,
     /// Tombstones or overwritten entries are worth purging.
     Garbage,
-    /// Readers look into many runs, and nobody writes or enough read.
+    /// Readers probe many runs, and either writes have stopped or there were enough reads.
     Reads,
     /// The user asked for it.
     Manual,

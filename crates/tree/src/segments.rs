@@ -1,4 +1,4 @@
-//! Value segments: the files that hold large values apart from the runs, and what is known of them.
+//! Value segments: the files of separated values, and what is known of them.
 //!
 //! A *segment* is an append-only file of records. Segments form *groups*: all records whose key
 //! hash begins with the group's bits, so that every version of a key lies in one group (HashKV
@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - Dead bytes never exceed a segment's bytes; they grow until the segment goes.
-//! - A *retired* segment takes no more records. Its live ones were written elsewhere; it stays for
-//!   those who read at an older sequence number, and for a log that still names it.
+//! - A *retired* segment takes no more records. Its live records were written elsewhere; it stays
+//!   for reads at an older sequence number, and for a log that still names it.
 //! - A segment's file lives as long as a version that lists it.
 
 use crate::file_ref::FileRef;
@@ -93,8 +93,8 @@ pub struct Segment {
     pub dead_bytes: u64,
     /// Since this sequence number, readers find its live records elsewhere.
     pub retired: Option<SequenceNumber>,
-    /// A collection wrote it and has not said yet that the tree points into it. After a crash
-    /// nobody will: then its records are looked up one by one.
+    /// Garbage collection wrote it and has not confirmed yet that the tree points into it. After a
+    /// crash it stays unconfirmed: then its records are looked up one by one.
     pub is_provisional: bool,
     /// Its file is in the cold store.
     pub is_in_cold_store: bool,

@@ -110,7 +110,7 @@ impl SliceId {
     }
 }
 
-/// The most levels that a tree may have.
+/// Maximum number of levels of a tree.
 pub const LEVELS_MAX: u8 = 32;
 
 /// Level 0's only node.

@@ -1,21 +1,21 @@
 //! The layout `hashed`: HashKV's segment groups (HashKV 3).
 //!
 //! The hash of its key names the group of a value, so all versions of a key lie in one group. A
-//! group has a main segment and, once that is full, log segments; what a collection leaves lies in
-//! main segments. Garbage collection takes the group with most to reclaim for each byte that it
-//! must write, whole; its own order tells which records are superseded, so dead records cost no
-//! look-up. With updates spread evenly, groups stand evenly between just collected and `2 r` dead
-//! bytes for each live one, for a reserved share of `r`: each byte is written `1 + 1 / (2 r)`
-//! times.
+//! group has a main segment and, once that is full, log segments; the survivors of garbage
+//! collection lie in main segments. Garbage collection takes the group with most to reclaim for
+//! each byte that it must write, whole; its own order tells which records are superseded, so dead
+//! records cost no look-up. With updates spread evenly, groups stand evenly between just collected
+//! and `2 r` dead bytes for each live one, for a reserved share of `r`: each byte is written `1 + 1
+//! / (2 r)` times.
 //!
 //! Two things that the paper leaves open:
 //! - *How many groups?* The paper provisions a fixed capacity. Here the number of hash bits follows
 //!   the live bytes, of which a group has one to two main segments: new values go to groups of the
 //!   present depth, and a group of fewer bits is divided when it is collected. Versions of a key
 //!   may then lie in a group and in a part of it; the condition on the pointer keeps that right.
-//! - *Hotness* (3.4): what a collection finds without a newer version moves to the cold log and
-//!   leaves a tag, so that the next update of the key shows it to be warm. The cold log is
-//!   collected as well, by its segments' dead bytes, with look-ups.
+//! - *Hotness* (3.4): a value that garbage collection finds without a newer version moves to the
+//!   cold log and leaves a tag, so that the next update of the key shows it to be warm. The cold
+//!   log is collected as well, by its segments' dead bytes, with look-ups.
 
 use crate::layout::{
     Collection, Descriptor, Validity, ValueLayout, WRITES_PER_RECLAIMED_MAX, by_lookup, depth_for,

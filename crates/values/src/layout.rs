@@ -6,12 +6,13 @@
 //! engine never asks which layout made a choice.
 //!
 //! Rules that hold for every layout:
-//! - A record that the tree does not point to is dead, whatever a group's order says: every move
-//!   of a value is conditional on the exact pointer. A group's order only tells, without a look
-//!   into the tree, which records are certainly superseded.
-//! - Nothing is overwritten. A collection writes new segments, commits, and retires the old ones.
-//! - A collection is picked only where it gives back space, and where the capacity has room for
-//!   what it writes; so a full store ends in an error and never in a loop.
+//! - A record that the tree does not point to is dead, whatever a group's order says: every move of
+//!   a value is conditional on the exact pointer. A group's order only tells, without a lookup in
+//!   the tree, which records are certainly superseded.
+//! - Nothing is overwritten. Garbage collection (GC) writes new segments, commits, and retires the
+//!   old ones.
+//! - A GC is picked only where it gives back space, and where the capacity has space for what it
+//!   writes; so a full store ends in an error and never in a loop.
 
 use crate::limits::ValueLimits;
 use base::FileId;
@@ -19,7 +20,7 @@ use std::collections::BTreeSet;
 use tree::segments::{GROUP_DEPTH_MAX, Segment, Usage};
 use tree::{Group, Segments, Tier};
 
-/// How a collection tells live records from dead ones, before the condition of their move.
+/// How GC tells live records from dead ones, before the condition of their move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
     /// The newest record of a key in the group may be live, the others are dead: no look-up.
@@ -35,7 +36,7 @@ pub struct Collection {
     pub group: Group,
     /// The segments that it reads, in the order of their writes, and then retires.
     pub files: Vec<FileId>,
-    /// Survivors go to the groups of so many bits.
+    /// Survivors go to the groups of this many bits.
     pub to_depth: u8,
     /// Survivors without a newer version in the group go to the cold log, and leave a tag.
     pub tags_cold: bool,
@@ -61,7 +62,7 @@ pub trait ValueLayout: Send + Sync {
         false
     }
 
-    /// Bits that tell the groups of new values apart; none where all lie in one log.
+    /// Bits that distinguish the groups of new values; none where all lie in one log.
     fn depth(&self, _segments: &Segments, _limits: &ValueLimits) -> u8 {
         0
     }
@@ -71,13 +72,13 @@ pub trait ValueLayout: Send + Sync {
         limits.main_segment_bytes
     }
 
-    /// Bytes that one collection writes, about, at the most: the room that a capacity sets aside.
+    /// About the maximum of bytes that one GC writes: the space that a capacity sets aside.
     fn collection_bytes_max(&self, limits: &ValueLimits) -> u64 {
         limits.main_segment_bytes
     }
 
-    /// The next collection, of segments outside `busy`. None: nothing is due. Segments that a crash
-    /// left provisional go first.
+    /// The next GC, of segments outside `busy`. None: nothing is due. Segments that a crash left
+    /// provisional go first.
     fn pick(
         &self,
         segments: &Segments,
@@ -103,8 +104,8 @@ pub struct Descriptor {
     pub make: fn() -> Box<dyn ValueLayout>,
 }
 
-/// A segment that a crash, or a collection that failed, left provisional: nobody knows which of its
-/// records the tree points to.
+/// A segment that a crash, or a failed GC, left provisional: it is unknown which of its records the
+/// tree points to.
 pub(crate) fn unconfirmed(segments: &Segments, busy: &BTreeSet<FileId>) -> Option<Collection> {
     segments
         .iter()
@@ -134,12 +135,12 @@ pub(crate) fn live_bytes(usage: &Usage) -> u64 {
     usage.total_bytes - usage.retired_bytes - usage.dead_bytes
 }
 
-/// Bytes that may be dead beside the live ones.
+/// Dead bytes that may stand beside the live bytes.
 fn allowed_bytes(usage: &Usage, limits: &ValueLimits) -> f64 {
     limits.reserved_ratio * live_bytes(usage) as f64
 }
 
-/// More is dead than may stand beside the live bytes, when collections write `reserve_bytes` each.
+/// More is dead than may stand beside the live bytes, when each GC writes `reserve_bytes`.
 pub(crate) fn is_due(usage: &Usage, limits: &ValueLimits, reserve_bytes: u64) -> bool {
     let is_crowded = limits.capacity_bytes.is_some_and(|capacity| {
         usage.total_bytes > capacity.saturating_sub(reserve_bytes.saturating_mul(2))
@@ -148,16 +149,16 @@ pub(crate) fn is_due(usage: &Usage, limits: &ValueLimits, reserve_bytes: u64) ->
     usage.dead_bytes > 0 && (is_crowded || is_over)
 }
 
-/// A collection that would give back less than one byte for so many that it writes is not worth
-/// its writes.
+/// A GC that would give back less than one byte for this many that it writes is not worth its
+/// writes.
 pub(crate) const WRITES_PER_RECLAIMED_MAX: u64 = 64;
 
-/// Collections that may wait at any time without being behind.
+/// GCs that may wait at any time without being behind.
 const COLLECTIONS_WAITING_MAX: u64 = 4;
 
-/// How far collections are behind: dead bytes over those that may stand beside the live ones, in
-/// percent. `collection_bytes_max`: what one may write. What no collection would be worth its
-/// writes for is no debt.
+/// How far GC is behind: dead bytes over those that may stand beside the live bytes, in percent.
+/// `collection_bytes_max`: what one GC may write. Dead bytes that are not worth the writes of a GC
+/// are no debt.
 pub fn debt_percent(usage: &Usage, limits: &ValueLimits, collection_bytes_max: u64) -> u64 {
     let allowed = allowed_bytes(usage, limits)
         .max((live_bytes(usage) * 2 / WRITES_PER_RECLAIMED_MAX) as f64)
@@ -165,8 +166,8 @@ pub fn debt_percent(usage: &Usage, limits: &ValueLimits, collection_bytes_max: u
     (100.0 * usage.dead_bytes as f64 / allowed.max(1.0)) as u64
 }
 
-/// The capacity has room for what `collection` writes before it gives room back. Where it was
-/// lowered below what is there, one at a time goes beyond.
+/// The capacity has space for what `collection` writes before it gives space back. Where the
+/// capacity was lowered below the bytes in use, one GC at a time goes beyond it.
 pub(crate) fn has_room(
     collection: &Collection,
     usage: &Usage,
@@ -198,7 +199,7 @@ mod tests {
         assert_eq!(debt(0, 0, 0), 0);
         assert_eq!(debt(1500, 500, 0), 100);
         assert_eq!(debt(2500, 1500, 0), 300);
-        // A few collections may wait, however little lives.
+        // A few GCs may wait, however few bytes are live.
         assert_eq!(debt(410, 400, 100), 100);
         // What gives back too little to be collected is not waited for.
         let limits = ValueLimits { reserved_ratio: 0.001, ..limits };

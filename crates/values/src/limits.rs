@@ -7,13 +7,13 @@ pub struct ValueLimits {
     pub main_segment_bytes: u64,
     /// Where each further segment of a group ends (HashKV: 1 MiB).
     pub log_segment_bytes: u64,
-    /// Dead bytes that may stand beside the live ones, as a share of these (HashKV: 0.3).
+    /// Dead bytes that may stand beside the live bytes, as a share of the live bytes (HashKV: 0.3).
     pub reserved_ratio: f64,
-    /// Values that did not change between two collections of their group move to the cold log.
+    /// Values that did not change between two GCs of their group move to the cold log.
     pub hotness: bool,
-    /// Bytes that all segments together never exceed. Collections begin when less than twice what
-    /// one of them writes is left, where the reserved share allows more; the last of that room is
-    /// theirs. None: the reserved share alone decides.
+    /// Bytes that all segments together never exceed. GC begins when less than twice what one GC
+    /// writes is left, even if the reserved share allows more; the last of that space is reserved
+    /// for GC. None: the reserved share alone decides.
     pub capacity_bytes: Option<u64>,
 }
 
@@ -65,13 +65,13 @@ pub static LIMIT_FIELDS: &[LimitField] = &[
     LimitField {
         name: "reserved_ratio",
         unit: "share of the live bytes",
-        help: "so much may be dead before a collection is due",
+        help: "dead bytes before garbage collection is due",
         show: |limits| limits.reserved_ratio.to_string(),
     },
     LimitField {
         name: "hotness",
         unit: "yes or no",
-        help: "values that did not change between two collections move to a cold log",
+        help: "values that did not change between two garbage collections move to a cold log",
         show: |limits| if limits.hotness { "yes" } else { "no" }.into(),
     },
     LimitField {

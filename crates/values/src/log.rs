@@ -20,7 +20,7 @@ pub const LOG: Descriptor = Descriptor {
     summary: "large values in one circular log; garbage collection from its oldest end",
     help: "Values over the threshold are appended to one log of segments. When the dead bytes\n\
            pass the reserved share, the oldest segment is read, each record is looked up in the\n\
-           index, and the live ones are written again at the end. New values are written once: a\n\
+           index, and live records are written again at the end. New values are written once: a\n\
            commit appends them, and the write-ahead log has their pointers.\n\
            Choose it for large values that are written once or uniformly often.\n\
            It costs an index look-up for each record that is collected, and under skewed updates\n\
@@ -55,7 +55,7 @@ impl ValueLayout for Log {
     }
 }
 
-/// The oldest segment, when a collection is due. The newest one is still being written.
+/// The oldest segment, when garbage collection is due. The newest one is still being written.
 pub(crate) fn oldest(
     segments: &Segments,
     limits: &ValueLimits,

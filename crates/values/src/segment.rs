@@ -198,7 +198,7 @@ pub struct SegmentScan<'a> {
     at: usize,
 }
 
-/// A scan reads so many bytes at once.
+/// Bytes that a scan reads at once.
 const SCAN_BYTES: usize = 1 << 20;
 
 impl<'a> SegmentScan<'a> {

@@ -1,4 +1,5 @@
-//! A layout under a workload, without bytes: who lies where, and what garbage collection writes.
+//! A layout under a workload, without bytes: the place of each value, and what garbage collection
+//! writes.
 //!
 //! The oracle of the closed forms (HashKV's cost is `1 + 1/(2 r)`, a circular log's that of a FIFO
 //! device), and what-if answers about value layouts. The layout is the engine's own; records are of
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use tree::segments::Usage;
 use tree::{FileRef, Group, ObsoleteFiles, Segment, Segments, Tier};
 
-/// The layout is asked for a collection after so many writes.
+/// The layout is asked for a GC after this many writes.
 const WRITES_PER_PICK: u64 = 32;
 
 /// Where the tree says that a key's value lies: segment, position in it, and which write it was.
@@ -35,7 +36,7 @@ struct Slot {
 
 /// The segment that a group appends to.
 #[derive(Clone, Copy)]
-struct Front {
+struct ActiveSegment {
     file: FileId,
     /// Segments of the group before it.
     segments_before: usize,
@@ -50,7 +51,7 @@ pub struct Simulation {
     segments: Segments,
     slots: HashMap<FileId, Vec<Slot>>,
     /// The segment that each group appends to.
-    fronts: BTreeMap<Group, Front>,
+    active: BTreeMap<Group, ActiveSegment>,
     locations: Vec<Option<Location>>,
     /// Superseded values that no merge has found yet, by key and version: the segment.
     unfound: HashMap<(u32, u64), FileId>,
@@ -83,7 +84,7 @@ impl Simulation {
             tag_bytes,
             segments: Segments::default(),
             slots: HashMap::new(),
-            fronts: BTreeMap::new(),
+            active: BTreeMap::new(),
             locations: vec![None; keys as usize],
             unfound: HashMap::new(),
             obsolete_files: Arc::default(),
@@ -141,7 +142,7 @@ impl Simulation {
     pub fn collect_what_is_due(&mut self) {
         // Commits write to the newest segment at any time; what flushes write ends with them.
         let is_busy = self.layout.writes_at_commit();
-        let newest = self.fronts.values().map(|front| front.file).filter(|_| is_busy);
+        let newest = self.active.values().map(|segment| segment.file).filter(|_| is_busy);
         let busy: BTreeSet<FileId> = newest.collect();
         while let Some(collection) = self.layout.pick(&self.segments, &self.limits, &busy) {
             self.collect(&collection);
@@ -190,11 +191,11 @@ impl Simulation {
 
     /// Appends a slot to a group; gives the segment.
     fn push(&mut self, group: Group, slot: Slot, bytes: u64) -> FileId {
-        let front = self.fronts.get(&group).filter(|front| {
-            let used = self.segments.get(front.file).map_or(0, |segment| segment.bytes);
-            used + bytes <= self.layout.segment_bytes_max(&self.limits, front.segments_before)
+        let segment = self.active.get(&group).filter(|segment| {
+            let used = self.segments.get(segment.file).map_or(0, |segment| segment.bytes);
+            used + bytes <= self.layout.segment_bytes_max(&self.limits, segment.segments_before)
         });
-        let file = front.map(|front| front.file).unwrap_or_else(|| self.begin_segment(group));
+        let file = segment.map(|segment| segment.file).unwrap_or_else(|| self.begin_segment(group));
         let now = self.segments.get(file).map_or(0, |segment| segment.bytes);
         let grown = self.segments.grow(file, now + bytes);
         debug_assert!(grown.is_ok());
@@ -210,8 +211,9 @@ impl Simulation {
         let added = self.segments.add(Segment::new(held, group, 0));
         debug_assert!(added.is_ok());
         self.slots.insert(file, Vec::new());
-        let segments_before = self.fronts.get(&group).map_or(0, |front| front.segments_before + 1);
-        self.fronts.insert(group, Front { file, segments_before });
+        let segments_before =
+            self.active.get(&group).map_or(0, |segment| segment.segments_before + 1);
+        self.active.insert(group, ActiveSegment { file, segments_before });
         file
     }
 
@@ -228,7 +230,7 @@ impl Simulation {
             let removed = self.segments.remove(*file);
             debug_assert!(removed.is_ok());
         }
-        self.fronts.retain(|_, front| !collection.files.contains(&front.file));
+        self.active.retain(|_, segment| !collection.files.contains(&segment.file));
         let mut tagged = Vec::new();
         for (file, slots) in old {
             for (index, slot) in (0u32..).zip(slots) {
@@ -414,7 +416,8 @@ mod tests {
             store.collect_what_is_due();
             let bound = live * 13 / 10 + 2 * limits(0.3).main_segment_bytes;
             assert!(store.usage().total_bytes <= bound, "{layout}: {:?}", store.usage());
-            // What lay in a collected segment is found in vain; what is live is not superseded.
+            // Finding a record of a removed segment changes nothing; what is live is not
+            // superseded.
             let usage = store.usage();
             (0..KEYS).for_each(|key| (0..2).for_each(|version| store.found(key, version)));
             assert_eq!(store.usage(), usage, "{layout}");

@@ -12,9 +12,9 @@ pub struct Amplification {
     pub wa: Option<f64>,
     /// The same without the bytes of the write-ahead log.
     pub wa_without_wal: Option<f64>,
-    /// Auxiliary write amplification (AWA, WA2): bytes of the medium over host bytes written.
+    /// Auxiliary write amplification (AWA, WA2): device writes over host bytes written.
     pub awa: Option<f64>,
-    /// Multiplicative write amplification (MWA): bytes of the medium over user bytes.
+    /// Multiplicative write amplification (MWA): device writes over user bytes written.
     pub mwa: Option<f64>,
     /// Read amplification of merges (LWC-tree's RA): bytes that they read over user bytes.
     #[serde(default)]

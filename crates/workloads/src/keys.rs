@@ -15,7 +15,7 @@ impl DecimalKeys {
         let digits = count.saturating_sub(1).max(1).ilog10() as usize + 1;
         if width < digits {
             return Err(Error::invalid(format!(
-                "a key of {width} bytes has no room for the {digits} digits of {count} keys; \
+                "a key of {width} bytes cannot hold the {digits} digits of {count} keys; \
                  give a larger --key_size or a smaller --num"
             )));
         }

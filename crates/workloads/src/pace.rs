@@ -1,8 +1,8 @@
 //! Fixed-rate load: every operation has an intended start, and its latency counts from there.
 //!
-//! A closed loop that waits for a slow operation issues none meanwhile, and so hides what users who
-//! arrive at a steady rate would have suffered ("coordinated omission"). A paced thread that falls
-//! behind issues its operations at once, each measured from when it was due.
+//! A closed loop that waits for a slow operation issues none meanwhile, and so hides the delay of
+//! requests that arrive at a steady rate ("coordinated omission"). A paced thread that falls behind
+//! issues its operations at once, each measured from when it was due.
 
 use crate::clock::Clock;
 

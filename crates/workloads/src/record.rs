@@ -17,7 +17,7 @@ pub struct LatencySummaries {
 /// The result of one benchmark. `None` means that the engine or the system cannot tell.
 ///
 /// Bytes count from the start of the benchmark to the end of its last operation; background work
-/// that is still due then belongs to nobody, unless a benchmark that waits for it follows.
+/// that is still due then is not counted, unless a benchmark that waits for it follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Name of the benchmark.
@@ -47,7 +47,7 @@ pub struct Record {
     pub causes: Vec<CausePart>,
     /// Bytes that the store occupies at the end.
     pub space_bytes: Option<u64>,
-    /// Time that user threads were held back, summed over threads.
+    /// Time that user threads were stalled, summed over threads.
     pub stall_seconds: Option<f64>,
     /// Time of background work on large values, by part; empty where there was none.
     #[serde(default)]

@@ -26,7 +26,7 @@ pub struct ShingleStore {
     disable_wal: bool,
     /// Reads have to give background work its turn where there are no threads.
     runtime: Option<Arc<dyn Runtime>>,
-    /// Who wants to know what was written, when it is closed.
+    /// Receives the bytes written, when the store is closed.
     total_write_bytes: Option<Arc<AtomicU64>>,
 }
 

@@ -37,7 +37,7 @@ pub struct Counters {
     pub media_write_bytes: Option<u64>,
     /// Bytes written to the log, part of `host_write_bytes`.
     pub wal_bytes: Option<u64>,
-    /// Time that user threads were held back, summed over threads.
+    /// Time that user threads were stalled, summed over threads.
     pub stall_ns: Option<u64>,
     /// Time of background work on large values, by part; empty where the engine does not tell.
     pub value_ns: BTreeMap<&'static str, u64>,

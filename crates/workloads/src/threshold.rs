@@ -1,5 +1,5 @@
-//! Where values apart from the runs begin to pay: the same load, updates and reads, with values
-//! inline and with values apart, at one size of values after another.
+//! The separation threshold: the same load, updates and reads, with values inline and with
+//! separated values, at one size of values after another.
 //!
 //! Each side of a point has an empty store of its own, and the sides take turns in each round, so
 //! that what else a machine does meets both. A phase ends when the background work that it caused
@@ -64,7 +64,7 @@ pub struct Point {
     pub keys: u64,
     /// Values in the runs.
     pub inline: Side,
-    /// Values apart.
+    /// Separated values.
     pub apart: Side,
 }
 
@@ -81,14 +81,14 @@ impl Side {
 }
 
 impl Point {
-    /// Time with values apart, over the time with values inline.
+    /// Time with separated values, over the time with values inline.
     pub fn ratio(&self) -> f64 {
         self.apart.total_ns() as f64 / self.inline.total_ns().max(1) as f64
     }
 }
 
-/// The smallest size from which on values apart cost no more time, at that size and all larger
-/// ones. `None`: not even at the largest.
+/// The smallest size at which separated values cost no more time, at that size and all larger ones.
+/// `None`: not even at the largest.
 pub fn crossover(points: &[Point]) -> Option<usize> {
     let pays = points.iter().rev().take_while(|point| point.ratio() <= 1.0);
     pays.last().map(|point| point.value_bytes)

@@ -18,7 +18,7 @@ pub enum ValueSize {
     Uniform(usize, usize),
     /// Normal around the middle of two lengths, one sixth of their distance wide, cut at both.
     Normal(usize, usize),
-    /// One of two lengths, by the key and so for its life: the first for so many keys in a hundred.
+    /// One of two lengths, by the key and so for its life: the first for this many keys in 100.
     ByKey(usize, usize, u8),
 }
 
@@ -97,7 +97,7 @@ impl Values {
         self.at(place)
     }
 
-    /// Where the next value stands, for those who need several values at once.
+    /// Where the next value stands, for callers that need several values at once.
     pub fn draw_place(&mut self, key: &[u8]) -> Range<usize> {
         let size = self.size.draw(key, &mut self.random);
         if self.position + size > self.buffer.len() {

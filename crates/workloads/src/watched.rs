@@ -1,4 +1,4 @@
-//! A store that somebody watches: takes the time of calls, records them, or counts in its own way.
+//! A store with a watcher, which takes the time of calls, records them, or counts in its own way.
 //!
 //! Every call goes to the store unchanged; the watcher hears of it when it has succeeded.
 
@@ -30,7 +30,7 @@ impl Call<'_> {
     }
 }
 
-/// Who watches a store. Called by all threads that use it.
+/// Watches a store. Called by all threads that use it.
 pub trait Watcher: Send + Sync {
     /// The time in nanoseconds, asked before each call.
     fn now_ns(&self) -> u64 {
@@ -53,7 +53,7 @@ pub trait Watcher: Send + Sync {
     }
 }
 
-/// A store and who watches it.
+/// A store and its watcher.
 pub struct Watched<W> {
     store: Box<dyn Store>,
     watcher: W,
@@ -65,7 +65,7 @@ impl<W: Watcher> Watched<W> {
         Watched { store, watcher }
     }
 
-    /// Who watches.
+    /// The watcher.
     pub fn watcher(&self) -> &W {
         &self.watcher
     }

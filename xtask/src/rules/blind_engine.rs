@@ -1,5 +1,5 @@
-//! The engine executes plans without knowing who made them: no name of a registered policy, value
-//! layout or device stands in its code. Names are read from the registries.
+//! The engine executes plans without knowing which policy made them: no name of a registered
+//! policy, value layout or device stands in its code. Names are read from the registries.
 
 use super::Violation;
 use crate::repository::Repository;

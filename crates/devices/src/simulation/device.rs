@@ -32,7 +32,7 @@ pub struct Counts {
     pub moved: Moved,
 }
 
-/// A write, for those who watch a device.
+/// A write, for the watcher of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
     /// When it was sent.
@@ -52,7 +52,7 @@ struct Stored {
     content: Content,
     poison: Poison,
     counts: Counts,
-    /// Reads that began before somebody asked for the bytes, by their first byte.
+    /// Reads that began before the bytes were requested, by their first byte.
     begun: BTreeMap<u64, Begun>,
 }
 
@@ -63,7 +63,7 @@ struct Begun {
     moved: Moved,
 }
 
-/// A host remembers so many reads that it had begin; it forgets all when there are more.
+/// Maximum number of begun reads that a host remembers; it forgets all when there are more.
 const BEGUN_MAX: usize = 256;
 
 impl Stored {

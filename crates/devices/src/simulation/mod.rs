@@ -30,8 +30,8 @@ pub use timeline::Waits;
 /// What a simulation assumes about the processor, and its seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulationOptions {
-    /// Of everything that is left to chance: [`Runtime::random_u64`], the times of operations, who
-    /// goes first among workers.
+    /// Of everything that is left to chance: [`Runtime::random_u64`], the times of operations, the
+    /// order of workers.
     pub seed: u64,
     /// Processor time of a user's operation, on average.
     pub operation_ns: u64,
@@ -57,7 +57,7 @@ impl Default for SimulationOptions {
     }
 }
 
-/// Processor time by who spent it.
+/// Processor time by actor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Processor {
     /// The user's operations.
@@ -108,7 +108,7 @@ impl Simulation {
         SimulatedDevice::new(self.shared.clone(), model)
     }
 
-    /// A hash over every request so far that has its place in time: when it began, who sent it, and
+    /// A hash over every request so far that has its place in time: when it began, its sender, and
     /// what it was. [`Runtime::stop`] places the last.
     pub fn trace_hash(&self) -> u64 {
         self.shared.lock().timeline.trace_hash()
@@ -197,7 +197,7 @@ impl Runtime for Simulation {
     }
 
     /// The foreground lets workers run until one of their steps moved `event`, and goes on at the
-    /// end of that step. A worker that waits lets time pass: nobody else runs inside its step.
+    /// end of that step. A worker that waits lets time pass: no other code runs inside its step.
     fn wait(&self, event: &Event, seen: u64, deadline_ns: Option<u64>) {
         if event.count() != seen {
             return;

@@ -1,4 +1,4 @@
-//! Who is served when, on a device that takes a fixed time for everything.
+//! The order of service, on a device that takes a fixed time for everything.
 
 use super::*;
 use crate::model::{Access, Request, Served};
@@ -163,7 +163,7 @@ fn a_foreground_request_is_served_between_the_requests_of_a_step() {
     // arrives at 100 and is served at 120: the step's second follows it.
     write(&device, 11);
     assert_eq!(simulation.now_ns(), 220);
-    // At 220 the second (180 to 240) is under way.
+    // At 220 the second (180 to 240) is in progress.
     write(&device, 12);
     assert_eq!(simulation.now_ns(), 340);
     simulation.wait(&Event::default(), 0, Some(1000));

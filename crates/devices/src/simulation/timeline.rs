@@ -1,10 +1,10 @@
-//! Virtual time: who is where in it, and in which order requests reach the devices.
+//! Virtual time: the clock of each actor, and the order in which requests reach the devices.
 //!
 //! Code runs in one order, the order of execution, and its requests are served in another, the
 //! order of time: a background step is executed whole before the foreground goes on, though it
 //! takes longer than the foreground's next operation. So a request is split. What it does (state,
 //! bytes moved, errors) happens at once, in the order of execution. When it happens is decided
-//! later: a worker's requests wait in its chain, and each is *placed* when nobody can send an
+//! later: a worker's requests wait in its chain, and each is *placed* when no actor can send an
 //! earlier one any more. `docs/design/simulation.md` says what this comes to.
 //!
 //! Invariants:
@@ -45,7 +45,7 @@ struct Actor {
     chain: VecDeque<Pending>,
     /// Work since the last request of the chain.
     tail_ns: u64,
-    /// Its clock: where it would be if nobody came between the requests of its chain.
+    /// Its clock: where it would be if no other actor came between the requests of its chain.
     now_ns: u64,
     is_asleep: bool,
 }
@@ -81,7 +81,7 @@ pub(super) enum Next {
 pub(super) struct Timeline {
     actors: Vec<Actor>,
     devices: Vec<Device>,
-    /// Who executes.
+    /// The actor that executes.
     current: usize,
     trace_hash: u64,
     requests: u64,
@@ -142,7 +142,7 @@ impl Timeline {
         self.actors[actor].now_ns
     }
 
-    /// A hash over every placed request: when, who, what, where, how much.
+    /// A hash over every placed request: time, sender, kind, place, size.
     pub(super) fn trace_hash(&self) -> u64 {
         self.trace_hash
     }
@@ -174,7 +174,7 @@ impl Timeline {
         self.actors[actor].is_asleep = true;
     }
 
-    /// Whoever sleeps looks for work again, not before the current actor's time.
+    /// Actors that sleep look for work again, not before the current actor's time.
     pub(super) fn wake(&mut self) {
         let now_ns = self.now_ns(self.current);
         self.wakes += 1;

@@ -120,8 +120,8 @@ fn banded(band_mb: u64, scale: u64, capacity: u64) -> Setup {
 }
 
 /// On the emulated drive of the papers, which have 0.13 times the band in MB: 2.59 for 20 MB, 5.38
-/// for 40, 7.77 for 60 (LWC-tree Fig. 15). Which band a table shares with others is
-/// left to the history, so two fifths are allowed either way.
+/// for 40, 7.77 for 60 (LWC-tree Fig. 15). Which band a table shares with others is left to the
+/// history, so 40 % are allowed either way.
 #[test]
 fn tables_as_a_file_system_places_them_cost_rewrites_of_bands() {
     let mut before = 0.0;
@@ -138,7 +138,7 @@ fn tables_as_a_file_system_places_them_cost_rewrites_of_bands() {
 
 /// By hand, in release: what is left of the difference when nothing is scaled, and when as much is
 /// written for the size of a band; by gigabyte, and for which cause the medium wrote. The drive has
-/// 25 times the room of the data, as in the papers, or three times.
+/// 25 times the capacity of the data, as in the papers, or three times.
 #[test]
 #[ignore = "writes terabytes in simulation"]
 fn whole_bands_beside_scaled_ones() {
@@ -203,7 +203,7 @@ fn dynamic_bands_add_nothing_and_damage_nothing() {
     assert!(kept < 0.9 * left && moved < 0.4, "{kept} of {left}, {moved} moved");
 }
 
-/// Bytes of free room in pieces smaller than the mean file of tables, as the paper counts it, and
+/// Bytes of free space in pieces smaller than the mean file of tables, as the paper counts it, and
 /// of all up to the last live byte.
 fn fragments(layout: &Layout) -> (u64, u64) {
     let tables = layout.files.iter().filter(|file| file.name.kind == FileKind::Table);

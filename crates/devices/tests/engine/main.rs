@@ -37,7 +37,7 @@ fn options() -> Options {
     })
 }
 
-/// What is asked of the engine: each so many operations apart.
+/// The load on the engine: a read and a sync each after a number of operations.
 #[derive(Clone, Copy)]
 struct Load {
     operations: u64,
@@ -93,7 +93,7 @@ const SSD: &str = "ssd:capacity=64MiB,superblock=1MiB,op=15%,wear=steady";
 /// What is pinned of a history: the same on every machine, in debug and in release.
 #[derive(Debug, PartialEq)]
 struct Pinned {
-    /// Of every request: when it began, who sent it, what it was.
+    /// Of every request: when it began, its sender, what it was.
     trace_hash: u64,
     /// Of the latency of every operation, in their order.
     latencies_hash: u64,
@@ -116,8 +116,8 @@ impl History {
 }
 
 /// A medium for each placement, and its history with seed 1. Nothing in it depends on a compression
-/// library. Whoever changes what the engine, the store or a model sends or says, on purpose, puts
-/// in here what the test prints; a build or a machine that gives something else on its own is not
+/// library. After an intended change of what the engine, the store or a model sends or says, put in
+/// here what the test prints; a build or a machine that gives something else on its own is not
 /// deterministic.
 const HISTORIES: [(&str, Load, Pinned); 4] = [
     (

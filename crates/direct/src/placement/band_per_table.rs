@@ -17,7 +17,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "band-per-table",
     summary: "each file in bands of its own, as SMRDB places tables",
     help: "Gives each file whole bands and takes them back whole, so that no band is ever written \
-           in part while it holds live bytes. Room at the end of a band that its file leaves is \
+           in part while it holds live bytes. Space at the end of a band that its file leaves is \
            lost; choose tables of nearly a band. Not for zoned media.",
     refuses,
     make: |ground| Box::new(BandPerTable::new(ground)),
@@ -79,7 +79,7 @@ impl BandPerTable {
         Extent { start, bytes: self.band_bytes - self.guard_bytes }
     }
 
-    /// The room behind a closed file that ends at `end`, in its band.
+    /// The free space behind a closed file that ends at `end`, in its band.
     fn rest(&self, end: u64) -> Option<Extent> {
         let number = self.band_of(end.checked_sub(1)?)?;
         let band = &self.bands[number];

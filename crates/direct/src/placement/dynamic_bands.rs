@@ -3,15 +3,15 @@
 //! - Freed extents stand in a list by size class, in steps of a table. A request takes the first of
 //!   the smallest class that fits: an *insert*. What it leaves goes back to the list: a *split*.
 //!   Neighbours that are free are one: *coalescing*.
-//! - An insert needs room for itself and a guard before the next valid byte, `S_free >= S_req +
-//!   S_guard`. A guard is free room that is never large enough to be written: it is in no list of
+//! - An insert needs space for itself and a guard before the next valid byte, `S_free >= S_req +
+//!   S_guard`. A guard is free space that is never large enough to be written: it is in no list of
 //!   its own, two inserts side by side need one, and it coalesces like everything else.
 //! - Where nothing fits, the request is *appended* behind the last valid byte, where nothing
 //!   follows and no guard is needed.
-//! - *Fragments* are free extents that are smaller than the sets of late: they wait for a neighbour
+//! - *Fragments* are free extents that are smaller than the recent sets: they wait for a neighbour
 //!   to go. The conference paper leaves them; its journal version collects them. Here the live
 //!   bytes between two free extents are moved where that joins fragments of more bytes: when there
-//!   is no room otherwise, and if it is asked for, before they exceed a share.
+//!   is no space otherwise, and, on request, before they exceed a share.
 //!
 //! The paper writes a set at once. Here files are open side by side, so a guard also follows an
 //! extent as long as it is open; a file whose group's last file is closed goes right behind that
@@ -33,11 +33,11 @@ const GROUPS_MAX: usize = 1024;
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "dynamic-bands",
     summary: "SEALDB's bands of varying size on a raw shingled disk: append, insert, guards",
-    help: "Appends files behind the valid data, and inserts them into freed room that is larger by \
-           a guard region, so that no write destroys valid data behind it and the disk never \
+    help: "Appends files behind the valid data, and inserts them into freed space that is larger \
+           by a guard region, so that no write destroys valid data behind it and the disk never \
            rewrites anything. Files of one group lie side by side. With `:fragments=0.05` live \
-           bytes between holes that no file fits in are moved once these are more than a \
-           twentieth of the room in use; these bytes are counted as `reclaim`. For raw shingled \
+           bytes between holes that no file fits in are moved once these are more than \
+           5 % of the space in use; these bytes are counted as `reclaim`. For raw shingled \
            disks, where the geometry says how far a write reaches; works on plain media too, \
            without guards.",
     refuses,
@@ -67,7 +67,7 @@ struct DynamicBands {
     fragment_share_max: Option<f64>,
 }
 
-/// A file moves the mean of sizes by one part in so many.
+/// A file moves the mean of sizes by one part in this many.
 const MEAN_FILES: u64 = 16;
 
 /// Bytes that may be moved to win one.
@@ -152,7 +152,7 @@ impl DynamicBands {
         if writable.overlaps(avoid) { Extent::default() } else { writable }
     }
 
-    /// The free room behind the last valid byte: the space that is not banded yet.
+    /// The free space behind the last valid byte, which is not banded yet.
     fn residual(&self) -> Option<Extent> {
         self.free.iter().next_back().filter(|free| free.end() == self.data.end())
     }
@@ -189,7 +189,7 @@ impl DynamicBands {
             .or_else(|| self.largest(request))
     }
 
-    /// The largest room there is, when nothing holds the whole request.
+    /// The largest free extent, when none holds the whole request.
     fn largest(&self, request: &Request) -> Option<Extent> {
         let rooms = self.free.iter().map(|free| self.room(free, request.avoid));
         let room = rooms.max_by_key(|room| room.bytes)?;

@@ -1,7 +1,7 @@
 //! `ext4-like`: block groups, buddies, delayed allocation; what the papers call LevelDB on ext4.
 //!
-//! The device is divided in block groups, which no extent crosses. Logs take the first room from
-//! the first group on. Tables are placed when their bytes arrive (delayed allocation is the
+//! The device is divided in block groups, which no extent crosses. Logs take the first free space,
+//! from the first group on. Tables are placed when their bytes arrive (delayed allocation is the
 //! writer's buffer), as ext4's multi-block allocator places a file: in chunks that follow from the
 //! size of the file, behind the last chunk where a whole one is free there, else in the first of
 //! the smallest buddies that take one, in the group of the last chunk or the next that has any. So
@@ -19,7 +19,7 @@ const GROUP_BYTES: u64 = 128 << 20;
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "ext4-like",
     summary: "block groups, buddies, delayed allocation, as a file system for disks does it",
-    help: "Places a file behind itself where there is room, else in a buddy of the block group of \
+    help: "Places a file behind itself where there is space, else in a buddy of the block group of \
            the last placement or of the next that has one. For media that take writes anywhere; \
            on a drive-managed shingled disk this is what the drive has to clean up after.",
     refuses,
@@ -28,7 +28,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 
 fn refuses(geometry: &Geometry) -> Option<&'static str> {
     (geometry.overwrite != Overwrite::InPlace)
-        .then_some("it overwrites freed room wherever that is, which only plain media take")
+        .then_some("it overwrites freed space anywhere, which only plain media allow")
 }
 
 struct Ext4Like {
@@ -50,7 +50,7 @@ impl Ext4Like {
         at - (at - self.data.start) % self.group_bytes
     }
 
-    /// The first room of `bytes` in a group, from `from` on.
+    /// The first free extent of `bytes` in a group, from `from` on.
     fn first_fit(&self, from: u64, bytes: u64) -> Option<Extent> {
         let start = self.free.around(from).map_or(from, |free| free.start);
         self.free.from(start).find_map(|free| {

@@ -11,16 +11,18 @@
 pub mod band_per_table;
 pub mod dynamic_bands;
 pub mod ext4_like;
+mod registry;
 #[cfg(test)]
 mod tests;
 pub mod zones;
 
 use crate::extent::Extent;
-use base::{Error, ErrorKind, Result};
 use media::Geometry;
 use media::block::{Overwrite, Zone};
 
-/// A wish for room.
+pub use registry::{Chosen, find, registry, suited};
+
+/// A request for space.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
     /// As many bytes in one piece as the file is expected to need; whole sectors.
@@ -37,7 +39,7 @@ pub struct Request {
     pub group: Option<u64>,
     /// The file is a log: it stays open for long and grows in small steps.
     pub is_log: bool,
-    /// The bytes are moved to win room: a reserve may be used.
+    /// The bytes are moved to reclaim space: a reserve may be used.
     pub is_reclaim: bool,
     /// Where they must not go: it is being emptied.
     pub avoid: Extent,
@@ -57,7 +59,7 @@ pub trait Placement: Send {
     /// The registered name.
     fn name(&self) -> &'static str;
 
-    /// An extent, now open, of at least the least bytes; `None` where there is no room.
+    /// An extent, now open, of at least the least bytes; `None` where there is no space.
     fn allocate(&mut self, request: &Request) -> Option<Extent>;
 
     /// The writer of an open extent is done and used its first `used_bytes`; the rest is free.
@@ -106,13 +108,13 @@ pub trait Placement: Send {
         Vec::new()
     }
 
-    /// Ranges that hold garbage among live bytes, most garbage first, with their live bytes:
-    /// moving these wins room.
+    /// Ranges that hold garbage among live bytes, most garbage first, with their live bytes: moving
+    /// these reclaims space.
     fn victims(&self) -> Vec<(Extent, u64)> {
         Vec::new()
     }
 
-    /// Whether a victim should be moved although there is room.
+    /// Whether a victim should be moved although there is free space.
     fn is_fragmented(&self) -> bool {
         false
     }
@@ -168,76 +170,4 @@ pub struct Descriptor {
     /// Why it cannot work on such a medium; `None` if it can.
     refuses: fn(&Geometry) -> Option<&'static str>,
     make: fn(&Ground) -> Box<dyn Placement>,
-}
-
-/// Every placement.
-pub fn registry() -> &'static [Descriptor] {
-    &[
-        ext4_like::DESCRIPTOR,
-        band_per_table::DESCRIPTOR,
-        dynamic_bands::DESCRIPTOR,
-        zones::DESCRIPTOR,
-    ]
-}
-
-/// The placement that `text` asks for, if it works on such a medium: a registered name, and for
-/// `dynamic-bands` the share that fragments may have, from 0 to 1, as in
-/// `dynamic-bands:fragments=0.05`.
-pub fn find(text: &str, geometry: &Geometry) -> Result<Chosen> {
-    let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
-    let descriptor = descriptor(name, geometry)?;
-    let fragment_share_max = parameter.map(|parameter| share(name, parameter)).transpose()?;
-    Ok(Chosen { descriptor, fragment_share_max })
-}
-
-/// A placement with its parameter.
-#[derive(Clone, Copy)]
-pub struct Chosen {
-    descriptor: &'static Descriptor,
-    fragment_share_max: Option<f64>,
-}
-
-impl Chosen {
-    /// The placement on an empty device.
-    pub fn make(&self, geometry: Geometry, data: Extent, unit_bytes: u64) -> Box<dyn Placement> {
-        let fragment_share_max = self.fragment_share_max;
-        (self.descriptor.make)(&Ground { geometry, data, unit_bytes, fragment_share_max })
-    }
-}
-
-fn share(name: &str, parameter: &str) -> Result<f64> {
-    let share = parameter.strip_prefix("fragments=").and_then(|share| share.parse().ok());
-    let share = share.filter(|share| (0.0..=1.0).contains(share));
-    let takes_it = name == dynamic_bands::DESCRIPTOR.name;
-    share.filter(|_| takes_it).ok_or_else(|| {
-        let message = format!(
-            "placement {name} has no parameter {parameter:?}; `dynamic-bands:fragments=0.05` moves \
-             live bytes where fragments are more than a twentieth"
-        );
-        Error::invalid(message)
-    })
-}
-
-fn descriptor(name: &str, geometry: &Geometry) -> Result<&'static Descriptor> {
-    let Some(found) = registry().iter().find(|descriptor| descriptor.name == name) else {
-        let names: Vec<&str> = registry().iter().map(|descriptor| descriptor.name).collect();
-        let message = format!("there is no placement {name:?}; there are {}", names.join(", "));
-        return Err(Error::invalid(message));
-    };
-    match (found.refuses)(geometry) {
-        None => Ok(found),
-        Some(reason) => {
-            let message = format!("placement {name} cannot work on this device: {reason}");
-            Err(Error::new(ErrorKind::Unsupported, message))
-        }
-    }
-}
-
-/// The placement that such a medium asks for, where nobody says.
-pub fn suited(geometry: &Geometry) -> &'static str {
-    match geometry.overwrite {
-        Overwrite::InPlace => ext4_like::DESCRIPTOR.name,
-        Overwrite::DestroysDownstream { .. } => dynamic_bands::DESCRIPTOR.name,
-        Overwrite::AtWritePointer => zones::DESCRIPTOR.name,
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::extent::FreeMap;
+use base::ErrorKind;
 use base::random::Random;
 use media::block::ZoneGeometry;
 

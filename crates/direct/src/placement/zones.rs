@@ -6,7 +6,7 @@
 //! - Files of equal lifetime or group fill one zone where they can, so that zones die whole.
 //! - One empty zone is kept back, so that live files of the zone with the most garbage can be
 //!   moved when no zone is empty otherwise.
-//! - When too many zones would be open, the partly written one with the least room is finished.
+//! - When too many zones would be open, the partly written one with the least space is finished.
 
 use super::{Descriptor, Ground, Placement, Request, ZoneCommand};
 use crate::extent::Extent;
@@ -93,7 +93,7 @@ impl Zones {
         }
     }
 
-    /// A partly written zone with room for the request: of its group first, then the fullest.
+    /// A partly written zone with space for the request: of its group first, then the fullest.
     fn partly_written(&self, request: &Request) -> Option<usize> {
         let fits = |zone: &usize| {
             let state = &self.zones[*zone];

@@ -217,14 +217,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Room for a file. What was freed is waited for, and zones are reclaimed, before `NoSpace`.
+    /// Space for a file. Waits for freed space, and reclaims zones, before it returns `NoSpace`.
     fn allocate(&self, state: &mut State, request: &Request) -> Result<Extent> {
         if !state.journal.is_begun() {
             // What recovery found may not be durable, and what it found free is overwritten now.
             self.commit(state, Some(Cause::StoreMetadata))?;
         }
         let mut has_waited = false;
-        // A log's writer is somebody who waits.
+        // The writer of a log must not wait for this.
         if !request.is_log && !request.is_reclaim && state.placement.is_fragmented() {
             self.reclaim(state)?;
         }
@@ -248,7 +248,7 @@ impl Inner {
             };
             if !is_won {
                 let message = format!(
-                    "no room: {} of {} bytes are free, and none of them can take the next {}",
+                    "out of space: {} of {} bytes are free, and none of them can take the next {}",
                     state.placement.free_bytes(),
                     self.places.data.bytes,
                     request.least_bytes
@@ -294,8 +294,8 @@ impl Inner {
 
 impl DirectStore {
     /// Opens the store on a formatted device, and keeps others off the device as long as it lives;
-    /// who opens it read-only keeps writers off.
-    /// `Incompatible` if the device was not formatted; `Locked` if somebody has it.
+    /// a read-only store keeps only writers off. `Incompatible` if the device was not formatted;
+    /// `Locked` if another opener has it.
     pub fn open(
         device: Arc<dyn BlockDevice>,
         ledger: Arc<Ledger>,
@@ -352,7 +352,7 @@ impl FileStore for DirectStore {
             return Err(error.in_file(name.to_string()));
         }
         if !state.catalogue.has_room(state.journal.area_bytes(), state.reserve_bytes > 0) {
-            let message = "cannot create: the metadata area has no room for more files";
+            let message = "cannot create: the metadata area has no space for more files";
             return Err(Error::new(ErrorKind::NoSpace, message).in_file(name.to_string()));
         }
         let number = state.catalogue.take_number();
@@ -476,7 +476,7 @@ impl FileStore for DirectStore {
             (bytes, append) = (kept, false);
         }
         if bytes.len() as u64 > area_bytes / 8 {
-            let message = format!("a note of {} bytes has no room", bytes.len());
+            let message = format!("out of space for a note of {} bytes", bytes.len());
             return Err(Error::new(ErrorKind::NoSpace, message).in_file(name));
         }
         state.queue(Record::Note { name: name.to_owned(), bytes, append });
@@ -517,7 +517,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let mut state = self.state();
         if !state.pending.is_empty() && self.port.check_writable().is_ok() {
-            // Who must know whether the records arrived has synced.
+            // A caller that must know whether the records arrived has synced.
             let _ = self.commit(&mut state, None);
         }
     }

@@ -1,4 +1,4 @@
-//! Winning room back where freed bytes lie among live ones: live bytes are moved, counted under a
+//! Reclaiming space where freed bytes lie among live ones: live bytes are moved, counted under a
 //! cause of their own, and durable in their new place before the old one is reused.
 
 use super::{Inner, State};
@@ -12,8 +12,8 @@ use std::sync::Arc;
 const COPY_BYTES: u64 = 1 << 20;
 
 impl Inner {
-    /// Moves everything out of the range that wins most room. False if there is none, or no room to
-    /// move it to.
+    /// Moves everything out of the range that gives back most space. False if there is none, or no
+    /// space to move it to.
     pub(super) fn reclaim(&self, state: &mut State) -> Result<bool> {
         for (range, live_bytes) in state.placement.victims() {
             let nodes: Vec<Arc<Node>> = state.names.values().cloned().collect();

@@ -148,7 +148,7 @@ fn written_bytes(port: &Port, start: u64) -> Result<u64> {
 }
 
 /// Adds what the frames of a part hold below `limit`; returns the bytes of the part up to its last
-/// frame. Sectors between frames that hold none become holes: they were lost, and who reads the
+/// frame. Sectors between frames that hold none become holes: they were lost, and the reader of the
 /// file decides what that means.
 fn read_frames(
     port: &Port,

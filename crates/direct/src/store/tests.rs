@@ -476,7 +476,7 @@ fn dynamic_bands_collect_fragments_if_asked_to() {
     assert!(kept < left * 0.7, "{left} without, {kept} with");
 }
 
-/// Free room in pieces below `bytes_max`, as a share of all up to the last live byte.
+/// Free space in pieces below `bytes_max`, as a share of all up to the last live byte.
 fn share_of_holes(layout: &Layout, bytes_max: u64) -> f64 {
     let end = layout.free.last().unwrap().start;
     let holes = layout.free.iter().filter(|free| free.end() <= end && free.bytes < bytes_max);

@@ -35,7 +35,7 @@ pub(super) struct Writer {
     open: Option<Open>,
     /// Bytes of the tail that are on the device already.
     sent: usize,
-    /// Who appended last.
+    /// The cause of the last append.
     cause: Cause,
     /// Everything is on the device and its record is queued: how many flushes of metadata there had
     /// been. The next one makes it durable.
@@ -60,7 +60,7 @@ impl Writer {
         })
     }
 
-    /// The handle for whoever appends.
+    /// The handle for appends.
     pub(super) fn into_file(self) -> Box<dyn AppendFile> {
         if self.node.is_log && self.inner.options.log_buffer_bytes > 0 {
             return Box::new(Gathering(Arc::new(Mutex::new(self))));
@@ -129,7 +129,7 @@ impl Writer {
         }
     }
 
-    /// Writes the first `count` bytes of the tail. Whoever reads the file reads them from there
+    /// Writes the first `count` bytes of the tail. Readers of the file read them from there
     /// meanwhile.
     fn write_tail(&self, count: usize, open: Open, cause: Cause) -> Result<()> {
         let file = self.node.shared();
@@ -397,7 +397,7 @@ impl SyncFile for Gathering {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Who must know whether the bytes arrived has called `sync`.
+        // A caller that must know whether the bytes arrived has called `sync`.
         let _ = self.finish();
         self.node.is_writing.store(false, Ordering::Release);
     }

@@ -21,7 +21,7 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Bands of so many bytes; 0: none.
+    /// Bands of `band_bytes` bytes; 0: none.
     pub fn new(band_bytes: u64) -> Bands {
         Bands { band_bytes, state: Mutex::default() }
     }
@@ -72,7 +72,7 @@ pub struct Calls {
 }
 
 /// How long gets wait in all. Where values did not shrink as much as rates did, one entry here
-/// takes as long as several of the paper, and its gets have to wait as those would: so many times
+/// takes as long as several of the paper, and its gets have to wait as those would: `factor` times
 /// for the device to find what they read, and once for the bytes, which are those of several blocks
 /// already.
 pub struct GetWaits {
@@ -86,7 +86,7 @@ pub struct GetWaits {
 pub struct Probe {
     simulation: Simulation,
     get_waits: GetWaits,
-    /// When the call under way began: reads that are nobody's call are not a get's.
+    /// When the running call began: reads outside a call are not a get's.
     begun: Mutex<Waits>,
     calls: Mutex<Calls>,
 }
@@ -150,7 +150,7 @@ mod tests {
         let ns_per_byte = 10.0;
         let probe = Probe::new(simulation.clone(), GetWaits { factor: 3.0, ns_per_byte });
         let took_ns = |place: Option<u64>, call: Call<'_>| {
-            // Somebody else's, as a check of all tables between two phases.
+            // A read of no call, as a check of all tables between two phases.
             device.read(0, &mut [0; 4096], Cause::Check).unwrap();
             let begin_ns = probe.now_ns();
             let before = simulation.waits();

@@ -1,4 +1,4 @@
-//! The state behind a memory store: what is on the disk, and what is only on its way there.
+//! The state behind a memory store: what is on the disk, and what is written and not yet durable.
 
 use super::content::Content;
 use crate::{FileName, hold};
@@ -141,7 +141,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Appends as much of `bytes` as there is room for; returns how many that is.
+    /// Appends as many of `bytes` as there is space for, and returns their number.
     pub(super) fn append(&mut self, node: &NodeRef, bytes: &[u8]) -> usize {
         let room = self.capacity_bytes.map_or(u64::MAX, |all| all.saturating_sub(self.used_bytes));
         let count = (bytes.len() as u64).min(room) as usize;

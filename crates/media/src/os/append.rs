@@ -179,7 +179,7 @@ impl AppendFile for BackgroundFile {
 
 impl Drop for BackgroundFile {
     fn drop(&mut self) {
-        // Who must know whether the bytes arrived has called `sync`.
+        // A caller that must know whether the bytes arrived has called `sync`.
         let _ = self.write_out(true);
         self.tail.end();
     }

@@ -1,4 +1,4 @@
-//! Descriptors of the files that are read: at most so many are open at a time.
+//! Descriptors of the files that are read, with a maximum number open at a time.
 //!
 //! A run stays open for as long as it is in the tree, and a large tree has more files than a
 //! process may have descriptors. So a file that was not read for a while gives its descriptor back,
@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - A descriptor is not closed under a call that uses it: calls hold it by count.
-//! - A file that is removed while somebody reads it keeps its descriptor, for its name leads
-//!   nowhere any more.
+//! - A file that is removed while a reader has it open keeps its descriptor: its name no longer
+//!   leads to it.
 //! - A thread that holds a file's own lock takes no lock of the clock and opens no file.
 
 use super::directory::{Directory, Spare};
@@ -21,7 +21,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Descriptors that a store sensibly takes for itself: a quarter of what the process may have.
+/// Descriptors that a store takes for itself by default: 25 % of the process's limit.
 pub(super) fn sensible_max() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit / 4).unwrap_or(usize::MAX).clamp(4, 1 << 16)
@@ -171,7 +171,8 @@ impl Descriptor {
         if let Some(file) = &*hold(&self.file) {
             return Ok(file.clone());
         }
-        // Without the lock: others may have to give way, and somebody may make us give way.
+        // Without the lock: this opening may take descriptors from other files, and another opening
+        // may take this file's.
         let opened =
             Arc::new(self.all.directory.open_file(&self.name.to_string(), OFlags::RDONLY)?);
         if self.purpose == Use::Background {

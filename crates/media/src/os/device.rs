@@ -1,9 +1,9 @@
 //! A block device that is a regular file or a disk of the operating system.
 //!
-//! Two descriptors of one file: requests that nobody waits for ([`Cause::is_background`]) go past
-//! the page cache, all others through it. So an append to a log survives the death of the process
-//! without a sync, and what compactions write does not displace what is read. The two paths never
-//! have different bytes: the kernel drops a page of the cache when a direct write passes it.
+//! Two descriptors of one file: background requests ([`Cause::is_background`]) go past the page
+//! cache, all others through it. So an append to a log survives the death of the process without a
+//! sync, and what compactions write does not displace what is read. The two paths never have
+//! different bytes: the kernel drops a page of the cache when a direct write passes it.
 
 use super::calls;
 use super::lock::{self, FileLocks};

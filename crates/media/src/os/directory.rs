@@ -34,7 +34,7 @@ pub(super) trait Spare: Send + Sync {
     fn give_way(&self) -> usize;
 }
 
-/// Openings that find no descriptor are tried so often, each after others gave way.
+/// Maximum tries of an opening that finds no descriptor, each after others gave way.
 const OPENINGS_MAX: usize = 8;
 
 /// Where the process has no descriptor left, those of files that are only read give way: no file of
@@ -98,7 +98,7 @@ impl Directory {
         Ok(Directory { descriptor, path: path.to_owned(), ledger, spare })
     }
 
-    /// From here on `spare` gives way where an opening finds no descriptor.
+    /// Registers `spare`, which gives descriptors back when an opening finds none.
     pub(super) fn spare(&self, spare: Weak<dyn Spare>) {
         // Set once, by the store that owns both.
         let _ = self.spare.set(spare);
@@ -204,9 +204,9 @@ impl Directory {
         Ok(Some(bytes))
     }
 
-    /// Puts a file of `bytes` in the place of `name`, atomically: whoever opens `name`, after a
-    /// crash too, finds the old bytes or the new ones. `before_rename` runs when the new bytes are
-    /// durable under their temporary name. Callers see to it that one runs at a time.
+    /// Puts a file of `bytes` in the place of `name`, atomically: an open of `name`, after a crash
+    /// too, finds the old bytes or the new ones. `before_rename` runs when the new bytes are
+    /// durable under their temporary name. The caller ensures that only one runs at a time.
     pub(super) fn replace(
         &self,
         name: &str,

@@ -7,6 +7,7 @@
 
 use super::calls;
 use crate::hold;
+use crate::names::LOCK_NAME;
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -15,10 +16,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// The name of the lock file.
-pub(super) const LOCK_NAME: &str = "LOCK";
-
-/// So much of the system's list of locks is looked at.
+/// Maximum bytes read of the system's list of locks.
 const LOCK_LIST_BYTES_MAX: usize = 256 << 10;
 
 /// A directory or device, whatever path leads to it: device and inode.
@@ -135,8 +133,8 @@ fn flock(file: &OwnedFd, operation: FlockOperation, path: &str) -> Result<()> {
     }
 }
 
-/// The readers that hold the lock, who leave no number in LOCK, as the system lists them. `None`
-/// where there is no such list, or no reader of ours in it.
+/// The readers that hold the lock, as the system lists them: readers leave no number in LOCK.
+/// `None` where there is no such list, or no reader of ours in it.
 fn readers(file: &OwnedFd) -> Option<String> {
     let inode = rustix::fs::fstat(file).ok()?.st_ino.to_string();
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -158,7 +156,7 @@ fn readers(file: &OwnedFd) -> Option<String> {
     (!found.is_empty()).then(|| found.join(", "))
 }
 
-/// Who wrote its number into LOCK.
+/// The process that wrote its number into LOCK.
 fn owner(file: &OwnedFd) -> String {
     let mut text = [0; 20];
     let count = rustix::io::pread(file, &mut text, 0).unwrap_or(0);

@@ -1,11 +1,11 @@
 //! Files mapped into memory: bytes are read where the system keeps them, without call or copy.
 //!
-//! What a mapping costs in safety, and what is done about it (ADR 0020). It is so much that the
+//! What a mapping costs in safety, and what is done about it (ADR 0020). Because of this cost the
 //! engine maps only where the program asks for it (ADR 0185):
-//! - A page that the device does not give any more, or that lies behind the end of a file that
-//!   somebody cut, is not an error but a signal that ends the process. [`Mapping::fetch`] asks the
-//!   system for pages in a way that gives an error instead; readers fetch what they use first.
-//!   What remains is a page that was fetched, dropped by the system under pressure, and then lost.
+//! - A page that the device does not give any more, or that lies behind the end of a truncated
+//!   file, is not an error but a signal that ends the process. [`Mapping::fetch`] asks the system
+//!   for pages in a way that gives an error instead; readers fetch what they use first. What
+//!   remains is a page that was fetched, dropped by the system under pressure, and then lost.
 //! - The compiler believes that the bytes do not change. A file is mapped only after its writer is
 //!   done with it, is never written again, is private to its owner, and its directory is locked. A
 //!   program that writes into it all the same breaks this, as it breaks the database.
@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// Pages are multiples of this, wherever we run.
 const PAGE_BYTES: usize = 4096;
 
-/// Pages are fetched so many bytes at a time, aligned: a call for each block costs more than the
+/// Bytes of pages that are fetched at a time, aligned: a call for each block costs more than the
 /// pages around it, and a fault would read as much ahead.
 const WINDOW_BYTES: usize = 64 << 10;
 
@@ -157,8 +157,8 @@ impl FileMapping {
 
     /// `pages` begin at a page and lie inside the mapping.
     fn populate_pages(&self, pages: Range<usize>) -> bool {
-        // SAFETY: the pages are inside the mapping, and reading them ahead changes nothing that
-        // anybody sees.
+        // SAFETY: the pages are inside the mapping, and reading them ahead changes nothing that is
+        // visible.
         let populated = unsafe {
             let start = self.start.as_ptr().cast::<u8>().add(pages.start).cast();
             rustix::mm::madvise(start, pages.len(), Advice::LinuxPopulateRead)
@@ -171,7 +171,7 @@ impl Mapping for FileMapping {
     #[inline]
     fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is the start of `bytes` mapped, readable bytes until `self` is dropped;
-        // nobody writes to the file any more (see the module).
+        // the file is not written any more (see the module).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast::<u8>(), self.bytes) }
     }
 
@@ -207,7 +207,7 @@ impl Mapping for FileMapping {
 impl Drop for FileMapping {
     fn drop(&mut self) {
         // SAFETY: these are the bounds of a mapping that this is the only owner of; no reference
-        // into it outlives `self`. An error would leave it mapped, which nobody can mend.
+        // into it outlives `self`. An error would leave it mapped, which cannot be repaired.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr(), self.bytes) };
         self.budget.give(self.bytes as u64);
     }

@@ -3,7 +3,8 @@
 //!
 //! - Files are opened relative to a descriptor of the directory, are private to their owner (0600),
 //!   and a symbolic link in place of one of them is an error.
-//! - A file being written is one descriptor; of the files being read, so many have one at a time.
+//! - A file being written is one descriptor; the number of descriptors of files being read is
+//!   limited.
 //! - The root is replaced by writing CURRENT.tmp, syncing it and the directory, renaming it to
 //!   CURRENT and syncing the directory again; so what the root names is durable before the root.
 //! - A file that has names in other directories takes no more bytes: the system counts its names.
@@ -35,6 +36,7 @@ pub use map::mappable_bytes;
 pub use pages::{PageBuffer, Pages};
 pub use priority::lower_thread_priority;
 
+use crate::names::{LOCK_NAME, ROOT_NAME, is_reserved};
 use crate::{
     AppendFile, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space, StoreLock,
     check_note_name, hold,
@@ -50,11 +52,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use tail::Tails;
 use writers::{Writers, Writing};
-
-/// Names in the directory that no note may take.
-pub(crate) fn is_reserved(name: &str) -> bool {
-    [root::ROOT_NAME, lock::LOCK_NAME, reserve::RESERVE_NAME].contains(&name)
-}
 
 /// How an [`OsStore`] is opened.
 #[derive(Clone, Debug)]
@@ -128,7 +125,7 @@ impl OsStore {
     pub fn foreign_file(&self, notes: &[&str]) -> Result<Option<String>> {
         let mut names = self.directory.names()?;
         names.sort_unstable();
-        let was_opened = names.iter().any(|name| name == lock::LOCK_NAME);
+        let was_opened = names.iter().any(|name| name == LOCK_NAME);
         let is_ours = |name: &str| {
             let whole = name.strip_suffix(directory::TEMPORARY_SUFFIX).unwrap_or(name);
             is_reserved(whole)
@@ -247,7 +244,7 @@ impl FileStore for OsStore {
     }
 
     fn root(&self) -> Result<Option<Vec<u8>>> {
-        let file = self.directory.read_small(root::ROOT_NAME, root::ROOT_FILE_BYTES_MAX)?;
+        let file = self.directory.read_small(ROOT_NAME, root::ROOT_FILE_BYTES_MAX)?;
         file.map(|bytes| root::decode(&bytes)).transpose()
     }
 
@@ -255,8 +252,7 @@ impl FileStore for OsStore {
         self.check_writable()?;
         let bytes = root::encode(root)?;
         let _one_at_a_time = hold(&self.replacing);
-        self.directory
-            .replace(root::ROOT_NAME, &bytes, || self.directory.sync(Cause::Housekeeping))?;
+        self.directory.replace(ROOT_NAME, &bytes, || self.directory.sync(Cause::Housekeeping))?;
         self.directory.sync(Cause::Housekeeping)
     }
 

@@ -25,11 +25,11 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// So many bytes, not zero, rounded up to whole pages by the system. They count as resident
-    /// once they are touched. Fails when the system has no memory or address space left.
+    /// Maps `bytes` bytes, not zero, rounded up to whole pages by the system. They count as
+    /// resident once they are touched. Fails when the system has no memory or address space left.
     pub fn new(bytes: usize) -> io::Result<Pages> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: without an address asked for, the system gives pages that nobody else has.
+        // SAFETY: without an address asked for, the system gives pages that nothing else uses.
         let start = unsafe {
             rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, access, MapFlags::PRIVATE)?
         };
@@ -66,7 +66,7 @@ enum Memory {
 const SYSTEM_BYTES_MIN: usize = 128 << 10;
 
 impl PageBuffer {
-    /// So many zeros. Small ones lie anywhere, large ones begin with a page.
+    /// A buffer of `bytes` zeros. A small one lies anywhere, a large one begins at a page.
     pub fn zeroed(bytes: usize) -> PageBuffer {
         // What the system has no pages for, the allocator tells in its own way.
         let pages = (bytes >= SYSTEM_BYTES_MIN && !cfg!(miri)).then(|| Pages::new(bytes).ok());
@@ -86,8 +86,8 @@ impl Deref for PageBuffer {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Memory::Heap(bytes) => bytes,
-            // SAFETY: the mapping holds so many bytes, all of them zeroed or written since, and
-            // nobody writes while `self` is borrowed.
+            // SAFETY: the mapping holds this many bytes, all of them zeroed or written since, and
+            // nothing writes while `self` is borrowed.
             Memory::System(pages) => unsafe {
                 std::slice::from_raw_parts(pages.start.as_ptr(), pages.bytes)
             },
@@ -125,7 +125,7 @@ mod tests {
     fn pages_are_zeroed_writable_and_begin_at_a_page() {
         let pages = Pages::new(100_000).expect("a little memory");
         assert!(pages.start().addr().get().is_multiple_of(4096));
-        // SAFETY: the pages hold so many bytes and belong to this test alone.
+        // SAFETY: the pages hold this many bytes and belong to this test alone.
         unsafe {
             let last = pages.start().add(99_999);
             assert_eq!(last.read(), 0);

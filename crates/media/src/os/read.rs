@@ -27,7 +27,7 @@ pub(super) struct OsReadFile {
 enum Opened {
     /// For one pass in large pieces: it is never mapped.
     Background(Arc<Descriptor>),
-    /// For as long as somebody may read it.
+    /// Open for as long as a reader may use it.
     Foreground(Arc<Descriptor>, Arc<Budget>),
 }
 

@@ -3,13 +3,11 @@
 
 use super::calls;
 use super::directory::Directory;
+use crate::names::RESERVE_NAME;
 use base::{ErrorKind, Result};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
-
-/// The name of the file.
-pub(super) const RESERVE_NAME: &str = "RESERVE";
 
 /// Gives the file `bytes`, and removes it for 0. `false` where the file system cannot give a file
 /// blocks in advance.

@@ -8,11 +8,9 @@
 //! | n | the root |
 //! | 4 | CRC-32C of everything before, little endian |
 
+use crate::names::ROOT_NAME;
 use base::checksum::crc32c;
 use base::{Error, ErrorKind, Result};
-
-/// The name of the root file.
-pub(super) const ROOT_NAME: &str = "CURRENT";
 
 /// What the file of this name begins with in a database of LevelDB or of RocksDB.
 const LEVELDB_PREFIX: &[u8] = b"MANIFEST-";

@@ -15,7 +15,7 @@ enum Link {
     Refused,
 }
 
-/// The file may take more bytes: nobody but our directory has it.
+/// Checks that the file may take more bytes: no other directory shares it.
 pub(super) fn check_unshared(name: FileName, file: &OwnedFd) -> Result<()> {
     let stat = rustix::fs::fstat(file)
         .map_err(|errno| calls::error("look at", name.to_string(), errno))?;

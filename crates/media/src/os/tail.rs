@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, Weak};
 /// Alignment of direct writes in file and memory; no device in use asks for more than a page.
 pub(super) const ALIGN: usize = 4096;
 
-/// No bytes are buffered for the file: nobody writes it in the background.
+/// No bytes are buffered for the file: it has no background writer.
 const NO_BUFFER: u64 = u64::MAX;
 
 /// The shared state of one file's writer and readers.
@@ -72,7 +72,7 @@ impl Tail {
     }
 }
 
-/// Appended bytes on their way to the file.
+/// Appended bytes that are not yet in the file.
 #[derive(Debug)]
 pub(super) struct Buffer {
     memory: PageBuffer,
@@ -81,7 +81,7 @@ pub(super) struct Buffer {
     capacity: usize,
     start: u64,
     len: usize,
-    /// Who pays for the buffered bytes, in order.
+    /// The causes of the buffered bytes, in order.
     charges: VecDeque<(Cause, usize)>,
 }
 
@@ -164,7 +164,7 @@ pub(super) struct Tails {
 }
 
 impl Tails {
-    /// The tail that everybody with an open handle of `name` shares.
+    /// The tail that all open handles of `name` share.
     pub(super) fn of(&self, name: FileName) -> Arc<Tail> {
         let mut open = hold(&self.open);
         if let Some(tail) = open.get(&name).and_then(Weak::upgrade) {

@@ -1,4 +1,4 @@
-//! The store in a directory: real files, real errors of the system, and nobody else's files.
+//! The store in a directory: real files, real errors of the system, and only the test's own files.
 
 use super::*;
 use crate::conformance;

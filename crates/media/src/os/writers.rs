@@ -1,7 +1,7 @@
-//! Who writes which file. A file is written or shared, never both: a link that begins while
-//! somebody appends, or an append that begins behind a link, would change what the other directory
-//! shares. What the system counts of a file's names tells the rest: it is right in every process,
-//! after every crash, and for links that a backup made.
+//! The files that have a writer. A file is written or shared, never both: a link that begins during
+//! an append, or an append that begins behind a link, would change what the other directory shares.
+//! What the system counts of a file's names tells the rest: it is right in every process, after
+//! every crash, and for links that a backup made.
 
 use crate::{FileName, hold};
 use base::Result;

@@ -5,7 +5,7 @@
 //! The high bits of the hash choose the line. Nine bits of the mixed hash choose a bit in it; seven
 //! probes use up a mix, the eighth begins the next.
 
-use super::{mix, reduce};
+use super::hash::{mix, reduce};
 
 const LINE_BYTES: usize = 64;
 const LINE_BITS: usize = LINE_BYTES * 8;

@@ -5,6 +5,7 @@
 //! answer wrongly where the checksum is right.
 
 mod bloom;
+mod hash;
 mod ribbon;
 
 use crate::options::Filter;
@@ -83,20 +84,6 @@ impl FilterBlock {
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + size_of::<FilterBlock>()
     }
-}
-
-/// Spreads every bit of `hash` over all others (the finalizer of SplitMix64).
-#[inline]
-fn mix(mut hash: u64) -> u64 {
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
-}
-
-/// Maps `hash` to a number below `bound` by its high bits.
-#[inline]
-fn reduce(hash: u64, bound: u64) -> u64 {
-    ((u128::from(hash) * u128::from(bound)) >> 64) as u64
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //!
 //! Stored are groups of 128 slots, each as `r` columns of 128 bits.
 
-use super::{mix, reduce};
+use super::hash::{mix, reduce};
 
 const WIDTH: usize = 128;
 const COLUMN_BYTES: usize = WIDTH / 8;

@@ -2,8 +2,8 @@
 //! salvage. Never used to replay.
 //!
 //! Records begin with their log's marker and are verified by checksum and place, so what a user
-//! stored is never taken for a record. Work is linear: bytes verified in vain are limited to
-//! [`VAIN_FACTOR`] times the bytes scanned.
+//! stored is never taken for a record. Work is linear: bytes verified without finding a record are
+//! limited to [`VAIN_FACTOR`] times the bytes scanned.
 
 use super::frame::{Frame, Head, RECORD_BYTES_MIN};
 use super::header::LogIdentity;
@@ -13,7 +13,7 @@ use media::ReadFile;
 
 /// Random bytes of a log of 64 MB cost about 11 times their length; see docs/format/log.md.
 const VAIN_FACTOR: u64 = 64;
-/// What may be verified in vain even in a short file.
+/// Bytes that may be verified without finding a record even in a short file.
 const VAIN_BYTES_MIN: u64 = 16 << 20;
 
 /// Finds valid records from some byte on.

@@ -4,21 +4,20 @@
 //! filter only where it comes with the end's first read, so that an open run takes the same memory
 //! whichever way it was opened.
 
-use super::{Extent, damaged};
+use super::extent::{Extent, PAGE_BYTES, damaged};
 use crate::block::{Block, Malformed};
 use crate::filter::FilterBlock;
 use crate::format::{FOOTER_BYTES, Footer, Handle};
 use crate::frame;
 use crate::piece::BlockKind;
 use crate::range_delete::RangeDeletes;
-use crate::run::window::PAGE_BYTES;
 use crate::summary::RunSummary;
 use base::{Cause, Error, Result};
 use media::ReadFile;
 use std::sync::Arc;
 
-/// The first read of a run takes so many bytes from its end, or a part of it that has room for the
-/// index of a small run.
+/// Bytes that the first read of a run takes from its end; of a small run a part, but at least the
+/// minimum, which holds the index of a small run.
 const TAIL_BYTES: u64 = 16 << 10;
 const TAIL_BYTES_MIN: u64 = 2 << 10;
 const TAIL_PART: u64 = 32;
@@ -104,7 +103,7 @@ impl RunEnd {
                 .filter(|summary| summary.entries == footer.entries)
                 .ok_or_else(|| malformed(footer.summary, "a malformed summary"))?;
         let keeps_filter = keeps_filter(&footer, &summary);
-        // Whether it is damaged is for those to say who need it.
+        // Damage is reported when the filter is needed.
         let at = footer.filter.filter(|at| keeps_filter && tail_start <= at.offset);
         let filter = at.and_then(|at| FilterBlock::new(at_end(BlockKind::Filter, at).ok()?));
         let (top, tombstones) = (Arc::new(top), Arc::new(tombstones));

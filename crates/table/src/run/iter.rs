@@ -21,14 +21,14 @@ pub struct IterOptions {
     pub cause: Cause,
     /// Blocks that had to be read go into the cache; with read-ahead, those of the index alone.
     pub fill_cache: bool,
-    /// Read so many bytes at once, past the cache; 0: through the cache.
+    /// Bytes to read at once, past the cache; 0: through the cache.
     pub readahead_bytes: u32,
-    /// Through the cache, a walk from block to block reads more and more at once, up to so many
+    /// Through the cache, a walk from block to block reads more and more at once, up to this many
     /// bytes. Of a mapped file it reads as much as mappings do.
     pub walk_bytes_max: u32,
-    /// The walk comes from another run and goes on with reads of so many bytes.
+    /// The walk comes from another run and goes on with reads of this many bytes.
     pub walk_bytes: u32,
-    /// Only keys of this range will be asked for: nothing beyond it is read ahead. The iterator
+    /// Only keys of this range will be asked for: nothing beyond it is prefetched. The iterator
     /// itself is not bounded by it.
     pub range: Option<KeyRange>,
 }
@@ -67,7 +67,7 @@ pub struct RunIter {
     index_window: Window,
     walk: Walk,
     stride: Stride,
-    /// The part of the file that may be read ahead.
+    /// The part of the file that may be prefetched.
     data_range: Range<u64>,
     /// The store was told that it will be read up to here.
     announced: u64,

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 const DATA_GRANULE_MIN: u32 = 8;
 const DATA_GRANULE_MAX: u32 = 12;
 
-/// The granules behind the data are so long: its logarithm to base two.
+/// The length of the granules behind the data: its logarithm to base two.
 const OTHER_GRANULE: u32 = 7;
 
 /// A run's part of a mapped file.
@@ -168,7 +168,7 @@ pub(super) struct Walk {
     bytes: u64,
 }
 
-/// A walk fetches so much at once at last.
+/// Maximum bytes that a walk fetches at once.
 const FETCH_BYTES_MAX: u64 = 256 << 10;
 
 impl Walk {

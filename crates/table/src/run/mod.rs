@@ -5,6 +5,7 @@
 //! block.
 
 mod end;
+mod extent;
 mod iter;
 mod many;
 mod mapped;
@@ -13,6 +14,7 @@ mod verify;
 mod window;
 
 pub use end::RunEnd;
+pub use extent::Extent;
 pub use iter::{IterOptions, RunIter};
 pub use many::Probe;
 pub use ranges::Boundary;
@@ -25,49 +27,15 @@ use crate::format::{Footer, Handle};
 use crate::frame;
 use crate::options::Compression;
 use crate::piece::BlockKind;
-use crate::place::TablePlace;
 use crate::range_delete::RangeDeletes;
 use crate::summary::RunSummary;
 use base::coding::Reader;
 use base::key::{split_internal_key, trailer, trailer_kind, trailer_sequence};
-use base::{Cause, DatabaseId, EntryKind, Error, FileId, Result, RunId, SequenceNumber};
+use base::{Cause, EntryKind, Error, Result, SequenceNumber};
 use mapped::Mapped;
 use media::ReadFile;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
-
-/// Where a run lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// The database.
-    pub database: DatabaseId,
-    /// The file.
-    pub file: FileId,
-    /// The run.
-    pub run: RunId,
-    /// Where its extent begins in the file.
-    pub offset: u64,
-    /// Bytes of its extent.
-    pub bytes: u64,
-}
-
-impl Extent {
-    /// The extent of a run as its writer summed it up.
-    pub fn of(summary: &RunSummary, place: TablePlace) -> Extent {
-        Extent {
-            database: place.database,
-            file: place.file,
-            run: summary.run,
-            offset: summary.offset,
-            bytes: summary.bytes,
-        }
-    }
-
-    /// The file, as checksums know it.
-    pub fn place(&self) -> TablePlace {
-        TablePlace { database: self.database, file: self.file }
-    }
-}
 
 /// What a lookup finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,10 +46,6 @@ pub struct Entry {
     pub kind: EntryKind,
     /// Its value.
     pub value: Bytes,
-}
-
-fn damaged(file: &dyn ReadFile, extent: Extent, offset: u64, what: String) -> Error {
-    Error::corruption(file.name().to_string(), offset, format!("run {}: {what}", extent.run))
 }
 
 /// The run in place, where its file is mapped and its blocks are stored as they are used.

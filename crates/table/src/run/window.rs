@@ -1,6 +1,7 @@
 //! Data blocks, or index blocks, read many at once, past the cache.
 
 use super::Run;
+use super::extent::PAGE_BYTES;
 use crate::format::Handle;
 use crate::frame;
 use crate::piece::BlockKind;
@@ -9,12 +10,9 @@ use media::ReadFile;
 use media::os::PageBuffer;
 use std::ops::Range;
 
-/// What media and page caches read at least.
-pub(super) const PAGE_BYTES: u64 = 4096;
-
 /// How far to read beyond the block that is asked for.
 pub(super) struct Ahead {
-    /// So many bytes at once.
+    /// Bytes to read at once.
     pub bytes: u32,
     /// But only of this part of the file.
     pub within: Range<u64>,
@@ -39,7 +37,7 @@ impl Ahead {
 pub(super) struct Window {
     offset: u64,
     buffer: PageBuffer,
-    /// So many bytes of the buffer are the file's.
+    /// The number of bytes of the buffer that are the file's.
     len: usize,
 }
 
@@ -112,7 +110,7 @@ pub(super) struct Stride {
 }
 
 impl Stride {
-    /// A walk that comes from another run, where it reads so many bytes at once.
+    /// A walk that comes from another run, where it reads `bytes` bytes at once.
     pub fn begun(bytes: u32) -> Stride {
         Stride { last: None, bytes: bytes.into() }
     }
@@ -131,7 +129,7 @@ impl Stride {
         self.bytes.max(to - from) as u32
     }
 
-    /// So much was read.
+    /// Records that `read_bytes` bytes were read.
     pub fn grow(&mut self, read_bytes: u32, bytes_max: u32) {
         self.bytes = u64::from(read_bytes.saturating_mul(2).min(bytes_max));
     }

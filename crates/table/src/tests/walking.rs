@@ -39,7 +39,7 @@ impl ReadFile for Noted {
     }
 }
 
-/// As many as one block of index has room for, which opening reads.
+/// As many as fit in one block of index, which opening reads.
 fn entries() -> Entries {
     let key = |n: u64| base::key::internal_key(format!("{n:08}").as_bytes(), 1, EntryKind::Put);
     (0..1000).map(|n| (key(n), vec![n as u8; 300])).collect()
@@ -164,7 +164,7 @@ fn a_long_walk_reads_its_index_with_few_reads() {
         assert!(found == entries());
         assert!(of_index(&reads) <= most, "{reads:?}");
     }
-    // Who needs a part reads a part of it.
+    // An iterator that needs a part reads a part of it.
     let part = KeyRange { start: (*b"00000500").into(), end: Some((*b"00000550").into()) };
     let options =
         IterOptions { range: Some(part), ..IterOptions::streaming(Cause::Scan, 64 << 10) };

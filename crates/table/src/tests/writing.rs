@@ -130,7 +130,7 @@ fn open_reads_once_and_a_lookup_reads_three_blocks() {
     assert!(run.memory_bytes() < 16 << 10);
 }
 
-/// Has room for so many bytes.
+/// A file with space for a limited number of bytes.
 struct FullFile {
     file: MemoryFile,
     room: u64,

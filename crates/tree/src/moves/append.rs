@@ -12,7 +12,7 @@ use crate::run_table::RunTable;
 use crate::version::{Node, NodeId, Version, hull};
 use base::{FileId, Key, KeyRange, Result};
 
-/// Who gets which keys of an appended node.
+/// The nodes that get the keys of an appended node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Child {
     /// The node below; none where no node answers for any of the keys, and new ones are made.

@@ -2,8 +2,8 @@
 //!
 //! Each takes the version as it is when the edit is made, which may be later than the one that the
 //! plan was made for: slices that arrived meanwhile stay, on top. What no longer fits is an
-//! `InvalidArgument` error, and the tree stays as it is; whoever keeps to [`crate::policy::Busy`]
-//! never sees one.
+//! `InvalidArgument` error, and the tree stays as it is; a caller that obeys
+//! [`crate::policy::Busy`] never sees one.
 //!
 //! Gaps. A key that goes down to a level goes to the node there that answers for it. Keys in a gap
 //! go to the nearest node on their left that the pushed keys overlap, else to the first one that
@@ -15,7 +15,7 @@
 mod append;
 mod cutter;
 mod merge;
-mod older;
+mod older_versions;
 mod push;
 mod recency;
 mod size;
@@ -26,7 +26,7 @@ pub(crate) mod tests;
 pub use append::{Child, append, balance, children, drop_slices, tile};
 pub use cutter::Cutter;
 pub use merge::{Output, OutputNode, divide, flush, merge};
-pub use older::OlderData;
+pub use older_versions::OlderData;
 pub use push::{covered, push};
 pub use recency::check_inputs;
 pub use size::{Proportional, SizeEstimate};

@@ -1,9 +1,9 @@
 //! Random moves, several at a time, against a model of what the tree must hold.
 //!
-//! Who chooses is chance (any node, any move that `check_inputs` allows), or a scheme of the
-//! registry with chance between. Moves are begun as [`Busy`](crate::policy::Busy) allows, end in
-//! any order or are given up, and pushes and flushes come in between. Every edit is checked by the
-//! full checker; every key is read and compared.
+//! Moves are chosen by chance (any node, any move that `check_inputs` allows), or by a scheme of
+//! the registry with chance between. Moves are begun as [`Busy`](crate::policy::Busy) allows, end
+//! in any order or are given up, and pushes and flushes come in between. Every edit is checked by
+//! the full checker; every key is read and compared.
 
 use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::invariant::Shape;
@@ -48,10 +48,10 @@ impl Policy for Nobody {
 
 struct Chaos {
     store: Store,
-    /// Chance chooses, of so many times, once.
+    /// Chance chooses once in this many times.
     chance: u64,
     keys: u64,
-    /// Chance cuts nodes of so many bytes at most: wide ones get several slices of a run.
+    /// Chance cuts nodes of this many bytes at most: wide ones get several slices of a run.
     table_bytes: u64,
     model: BTreeMap<u32, Entry>,
     random: Random,
@@ -94,7 +94,7 @@ fn tiny(scheme: &Descriptor, random: &mut Random) -> Limits {
 /// A node and its level.
 type Place = (u8, Arc<Node>);
 
-/// So many moves are under way at most.
+/// Maximum number of moves in progress.
 const UNDER_WAY_MAX: usize = 4;
 
 impl Chaos {
@@ -365,7 +365,8 @@ proptest! {
     }
 }
 
-/// One scheme after the other, each with the tree that the one before left and what is under way.
+/// One scheme after the other, each with the tree that the one before left and its moves in
+/// progress.
 fn side_by_side(seed: u64) {
     let schemes = registry();
     let mut chaos = Chaos::under(&schemes[(seed % schemes.len() as u64) as usize], seed);
@@ -422,7 +423,7 @@ fn small_edits_of_a_large_tree_keep_its_invariants() {
     assert_eq!(version.level(2).nodes.len(), 200);
 }
 
-/// The newest of so many slices of the node of `level` that holds `key` stay, the others go.
+/// The newest `stay` slices of the node of `level` that holds `key` stay, the others go.
 fn below(store: &Store, level: u8, key: u32, stay: usize) -> Input {
     let node = store.version.level(level).find(&key.to_be_bytes()).unwrap();
     Input::of(level, node.id, &node.slices[stay..])

@@ -1,9 +1,9 @@
-//! Work under way, so that a policy can stay out of its way.
+//! Moves in progress, so that a policy picks none that conflicts with them.
 //!
 //! Two moves conflict when
 //! - they take the same node below level 0, or the same run of level 0;
 //! - one takes a node that the other writes to;
-//! - they write to overlapping ranges of one level, or pass it on their way down. A push onto nodes
+//! - they write to overlapping ranges of one level, or pass it on the path down. A push onto nodes
 //!   that are rewritten in their place is no conflict: what is pushed stays on top of the output,
 //!   also another slice of a run that the output has one of;
 //! - they take overlapping runs of level 0, unless one's are all newer than the other's, and the
@@ -15,7 +15,7 @@ use base::{KeyRange, RunId};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
 
-/// Names a move under way.
+/// Names a move in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkId(u64);
 
@@ -135,7 +135,7 @@ impl Work {
     }
 }
 
-/// The moves under way.
+/// The moves in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Busy {
     next: u64,
@@ -145,12 +145,12 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Nothing is under way; parked moves are not.
+    /// No move is in progress; backed-off moves do not count.
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
-    /// Moves under way, without those that are parked.
+    /// Moves in progress, without the backed-off ones.
     pub fn count(&self) -> usize {
         self.works.values().filter(|work| !work.is_parked).count()
     }
@@ -209,7 +209,7 @@ impl Busy {
         })
     }
 
-    /// Bytes of a level that are on their way to a deeper one.
+    /// Bytes of a level that moves in progress bring to a deeper one.
     pub fn leaving_bytes(&self, version: &Version, level: u8) -> u64 {
         let works = self.works.values().filter(|work| work.to_level() > level);
         let inputs = works.flat_map(|work| &work.inputs).filter(|input| input.level == level);
@@ -220,7 +220,7 @@ impl Busy {
             .sum()
     }
 
-    /// Whether `plan` conflicts with a move under way.
+    /// Whether `plan` conflicts with a move in progress.
     pub fn conflicts(&self, version: &Version, plan: &Plan) -> bool {
         if self.works.is_empty() {
             return false;

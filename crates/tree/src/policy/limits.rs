@@ -31,7 +31,7 @@ pub struct Limits {
     pub expansion_bytes_max: u64,
     /// The deepest level that a flush may go to.
     pub flush_level_max: u8,
-    /// Moves under way at a time.
+    /// Maximum number of moves in progress at a time.
     pub parallel_max: usize,
     /// Nodes whose reads kept missing are merged down.
     pub seek_compaction: bool,
@@ -201,7 +201,7 @@ pub static LIMIT_FIELDS: &[LimitField] = fields! {
     overlap_bytes_max, "bytes", "of the level below that a table may overlap";
     expansion_bytes_max, "bytes", "a merge whose upper inputs grow for free";
     flush_level_max, "level", "the deepest that a flush may go to";
-    parallel_max, "moves", "under way at a time";
+    parallel_max, "moves", "in progress at a time";
     seek_compaction, "yes or no", "tables that reads miss in are merged down";
     stack_max, "slices", "a node may have";
     division_parts, "nodes", "a full node is divided into";

@@ -5,28 +5,32 @@
 //! and the same code runs in the engine, in tests over text and in simulation. The executor never
 //! asks which policy made a plan.
 //!
-//! A new scheme is a module beside [`leveled`] and a line in [`registry`].
+//! A new scheme is a module beside [`leveled`] and a line in [`registry()`].
 
 mod busy;
 pub mod fragmented;
 pub mod ldc;
 pub mod leveled;
+mod levels;
 mod limits;
 pub mod lwc;
+mod registry;
 pub mod sets;
 pub mod smrdb;
 mod stack;
 #[cfg(test)]
 mod tests;
 pub mod tiered;
+mod why;
 
 pub use busy::{Busy, WorkId};
-pub use limits::{LIMIT_FIELDS, LimitField, Limits};
+pub use limits::{LIMIT_FIELDS, LimitField, Limits, MISSES_MIN};
+pub use registry::{by_name, registry};
 
 use crate::invariant::Shape;
 use crate::plan::Plan;
 use crate::version::{NodeId, Version};
-use base::{KeyRange, Result, RunId, SequenceNumber};
+use base::{KeyRange, RunId, SequenceNumber};
 use std::collections::HashMap;
 
 /// What the engine observed of the workload.
@@ -34,23 +38,20 @@ use std::collections::HashMap;
 pub struct Observed {
     /// How often reads passed a node's stack at the cost of a seek, since the node was merged.
     pub seeks: HashMap<(u8, NodeId), u64>,
-    /// Runs that gets asked first in vain, [`Limits::seek_misses_min`] times or more. Only with
-    /// [`Limits::seek_compaction`].
+    /// Runs that gets probed first without finding their key, [`Limits::seek_misses_min`] times or
+    /// more. Only with [`Limits::seek_compaction`].
     pub misses: Vec<Misses>,
     /// Point reads, and cursors made, since level 0 took its present shape.
     pub reads: u64,
-    /// Of the operations of late, writes of all keyspaces among them, the share that were reads,
-    /// from 0 to 1. None: there was none.
+    /// The share of reads among recent operations, from 0 to 1. Writes of all keyspaces count.
+    /// None: there was no operation.
     pub reads_share: Option<f64>,
-    /// The database is at rest: no write has come for a while. Not part of what is urgent: a policy
+    /// The database is idle: no write has come for a while. Not part of what is urgent: a policy
     /// may use the time, with work that ends.
     pub is_idle: bool,
 }
 
-/// Gets that a run may miss at least, in LevelDB.
-pub const MISSES_MIN: u64 = 100;
-
-/// Gets that asked a run first, found nothing there, and had to ask another.
+/// Gets that probed a run first, found nothing there, and had to probe another.
 #[derive(Clone, Copy, Debug)]
 pub struct Misses {
     /// The level of the node.
@@ -68,7 +69,7 @@ pub struct Misses {
 pub struct View<'a> {
     /// The tree.
     pub version: &'a Version,
-    /// Work under way.
+    /// Moves in progress.
     pub busy: &'a Busy,
     /// Sizes and counts to keep to.
     pub limits: &'a Limits,
@@ -79,12 +80,12 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// As many moves are under way as may be.
+    /// The maximum number of moves is in progress.
     fn is_full(&self) -> bool {
         self.busy.count() >= self.limits.parallel_max.max(1)
     }
 
-    /// Nothing under way is in conflict with the plan.
+    /// The plan conflicts with no move in progress.
     fn allows(&self, plan: &Plan) -> bool {
         !self.busy.conflicts(self.version, plan)
     }
@@ -107,8 +108,8 @@ pub trait Policy: Send + Sync {
     /// What it demands of the tree that it works on.
     fn shape(&self) -> Shape;
 
-    /// The next move, which conflicts with nothing under way. None: nothing is due, or all that is
-    /// due waits for work under way.
+    /// The next move, which conflicts with no move in progress. None: nothing is due, or all that
+    /// is due waits for moves in progress.
     fn pick(&self, view: &View<'_>) -> Option<Plan>;
 
     /// How urgent each level is; 1.0 is at the limit.
@@ -145,26 +146,4 @@ pub struct Descriptor {
     pub limits: fn(memtable_bytes: u64) -> Limits,
     /// Makes one; costs nothing.
     pub make: fn() -> Box<dyn Policy>,
-}
-
-/// Every policy there is.
-pub fn registry() -> &'static [Descriptor] {
-    &[
-        leveled::MODERN,
-        leveled::LEVELDB,
-        ldc::LDC,
-        lwc::LWC,
-        sets::SETS,
-        smrdb::SMRDB,
-        tiered::TIERED,
-        fragmented::FRAGMENTED,
-    ]
-}
-
-/// The policy of this name; an error that lists the names otherwise.
-pub fn by_name(name: &str) -> Result<&'static Descriptor> {
-    registry().iter().find(|descriptor| descriptor.name == name).ok_or_else(|| {
-        let names: Vec<&str> = registry().iter().map(|descriptor| descriptor.name).collect();
-        base::Error::invalid(format!("no scheme is called {name}; there are {}", names.join(", ")))
-    })
 }

@@ -1,6 +1,8 @@
 //! What schemes whose nodes have stacks of several slices share.
 
 use super::leveled;
+use super::levels::last_level;
+use super::why::Why;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::policy::{Limits, View};
 use crate::version::{Node, hull};
@@ -18,32 +20,13 @@ pub(super) fn limits(memtable_bytes: u64) -> Limits {
     }
 }
 
-/// The whole stack of a node, as input.
-pub(super) fn whole(level: u8, node: &Node) -> Input {
-    Input::whole(level, node)
-}
-
-/// Reason and urgency of a plan.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Why {
-    pub(super) reason: Reason,
-    pub(super) score: f64,
-}
-
-impl Why {
-    /// A plan that rewrites `bytes`.
-    pub(super) fn plan(self, action: Move, bytes: u64) -> Plan {
-        Plan::new(action, self.reason, self.score, bytes)
-    }
-}
-
 /// The stack of a node becomes nodes of `to_level`, its own or one where nothing is in its way.
 /// They get about `table_bytes_max` bytes each, all alike.
 pub(super) fn merge(view: &View<'_>, level: u8, node: &Node, to_level: u8, why: Why) -> Plan {
     let bytes = node.bytes();
     let table_bytes_max = equal_parts(bytes, view.limits.table_bytes_max);
     let cut = Cut { table_bytes_max, overlap_bytes_max: None };
-    let inputs = vec![whole(level, node)];
+    let inputs = vec![Input::whole(level, node)];
     let action = Move::Merge { inputs, to_level, cut, one_file: false, parallel_max: 1 };
     why.plan(action, bytes)
 }
@@ -60,7 +43,7 @@ fn equal_parts(bytes: u64, part_bytes: u64) -> u64 {
 /// A node's stack goes to the next level: appended to the nodes there, or as nodes of its own where
 /// there are none, without being rewritten if it is one slice.
 pub(super) fn down(view: &View<'_>, level: u8, node: &Node, why: Why) -> Plan {
-    let (to_level, input) = (level + 1, whole(level, node));
+    let (to_level, input) = (level + 1, Input::whole(level, node));
     let range = keys(node);
     if !view.version.level(to_level).overlap(&range).is_empty() {
         why.plan(Move::Append { input, to_level, file_bytes_max: u64::MAX, parts: 1 }, node.bytes())
@@ -82,7 +65,7 @@ pub(super) fn drop_empty(view: &View<'_>) -> Option<Plan> {
             let mut below = version.levels.iter().skip(usize::from(level) + 1);
             below.all(|nodes| nodes.overlap_bytes(&node.range) == 0)
         };
-        let drop = |node| why.plan(Move::Drop { inputs: vec![whole(level, node)] }, 0);
+        let drop = |node| why.plan(Move::Drop { inputs: vec![Input::whole(level, node)] }, 0);
         let is_free = |plan: &Plan| view.allows(plan);
         empty.by_ref().filter(is_idle).map(|node| drop(node)).find(is_free)
     })
@@ -131,14 +114,14 @@ pub(super) fn manual(view: &View<'_>, range: &KeyRange, to_level: Option<u8>) ->
     let why = Why { reason: Reason::Manual, score: 1.0 };
     let is_free = |plan: &Plan| view.allows(plan);
     let deepest = version.levels.iter().rposition(|level| level.bytes() > 0)? as u8;
-    let bottom = to_level.unwrap_or(deepest.max(1)).min(leveled::last_level(version, view.limits));
+    let bottom = to_level.unwrap_or(deepest.max(1)).min(last_level(version, view.limits));
     let nodes = || {
         let of = |level| version.level(level).overlap(range).iter().map(move |node| (level, node));
         (1..=bottom).flat_map(of)
     };
     let mut empty = nodes().filter(|(_, node)| node.slices.is_empty());
     if let Some((level, node)) = empty.next() {
-        let plan = why.plan(Move::Drop { inputs: vec![whole(level, node)] }, 0);
+        let plan = why.plan(Move::Drop { inputs: vec![Input::whole(level, node)] }, 0);
         return Some(plan).filter(is_free);
     }
     let down = leveled::manual(view, range, to_level);

@@ -146,7 +146,7 @@ fn policies_come_to_rest_and_are_never_idle_over_a_limit() {
             let mut steps = 0;
             while store.step().unwrap() {
                 steps += 1;
-                assert!(steps < 2_000, "{} does not come to rest", scheme.name);
+                assert!(steps < 2_000, "{} does not settle", scheme.name);
             }
             let most = store.policy().scores(&store.view()).into_iter().fold(0.0, f64::max);
             assert!(most < 1.0, "{} rests at {most}", scheme.name);
@@ -196,7 +196,7 @@ fn work_at_rest_ends_and_writes_each_byte_at_most_once_more() {
             let mut steps = 0;
             while store.step().unwrap() {
                 steps += 1;
-                assert!(steps < 100, "{} does not come to rest", scheme.name);
+                assert!(steps < 100, "{} does not settle", scheme.name);
             }
             store.observed.is_idle = false;
             let written = store.written_bytes.iter().sum::<u64>() - before;

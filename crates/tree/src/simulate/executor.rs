@@ -18,7 +18,7 @@ pub struct Entry {
     pub key: u32,
     /// Its place in the commit order.
     pub sequence: u64,
-    /// The key is absent from here on.
+    /// The entry is a tombstone.
     pub is_delete: bool,
 }
 
@@ -87,7 +87,7 @@ enum Target {
     New,
     /// The one that the run before it went to.
     Same,
-    /// This one, which has so many bytes.
+    /// This one, which has this many bytes.
     Extend(FileId, u64),
 }
 
@@ -106,7 +106,7 @@ fn divided(entries: &[Entry], parts: u32) -> Vec<Written> {
 pub struct Store {
     /// The tree.
     pub version: Version,
-    /// Moves under way.
+    /// Moves in progress.
     pub busy: Busy,
     /// What the policy keeps to.
     pub limits: Limits,
@@ -124,13 +124,13 @@ pub struct Store {
     pub level0_runs_max: usize,
     /// The largest number of bytes that a file had.
     pub file_bytes_max: u64,
-    /// The most slices that a node below level 0 had at rest.
+    /// Maximum number of slices that a node below level 0 had in a settled tree.
     pub stack_max: usize,
     /// Merges whose output was one file of several runs, and those runs: sets, and their tables.
     pub sets: (u64, u64),
     /// Bytes that an entry counts as.
     pub entry_bytes: u64,
-    /// Superseded entries that moves dropped, where somebody takes them.
+    /// Superseded entries that moves dropped, if the caller takes them.
     pub dropped: Option<Vec<Entry>>,
     /// Checks the whole tree after every edit, not only what the edit touched.
     pub check_all: bool,

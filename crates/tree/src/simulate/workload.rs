@@ -72,9 +72,9 @@ pub struct Report {
     pub level_nodes: Vec<usize>,
     /// Moves done.
     pub moves: u64,
-    /// The most runs that level 0 had.
+    /// Maximum number of runs that level 0 had.
     pub level0_runs_max: usize,
-    /// The most slices that a node below level 0 had at rest.
+    /// Maximum number of slices that a node below level 0 had in a settled tree.
     pub stack_max: usize,
     /// The largest file.
     pub file_bytes_max: u64,
@@ -232,7 +232,7 @@ impl Workload {
         }
         match self.moves_per_flush {
             Some(_) => Ok(()),
-            None => Err(Error::invalid("the policy does not come to rest")),
+            None => Err(Error::invalid("the policy does not settle: it always has another move")),
         }
     }
 }

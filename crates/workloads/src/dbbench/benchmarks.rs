@@ -21,7 +21,7 @@ pub(super) enum Wanted {
     All,
     /// Keys that do not exist, between those that do.
     Missing,
-    /// The first hundredth of the key range.
+    /// The first 1 % of the key range.
     Hot,
     /// Any, as many per operation as a batch has.
     Batch,

@@ -25,7 +25,7 @@ pub enum KeyOrigin {
 pub struct Config {
     /// Names of benchmarks, in order.
     pub benchmarks: Vec<String>,
-    /// Directory of the store, for whoever makes the [`crate::StoreFactory`].
+    /// Directory of the store, for the caller that makes the [`crate::StoreFactory`].
     pub db: Option<String>,
     /// Keys are the numbers below this; also the operations of each thread, where not given.
     pub num: u64,
@@ -83,7 +83,7 @@ pub struct Config {
     pub compression_ratio: f64,
     /// Write JSON instead of text.
     pub json: bool,
-    /// Flags about the engine as they were given, by name, for whoever opens it:
+    /// Flags about the engine as they were given, by name, for the caller that opens it:
     /// `write_buffer_size`, `cache_size`, `bloom_bits`, `compression_type` and the like.
     pub engine: BTreeMap<String, String>,
 }

@@ -9,6 +9,7 @@ mod config;
 mod flags;
 mod monitor;
 mod report;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -21,6 +22,7 @@ use crate::store::{Store, StoreFactory};
 use base::{Error, Result};
 use benchmarks::{Benchmark, Maintenance, Operation};
 use monitor::{Monitor, ReportFile};
+use shared::Shared;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use worker::Worker;
@@ -88,20 +90,6 @@ impl StoreFactory for NoFactory {
     fn destroy(&self) -> Result<()> {
         Err(Error::invalid("the store is open and not to be removed"))
     }
-}
-
-/// What all threads of a benchmark share.
-struct Shared<'a> {
-    config: &'a Config,
-    benchmark: &'a Benchmark,
-    store: &'a dyn Store,
-    clock: &'a dyn Clock,
-    /// When the benchmark started.
-    start_ns: u64,
-    /// Background threads end when this is set; all threads do when one of them failed.
-    stop: AtomicBool,
-    /// Operations done, by thread.
-    done: Vec<Gauge>,
 }
 
 struct Runner<'a> {

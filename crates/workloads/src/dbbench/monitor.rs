@@ -1,8 +1,8 @@
 //! Tells how far a benchmark is: progress, lines by interval, a file with a row for each interval.
 //! A thread beside it asks, or, in a simulation, the benchmark itself after each operation.
 
-use super::Shared;
 use super::config::Config;
+use super::shared::Shared;
 use crate::amplification::{Amplification, CausePart, by_cause};
 use crate::clock::Clock;
 use crate::observe::{Gauge, Observer, PROGRESS_INTERVAL, Progress};
@@ -143,7 +143,7 @@ pub(super) struct Monitor<'a> {
 }
 
 impl<'a> Monitor<'a> {
-    /// A monitor, when anybody wants to know.
+    /// A monitor, if an observer, an interval of statistics or a report file asks for one.
     pub(super) fn new(
         shared: &'a Shared<'a>,
         observer: &'a dyn Observer,

@@ -1,9 +1,9 @@
 //! One thread of a benchmark: the loops of all operations.
 
-use super::Shared;
 use super::benchmarks::{Background, Benchmark, Operation, Order, Wanted};
 use super::config::{CHECKSUM_BLOCK_BYTES, Config, KeyOrigin};
 use super::monitor::Monitor;
+use super::shared::Shared;
 use crate::clock::Clock;
 use crate::keys::DecimalKeys;
 use crate::pace::Pacer;

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tree::policy::{Descriptor, by_name};
 
-/// A filter of ten bits a key lets one in a hundred reads of an absent key through.
+/// A filter of 10 bits a key lets 1 % of the reads of missing keys through.
 const FILTER_MISS_SHARE: f64 = 0.01;
 /// A segment of values is written in one go.
 const SEGMENT_BYTES: f64 = (64u64 << 20) as f64;
@@ -79,7 +79,7 @@ pub struct Candidate {
     pub is_default: bool,
     /// Bytes written for a byte of the user, without the log.
     pub write_amplification: f64,
-    /// Places asked for a get: runs, filters aside, and one more for a value that lies apart.
+    /// Places read for a get: runs, filters aside, and one more for a separated value.
     pub read_amplification: f64,
     /// Bytes of files for a byte of live keys and values, at the end.
     pub space_amplification: f64,
@@ -215,7 +215,7 @@ fn price(workload: &Workload, job: &Job, (tree, values): &(TreeCost, ValueCost))
     let log_bytes = workload.write_bytes as f64 / workload.entry_bytes * logged_entry_bytes;
     let load = Load {
         write_bytes: write_bytes + log_bytes,
-        // Merges and collections read about what they write.
+        // Merges and garbage collection read about what they write.
         read_bytes: tree.moved_bytes + values.written_bytes / 2.0 + scanned_bytes,
         random_writes: tree.files + values.written_bytes / SEGMENT_BYTES,
         random_reads: gets * (tree.found_share + missed + apart_share)

@@ -69,12 +69,12 @@ impl<'a> Operation<'a> {
         Operation { time_ns, kind, key, key_bytes, value_bytes: None, records: 1 }
     }
 
-    /// The same with a value of so many bytes.
+    /// The same with a value of `bytes` bytes.
     pub fn value(self, bytes: u64) -> Operation<'a> {
         Operation { value_bytes: Some(bytes), ..self }
     }
 
-    /// The same over so many records.
+    /// The same over `records` records.
     pub fn over(self, records: u64) -> Operation<'a> {
         Operation { records, ..self }
     }

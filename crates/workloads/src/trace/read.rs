@@ -14,9 +14,9 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 const BAD_LINES_SHOWN: usize = 5;
 /// Bytes of a bad line that a report shows.
 const BAD_LINE_BYTES_SHOWN: usize = 80;
-/// The callback for progress is called after so many bytes.
+/// The callback for progress is called once in this many bytes.
 const BYTES_PER_STEP: u64 = 1 << 20;
-/// The format is recognised by so many lines at most.
+/// Maximum number of lines that the format is recognised by.
 const LINES_RECOGNISED: usize = 100;
 
 /// A line that is no operation.

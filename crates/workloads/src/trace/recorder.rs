@@ -1,8 +1,8 @@
 //! Recording a live workload in Shingle's own format.
 //!
-//! A [`Recorder`] writes lines; whoever embeds the engine calls it beside the engine's own calls,
-//! or wraps a store of the lab in [`Recorded`]. Keys are written as they are: a trace holds user
-//! data.
+//! A [`Recorder`] writes lines; a program that embeds the engine calls it beside the engine's own
+//! calls, or wraps a store of the lab in [`Recorded`]. Keys are written as they are: a trace holds
+//! user data.
 
 use super::formats;
 use super::operation::{Kind, Operation};
@@ -33,7 +33,7 @@ impl Recorder {
         recorder
     }
 
-    /// A write of a key and a value of so many bytes.
+    /// A write of a key and a value of `value_bytes` bytes.
     pub fn put(&self, key: &[u8], value_bytes: u64) {
         self.write(&Operation::new(None, Kind::Put, key).value(value_bytes));
     }

@@ -1,7 +1,7 @@
 //! A workload on the simulated stores: the tree under a scheme, and a value layout beside it.
 //!
 //! Garbage among values is what moves of the tree found, as in the engine: under a scheme that
-//! seldom merges much is dead that no collection knows of.
+//! seldom merges, garbage collection does not know of many dead values.
 
 use super::workload::{Epoch, Workload};
 use base::{Error, Result};
@@ -13,9 +13,9 @@ use values::simulate::Simulation;
 
 /// More moves than any policy needs after one flush.
 const MOVES_MAX: u32 = 100_000;
-/// A simulated record may stand for so many bytes.
+/// Maximum bytes that a simulated record stands for.
 const RECORD_BYTES_MAX: f64 = (1u64 << 30) as f64;
-/// Simulated records that a segment should have room for.
+/// Simulated records that a segment should hold.
 const RECORDS_IN_SEGMENT: u64 = 16;
 
 /// What a tree cost, without what was there before. Bytes are those of the whole trace.
@@ -72,7 +72,7 @@ pub fn replay(
     limits: Limits,
     layout: &values::Descriptor,
 ) -> Result<(TreeCost, ValueCost)> {
-    let mut apart = Apart::new(workload, layout)?;
+    let mut apart = Separated::new(workload, layout)?;
     let entry_bytes = match apart {
         Some(_) => workload.pointer_entry_bytes,
         None => workload.entry_bytes,
@@ -161,11 +161,11 @@ fn settle(store: &mut Store) -> Result<()> {
             return Ok(());
         }
     }
-    Err(Error::invalid("the policy does not come to rest"))
+    Err(Error::invalid("the policy does not settle: it always has another move"))
 }
 
 /// The workload's large values, beside the tree of their pointers.
-struct Apart<'a> {
+struct Separated<'a> {
     store: Simulation,
     is_apart: &'a [bool],
     /// Numbers of keys by their places in the tree.
@@ -176,9 +176,12 @@ struct Apart<'a> {
     before: (u64, u64),
 }
 
-impl Apart<'_> {
+impl Separated<'_> {
     /// Nothing, if values stay in the tree. What was there before is loaded.
-    fn new<'a>(workload: &'a Workload, layout: &values::Descriptor) -> Result<Option<Apart<'a>>> {
+    fn new<'a>(
+        workload: &'a Workload,
+        layout: &values::Descriptor,
+    ) -> Result<Option<Separated<'a>>> {
         let layout = (layout.make)();
         if !layout.separates() {
             return Ok(None);
@@ -188,7 +191,7 @@ impl Apart<'_> {
             epoch.entries.iter().map(|entry| entry.key).zip(epoch.keys.iter().copied()).collect()
         };
         let written = workload.epochs.iter().flat_map(of_epoch);
-        let mut apart = Apart {
+        let mut apart = Separated {
             is_apart: &workload.is_apart,
             numbers: workload.old.iter().copied().chain(written).collect(),
             record_bytes,

@@ -69,9 +69,9 @@ pub struct Summary {
     pub ascending_share: f64,
     /// The exponent of Zipf's law that has the same chance of meeting a key again; fitted.
     pub zipf_exponent: f64,
-    /// The operations on the hottest hundredth of keys, of all operations; estimated.
+    /// The share of operations on the hottest 1 % of keys; estimated.
     pub hot_1_percent_share: f64,
-    /// The operations on the hottest tenth of keys, of all operations; estimated.
+    /// The share of operations on the hottest 10 % of keys; estimated.
     pub hot_10_percent_share: f64,
     /// Bytes of keys and values of all different keys; estimated.
     pub working_set_bytes: u64,

@@ -20,9 +20,9 @@ const RECORD_HEADER_BYTES: f64 = 12.0;
 pub struct Scope {
     /// Bytes of a memtable.
     pub memtable_bytes: u64,
-    /// Values of this many bytes and more lie apart, where a layout keeps values apart.
+    /// Values of this many bytes and more are separated, in layouts with key-value separation.
     pub value_threshold_bytes: u64,
-    /// As if there were so many times the keys and operations.
+    /// As if there were this many times the keys and operations.
     pub grow: u64,
     /// What the simulated stores work on.
     pub bounds: Bounds,
@@ -54,7 +54,7 @@ pub struct Workload {
     pub old: Vec<(u32, u32)>,
     /// Keys of the sample.
     pub keys: u32,
-    /// A simulated record stands for so many.
+    /// Records that a simulated one stands for.
     pub scale: u64,
     /// Bytes of a memtable.
     pub memtable_bytes: u64,
@@ -64,9 +64,9 @@ pub struct Workload {
     pub pointer_entry_bytes: f64,
     /// Mean bytes of a record in a segment of values.
     pub segment_record_bytes: f64,
-    /// By the key's number: its values lie apart, where the layout does that.
+    /// By the key's number: its values are separated, where the layout does that.
     pub is_apart: Vec<bool>,
-    /// Of gets, those of a value that lies apart.
+    /// The share of gets that read a separated value.
     pub apart_get_share: f64,
     /// Of all keys at the end, by number: those that are there.
     pub live: Vec<bool>,
@@ -138,7 +138,7 @@ impl Workload {
         self.write_bytes as f64 / self.memtable_bytes.max(1) as f64
     }
 
-    /// Some values are large enough to lie apart.
+    /// Some values are large enough to be separated.
     pub fn has_large_values(&self) -> bool {
         self.is_apart.contains(&true)
     }
@@ -157,11 +157,11 @@ fn apart(sample: &Sample, summary: &Summary, threshold_bytes: u64) -> Vec<bool> 
     largest.into_iter().map(|bytes| or_median(bytes) >= threshold_bytes.max(1)).collect()
 }
 
-/// What values that lie apart weigh.
+/// The bytes of separated values.
 struct Sizes {
     /// Bytes that a write does not bring into the tree, on average over all writes.
     apart_bytes_per_write: f64,
-    /// Mean bytes of a value that lies apart.
+    /// Mean bytes of a separated value.
     apart_value_bytes: f64,
     apart_get_share: f64,
 }

@@ -2,7 +2,7 @@
 
 use super::chooser::Chooser;
 use super::properties::{Flavour, Workload};
-use super::{Phase, Shared};
+use super::shared::{Phase, Shared};
 use crate::keys::{fnv64, fnv64_java};
 use crate::latency::Latency;
 use crate::pace::Pacer;

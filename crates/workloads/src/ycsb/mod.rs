@@ -9,6 +9,7 @@ mod client;
 mod properties;
 mod report;
 mod sequence;
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -21,32 +22,13 @@ use crate::values::Values;
 use base::{Error, Result};
 use client::{Client, Measured};
 use sequence::InsertSequence;
+use shared::Shared;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 pub use properties::{Flavour, KeyDistribution, Properties, Workload};
-
-/// The two halves of a YCSB run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Inserts `recordcount` records.
-    Load,
-    /// Does `operationcount` operations on them.
-    Run,
-}
-
-/// What all clients of a phase share.
-struct Shared<'a> {
-    workload: &'a Workload,
-    phase: Phase,
-    store: &'a dyn Store,
-    clock: &'a dyn Clock,
-    start_ns: u64,
-    inserts: InsertSequence,
-    stop: AtomicBool,
-    done: Vec<Gauge>,
-}
+pub use shared::Phase;
 
 /// Runs one phase of `workload` and writes its result to `out`: YCSB's lines, or one line of JSON
 /// when `workload.json` is set. Returns the same result.
@@ -148,18 +130,5 @@ fn watch(shared: &Shared<'_>, observer: &dyn Observer, benchmark: &str, end: &Re
         if ended {
             return;
         }
-    }
-}
-
-impl Shared<'_> {
-    fn operations(&self) -> u64 {
-        match self.phase {
-            Phase::Load => self.workload.record_count,
-            Phase::Run => self.workload.operation_count,
-        }
-    }
-
-    fn fail(&self) {
-        self.stop.store(true, Relaxed);
     }
 }

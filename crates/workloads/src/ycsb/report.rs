@@ -1,9 +1,9 @@
 //! YCSB's output lines.
 
-use super::Phase;
 use super::chooser::Chooser;
 use super::client::{Kind, Measured};
 use super::properties::{Flavour, Workload};
+use super::shared::Phase;
 use crate::record::Record;
 use std::fmt::Write;
 

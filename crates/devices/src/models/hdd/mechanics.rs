@@ -63,12 +63,12 @@ pub struct Mechanics {
     last: Pass,
     free_ns: u64,
     /// The angle of the platter at time 0, as the last transfer left it. Writes settle at each
-    /// track, for which the skew has no room; the platter is turned back by what that takes.
+    /// track, for which the skew leaves no time; the platter is turned back by what that takes.
     angle_at_zero: u64,
 }
 
 impl Mechanics {
-    /// A drive at rest, its head at the outer edge; an error if no seek curve fits.
+    /// An idle drive, its head at the outer edge; an error if no seek curve fits.
     pub fn new(shape: &Shape) -> Result<Mechanics> {
         let Shape { seek_track_ns, seek_mean_ns, seek_full_ns, .. } = *shape;
         let seek_b_ns = (15.0 * seek_mean_ns - 10.0 * seek_track_ns - 5.0 * seek_full_ns) / 3.0;

@@ -5,8 +5,8 @@
 
 use super::mechanics::{Mechanics, Pass};
 
-/// The most that goes to the platter at once. What is left of an entry follows without rotation,
-/// so this only bounds how long a request waits for room.
+/// The most that goes to the platter at once. What is left of an entry follows without rotation, so
+/// this only bounds how long a request waits for space.
 const PIECE_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Debug)]

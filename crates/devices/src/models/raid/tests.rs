@@ -87,8 +87,8 @@ fn reads_move_what_was_asked_for() {
 fn members_stream_side_by_side() {
     let mut bench = Bench::new(raid(0, 4));
     let rate = bench.sequential(Access::Write).unwrap().megabytes;
-    // Four disks of 155 MB/s at the outer edge, slower toward the end of the phase: a quarter of
-    // each 1 GiB disk is written, whose rate falls linearly to 5/6 of its range.
+    // Four disks of 155 MB/s at the outer edge, slower toward the end of the phase: 25 % of each 1
+    // GiB disk is written, whose rate falls linearly to 5/6 of its range.
     assert!((450.0..620.0).contains(&rate), "{rate}");
 }
 

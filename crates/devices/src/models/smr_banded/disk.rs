@@ -99,7 +99,7 @@ impl Disk {
             open.since_ns = at_ns;
             return sent_ns;
         }
-        // Memory has room for the open band and for one that is being rewritten.
+        // Memory holds the open band and one that is being rewritten.
         let rewritten_ns = if self.open.is_some() { self.hdd.free_ns() } else { at_ns };
         self.close(at_ns);
         if range.start >= self.written_end(band) {

@@ -72,7 +72,7 @@ const OWN: &[Parameter] = &[
         name: "map",
         kind: Kind::Count("1", "100000000"),
         default: "345000",
-        help: "ranges that the map of the log has room for",
+        help: "maximum number of ranges in the map of the log",
     },
     Parameter {
         name: "record",
@@ -145,7 +145,7 @@ impl SmrBanded {
         let band_bytes = settings.number("band").next_multiple_of(sector);
         let bands = settings.number("capacity") / band_bytes;
         if bands == 0 {
-            return Err(Error::invalid("the capacity has no room for one band"));
+            return Err(Error::invalid("the capacity is less than one band"));
         }
         let cache_bands = ((bands as f64 * settings.share("cache")) as u64).max(1);
         let log_bytes = cache_bands * band_bytes;

@@ -60,7 +60,7 @@ fn figures_are_those_of_the_table() {
 
 #[test]
 fn random_writes_are_fast_until_the_map_is_full_and_slow_then() {
-    // A tenth of the drive, with a tenth of its map.
+    // 10 % of the drive, with 10 % of its map.
     let drive = make("smr-banded:used=yes,capacity=500GB,map=34500").unwrap();
     let mut bench = Bench::new(drive);
     within(bench.random(Access::Write, 10_000).unwrap().requests, 140.0, 2.0);

@@ -1,4 +1,4 @@
-//! The translation layer: where each logical page lies, and how room is won back.
+//! The translation layer: where each logical page lies, and how space is reclaimed.
 //!
 //! Physical pages are numbered through superblocks of equal size: from 1 on the main ones, then
 //! those of the SLC cache. There is no superblock 0, so that 0 in a map is no place, and a fresh
@@ -53,7 +53,7 @@ impl Counts {
     }
 }
 
-/// Who writes to an open superblock.
+/// The writer of an open superblock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Main,
@@ -78,7 +78,7 @@ pub(super) struct Flash {
     free: VecDeque<u32>,
     slc_free: VecDeque<u32>,
     slc_closed: VecDeque<u32>,
-    /// By stream. `None`, or with room for at least one page.
+    /// By stream. `None`, or with space for at least one page.
     open: [Option<Open>; 3],
     moved_stream: Stream,
     has_slc: bool,
@@ -136,7 +136,7 @@ impl Flash {
         self.place_of[page as usize] != NOWHERE
     }
 
-    /// Host pages that can be written before room has to be won.
+    /// Host pages that can be written before space has to be reclaimed.
     pub(super) fn room_pages(&self) -> u64 {
         let (stream, free, spare) = match self.has_slc {
             true => (Stream::Slc, self.slc_free.len(), 0),
@@ -187,7 +187,7 @@ impl Flash {
         self.free.len()
     }
 
-    /// Superblocks that must be free while the host writes, so that a victim's pages find room.
+    /// Superblocks that must be free while the host writes, so that a victim's pages find space.
     fn spare(&self) -> usize {
         if self.moved_stream == Stream::Moved { 2 } else { 1 }
     }
@@ -196,7 +196,7 @@ impl Flash {
         self.open[stream as usize].is_some()
     }
 
-    /// Opens a superblock for `stream` unless it has one, winning back as much room as it takes.
+    /// Opens a superblock for `stream` unless it has one, reclaiming as much space as it takes.
     fn make_room(&mut self, stream: Stream) {
         if stream == Stream::Slc {
             if !self.is_open(stream) {

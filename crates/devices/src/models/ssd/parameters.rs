@@ -16,11 +16,11 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     help: "A page-mapped translation layer over superblocks that are erased whole. `op` is flash \
            beyond the capacity; `victim` chooses what is emptied (`choice`: the best of `draws` \
            drawn at random); `wear` is what was done to the drive before: nothing, filled in \
-           order, or also overwritten twice at random. With `slc`, writes go to a cache of so \
-           many bytes first, and are folded into the main flash later. `compression` is bytes on \
-           flash for a byte of the host. Writes are answered from a buffer; collection is paid \
-           for by the writes that use the room it gave. Rates and IOPS are one request at a time \
-           on a fresh drive (1 MiB and 4 KiB); the defaults are those of the drive that the \
+           order, or also overwritten twice at random. With `slc`, writes go to a cache of this \
+           size first, and are folded into the main flash later. `compression` is bytes on flash \
+           for a byte of the host. Writes are answered from a buffer; garbage collection is paid \
+           for by the writes that use the space it gave back. Rates and IOPS are one request at a \
+           time on a fresh drive (1 MiB and 4 KiB); the defaults are those of the drive that the \
            LWC-tree and SEALDB papers measured, whose inside they do not describe.",
     parameters: &[
         of("capacity", Kind::Bytes("1MiB", "10TB"), "100GB", "bytes that the host sees"),
@@ -39,7 +39,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         of("read-iops", IOPS, "8647", "random reads in a second"),
         of("write-iops", IOPS, "19712", "random writes in a second"),
         of("erase", TIME, "3ms", "erasing a superblock"),
-        of("read-delay", TIME, "200us", "longest wait of a read for programs under way"),
+        of("read-delay", TIME, "200us", "longest wait of a read for programs in progress"),
         of("flush", TIME, "20us", "a flush, after the buffer was programmed"),
         of("discard", TIME, "20us", "a discard"),
         of("buffer", Kind::Bytes("0", "16GiB"), "32MiB", "bytes answered before programmed"),

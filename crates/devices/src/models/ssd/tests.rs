@@ -51,7 +51,7 @@ fn uniform(random: &mut Random, pages: u64) -> u64 {
     random.below(pages)
 }
 
-/// Four of five writes go to a fifth of the pages.
+/// 80 % of writes go to 20 % of the pages.
 fn hot_cold(random: &mut Random, pages: u64) -> u64 {
     let hot = pages / 5;
     if random.one_in(5) { hot + random.below(pages - hot) } else { random.below(hot) }
@@ -199,7 +199,7 @@ fn compression_in_the_controller_is_room_won() {
     let plain = small(Victim::Greedy, 0.07, 128);
     let half = SsdOptions { compression: 0.5, ..plain.clone() };
     let found = amplification(&half, uniform);
-    // Half the bytes, and room for twice the pages.
+    // Half the bytes, and space for twice the pages.
     let expected = 0.5 * limit(2.0 * spread(&plain));
     assert_near(found, expected, 0.02, "compressed");
 }

@@ -3,9 +3,9 @@
 //! A request costs a latency and its bytes at the rate of the interface; only the bytes keep the
 //! interface busy, so that several requests in flight overlap in their latencies. Writes are
 //! acknowledged from a buffer: the medium programs them later, together with what garbage
-//! collection moves, and a write waits only while the buffer is full. Collection is not done in
-//! one piece: the cost of emptying a victim is paid along with the pages that fit into the room
-//! that it gave.
+//! collection moves, and a write waits only while the buffer is full. Garbage collection is not
+//! done in one piece: the cost of emptying a victim is paid along with the pages that fit into the
+//! space that it gave back.
 
 /// Bytes of a random request in [`Figures`].
 const RANDOM_BYTES: u64 = 4096;
@@ -32,7 +32,7 @@ pub struct Timing {
     pub figures: Figures,
     /// Erasing a superblock, all dies at once.
     pub erase_ns: u64,
-    /// A read waits at most this long for programs under way.
+    /// A read waits at most this long for programs in progress.
     pub read_delay_ns_max: u64,
     /// A flush, after the buffer was programmed.
     pub flush_ns: u64,
@@ -91,9 +91,9 @@ impl Cost {
 pub(super) struct Work {
     /// Bytes that the host's request programs or reads itself.
     pub own_ns: u64,
-    /// Newly owed for room that was won back.
+    /// Newly owed for space that was reclaimed.
     pub owed_ns: u64,
-    /// Host pages of this request, and those that fit until room has to be won again.
+    /// Host pages of this request, and those that fit until space has to be reclaimed again.
     pub pages: u64,
     /// See `pages`.
     pub room_pages: u64,
@@ -106,7 +106,7 @@ pub(super) struct Clock {
     timing: Timing,
     /// When everything accepted so far is programmed.
     medium_free_ns: u64,
-    /// Work for room that is already in use, and not yet paid for.
+    /// Work for space that is already in use, and not yet paid for.
     debt_ns: u64,
 }
 
@@ -126,7 +126,7 @@ impl Clock {
         self.medium_free_ns
     }
 
-    /// Programming `main` and `slc` bytes, reading `moved` bytes, erasing so many superblocks.
+    /// Programming `main` and `slc` bytes, reading `moved` bytes, erasing `erases` superblocks.
     pub(super) fn medium_ns(&self, main: u64, slc: u64, moved: u64, erases: u64) -> u64 {
         let slc_ns = self.write.bytes_ns(slc) as f64 * self.timing.slc_program_share;
         self.write.bytes_ns(main)
@@ -142,7 +142,7 @@ impl Clock {
         self.medium_free_ns += idle_ns;
     }
 
-    /// The drive's own work, done while nobody asked for anything.
+    /// The drive's own work, done while there is no request.
     pub(super) fn work_idle(&mut self, ns: u64) {
         self.medium_free_ns += ns;
     }

@@ -18,7 +18,7 @@ pub enum Victim {
     CostBenefit,
     /// The one that was closed first.
     Fifo,
-    /// The one with the fewest valid pages among so many that are drawn at random.
+    /// The one with the fewest valid pages among this many that are drawn at random.
     Choice(u32),
 }
 

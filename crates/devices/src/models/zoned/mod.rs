@@ -6,8 +6,8 @@
 //! and changes nothing. Mechanics are those of [`super::hdd`].
 //!
 //! A drive may close a zone of its own accord to open another (`at-limit=close`, what the standard
-//! does with zones that nobody opened by command). The default refuses instead, so that a host
-//! that is meant to stay within the limit is seen to.
+//! does with zones that were not opened by command). The default refuses instead, so that a test
+//! notices a host that exceeds the limit.
 //!
 //! Invariant: the medium moves what the host moves and nothing else.
 
@@ -96,7 +96,7 @@ impl Zoned {
         let conventional = ((count as f64 * share) as u64).max(u64::from(share > 0.0));
         let sequential = count.saturating_sub(conventional);
         if sequential == 0 {
-            return Err(Error::invalid("the capacity has no room for a sequential zone"));
+            return Err(Error::invalid("the capacity has no space for a sequential zone"));
         }
         let open_max = settings.number("open").min((sequential / 2).max(1));
         let capacity_bytes = count * zone_bytes;

@@ -21,7 +21,7 @@ const BYTES_MAX: usize = 4 << 20;
 const WINDOW: usize = 128;
 /// A copy of fewer bytes is not worth its reference.
 const COPY_MIN: usize = 64;
-/// Literal runs of so many bytes are learnt.
+/// Literal runs of at least this many bytes are learnt.
 const LEARN_MIN: usize = 256;
 /// Windows are looked up so far from each other; after [`NEAR_LOOKUPS`] misses `FAR_STEP`.
 const NEAR_STEP: usize = 32;

@@ -2,7 +2,7 @@
 //!
 //! Pieces stay as they are, and are written in place, until they take [`PLAIN_BYTES_MAX`] together.
 //! After that they are stored as references into a dictionary of what was written before, which
-//! takes a hundredth of the room where values come again, or else are compressed by LZ4.
+//! takes 1 % of the space where values come again, or else are compressed by LZ4.
 //!
 //! Invariants: what was never written, and what was forgotten, reads as zeros; pieces of zeros take
 //! no memory when they are written whole; a piece is in its slot or in the store or in both, and
@@ -19,7 +19,8 @@ use std::collections::hash_map::Entry;
 const PIECE_BYTES: usize = 64 << 10;
 /// Pieces that lie open, so that small writes one after another do not store a piece each.
 const SLOTS: u64 = 256;
-/// References are preferred to what LZ4 makes of a piece if they are so much shorter than it.
+/// References are stored without a try of LZ4 if they take at most one of this many parts of a
+/// piece.
 const REFERENCES_MIN: usize = 8;
 /// Bytes of pieces that are neither: a small simulation compresses nothing.
 const PLAIN_BYTES_MAX: u64 = 256 << 20;
@@ -315,7 +316,7 @@ mod tests {
         assert!(stored - learnt < closed / 50, "{stored}");
     }
 
-    /// Short values do not come again as they are: a tenth of their bytes is random.
+    /// Short values do not come again as they are: 10 % of their bytes are random.
     #[test]
     fn compressible_values_take_a_fifth_of_their_room() {
         let (mut content, mut random) = (Content::new(), Random::new(1));

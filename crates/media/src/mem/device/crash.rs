@@ -103,7 +103,7 @@ fn tear(medium: &mut Medium, offset: u64, bytes: &[u8], seed: u64, is_prefix: bo
 
 impl MemDevice {
     /// A new device as power loss would leave this one, which goes on untouched. All bytes of the
-    /// image are durable, and nobody has it locked.
+    /// image are durable, and it is not locked.
     pub fn crash_image(&self, random: &mut Random, loss: PowerLoss) -> MemDevice {
         let state = hold(&self.state);
         let fates = draw(state.pending.len(), loss, random);

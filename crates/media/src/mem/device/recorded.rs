@@ -74,7 +74,7 @@ impl Change {
 #[derive(Clone, Default)]
 struct History {
     changes: Vec<Change>,
-    /// So many of them are durable.
+    /// The number of them that are durable.
     flushed: usize,
     /// Of the changes.
     hash: u64,

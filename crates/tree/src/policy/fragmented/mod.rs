@@ -8,8 +8,8 @@
 //! - Going down is an append ([`Move::Append`]); where there is no guard yet, the output is cut at
 //!   `table_bytes_max`, and each table begins a guard. So guards come from the keys that are there,
 //!   where PebblesDB draws them by a hash of keys as they are written.
-//! - A guard with no data below it is merged where it is while its level has room, and cut again at
-//!   `table_bytes_max`: the deepest level is fully sorted but for a few slices.
+//! - A guard with no data below it is merged where it is while its level is below its limit, and
+//!   cut again at `table_bytes_max`: the deepest level is fully sorted but for a few slices.
 //! - A guard that gave its data away stays, empty, as long as there is data under it.
 //!
 //! Partial merges of a guard by size, which in PebblesDB can bring back old values, are not made: a
@@ -18,8 +18,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::leveled::{flush_level, last_level};
-use super::stack::{self, Why, down, drop_empty, due, height_score_of_level, in_turn, keys, merge};
+use super::levels::{flush_level, last_level};
+use super::stack::{self, down, drop_empty, due, height_score_of_level, in_turn, keys, merge};
+use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Plan, Reason};
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
@@ -33,7 +34,7 @@ pub const FRAGMENTED: Descriptor = Descriptor {
     help: "Each level is divided into guards, and what comes down is added to a guard as another \
            run, up to `stack_max`; then the guard is merged once and handed to the guards below. \
            Each byte is written about once for each level, and more on the deepest one. Costs \
-           reads and scans, which look into up to `stack_max` runs of every level, space for what \
+           reads and scans, which probe up to `stack_max` runs of every level, space for what \
            was overwritten but not yet merged, and many small runs. Choose it to compare with \
            `ldc` and `lwc`, or for writes in random order with few scans. `stack_max` counts runs \
            of a guard, `level_bytes_base` and `table_bytes_max` are bytes.",
@@ -125,7 +126,7 @@ fn level_score(view: &View<'_>, level: u8) -> f64 {
 }
 
 /// What becomes of a guard with too many slices: it stays where it is if nothing lies below and its
-/// level has room, and goes down otherwise.
+/// level is below its limit, and goes down otherwise.
 fn relieve(view: &View<'_>, level: u8, node: &Node, why: Why) -> Plan {
     let range = keys(node);
     let mut below = view.version.levels.iter().skip(usize::from(level) + 1);

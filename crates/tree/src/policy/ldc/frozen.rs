@@ -4,7 +4,8 @@
 use super::survey::{Linked, Survey};
 use crate::plan::{Plan, Reason};
 use crate::policy::View;
-use crate::policy::stack::{Why, merge};
+use crate::policy::stack::merge;
+use crate::policy::why::Why;
 use crate::version::Slice;
 use base::FileId;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use std::collections::HashMap;
 const FROZEN_PARTS: f64 = 12.0;
 
 /// The longest wait, in times of the fan-out, that lessens what may be dead: that of the adaptive
-/// threshold. Who asks for a higher one asks for fewer merges.
+/// threshold. A higher configured threshold asks for fewer merges.
 const PATIENCE_MAX: f64 = 2.0;
 
 /// A slice is linked no longer than it takes to write this many times the entries of the tree.

@@ -3,9 +3,8 @@
 //! A level over its limit does not merge a node with the ten that it overlaps below: it *links* it.
 //! The node's run is cut at the ranges of the nodes below, and each gets its slice on top of its
 //! stack: a [`Move::Push`], an edit without a byte of I/O. The run is *frozen*: no level has it,
-//! its slices live in the nodes below, and reads look into them before those nodes' own runs. A
-//! node that has gathered about as much as it has itself is *merged*: its own run and its slices,
-//! alone.
+//! its slices live in the nodes below, and reads probe them before those nodes' own runs. A node
+//! that has gathered about as much as it has itself is *merged*: its own run and its slices, alone.
 //! So a byte that goes down takes about one other byte with it, not `fan_out`; and a merge is a few
 //! tables, not dozens.
 //!
@@ -37,8 +36,10 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-use super::leveled::{flush_level, last_level, merge_level0};
-use super::stack::{self, Why, in_turn, keys, merge, whole};
+use super::leveled::merge_cheapest;
+use super::levels::{flush_level, last_level};
+use super::stack::{self, in_turn, keys, merge};
+use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Input, Move, Plan, Reason};
 use crate::policy::{Debt, Descriptor, Policy, View};
@@ -182,7 +183,7 @@ fn link_level0(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
     let stack = view.version.level0();
     // Less than a memtable in all: slices of it would cost each node below a merge for little.
     if stack.len() > 1 && view.version.level(0).bytes() < view.limits.memtable_bytes {
-        return merge_level0(view, why.reason, why.score);
+        return merge_cheapest(view, why.reason, why.score);
     }
     let mut range = stack.last()?.range.clone();
     let linked = loop {
@@ -196,7 +197,7 @@ fn link_level0(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
     link(view, survey, Input::of(0, LEVEL0_NODE, linked), &range, why)
 }
 
-/// The most urgent merge that nothing under way is in conflict with.
+/// The most urgent merge that conflicts with no move in progress.
 fn merge_due(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
     let due = survey.linked.iter().take_while(|linked| linked.score >= 1.0);
     due.map(|linked| {
@@ -223,7 +224,7 @@ fn full_levels(view: &View<'_>, survey: &Survey<'_>) -> Vec<(u8, Why)> {
 fn relieve(view: &View<'_>, survey: &Survey<'_>) -> Option<Plan> {
     full_levels(view, survey).into_iter().find_map(|(level, why)| {
         let mut clean = in_turn(view, level).filter(|node| node.slices.len() == 1);
-        clean.find_map(|node| link(view, survey, whole(level, node), &keys(node), why))
+        clean.find_map(|node| link(view, survey, Input::whole(level, node), &keys(node), why))
     })
 }
 

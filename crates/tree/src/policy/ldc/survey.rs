@@ -4,7 +4,8 @@ use crate::policy::View;
 use crate::version::Node;
 use std::sync::Arc;
 
-/// A read that looked into a node in vain costs about as much as merging so many bytes.
+/// A read that probed a node without finding its key costs about as much as merging this many
+/// bytes.
 const SEEK_BYTES: f64 = 16384.0;
 
 /// A node with slices on top of its own run.

@@ -93,7 +93,7 @@ fn compaction_writes_less_with_a_larger_fan_out_where_leveled_writes_more() {
     assert!(leveldb[0] < leveldb[1], "{leveldb:?}");
 }
 
-/// A store after so many flushes of keys drawn by chance, at rest after each.
+/// A store after `flushes` flushes of keys drawn by chance, settled after each.
 fn filled(flushes: u64, draw: impl Fn(u64, u32) -> u32, look: impl Fn(&Store)) -> Store {
     let mut store = Store::new((LDC.make)(), scaled(&(LDC.limits)(256 * KIB)), KIB);
     let mut random = Random::new(5);
@@ -129,7 +129,7 @@ fn reads_alone_leave_no_slice_linked() {
 fn a_node_that_reads_miss_in_is_merged_before_the_others() {
     let mut store = filled(150, |_, key| key, |_| {});
     let Some((level, node)) = linked(&store).pop() else { panic!("nothing is linked") };
-    // As many reads in vain as the merge costs, at 16 KiB for a read.
+    // As many reads that miss as the merge costs, at 16 KiB for a read.
     store.observed.seeks.insert((level, node.id), node.bytes() / (16 * KIB) + 1);
     assert!(store.step().unwrap());
     assert!(store.version.node(level, node.id).is_none(), "it was not merged");
@@ -138,7 +138,7 @@ fn a_node_that_reads_miss_in_is_merged_before_the_others() {
 
 #[test]
 fn frozen_space_keeps_to_its_bound_at_rest() {
-    // Half of it in a hundredth of the keys: some nodes get many slices and some few.
+    // Half of it in 1 % of the keys: some nodes get many slices and some few.
     let draw = |flush, key| if flush % 2 == 0 { key } else { key / 100 };
     let frozen_most = std::cell::Cell::new(0);
     filled(200, draw, |store| {

@@ -2,7 +2,7 @@
 
 use crate::plan::{Cut, Input, Move, Plan};
 use crate::policy::View;
-use crate::policy::stack::{Why, whole};
+use crate::policy::why::Why;
 use crate::version::{LEVEL0_NODE, Node, Slice, Version, hull};
 use base::KeyRange;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) fn level0_closure<'a>(version: &'a Version, seed: &KeyRange) -> Vec<&
 /// Nodes to merge: `upper` of one level with all of `lower`, the nodes that they overlap.
 pub(super) struct Candidate {
     pub(super) inputs: Vec<Input>,
-    /// So many of the inputs are of the upper level; they stand first.
+    /// The number of inputs of the upper level; they stand first.
     uppers: usize,
     /// Bytes that go down.
     pub(super) upper_bytes: u64,
@@ -46,7 +46,7 @@ impl Candidate {
         let range = hull(slices.iter().copied());
         let mut inputs = vec![level0_input(slices)];
         let lower = version.level(to_level).overlap(&range);
-        inputs.extend(lower.iter().map(|node| whole(to_level, node)));
+        inputs.extend(lower.iter().map(|node| Input::whole(to_level, node)));
         Candidate {
             inputs,
             uppers: 1,
@@ -60,10 +60,10 @@ impl Candidate {
     pub(super) fn nodes(version: &Version, level: u8, upper: &[Arc<Node>]) -> Candidate {
         let range = cover(upper);
         let lower = version.level(level + 1).overlap(&range);
-        let uppers = upper.iter().map(|node| whole(level, node));
+        let uppers = upper.iter().map(|node| Input::whole(level, node));
         Candidate {
             uppers: upper.len(),
-            inputs: uppers.chain(lower.iter().map(|node| whole(level + 1, node))).collect(),
+            inputs: uppers.chain(lower.iter().map(|node| Input::whole(level + 1, node))).collect(),
             upper_bytes: upper.iter().map(|node| node.bytes()).sum(),
             lower_bytes: lower.iter().map(|node| node.bytes()).sum(),
             range: range.union(&cover(lower)),

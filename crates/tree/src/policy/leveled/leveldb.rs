@@ -4,11 +4,38 @@ use super::candidates::{Candidate, level0_closure};
 use super::{SHAPE, manual};
 use crate::invariant::Shape;
 use crate::plan::{Plan, Reason};
-use crate::policy::stack::Why;
-use crate::policy::{Debt, Limits, Misses, Policy, View};
-use crate::version::{Node, Version};
+use crate::policy::levels::{flush_level, last_level};
+use crate::policy::why::Why;
+use crate::policy::{Debt, Descriptor, Limits, Misses, Policy, View};
+use crate::version::Node;
 use base::{Key, KeyRange};
 use std::sync::Arc;
+
+/// The preset `leveldb`.
+pub const LEVELDB: Descriptor = Descriptor {
+    name: "leveldb",
+    summary: "leveled compaction by LevelDB's rules, for comparison",
+    help: "Each level has ten times the bytes of the one above, beginning with 10 MiB in level 1. \
+           A level over its limit merges one node, round robin, with those that it overlaps below. \
+           Writes each byte about five to seven times for each level; reads few runs. Choose it to \
+           compare with published figures; choose `leveled` for everything else.",
+    paper: "LevelDB; the baseline of all five papers",
+    options: &[
+        "levels",
+        "level0_runs_trigger",
+        "level0_runs_slowdown",
+        "level0_runs_stop",
+        "level_bytes_base",
+        "fan_out",
+        "table_bytes_max",
+        "overlap_bytes_max",
+        "expansion_bytes_max",
+        "flush_level_max",
+        "seek_compaction",
+    ],
+    limits: leveldb_limits,
+    make: || Box::new(LevelDb),
+};
 
 /// Leveled compaction as LevelDB does it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,7 +43,7 @@ pub struct LevelDb;
 
 impl Policy for LevelDb {
     fn name(&self) -> &'static str {
-        super::LEVELDB.name
+        LEVELDB.name
     }
 
     fn shape(&self) -> Shape {
@@ -74,15 +101,20 @@ impl Policy for LevelDb {
     }
 }
 
+pub(in crate::policy) fn leveldb_limits(memtable_bytes: u64) -> Limits {
+    let base = Limits::base(memtable_bytes);
+    Limits {
+        level0_runs_slowdown: Some(8),
+        level0_runs_stop: Some(12),
+        overlap_bytes_max: Some(10 * base.table_bytes_max),
+        parallel_max: 1,
+        ..base
+    }
+}
+
 fn level0_excess(view: &View<'_>) -> f64 {
     let is_due = view.version.level0().len() >= view.limits.level0_runs_trigger;
     if is_due { view.version.level(0).bytes() as f64 } else { 0.0 }
-}
-
-/// The deepest level: that of the limits, or that of a deeper tree that another policy left.
-pub(in crate::policy) fn last_level(version: &Version, limits: &Limits) -> u8 {
-    let deepest = version.levels.iter().rposition(|level| level.bytes() > 0).unwrap_or(0) as u8;
-    deepest.max(limits.levels.max(2) - 1)
 }
 
 /// The node to go on with: the first that has keys at or after the cursor, else the first of all.
@@ -185,26 +217,4 @@ fn pick_seeks(view: &View<'_>) -> Option<Plan> {
 /// A miss costs about as much as compacting 16 KiB.
 fn misses_allowed(bytes: u64, limits: &Limits) -> f64 {
     (bytes / (16 << 10)).max(limits.seek_misses_min).max(1) as f64
-}
-
-/// The deepest level that a flush may go to without passing keys of its range.
-pub(in crate::policy) fn flush_level(view: &View<'_>, range: &KeyRange) -> u8 {
-    let clear = |level: u8| {
-        let nodes = view.version.level(level).overlap(range).iter();
-        !view.busy.range(level, range)
-            && !nodes.flat_map(|node| &node.slices).any(|slice| slice.range.overlaps(range))
-    };
-    let is_held = |level: u8| !view.version.level(level).overlap(range).is_empty();
-    if !clear(0) {
-        return 0;
-    }
-    let mut to = 0;
-    while to < view.limits.flush_level_max && clear(to + 1) && !is_held(to + 1) {
-        let grandparents = view.version.level(to + 2).overlap_bytes(range);
-        if view.limits.overlap_bytes_max.is_some_and(|max| grandparents > max) {
-            break;
-        }
-        to += 1;
-    }
-    to
 }

@@ -1,10 +1,10 @@
 //! Manual compaction: one level at a time, from the top, until a range lies on one level only.
 
 use super::candidates::{Candidate, cover, level0_closure};
-use super::leveldb::last_level;
 use crate::plan::{Plan, Reason};
 use crate::policy::View;
-use crate::policy::stack::Why;
+use crate::policy::levels::last_level;
+use crate::policy::why::Why;
 use base::KeyRange;
 
 /// The next step that brings `range` down to `to_level` (none: the deepest level that has data).

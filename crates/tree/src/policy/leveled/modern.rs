@@ -9,18 +9,19 @@
 //! - *Big merges go through a stage.* A merge of all of the base would hold the space of its inputs
 //!   until it ends. Where it is over [`DIRECT_BYTES_MAX`], level 0 goes to the empty level above
 //!   the base instead, one write more for each byte, and drains from there in bounded steps.
-//! - *Readers count*: level 0 does not wait while nobody writes, or many read ([`reads`]).
+//! - *Readers count*: level 0 does not wait while the database is idle, or once reads have paid for
+//!   the merge ([`reads`]).
 //! - *The cheapest goes first*: of a level's nodes, the one with the least bytes below for each
 //!   byte of its own, tombstones counting as a gain; equals in turn, by the cursor. Its right
 //!   neighbours join, as far as a step may go, so that nodes below at the seams are rewritten once.
 
 use super::candidates::{Candidate, cover, level0_input};
-use super::leveldb::{flush_level, last_level};
 use super::{SHAPE, manual, reads};
 use crate::invariant::Shape;
 use crate::plan::{Cut, Move, Plan, Reason};
-use crate::policy::stack::Why;
-use crate::policy::{Debt, Policy, View};
+use crate::policy::levels::{flush_level, last_level};
+use crate::policy::why::Why;
+use crate::policy::{Debt, Descriptor, Limits, Policy, View};
 use crate::version::{Node, Slice, hull};
 use base::KeyRange;
 use std::sync::Arc;
@@ -30,6 +31,28 @@ const LEVEL0_SHARE: u64 = 3;
 
 /// A merge of level 0 up to this many bytes, or 32 memtables, needs no stage.
 const DIRECT_BYTES_MAX: u64 = 1 << 30;
+
+/// The preset `leveled`.
+pub const MODERN: Descriptor = Descriptor {
+    name: "leveled",
+    summary: "leveled compaction that writes little: sizes follow the data, cheapest merges first",
+    help: "The last level holds nearly all data, and decides the sizes of the levels above, so \
+           that space stays within a fraction of what is kept. Level 0 gathers runs up to \
+           `level0_runs_trigger` and merges its small ones among themselves until going down is \
+           cheap. Choose it when reads and scans matter as much as writes.",
+    paper: "RocksDB's dynamic level sizes; Lim, Andersen, Kaminsky (FAST 2016) for the costs",
+    options: &[
+        "levels",
+        "level0_runs_trigger",
+        "level_bytes_base",
+        "fan_out",
+        "table_bytes_max",
+        "expansion_bytes_max",
+        "parallel_max",
+    ],
+    limits: modern_limits,
+    make: || Box::new(Modern),
+};
 
 /// Leveled compaction with sizes that follow the data.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,9 +112,24 @@ impl Targets {
     }
 }
 
+fn modern_limits(memtable_bytes: u64) -> Limits {
+    const MIB: u64 = 1 << 20;
+    let base = Limits::base(memtable_bytes);
+    let table_bytes_max = base.memtable_bytes.clamp(MIB, 64 * MIB);
+    Limits {
+        level0_runs_trigger: 8,
+        level_bytes_base: 16 * base.memtable_bytes,
+        dynamic_levels: true,
+        table_bytes_max,
+        expansion_bytes_max: 32 * table_bytes_max,
+        flush_level_max: 6,
+        ..base
+    }
+}
+
 impl Policy for Modern {
     fn name(&self) -> &'static str {
-        super::MODERN.name
+        MODERN.name
     }
 
     fn shape(&self) -> Shape {
@@ -183,8 +221,20 @@ pub(super) fn level0_down(view: &View<'_>, targets: &Targets, stack: &[&Slice], 
     candidate.plan(view, first, true, why)
 }
 
+/// Adjacent runs of level 0 that cost the least for each run saved become one in their place,
+/// unless that conflicts with a move in progress.
+pub(in crate::policy) fn merge_cheapest(
+    view: &View<'_>,
+    reason: Reason,
+    score: f64,
+) -> Option<Plan> {
+    let stack: Vec<&Slice> = view.version.level0().iter().collect();
+    let plan = intra_level0(view, &stack, Why { reason, score });
+    plan.filter(|plan| view.allows(plan))
+}
+
 /// Adjacent runs that cost the least bytes for each run saved become one, and stay in their place.
-pub(super) fn intra_level0(view: &View<'_>, stack: &[&Slice], why: Why) -> Option<Plan> {
+fn intra_level0(view: &View<'_>, stack: &[&Slice], why: Why) -> Option<Plan> {
     let mut best: Option<(u64, &[&Slice])> = None;
     for from in 0..stack.len() {
         let mut bytes = 0;
@@ -223,7 +273,7 @@ pub(super) fn merge_level0(runs: &[&Slice], why: Why) -> Plan {
     }
 }
 
-/// The cheapest nodes of a level, for each byte, that nothing under way is in conflict with.
+/// The cheapest nodes of a level, for each byte, that conflict with no move in progress.
 fn pick_level(view: &View<'_>, level: u8, why: Why) -> Option<Plan> {
     let nodes = &view.version.level(level).nodes;
     let cursor = view.version.cursors.get(usize::from(level)).and_then(Option::as_ref);
@@ -233,7 +283,7 @@ fn pick_level(view: &View<'_>, level: u8, why: Why) -> Option<Plan> {
         .enumerate()
         .map(|(at, cost)| (cost, (at + nodes.len() - turn) % nodes.len()))
         .collect();
-    // Few are ever needed: the cheapest that is in nobody's way.
+    // Few are ever needed: the cheapest without a conflict.
     while !order.is_empty() {
         let least = (0..order.len()).min_by_key(|&at| order[at])?;
         let (_, place) = order.swap_remove(least);

@@ -1,32 +1,34 @@
-//! Fewer runs for readers: what level 0 does when nobody writes, or when many read.
+//! Fewer runs for readers: what level 0 does when writes have stopped, or when there are many
+//! reads.
 //!
-//! Runs wait in level 0 because waiting makes going down cheap for writers; readers look into each
-//! of them meanwhile. So they are merged before they are too many
+//! Runs wait in level 0 because waiting makes going down cheap for writers; readers probe each of
+//! them meanwhile. So they are merged before they are too many
 //!
-//! - when the database is *at rest*: writers lose nothing by it, and
-//! - when the reads since level 0 last changed *have paid for it*: looking into one run more costs
-//!   a read about as much as writing [`PROBE_BYTES`]. Who merges as soon as the reads have cost as
-//!   much as the merge spends at most twice what the best choice in hindsight would have.
+//! - when the database is *idle*: writers lose nothing by it, and
+//! - when the reads since level 0 last changed *have paid for it*: probing one run more costs a
+//!   read about as much as writing [`PROBE_BYTES`]. A policy that merges as soon as the reads have
+//!   cost as much as the merge spends at most twice what the best choice in hindsight would have.
 //!
 //! Level 0 goes down where it has one of [`SHARE`] parts of the bytes there. Otherwise the newest
 //! runs become one, as many as may without one of them having more than [`SPREAD`] times the bytes
 //! of the others. After that no more is due until level 0 changes: a byte is written once more for
-//! each rest at most, where level 0 stays, and each byte of the base once, where it goes down.
+//! each idle period at most, where level 0 stays, and each byte of the base once, where it goes
+//! down.
 
 use super::modern::{Targets, level0_down, merge_level0};
 use crate::plan::{Plan, Reason};
 use crate::policy::View;
-use crate::policy::stack::Why;
+use crate::policy::why::Why;
 use crate::version::Slice;
 
-/// Level 0 goes down at rest when it has one of this many parts of the bytes there.
+/// Level 0 goes down in an idle database when it has one of this many parts of the bytes there.
 const SHARE: u64 = 6;
 
 /// Runs become one when the largest has at most this many times the bytes of the others together.
 const SPREAD: u64 = 3;
 
-/// Looking into one run more costs a read as much as writing so many bytes: a probe of a filter
-/// that is in memory is about a fifth of a microsecond, and moves write some 150 MB a second.
+/// Probing one run more costs a read as much as writing this many bytes: a probe of a filter that
+/// is in memory takes about 0.2 µs, and moves write some 150 MB/s.
 const PROBE_BYTES: u64 = 32;
 
 /// The move that readers are worth, where no other is due.

@@ -36,7 +36,7 @@ mod tests;
 
 use crate::invariant::Shape;
 use crate::plan::Plan;
-use crate::policy::{Debt, Descriptor, Limits, Policy, View, leveled};
+use crate::policy::{Debt, Descriptor, Limits, Policy, View, leveled, levels};
 use base::KeyRange;
 
 /// The LWC-tree.
@@ -115,8 +115,8 @@ impl Policy for Lwc {
 
     fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {
         // All the way down or not at all: a level for one run would be one more for all others.
-        let last = leveled::last_level(view.version, view.limits);
-        if leveled::flush_level(view, range) >= last { last } else { 0 }
+        let last = levels::last_level(view.version, view.limits);
+        if levels::flush_level(view, range) >= last { last } else { 0 }
     }
 
     fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {

@@ -2,7 +2,7 @@
 
 use crate::plan::{Input, Move, Plan, Reason};
 use crate::policy::View;
-use crate::policy::leveled::last_level;
+use crate::policy::levels::last_level;
 use crate::version::{LEVEL0_NODE, Level, Node, hull};
 use base::KeyRange;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(super) fn scores(view: &View<'_>) -> Vec<f64> {
     std::iter::once(level0).chain(others).collect()
 }
 
-/// Bytes of full nodes and of a due level 0: each is written once more before all is at rest.
+/// Bytes of full nodes and of a due level 0: each is written once more before the tree is settled.
 pub(super) fn debt(view: &View<'_>) -> u64 {
     let is_full = |node: &&Arc<Node>| fullness(view, node) >= 1.0;
     let nodes = view.version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());
@@ -25,8 +25,8 @@ pub(super) fn debt(view: &View<'_>) -> u64 {
     full + if level0_due { view.version.level(0).bytes() } else { 0 }
 }
 
-/// From 1.0 on a node must be emptied or divided. A node with one slice is as it was written: it
-/// has room until the next segment comes.
+/// From 1.0 on a node must be emptied or divided. A node with one slice is as it was written: it is
+/// not full until the next segment comes.
 fn fullness(view: &View<'_>, node: &Node) -> f64 {
     if node.slices.len() < 2 {
         return 0.0;
@@ -38,14 +38,14 @@ fn fullness(view: &View<'_>, node: &Node) -> f64 {
     by_bytes.max(by_slices)
 }
 
-/// The most urgent step that conflicts with nothing under way.
+/// The most urgent step that conflicts with no move in progress.
 pub(super) fn most_urgent(view: &View<'_>) -> Option<Plan> {
     let mut due: Vec<(f64, u8, &Arc<Node>)> = Vec::new();
     for (level, nodes) in (1u8..).zip(view.version.levels.iter().skip(1)) {
         let full = nodes.nodes.iter().map(|node| (fullness(view, node), level, node));
         due.extend(full.filter(|&(score, _, _)| score >= 1.0));
     }
-    // Deeper ones first: what is emptied onto a node finds room there.
+    // Deeper ones first: what is emptied onto a node finds space there.
     due.sort_by(|a, b| b.1.cmp(&a.1).then(b.0.total_cmp(&a.0)));
     let is_free = |plan: &Plan| view.allows(plan);
     let below = due.iter().map(|&(score, level, node)| full_node(view, level, node, score));
@@ -75,7 +75,7 @@ fn level0(view: &View<'_>) -> Option<Plan> {
     Some(append(view, input, to_level, bytes, Reason::Level0Runs, score))
 }
 
-/// `range` overlaps so many nodes that segments would be too small.
+/// `range` overlaps too many nodes: segments would be too small.
 fn too_many(view: &View<'_>, level: u8, range: &KeyRange) -> bool {
     let max = view.limits.fan_out.max(2.0) * f64::from(view.limits.division_parts.max(1));
     view.version.level(level).overlapping(range).len() as f64 > max

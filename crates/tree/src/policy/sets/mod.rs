@@ -22,7 +22,7 @@ mod tests;
 use crate::invariant::Shape;
 use crate::plan::{Move, Plan, Reason};
 use crate::policy::leveled::{self, LevelDb};
-use crate::policy::stack::Why;
+use crate::policy::why::Why;
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
 use crate::version::{Node, Version};
 use base::{FileId, KeyRange};
@@ -63,8 +63,8 @@ fn limits(memtable_bytes: u64) -> Limits {
 /// The first level that has sets.
 const SET_LEVEL_MIN: u8 = 2;
 
-/// A victim comes from so many nodes in turn. Merges out of turn write more: in the simulation a
-/// quarter more from all of a level by dead tables alone, a tenth from eight in turn.
+/// A victim comes from this many nodes in turn. Merges out of turn write more: in the simulation 25
+/// % more from all of a level by dead tables alone, 10 % from eight in turn.
 const TURN: usize = 2;
 
 impl Policy for Sets {

@@ -45,8 +45,8 @@ fn bands(view: &View<'_>, inputs: Vec<Input>, to_level: u8) -> Move {
     Move::Merge { inputs, to_level, cut, one_file: false, parallel_max: 1 }
 }
 
-/// A due level 0: its oldest run goes down if it is a band, or in nobody's way; else the oldest
-/// ones become a band.
+/// A due level 0: its oldest run goes down if it is a band, or if it overlaps no other run there;
+/// else the oldest ones become a band.
 pub(super) fn level0(view: &View<'_>) -> Option<Plan> {
     let stack = view.version.level0();
     let score = stack.len() as f64 / view.limits.level0_runs_trigger.max(1) as f64;

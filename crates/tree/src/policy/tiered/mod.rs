@@ -16,8 +16,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::leveled::{flush_level, last_level};
-use super::stack::{self, Why, down, drop_empty, due, height_score_of_level, keys, merge};
+use super::levels::{flush_level, last_level};
+use super::stack::{self, down, drop_empty, due, height_score_of_level, keys, merge};
+use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Plan, Reason};
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
@@ -30,10 +31,10 @@ pub const TIERED: Descriptor = Descriptor {
     name: "tiered",
     summary: "size-tiered compaction: equal runs gather and are merged into the next larger size",
     help: "A level gathers `stack_max` runs, which become one run of the next level: each byte is \
-           written about once for each level. Costs reads, which look into up to `stack_max` runs \
+           written about once for each level. Costs reads, which probe up to `stack_max` runs \
            of every level, space, up to three times what is kept when everything is overwritten \
            and that again while the largest merge runs, and long merges. Choose it for data that \
-           is written much and read little, on a medium with room. `stack_max` and \
+           is written much and read little, on a medium with free space. `stack_max` and \
            `level0_runs_trigger` are runs; fewer of them mean fewer to read and more to write.",
     paper: "size-tiered compaction of Cassandra; RocksDB's universal compaction",
     options: &["levels", "level0_runs_trigger", "stack_max", "parallel_max"],
@@ -41,7 +42,7 @@ pub const TIERED: Descriptor = Descriptor {
     make: || Box::new(Tiered),
 };
 
-/// Newer slices of the deepest stack may have so many times the bytes of the oldest.
+/// Newer slices of the deepest stack may have this many times the bytes of the oldest.
 const SPACE_TIMES: u64 = 2;
 
 fn limits(memtable_bytes: u64) -> Limits {

@@ -86,7 +86,7 @@ fn large_values_under_updates_belong_apart() {
 }
 
 /// Only merges find garbage. The LWC-tree seldom merges: values are collected late, cost no second
-/// write and take their room. LevelDB's tree finds garbage soon.
+/// write and take up space. LevelDB's tree finds garbage soon.
 #[test]
 fn values_take_more_room_under_a_scheme_that_seldom_merges() {
     let workload = workload(&uniform(60_000, 16 << 10), 16 << 20);

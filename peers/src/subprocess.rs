@@ -21,7 +21,7 @@ pub fn run(engine: &str, flags: &[String], dir: &Path, timeout: Duration) -> Res
         .spawn()
         .map_err(|error| broken("start a process", error))?;
     let output = wait(child, engine, timeout);
-    // Whatever happened, the next run needs the room.
+    // Whatever happened, the next run needs the space.
     let removed = match std::fs::remove_dir_all(&dir) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

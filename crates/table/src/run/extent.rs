@@ -1,0 +1,47 @@
+//! The place of a run in its file, and the errors that name it.
+
+use crate::place::TablePlace;
+use crate::summary::RunSummary;
+use base::{DatabaseId, Error, FileId, RunId};
+use media::ReadFile;
+
+/// The unit in which media and page caches read.
+pub(super) const PAGE_BYTES: u64 = 4096;
+
+/// Where a run lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The database.
+    pub database: DatabaseId,
+    /// The file.
+    pub file: FileId,
+    /// The run.
+    pub run: RunId,
+    /// Where its extent begins in the file.
+    pub offset: u64,
+    /// Bytes of its extent.
+    pub bytes: u64,
+}
+
+impl Extent {
+    /// The extent of a run as its writer summed it up.
+    pub fn of(summary: &RunSummary, place: TablePlace) -> Extent {
+        Extent {
+            database: place.database,
+            file: place.file,
+            run: summary.run,
+            offset: summary.offset,
+            bytes: summary.bytes,
+        }
+    }
+
+    /// The file, as checksums know it.
+    pub fn place(&self) -> TablePlace {
+        TablePlace { database: self.database, file: self.file }
+    }
+}
+
+/// The error of a run that is damaged at `offset` of its file.
+pub(super) fn damaged(file: &dyn ReadFile, extent: Extent, offset: u64, what: String) -> Error {
+    Error::corruption(file.name().to_string(), offset, format!("run {}: {what}", extent.run))
+}
