@@ -11,7 +11,7 @@ pub struct Stepped {
     now_ns: AtomicU64,
     random: Mutex<Random>,
     worker: Mutex<Option<Arc<dyn Worker>>>,
-    /// A step is under way: when it waits, only time passes.
+    /// A step is in progress: when it waits, only time passes.
     stepping: AtomicBool,
     /// One user operation in so many gives the background a step.
     odds: u64,

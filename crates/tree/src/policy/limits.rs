@@ -1,7 +1,9 @@
 //! The sizes and counts that policies keep to.
 
-use super::MISSES_MIN;
 use base::{Error, Result, size};
+
+/// Misses that a run may have before it is due, at least, in LevelDB.
+pub const MISSES_MIN: u64 = 100;
 
 /// Parameters of a policy. Bytes are bytes of runs, as written.
 #[derive(Clone, Debug, PartialEq)]
