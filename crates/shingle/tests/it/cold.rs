@@ -145,7 +145,7 @@ fn without_its_cold_store_or_with_that_of_another_a_database_says_so() {
     let before = (one.first.content_hash(), one.cold.content_hash(), other.cold.content_hash());
     let error = open_in(Arc::new(one.first.clone())).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.message().contains("lie in a cold store"), "{error}");
+    assert!(error.message().contains("are in a cold store"), "{error}");
     let wrong = Pair { first: one.first.clone(), cold: other.cold.with_ledger(one.ledger()) };
     let error = open_in(wrong.store().unwrap()).err().unwrap();
     assert!(error.message().contains("cold store of another database"), "{error}");
