@@ -1,7 +1,7 @@
 //! Reclaiming space where freed bytes lie among live ones: live bytes are moved, counted under a
 //! cause of their own, and durable in their new place before the old one is reused.
 
-use super::{Inner, State};
+use super::inner::{Inner, State};
 use crate::extent::Extent;
 use crate::node::{HOLE, Held, Node};
 use crate::placement::Request;

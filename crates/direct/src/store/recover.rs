@@ -1,6 +1,6 @@
 //! From a device to a store: metadata, the frames of logs, and what is in use.
 
-use super::{DirectOptions, Inner, State, rewrites_sectors};
+use super::inner::{DirectOptions, Inner, State, rewrites_sectors};
 use crate::extent::Extent;
 use crate::frame::{self, FRAME_BYTES};
 use crate::journal::Journal;

@@ -2,9 +2,10 @@
 
 use super::*;
 use base::random::Random;
-use media::block::ZoneGeometry;
+use media::block::{Overwrite, ZoneGeometry};
 use media::conformance;
 use media::mem::{MemDevice, PowerLoss};
+use std::collections::BTreeMap;
 
 pub(super) const PLACEMENTS: [&str; 6] = [
     "ext4-like",

@@ -5,7 +5,7 @@
 //! the medium takes writes anywhere it writes its last sector again with more in it, and elsewhere
 //! pads it.
 
-use super::Inner;
+use super::inner::{Inner, hold};
 use crate::extent::Extent;
 use crate::frame;
 use crate::node::{HOLE, Held, Node, NodeState};
@@ -82,7 +82,7 @@ impl Writer {
             file.tail.clear();
             cut_pieces(&mut file, at);
             let loose = cut_held(&mut file, node.payload(), self.inner.port.sector_bytes());
-            super::hold(&self.inner.freed).extend(loose);
+            hold(&self.inner.freed).extend(loose);
         }
         if node.is_log {
             // It bounds the frames before it, which may hold more.
@@ -373,15 +373,15 @@ struct Gathering(Arc<Mutex<Writer>>);
 
 impl AppendFile for Gathering {
     fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
-        super::hold(&self.0).append(bytes, cause)
+        hold(&self.0).append(bytes, cause)
     }
 
     fn sync(&mut self, cause: Cause) -> Result<()> {
-        super::hold(&self.0).sync(cause)
+        hold(&self.0).sync(cause)
     }
 
     fn len(&self) -> u64 {
-        super::hold(&self.0).len()
+        hold(&self.0).len()
     }
 
     fn syncer(&self) -> Option<Box<dyn SyncFile>> {
@@ -391,7 +391,7 @@ impl AppendFile for Gathering {
 
 impl SyncFile for Gathering {
     fn sync(&self, cause: Cause) -> Result<()> {
-        super::hold(&self.0).sync(cause)
+        hold(&self.0).sync(cause)
     }
 }
 
