@@ -113,7 +113,7 @@ pub struct Expert {
     pub value_capacity_bytes: Option<u64>,
     /// Bytes of the medium that are kept free, so that deletions, flushes, closing and opening go
     /// on when it is full; 0: none. Default: 1 MiB and what the memtables hold, at least
-    /// 1/16 of the database and at most the write buffer; no more than 1/16 of the medium.
+    /// 1/16 of the database and at most two write buffers; no more than 1/4 of the medium.
     pub reserve_bytes: Option<u64>,
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,

@@ -13,10 +13,12 @@ use tree::Input;
 
 /// The reserve has what the memtables hold, and at least this share of the bytes of all trees...
 const TREE_SHARE: u64 = 16;
-/// ... at most what one flush writes, and this for edits and a log...
+/// ... at most this many write buffers: one is flushed while the next fills...
+const BUFFERS_MAX: u64 = 2;
+/// ... and this for edits and a log...
 const BYTES_MIN: u64 = 1 << 20;
-/// ... and not more than this share of the medium.
-const MEDIUM_SHARE: u64 = 16;
+/// ... but not more than this share of the medium.
+const MEDIUM_SHARE: u64 = 4;
 
 impl Engine {
     /// Has the store keep the reserve free, or as much of it as is free.
@@ -108,7 +110,7 @@ impl Engine {
         let bytes: u64 = trees.keyspaces.values().map(tree_bytes).sum();
         drop(trees);
         let bytes = (bytes / TREE_SHARE).max(self.memory.memtable_bytes());
-        let bytes = BYTES_MIN + bytes.min(self.settings.flush_bytes);
+        let bytes = BYTES_MIN + bytes.min(BUFFERS_MAX * self.settings.flush_bytes);
         let medium = self.store.space().map_or(u64::MAX, |space| space.total_bytes / MEDIUM_SHARE);
         bytes.min(medium)
     }
