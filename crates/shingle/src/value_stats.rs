@@ -61,7 +61,7 @@ impl ValueTimes {
 /// Work of garbage collection of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Number of collections that ended.
+    /// Number of completed GC jobs.
     pub count: u64,
     /// Bytes of the segments that GC retired.
     pub read_bytes: u64,

@@ -5,7 +5,7 @@ use base::random::Random;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One thread and a virtual clock: background steps run when a user operation ends or waits, in an
+/// One thread and a virtual clock. Background steps run when a user operation ends or waits, in an
 /// order that the seed fixes. The same seed gives the same history.
 pub struct Stepped {
     now_ns: AtomicU64,
@@ -13,7 +13,7 @@ pub struct Stepped {
     worker: Mutex<Option<Arc<dyn Worker>>>,
     /// A step is in progress: when it waits, only time passes.
     stepping: AtomicBool,
-    /// One user operation in so many gives the background a step.
+    /// One in this many user operations is followed by a background step.
     odds: u64,
 }
 
@@ -66,7 +66,7 @@ impl Runtime for Stepped {
     fn wait(&self, event: &Event, seen: u64, deadline_ns: Option<u64>) {
         while event.count() == seen {
             if !self.step() {
-                // Nothing can happen any more but the passing of time.
+                // Only the passing of time can change anything now.
                 if let Some(deadline_ns) = deadline_ns {
                     self.now_ns.fetch_max(deadline_ns, Ordering::Relaxed);
                 }
