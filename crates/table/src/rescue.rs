@@ -9,7 +9,7 @@
 //! a block at a look.
 //!
 //! Lost are the blocks that are damaged themselves and, behind a gap, those longer than
-//! [`HUNTED_BYTES_MAX`]; and the range tombstones, which are no data.
+//! `HUNTED_BYTES_MAX`; and the range tombstones, which are no data.
 
 use crate::block::Block;
 use crate::cursor::Cursor;

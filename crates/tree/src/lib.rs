@@ -1,7 +1,8 @@
 //! The tree: runs, slices, nodes, levels and versions; the edits that lead from one version to the
 //! next; the plans that policies make. Pure: no I/O, no clock, no threads.
 //!
-//! See DESIGN section 1: every scheme is a policy that chooses the next [`plan::Move`] of one tree.
+//! Every scheme is a policy that chooses the next [`plan::Move`] of one tree
+//! (`docs/design/tree.md`).
 
 mod apply;
 pub mod edit;

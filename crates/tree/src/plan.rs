@@ -53,7 +53,8 @@ pub struct Cut {
     pub overlap_bytes_max: Option<u64>,
 }
 
-/// The moves of the tree (DESIGN section 1). A new one is a decision record, not a patch.
+/// The moves of the tree; `docs/design/tree.md` has them as a table. A new one needs a decision
+/// record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Move {
     /// The input's slices go onto the stacks of the nodes below, cut at their ranges. Keys that no

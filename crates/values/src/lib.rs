@@ -3,7 +3,7 @@
 //!
 //! - [`layout`]: the contract of layouts. [`registry`] has them all: [`INLINE`], [`LOG`],
 //!   [`HASHED`]. [`ValueLimits`]: the numbers that they keep to.
-//! - [`pointer`], [`record`]: what stands in the tree, and in a segment.
+//! - [`mod@pointer`], [`record`]: what stands in the tree, and in a segment.
 //! - [`segment`]: writing, reading and scanning the files.
 //!
 //! Layouts are pure; [`segment`] is the one module with I/O. What a version knows of segments is in

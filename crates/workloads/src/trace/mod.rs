@@ -1,7 +1,7 @@
 //! Traces of operations: read in several formats, summarised, and answered with what each scheme,
 //! value layout and fan-out would cost under them.
 //!
-//! Everything streams: memory is bounded by the sample of keys ([`sample`]), whatever the length of
+//! Everything streams: memory is bounded by the sample of keys (`sample`), whatever the length of
 //! a trace. The same trace gives the same answer. The trees and layouts are the engine's own, on
 //! records without bytes (`tree::simulate`, `values::simulate`).
 

@@ -1,6 +1,6 @@
 //! `hdd`: a hard disk: seek, rotation, zoned transfer rate, and a write cache that reorders.
 //!
-//! After papers-notes 4.6; calibrated to Table 2 of the LWC-tree paper, which is Table II of
+//! Calibrated to Table 2 of the LWC-tree paper, which is Table II of
 //! SEALDB (Seagate ST1000DM003). The seek times there are effective ones: 64 random reads in a
 //! second are 15.6 ms each, of which half a turn explains 4.2 ms.
 //!

@@ -1,4 +1,4 @@
-//! The log-structured media cache of Seagate's drives (papers-notes 4.2 and 4.3).
+//! The log-structured media cache of Seagate's drives.
 //!
 //! Writes are appended to one log at the outer edge, each as a record that is durable when the
 //! host hears of it. When the log or its map is nearly full, or the drive is idle, the band of the

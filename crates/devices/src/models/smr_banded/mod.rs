@@ -1,6 +1,6 @@
 //! `smr-banded`: a drive-managed shingled disk: fixed bands, rewritten as a whole, behind a cache.
 //!
-//! After papers-notes 4.1 to 4.3: the emulator that LWC-tree and SEALDB name (`set-associative`),
+//! Three drives: the emulator that LWC-tree and SEALDB name (`set-associative`),
 //! the Seagate drive of their Table 2 (`log`, the default), and bands without a cache (`none`).
 //! Mechanics are those of [`super::hdd`].
 //!

@@ -1,4 +1,4 @@
-//! The set-associative media cache (papers-notes 4.1).
+//! The set-associative media cache of the emulator that the SMR papers use.
 //!
 //! Data band b belongs to cache band b mod n. Writes are appended to their cache band. When it is
 //! full, it is read, and every data band with bytes in it is read and written, while the writer

@@ -1,6 +1,6 @@
 //! `smr-raw`: shingled tracks and nothing above them: a write destroys what lies downstream.
 //!
-//! After papers-notes 4.5: the device of SEALDB, which has "only shingled tracks in disk platters
+//! Models the device of SEALDB, which has "only shingled tracks in disk platters
 //! and no physically partitioned zones and bands". Tracks have `track` bytes; a write that ends in
 //! track b destroys what was written after its end in b, and in the `overlap` tracks that follow.
 //! What lies before a write is safe. Mechanics are those of [`super::hdd`].

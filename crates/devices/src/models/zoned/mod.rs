@@ -1,6 +1,6 @@
 //! `zoned`: a host-managed shingled disk: zones that take writes at their write pointer.
 //!
-//! After papers-notes 4.4, with the words and errors of the standard (ZBC): 256 MiB zones, 1 % of
+//! Follows the host-managed zone model of ZBC, with its words and errors: 256 MiB zones, 1 % of
 //! them conventional, 128 open at a time, never more than half of the sequential ones. A zone opens
 //! when it is written. What breaks a rule is an error that begins with the standard's name for it
 //! and changes nothing. Mechanics are those of [`super::hdd`].

@@ -5,7 +5,7 @@
 //!
 //! - A guard is due at `stack_max` slices, or when its level is over its limit, in turn. Level 0
 //!   goes down at `level0_runs_trigger` runs.
-//! - Going down is an append ([`Move::Append`]); where there is no guard yet, the output is cut at
+//! - Going down is an append (`Move::Append`); where there is no guard yet, the output is cut at
 //!   `table_bytes_max`, and each table begins a guard. So guards come from the keys that are there,
 //!   where PebblesDB draws them by a hash of keys as they are written.
 //! - A guard with no data below it is merged where it is while its level is below its limit, and

@@ -2,11 +2,11 @@
 //! of them, they are merged into one, which goes on top of the next level's stack; so each byte is
 //! written about once for each level, and a level's runs are `stack_max` times those above it.
 //!
-//! - The merged run is appended ([`Move::Append`]) to the nodes of the next level, cut at their
+//! - The merged run is appended (`Move::Append`) to the nodes of the next level, cut at their
 //!   ranges; where there is none it becomes a node. A tree that this scheme made itself has one
 //!   node on a level. One that leveled compaction left has many, each with a stack of its own, and
 //!   keeps them: merges stay as small as they were.
-//! - On the last level, or where nothing lies below and newer slices have [`SPACE_TIMES`] times the
+//! - On the last level, or where nothing lies below and newer slices have `SPACE_TIMES` times the
 //!   bytes of the oldest, a stack is merged where it is: there is where overwritten entries and
 //!   tombstones go.
 //! - Nodes left empty, with nothing under them, go.
