@@ -25,8 +25,8 @@ pub fn check(context: &mut Context) -> Outcome {
             "problems": problems,
         }))?;
     } else {
-        let (files, bytes) = (units::count(report.files), units::bytes(report.bytes));
-        writeln!(context.out, "checked {files} files, {bytes}")?;
+        let (files, bytes) = (counted(report.files, "file"), units::bytes(report.bytes));
+        writeln!(context.out, "checked {files}, {bytes}")?;
         for problem in problems {
             writeln!(context.out, "damage: {problem}")?;
         }
@@ -38,9 +38,15 @@ pub fn check(context: &mut Context) -> Outcome {
         return Ok(());
     }
     Err(Failure::said(
-        format!("{} is damaged, in {} places", path.display(), problems.len()),
+        format!("{} is damaged, in {}", path.display(), counted(problems.len() as u64, "place")),
         "restore from a checkpoint, or keep the files and run `shingle salvage`",
     ))
+}
+
+/// `1 file`, `2 files`.
+fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", units::count(count))
 }
 
 /// `shingle compact`.
