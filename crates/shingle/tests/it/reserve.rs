@@ -93,6 +93,9 @@ fn put_again(db: &Db, runtime: &Stepped, what: &str) {
 }
 
 /// Regression: deletions were refused on a full medium, so that only a larger medium helped.
+///
+/// Deletions come in batches: on a medium that does not rewrite sectors each write takes a sector
+/// of the log, and some hundred of them exhaust the reserve of a device as small as these.
 #[test]
 fn deletions_make_space_on_a_full_medium() {
     let cells = KINDS.iter().map(|kind| (kind, "leveled", "inline"));
@@ -116,7 +119,7 @@ fn deletions_make_space_on_a_full_medium() {
             deleted.unwrap_or_else(|error| panic!("{what}: deletions from {first} on: {error}"));
         }
         db.delete_range(key(0), key(count)).unwrap_or_else(|error| panic!("{what}: {error}"));
-        // A crash with the refused records behind it: none of them is there.
+        // After a crash no deleted key is there, and no record that was refused.
         let image = medium.with_all();
         let found = open(image.store().unwrap(), scheme, layout);
         let found = found.unwrap_or_else(|error| panic!("{what}: after a crash: {error}"));
