@@ -50,7 +50,7 @@ mod work;
 
 pub use admission::{Stall, StallReason, Wait};
 pub use api::{
-    Cursor, Db, Iter, Keyspace, Pins, ReadOptions, Snapshot, WriteBatch, WriteOptions,
+    Cursor, Db, Follower, Iter, Keyspace, Pins, ReadOptions, Snapshot, WriteBatch, WriteOptions,
     check_closed, check_store,
 };
 pub use base::env::Runtime;

@@ -23,6 +23,7 @@ const JOB_SHARE: u64 = 24;
 const COLLECTION_SHARE: u64 = 4;
 
 /// The numbers that an open database works with.
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub durability: Durability,
     /// A memtable is sealed at this size.
@@ -349,6 +350,7 @@ const FILTER_BITS_MAX: u8 = 16;
 /// the same read, but each level has 10 % of the keys of the next. So additional bits lower the sum
 /// of false positives most, for their memory, on the upper levels (the argument of Monkey, SIGMOD
 /// 2017).
+#[derive(Clone)]
 struct Filters {
     bits_per_key: u8,
     bits_step: u8,

@@ -71,6 +71,9 @@ pub struct OsOptions {
     /// Maximum number of files open for reads, at least 1; the least recently read are closed
     /// first. `None`: 25 % of the process's descriptor limit.
     pub open_files_max: Option<usize>,
+    /// Another process may remove files: a file that is open for reads stays readable, and
+    /// [`OsOptions::open_files_max`] does not count.
+    pub keeps_files: bool,
 }
 
 impl Default for OsOptions {
@@ -82,6 +85,7 @@ impl Default for OsOptions {
             background_buffer_bytes: 512 << 10,
             map_bytes_max: 0,
             open_files_max: None,
+            keeps_files: false,
         }
     }
 }
@@ -113,7 +117,8 @@ impl OsStore {
         let (tails, writers, replacing) = (Tails::default(), Arc::default(), Mutex::new(()));
         let maps = Arc::new(Budget::new(options.map_bytes_max));
         let open_max = options.open_files_max.unwrap_or_else(descriptors::sensible_max);
-        let descriptors = Arc::new(Descriptors::new(directory.clone(), open_max));
+        let descriptors =
+            Arc::new(Descriptors::new(directory.clone(), open_max, options.keeps_files));
         let spare: Weak<dyn directory::Spare> = Arc::<Descriptors>::downgrade(&descriptors);
         directory.spare(spare);
         Ok(OsStore { directory, ledger, options, tails, writers, descriptors, maps, replacing })

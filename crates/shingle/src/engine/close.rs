@@ -91,7 +91,9 @@ impl Engine {
         self.admission.release();
         self.scheduler.release();
         self.progress.signal();
-        self.runtime.stop();
+        if !self.read_only {
+            self.runtime.stop();
+        }
         self.gate.wait_empty(&*self.runtime);
         let closed = if self.read_only { Ok(()) } else { self.settle() };
         self.finish_writing();

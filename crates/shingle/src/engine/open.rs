@@ -66,8 +66,14 @@ pub(crate) fn open(
         }
     };
     let strays = found.strays();
-    let shared = options.resources.as_ref().map(|shared| shared.cache.clone());
-    let core = assemble(store, runtime, settings, shared, found, options.read_only)?;
+    let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
+    if !options.read_only {
+        Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
+    }
+    let readers = Readers::new(options, &settings, &store, found.database);
+    let read_only = options.read_only;
+    let foundation = Foundation { store, runtime, settings, readers, read_only };
+    let core = assemble(foundation, found, &replayed, None)?;
     let engine = Arc::new(Engine::new(core, lock));
     if options.read_only {
         engine.events.mute();
@@ -119,28 +125,51 @@ fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
     Ok(found)
 }
 
-/// Builds the core over what was found, with the logs replayed into memtables.
-fn assemble(
-    store: Arc<dyn FileStore>,
-    runtime: Arc<dyn Runtime>,
-    settings: Settings,
-    shared_cache: Option<Arc<BlockCache>>,
-    found: Found,
-    read_only: bool,
-) -> Result<Core> {
-    let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
-    if !read_only {
-        Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
+/// What reads go through. The views of a follower share it.
+#[derive(Clone)]
+pub(crate) struct Readers {
+    pub cache: Arc<BlockCache>,
+    pub runs: Arc<Runs>,
+    is_cache_shared: bool,
+}
+
+impl Readers {
+    pub(crate) fn new(
+        options: &Options,
+        settings: &Settings,
+        store: &Arc<dyn FileStore>,
+        database: DatabaseId,
+    ) -> Readers {
+        let shared = options.resources.as_ref().map(|shared| shared.cache.clone());
+        let is_cache_shared = shared.is_some();
+        let memory = Memory::new(settings, is_cache_shared);
+        let cache = shared.unwrap_or_else(|| BlockCache::new(Memory::first_cache_bytes(settings)));
+        let limits = &settings.limits;
+        let misses_min = limits.seek_compaction.then_some(limits.seek_misses_min.max(1));
+        let written_bytes_max = memory.written_runs_bytes_max();
+        let runs = Runs::new(store.clone(), cache.clone(), database, written_bytes_max, misses_min);
+        Readers { cache, runs: Arc::new(runs), is_cache_shared }
     }
-    let memory = Memory::new(&settings, shared_cache.is_some());
-    let cache =
-        shared_cache.unwrap_or_else(|| BlockCache::new(Memory::first_cache_bytes(&settings)));
-    let limits = &settings.limits;
-    let misses_min = limits.seek_compaction.then_some(limits.seek_misses_min.max(1));
-    let written_bytes_max = memory.written_runs_bytes_max();
-    let (database, from) = (found.database, store.clone());
-    let runs = Runs::new(from, cache.clone(), database, written_bytes_max, misses_min);
-    let runs = Arc::new(runs);
+}
+
+/// What a core is built of, beside what was found.
+pub(crate) struct Foundation {
+    pub store: Arc<dyn FileStore>,
+    pub runtime: Arc<dyn Runtime>,
+    pub settings: Settings,
+    pub readers: Readers,
+    pub read_only: bool,
+}
+
+/// Builds the core over what was found and replayed. Trees that `previous` has too are not compiled
+/// again.
+pub(crate) fn assemble(
+    on: Foundation,
+    found: Found,
+    replayed: &Replayed,
+    previous: Option<&Engine>,
+) -> Result<Core> {
+    let runs = &on.readers.runs;
     let mut trees = Trees {
         keyspaces: BTreeMap::new(),
         manifest: None,
@@ -155,9 +184,12 @@ fn assemble(
     commit.logs = replayed.logs.iter().map(|&file| LiveLog { file, bytes: 0 }).collect();
     let mut states = BTreeMap::new();
     for (id, keyspace) in found.keyspaces {
-        let (state, tree, active) =
-            keyspace_parts(keyspace.record, keyspace.version, keyspace.runs, &settings, &runs)?;
-        take_replayed(&mut commit, &state, &replayed)?;
+        let known = previous.and_then(|engine| engine.find_keyspace(id)).map(|state| state.tree());
+        let version = Arc::new(keyspace.version);
+        let view = Arc::new(TreeView::new(version.clone(), known.as_deref(), runs));
+        let tree = (version, keyspace.runs, view);
+        let (state, tree, active) = keyspace_parts(keyspace.record, tree, &on.settings)?;
+        take_replayed(&mut commit, &state, replayed)?;
         states.insert(id, state);
         trees.keyspaces.insert(id, tree);
         commit.add_keyspace(active);
@@ -167,16 +199,16 @@ fn assemble(
         next_run: AtomicU64::new(found.next_run),
     };
     let parts = Parts {
-        store,
-        runtime,
-        settings,
+        store: on.store,
+        runtime: on.runtime,
+        memory: Memory::new(&on.settings, on.readers.is_cache_shared),
+        settings: on.settings,
         database: found.database,
-        cache,
-        memory,
-        runs,
+        cache: on.readers.cache,
+        runs: on.readers.runs,
         keyspaces: states,
         numbers,
-        read_only,
+        read_only: on.read_only,
     };
     Ok(Core::new(parts, commit, trees))
 }
@@ -184,15 +216,11 @@ fn assemble(
 /// The three parts of a keyspace's state.
 pub(crate) fn keyspace_parts(
     record: KeyspaceRecord,
-    version: Version,
-    run_table: RunTable,
+    (version, run_table, view): (Arc<Version>, RunTable, Arc<TreeView>),
     settings: &Settings,
-    runs: &Arc<Runs>,
 ) -> Result<(Arc<KeyspaceState>, TreeState, Active)> {
     let options = KeyspaceOptions::decode(&record.options)?;
     let operator = settings.operator_of(&record.name, options.merge_operator.as_deref())?;
-    let version = Arc::new(version);
-    let view = Arc::new(TreeView::new(version.clone(), None, runs));
     let (memtable, writer) = Memtable::new(settings.memtable_bytes_max as usize)?;
     let first = ReadView { active: memtable, sealed: Vec::new(), tree: view.clone() };
     let rules = Rules {

@@ -4,6 +4,7 @@
 //! an old one keep its memtables and files alive. The tree's version is compiled into arrays that a
 //! lookup walks without chasing pointers. A run is opened on its first read.
 
+use super::missing;
 use super::values::ValueFiles;
 use crate::memtable::Memtable;
 use base::key::{common_prefix, key_prefix};
@@ -406,6 +407,20 @@ impl TreeView {
             .collect();
         let segments = version.segments.clone();
         TreeView { levels, runs: runs.clone(), segments }
+    }
+
+    /// Opens every file that the tree names, so that reads do not depend on the names.
+    pub(crate) fn open_files(&self) -> Result<()> {
+        let nodes = self.levels.iter().flat_map(|level| &level.nodes);
+        for slice in nodes.flat_map(|node| &node.slices) {
+            let name = FileName::table(slice.run.place().0);
+            slice.run.read_file().map_err(|error| missing(error, name))?;
+        }
+        for segment in self.segments.iter() {
+            let name = FileName::value(segment.file.id);
+            self.runs.values.file(segment.file.id).map_err(|error| missing(error, name))?;
+        }
+        Ok(())
     }
 
     /// For each node below level 0 with a stack that reads had to pass, the number of seeks that

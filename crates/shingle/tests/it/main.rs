@@ -13,6 +13,7 @@ mod closing;
 mod cold;
 mod crash;
 mod fault;
+mod follow;
 mod guarded;
 mod handover;
 mod history;
