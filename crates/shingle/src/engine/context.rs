@@ -11,6 +11,7 @@ use crate::engine::memory::Memory;
 use crate::engine::reserve::Reserve;
 use crate::engine::traffic::Noted;
 use crate::engine::work_stats::WorkStats;
+use crate::key_locks::Locks;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::ChunkPool;
 use crate::read::moment::Moment;
@@ -18,6 +19,7 @@ use crate::read::view::Runs;
 use crate::settings::Settings;
 use crate::snapshot_list::SnapshotList;
 use crate::stats::Latencies;
+use crate::transaction_counters::Counters;
 use base::env::{Event, Runtime};
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId};
 use media::{AppendFile, FileHint, FileName, FileStore};
@@ -42,6 +44,9 @@ pub(crate) struct Context {
     pub latencies: Latencies,
     pub work_stats: WorkStats,
     pub events: Events,
+    /// Keys that transactions have locked.
+    pub locks: Locks,
+    pub transactions: Counters,
     /// Fires when background work has made a step that a thread may wait for.
     pub progress: Event,
     keyspaces: RwLock<BTreeMap<KeyspaceId, Arc<KeyspaceState>>>,
@@ -88,6 +93,8 @@ impl Context {
             latencies: Latencies::default(),
             work_stats: WorkStats::default(),
             events: Events::new(parts.store.clone(), parts.runtime.clone()),
+            locks: Locks::default(),
+            transactions: Counters::default(),
             progress: Event::default(),
             opened_ns: now_ns,
             noted: Noted::new(now_ns, parts.store.ledger().snapshot()),

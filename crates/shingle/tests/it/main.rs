@@ -35,6 +35,8 @@ mod reserve;
 mod run;
 mod schedule;
 mod script;
+mod serial;
 mod threads;
+mod transactions;
 mod values;
 mod watched;
