@@ -43,8 +43,8 @@ pub enum ErrorKind {
     /// The file has names in other directories, so that it takes no more bytes. The engine goes on
     /// with another file.
     Shared,
-    /// Another write changed what the transaction has read, or holds a lock that it needs. Begin the
-    /// transaction again.
+    /// Another write changed what the transaction has read, or holds a lock that it needs. Begin
+    /// the transaction again.
     Conflict,
 }
 

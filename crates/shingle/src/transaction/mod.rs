@@ -2,7 +2,7 @@
 //!
 //! A transaction reads a snapshot and keeps its writes to itself ([`own`]). The commit writes them
 //! as one batch, under the condition that what the transaction relies on ([`watches`]) is
-//! unchanged. Under [`Isolation::Serializable`] that is everything that it has read: keys, absent
+//! unchanged. Under [`Isolation::Serializable`] that is everything that it has read: keys, missing
 //! keys, and ranges as far as scans went. Then the transaction is as if all of it happened at the
 //! moment of the commit. Under [`Isolation::Snapshot`] it is what it writes.
 //!
@@ -10,8 +10,8 @@
 //! with I/O where needed; under the lock only with what was committed since that moment, which is
 //! in memtables. If that is not certain, both are repeated.
 //!
-//! Locks ([`crate::key_locks`]) are an addition for keys that many transactions want: they wait instead of
-//! beginning again. What is correct depends on the check alone.
+//! Locks ([`crate::key_locks`]) are an addition for keys that many transactions want: they wait
+//! instead of beginning again. What is correct depends on the check alone.
 
 mod own;
 mod scan;
@@ -69,7 +69,7 @@ pub struct TransactionOptions {
 /// and `Send`.
 ///
 /// A transaction sees the database as it was when the transaction began, with its own writes on
-/// top. Nobody else sees them before [`Transaction::commit`]. Dropping it discards them.
+/// top. No other reader sees them before [`Transaction::commit`]. Dropping it discards them.
 ///
 /// The methods without a keyspace work on the keyspace `default`.
 ///
@@ -77,8 +77,8 @@ pub struct TransactionOptions {
 ///
 /// Reads fail as all reads, see [`Keyspace`]. Writes fail with
 /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where the key or value exceeds its limit,
-/// or the keyspace is of another database. The commit, and every method of a transaction with locks,
-/// may fail with [`Conflict`](crate::ErrorKind::Conflict): then begin a new transaction.
+/// or the keyspace is of another database. The commit, and every method of a transaction with
+/// locks, may fail with [`Conflict`](crate::ErrorKind::Conflict): then begin a new transaction.
 /// [`Db::transact`] does so by itself.
 ///
 /// ```
@@ -246,9 +246,9 @@ impl Transaction {
         self.read(keyspace, key.as_ref(), self.watches_reads())
     }
 
-    /// The value of `key`, which no other transaction may change before the commit: the commit fails
-    /// if one did, at any isolation. With locks, it waits until no other transaction holds the key,
-    /// and then gives the newest value.
+    /// The value of `key`, which no other transaction may change before the commit: the commit
+    /// fails if one did, at any isolation. With locks, it waits until no other transaction holds
+    /// the key, and then gives the newest value.
     ///
     /// # Errors
     ///
@@ -420,8 +420,8 @@ impl Transaction {
     /// # Errors
     ///
     /// As for all methods, see [`Transaction`]; also
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where the keyspace has no operator, or
-    /// it refuses the operand.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where the keyspace has no operator,
+    /// or it refuses the operand.
     pub fn merge_in(
         &mut self,
         keyspace: &Keyspace,

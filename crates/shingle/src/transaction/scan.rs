@@ -12,7 +12,7 @@ type Pair = (Bytes, Bytes);
 #[derive(Debug)]
 pub(super) struct Progress {
     range: KeyRange,
-    /// The last key that was shown from the front.
+    /// The last key that was shown by `next`.
     front: Option<Key>,
     /// The last key that was shown from the back.
     back: Option<Key>,
@@ -91,7 +91,7 @@ impl TransactionIter {
         !is_own && !self.deleted.iter().any(|range| range.contains(key))
     }
 
-    /// Has the next visible pair from the front of `below` in `below_front`, if there is one.
+    /// Has the next visible pair of `below` in `below_front`, if there is one.
     fn fill_front(&mut self) -> Result<()> {
         while self.below_front.is_none() {
             match self.below.next().transpose()? {

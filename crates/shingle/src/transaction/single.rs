@@ -9,7 +9,7 @@ use table::batch::WriteBatch;
 
 impl Keyspace {
     /// Sets `key` to `new` (`None`: deletes it) if its value is `expected` (`None`: if it is
-    /// absent). Otherwise the inner result is an error that holds the value that it has.
+    /// missing). Otherwise the inner result is an error that holds the value that it has.
     ///
     /// # Errors
     ///
@@ -43,9 +43,9 @@ impl Keyspace {
         Ok(found)
     }
 
-    /// Sets `key` to what `change` makes of its value, and returns that; `None` stands for an absent
-    /// key. No write comes between the read and the write. `change` is called again where another
-    /// write was faster.
+    /// Sets `key` to what `change` makes of its value, and returns that; `None` stands for a
+    /// missing key. No write comes between the read and the write. `change` is called again where
+    /// another write was faster.
     ///
     /// # Errors
     ///

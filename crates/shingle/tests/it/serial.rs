@@ -1,10 +1,10 @@
 //! Random histories of transactions that append to lists, and a checker of their dependencies.
 //!
 //! Each value is the list of the appends to its key, so a read shows which appends came before it
-//! and in which order. From that follow the dependencies between transactions: who wrote after whom,
-//! who read from whom, whose read was overwritten by whom. With the order in real time they must
-//! form no cycle (the method of Elle, Kingsbury and Alvaro, VLDB 2020). The checker itself is
-//! tested: the weaker isolation and a system without transactions both fail it.
+//! and in which order. From that follow the dependencies between transactions: which wrote after
+//! which, which read what another wrote, and which overwrote what another read. With the order in
+//! real time they must form no cycle (the method of Elle, Kingsbury and Alvaro, VLDB 2020). The
+//! checker itself is tested: the weaker isolation and a system without transactions both fail it.
 
 use crate::run::{Config, scaled, seeds_for_cells};
 use crate::transactions::{SERIALIZABLE, SNAPSHOT};
@@ -55,7 +55,7 @@ fn step(
     let at = key(random.below(KEYS));
     match random.below(5) {
         0 => {
-            // Absent keys count as read, because the scan shows that they are absent.
+            // Missing keys count as read, because the scan shows that they are missing.
             let mut found: BTreeMap<String, List> =
                 (0..KEYS).map(|at| (key(at), List::new())).collect();
             for pair in transaction.prefix("list/")? {

@@ -79,7 +79,7 @@ fn write_cycles_do_not_happen() {
     }
 }
 
-/// G1a and G1b: nobody reads what was discarded, or what is not the final value.
+/// G1a and G1b: no transaction reads what was discarded, or what is not the final value.
 #[test]
 fn aborted_and_intermediate_writes_are_never_read() {
     for options in BOTH {
@@ -155,7 +155,7 @@ fn what_a_scan_did_not_reach_is_no_conflict() {
 }
 
 #[test]
-fn an_absent_key_that_was_read_is_watched() {
+fn a_missing_key_that_was_read_is_watched() {
     let (db, mut one, mut other) = two(SERIALIZABLE);
     assert_eq!(value(&mut one, "name"), "-");
     assert_eq!(value(&mut other, "name"), "-");
