@@ -125,12 +125,13 @@ fn assemble(
     runtime: Arc<dyn Runtime>,
     settings: Settings,
     shared_cache: Option<Arc<BlockCache>>,
-    found: Found,
+    mut found: Found,
     read_only: bool,
 ) -> Result<Core> {
     let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
     if !read_only {
         Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
+        found.remove_empty_segments(&replayed)?;
     }
     let memory = Memory::new(&settings, shared_cache.is_some());
     let cache =

@@ -44,7 +44,6 @@ impl Engine {
             match self.commits.commit(batch, is_synced)? {
                 Outcome::Committed(committed) => break committed,
                 Outcome::LacksSpace(lack) => self.make_space(&lack, waits)?,
-                Outcome::LacksSegment(keyspace) => self.begin_active_segment(&keyspace)?,
             }
         };
         let durability = durability.unwrap_or(self.settings.durability);
