@@ -125,13 +125,12 @@ fn assemble(
     runtime: Arc<dyn Runtime>,
     settings: Settings,
     shared_cache: Option<Arc<BlockCache>>,
-    mut found: Found,
+    found: Found,
     read_only: bool,
 ) -> Result<Core> {
     let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
     if !read_only {
         Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
-        found.remove_empty_segments(&replayed)?;
     }
     let memory = Memory::new(&settings, shared_cache.is_some());
     let cache =
@@ -265,6 +264,12 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     drop(trees);
     if has_sealed {
         engine.with_reserve(|| engine.flush_replayed())?;
+    }
+    // Not earlier: a log may name one whose values were lost, and only the empty segment tells the
+    // next opening that they were. By now no log is read again.
+    if let Err(error) = engine.remove_empty_segments() {
+        engine.check_poisoned()?;
+        engine.events.error("segment_removal_failed", &error);
     }
     let mut trees = engine.versions.lock();
     cut_active_segments(engine, &trees, &active_segments);

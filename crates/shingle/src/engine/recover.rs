@@ -88,21 +88,6 @@ impl Found {
         self.names.iter().filter(is_stray).copied().collect()
     }
 
-    /// Removes the segments without values: they were begun for commits that never came, or none
-    /// of which was recovered. The next manifest does not list them, and then their files go.
-    pub(crate) fn remove_empty_segments(&mut self, replayed: &Replayed) -> Result<()> {
-        for (id, keyspace) in &mut self.keyspaces {
-            let named = replayed.unflushed_ends.get(id);
-            let is_named = |file: &FileId| named.is_some_and(|ends| ends.contains_key(file));
-            let empty = keyspace.version.segments.empty_ones().filter(|file| !is_named(file));
-            let changes: Vec<Change> = empty.map(Change::remove_segment).collect();
-            if !changes.is_empty() {
-                keyspace.version = keyspace.version.apply(&changes, &mut keyspace.runs)?;
-            }
-        }
-        Ok(())
-    }
-
     pub(crate) fn apply(&mut self, edit: DatabaseEdit) -> Result<()> {
         for id in &edit.dropped {
             self.keyspaces.remove(id);

@@ -6,7 +6,7 @@
 //! - A segment that could not be begun costs no write: values go through the log until the next
 //!   try. Beginning takes nothing from the reserve of the medium.
 //! - An empty segment does not outlive the session that began it: closing removes it. After a
-//!   crash, the next opening does ([`crate::engine::recover`]).
+//!   crash, the next opening does, once no log is needed that may name it.
 
 use crate::engine::core::Core;
 use crate::engine::trees::Flushed;
@@ -86,8 +86,9 @@ impl Core {
         self.versions.install_optional(&mut self.versions.lock(), edit)
     }
 
-    /// Removes the segments without values from the trees: they were begun ahead, or given up
-    /// before a commit succeeded. There are no more commits, and everything is flushed.
+    /// Removes the segments without values from the trees: they were begun ahead, or nothing that
+    /// was written to them counts. No commit is in progress, everything is flushed, and no log is
+    /// needed.
     pub(crate) fn remove_empty_segments(&self) -> Result<()> {
         self.commits.lock().forget_segments();
         let mut trees = self.versions.lock();
