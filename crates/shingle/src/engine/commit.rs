@@ -13,6 +13,7 @@
 use crate::engine::commit_state::{Active, CommitState, LiveLog, LogPosition, OpenLog, Sealed};
 use crate::engine::context::Context;
 use crate::engine::reserve::only_deletes;
+use crate::engine::values::active_segment::Separated;
 use crate::engine::values::capacity::LackOfSpace;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
@@ -39,8 +40,6 @@ pub(crate) enum Outcome {
     Committed(Committed),
     /// No change: the segments of a keyspace lack space for its large values.
     LacksSpace(LackOfSpace),
-    /// No change: a keyspace lacks a segment for its large values.
-    LacksSegment(Arc<KeyspaceState>),
     /// No change: what the commit takes for granted may not hold.
     Changed,
 }
@@ -144,12 +143,6 @@ impl Commits {
         {
             return Ok(Outcome::LacksSpace(lack));
         }
-        if with_log
-            && self.settings.writes_values_at_commit
-            && let Some(keyspace) = state.lacks_segment(batch)?
-        {
-            return Ok(Outcome::LacksSegment(keyspace));
-        }
         let committed = self.commit_checked(&mut state, batch, with_log)?;
         state.user_sequence = committed.last_sequence;
         self.ledger().user_wrote(batch.user_bytes());
@@ -165,7 +158,7 @@ impl Commits {
     ) -> Result<Committed> {
         let first = state.next_sequence;
         let separated = match with_log && self.settings.writes_values_at_commit {
-            true => state.append_values(first, batch)?,
+            true => self.append_values(state, first, batch)?,
             false => None,
         };
         let logged = separated.as_ref().map_or(batch, |separated| &separated.batch);
@@ -189,6 +182,22 @@ impl Commits {
         let position = state.position();
         self.seal_full_memtables(state, batch)?;
         Ok(Committed { position, last_sequence: last })
+    }
+
+    /// Appends large values to active segments, and wakes the background for the segments that this
+    /// requests.
+    fn append_values(
+        &self,
+        state: &mut CommitState,
+        first: SequenceNumber,
+        batch: &WriteBatch,
+    ) -> Result<Option<Separated>> {
+        let requests = state.requested_segments.len();
+        let separated = state.append_values(first, batch);
+        if state.requested_segments.len() > requests {
+            self.runtime.wake();
+        }
+        separated
     }
 
     /// Commits `batch`, which restates what a reader saw of `keys` at `moment`. Returns its last

@@ -293,6 +293,12 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     if has_sealed {
         engine.with_reserve(|| engine.flush_replayed())?;
     }
+    // Not earlier: a log may name one whose values were lost, and only the empty segment tells the
+    // next opening that they were. By now no log is read again.
+    if let Err(error) = engine.remove_empty_segments() {
+        engine.check_poisoned()?;
+        engine.events.error("segment_removal_failed", &error);
+    }
     let mut trees = engine.versions.lock();
     cut_active_segments(engine, &trees, &active_segments);
     remove_leftovers(engine, &mut trees)?;

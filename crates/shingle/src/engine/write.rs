@@ -56,7 +56,6 @@ impl Engine {
                 Outcome::Committed(committed) => break committed,
                 Outcome::Changed => return Ok(None),
                 Outcome::LacksSpace(lack) => self.make_space(&lack, waits)?,
-                Outcome::LacksSegment(keyspace) => self.begin_active_segment(&keyspace)?,
             }
         };
         let durability = durability.unwrap_or(self.settings.durability);

@@ -117,8 +117,12 @@ fn values_survive_the_process_and_synced_ones_the_loss_of_power() {
     let store = MemStore::new(Arc::default());
     let db = open(&store);
     let mut content = Content::new();
-    put(&db, &mut content, 0, 10, Durability::Buffered);
+    put(&db, &mut content, 0, 1, Durability::Buffered);
+    // The first value requests the segment for the others.
+    db.wait_idle().unwrap();
+    put(&db, &mut content, 1, 9, Durability::Buffered);
     put(&db, &mut content, 10, 1, Durability::Synced);
+    db.wait_idle().unwrap();
     let synced = content.clone();
     put(&db, &mut content, 11, 4, Durability::Buffered);
     let ledger = db.stats().ledger;

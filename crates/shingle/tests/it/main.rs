@@ -8,6 +8,7 @@
 mod active_segments;
 mod adapt;
 mod bands;
+mod begun_segments;
 mod checkpoints;
 mod closing;
 mod cold;
