@@ -13,8 +13,8 @@ use crate::engine::traffic::Noted;
 use crate::engine::work_stats::WorkStats;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::ChunkPool;
+use crate::read::context::ReadContext;
 use crate::read::moment::Moment;
-use crate::read::view::Runs;
 use crate::settings::Settings;
 use crate::snapshot_list::SnapshotList;
 use crate::stats::Latencies;
@@ -36,7 +36,7 @@ pub(crate) struct Context {
     pub memory: Memory,
     /// The memory that memtables are made of.
     pub chunks: Arc<ChunkPool>,
-    pub runs: Arc<Runs>,
+    pub read: Arc<ReadContext>,
     pub snapshots: SnapshotList,
     pub admission: Admission,
     pub latencies: Latencies,
@@ -71,7 +71,7 @@ pub(crate) struct Parts {
     pub database: DatabaseId,
     pub cache: Arc<BlockCache>,
     pub memory: Memory,
-    pub runs: Arc<Runs>,
+    pub read: Arc<ReadContext>,
     pub keyspaces: BTreeMap<KeyspaceId, Arc<KeyspaceState>>,
     pub numbers: Numbers,
     pub read_only: bool,
@@ -101,7 +101,7 @@ impl Context {
             cache: parts.cache,
             memory: parts.memory,
             chunks,
-            runs: parts.runs,
+            read: parts.read,
             keyspaces: RwLock::new(parts.keyspaces),
             numbers: parts.numbers,
             read_only: parts.read_only,
@@ -247,7 +247,7 @@ impl Context {
     /// Gives the cache what the rest of the account leaves. Called where the account changes much:
     /// when a memtable is sealed or flushed, and between background steps.
     pub(crate) fn resize_cache(&self) {
-        let open_bytes = self.runs.open_bytes();
+        let open_bytes = self.read.tables.open_bytes();
         if let Some(bytes) = self.memory.cache_resize(open_bytes, self.cache.capacity_bytes()) {
             self.cache.set_capacity(bytes);
         }

@@ -46,7 +46,7 @@ impl Engine {
         let runs = RunTable::new(trees.obsolete_files.clone());
         let version = Version::empty(base::cause::LEVELS_MAX as u8);
         let (state, tree, active) =
-            keyspace_parts(record.clone(), version, runs, &self.settings, &self.runs)?;
+            keyspace_parts(record.clone(), version, runs, &self.settings, &self.read)?;
         let edit = DatabaseEdit {
             created: vec![record],
             next_keyspace: Some(id.0 + 1),
@@ -74,7 +74,7 @@ impl Engine {
         self.change_keyspaces(|keyspaces| {
             keyspaces.remove(&state.id);
         });
-        state.empty_view(&self.runs);
+        state.empty_view(&self.read);
         self.versions.collect_dead_files(&mut trees);
         trees.forget_backed_off();
         self.commits.note_memtables(&self.commits.lock());

@@ -23,7 +23,10 @@ use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
 use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::read::view::{ReadView, Runs, TreeView};
+use crate::read::context::ReadContext;
+use crate::read::table_cache::TableCache;
+use crate::read::values::ValueFiles;
+use crate::read::view::{ReadView, TreeView};
 use crate::settings::Settings;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
@@ -138,9 +141,10 @@ fn assemble(
     let limits = &settings.limits;
     let misses_min = limits.seek_compaction.then_some(limits.seek_misses_min.max(1));
     let written_bytes_max = memory.written_runs_bytes_max();
-    let (database, from) = (found.database, store.clone());
-    let runs = Runs::new(from, cache.clone(), database, written_bytes_max, misses_min);
-    let runs = Arc::new(runs);
+    let database = found.database;
+    let tables = TableCache::new(store.clone(), cache.clone(), database, written_bytes_max);
+    let values = ValueFiles::new(store.clone(), database);
+    let read = Arc::new(ReadContext::new(tables, values, misses_min));
     let mut trees = Trees {
         keyspaces: BTreeMap::new(),
         manifest: None,
@@ -156,7 +160,7 @@ fn assemble(
     let mut states = BTreeMap::new();
     for (id, keyspace) in found.keyspaces {
         let (state, tree, active) =
-            keyspace_parts(keyspace.record, keyspace.version, keyspace.runs, &settings, &runs)?;
+            keyspace_parts(keyspace.record, keyspace.version, keyspace.runs, &settings, &read)?;
         take_replayed(&mut commit, &state, &replayed)?;
         states.insert(id, state);
         trees.keyspaces.insert(id, tree);
@@ -170,10 +174,10 @@ fn assemble(
         store,
         runtime,
         settings,
-        database: found.database,
+        database,
         cache,
         memory,
-        runs,
+        read,
         keyspaces: states,
         numbers,
         read_only,
@@ -187,12 +191,12 @@ pub(crate) fn keyspace_parts(
     version: Version,
     run_table: RunTable,
     settings: &Settings,
-    runs: &Arc<Runs>,
+    read: &Arc<ReadContext>,
 ) -> Result<(Arc<KeyspaceState>, TreeState, Active)> {
     let options = KeyspaceOptions::decode(&record.options)?;
     let operator = settings.operator_of(&record.name, options.merge_operator.as_deref())?;
     let version = Arc::new(version);
-    let view = Arc::new(TreeView::new(version.clone(), None, runs));
+    let view = Arc::new(TreeView::new(version.clone(), None, read));
     let (memtable, writer) = Memtable::new(settings.memtable_bytes_max as usize)?;
     let first = ReadView { active: memtable, sealed: Vec::new(), tree: view.clone() };
     let rules = Rules {

@@ -9,7 +9,7 @@
 
 use crate::engine::context::Context;
 use crate::engine::values::writers::{TakenSpace, WrittenSegment};
-use crate::read::view::RunHandle;
+use crate::read::table_cache::RunHandle;
 use crate::reduce::Sink;
 use base::key::user_key;
 use base::{Cause, ErrorKind, FileId, Key, KeyRange, Result};
@@ -281,7 +281,7 @@ impl OutputWriter {
             OutputRule::Cut { .. } => None,
         };
         let summary = end.summary().clone();
-        let handle = self.context.runs.written(file, end);
+        let handle = self.context.read.tables.written(file, end);
         self.written.runs.push(WrittenRun { child, file, summary, handle });
         if matches!(self.rule, OutputRule::Cut { one_file: true, .. }) {
             self.file = Some((file, writer));
