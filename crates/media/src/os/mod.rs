@@ -19,7 +19,6 @@ mod device;
 mod directory;
 mod lock;
 mod map;
-mod pages;
 mod priority;
 mod read;
 mod reserve;
@@ -33,7 +32,6 @@ mod writers;
 
 pub use device::{FileDevice, FileDeviceOptions};
 pub use map::mappable_bytes;
-pub use pages::{PageBuffer, Pages};
 pub use priority::lower_thread_priority;
 
 use crate::names::{LOCK_NAME, ROOT_NAME, is_reserved};
