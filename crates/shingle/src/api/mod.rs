@@ -6,6 +6,7 @@ mod batch;
 mod cursor;
 mod db;
 mod default;
+mod directory;
 mod keyspaces;
 mod maintenance;
 mod property;

@@ -20,7 +20,7 @@ use crate::snapshot_list::SnapshotList;
 use crate::stats::Latencies;
 use base::env::{Event, Runtime};
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId};
-use media::{AppendFile, FileHint, FileName, FileStore};
+use media::{AppendFile, FileHint, FileName, FileStore, Space};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -253,6 +253,11 @@ impl Context {
         }
     }
 
+    /// Space on the medium; `None` where it is unknown.
+    pub(crate) fn space(&self) -> Option<Space> {
+        self.store.capacity()?.space()
+    }
+
     /// Work that must go on is out of space. `true`: the caller may try again, with the reserve.
     pub(crate) fn release_reserve(&self) -> bool {
         self.reserve.release(&*self.store, &self.events)
@@ -273,7 +278,7 @@ impl Context {
         if !self.reserve.is_out() {
             return Ok(());
         }
-        let Some(space) = self.store.space() else { return Ok(()) };
+        let Some(space) = self.space() else { return Ok(()) };
         let needed_bytes = self.memory.memtable_bytes().min(self.reserve.bytes());
         if space.free_bytes >= needed_bytes {
             return Ok(());

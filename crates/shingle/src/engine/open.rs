@@ -30,7 +30,6 @@ use crate::read::view::{ReadView, TreeView};
 use crate::settings::Settings;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::os::OsStore;
 use media::{FileHint, FileKind, FileName, FileStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -76,30 +75,19 @@ pub(crate) fn open(
         engine.events.mute();
     } else {
         make_ready(&engine, &strays)?;
-        // For people to read. Opening never needs it, so a failure to write it is ignored.
-        // Replacing it costs a sync.
-        let text = options.to_ini();
-        let old = engine.store.read_note(OPTIONS).ok().flatten();
-        if old.as_deref() != Some(text.as_bytes()) {
-            let _ = engine.store.note(OPTIONS, text.as_bytes(), false);
-        }
+        note_options(&*engine.store, options);
     }
     Ok(engine)
 }
 
-/// Checks that a new database would go into a directory that holds nothing else. Does nothing where
-/// a database exists.
-pub(crate) fn check_unused(store: &OsStore) -> Result<()> {
-    if !matches!(store.root(), Ok(None)) {
-        return Ok(());
-    }
-    match store.foreign_file(&NOTES)? {
-        None => Ok(()),
-        Some(foreign) => Err(Error::invalid(format!(
-            "{} has no database, but holds `{foreign}`, which is not Shingle's: choose an empty \
-             or new directory",
-            store.describe()
-        ))),
+/// Writes the options down for people to read. Opening never needs them, so a failure to write them
+/// is ignored. Replacing them costs a sync.
+fn note_options(store: &dyn FileStore, options: &Options) {
+    let Some(notes) = store.notes() else { return };
+    let text = options.to_ini();
+    let old = notes.read_note(OPTIONS).ok().flatten();
+    if old.as_deref() != Some(text.as_bytes()) {
+        let _ = notes.write_note(OPTIONS, text.as_bytes(), false);
     }
 }
 

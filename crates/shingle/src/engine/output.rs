@@ -77,7 +77,8 @@ impl WrittenRun {
     /// The file's places on the device, as far as the store knows.
     pub(crate) fn places(&self, store: &dyn FileStore) -> Vec<Range<u64>> {
         let RunSummary { offset, bytes, .. } = self.summary;
-        store.places(FileName::table(self.file), offset..offset + bytes)
+        let (name, range) = (FileName::table(self.file), offset..offset + bytes);
+        store.device_map().map_or_else(Vec::new, |map| map.places(name, range))
     }
 }
 
