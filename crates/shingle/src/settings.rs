@@ -7,7 +7,7 @@ use crate::merge_operator::{KeyspaceOperator, MergeOperator, built_in};
 use crate::options::{Durability, Expert, Options};
 use crate::value_rules::ValueRules;
 use base::{Error, Result};
-use media::FileStore;
+use media::{FileStore, lacks};
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};
 use tree::policy::{Descriptor, LIMIT_FIELDS, Limits};
@@ -82,12 +82,13 @@ const THRESHOLD_NOTE: &str = "THRESHOLD";
 
 /// Stores a measured threshold in `store`, for later openings.
 pub(crate) fn keep_threshold(store: &dyn FileStore, bytes: u64) -> Result<()> {
-    store.note(THRESHOLD_NOTE, format!("{bytes}\n").as_bytes(), false)
+    let notes = store.notes().ok_or_else(|| lacks(store, "notes"))?;
+    notes.write_note(THRESHOLD_NOTE, format!("{bytes}\n").as_bytes(), false)
 }
 
 /// The threshold in `store`. One that cannot be read counts as not measured: no opening needs it.
 fn kept_threshold(store: &dyn FileStore) -> Option<u64> {
-    let note = store.read_note(THRESHOLD_NOTE).ok()??;
+    let note = store.notes()?.read_note(THRESHOLD_NOTE).ok()??;
     std::str::from_utf8(&note).ok()?.trim().parse().ok().filter(|&bytes| bytes > 0)
 }
 

@@ -97,7 +97,7 @@ impl Engine {
             value_groups,
             memtable_bytes,
             cache_bytes: self.cache.used_bytes(),
-            open_runs_bytes: self.runs.open_bytes(),
+            open_runs_bytes: self.read.tables.open_bytes(),
             background_buffer_bytes: self.memory.background_bytes(),
             cache_counters: self.cache_counters(),
             pending_bytes,

@@ -98,7 +98,7 @@ impl VersionSet {
         }
         for (id, version, _) in next {
             let tree = trees.tree(id)?;
-            tree.replace(version, &self.runs);
+            tree.replace(version, &self.read);
             let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
             tree.keyspace.install(tree.view.clone(), memtables);
         }

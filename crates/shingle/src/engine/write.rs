@@ -15,7 +15,7 @@ impl Engine {
         if let Some(value) = value {
             self.ledger().user_read((key.len() + value.len()) as u64);
         }
-        if self.runs.take_misses_due() {
+        if self.read.take_misses_due() {
             self.runtime.wake();
         }
     }

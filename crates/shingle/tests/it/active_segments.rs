@@ -329,6 +329,6 @@ fn a_threshold_that_was_measured_is_kept_for_openings_that_name_none() {
     open(Options::new()).keep_value_threshold(500).unwrap();
     assert_eq!(apart(open(Options::new().value_threshold_bytes(2000))), 0, "who names one has it");
     assert_eq!(apart(open(Options::new().set("value_threshold", "auto").unwrap())), 1);
-    store.note("THRESHOLD", b"nonsense", false).unwrap();
+    store.notes().unwrap().write_note("THRESHOLD", b"nonsense", false).unwrap();
     open(Options::new()).close().unwrap();
 }

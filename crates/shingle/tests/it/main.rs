@@ -28,6 +28,7 @@ mod model;
 mod moves;
 mod operators;
 mod parts;
+mod plain;
 mod poisoned;
 mod reads;
 mod refusals;

@@ -6,7 +6,7 @@ use crate::script::Script;
 use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
-use media::{FileKind, FileStore};
+use media::{FileKind, Notes};
 use shingle::{Db, Durability, Error, ErrorKind, WriteOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
