@@ -11,6 +11,7 @@ pub mod error;
 pub mod id;
 pub mod key;
 pub mod ledger;
+pub mod parameter;
 pub mod random;
 pub mod size;
 
