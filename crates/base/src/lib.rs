@@ -13,6 +13,7 @@ pub mod id;
 pub mod key;
 pub mod ledger;
 pub mod page_memory;
+pub mod parameter;
 pub mod random;
 pub mod size;
 

@@ -23,8 +23,8 @@ fn options() -> Options {
         .cache_bytes(64 << 10)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
-            e.table_bytes = Some(8 << 10);
-            e.value_segment_bytes = Some(4 << 10);
+            e.scheme.table_bytes_max = Some(8 << 10);
+            e.values.segment_bytes = Some(4 << 10);
         })
 }
 
@@ -84,7 +84,7 @@ fn assert_exact(db: &Db, store: &MemStore, content: &Content) {
 fn write_amplification(value_bytes: usize, at_commit: bool) -> f64 {
     let store = MemStore::new(Arc::default());
     let options = Options::new().values("log").memory_bytes(8 << 20).expert(|e| {
-        e.value_segment_bytes = Some(1 << 20);
+        e.values.segment_bytes = Some(1 << 20);
         e.values_at_commit = Some(at_commit);
     });
     let runtime = Arc::new(runtime::Stepped::new(7, 2));

@@ -17,14 +17,14 @@ fn options(scheme: &str, layout: &str) -> Options {
     let sized = Options::new().write_buffer_bytes(16 << 10).cache_bytes(64 << 10);
     sized.scheme(scheme).values(layout).value_threshold_bytes(80).expert(|e| {
         e.memtable_bytes = Some(4 << 10);
-        e.table_bytes = Some(8 << 10);
+        e.scheme.table_bytes_max = Some(8 << 10);
         e.block_bytes = Some(512);
-        e.level_bytes_base = Some(16 << 10);
-        e.fan_out = Some(3.0);
-        e.level0_runs_trigger = Some(2);
+        e.scheme.level_bytes_base = Some(16 << 10);
+        e.scheme.fan_out = Some(3.0);
+        e.scheme.level0_runs_trigger = Some(2);
         e.step_bytes = Some(1 << 10);
-        e.value_segment_bytes = Some(8 << 10);
-        e.value_log_segment_bytes = Some(2 << 10);
+        e.values.segment_bytes = Some(8 << 10);
+        e.values.log_segment_bytes = Some(2 << 10);
     })
 }
 

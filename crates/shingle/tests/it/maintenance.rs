@@ -13,8 +13,8 @@ use std::sync::Arc;
 fn open(store: Arc<dyn FileStore>, runtime: Arc<Stepped>, change: impl FnOnce(&mut Expert)) -> Db {
     let options = Options::new().write_buffer_bytes(16 << 10).expert(|e| {
         e.memtable_bytes = Some(8192);
-        e.table_bytes = Some(2048);
-        e.level_bytes_base = Some(8192);
+        e.scheme.table_bytes_max = Some(2048);
+        e.scheme.level_bytes_base = Some(8192);
         change(e);
     });
     options.open_in(store, runtime).unwrap()

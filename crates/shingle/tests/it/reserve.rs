@@ -21,10 +21,10 @@ fn options(scheme: &str, layout: &str) -> Options {
         .write_buffer_bytes(128 << 10)
         .expert(|e| {
             e.memtable_bytes = Some(64 << 10);
-            e.table_bytes = Some(32 << 10);
-            e.level_bytes_base = Some(256 << 10);
-            e.value_segment_bytes = Some(64 << 10);
-            e.value_log_segment_bytes = Some(32 << 10);
+            e.scheme.table_bytes_max = Some(32 << 10);
+            e.scheme.level_bytes_base = Some(256 << 10);
+            e.values.segment_bytes = Some(64 << 10);
+            e.values.log_segment_bytes = Some(32 << 10);
         })
 }
 
