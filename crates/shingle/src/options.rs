@@ -10,6 +10,23 @@ use table::Compression;
 use tree::policy::LIMIT_FIELDS;
 
 /// What a write is safe from when the call returns.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::{Durability, Options, WriteOptions};
+///
+/// // Every write waits for the medium ...
+/// let db = Options::new().durability(Durability::Synced).open(dir.path())?;
+/// db.put("balance", "100")?;
+///
+/// // ... but this one, which a power loss may take.
+/// let buffered =
+///     WriteOptions { durability: Some(Durability::Buffered), ..WriteOptions::default() };
+/// db.put_with("last-seen", "now", &buffered)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The death of the process. Power loss may take the newest writes, never older ones first.
@@ -28,6 +45,24 @@ pub enum Preset {
 }
 
 /// Knobs for experiments. `None`: the preset decides.
+///
+/// A knob may change its meaning or go in any release: see
+/// [`Options::expert`](crate::Options::expert).
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::Options;
+///
+/// let db = Options::new()
+///     .expert(|expert| {
+///         expert.fan_out = Some(8.0);
+///         expert.open_files_max = Some(500);
+///     })
+///     .open(dir.path())?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expert {
     /// Bytes at which an output run ends.
@@ -320,7 +355,17 @@ impl Options {
     }
 
     /// Sets an option by its name in [`TABLE`], or a parameter of the scheme, such as `links_max`
-    /// of `ldc`, by its name in [`tree::policy::LIMIT_FIELDS`].
+    /// of `ldc`, by the name that `shingle schemes NAME` lists.
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// use shingle::Options;
+    ///
+    /// let options = Options::new().set("scheme", "ldc")?.set("memory_bytes", "64M")?;
+    /// assert_eq!(options.value("memory_bytes").as_deref(), Some("67108864"));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -388,6 +433,12 @@ pub struct OptionEntry {
 }
 
 /// Every public option.
+///
+/// ```
+/// for option in shingle::options::TABLE {
+///     println!("{} ({}): {}", option.name, option.unit, option.help);
+/// }
+/// ```
 pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "preset",

@@ -52,9 +52,22 @@ impl Db {
     }
 
     /// Writes a second database with the current contents to `target`, a new or empty
-    /// directory. Links files
-    /// where the file system allows, and copies them otherwise. Keyspaces without a log are in it
-    /// as of their last flush.
+    /// directory. Links files where the file system allows, and copies them otherwise. Keyspaces
+    /// without a log are in it as of their last flush.
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let (path, copy) = (dir.path().join("fruit.db"), dir.path().join("fruit.backup"));
+    /// use shingle::Options;
+    ///
+    /// let db = Options::new().open(&path)?;
+    /// db.put("apple", "red")?;
+    /// db.checkpoint(&copy)?;
+    /// assert!(Options::new().read_only(true).open(&copy)?.get("apple")?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
