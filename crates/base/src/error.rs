@@ -11,6 +11,18 @@ use std::sync::Arc;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What the caller can do about an error.
+///
+/// A new version may add kinds, so a `match` needs a last arm for the others.
+///
+/// ```
+/// # extern crate base as shingle;
+/// use shingle::{Error, ErrorKind};
+///
+/// fn is_worth_another_try(error: &Error) -> bool {
+///     matches!(error.kind(), ErrorKind::WouldWait | ErrorKind::NoSpace | ErrorKind::Locked)
+/// }
+/// # assert!(!is_worth_another_try(&Error::invalid("a wrong call")));
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -112,7 +124,21 @@ struct Inner {
     cause: Option<Error>,
 }
 
-/// What went wrong, where, and what to do about it.
+/// What went wrong, where, and what to do about it. Cheap to clone.
+///
+/// ```
+/// # extern crate base as shingle;
+/// # fn get() -> shingle::Result<()> {
+/// #     Err(shingle::Error::corruption("000007.table", 4096, "a block has another checksum"))
+/// # }
+/// if let Err(error) = get() {
+///     eprintln!("{error}");
+///     if let (Some(file), Some(offset)) = (error.file(), error.offset()) {
+///         eprintln!("look at byte {offset} of {file}");
+///     }
+///     eprintln!("{}", error.kind().remedy());
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 

@@ -19,6 +19,7 @@ pub(crate) struct Latencies {
 
 /// One level of a keyspace, or the sum over keyspaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LevelStats {
     /// The level.
     pub level: u8,
@@ -82,6 +83,7 @@ impl LevelStats {
 
 /// A compaction that failed and waits for another try.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ParkedWork {
     /// The keyspace.
     pub keyspace: String,
@@ -95,6 +97,7 @@ pub struct ParkedWork {
 
 /// Hits and misses of the block cache for one kind of block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheCounters {
     /// `data`, `index` or `filter`.
     pub kind: &'static str,
@@ -121,6 +124,7 @@ pub struct CacheCounters {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Stats {
     /// Every byte with its cause.
     pub ledger: LedgerSnapshot,
@@ -508,7 +512,22 @@ fn level_line(f: &mut fmt::Formatter<'_>, name: &str, level: &LevelStats) -> fmt
 }
 
 /// A live table file.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// db.put("apple", "red")?;
+/// db.flush()?;
+/// for file in db.files() {
+///     println!("level {}: {}, {} bytes", file.level, file.name, file.bytes);
+/// }
+/// # assert_eq!(db.files().len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FileInfo {
     /// Its name in the store.
     pub name: String,
@@ -528,6 +547,7 @@ pub struct FileInfo {
 
 /// What is being done, for progress bars.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Bytes done.
     pub done_bytes: u64,
@@ -538,7 +558,22 @@ pub struct Progress {
 }
 
 /// What a check found.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// # db.put("apple", "red")?;
+/// # db.close()?;
+/// let report = shingle::check_closed(dir.path(), &mut |progress| {
+///     println!("{}: {} of {} bytes", progress.what, progress.done_bytes, progress.total_bytes);
+/// })?;
+/// assert!(report.is_clean(), "{:?}", report.problems);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct CheckReport {
     /// Files that were read.
     pub files: u64,

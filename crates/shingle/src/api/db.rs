@@ -260,6 +260,22 @@ impl Keyspace {
     /// Stores `operand`. The keyspace's merge operator applies it when the key is read or
     /// compacted.
     ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = shingle::Options::new().open(dir.path())?;
+    /// use shingle::KeyspaceOptions;
+    ///
+    /// let options =
+    ///     KeyspaceOptions { merge_operator: Some("add-u64".into()), ..Default::default() };
+    /// let counts = db.create_keyspace("counts", options)?;
+    /// counts.merge("visits", 2u64.to_le_bytes())?;
+    /// counts.merge("visits", 3u64.to_le_bytes())?;
+    /// assert_eq!(counts.get("visits")?.as_deref(), Some(&5u64.to_le_bytes()[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As for all writes, see [`Keyspace`]; also
@@ -287,6 +303,19 @@ impl Keyspace {
 
     /// Deletes all keys from `start` to `end` (exclusive) by one record. Files that are wholly in
     /// the range are dropped at once, unless a snapshot needs them.
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = shingle::Options::new().open(dir.path())?;
+    /// for day in ["2026-01-30", "2026-01-31", "2026-02-01"] {
+    ///     db.put(day, "")?;
+    /// }
+    /// db.delete_range("2026-01", "2026-02")?;
+    /// assert_eq!(db.iter().count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -327,6 +356,18 @@ impl Keyspace {
     }
 
     /// The values of `keys`, all at one moment, in the order of the keys.
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = shingle::Options::new().open(dir.path())?;
+    /// db.put("apple", "red")?;
+    /// let values = db.multi_get(&["apple", "pear"])?;
+    /// assert_eq!(values[0].as_deref(), Some(&b"red"[..]));
+    /// assert_eq!(values[1], None);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

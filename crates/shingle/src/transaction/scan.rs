@@ -185,7 +185,7 @@ impl TransactionIter {
 }
 
 impl Iterator for TransactionIter {
-    type Item = Result<Pair>;
+    type Item = Result<(Bytes, Bytes)>;
 
     fn next(&mut self) -> Option<Result<Pair>> {
         self.advance_front().transpose()

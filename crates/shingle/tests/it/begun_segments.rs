@@ -21,7 +21,7 @@ fn options() -> Options {
         .value_threshold_bytes(64)
         .write_buffer_bytes(4 << 20)
         .cache_bytes(64 << 10)
-        .expert(|e| e.value_segment_bytes = Some(SEGMENT_BYTES))
+        .expert(|e| e.values.segment_bytes = Some(SEGMENT_BYTES))
 }
 
 /// A database whose background makes no step unless told to, and the counts of its store.
@@ -345,7 +345,7 @@ fn a_keyspace_that_is_dropped_takes_its_requests_and_segments_with_it() {
 #[test]
 fn writers_that_outrun_the_background_lose_nothing() {
     let store = MemStore::new(Arc::default());
-    let options = options().expert(|e| e.value_segment_bytes = Some(2 << 10));
+    let options = options().expert(|e| e.values.segment_bytes = Some(2 << 10));
     let runtime = Arc::new(shingle::runtime::Threads::new());
     let db = options.clone().open_in(Arc::new(store.clone()), runtime).unwrap();
     std::thread::scope(|scope| {
