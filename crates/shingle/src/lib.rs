@@ -39,6 +39,7 @@
 
 mod admission;
 mod api;
+mod backup;
 mod engine;
 mod histogram;
 mod json;
@@ -75,6 +76,7 @@ pub use api::{
     Cursor, Db, Follower, Iter, Keyspace, Pins, ReadOptions, Snapshot, WriteBatch, WriteOptions,
     check_closed, check_store,
 };
+pub use backup::{Backup, Backups, Keep, Pruned};
 #[doc(inline)]
 pub use base::env::Runtime;
 #[doc(inline)]

@@ -1,10 +1,11 @@
 //! Maintenance: compaction on request, checkpoints, checks.
 
 use super::db::{Db, Keyspace};
+use crate::engine::checkpoint::CheckpointTarget;
 use crate::engine::queue::Manual;
 use crate::options::Options;
 use crate::stats::{CheckReport, Progress};
-use base::{KeyRange, Result};
+use base::{KeyRange, Result, SequenceNumber};
 use media::FileStore;
 use std::path::Path;
 use std::sync::Arc;
@@ -68,6 +69,23 @@ impl Db {
             engine.flush_all()?;
         }
         engine.write_checkpoint(target)
+    }
+
+    /// Gives the files of the database to `target`; returns the sequence number that they reach at
+    /// least.
+    pub(crate) fn write_backup(&self, target: &dyn CheckpointTarget) -> Result<SequenceNumber> {
+        let engine = self.engine();
+        let _inside = engine.enter()?;
+        let sequence = engine.snapshots.visible();
+        if !engine.read_only {
+            engine.check_writable()?;
+            engine.flush_all()?;
+        }
+        engine.fill_checkpoint(target).map(|()| sequence)
+    }
+
+    pub(crate) fn wall_micros(&self) -> u64 {
+        self.engine().runtime.wall_micros()
     }
 
     /// Reads every byte, and verifies checksums, key order and the structure of the tree. The

@@ -12,7 +12,7 @@ use crate::engine::commit_state::{CommitState, LiveLog, LogPosition};
 use crate::engine::core::Core;
 use crate::engine::trees::Trees;
 use base::{Cause, Error, ErrorKind, FileId, Result};
-use media::{FileHint, FileName, FileStore, Part, share};
+use media::{AppendFile, FileHint, FileName, FileStore, Part, share};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::log::{LogHeader, LogKind, LogWriter};
@@ -35,19 +35,54 @@ impl Logged {
     }
 }
 
+/// Takes the files of a checkpoint.
+pub(crate) trait CheckpointTarget {
+    /// Takes `part` of a file of `source`, durably but for its name.
+    fn take(&self, source: &dyn FileStore, name: FileName, part: Part) -> Result<()>;
+
+    /// The file for the manifest, which is synced when it is written.
+    fn create_manifest(&self, name: FileName) -> Result<Box<dyn AppendFile>>;
+
+    /// Everything is there: `root` makes it a database.
+    fn finish(&self, root: &[u8]) -> Result<()>;
+}
+
+/// A store becomes a database of its own.
+struct Copy<'a>(&'a dyn FileStore);
+
+impl CheckpointTarget for Copy<'_> {
+    fn take(&self, source: &dyn FileStore, name: FileName, part: Part) -> Result<()> {
+        share(source, self.0, name, part)
+    }
+
+    fn create_manifest(&self, name: FileName) -> Result<Box<dyn AppendFile>> {
+        self.0.create(name, &FileHint::default())
+    }
+
+    fn finish(&self, root: &[u8]) -> Result<()> {
+        self.0.sync_names()?;
+        self.0.set_root(root)
+    }
+}
+
 impl Core {
     /// Makes `copy`, which must be empty, a database with the present contents.
     pub(crate) fn write_checkpoint(&self, copy: &dyn FileStore) -> Result<()> {
-        let _inside = self.enter()?;
         let _lock = copy.lock()?;
         if copy.root()?.is_some() || !copy.list()?.is_empty() {
             let message = format!("{} holds a database already", copy.describe());
             return Err(Error::new(ErrorKind::AlreadyExists, message));
         }
-        self.fill_checkpoint(copy).inspect_err(|_| clear(copy))
+        self.fill_checkpoint(&Copy(copy)).inspect_err(|_| clear(copy))
     }
 
-    fn fill_checkpoint(&self, copy: &dyn FileStore) -> Result<()> {
+    /// Gives `copy` the files of a database with the present contents.
+    pub(crate) fn fill_checkpoint(&self, copy: &dyn CheckpointTarget) -> Result<()> {
+        let _inside = self.enter()?;
+        if self.follows {
+            let message = "a follower has no logs of its own: let the writer do this";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
         let trees = self.versions.lock();
         let logged = Logged::of(&self.commits.lock());
         // The next edit may remove logs, which no version holds. After a flush they are short.
@@ -64,23 +99,33 @@ impl Core {
         self.write_checkpoint_root(copy, &edit)
     }
 
-    fn share_files(&self, version: &Version, logged: &Logged, copy: &dyn FileStore) -> Result<()> {
+    fn share_files(
+        &self,
+        version: &Version,
+        logged: &Logged,
+        copy: &dyn CheckpointTarget,
+    ) -> Result<()> {
         for usage in version.files() {
             self.check_open()?;
             let name = FileName::table(usage.file.id);
-            share(&*self.store, copy, name, Part::AtLeast(usage.total_bytes))?;
+            copy.take(&*self.store, name, Part::AtLeast(usage.total_bytes))?;
         }
         for segment in version.segments.iter() {
             self.check_open()?;
             let end = logged.values.get(&segment.file.id).copied().unwrap_or(0);
             let bytes = end.max(segment.bytes);
             let name = FileName::value(segment.file.id);
-            share(&*self.store, copy, name, Part::AtLeast(bytes))?;
+            copy.take(&*self.store, name, Part::AtLeast(bytes))?;
         }
         Ok(())
     }
 
-    fn share_logs(&self, trees: &Trees, logged: &Logged, copy: &dyn FileStore) -> Result<()> {
+    fn share_logs(
+        &self,
+        trees: &Trees,
+        logged: &Logged,
+        copy: &dyn CheckpointTarget,
+    ) -> Result<()> {
         let logs = logged.logs.iter().map(|log| log.file);
         for log in logs.filter(|&log| log >= trees.log_floor) {
             // The last log may meanwhile grow beyond the checkpoint's point.
@@ -88,12 +133,16 @@ impl Core {
                 true => Part::Exactly(logged.position.bytes),
                 false => Part::Whole,
             };
-            share(&*self.store, copy, FileName::wal(log), part)?;
+            copy.take(&*self.store, FileName::wal(log), part)?;
         }
         Ok(())
     }
 
-    fn write_checkpoint_root(&self, copy: &dyn FileStore, edit: &DatabaseEdit) -> Result<()> {
+    fn write_checkpoint_root(
+        &self,
+        copy: &dyn CheckpointTarget,
+        edit: &DatabaseEdit,
+    ) -> Result<()> {
         let file = self.new_file();
         let mut bytes = Vec::new();
         encode_edit(edit, &mut bytes);
@@ -104,12 +153,11 @@ impl Core {
             salt: self.runtime.random_u64(),
             previous: None,
         };
-        let append = copy.create(FileName::manifest(file), &FileHint::default())?;
+        let append = copy.create_manifest(FileName::manifest(file))?;
         let mut writer = LogWriter::create(append, header, Cause::Checkpoint)?;
         writer.append(&[&bytes])?;
         writer.sync()?;
-        copy.sync_names()?;
-        copy.set_root(&encode_root(&Root {
+        copy.finish(&encode_root(&Root {
             database: self.database,
             manifest: file,
             manifest_bytes_min: writer.bytes(),

@@ -60,6 +60,8 @@ pub(crate) struct Context {
     /// The part of the ledger that is already in the event log.
     pub noted: Noted,
     pub read_only: bool,
+    /// Another process, or another handle, writes the files.
+    pub follows: bool,
 }
 
 /// The next free numbers.
@@ -80,6 +82,7 @@ pub(crate) struct Parts {
     pub keyspaces: BTreeMap<KeyspaceId, Arc<KeyspaceState>>,
     pub numbers: Numbers,
     pub read_only: bool,
+    pub follows: bool,
 }
 
 impl Context {
@@ -112,6 +115,7 @@ impl Context {
             keyspaces: RwLock::new(parts.keyspaces),
             numbers: parts.numbers,
             read_only: parts.read_only,
+            follows: parts.follows,
         }
     }
 

@@ -280,6 +280,7 @@ impl Seen {
             settings: self.settings.clone(),
             readers: self.readers.clone(),
             read_only: true,
+            follows: true,
         };
         let previous = self.engine.as_deref();
         let core = assemble(foundation, self.found.clone(), &replayed, previous)?;

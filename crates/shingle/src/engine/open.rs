@@ -74,7 +74,8 @@ pub(crate) fn open(
     }
     let readers = Readers::new(options, &settings, &store, found.database);
     let read_only = options.read_only;
-    let foundation = Foundation { store, runtime, settings, readers, read_only };
+    let follows = false;
+    let foundation = Foundation { store, runtime, settings, readers, read_only, follows };
     let core = assemble(foundation, found, &replayed, None)?;
     let engine = Arc::new(Engine::new(core, lock));
     if options.read_only {
@@ -152,6 +153,7 @@ pub(crate) struct Foundation {
     pub settings: Settings,
     pub readers: Readers,
     pub read_only: bool,
+    pub follows: bool,
 }
 
 /// Builds the core over what was found and replayed. Trees that `previous` has too are not compiled
@@ -201,6 +203,7 @@ pub(crate) fn assemble(
         keyspaces: states,
         numbers,
         read_only: on.read_only,
+        follows: on.follows,
     };
     Ok(Core::new(parts, commit, trees))
 }

@@ -7,6 +7,7 @@
 
 mod active_segments;
 mod adapt;
+mod backups;
 mod bands;
 mod begun_segments;
 mod checkpoints;
