@@ -10,7 +10,7 @@
 //! - A write that adds data never takes from the reserve.
 
 use crate::engine::events::Events;
-use base::{EntryKind, Error, ErrorKind, Result};
+use base::{EntryKind, Error, ErrorKind};
 use media::FileStore;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use table::batch::WriteBatch;
@@ -109,11 +109,7 @@ impl Reserve {
 }
 
 /// Every operation of `batch` is a deletion.
-pub(crate) fn only_deletes(batch: &WriteBatch) -> Result<bool> {
-    for operation in batch.iter() {
-        if !matches!(operation?.kind, EntryKind::Delete | EntryKind::DeleteRange) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+pub(crate) fn only_deletes(batch: &WriteBatch) -> bool {
+    let is_deletion = |kind| matches!(kind, EntryKind::Delete | EntryKind::DeleteRange);
+    batch.iter().all(|operation| is_deletion(operation.kind()))
 }
