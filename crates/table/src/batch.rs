@@ -6,7 +6,7 @@
 //! costs one byte and its lengths beside key and value.
 //!
 //! Invariants:
-//! - The limits of keys, values and ranges are checked in one place, [`Operation::new`]. Whoever
+//! - The limits of keys, values and ranges are checked in one place, [`Operation::new`]. Code that
 //!   has an [`Operation`] need not check them again.
 //! - [`Operations`] come from bytes that were made of operations, or that [`BatchView::parse`]
 //!   looked at. Parsing is total: whatever the bytes, it gives operations within the limits or
