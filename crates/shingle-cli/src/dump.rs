@@ -214,14 +214,14 @@ impl Dump<'_, '_> {
             let first = u64::from_le_bytes(*first);
             let batch = BatchView::parse(batch)?;
             dump.line(&format!("{first},{},{},{offset}", batch.len(), payload.len()))?;
-            for operation in batch.iter().filter(|_| dump.entries).collect::<Vec<_>>() {
-                let operation = operation?;
+            let is_shown = dump.entries;
+            for operation in batch.iter().filter(|_| is_shown) {
                 let line = format!(
                     "  keyspace {} {:?} {} : {}",
-                    operation.keyspace,
-                    operation.kind,
-                    dump.notation.show(operation.key),
-                    dump.notation.show(operation.value)
+                    operation.keyspace(),
+                    operation.kind(),
+                    dump.notation.show(operation.key()),
+                    dump.notation.show(operation.value())
                 );
                 dump.line(&line)?;
             }

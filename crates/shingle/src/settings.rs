@@ -60,7 +60,8 @@ pub(crate) struct Settings {
     pub limits: Limits,
     values: &'static values::Descriptor,
     value_limits: ValueLimits,
-    value_threshold_bytes: u64,
+    /// Minimum size of a separated value, where the layout separates.
+    pub value_threshold_bytes: u64,
     /// Commits write large values to segments.
     pub writes_values_at_commit: bool,
     /// A memtable is sealed when its commits have written this many bytes of separated values.
@@ -318,6 +319,7 @@ mod tests {
     use super::*;
     use crate::options::Preset;
     use base::EntryKind;
+    use table::batch::Operation;
 
     fn filters(change: impl FnOnce(&mut Expert)) -> Filters {
         let mut expert = Expert::default();
@@ -368,9 +370,9 @@ mod tests {
             while !settings.is_full(&memtable) {
                 let n = memtable.entries();
                 let key = format!("{:016}", n * 7919 % 2_500_000);
-                writer
-                    .insert(key.as_bytes(), n + 1, EntryKind::Put, &vec![0; value_bytes])
-                    .unwrap();
+                let (id, value) = (base::KeyspaceId(0), vec![0; value_bytes]);
+                let put = Operation::new(id, EntryKind::Put, key.as_bytes(), &value).unwrap();
+                writer.insert(&put, n + 1).unwrap();
             }
             let difference = memtable.entries().abs_diff(entries);
             assert!(difference * 50 < entries, "{} for {entries}", memtable.entries());

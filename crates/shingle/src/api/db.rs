@@ -209,7 +209,7 @@ impl Keyspace {
         let mut batch = BATCH.take();
         batch.clear();
         let written = build(&mut batch, self.state.id)
-            .and_then(|()| self.engine().write(&batch, options.durability, options.wait));
+            .and_then(|()| self.engine().write(&mut batch, options.durability, options.wait));
         if batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
             BATCH.set(batch);
         }
@@ -425,9 +425,9 @@ impl Db {
     /// As for all writes, see [`Keyspace`]; also
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where a merge operator refuses an
     /// operand of the batch. The database is then unchanged.
-    pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+    pub fn write(&self, mut batch: WriteBatch, options: &WriteOptions) -> Result<()> {
         check_operands(self.engine(), &batch.inner, batch.copies_operands)?;
-        self.engine().write(&batch.inner, options.durability, options.wait).map(drop)
+        self.engine().write(&mut batch.inner, options.durability, options.wait).map(drop)
     }
 
     /// Makes every write that returned before this call survive a power loss. Writes to keyspaces

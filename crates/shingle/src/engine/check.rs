@@ -193,17 +193,12 @@ impl Core {
             if name.kind == FileKind::Manifest {
                 decode_edit(record.payload, name, record.offset)?;
             } else {
-                check_record(record.payload)
+                log_record(record.payload)
                     .map_err(|error| error.in_file(name.to_string()).at(record.offset))?;
             }
         }
         Ok(reader.bytes())
     }
-}
-
-fn check_record(payload: &[u8]) -> Result<()> {
-    let Some((_, batch)) = log_record(payload)? else { return Ok(()) };
-    batch.iter().try_for_each(|operation| operation.map(drop))
 }
 
 fn live_bytes(version: &Version) -> u64 {

@@ -13,7 +13,6 @@
 use crate::engine::commit_state::{Active, CommitState, LiveLog, LogPosition, OpenLog, Sealed};
 use crate::engine::context::Context;
 use crate::engine::reserve::only_deletes;
-use crate::engine::values::active_segment::Separated;
 use crate::engine::values::capacity::LackOfSpace;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
@@ -115,7 +114,7 @@ impl Commits {
     /// durable.
     pub(crate) fn commit(
         &self,
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
         is_synced: bool,
         given: &[Unchanged<'_>],
     ) -> Result<Outcome> {
@@ -139,7 +138,8 @@ impl Commits {
             ));
         }
         if self.settings.bounds_values()
-            && let Some(lack) = state.lack_of_space(batch)?
+            && self.has_large_values(batch)
+            && let Some(lack) = state.lack_of_space(batch)
         {
             return Ok(Outcome::LacksSpace(lack));
         }
@@ -149,31 +149,23 @@ impl Commits {
         Ok(Outcome::Committed(committed))
     }
 
+    /// Some value of `batch` may be separated.
+    fn has_large_values(&self, batch: &WriteBatch) -> bool {
+        batch.put_bytes_max() as u64 >= self.settings.value_threshold_bytes
+    }
+
     /// Commits `batch`, which the caller has checked under the lock.
     fn commit_checked(
         &self,
         state: &mut CommitState,
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
         with_log: bool,
     ) -> Result<Committed> {
-        let first = state.next_sequence;
-        let separated = match with_log && self.settings.writes_values_at_commit {
-            true => self.append_values(state, first, batch)?,
-            false => None,
+        let at_commit = with_log && self.settings.writes_values_at_commit;
+        let last = match at_commit && self.has_large_values(batch) {
+            true => self.write_separated(state, batch)?,
+            false => self.write_batch(state, batch, with_log)?,
         };
-        let logged = separated.as_ref().map_or(batch, |separated| &separated.batch);
-        let appended = match with_log {
-            true => self.append_or_reserve(state, first, logged),
-            false => Ok(()),
-        };
-        if let Some(separated) = &separated {
-            match &appended {
-                Ok(()) => state.note_appended(separated),
-                Err(_) => state.give_up(separated),
-            }
-        }
-        appended?;
-        let last = self.insert(state, first, logged)?;
         state.next_sequence = last + 1;
         if with_log {
             state.logged_sequence = last;
@@ -184,20 +176,42 @@ impl Commits {
         Ok(Committed { position, last_sequence: last })
     }
 
-    /// Appends large values to active segments, and wakes the background for the segments that this
-    /// requests.
-    fn append_values(
+    /// Writes `batch` to log and memtables. Returns the last sequence number used.
+    fn write_batch(
         &self,
         state: &mut CommitState,
-        first: SequenceNumber,
-        batch: &WriteBatch,
-    ) -> Result<Option<Separated>> {
+        batch: &mut WriteBatch,
+        with_log: bool,
+    ) -> Result<SequenceNumber> {
+        let first = state.next_sequence;
+        if with_log {
+            self.append_or_reserve(state, first, batch)?;
+        }
+        self.insert(state, first, batch)
+    }
+
+    /// [`Commits::write_batch`] with large values in active segments. Wakes the background for the
+    /// segments that this requests.
+    fn write_separated(
+        &self,
+        state: &mut CommitState,
+        batch: &mut WriteBatch,
+    ) -> Result<SequenceNumber> {
         let requests = state.requested_segments.len();
-        let separated = state.append_values(first, batch);
+        let separated = state.append_values(state.next_sequence, batch);
         if state.requested_segments.len() > requests {
             self.runtime.wake();
         }
-        separated
+        let Some(mut separated) = separated? else { return self.write_batch(state, batch, true) };
+        let first = state.next_sequence;
+        let appended = self.append_or_reserve(state, first, &mut separated.batch);
+        match &appended {
+            Ok(()) => state.note_appended(&separated),
+            Err(_) => state.give_up(&separated),
+        }
+        let last = appended.and_then(|()| self.insert(state, first, &separated.batch));
+        state.keep_separated(separated);
+        last
     }
 
     /// Commits `batch`, which restates what a reader saw of `keys` at `moment`. Returns its last
@@ -208,7 +222,7 @@ impl Commits {
         keyspace: &KeyspaceState,
         moment: &Moment,
         keys: &[&[u8]],
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
     ) -> Result<Option<SequenceNumber>> {
         if batch.is_empty() {
             return Ok(Some(moment.sequence()));
@@ -228,11 +242,11 @@ impl Commits {
         &self,
         state: &mut CommitState,
         first: SequenceNumber,
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
     ) -> Result<()> {
         match self.append_to_log(state, first, batch) {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
-                let goes_on = only_deletes(batch)? && self.release_reserve();
+                let goes_on = only_deletes(batch) && self.release_reserve();
                 if goes_on { self.append_to_log(state, first, batch) } else { Err(error) }
             }
             appended => appended,
@@ -243,13 +257,13 @@ impl Commits {
         &self,
         state: &mut CommitState,
         first: SequenceNumber,
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
     ) -> Result<()> {
         if state.log.as_ref().is_none_or(|log| log.is_broken) {
             self.begin_log(state)?;
         }
         let Some(log) = &mut state.log else { return Err(self.closed()) };
-        let appended = log.writer.append(&[&first.to_le_bytes(), batch.bytes()]);
+        let appended = log.writer.append_in_place(batch.as_record(first));
         appended.map_err(|error| match error.kind() {
             // At most a part of the record is there: a new log goes on after the last whole record.
             ErrorKind::NoSpace => {
@@ -271,12 +285,9 @@ impl Commits {
         let log = state.log.as_ref().map(|log| log.file);
         let mut sequence = first;
         for operation in batch.iter() {
-            let operation = operation.map_err(|error| self.poison(error))?;
-            let Some(active) = state.actives.get_mut(&operation.keyspace) else { continue };
-            active
-                .writer
-                .insert(operation.key, sequence, operation.kind, operation.value)
-                .map_err(|error| self.poison(error))?;
+            let Some(active) = state.actives.get_mut(&operation.keyspace()) else { continue };
+            let inserted = active.writer.insert(&operation, sequence);
+            inserted.map_err(|error| self.poison(error))?;
             let bytes = active.writer.memtable().bytes();
             state.active_bytes += bytes - active.counted_bytes;
             active.counted_bytes = bytes;
@@ -295,17 +306,10 @@ impl Commits {
                 || active.values.unflushed.bytes >= self.settings.unflushed_value_bytes_max
         };
         let full: Vec<KeyspaceId> = match batch.only_keyspace() {
-            Some(id) => state.actives.get(&id).filter(|a| is_full(a)).map(|a| a.keyspace.id),
-            None => None,
-        }
-        .into_iter()
-        .chain(
-            (batch.only_keyspace().is_none())
-                .then(|| state.actives.values().filter(|a| is_full(a)).map(|a| a.keyspace.id))
-                .into_iter()
-                .flatten(),
-        )
-        .collect();
+            Some(id) if state.actives.get(&id).is_some_and(is_full) => vec![id],
+            Some(_) => Vec::new(),
+            None => state.actives().filter(|a| is_full(a)).map(|a| a.keyspace.id).collect(),
+        };
         let due = match full.is_empty() {
             true if state.active_bytes >= self.settings.flush_bytes => state.largest_actives(),
             true => return Ok(()),
@@ -494,7 +498,7 @@ fn check_keyspaces(state: &CommitState, batch: &WriteBatch) -> Result<bool> {
     }
     let mut with_log = None;
     for operation in batch.iter() {
-        let this = check(operation?.keyspace)?;
+        let this = check(operation.keyspace())?;
         if *with_log.get_or_insert(this) != this {
             return Err(Error::invalid(
                 "a batch cannot span keyspaces with and without a log: they do not share an order",

@@ -122,7 +122,7 @@ impl Engine {
             return Ok(());
         }
         self.runtime.wake();
-        if only_deletes(batch)? {
+        if only_deletes(batch) {
             return Ok(());
         }
         self.fill_reserve_if_possible();

@@ -114,11 +114,7 @@ fn set(store: &dyn FileStore, bytes: u64) -> Result<bool> {
 }
 
 /// Every operation of `batch` is a deletion.
-pub(crate) fn only_deletes(batch: &WriteBatch) -> Result<bool> {
-    for operation in batch.iter() {
-        if !matches!(operation?.kind, EntryKind::Delete | EntryKind::DeleteRange) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+pub(crate) fn only_deletes(batch: &WriteBatch) -> bool {
+    let is_deletion = |kind| matches!(kind, EntryKind::Delete | EntryKind::DeleteRange);
+    batch.iter().all(|operation| is_deletion(operation.kind()))
 }

@@ -31,7 +31,7 @@ impl Engine {
     /// Admits, commits and syncs a batch. `None`: as the database was opened.
     pub(crate) fn write(
         self: &Arc<Self>,
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
         durability: Option<Durability>,
         waits: bool,
     ) -> Result<Committed> {
@@ -41,7 +41,7 @@ impl Engine {
     /// [`Engine::write`], if `given` holds. `None`: it may not hold, and nothing has changed.
     pub(crate) fn write_if(
         self: &Arc<Self>,
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
         durability: Option<Durability>,
         waits: bool,
         given: &[Unchanged<'_>],

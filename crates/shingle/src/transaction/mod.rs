@@ -21,13 +21,14 @@ mod watches;
 use crate::api::{Db, Keyspace, ReadOptions, Snapshot, WriteOptions};
 use crate::engine::Engine;
 use crate::key_locks::{Lockable, Owner};
-use base::{Error, ErrorKind, Key, KeyRange, KeyspaceId, Result};
+use base::{EntryKind, Error, ErrorKind, Key, KeyRange, KeyspaceId, Result};
 use own::{Base, Own, OwnWrites, Said};
 use scan::Shown;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::time::Duration;
 use table::Bytes;
+use table::batch::Operation;
 use watches::Watches;
 
 pub use scan::TransactionIter;
@@ -385,7 +386,7 @@ impl Transaction {
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        table::batch::check_put(key, value)?;
+        Operation::new(keyspace.id(), EntryKind::Put, key, value)?;
         self.begin_write(keyspace, key)?;
         self.own.put(keyspace.id(), key, Some(value));
         Ok(())
@@ -407,7 +408,7 @@ impl Transaction {
     /// As for all methods, see [`Transaction`].
     pub fn delete_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
-        table::batch::check_put(key, &[])?;
+        Operation::new(keyspace.id(), EntryKind::Delete, key, &[])?;
         self.begin_write(keyspace, key)?;
         self.own.put(keyspace.id(), key, None);
         Ok(())
@@ -429,7 +430,7 @@ impl Transaction {
         operand: impl AsRef<[u8]>,
     ) -> Result<()> {
         let (key, operand) = (key.as_ref(), operand.as_ref());
-        table::batch::check_put(key, operand)?;
+        Operation::new(keyspace.id(), EntryKind::Merge, key, operand)?;
         keyspace.state.check_operand(key, operand)?;
         self.begin_write(keyspace, key)?;
         self.own.merge(keyspace.id(), key, operand);
@@ -449,7 +450,7 @@ impl Transaction {
         end: impl AsRef<[u8]>,
     ) -> Result<()> {
         let (start, end) = (start.as_ref(), end.as_ref());
-        table::batch::check_range(start, end)?;
+        Operation::new(keyspace.id(), EntryKind::DeleteRange, start, end)?;
         self.check_own(keyspace)?;
         let range = KeyRange::new(start, Some(end.into()));
         if !self.watches_reads() {
@@ -534,13 +535,13 @@ impl Transaction {
         if self.own.is_empty() {
             return Ok(());
         }
-        let batch = self.own.batch()?;
+        let mut batch = self.own.batch()?;
         let engine = self.db.engine();
         for _ in 0..COMMIT_ATTEMPTS_MAX {
             let moment_of = |keyspace: &Keyspace| engine.moment(&keyspace.state);
             let compared = self.watches.compare(&self.snapshot, moment_of)?;
             let given = self.watches.unchanged_since(&compared);
-            if engine.write_if(&batch, options.durability, options.wait, &given)?.is_some() {
+            if engine.write_if(&mut batch, options.durability, options.wait, &given)?.is_some() {
                 return Ok(());
             }
         }

@@ -93,7 +93,7 @@ impl Keyspace {
             }
             let (keyspace, moment, keys) = (self.id(), &moment, vec![key]);
             let given = [Unchanged { keyspace, moment, keys, ranges: &[] }];
-            if engine.write_if(&batch, None, true, &given)?.is_some() {
+            if engine.write_if(&mut batch, None, true, &given)?.is_some() {
                 return Ok(Some(new));
             }
         }

@@ -81,9 +81,13 @@ struct End {
 pub(crate) struct Separated {
     /// The batch with pointers in place of the values.
     pub batch: WriteBatch,
-    /// Bytes that went to the active segment of each keyspace.
-    written: BTreeMap<KeyspaceId, u64>,
+    /// The keyspaces whose active segments were written to, with the bytes.
+    written: Vec<(KeyspaceId, u64)>,
+    pointer: Vec<u8>,
 }
+
+/// A batch that grew beyond this is given back.
+const BATCH_BYTES_KEPT_MAX: usize = 1 << 20;
 
 impl UnflushedExtents {
     /// For memtables that recovery filled: by segment, the end of the last record.
@@ -161,8 +165,8 @@ impl UnflushedExtents {
 impl Active {
     /// The value goes to the active segment.
     fn separates(&self, operation: &Operation<'_>) -> bool {
-        let is_large = operation.value.len() as u64 >= self.keyspace.values.threshold_bytes;
-        operation.kind == EntryKind::Put && is_large && !self.keyspace.options.without_wal
+        let is_large = operation.value().len() as u64 >= self.keyspace.values.threshold_bytes;
+        operation.kind() == EntryKind::Put && is_large && !self.keyspace.options.without_wal
     }
 
     fn open_segment(&mut self) -> Option<&mut ActiveSegment> {
@@ -201,10 +205,10 @@ impl Active {
     ) -> Result<Option<values::ValuePointer>> {
         match self.open_segment() {
             Some(segment) => {
-                segment.writer.add(sequence, operation.key, Some(operation.value)).map(Some)
+                segment.writer.add(sequence, operation.key(), Some(operation.value())).map(Some)
             }
             None => {
-                self.values.passed_bytes += operation.value.len() as u64;
+                self.values.passed_bytes += operation.value().len() as u64;
                 Ok(None)
             }
         }
@@ -224,13 +228,26 @@ impl CommitState {
         first: SequenceNumber,
         batch: &WriteBatch,
     ) -> Result<Option<Separated>> {
-        let mut separated = Separated::default();
+        let mut separated = std::mem::take(&mut self.separated);
+        separated.batch.clear();
+        separated.written.clear();
         let written = separated.fill(self, first, batch);
         if let Err(error) = written {
             self.give_up(&separated);
             return Err(error);
         }
-        Ok((!separated.written.is_empty()).then_some(separated))
+        if separated.written.is_empty() {
+            self.keep_separated(separated);
+            return Ok(None);
+        }
+        Ok(Some(separated))
+    }
+
+    /// Keeps the memory for the next batch.
+    pub(crate) fn keep_separated(&mut self, separated: Separated) {
+        if separated.batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
+            self.separated = separated;
+        }
     }
 }
 
@@ -242,33 +259,41 @@ impl Separated {
         batch: &WriteBatch,
     ) -> Result<()> {
         for (sequence, operation) in (first..).zip(batch.iter()) {
-            let operation = operation?;
-            let id = operation.keyspace;
+            let id = operation.keyspace();
             if state.active(id).is_some_and(|active| active.separates(&operation)) {
                 // A batch writes to one segment of a keyspace at most.
-                if !self.written.contains_key(&id) {
+                if self.written.iter().all(|(written, _)| *written != id) {
                     state.use_next_segment(id);
                 }
                 if let Some(pointer) = state.append_value(sequence, &operation)? {
-                    *self.written.entry(id).or_default() += u64::from(pointer.record_bytes);
-                    self.batch.put_pointer(id, operation.key, &pointer.encode())?;
+                    self.note_written(id, pointer.record_bytes.into());
+                    self.pointer.clear();
+                    pointer.push(&mut self.pointer);
+                    self.batch.put_pointer(id, operation.key(), &self.pointer)?;
                     continue;
                 }
             }
-            self.batch.copy(&operation)?;
+            self.batch.push(&operation)?;
         }
-        for &id in self.written.keys() {
+        for &(id, _) in &self.written {
             let segment = state.active_mut(id).and_then(|active| active.values.active.as_mut());
             segment.map_or(Ok(()), |segment| segment.writer.write_batch())?;
         }
         Ok(())
+    }
+
+    fn note_written(&mut self, id: KeyspaceId, bytes: u64) {
+        match self.written.iter_mut().find(|(written, _)| *written == id) {
+            Some((_, sum)) => *sum += bytes,
+            None => self.written.push((id, bytes)),
+        }
     }
 }
 
 impl CommitState {
     /// The log has the pointers: extends the memtables' unflushed extents.
     pub(crate) fn note_appended(&mut self, separated: &Separated) {
-        for (&id, &bytes) in &separated.written {
+        for &(id, bytes) in &separated.written {
             let Some(active) = self.active_mut(id) else { continue };
             let Some(segment) = &active.values.active else { continue };
             active.values.unflushed.note(segment, bytes);
@@ -279,7 +304,7 @@ impl CommitState {
 
     /// The log has no pointers to what was written: nothing may be appended after it.
     pub(crate) fn give_up(&mut self, separated: &Separated) {
-        separated.written.keys().for_each(|&id| self.end_active_segment(id));
+        separated.written.iter().for_each(|&(id, _)| self.end_active_segment(id));
     }
 
     /// Appends a large value to its keyspace's active segment, and requests the next segment if it
@@ -289,7 +314,7 @@ impl CommitState {
         sequence: SequenceNumber,
         operation: &Operation<'_>,
     ) -> Result<Option<values::ValuePointer>> {
-        let id = operation.keyspace;
+        let id = operation.keyspace();
         let Some(active) = self.active_mut(id) else { return Ok(None) };
         let pointer = active.append_value(sequence, operation);
         if active.wants_segment() {
