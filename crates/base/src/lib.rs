@@ -13,6 +13,7 @@ pub mod key;
 pub mod ledger;
 pub mod parameter;
 pub mod random;
+pub mod scenario;
 pub mod size;
 
 pub use cause::Cause;
