@@ -81,8 +81,31 @@ impl<'a> Context<'a> {
     fn open_place(&self, place: &Place, access: Access) -> Outcome<Db> {
         // Operators of a program's own are in no command: what needs none works without.
         let options = self.options()?.create(access == Access::Create).absent_operators(true);
-        let opened = place.database(options, access == Access::Read);
+        let opened = match place.database(options.clone(), access == Access::Read) {
+            Err(error) if error.kind() == ErrorKind::Locked && access == Access::Read => {
+                self.open_beside(place, options, error)
+            }
+            opened => opened,
+        };
         opened.map_err(|error| self.explain(&place.path, error))
+    }
+
+    /// Reads the database although another process has it open, as `error` says.
+    pub fn open_beside(
+        &self,
+        place: &Place,
+        options: Options,
+        error: Error,
+    ) -> shingle::Result<Db> {
+        if !place.can_be_followed() {
+            return Err(error);
+        }
+        let db = place.followed(options)?;
+        if !self.global.json {
+            let said = error.message();
+            let _ = writeln!(std::io::stderr(), "note: {said}; read is what it wrote until now");
+        }
+        Ok(db)
     }
 
     /// What an error of opening `path` means at a shell.
@@ -110,8 +133,8 @@ impl<'a> Context<'a> {
                 "look at --db, --cold-store and --option; nothing was changed"
             }
             ErrorKind::Locked => {
-                "wait until that process closes the database, or end the process; to read beside \
-                 it, let it write a checkpoint (`Db::checkpoint`) and name that with --db"
+                "wait until that process closes the database, or end the process; commands that \
+                 only read a directory work beside it"
             }
             _ => return Failure::Engine(error),
         };

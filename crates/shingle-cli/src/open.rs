@@ -57,6 +57,18 @@ impl Place {
         options.open_store(store)
     }
 
+    /// The database there as a process that has it open has written it by now.
+    pub fn followed(&self, options: Options) -> Result<Db> {
+        let store = self
+            .stores(&|path, _, ledger| Ok(Arc::new(options.directory_to_follow(path, ledger)?)))?;
+        Ok(options.follow_store(store)?.db())
+    }
+
+    /// Whether it can be read beside a writer: it lies in directories.
+    pub fn can_be_followed(&self) -> bool {
+        !is_device(&self.path) && self.cold.as_deref().is_none_or(|cold| !is_device(cold))
+    }
+
     /// Its files, to be read.
     pub fn files(&self) -> Result<Arc<dyn FileStore>> {
         self.stores(&|path, _, ledger| {

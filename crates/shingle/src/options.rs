@@ -19,6 +19,23 @@ use std::sync::Arc;
 use table::Compression;
 
 /// What a write is safe from when the call returns.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::{Durability, Options, WriteOptions};
+///
+/// // Every write waits for the medium ...
+/// let db = Options::new().durability(Durability::Synced).open(dir.path())?;
+/// db.put("balance", "100")?;
+///
+/// // ... but this one, which a power loss may take.
+/// let buffered =
+///     WriteOptions { durability: Some(Durability::Buffered), ..WriteOptions::default() };
+/// db.put_with("last-seen", "now", &buffered)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The death of the process. Power loss may take the newest writes, never older ones first.
@@ -28,6 +45,24 @@ pub enum Durability {
 }
 
 /// Knobs for experiments. `None`: the preset decides.
+///
+/// A knob may change its meaning or go in any release: see
+/// [`Options::expert`](crate::Options::expert).
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::Options;
+///
+/// let db = Options::new()
+///     .expert(|expert| {
+///         expert.fan_out = Some(8.0);
+///         expert.open_files_max = Some(500);
+///     })
+///     .open(dir.path())?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expert {
     /// Parameters of the scheme. A parameter that the scheme does not have has no effect.
@@ -293,6 +328,16 @@ impl Options {
     /// layout, such as `links_max` of `ldc`, by its name in [`tree::policy::LIMIT_FIELDS`] or
     /// [`values::LIMIT_FIELDS`].
     ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// use shingle::Options;
+    ///
+    /// let options = Options::new().set("scheme", "ldc")?.set("memory_bytes", "64M")?;
+    /// assert_eq!(options.value("memory_bytes").as_deref(), Some("67108864"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where no option has that name, or the
@@ -338,6 +383,12 @@ pub struct OptionEntry {
 }
 
 /// Every public option.
+///
+/// ```
+/// for option in shingle::options::TABLE {
+///     println!("{} ({}): {}", option.name, option.unit, option.help);
+/// }
+/// ```
 pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "preset",

@@ -7,7 +7,7 @@ use crate::merge_operator::{KeyspaceOperator, MergeOperator, built_in};
 use crate::options::{Durability, Expert, Options};
 use crate::value_rules::ValueRules;
 use base::{Error, Result};
-use media::FileStore;
+use media::{FileStore, lacks};
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};
 use tree::policy::{Descriptor, Limits};
@@ -23,6 +23,7 @@ const JOB_SHARE: u64 = 24;
 const COLLECTION_SHARE: u64 = 4;
 
 /// The numbers that an open database works with.
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub durability: Durability,
     /// A memtable is sealed at this size.
@@ -81,12 +82,13 @@ const THRESHOLD_NOTE: &str = "THRESHOLD";
 
 /// Stores a measured threshold in `store`, for later openings.
 pub(crate) fn keep_threshold(store: &dyn FileStore, bytes: u64) -> Result<()> {
-    store.note(THRESHOLD_NOTE, format!("{bytes}\n").as_bytes(), false)
+    let notes = store.notes().ok_or_else(|| lacks(store, "notes"))?;
+    notes.write_note(THRESHOLD_NOTE, format!("{bytes}\n").as_bytes(), false)
 }
 
 /// The threshold in `store`. One that cannot be read counts as not measured: no opening needs it.
 fn kept_threshold(store: &dyn FileStore) -> Option<u64> {
-    let note = store.read_note(THRESHOLD_NOTE).ok()??;
+    let note = store.notes()?.read_note(THRESHOLD_NOTE).ok()??;
     std::str::from_utf8(&note).ok()?.trim().parse().ok().filter(|&bytes| bytes > 0)
 }
 
@@ -271,6 +273,7 @@ const FILTER_BITS_MAX: u8 = 16;
 /// the same read, but each level has 10 % of the keys of the next. So additional bits lower the sum
 /// of false positives most, for their memory, on the upper levels (the argument of Monkey, SIGMOD
 /// 2017).
+#[derive(Clone)]
 struct Filters {
     bits_per_key: u8,
     bits_step: u8,

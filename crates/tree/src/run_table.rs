@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 /// Runs and files by number, for replaying edits. One for a keyspace.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RunTable {
     obsolete_files: Arc<ObsoleteFiles>,
     files: HashMap<FileId, Weak<FileRef>>,
@@ -21,14 +21,14 @@ pub struct RunTable {
     files_sweep_at: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     run: Weak<Run>,
     slices: usize,
 }
 
 /// How many of the runs in a file have slices, and how many slices they have.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct InFile {
     runs: usize,
     slices: usize,

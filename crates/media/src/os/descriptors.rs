@@ -9,6 +9,8 @@
 //! - A descriptor is not closed under a call that uses it: calls hold it by count.
 //! - A file that is removed while a reader has it open keeps its descriptor: its name no longer
 //!   leads to it.
+//! - Where other processes may remove files ([`super::OsOptions::keeps_files`]), no open file gives
+//!   its descriptor back.
 //! - A thread that holds a file's own lock takes no lock of the clock and opens no file.
 
 use super::directory::{Directory, Spare};
@@ -48,6 +50,8 @@ pub(super) fn check_enough() -> Result<()> {
 pub(super) struct Descriptors {
     directory: Arc<Directory>,
     open_max: usize,
+    /// Other processes may remove files: an open file never gives its descriptor back.
+    keeps_files: bool,
     open: AtomicUsize,
     /// Files that have a descriptor, in the order in which they are asked to give it back. Some are
     /// gone.
@@ -64,6 +68,15 @@ pub(super) enum Use {
     Background,
 }
 
+impl Use {
+    fn other(self) -> Use {
+        match self {
+            Use::Foreground => Use::Background,
+            Use::Background => Use::Foreground,
+        }
+    }
+}
+
 /// A file that opens itself when it is used.
 pub(super) struct Descriptor {
     name: FileName,
@@ -76,10 +89,15 @@ pub(super) struct Descriptor {
 }
 
 impl Descriptors {
-    pub(super) fn new(directory: Arc<Directory>, open_max: usize) -> Descriptors {
+    pub(super) fn new(
+        directory: Arc<Directory>,
+        open_max: usize,
+        keeps_files: bool,
+    ) -> Descriptors {
         Descriptors {
             directory,
-            open_max,
+            open_max: if keeps_files { usize::MAX } else { open_max },
+            keeps_files,
             open: AtomicUsize::new(0),
             clock: Mutex::default(),
             named: Mutex::default(),
@@ -97,8 +115,14 @@ impl Descriptors {
                 descriptor
             })
         };
-        descriptor.get()?;
-        Ok(descriptor)
+        match descriptor.get() {
+            Err(error) if self.keeps_files && error.kind() == ErrorKind::NotFound => {
+                // Removed by another process, but perhaps open for the other purpose.
+                let other = hold(&self.named).get(&(name, purpose.other())).and_then(Weak::upgrade);
+                other.filter(|other| hold(&other.file).is_some()).ok_or(error)
+            }
+            opened => opened.map(|_| descriptor),
+        }
     }
 
     /// The file `name` is about to lose its name.
@@ -194,7 +218,8 @@ impl Descriptor {
     /// Whether it had a descriptor and gave it back. One in a call goes when the call ends.
     fn close(&self) -> bool {
         let mut file = hold(&self.file);
-        let closes = !self.is_nameless.load(Relaxed) && file.take().is_some();
+        let stays = self.all.keeps_files || self.is_nameless.load(Relaxed);
+        let closes = !stays && file.take().is_some();
         if closes {
             self.all.open.fetch_sub(1, Relaxed);
         }

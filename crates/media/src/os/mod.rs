@@ -19,7 +19,6 @@ mod device;
 mod directory;
 mod lock;
 mod map;
-mod pages;
 mod priority;
 mod read;
 mod reserve;
@@ -33,13 +32,12 @@ mod writers;
 
 pub use device::{FileDevice, FileDeviceOptions};
 pub use map::mappable_bytes;
-pub use pages::{PageBuffer, Pages};
 pub use priority::lower_thread_priority;
 
 use crate::names::{LOCK_NAME, ROOT_NAME, is_reserved};
 use crate::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space, StoreLock,
-    check_note_name, hold,
+    AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, Sharing,
+    Space, StoreLock, check_note_name, hold,
 };
 use append::{BackgroundFile, ForegroundFile, Handle};
 use base::{Cause, Error, ErrorKind, Ledger, Result};
@@ -71,6 +69,9 @@ pub struct OsOptions {
     /// Maximum number of files open for reads, at least 1; the least recently read are closed
     /// first. `None`: 25 % of the process's descriptor limit.
     pub open_files_max: Option<usize>,
+    /// Another process may remove files: a file that is open for reads stays readable, and
+    /// [`OsOptions::open_files_max`] does not count.
+    pub keeps_files: bool,
 }
 
 impl Default for OsOptions {
@@ -82,6 +83,7 @@ impl Default for OsOptions {
             background_buffer_bytes: 512 << 10,
             map_bytes_max: 0,
             open_files_max: None,
+            keeps_files: false,
         }
     }
 }
@@ -113,7 +115,8 @@ impl OsStore {
         let (tails, writers, replacing) = (Tails::default(), Arc::default(), Mutex::new(()));
         let maps = Arc::new(Budget::new(options.map_bytes_max));
         let open_max = options.open_files_max.unwrap_or_else(descriptors::sensible_max);
-        let descriptors = Arc::new(Descriptors::new(directory.clone(), open_max));
+        let descriptors =
+            Arc::new(Descriptors::new(directory.clone(), open_max, options.keeps_files));
         let spare: Weak<dyn directory::Spare> = Arc::<Descriptors>::downgrade(&descriptors);
         directory.spare(spare);
         Ok(OsStore { directory, ledger, options, tails, writers, descriptors, maps, replacing })
@@ -269,19 +272,25 @@ impl FileStore for OsStore {
         Ok(Box::new(lock::shared(self.directory.descriptor(), &path)?))
     }
 
-    fn space(&self) -> Option<Space> {
-        let stat = rustix::fs::fstatvfs(self.directory.descriptor()).ok()?;
-        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
-        Some(Space { total_bytes: bytes(stat.f_blocks), free_bytes: bytes(stat.f_bavail) })
+    fn describe(&self) -> String {
+        self.directory.describe()
     }
 
-    fn set_reserve(&self, bytes: u64) -> Result<bool> {
-        self.check_writable()?;
-        let _one_at_a_time = hold(&self.replacing);
-        reserve::set(&self.directory, bytes)
+    fn notes(&self) -> Option<&dyn Notes> {
+        Some(self)
     }
 
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        Some(self)
+    }
+
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        Some(self)
+    }
+}
+
+impl Notes for OsStore {
+    fn write_note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
         self.check_writable()?;
         check_note_name(name)?;
         let _one_at_a_time = hold(&self.replacing);
@@ -295,12 +304,18 @@ impl FileStore for OsStore {
         check_note_name(name)?;
         self.directory.read_small(name, directory::SMALL_FILE_BYTES_MAX)
     }
+}
 
-    fn describe(&self) -> String {
-        self.directory.describe()
+impl Capacity for OsStore {
+    fn space(&self) -> Option<Space> {
+        let stat = rustix::fs::fstatvfs(self.directory.descriptor()).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+        Some(Space { total_bytes: bytes(stat.f_blocks), free_bytes: bytes(stat.f_bavail) })
     }
 
-    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
-        self.share_with(name, &self.directory.open_other(target)?, part)
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        self.check_writable()?;
+        let _one_at_a_time = hold(&self.replacing);
+        reserve::set(&self.directory, bytes)
     }
 }

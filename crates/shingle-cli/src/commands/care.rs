@@ -6,6 +6,7 @@ use crate::context::{Access, Context};
 use crate::failure::{Failure, Outcome};
 use crate::units;
 use serde_json::json;
+use shingle::ErrorKind;
 
 /// `shingle check`.
 pub fn check(context: &mut Context) -> Outcome {
@@ -13,6 +14,12 @@ pub fn check(context: &mut Context) -> Outcome {
     let (path, files) = (&place.path, place.files());
     let bar = context.bar("check", 1);
     let report = files.and_then(|files| shingle::check_store(files, &mut |each| bar.show(&each)));
+    let report = match report {
+        Err(error) if error.kind() == ErrorKind::Locked => context
+            .open_beside(&place, context.options()?.absent_operators(true), error)
+            .and_then(|db| db.check(&mut |each| bar.show(&each))),
+        report => report,
+    };
     drop(bar);
     let report = report.map_err(|error| context.explain(path, error))?;
     let problems = &report.problems;

@@ -7,6 +7,7 @@ use crate::engine::open::keyspace_parts;
 use crate::engine::trees::Flushed;
 use crate::keyspace::{KeyspaceOptions, KeyspaceState};
 use crate::read::view::LevelView;
+use crate::read::view::TreeView;
 use base::key::KEY_BYTES_MAX;
 use base::{Error, ErrorKind, KeyRange, KeyspaceId, Result};
 use std::sync::Arc;
@@ -44,9 +45,10 @@ impl Engine {
         let id = KeyspaceId(trees.next_keyspace);
         let record = KeyspaceRecord { id, name: name.into(), options: options.encode() };
         let runs = RunTable::new(trees.obsolete_files.clone());
-        let version = Version::empty(base::cause::LEVELS_MAX as u8);
+        let version = Arc::new(Version::empty(base::cause::LEVELS_MAX as u8));
+        let view = Arc::new(TreeView::new(version.clone(), None, &self.read));
         let (state, tree, active) =
-            keyspace_parts(record.clone(), version, runs, &self.settings, &self.runs)?;
+            keyspace_parts(record.clone(), (version, runs, view), &self.settings)?;
         let edit = DatabaseEdit {
             created: vec![record],
             next_keyspace: Some(id.0 + 1),
@@ -74,7 +76,7 @@ impl Engine {
         self.change_keyspaces(|keyspaces| {
             keyspaces.remove(&state.id);
         });
-        state.empty_view(&self.runs);
+        state.empty_view(&self.read);
         self.versions.collect_dead_files(&mut trees);
         trees.forget_backed_off();
         self.commits.note_memtables(&self.commits.lock());

@@ -21,6 +21,7 @@ pub(crate) mod core;
 pub(crate) mod events;
 mod exchanged;
 mod flush;
+pub(crate) mod follow;
 mod full_medium;
 mod gate;
 mod idle;

@@ -23,11 +23,13 @@ use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
 use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::read::view::{ReadView, Runs, TreeView};
+use crate::read::context::ReadContext;
+use crate::read::table_cache::TableCache;
+use crate::read::values::ValueFiles;
+use crate::read::view::{ReadView, TreeView};
 use crate::settings::Settings;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::os::OsStore;
 use media::{FileHint, FileKind, FileName, FileStore, FileSummary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -70,37 +72,32 @@ pub(crate) fn open(
         }
     };
     let strays = found.strays();
-    let shared = options.resources.as_ref().map(|shared| shared.cache.clone());
-    let core = assemble(store, runtime, settings, shared, found, options.read_only)?;
+    let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
+    if !options.read_only {
+        Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
+    }
+    let readers = Readers::new(options, &settings, &store, found.database);
+    let read_only = options.read_only;
+    let foundation = Foundation { store, runtime, settings, readers, read_only };
+    let core = assemble(foundation, found, &replayed, None)?;
     let engine = Arc::new(Engine::new(core, lock));
     if options.read_only {
         engine.events.mute();
     } else {
         make_ready(&engine, &strays)?;
-        // For people to read. Opening never needs it, so a failure to write it is ignored.
-        // Replacing it costs a sync.
-        let text = options.to_ini();
-        let old = engine.store.read_note(OPTIONS).ok().flatten();
-        if old.as_deref() != Some(text.as_bytes()) {
-            let _ = engine.store.note(OPTIONS, text.as_bytes(), false);
-        }
+        note_options(&*engine.store, options);
     }
     Ok(engine)
 }
 
-/// Checks that a new database would go into a directory that holds nothing else. Does nothing where
-/// a database exists.
-pub(crate) fn check_unused(store: &OsStore) -> Result<()> {
-    if !matches!(store.root(), Ok(None)) {
-        return Ok(());
-    }
-    match store.foreign_file(&NOTES)? {
-        None => Ok(()),
-        Some(foreign) => Err(Error::invalid(format!(
-            "{} has no database, but holds `{foreign}`, which is not Shingle's: choose an empty \
-             or new directory",
-            store.describe()
-        ))),
+/// Writes the options down for people to read. Opening never needs them, so a failure to write them
+/// is ignored. Replacing them costs a sync.
+fn note_options(store: &dyn FileStore, options: &Options) {
+    let Some(notes) = store.notes() else { return };
+    let text = options.to_ini();
+    let old = notes.read_note(OPTIONS).ok().flatten();
+    if old.as_deref() != Some(text.as_bytes()) {
+        let _ = notes.write_note(OPTIONS, text.as_bytes(), false);
     }
 }
 
@@ -130,28 +127,52 @@ fn new_database(files: &[FileSummary], runtime: &dyn Runtime) -> Found {
     found
 }
 
-/// Builds the core over what was found, with the logs replayed into memtables.
-fn assemble(
-    store: Arc<dyn FileStore>,
-    runtime: Arc<dyn Runtime>,
-    settings: Settings,
-    shared_cache: Option<Arc<BlockCache>>,
-    found: Found,
-    read_only: bool,
-) -> Result<Core> {
-    let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
-    if !read_only {
-        Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
+/// What reads go through. The views of a follower share it.
+#[derive(Clone)]
+pub(crate) struct Readers {
+    pub cache: Arc<BlockCache>,
+    pub read: Arc<ReadContext>,
+    is_cache_shared: bool,
+}
+
+impl Readers {
+    pub(crate) fn new(
+        options: &Options,
+        settings: &Settings,
+        store: &Arc<dyn FileStore>,
+        database: DatabaseId,
+    ) -> Readers {
+        let shared = options.resources.as_ref().map(|shared| shared.cache.clone());
+        let is_cache_shared = shared.is_some();
+        let memory = Memory::new(settings, is_cache_shared);
+        let cache = shared.unwrap_or_else(|| BlockCache::new(Memory::first_cache_bytes(settings)));
+        let limits = &settings.limits;
+        let misses_min = limits.seek_compaction.then_some(limits.seek_misses_min.max(1));
+        let written_bytes_max = memory.written_runs_bytes_max();
+        let tables = TableCache::new(store.clone(), cache.clone(), database, written_bytes_max);
+        let values = ValueFiles::new(store.clone(), database);
+        let read = Arc::new(ReadContext::new(tables, values, misses_min));
+        Readers { cache, read, is_cache_shared }
     }
-    let memory = Memory::new(&settings, shared_cache.is_some());
-    let cache =
-        shared_cache.unwrap_or_else(|| BlockCache::new(Memory::first_cache_bytes(&settings)));
-    let limits = &settings.limits;
-    let misses_min = limits.seek_compaction.then_some(limits.seek_misses_min.max(1));
-    let written_bytes_max = memory.written_runs_bytes_max();
-    let (database, from) = (found.database, store.clone());
-    let runs = Runs::new(from, cache.clone(), database, written_bytes_max, misses_min);
-    let runs = Arc::new(runs);
+}
+
+/// What a core is built of, beside what was found.
+pub(crate) struct Foundation {
+    pub store: Arc<dyn FileStore>,
+    pub runtime: Arc<dyn Runtime>,
+    pub settings: Settings,
+    pub readers: Readers,
+    pub read_only: bool,
+}
+
+/// Builds the core over what was found and replayed. Trees that `previous` has too are not compiled
+/// again.
+pub(crate) fn assemble(
+    on: Foundation,
+    found: Found,
+    replayed: &Replayed,
+    previous: Option<&Engine>,
+) -> Result<Core> {
     let mut trees = Trees {
         keyspaces: BTreeMap::new(),
         manifest: None,
@@ -166,9 +187,12 @@ fn assemble(
     commit.logs = replayed.logs.iter().map(|&file| LiveLog { file, bytes: 0 }).collect();
     let mut states = BTreeMap::new();
     for (id, keyspace) in found.keyspaces {
-        let (state, tree, active) =
-            keyspace_parts(keyspace.record, keyspace.version, keyspace.runs, &settings, &runs)?;
-        take_replayed(&mut commit, &state, &replayed)?;
+        let known = previous.and_then(|engine| engine.find_keyspace(id)).map(|state| state.tree());
+        let version = Arc::new(keyspace.version);
+        let view = Arc::new(TreeView::new(version.clone(), known.as_deref(), &on.readers.read));
+        let tree = (version, keyspace.runs, view);
+        let (state, tree, active) = keyspace_parts(keyspace.record, tree, &on.settings)?;
+        take_replayed(&mut commit, &state, replayed)?;
         states.insert(id, state);
         trees.keyspaces.insert(id, tree);
         commit.add_keyspace(active);
@@ -178,16 +202,16 @@ fn assemble(
         next_run: AtomicU64::new(found.next_run),
     };
     let parts = Parts {
-        store,
-        runtime,
-        settings,
+        store: on.store,
+        runtime: on.runtime,
+        memory: Memory::new(&on.settings, on.readers.is_cache_shared),
+        settings: on.settings,
         database: found.database,
-        cache,
-        memory,
-        runs,
+        cache: on.readers.cache,
+        read: on.readers.read,
         keyspaces: states,
         numbers,
-        read_only,
+        read_only: on.read_only,
     };
     Ok(Core::new(parts, commit, trees))
 }
@@ -195,15 +219,11 @@ fn assemble(
 /// The three parts of a keyspace's state.
 pub(crate) fn keyspace_parts(
     record: KeyspaceRecord,
-    version: Version,
-    run_table: RunTable,
+    (version, run_table, view): (Arc<Version>, RunTable, Arc<TreeView>),
     settings: &Settings,
-    runs: &Arc<Runs>,
 ) -> Result<(Arc<KeyspaceState>, TreeState, Active)> {
     let options = KeyspaceOptions::decode(&record.options)?;
     let operator = settings.operator_of(&record.name, options.merge_operator.as_deref())?;
-    let version = Arc::new(version);
-    let view = Arc::new(TreeView::new(version.clone(), None, runs));
     let (memtable, writer) = Memtable::new(settings.memtable_bytes_max as usize)?;
     let first = ReadView { active: memtable, sealed: Vec::new(), tree: view.clone() };
     let rules = Rules {
@@ -275,6 +295,12 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     drop(trees);
     if has_sealed {
         engine.with_reserve(|| engine.flush_replayed())?;
+    }
+    // Not earlier: a log may name one whose values were lost, and only the empty segment tells the
+    // next opening that they were. By now no log is read again.
+    if let Err(error) = engine.remove_empty_segments() {
+        engine.check_poisoned()?;
+        engine.events.error("segment_removal_failed", &error);
     }
     let mut trees = engine.versions.lock();
     cut_active_segments(engine, &trees, &active_segments);

@@ -29,6 +29,7 @@ use tree::{ObsoleteFiles, RunTable, Version};
 use values::{SegmentPlace, ValuePointer, segment};
 
 /// What the manifest says.
+#[derive(Clone)]
 pub(crate) struct Found {
     pub database: DatabaseId,
     pub keyspaces: BTreeMap<KeyspaceId, FoundKeyspace>,
@@ -48,6 +49,7 @@ pub(crate) struct Found {
 }
 
 /// A keyspace as the manifest has it.
+#[derive(Clone)]
 pub(crate) struct FoundKeyspace {
     pub record: KeyspaceRecord,
     pub version: Version,
@@ -141,7 +143,8 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
     Ok(Some(found))
 }
 
-fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
+/// Stage 2: the invariants hold, and the files are there.
+pub(crate) fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
     let files = store.list()?;
     let largest = files.iter().map(|file| file.name.id.0 + 1).max().unwrap_or(0);
     found.next_file = found.next_file.max(largest);
@@ -216,7 +219,7 @@ fn check_cold(store: &dyn FileStore, found: &Found, bytes: &BTreeMap<FileName, u
 }
 
 /// The result of replaying the logs.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Replayed {
     /// Oldest first.
     pub memtables: BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>,
@@ -243,57 +246,71 @@ pub(crate) fn replay(
         .map(|file| file.name.id)
         .collect();
     logs.sort_unstable();
-    let mut replay = Replay {
-        store,
-        found,
-        memtable_bytes_max,
-        writers: BTreeMap::new(),
-        next_sequence_min: 0,
-        segments: BTreeMap::new(),
-        replayed: Replayed::default(),
-    };
-    replay.replayed.last_sequence = found.last_sequence;
-    for keyspace in found.keyspaces.values() {
-        let flushed = keyspace.version.flushed_sequence;
-        replay.replayed.last_sequence = replay.replayed.last_sequence.max(flushed);
-    }
+    let mut state = ReplayState::of(found);
+    let mut replay = Replay { store, found, memtable_bytes_max, state: &mut state };
     let mut previous: Option<PreviousLog> = None;
     for (index, &log) in logs.iter().enumerate() {
         match replay.log(log, previous)? {
             LogOutcome::Replayed(next) => previous = Some(next),
-            LogOutcome::Headerless => replay.replayed.lost_logs.push(log),
+            LogOutcome::Headerless => replay.state.replayed.lost_logs.push(log),
             LogOutcome::HistoryEnded(why) => {
                 replay.expect_nothing_durable(&logs[index..], &why)?;
-                replay.replayed.lost_logs.extend(&logs[index..]);
+                replay.state.replayed.lost_logs.extend(&logs[index..]);
                 break;
             }
             LogOutcome::ValueLost(why) => {
                 replay.expect_nothing_durable(&logs[index + 1..], &why)?;
-                replay.replayed.lost_logs.extend(&logs[index + 1..]);
+                replay.state.replayed.lost_logs.extend(&logs[index + 1..]);
                 break;
             }
         }
     }
-    let mut replayed = replay.replayed;
-    replayed.logs = logs;
-    // An operation without effect leaves a memtable without entries.
-    let writers = replay.writers.into_iter().filter(|(_, writer)| !writer.memtable().is_empty());
-    for (id, writer) in writers {
-        replayed.memtables.entry(id).or_default().push(writer.memtable().clone());
-    }
-    Ok(replayed)
+    state.replayed.logs = logs;
+    Ok(state.replayed())
 }
 
-struct Replay<'a> {
-    store: &'a dyn FileStore,
-    found: &'a Found,
-    memtable_bytes_max: u64,
+/// What replay has read so far.
+#[derive(Default)]
+pub(crate) struct ReplayState {
     writers: BTreeMap<KeyspaceId, Writer>,
     /// One after the last record's sequence numbers; the next record must not begin below it.
     next_sequence_min: SequenceNumber,
     /// Opened to check values.
     segments: BTreeMap<FileId, Arc<dyn ReadFile>>,
     replayed: Replayed,
+}
+
+impl ReplayState {
+    /// Nothing is read yet of the logs of `found`.
+    pub(crate) fn of(found: &Found) -> ReplayState {
+        let mut state = ReplayState::default();
+        state.replayed.last_sequence = found.last_sequence;
+        for keyspace in found.keyspaces.values() {
+            let flushed = keyspace.version.flushed_sequence;
+            state.replayed.last_sequence = state.replayed.last_sequence.max(flushed);
+        }
+        state
+    }
+
+    /// What the logs gave so far. Entries that replay adds later to the same memtables have larger
+    /// sequence numbers than its last one.
+    pub(crate) fn replayed(&self) -> Replayed {
+        let mut replayed = self.replayed.clone();
+        // An operation without effect leaves a memtable without entries.
+        let writers = self.writers.iter().filter(|(_, writer)| !writer.memtable().is_empty());
+        for (&id, writer) in writers {
+            replayed.memtables.entry(id).or_default().push(writer.memtable().clone());
+        }
+        replayed
+    }
+}
+
+/// Replays records into memtables.
+pub(crate) struct Replay<'a> {
+    pub store: &'a dyn FileStore,
+    pub found: &'a Found,
+    pub memtable_bytes_max: u64,
+    pub state: &'a mut ReplayState,
 }
 
 /// The outcome of a log.
@@ -380,7 +397,7 @@ impl Replay<'_> {
     /// Checks the values that a record points to and that the manifest does not vouch for; if all
     /// exist, notes where they end. Otherwise returns the segment of the first missing value, and
     /// the error.
-    fn find_values(&mut self, payload: &[u8]) -> Result<Option<(FileId, Error)>> {
+    pub(crate) fn find_values(&mut self, payload: &[u8]) -> Result<Option<(FileId, Error)>> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
         let mut found = Vec::new();
         for (sequence, operation) in (first..).zip(batch.iter()) {
@@ -407,19 +424,19 @@ impl Replay<'_> {
             }
         }
         for (keyspace, pointer) in found {
-            let ends = self.replayed.unflushed_ends.entry(keyspace).or_default();
+            let ends = self.state.replayed.unflushed_ends.entry(keyspace).or_default();
             ends.insert(pointer.file, pointer.end());
         }
         Ok(None)
     }
 
     fn segment(&mut self, id: FileId) -> Result<Arc<dyn ReadFile>> {
-        if let Some(file) = self.segments.get(&id) {
+        if let Some(file) = self.state.segments.get(&id) {
             return Ok(file.clone());
         }
         let name = FileName::value(id);
         let file = self.store.open(name, true).map_err(|error| missing(error, name))?;
-        self.segments.insert(id, file.clone());
+        self.state.segments.insert(id, file.clone());
         Ok(file)
     }
 
@@ -447,16 +464,16 @@ impl Replay<'_> {
     }
 
     /// Replays one batch; returns its last sequence number.
-    fn record(&mut self, payload: &[u8]) -> Result<Option<SequenceNumber>> {
+    pub(crate) fn record(&mut self, payload: &[u8]) -> Result<Option<SequenceNumber>> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
-        if first < self.next_sequence_min {
+        if first < self.state.next_sequence_min {
             let message = format!(
                 "a log record begins at sequence number {first}; the one before ends at {}",
-                self.next_sequence_min
+                self.state.next_sequence_min
             );
             return Err(Error::new(ErrorKind::Corruption, message));
         }
-        self.next_sequence_min = first + batch.len() as u64;
+        self.state.next_sequence_min = first + batch.len() as u64;
         let mut last = None;
         for (sequence, operation) in (first..).zip(batch.iter()) {
             let operation = operation?;
@@ -469,20 +486,21 @@ impl Replay<'_> {
             }
             last = Some(sequence);
         }
-        self.replayed.last_sequence = self.replayed.last_sequence.max(last.unwrap_or(0));
+        self.state.replayed.last_sequence =
+            self.state.replayed.last_sequence.max(last.unwrap_or(0));
         Ok(last)
     }
 
     /// The memtable that takes the next entry of a keyspace.
     fn writer(&mut self, id: KeyspaceId) -> Result<&mut Writer> {
         let is_full = |writer: &Writer| writer.memtable().bytes() >= self.memtable_bytes_max;
-        if self.writers.get(&id).is_some_and(is_full)
-            && let Some(full) = self.writers.remove(&id)
+        if self.state.writers.get(&id).is_some_and(is_full)
+            && let Some(full) = self.state.writers.remove(&id)
         {
             let memtable = full.memtable().clone();
-            self.replayed.memtables.entry(id).or_default().push(memtable);
+            self.state.replayed.memtables.entry(id).or_default().push(memtable);
         }
-        match self.writers.entry(id) {
+        match self.state.writers.entry(id) {
             std::collections::btree_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
             std::collections::btree_map::Entry::Vacant(entry) => {
                 let (_, writer) = Memtable::new(self.memtable_bytes_max as usize)?;

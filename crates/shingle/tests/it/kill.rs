@@ -7,12 +7,12 @@ use base::random::Random;
 use shingle::{Db, Durability, Options, WriteBatch, WriteOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const DIRECTORY: &str = "SHINGLE_KILL_DIRECTORY";
 
-fn open(path: &Path) -> Db {
+pub fn open(path: &Path) -> Db {
     Options::new()
         .write_buffer_bytes(16 << 10)
         .expert(|e| {
@@ -26,7 +26,7 @@ fn open(path: &Path) -> Db {
 
 /// Batch `n` writes these pairs: a counter, a key of its own, and one that is written again and
 /// again.
-fn batch(n: u64) -> WriteBatch {
+pub fn batch(n: u64) -> WriteBatch {
     let mut batch = WriteBatch::new();
     let mut random = Random::new(n);
     let padding = vec![b'p'; random.below(400) as usize];
@@ -58,7 +58,7 @@ fn last(db: &Db) -> u64 {
 }
 
 /// Everything up to `last` is there, whole, and nothing more.
-fn verify(db: &Db, acknowledged: u64) -> u64 {
+pub fn verify(db: &Db, acknowledged: u64) -> u64 {
     let last = last(db);
     assert!(last >= acknowledged, "{last} is the last of {acknowledged} acknowledged batches");
     for (n, pair) in (1..).zip(db.prefix("own/")) {
@@ -76,6 +76,17 @@ fn verify(db: &Db, acknowledged: u64) -> u64 {
     last
 }
 
+/// Starts the child on the database in `path`.
+pub fn spawn_writer(path: &Path, out: Stdio) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "kill::child_of_the_kill_test", "--nocapture", "--test-threads=1"])
+        .env(DIRECTORY, path)
+        .stdout(out)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
 #[test]
 fn a_killed_process_keeps_what_was_acknowledged() {
     let kills = std::env::var("SHINGLE_KILLS").ok().and_then(|text| text.parse().ok());
@@ -86,13 +97,7 @@ fn a_killed_process_keeps_what_was_acknowledged() {
             directory = tempfile::tempdir().unwrap();
         }
         let path = directory.path().join("db");
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill::child_of_the_kill_test", "--nocapture", "--test-threads=1"])
-            .env(DIRECTORY, &path)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = spawn_writer(&path, Stdio::piped());
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let reader = std::thread::spawn(move || {
             let number = |line: String| {

@@ -236,7 +236,7 @@ fn a_synced_write_without_a_log_is_refused() {
 fn the_event_log_is_bounded() {
     let store = MemStore::new(Arc::default());
     let db = open(Arc::new(store.clone()), stepped(), |_| {});
-    let bytes = |name| store.read_note(name).unwrap().map_or(0, |note| note.len());
+    let bytes = |name| store.notes().unwrap().read_note(name).unwrap().map_or(0, |note| note.len());
     let mut bytes_max = 0;
     for round in 0..120u64 {
         fill(db.default_keyspace(), &db, 2);

@@ -267,7 +267,7 @@ fn leftovers_make_room_for_an_opening_on_a_full_medium() {
 fn fill_up(store: &dyn FileStore, free_bytes: u64) {
     let mut id = store.list().unwrap().iter().map(|file| file.name.id.0).max().unwrap();
     let mut piece_bytes = 1u64 << 20;
-    let free = || store.space().unwrap().free_bytes;
+    let free = || store.capacity().unwrap().space().unwrap().free_bytes;
     while free() > free_bytes && piece_bytes >= 512 {
         id += 1;
         let name = FileName::table(FileId(id));

@@ -163,14 +163,14 @@ fn the_reserve_is_a_file_with_blocks() {
     db.close().unwrap();
     let reserve = std::fs::metadata(path.join("RESERVE"));
     let store = OsStore::open(&path, Arc::default(), OsOptions::default()).unwrap();
-    match store.set_reserve(64 << 10).unwrap() {
+    match store.capacity().unwrap().set_reserve(64 << 10).unwrap() {
         true => {
             use std::os::unix::fs::MetadataExt;
             assert!(reserve.unwrap().blocks() * 512 >= 64 << 10);
         }
         false => println!("this file system gives files no blocks in advance"),
     }
-    assert!(store.set_reserve(0).unwrap());
+    assert!(store.capacity().unwrap().set_reserve(0).unwrap());
     assert!(!path.join("RESERVE").exists());
     drop(store);
     let db = options("leveled", "inline").open(&path).unwrap();

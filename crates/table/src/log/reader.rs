@@ -30,6 +30,22 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
 }
 
+/// Where a reader of a growing log stopped: everything before it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogPosition {
+    /// The byte of the file where the next record will begin.
+    pub offset: u64,
+    /// The digest of the header and the records before it.
+    digest: u64,
+}
+
+impl LogPosition {
+    /// What the header of the next log says about this one, if it ends here.
+    pub fn as_previous(&self, file: base::FileId, last_sequence: SequenceNumber) -> PreviousLog {
+        PreviousLog { file, bytes: self.offset, digest: self.digest, last_sequence }
+    }
+}
+
 enum State {
     Reading,
     Ended(End),
@@ -47,6 +63,8 @@ pub struct LogReader<'f> {
     digest: u64,
     watermark: u64,
     records: u64,
+    /// A writer may still append: no record at the end says nothing about what stands behind.
+    is_growing: bool,
     state: State,
 }
 
@@ -72,29 +90,61 @@ impl<'f> LogReader<'f> {
         durable_bytes_min: u64,
         cause: Cause,
     ) -> Result<LogReader<'f>> {
-        let mut source = Source::new(file, cause)?;
-        let header_bytes = source.file_bytes().min(HEADER_BYTES as u64) as usize;
-        let parsed = LogHeader::parse(source.read(0, header_bytes)?, &expected, file.name())?;
-        let mut reader = LogReader {
-            source,
+        let mut reader = LogReader::at_start(file, expected, cause)?;
+        reader.durable_bytes_min = durable_bytes_min;
+        reader.read_header(&expected)?;
+        Ok(reader)
+    }
+
+    /// Opens the log `expected`, which another process may be writing, at `position`; `None`: at
+    /// its beginning. The log ends where no whole record stands yet. Whether that is damage, only
+    /// the next log can tell. `Incompatible` for a log of another database or of a newer format.
+    pub fn follow(
+        file: &'f dyn ReadFile,
+        expected: LogIdentity,
+        position: Option<LogPosition>,
+        cause: Cause,
+    ) -> Result<LogReader<'f>> {
+        let mut reader = LogReader::at_start(file, expected, cause)?;
+        reader.is_growing = true;
+        match position {
+            Some(position) => (reader.at, reader.digest) = (position.offset, position.digest),
+            None => reader.read_header(&expected)?,
+        }
+        Ok(reader)
+    }
+
+    fn at_start(
+        file: &'f dyn ReadFile,
+        expected: LogIdentity,
+        cause: Cause,
+    ) -> Result<LogReader<'f>> {
+        Ok(LogReader {
+            source: Source::new(file, cause)?,
             frame: Frame::new(expected),
             header: None,
-            durable_bytes_min,
+            durable_bytes_min: 0,
             at: 0,
             digest: 0,
             watermark: 0,
             records: 0,
+            is_growing: false,
             state: State::Reading,
-        };
-        match parsed {
+        })
+    }
+
+    fn read_header(&mut self, expected: &LogIdentity) -> Result<()> {
+        let header_bytes = self.source.file_bytes().min(HEADER_BYTES as u64) as usize;
+        let name = self.source.name();
+        match LogHeader::parse(self.source.read(0, header_bytes)?, expected, name)? {
             Parsed::Header(header, checksum) => {
-                reader.header = Some(header);
-                reader.at = HEADER_BYTES as u64;
-                reader.digest = checksum;
+                self.header = Some(header);
+                self.at = HEADER_BYTES as u64;
+                self.digest = checksum;
             }
-            Parsed::Bad(found) => reader.state = State::Ended(reader.decide(found)?),
+            Parsed::Bad(found) => self.state = State::Ended(self.decide(found)?),
         }
-        Ok(reader)
+        Ok(())
     }
 
     /// The next record; `None` at the end, which [`LogReader::end`] then explains. After an error
@@ -145,6 +195,9 @@ impl<'f> LogReader<'f> {
     fn decide(&mut self, found: &str) -> Result<End> {
         let at = self.at;
         let bytes_dropped = self.source.bytes_after(at);
+        if self.is_growing {
+            return Ok(End::TornTail { at, bytes_dropped });
+        }
         let found = if bytes_dropped == 0 { "the end of the file" } else { found };
         if self.durable_bytes_min > at {
             let message = format!(
@@ -170,7 +223,13 @@ impl<'f> LogReader<'f> {
         Ok(End::TornTail { at, bytes_dropped })
     }
 
-    /// The header; `None` for a log that was torn when it was created, which holds no records.
+    /// Where the next record stands or will stand, for [`LogReader::follow`].
+    pub fn position(&self) -> LogPosition {
+        LogPosition { offset: self.at, digest: self.digest }
+    }
+
+    /// The header; `None` for a log that was torn when it was created, which holds no records,
+    /// and for one that is followed from a position.
     pub fn header(&self) -> Option<&LogHeader> {
         self.header.as_ref()
     }
@@ -205,6 +264,6 @@ impl<'f> LogReader<'f> {
 
     /// What the header of the next log should say about this one, once it is read to its end.
     pub fn as_previous(&self, file: base::FileId, last_sequence: SequenceNumber) -> PreviousLog {
-        PreviousLog { file, bytes: self.at, digest: self.digest, last_sequence }
+        self.position().as_previous(file, last_sequence)
     }
 }
