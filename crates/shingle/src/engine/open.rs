@@ -30,7 +30,7 @@ use crate::read::view::{ReadView, TreeView};
 use crate::settings::Settings;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::{FileHint, FileKind, FileName, FileStore};
+use media::{FileHint, FileKind, FileName, FileStore, FileSummary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -61,10 +61,14 @@ pub(crate) fn open(
     let lock = if options.read_only { store.lock_shared()? } else { store.lock()? };
     let found = match find(&*store)? {
         Some(found) => found,
-        None if options.create && !options.read_only => new_database(&*store, &*runtime)?,
         None => {
-            let message = format!("there is no database in {}", store.describe());
-            return Err(Error::new(ErrorKind::NotFound, message));
+            let files = store.list()?;
+            expect_no_data(&files)?;
+            if !options.create || options.read_only {
+                let message = format!("there is no database in {}", store.describe());
+                return Err(Error::new(ErrorKind::NotFound, message));
+            }
+            new_database(&files, &*runtime)
         }
     };
     let strays = found.strays();
@@ -98,14 +102,21 @@ fn note_options(store: &dyn FileStore, options: &Options) {
     }
 }
 
-/// The state of a store without a database. Nothing is written yet.
-fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
-    let files = store.list()?;
-    // A crash during creation leaves a manifest without a root, but never data.
-    if let Some(file) = files.iter().find(|file| file.name.kind != FileKind::Manifest) {
-        let message = "there are data files but no root; restore CURRENT, or salvage the directory";
-        return Err(Error::new(ErrorKind::Corruption, message).in_file(file.name.to_string()));
+/// Checks the files of a store without a root. A crash during creation leaves a manifest, but never
+/// data.
+fn expect_no_data(files: &[FileSummary]) -> Result<()> {
+    match files.iter().find(|file| file.name.kind != FileKind::Manifest) {
+        None => Ok(()),
+        Some(file) => {
+            let message =
+                "there are data files but no root; restore CURRENT, or salvage the directory";
+            Err(Error::new(ErrorKind::Corruption, message).in_file(file.name.to_string()))
+        }
     }
+}
+
+/// The state of a store without a database, which has these `files`. Nothing is written yet.
+fn new_database(files: &[FileSummary], runtime: &dyn Runtime) -> Found {
     let obsolete_files = Arc::new(ObsoleteFiles::default());
     let default =
         KeyspaceRecord { id: KeyspaceId(0), name: DEFAULT_KEYSPACE.into(), options: String::new() };
@@ -114,7 +125,7 @@ fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
     found.next_keyspace = 1;
     found.next_file = files.iter().map(|file| file.name.id.0 + 1).max().unwrap_or(1);
     found.is_new = true;
-    Ok(found)
+    found
 }
 
 /// What reads go through. The views of a follower share it.

@@ -5,6 +5,9 @@
 //! - A batch is there whole or not at all.
 //! - Damage in durable bytes is an error that names the place; a torn tail is cut without one.
 
+#[cfg(test)]
+mod tests;
+
 use crate::engine::exchanged::Exchanged;
 use crate::memtable::{Memtable, Writer};
 use crate::read::missing;
