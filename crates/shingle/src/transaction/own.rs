@@ -192,10 +192,9 @@ mod tests {
     fn shown(own: &OwnWrites) -> String {
         let mut text = String::new();
         for operation in own.batch().unwrap().iter() {
-            let operation = operation.unwrap();
-            let key = String::from_utf8_lossy(operation.key);
-            let value = String::from_utf8_lossy(operation.value);
-            text += &format!("{:?} {key} {value}; ", operation.kind);
+            let key = String::from_utf8_lossy(operation.key());
+            let value = String::from_utf8_lossy(operation.value());
+            text += &format!("{:?} {key} {value}; ", operation.kind());
         }
         text
     }
