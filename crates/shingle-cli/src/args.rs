@@ -1,19 +1,25 @@
 //! The command line: every command with a paragraph and examples.
 
 pub mod bench;
+pub mod data;
 pub mod device;
 pub mod help;
 pub mod lab;
+pub mod output;
+pub mod range;
+pub mod shell;
 pub mod size;
 pub mod trace;
 
 pub use bench::{BenchArgs, PresetName};
+pub use data::*;
 
 use self::lab::LabArgs;
+use self::output::{CompletionsArgs, ManArgs};
+use self::shell::ShellArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use device::DeviceArgs;
 use size::{bytes, bytes_in};
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "\
@@ -35,7 +41,7 @@ Exit codes:
 #[command(disable_help_subcommand = false, arg_required_else_help = true)]
 pub struct Cli {
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalArgs,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -43,19 +49,41 @@ pub struct Cli {
 /// Flags of every command.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Flags of every command")]
-pub struct Global {
+pub struct GlobalArgs {
     /// The directory of the database, or a formatted file or disk
     #[arg(long, global = true, value_name = "PATH", env = "SHINGLE_DB")]
     pub db: Option<PathBuf>,
     /// The cold store, for values that rarely change: a directory, or a formatted file or disk
     #[arg(long, global = true, value_name = "PATH", env = "SHINGLE_COLD_STORE")]
     pub cold_store: Option<PathBuf>,
-    /// The keyspace that the command works on
-    #[arg(long, global = true, value_name = "NAME", default_value = "default")]
-    pub keyspace: String,
     /// An option of the database; `shingle options` lists them (repeatable)
     #[arg(long, short = 'o', global = true, value_name = "KEY=VALUE")]
     pub option: Vec<String>,
+    /// When help and errors have colours
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+    #[command(flatten)]
+    pub line: LineArgs,
+}
+
+/// When there are colours.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColorWhen {
+    /// On a terminal, unless NO_COLOR is set; everywhere if CLICOLOR_FORCE is set
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+/// Flags of every command, inside the shell too.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Flags of every command")]
+pub struct LineArgs {
+    /// The keyspace that the command works on [default: default]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub keyspace: Option<String>,
     /// Read and print keys and values in hex
     #[arg(long, global = true)]
     pub hex: bool,
@@ -70,120 +98,8 @@ pub struct Global {
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Store a value under a key
-    ///
-    /// Stores one value, replacing the one that is there. Creates the database and the keyspace
-    /// when they do not exist. The value comes from the command line, or with --value-file from a
-    /// file (`-` is stdin), byte for byte.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db put apple red
-  shingle --db my.db put logo --value-file logo.png
-  shingle --db my.db --hex put 0x00FF 0x2A")]
-    Put(PutArgs),
-    /// Print the value of a key
-    ///
-    /// Prints the value and a newline; with --raw the value alone, byte for byte. A missing key
-    /// gives exit code 127 and nothing on stdout.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db get apple
-  shingle --db my.db get logo --raw > logo.png
-  shingle --db my.db --json get apple")]
-    Get(GetArgs),
-    /// Delete keys
-    ///
-    /// Deletes each key; a missing key is no error. Several keys are one atomic batch.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db delete apple
-  shingle --db my.db delete apple pear plum --sync")]
-    Delete(DeleteArgs),
-    /// Delete every key of a range
-    ///
-    /// Deletes all keys from FROM (inclusive) to TO (exclusive) by one small record, whatever their
-    /// number.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db delete-range 2024-01 2024-07
-  shingle --db my.db delete-range logs/ logs0        everything below logs/")]
-    DeleteRange(DeleteRangeArgs),
-    /// List keys and values in order
-    ///
-    /// One line a record, `key : value`, in the order of the keys' bytes. Backslash, control
-    /// characters and bytes that are not UTF-8 are escaped (`\\` `\t` `\n` `\r` `\xHH`), so that a
-    /// record is always one line; --hex prints hex, --json one object a line.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db scan --prefix lib --limit 10
-  shingle --db my.db scan --from 2024 --to 2025 --reverse --keys-only")]
-    Scan(ScanArgs),
-    /// Store the records of a file or directory
-    ///
-    /// Reads records as a stream, writes them in batches, and syncs once at the end. The format
-    /// follows from the name, with or without `.gz`, or from --format (a pipe may be compressed):
-    /// `tsv` (key TAB value, escaped as by scan, or --raw), `csv` (columns key, value and, where
-    /// needed, encoding; or any columns with --key-field), `jsonl` and `json` (objects with key or
-    /// key_base64 and value or value_base64; or any objects with --key-field), `dir` (a directory
-    /// tree: relative path and content), `deb822` (Debian control stanzas by --key-field). With
-    /// --verify the source is read a second time and every record compared.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db import words.tsv --verify
-  shingle --db my.db import people.csv --key-field id
-  shingle --db my.db import people.csv.gz --key-field id --value-field name
-  shingle --db my.db import /usr/include --keyspace headers
-  shingle --db my.db import events.jsonl --key-field id
-  apt-cache dumpavail | shingle --db my.db import - --format deb822 --keyspace packages")]
-    Import(TransferArgs),
-    /// Write all records to a file or directory
-    ///
-    /// The opposite of import, in the same formats; what one writes, the other reads back without
-    /// loss. `dir` and `deb822` refuse records that they could not give back.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db export all.jsonl --verify
-  shingle --db my.db export - --format tsv | sort | head")]
-    Export(TransferArgs),
-    /// Show levels, I/O by cause, and stalls
-    ///
-    /// Prints a table of levels, and every byte that the database read or wrote since it was
-    /// opened, by cause. With --property, prints one property by its rocksdb.*, leveldb.* or
-    /// shingle.* name.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db stat
-  shingle --db my.db stat --json
-  shingle --db my.db stat --property rocksdb.estimate-num-keys")]
-    Stat(StatArgs),
-    /// Verify every checksum
-    ///
-    /// Opens the database read-only, reads all files, and verifies checksums, key order and the
-    /// structure of the tree. Reports each problem with its place. Exit code 1 if anything is
-    /// damaged.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db check
-  shingle --db my.db --json check")]
-    Check,
-    /// Compact all levels
-    ///
-    /// Compacts the keyspace, or its keys from --from to --to, to the deepest level; with --all
-    /// every keyspace. Reclaims the space of deleted and replaced records.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db compact
-  shingle --db my.db compact --from a --to c
-  shingle --db my.db compact --all")]
-    Compact(CompactArgs),
-    /// Make a second database with the current contents
-    ///
-    /// Writes the current state to a new directory, as a complete database of its own. Links table
-    /// files where the file system allows, copies them otherwise.
-    #[command(after_help = "\
-Examples:
-  shingle --db my.db checkpoint backup.db")]
-    Checkpoint(TargetArgs),
+    #[command(flatten)]
+    Data(DataCommand),
     /// Save what can be read from a damaged database
     ///
     /// Copies every readable record to a new database and reports what was lost. Leaves the
@@ -199,8 +115,21 @@ Examples:
 Examples:
   shingle --db my.db keyspace list
   shingle --db my.db keyspace create users
+  shingle --db my.db keyspace create sums --merge-operator add-u64
   shingle --db my.db keyspace drop users")]
     Keyspace(KeyspaceArgs),
+    /// Work on a database line by line
+    ///
+    /// Keeps one database open and takes the commands above as lines, without `shingle --db`: see
+    /// `help` there. On a terminal with history and completion; otherwise runs the lines of stdin
+    /// and ends with code 1 at the first that fails. `begin` and `commit` write one atomic batch.
+    /// If another process writes the database, the shell reads beside it.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db shell
+  shingle --db my.db shell --read-only
+  printf 'begin\\nput a 1\\nput b 2\\ncommit\\n' | shingle --db my.db shell")]
+    Shell(ShellArgs),
     /// List the options of a database
     ///
     /// Lists every option with its unit, its purpose and its value: the default, or what --option
@@ -296,142 +225,25 @@ Examples:
   shingle demo --mb 50 --html demo.html
   shingle demo --dir /mnt/disk/demo --keep --json")]
     Demo(DemoArgs),
+    /// Print the completions of a shell
+    ///
+    /// Prints a script that completes commands, flags and their values, paths and the keyspaces of
+    /// the database. Put it where the shell looks for completions, or load it from the shell's
+    /// start-up file.
+    #[command(after_help = output::COMPLETIONS_HELP)]
+    Completions(CompletionsArgs),
+    /// Write the manual pages
+    ///
+    /// Writes a page for this command and one for each of its commands: `man shingle-scan`. Without
+    /// a directory, prints the page of `shingle`. The pages say what --help says.
+    #[command(after_help = "\
+Examples:
+  shingle man ~/.local/share/man/man1
+  shingle man | man -l -")]
+    Man(ManArgs),
     /// The process that `demo` kills.
     #[command(hide = true)]
     CrashWriter(CrashWriterArgs),
-}
-
-#[derive(Args, Debug)]
-pub struct PutArgs {
-    /// The key
-    pub key: OsString,
-    /// The value
-    #[arg(required_unless_present = "value_file", conflicts_with = "value_file")]
-    pub value: Option<OsString>,
-    /// Read the value from a file; `-` is stdin
-    #[arg(long, value_name = "FILE")]
-    pub value_file: Option<PathBuf>,
-    /// Return when the value survives a power loss
-    #[arg(long)]
-    pub sync: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct GetArgs {
-    /// The key
-    pub key: OsString,
-    /// Print the value alone, without a newline
-    #[arg(long)]
-    pub raw: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct DeleteArgs {
-    /// The keys
-    #[arg(required = true)]
-    pub keys: Vec<OsString>,
-    /// Return when the deletion survives a power loss
-    #[arg(long)]
-    pub sync: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct DeleteRangeArgs {
-    /// The first key to delete
-    pub from: OsString,
-    /// The first key to keep
-    pub to: OsString,
-    /// Return when the deletion survives a power loss
-    #[arg(long)]
-    pub sync: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct ScanArgs {
-    /// The first key
-    #[arg(long, value_name = "KEY")]
-    pub from: Option<OsString>,
-    /// The first key after the range
-    #[arg(long, value_name = "KEY")]
-    pub to: Option<OsString>,
-    /// Only keys that start with this
-    #[arg(long, conflicts_with_all = ["from", "to"])]
-    pub prefix: Option<OsString>,
-    /// Maximum number of records
-    #[arg(long, value_name = "N")]
-    pub limit: Option<u64>,
-    /// List from the last key to the first
-    #[arg(long)]
-    pub reverse: bool,
-    /// Print keys only
-    #[arg(long)]
-    pub keys_only: bool,
-}
-
-/// The formats of import and export.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// key TAB value, one record a line
-    Tsv,
-    /// Columns key, value, encoding; or any columns, with --key-field
-    Csv,
-    /// One JSON object a line
-    Jsonl,
-    /// A JSON array of objects, or one object whose members are the records
-    Json,
-    /// A directory tree: relative path and content
-    Dir,
-    /// Debian control stanzas
-    Deb822,
-}
-
-#[derive(Args, Debug)]
-pub struct TransferArgs {
-    /// A file or directory, also compressed by gzip (`.gz`); `-` is stdin or stdout
-    pub path: PathBuf,
-    /// The format; guessed from the name when absent
-    #[arg(long, value_enum)]
-    pub format: Option<Format>,
-    /// The field that is the key, in csv (its first row names the fields), jsonl, json or deb822
-    ///
-    /// The value is the whole record: as JSON for csv, as it stands for the others.
-    #[arg(long, value_name = "NAME")]
-    pub key_field: Option<String>,
-    /// With --key-field, import only this field as the value (csv, jsonl, json)
-    #[arg(long, value_name = "NAME", requires = "key_field")]
-    pub value_field: Option<String>,
-    /// Read and write tsv without escapes: a backslash is a backslash
-    #[arg(long)]
-    pub raw: bool,
-    /// Read the file again at the end and compare every record
-    #[arg(long)]
-    pub verify: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct StatArgs {
-    /// Print this property instead
-    #[arg(long, value_name = "NAME")]
-    pub property: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub struct CompactArgs {
-    /// The first key
-    #[arg(long, value_name = "KEY")]
-    pub from: Option<OsString>,
-    /// The first key after the range
-    #[arg(long, value_name = "KEY")]
-    pub to: Option<OsString>,
-    /// Compact every keyspace
-    #[arg(long, conflicts_with_all = ["from", "to"])]
-    pub all: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct TargetArgs {
-    /// The directory of the new database; must not exist
-    pub target: PathBuf,
 }
 
 #[derive(Args, Debug)]
@@ -448,6 +260,9 @@ pub enum KeyspaceAction {
     Create {
         /// Its name
         name: String,
+        /// The operator that applies the operands of `merge`
+        #[arg(long, value_name = "NAME", value_parser = ["append", "add-u64"])]
+        merge_operator: Option<String>,
     },
     /// Delete a keyspace with everything in it
     Drop {
@@ -561,8 +376,8 @@ pub struct DemoArgs {
     #[arg(long)]
     pub dir: Option<PathBuf>,
     /// Take the data from this directory instead of looking for some (repeatable)
-    #[arg(long, value_name = "DIR")]
-    pub from: Vec<PathBuf>,
+    #[arg(long, value_name = "DIR", alias = "from")]
+    pub source: Vec<PathBuf>,
     /// Maximum of data to import, in megabytes
     #[arg(long, env = "SHINGLE_DEMO_MB", default_value_t = 200)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]

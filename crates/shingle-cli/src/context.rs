@@ -1,24 +1,93 @@
 //! What every command shares: global flags, the way to open the database, the output.
+//!
+//! A command opens the database and closes it. In a shell the database stays open for the next
+//! command: [`Opened`] hides the difference.
 
-use crate::args::Global;
+use crate::args::range::RangeArgs;
+use crate::args::{GlobalArgs, LineArgs};
 use crate::failure::{Failure, Outcome};
-use crate::open::{Place, is_device};
+use crate::open::{self, Access, Place};
 use crate::progress::Bar;
-use crate::text::Notation;
+use crate::session::Session;
+use crate::text::{self, Notation};
+use base::KeyRange;
 use serde::Serialize;
 use shingle::{Db, Error, ErrorKind, Keyspace, KeyspaceOptions, Options};
+use std::ffi::OsStr;
 use std::io::Write;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// What a command means to do with the database that it opens.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Look only; the database must exist.
-    Read,
-    /// Change it; the database must exist.
-    Change,
-    /// Change it; a database that does not exist is created.
-    Create,
+/// The keyspace of a command that names none.
+const KEYSPACE: &str = "default";
+
+/// The flags of a command that it shares with all others.
+#[derive(Clone, Debug)]
+pub struct Global {
+    /// The directory of the database, or a formatted file or disk.
+    pub db: Option<PathBuf>,
+    /// The same of its cold store.
+    pub cold_store: Option<PathBuf>,
+    /// The keyspace that the command works on.
+    pub keyspace: String,
+    /// Options of the database.
+    pub option: Vec<String>,
+    /// Keys and values are hex digits.
+    pub hex: bool,
+    /// Results and errors are JSON.
+    pub json: bool,
+    /// No remarks and no progress bars.
+    pub quiet: bool,
+}
+
+impl Global {
+    /// The flags for one command of a shell that was started with these.
+    pub fn of_line(&self, line: LineArgs) -> Global {
+        Global {
+            keyspace: line.keyspace.unwrap_or_else(|| self.keyspace.clone()),
+            hex: self.hex || line.hex,
+            json: self.json || line.json,
+            quiet: self.quiet || line.quiet,
+            ..self.clone()
+        }
+    }
+}
+
+impl From<GlobalArgs> for Global {
+    fn from(args: GlobalArgs) -> Global {
+        let LineArgs { keyspace, hex, json, quiet } = args.line;
+        Global {
+            db: args.db,
+            cold_store: args.cold_store,
+            keyspace: keyspace.unwrap_or_else(|| KEYSPACE.into()),
+            option: args.option,
+            hex,
+            json,
+            quiet,
+        }
+    }
+}
+
+/// A database that a command has open.
+pub struct Opened {
+    db: Db,
+    /// The shell goes on with it.
+    is_of_shell: bool,
+}
+
+impl Opened {
+    /// Ends the command's use of the database.
+    pub fn close(self) -> shingle::Result<()> {
+        if self.is_of_shell { Ok(()) } else { self.db.close() }
+    }
+}
+
+impl Deref for Opened {
+    type Target = Db;
+
+    fn deref(&self) -> &Db {
+        &self.db
+    }
 }
 
 /// Global flags and the output.
@@ -27,12 +96,14 @@ pub struct Context<'a> {
     pub global: Global,
     /// Buffered, locked stdout.
     pub out: &'a mut dyn Write,
+    /// The database of a shell.
+    pub session: Option<Session>,
 }
 
 impl<'a> Context<'a> {
     /// For one command.
     pub fn new(global: Global, out: &'a mut dyn Write) -> Context<'a> {
-        Context { global, out }
+        Context { global, out, session: None }
     }
 
     /// The database's directory, file or disk.
@@ -69,8 +140,16 @@ impl<'a> Context<'a> {
     }
 
     /// Opens the database that the flags name.
-    pub fn open(&self, access: Access) -> Outcome<Db> {
-        self.open_place(&self.place()?, access)
+    pub fn open(&mut self, access: Access) -> Outcome<Opened> {
+        let Some(mut session) = self.session.take() else {
+            let db = self.open_place(&self.place()?, access)?;
+            return Ok(Opened { db, is_of_shell: false });
+        };
+        let (place, options) = (self.place(), self.options());
+        let db =
+            place.and_then(|place| session.open(&place, options?, access, &|t| self.remark(t)));
+        self.session = Some(session);
+        Ok(Opened { db: db?, is_of_shell: true })
     }
 
     /// Opens the database in `path`.
@@ -87,7 +166,7 @@ impl<'a> Context<'a> {
             }
             opened => opened,
         };
-        opened.map_err(|error| self.explain(&place.path, error))
+        opened.map_err(|error| open::explain(&place.path, error))
     }
 
     /// Reads the database although another process has it open, as `error` says.
@@ -100,45 +179,12 @@ impl<'a> Context<'a> {
         if !place.can_be_followed() {
             return Err(error);
         }
-        let db = place.followed(options)?;
+        let db = place.follower(options)?.db();
         if !self.global.json {
             let said = error.message();
             let _ = writeln!(std::io::stderr(), "note: {said}; read is what it wrote until now");
         }
         Ok(db)
-    }
-
-    /// What an error of opening `path` means at a shell.
-    pub fn explain(&self, path: &Path, error: Error) -> Failure {
-        let is_device = is_device(path);
-        let help = match error.kind() {
-            ErrorKind::NotFound => {
-                return Failure::said(
-                    format!("there is no database in {}", path.display()),
-                    "look at --db; `put`, `import` and `keyspace create` make a new one",
-                );
-            }
-            ErrorKind::Incompatible if is_device => {
-                "look at --db, which names a directory or a formatted file or disk; \
-                 `shingle device format PATH` makes one"
-            }
-            ErrorKind::Incompatible if error.message().contains("LevelDB") => {
-                "export its records as lines of key TAB value with that store's tools, then \
-                 `shingle --db NEW import FILE --format tsv --raw`; nothing was changed"
-            }
-            ErrorKind::Io if path.exists() && !path.is_dir() && !is_device => {
-                "look at --db, which names a directory or a formatted file or disk"
-            }
-            ErrorKind::InvalidArgument => {
-                "look at --db, --cold-store and --option; nothing was changed"
-            }
-            ErrorKind::Locked => {
-                "wait until that process closes the database, or end the process; commands that \
-                 only read a directory work beside it"
-            }
-            _ => return Failure::Engine(error),
-        };
-        Failure::Opening { error, help: help.into() }
     }
 
     /// The keyspace that `--keyspace` names. `Create` makes one that is not there yet.
@@ -157,6 +203,38 @@ impl<'a> Context<'a> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The keys that flags of the command name.
+    pub fn range(&self, args: &RangeArgs) -> Outcome<KeyRange> {
+        if let Some(prefix) = &args.prefix {
+            return Ok(KeyRange::prefix(&self.bytes(prefix)?));
+        }
+        let bound = |text: &Option<_>| text.as_deref().map(|text| self.bytes(text)).transpose();
+        let (start, end) = (bound(&args.from)?.unwrap_or_default(), bound(&args.to)?);
+        if end.as_ref().is_some_and(|end| *end < start) {
+            let (from, to) = (text::brief(&start), text::brief(&end.unwrap_or_default()));
+            return Err(Failure::usage(
+                format!("the range begins at {from} and ends at {to}, which comes before it"),
+                "give the smaller key to --from; keys are ordered by their bytes",
+            ));
+        }
+        Ok(KeyRange::new(start, end.map(Into::into)))
+    }
+
+    /// A key or value of the command line as bytes.
+    pub fn bytes(&self, text: &OsStr) -> Outcome<Vec<u8>> {
+        self.notation().read(text).map_err(|message| {
+            Failure::usage(message, "without --hex, arguments are taken as they are")
+        })
+    }
+
+    /// Stdin is free for data: it does not have the commands of a shell.
+    pub fn check_stdin_is_free(&self) -> Outcome {
+        if self.session.as_ref().is_none_or(|session| session.is_on_terminal) {
+            return Ok(());
+        }
+        Err(Failure::usage("stdin has the commands of this shell, and no data", "name a file"))
     }
 
     /// How bytes are spelled on the command line and in lines of output.

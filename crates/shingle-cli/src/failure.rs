@@ -1,5 +1,6 @@
 //! How a command ends when it does not succeed: what is said, and the exit code.
 
+use crate::color::{ERROR, HELP};
 use serde_json::json;
 use shingle::{Error, ErrorKind};
 use std::io::{ErrorKind as IoKind, Write};
@@ -17,6 +18,10 @@ pub enum Failure {
     Opening { error: Error, help: String },
     /// The command says no: what happened and what to do.
     Said { message: String, help: String },
+    /// There is no database where the command looks for one.
+    Absent { message: String, help: String },
+    /// A line of a script failed.
+    Line { number: u64, failure: Box<Failure> },
     /// The command line asks for something that makes no sense.
     Usage { message: String, help: String },
     /// `get` found nothing.
@@ -53,12 +58,22 @@ impl Failure {
         Failure::said(format!("{doing}: {error}"), "look at the path and its permissions")
     }
 
+    /// The failure of a line of a script. A closed output ends a script without a failure.
+    pub fn at_line(self, number: u64) -> Failure {
+        match self {
+            Failure::OutputClosed => self,
+            failure => Failure::Line { number, failure: Box::new(failure) },
+        }
+    }
+
     /// What happened, in one sentence.
     pub fn message(&self) -> String {
         match self {
             Failure::OutputClosed => "the output was closed".into(),
             Failure::Engine(error) | Failure::Opening { error, .. } => error.to_string(),
+            Failure::Line { number, failure } => format!("line {number}: {}", failure.message()),
             Failure::Said { message, .. }
+            | Failure::Absent { message, .. }
             | Failure::Usage { message, .. }
             | Failure::Interrupted { message, .. } => message.clone(),
             Failure::NoSuchKey(key) => format!("no such key: {key}"),
@@ -67,28 +82,42 @@ impl Failure {
 
     /// Tells the user on stderr, in words or as one line of JSON, and gives the exit code.
     pub fn report(&self, as_json: bool) -> ExitCode {
-        let (help, code) = match self {
-            Failure::OutputClosed => return ExitCode::SUCCESS,
-            Failure::Engine(error) => (remedy(error), 1),
-            Failure::Said { help, .. } | Failure::Opening { help, .. } => (help.clone(), 1),
-            Failure::Usage { help, .. } => (help.clone(), 2),
-            Failure::NoSuchKey(_) => ("list keys with `shingle scan --keys-only`".into(), 127),
-            Failure::Interrupted { help, .. } => (help.clone(), 130),
-        };
+        if let Failure::OutputClosed = self {
+            return ExitCode::SUCCESS;
+        }
+        let (help, code) = self.remedy();
         let message = self.message();
         // Nothing can be done when stderr is gone as well.
-        let mut stderr = std::io::stderr().lock();
+        let mut stderr = anstream::stderr().lock();
         if as_json {
             let kind = self.kind();
             let error = json!({ "kind": kind, "message": message, "help": help, "code": code });
             let _ = writeln!(stderr, "{}", json!({ "error": error }));
             return ExitCode::from(code);
         }
-        let _ = writeln!(stderr, "shingle: {message}");
+        let _ = writeln!(stderr, "{ERROR}shingle:{ERROR:#} {message}");
         if !help.is_empty() {
-            let _ = writeln!(stderr, "  help: {help}");
+            let _ = writeln!(stderr, "  {HELP}help:{HELP:#} {help}");
         }
         ExitCode::from(code)
+    }
+
+    /// What to do, and the exit code.
+    fn remedy(&self) -> (String, u8) {
+        match self {
+            Failure::OutputClosed => (String::new(), 0),
+            Failure::Engine(error) => (remedy(error), 1),
+            Failure::Said { help, .. }
+            | Failure::Absent { help, .. }
+            | Failure::Opening { help, .. } => (help.clone(), 1),
+            Failure::Usage { help, .. } => (help.clone(), 2),
+            Failure::NoSuchKey(_) => ("list keys with `shingle scan --keys-only`".into(), 127),
+            Failure::Interrupted { help, .. } => (help.clone(), 130),
+            Failure::Line { failure, .. } => match failure.remedy() {
+                (help, 130) => (help, 130),
+                (help, _) => (help, 1),
+            },
+        }
     }
 
     /// The engine's kind of error, or what the command calls its own.
@@ -97,7 +126,8 @@ impl Failure {
             Failure::Engine(error) | Failure::Opening { error, .. } => {
                 format!("{:?}", error.kind())
             }
-            Failure::Said { .. } => "Failed".into(),
+            Failure::Said { .. } | Failure::Absent { .. } => "Failed".into(),
+            Failure::Line { failure, .. } => failure.kind(),
             Failure::Usage { .. } => "Usage".into(),
             Failure::NoSuchKey(_) => "NoSuchKey".into(),
             Failure::Interrupted { .. } => "Interrupted".into(),

@@ -6,7 +6,9 @@
 mod args;
 mod bench;
 mod chart;
+mod color;
 mod commands;
+mod completions;
 mod context;
 mod demo;
 mod device;
@@ -16,13 +18,17 @@ mod failure;
 mod interrupt;
 mod lab;
 mod ldb;
+mod man;
 mod open;
 mod progress;
+mod session;
+mod shell;
 mod simulate;
 mod text;
 mod trace;
 mod transfer;
 mod units;
+mod walk;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
@@ -35,6 +41,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Also of a command line that could not be read.
+    color::choose(&arguments);
     let as_json = arguments.iter().any(|argument| argument == "--json");
     let parsed = ldb::translate(arguments)
         .map_err(|failure| failure.report(as_json))
@@ -60,34 +67,19 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
 /// Help and version go to stdout with code 0, a wrong command line to stderr with code 2.
 fn answer_usage(error: &clap::Error, as_json: bool) -> ExitCode {
     if error.use_stderr() && as_json {
-        let text = error.render().to_string();
-        // The usage and the pointer to the help are behind it.
-        let is_message = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more");
-        let lines = text.lines().take_while(is_message).map(str::trim);
-        let message = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-        let message = message.trim_start_matches("error: ");
-        return Failure::usage(message, "see `shingle help`").report(true);
+        return Failure::usage(args::help::message(error), "see `shingle help`").report(true);
     }
     let _ = error.print();
     ExitCode::from(error.exit_code() as u8)
 }
 
 fn run(cli: Cli, out: &mut dyn Write) -> Outcome {
-    let mut context = Context::new(cli.global, out);
+    let mut context = Context::new(cli.global.into(), out);
     match cli.command {
-        Command::Put(args) => commands::data::put(&mut context, args),
-        Command::Get(args) => commands::data::get(&mut context, args),
-        Command::Delete(args) => commands::data::delete(&mut context, args),
-        Command::DeleteRange(args) => commands::data::delete_range(&mut context, args),
-        Command::Scan(args) => commands::scan::scan(&mut context, args),
-        Command::Import(args) => transfer::import(&mut context, args),
-        Command::Export(args) => transfer::export(&mut context, args),
-        Command::Stat(args) => commands::stat::stat(&mut context, args),
-        Command::Check => commands::care::check(&mut context),
-        Command::Compact(args) => commands::care::compact(&mut context, args),
-        Command::Checkpoint(args) => commands::care::checkpoint(&mut context, args),
+        Command::Data(command) => commands::run(&mut context, command),
         Command::Salvage(args) => commands::care::salvage(&mut context, args),
-        Command::Keyspace(args) => commands::keyspace::keyspace(&mut context, args),
+        Command::Keyspace(args) => commands::keyspace::keyspace(&mut context, args.action),
+        Command::Shell(args) => shell::shell(&mut context, args),
         Command::Options => commands::options::options(&mut context),
         Command::Schemes(args) => commands::schemes::schemes(&mut context, &args),
         Command::Simulate(args) => simulate::simulate(&mut context, &args),
@@ -96,6 +88,8 @@ fn run(cli: Cli, out: &mut dyn Write) -> Outcome {
         Command::Device(args) => device::device(&mut context, args),
         Command::Lab(args) => lab::lab(&mut context, args),
         Command::Demo(args) => demo::demo(&mut context, args),
+        Command::Completions(args) => completions::completions(&mut context, &args),
+        Command::Man(args) => man::man(&mut context, &args),
         Command::CrashWriter(args) => demo::crash::write_until_killed(&mut context, args),
     }
 }

@@ -1,11 +1,12 @@
-//! Paths that are devices: a regular file or a disk instead of a directory.
+//! How databases are opened, and paths that are devices: a regular file or a disk instead of a
+//! directory.
 
 use crate::failure::{Failure, Outcome};
 use direct::{DirectOptions, DirectStore};
 use media::block::BlockDevice;
 use media::os::{FileDevice, FileDeviceOptions, OsOptions, OsStore};
 use media::{FileStore, Geometry, PairStore};
-use shingle::{Db, Error, ErrorKind, Ledger, Options, Result};
+use shingle::{Db, Error, ErrorKind, Follower, Ledger, Options, Result};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +30,49 @@ pub fn store(path: &Path, read_only: bool) -> Result<DirectStore> {
 fn store_in(path: &Path, read_only: bool, ledger: Arc<Ledger>) -> Result<DirectStore> {
     let options = DirectOptions { read_only, ..DirectOptions::default() };
     DirectStore::open(device(path, read_only)?, ledger, options)
+}
+
+/// What a command means to do with the database that it opens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Look only; the database must exist.
+    Read,
+    /// Change it; the database must exist.
+    Change,
+    /// Change it; a database that does not exist is created.
+    Create,
+}
+
+/// What an error of opening `path` means at a shell.
+pub fn explain(path: &Path, error: Error) -> Failure {
+    let is_device = is_device(path);
+    let help = match error.kind() {
+        ErrorKind::NotFound => {
+            let help = "look at --db; `put`, `import` and `keyspace create` make a new one";
+            let message = format!("there is no database in {}", path.display());
+            return Failure::Absent { message, help: help.into() };
+        }
+        ErrorKind::Incompatible if is_device => {
+            "look at --db, which names a directory or a formatted file or disk; \
+             `shingle device format PATH` makes one"
+        }
+        ErrorKind::Incompatible if error.message().contains("LevelDB") => {
+            "export its records as lines of key TAB value with that store's tools, then \
+             `shingle --db NEW import FILE --format tsv --raw`; nothing was changed"
+        }
+        ErrorKind::Io if path.exists() && !path.is_dir() && !is_device => {
+            "look at --db, which names a directory or a formatted file or disk"
+        }
+        ErrorKind::InvalidArgument => {
+            "look at --db, --cold-store and --option; nothing was changed"
+        }
+        ErrorKind::Locked => {
+            "wait until that process closes the database, or end the process; commands that \
+             only read a directory work beside it"
+        }
+        _ => return Failure::Engine(error),
+    };
+    Failure::Opening { error, help: help.into() }
 }
 
 /// Where a database lies.
@@ -57,11 +101,11 @@ impl Place {
         options.open_store(store)
     }
 
-    /// The database there as a process that has it open has written it by now.
-    pub fn followed(&self, options: Options) -> Result<Db> {
+    /// A reader of the database there beside a process that has it open.
+    pub fn follower(&self, options: Options) -> Result<Follower> {
         let store = self
             .stores(&|path, _, ledger| Ok(Arc::new(options.directory_to_follow(path, ledger)?)))?;
-        Ok(options.follow_store(store)?.db())
+        options.follow_store(store)
     }
 
     /// Whether it can be read beside a writer: it lies in directories.

@@ -29,6 +29,12 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// `1 file`, `2 files`.
+pub fn counted(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", count(number))
+}
+
 /// Nanoseconds as `850 ns`, `12.3 µs`, `4.56 ms`, `7.89 s`.
 pub fn time(ns: u64) -> String {
     const UNITS: [(&str, f64); 3] = [("s", 1e9), ("ms", 1e6), ("µs", 1e3)];

@@ -15,8 +15,8 @@ mod merge;
 use crate::api::{Db, Keyspace, WriteBatch, WriteOptions};
 use crate::keyspace::KeyspaceOptions;
 use crate::options::Options;
+use crate::progress::{Progress, Reporter};
 use crate::read::values::ValueFiles;
-use crate::stats::Progress;
 use base::{Cause, Error, ErrorKind, KeyspaceId, Ledger, Result};
 use find::{Findings, FoundKeyspace};
 use media::FileStore;
@@ -60,8 +60,9 @@ pub struct SalvageReport {
 /// # Errors
 ///
 /// [`Locked`](crate::ErrorKind::Locked) where a process has the source open; the errors of writes
-/// to the target; [`Io`](crate::ErrorKind::Io) where the system cannot read the source at all.
-/// Damage is no error.
+/// to the target; [`Io`](crate::ErrorKind::Io) where the system cannot read the source at all;
+/// [`Cancelled`](crate::ErrorKind::Cancelled) where `progress` cancels it, with a target that has
+/// only a part of the data. Damage is no error.
 pub fn salvage(
     source: &Path,
     target: &Path,
@@ -100,7 +101,8 @@ pub fn salvage_store(
 ) -> Result<SalvageReport> {
     let _lock = store.lock()?;
     let mut report = SalvageReport::default();
-    let findings = find::find(&*store, &mut report.losses)?;
+    let mut reporter = Reporter::new(progress);
+    let findings = find::find(&*store, &mut report.losses, &mut reporter)?;
     let db = options.create(true).read_only(false).absent_operators(true).open(target)?;
     if db.iter().next().is_some() {
         let message = "the target holds data already; salvage into a new directory";
@@ -109,7 +111,7 @@ pub fn salvage_store(
     let values = ValueFiles::new(store.clone(), findings.database);
     let mut job = Job { store, values, db, report };
     for (&id, keyspace) in &findings.keyspaces {
-        job.keyspace(&findings, id, keyspace, progress)?;
+        job.keyspace(&findings, id, keyspace, &mut reporter)?;
     }
     job.db.close()?;
     Ok(job.report)
@@ -129,7 +131,7 @@ impl Job {
         findings: &Findings,
         id: KeyspaceId,
         found: &FoundKeyspace,
-        progress: &mut dyn FnMut(Progress),
+        reporter: &mut Reporter<'_>,
     ) -> Result<()> {
         let keyspace = self.target(found)?;
         let total_bytes = found.pieces.iter().map(|piece| piece.extent.bytes).sum();
@@ -141,7 +143,7 @@ impl Job {
             if batch.len() >= BATCH_OPERATIONS {
                 self.commit(&mut batch)?;
                 let done_bytes = merge.done_bytes();
-                progress(Progress { done_bytes, total_bytes, what: found.name.clone() });
+                reporter.step(done_bytes, total_bytes, found.name.clone())?;
             }
         }
         self.commit(&mut batch)?;

@@ -545,18 +545,6 @@ pub struct FileInfo {
     pub largest: Option<Vec<u8>>,
 }
 
-/// What is being done, for progress bars.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Progress {
-    /// Bytes done.
-    pub done_bytes: u64,
-    /// Bytes in all.
-    pub total_bytes: u64,
-    /// The file or step.
-    pub what: String,
-}
-
 /// What a check found.
 ///
 /// ```
@@ -585,12 +573,14 @@ pub struct CheckReport {
     pub metadata_bytes: u64,
     /// What is wrong, in sentences; empty when all is well.
     pub problems: Vec<String>,
+    /// The check was cancelled: the report is of what was read until then.
+    pub is_cancelled: bool,
 }
 
 impl CheckReport {
-    /// Nothing is wrong.
+    /// Everything was read, and nothing is wrong.
     pub fn is_clean(&self) -> bool {
-        self.problems.is_empty()
+        self.problems.is_empty() && !self.is_cancelled
     }
 
     pub(crate) fn note<T>(&mut self, result: Result<T>) -> Option<T> {

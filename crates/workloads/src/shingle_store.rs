@@ -8,7 +8,7 @@ use base::env::Runtime;
 use base::{Cause, Error, ErrorKind, Result};
 use shingle::{Db, Durability, Keyspace, KeyspaceOptions, ReadOptions, WriteBatch};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Steps of a scan that end like an operation: about as much work as one.
 const SCAN_STEPS_PER_TURN: usize = 16;
@@ -28,6 +28,8 @@ pub struct ShingleStore {
     runtime: Option<Arc<dyn Runtime>>,
     /// Receives the bytes written, when the store is closed.
     total_write_bytes: Option<Arc<AtomicU64>>,
+    /// Set by another thread: the workload is to end.
+    is_cancelled: Arc<AtomicBool>,
 }
 
 impl ShingleStore {
@@ -43,7 +45,14 @@ impl ShingleStore {
             }
             found => found?,
         };
-        Ok(ShingleStore { db, keyspace, disable_wal, runtime: None, total_write_bytes: None })
+        Ok(ShingleStore {
+            db,
+            keyspace,
+            disable_wal,
+            runtime: None,
+            total_write_bytes: None,
+            is_cancelled: Arc::default(),
+        })
     }
 
     /// The same for a database that was opened in `runtime`, a simulation.
@@ -57,6 +66,18 @@ impl ShingleStore {
         ShingleStore { total_write_bytes: Some(total), ..self }
     }
 
+    /// Fails its reads and writes from the moment on when another thread sets `flag`.
+    pub fn cancelled_by(self, flag: Arc<AtomicBool>) -> ShingleStore {
+        ShingleStore { is_cancelled: flag, ..self }
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        if self.is_cancelled.load(Relaxed) {
+            return Err(Error::new(ErrorKind::Cancelled, "the workload was cancelled"));
+        }
+        Ok(())
+    }
+
     fn turn(&self) {
         if let Some(runtime) = &self.runtime {
             runtime.turn();
@@ -64,6 +85,7 @@ impl ShingleStore {
     }
 
     fn write(&self, batch: WriteBatch, options: WriteOptions) -> Result<()> {
+        self.check_cancelled()?;
         if options.disable_wal != self.disable_wal {
             let message = "a write asks for a log where the store was opened without one, or the \
                            other way round; open the store for the writes that it gets";
@@ -101,6 +123,7 @@ impl Store for ShingleStore {
     }
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.check_cancelled()?;
         let found = self.keyspace.get(key)?;
         self.turn();
         let Some(found) = found else { return Ok(false) };
@@ -118,6 +141,7 @@ impl Store for ShingleStore {
     ) -> Result<usize> {
         let mut cursor = self.keyspace.cursor(ReadOptions::default());
         for visited in 0..count {
+            self.check_cancelled()?;
             match (visited, start, direction) {
                 (0, None, Direction::Forward) => cursor.seek_to_first()?,
                 (0, None, Direction::Reverse) => cursor.seek_to_last()?,

@@ -5,6 +5,7 @@ use super::temporary;
 use crate::args::BenchArgs;
 use crate::device::is_model;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::{Interrupt, Watch, interrupted};
 use crate::open;
 use media::FileStore;
 use media::mem::MemStore;
@@ -67,18 +68,50 @@ pub struct Factory {
     disable_wal: bool,
     /// What closed databases of this run wrote.
     written: Arc<AtomicU64>,
+    interrupt: Arc<Interrupt>,
+    /// Closes the open database on a signal.
+    watch: Mutex<Option<Watch>>,
 }
 
 impl Factory {
     /// For a run under these options.
-    pub fn new(options: Options, place: Place, disable_wal: bool) -> Factory {
-        Factory { options, place: Arc::new(place), disable_wal, written: Arc::default() }
+    pub fn new(options: Options, place: Place, disable_wal: bool) -> Outcome<Factory> {
+        let interrupt = Arc::new(Interrupt::listen()?);
+        let (place, written, watch) = (Arc::new(place), Arc::default(), Mutex::default());
+        Ok(Factory { options, place, disable_wal, written, interrupt, watch })
     }
 
     /// At the same place, under other options.
     pub fn under(&self, options: Options) -> Factory {
         let (place, written) = (self.place.clone(), self.written.clone());
-        Factory { options, place, disable_wal: self.disable_wal, written }
+        let (interrupt, watch) = (self.interrupt.clone(), Mutex::default());
+        Factory { options, place, disable_wal: self.disable_wal, written, interrupt, watch }
+    }
+
+    /// The user asked for the end of the run.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_asked()
+    }
+
+    /// Ends an interrupted run: says what there is of it, and removes a database that was only for
+    /// this run.
+    pub fn end_early(&self, done: &str) -> Failure {
+        let help = match &*self.place {
+            Place::Named(path) => {
+                format!("the database {} is closed, with what was written", path.display())
+            }
+            Place::Temporary(path) => match self.destroy() {
+                Ok(()) => "the temporary database was removed".into(),
+                Err(error) => format!("{} is left: {}", path.display(), error.message()),
+            },
+            Place::Memory(_) | Place::Simulated(_) => "nothing is left of the database".into(),
+        };
+        interrupted(done, help)
+    }
+
+    /// Lets go of the database, so that it can be removed.
+    pub fn unwatch(&self) {
+        drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// Bytes that the databases of this run wrote to their files, those that were closed.
@@ -123,9 +156,11 @@ fn require_empty(path: &Path) -> Result<()> {
 impl StoreFactory for Factory {
     fn open(&self) -> Result<Box<dyn Store>> {
         let options = self.options.clone();
+        let flag = self.interrupt.flag();
         let db = match &*self.place {
             Place::Simulated(simulated) => {
-                return Ok(Box::new(simulated.open(options, self.disable_wal)?));
+                let store = simulated.open(options, self.disable_wal)?;
+                return Ok(Box::new(store.cancelled_by(flag)));
             }
             Place::Named(path) | Place::Temporary(path) => {
                 open::Place::at(path).database(options, false)?
@@ -136,11 +171,14 @@ impl StoreFactory for Factory {
                 options.open_store(store)?
             }
         };
+        let watch = self.interrupt.closes(&db).map_err(|f| Error::invalid(f.message()))?;
+        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
         let store = ShingleStore::new(db, self.disable_wal)?;
-        Ok(Box::new(store.counted_in(self.written.clone())))
+        Ok(Box::new(store.cancelled_by(flag).counted_in(self.written.clone())))
     }
 
     fn destroy(&self) -> Result<()> {
+        self.unwatch();
         let path = match &*self.place {
             Place::Named(path) | Place::Temporary(path) => path,
             Place::Simulated(simulated) => return simulated.renew(),

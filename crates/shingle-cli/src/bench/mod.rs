@@ -79,7 +79,7 @@ fn db(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome {
     }
     let named = config.db.as_ref().map(PathBuf::from);
     let place = Place::new(args, context.global.db.clone().or(named))?;
-    let factory = Factory::new(options, place, config.disable_wal);
+    let factory = Factory::new(options, place, config.disable_wal)?;
     let drive = Drive::before(args, &factory)?;
     let watcher = Watcher::new(context, factory.simulated().is_none());
     let clock = factory.clock();
@@ -87,8 +87,8 @@ fn db(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome {
     let outcome = recording.factory(&factory, |factory| {
         dbbench::run(&config, factory, &*clock, &watcher, &mut *context.out)
     });
-    end(context, &factory, args, drive, outcome.map(|_| ()))?;
-    recording.finish()
+    let ended = end(context, &factory, args, drive, outcome.map(|_| ()));
+    recording.finish().and(ended)
 }
 
 /// The drive below a run, and its counters when the run began.
@@ -129,6 +129,9 @@ fn end(
     drive: Option<Drive<'_>>,
     outcome: shingle::Result<()>,
 ) -> Outcome {
+    if outcome.is_err() && factory.is_interrupted() {
+        return Err(factory.end_early("the results above are those of the benchmarks that ended"));
+    }
     if let (Some(drive), Ok(())) = (drive, &outcome) {
         drive.tell(context, args, factory.write_bytes())?;
     }

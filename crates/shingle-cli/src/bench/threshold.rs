@@ -4,9 +4,9 @@ use super::factory::{Factory, Place};
 use super::options;
 use super::watcher::Watcher;
 use crate::args::BenchArgs;
-use crate::context::{Access, Context};
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::open::is_device;
+use crate::open::{Access, is_device};
 use crate::units;
 use clap::Parser;
 use serde::Serialize;
@@ -104,10 +104,15 @@ fn compare(
         _ => Place::new(args, None)?,
     };
     let options = options(context, args)?;
-    let inline = Factory::new(options.clone().set("values", "inline")?, place, false);
+    let inline = Factory::new(options.clone().set("values", "inline")?, place, false)?;
     let apart = inline.under(options.set("values", layout)?.set("value_threshold", "1")?);
     let watcher = Watcher::new(context, inline.simulated().is_none());
-    Ok(measure(plan, &inline, &apart, &*inline.clock(), &watcher)?)
+    let measured = measure(plan, &inline, &apart, &*inline.clock(), &watcher);
+    if measured.is_err() && inline.is_interrupted() {
+        apart.unwatch();
+        return Err(inline.end_early("no threshold was measured"));
+    }
+    Ok(measured?)
 }
 
 /// A directory of this process beside `path`.

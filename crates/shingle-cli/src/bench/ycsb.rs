@@ -38,7 +38,7 @@ pub fn run(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome
     workload.json |= context.global.json;
     let place = Place::new(args, context.global.db.clone())?;
     let disable_wal = workload.write_options.disable_wal;
-    let factory = Factory::new(options(context, args)?, place, disable_wal);
+    let factory = Factory::new(options(context, args)?, place, disable_wal)?;
     let drive = Drive::before(args, &factory)?;
     let watcher = Watcher::new(context, factory.simulated().is_none());
     let recording = Recording::new(args, &factory)?;
@@ -46,8 +46,8 @@ pub fn run(context: &mut Context, args: &BenchArgs, flags: &[String]) -> Outcome
     let outcome = recording.factory(&factory, |stores| {
         phases(&workload, &request.phases, stores, &clocks, &watcher, &mut *context.out)
     });
-    end(context, &factory, args, drive, outcome)?;
-    recording.finish()
+    let ended = end(context, &factory, args, drive, outcome);
+    recording.finish().and(ended)
 }
 
 fn phases(

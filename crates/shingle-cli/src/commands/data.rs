@@ -1,51 +1,68 @@
-//! `put`, `get`, `delete`, `delete-range`.
+//! `put`, `get`, `delete`, `delete-range`, `merge`.
 
-use crate::args::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
-use crate::context::{Access, Context};
+use crate::args::range::RangeArgs;
+use crate::args::{DeleteArgs, DeleteRangeArgs, GetArgs, MergeArgs, PutArgs};
+use crate::context::{Context, Opened};
 use crate::failure::{Failure, Outcome};
+use crate::open::Access;
 use crate::text;
+use base::KeyRange;
 use serde_json::json;
-use shingle::{Db, Durability, WriteBatch, WriteOptions};
-use std::ffi::OsStr;
+use shingle::{Db, Durability, Keyspace, ReadOptions, WriteBatch, WriteOptions};
 use std::io::Read;
 use std::path::Path;
 
-/// An argument of the command line as bytes.
-pub fn argument(context: &Context, text: &OsStr) -> Outcome<Vec<u8>> {
-    context.notation().read(text).map_err(|message| {
-        Failure::usage(message, "without --hex, arguments are taken as they are")
-    })
-}
-
-fn write(db: &Db, batch: WriteBatch, sync: bool) -> Outcome {
+/// Commits `batch`.
+pub fn commit(db: &Db, batch: WriteBatch, sync: bool) -> Outcome {
     let durability = sync.then_some(Durability::Synced);
     Ok(db.write(batch, &WriteOptions { durability, wait: true })?)
 }
 
-fn done(context: &mut Context, db: Db) -> Outcome {
+/// Writes the operations that `add` adds, at once or with the batch that a shell has begun.
+fn write(
+    context: &mut Context,
+    db: Opened,
+    sync: bool,
+    add: impl Fn(&mut WriteBatch) -> shingle::Result<()>,
+) -> Outcome {
+    let mut alone = WriteBatch::new();
+    add(&mut alone)?;
+    match context.session.as_mut().and_then(|session| session.batch.as_mut()) {
+        Some(_) if sync => {
+            return Err(Failure::usage(
+                "--sync has no meaning for a part of a batch",
+                "sync the batch: `commit --sync`",
+            ));
+        }
+        Some(batch) => add(batch)?,
+        None => commit(&db, alone, sync)?,
+    }
     db.close()?;
+    done(context)
+}
+
+/// Says so to a program; a person sees no error.
+pub fn done(context: &mut Context) -> Outcome {
     if context.global.json { context.json(&json!({ "ok": true })) } else { Ok(()) }
 }
 
 /// `shingle put`.
 pub fn put(context: &mut Context, args: PutArgs) -> Outcome {
-    let key = argument(context, &args.key)?;
+    let key = context.bytes(&args.key)?;
     let value = match (&args.value, &args.value_file) {
-        (Some(value), _) => argument(context, value)?,
-        (None, Some(file)) => read_value(file)?,
+        (Some(value), _) => context.bytes(value)?,
+        (None, Some(file)) => read_value(context, file)?,
         (None, None) => return Err(Failure::usage("put: no value", "see `shingle put --help`")),
     };
     let db = context.open(Access::Create)?;
     let keyspace = context.keyspace(&db, Access::Create)?;
-    let mut batch = WriteBatch::new();
-    batch.put_in(&keyspace, key, value)?;
-    write(&db, batch, args.sync)?;
-    done(context, db)
+    write(context, db, args.sync, |batch| batch.put_in(&keyspace, &key, &value))
 }
 
-fn read_value(file: &Path) -> Outcome<Vec<u8>> {
+fn read_value(context: &Context, file: &Path) -> Outcome<Vec<u8>> {
     let mut value = Vec::new();
     let read = if file == Path::new("-") {
+        context.check_stdin_is_free()?;
         std::io::stdin().lock().read_to_end(&mut value).map(|_| value)
     } else {
         std::fs::read(file)
@@ -55,7 +72,7 @@ fn read_value(file: &Path) -> Outcome<Vec<u8>> {
 
 /// `shingle get`.
 pub fn get(context: &mut Context, args: GetArgs) -> Outcome {
-    let key = argument(context, &args.key)?;
+    let key = context.bytes(&args.key)?;
     let db = context.open(Access::Read)?;
     let keyspace = context.keyspace(&db, Access::Read)?;
     let Some(value) = keyspace.get(&key)? else {
@@ -77,30 +94,62 @@ pub fn get(context: &mut Context, args: GetArgs) -> Outcome {
 
 /// `shingle delete`.
 pub fn delete(context: &mut Context, args: DeleteArgs) -> Outcome {
+    let keys = args.keys.iter().map(|key| context.bytes(key)).collect::<Outcome<Vec<_>>>()?;
     let db = context.open(Access::Change)?;
     let keyspace = context.keyspace(&db, Access::Change)?;
-    let mut batch = WriteBatch::new();
-    for key in &args.keys {
-        batch.delete_in(&keyspace, argument(context, key)?)?;
-    }
-    write(&db, batch, args.sync)?;
-    done(context, db)
+    write(context, db, args.sync, |batch| {
+        keys.iter().try_for_each(|key| batch.delete_in(&keyspace, key))
+    })
+}
+
+/// `shingle merge`.
+pub fn merge(context: &mut Context, args: MergeArgs) -> Outcome {
+    let (key, operand) = (context.bytes(&args.key)?, context.bytes(&args.operand)?);
+    let db = context.open(Access::Change)?;
+    let keyspace = context.keyspace(&db, Access::Change)?;
+    write(context, db, args.sync, |batch| batch.merge_in(&keyspace, &key, &operand))
 }
 
 /// `shingle delete-range`.
 pub fn delete_range(context: &mut Context, args: DeleteRangeArgs) -> Outcome {
-    let from = argument(context, &args.from)?;
-    let to = argument(context, &args.to)?;
-    if from > to {
+    let mut flags = args.range;
+    if let [from, to] = &args.bounds[..] {
+        flags = RangeArgs { from: Some(from.clone()), to: Some(to.clone()), prefix: None };
+    }
+    if flags.is_all() {
         return Err(Failure::usage(
-            format!("{} comes after {}", text::brief(&from), text::brief(&to)),
-            "give the smaller key first; keys are ordered by their bytes",
+            "delete-range: which keys?",
+            "name them with --from, --to or --prefix; `--prefix ''` is every key",
+        ));
+    }
+    let range = context.range(&flags)?;
+    let is_in_batch = context.session.as_ref().is_some_and(|session| session.batch.is_some());
+    if range.end.is_none() && is_in_batch {
+        return Err(Failure::usage(
+            "a range without an end ends at the last key, which is not known before the commit",
+            "name the end with --to, or commit first",
         ));
     }
     let db = context.open(Access::Change)?;
     let keyspace = context.keyspace(&db, Access::Change)?;
-    let mut batch = WriteBatch::new();
-    batch.delete_range_in(&keyspace, from, to)?;
-    write(&db, batch, args.sync)?;
-    done(context, db)
+    let last = if range.end.is_none() { last_key(&keyspace, &range)? } else { None };
+    write(context, db, args.sync, |batch| match (&range.end, &last) {
+        (Some(end), _) => batch.delete_range_in(&keyspace, &range.start, end),
+        (None, Some(last)) => {
+            batch.delete_range_in(&keyspace, &range.start, last)?;
+            batch.delete_in(&keyspace, last)
+        }
+        (None, None) => Ok(()),
+    })
+}
+
+/// The last key of the range, where it has one.
+fn last_key(keyspace: &Keyspace, range: &KeyRange) -> Outcome<Option<Vec<u8>>> {
+    let options = ReadOptions { range: range.clone(), ..ReadOptions::default() };
+    let mut cursor = keyspace.cursor(options);
+    let moved = cursor.seek_to_last();
+    if cursor.valid() {
+        return Ok(Some(cursor.key().to_vec()));
+    }
+    Ok(moved.map(|()| None)?)
 }

@@ -1,14 +1,15 @@
 //! `keyspace list`, `create`, `drop`.
 
-use crate::args::{KeyspaceAction, KeyspaceArgs};
-use crate::context::{Access, Context};
+use crate::args::KeyspaceAction;
+use crate::commands::data::done;
+use crate::context::Context;
 use crate::failure::Outcome;
-use serde_json::json;
+use crate::open::Access;
 use shingle::KeyspaceOptions;
 
 /// `shingle keyspace`.
-pub fn keyspace(context: &mut Context, args: KeyspaceArgs) -> Outcome {
-    match args.action {
+pub fn keyspace(context: &mut Context, action: KeyspaceAction) -> Outcome {
+    match action {
         KeyspaceAction::List => {
             let names = context.open(Access::Read)?.keyspaces();
             if context.global.json {
@@ -19,9 +20,10 @@ pub fn keyspace(context: &mut Context, args: KeyspaceArgs) -> Outcome {
             }
             return Ok(());
         }
-        KeyspaceAction::Create { name } => {
+        KeyspaceAction::Create { name, merge_operator } => {
             let db = context.open(Access::Create)?;
-            db.create_keyspace(&name, KeyspaceOptions::default())?;
+            let options = KeyspaceOptions { merge_operator, ..KeyspaceOptions::default() };
+            db.create_keyspace(&name, options)?;
             db.close()?;
         }
         KeyspaceAction::Drop { name } => {
@@ -30,5 +32,5 @@ pub fn keyspace(context: &mut Context, args: KeyspaceArgs) -> Outcome {
             db.close()?;
         }
     }
-    if context.global.json { context.json(&json!({ "ok": true })) } else { Ok(()) }
+    done(context)
 }

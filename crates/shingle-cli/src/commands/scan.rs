@@ -1,39 +1,56 @@
-//! `scan`.
+//! `scan` and `count`.
 
-use crate::args::ScanArgs;
-use crate::commands::data::argument;
-use crate::context::{Access, Context};
+use crate::args::range::OrderArgs;
+use crate::args::{CountArgs, ScanArgs};
+use crate::context::Context;
 use crate::failure::Outcome;
+use crate::interrupt::Interrupt;
+use crate::open::Access;
 use crate::text::{self, NotMerged};
-use base::KeyRange;
-use shingle::{Cursor, ReadOptions};
+use crate::units;
+use crate::walk::Walk;
+use serde_json::json;
+use shingle::Cursor;
 
 /// `shingle scan`.
 pub fn scan(context: &mut Context, args: ScanArgs) -> Outcome {
-    let range = range(context, &args)?;
+    let range = context.range(&args.range)?;
     let db = context.open(Access::Read)?;
     let keyspace = context.keyspace(&db, Access::Read)?;
-    if range.is_empty() {
-        return Ok(());
-    }
-    let mut cursor = keyspace.cursor(ReadOptions { range, ..ReadOptions::default() });
+    let interrupt = Interrupt::listen()?;
+    let mut walk = Walk::new(&keyspace, range, &args.order);
     let mut not_merged = NotMerged::default();
-    for count in 0..args.limit.unwrap_or(u64::MAX) {
-        let moved = match (count, args.reverse) {
-            (0, false) => cursor.seek_to_first(),
-            (0, true) => cursor.seek_to_last(),
-            (_, false) => cursor.next(),
-            (_, true) => cursor.prev(),
-        };
-        if !cursor.valid() {
-            moved?;
-            break;
-        }
-        show(context, &cursor, args.keys_only, &mut not_merged)?;
+    loop {
+        interrupt.check(|| format!("{} were listed", units::counted(walk.count, "record")))?;
+        let Some(cursor) = walk.next()? else { break };
+        show(context, cursor, args.keys_only, &mut not_merged)?;
     }
     if not_merged.keys > 0 {
         context.remark(&not_merged.sentence("have operands that are not merged"));
     }
+    Ok(())
+}
+/// `shingle count`.
+pub fn count(context: &mut Context, args: CountArgs) -> Outcome {
+    let range = context.range(&args.range)?;
+    let db = context.open(Access::Read)?;
+    let keyspace = context.keyspace(&db, Access::Read)?;
+    let interrupt = Interrupt::listen()?;
+    let mut walk = Walk::new(&keyspace, range, &OrderArgs::default());
+    let mut bytes = 0;
+    loop {
+        interrupt.check(|| format!("{} were counted", units::counted(walk.count, "key")))?;
+        let Some(cursor) = walk.next()? else { break };
+        if context.global.json {
+            let is_merged = cursor.unmerged().is_none();
+            let value_bytes = if is_merged { cursor.value().len() } else { 0 };
+            bytes += (cursor.key().len() + value_bytes) as u64;
+        }
+    }
+    if context.global.json {
+        return context.json(&json!({ "keys": walk.count, "bytes": bytes }));
+    }
+    writeln!(context.out, "{}", walk.count)?;
     Ok(())
 }
 
@@ -56,15 +73,6 @@ fn show(
     let (key, operands) = (notation.show(key), operands.join(", "));
     writeln!(context.out, "{key} : (not merged) on {base}: {operands}")?;
     Ok(())
-}
-
-fn range(context: &Context, args: &ScanArgs) -> Outcome<KeyRange> {
-    if let Some(prefix) = &args.prefix {
-        return Ok(KeyRange::prefix(&argument(context, prefix)?));
-    }
-    let start = args.from.as_deref().map(|from| argument(context, from)).transpose()?;
-    let end = args.to.as_deref().map(|to| argument(context, to)).transpose()?;
-    Ok(KeyRange::new(start.unwrap_or_default(), end.map(Into::into)))
 }
 
 fn print(context: &mut Context, key: &[u8], value: Option<&[u8]>) -> Outcome {

@@ -3,8 +3,9 @@
 use crate::args::StatArgs;
 use crate::commands::history::History;
 use crate::commands::{ledger, levels};
-use crate::context::{Access, Context};
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::open::Access;
 use crate::text;
 use serde_json::{Value, json};
 

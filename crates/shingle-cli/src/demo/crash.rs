@@ -7,8 +7,9 @@
 
 use super::account::Crash;
 use crate::args::CrashWriterArgs;
-use crate::context::{Access, Context};
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::open::Access;
 use base::random::Random;
 use shingle::{Db, Durability, Keyspace, KeyspaceOptions, WriteBatch, WriteOptions};
 use std::io::{BufRead, BufReader};

@@ -7,6 +7,7 @@ use super::account::{Account, Origin, Verification};
 use super::source::{Found, Packages, Root, State, Tracked};
 use super::space::Sampler;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
 use crate::progress::Bar;
 use crate::text;
 use crate::transfer::Loader;
@@ -94,6 +95,7 @@ pub fn import(
         ..Data::default()
     };
     let mut loader = Loader::new(db);
+    let interrupt = Interrupt::listen()?;
     for (root, files) in found.files {
         let origin = import_files(&spaces, &root, files, &mut data, &mut loader, space, bar)?;
         account.origins.push(origin);
@@ -101,6 +103,7 @@ pub fn import(
     if let Some(packages) = &found.packages {
         let mut origin = Origin { name: "packages".into(), ..Origin::default() };
         packages.read(found.packages_bytes_max, &mut |name, stanza| {
+            interrupt.check(String::new)?;
             loader.put(&spaces.packages, name, stanza)?;
             origin.records += 1;
             origin.bytes += stanza.len() as u64;
@@ -133,7 +136,9 @@ fn import_files(
     bar: &Bar,
 ) -> Outcome<Origin> {
     let mut origin = Origin { name: root.name.clone(), ..Origin::default() };
+    let interrupt = Interrupt::listen()?;
     for (mut file, bytes) in files {
+        interrupt.check(String::new)?;
         bar.add(bytes);
         // What cannot be read is not part of the demonstration.
         let Ok(content) = std::fs::read(&file.path) else { continue };
@@ -159,7 +164,9 @@ fn import_files(
 pub fn change(db: &Db, data: &mut Data, account: &mut Account, space: &mut Sampler) -> Outcome {
     let spaces = Spaces::open(db)?;
     let mut loader = Loader::new(db);
+    let interrupt = Interrupt::listen()?;
     for file in data.files.iter_mut().step_by(7) {
+        interrupt.check(String::new)?;
         let Some(content) = spaces.files.get(&file.key)? else {
             return Err(lost(&file.key));
         };
@@ -171,6 +178,7 @@ pub fn change(db: &Db, data: &mut Data, account: &mut Account, space: &mut Sampl
     let mut names: Vec<Vec<u8>> = data.packages.keys().cloned().collect();
     names.sort_unstable();
     for (i, name) in names.iter().enumerate() {
+        interrupt.check(String::new)?;
         let package = data.packages.get_mut(name).expect("the names are the map's keys");
         if i % 11 == 0 {
             loader.delete(&spaces.packages, name)?;
@@ -236,7 +244,9 @@ pub fn verify(db: &Db, data: &Data, bar: &Bar) -> Outcome<Verification> {
     let start = Instant::now();
     let spaces = Spaces::open(db)?;
     let mut result = Verification::default();
+    let interrupt = Interrupt::listen()?;
     for (number, file) in data.files.iter().enumerate() {
+        interrupt.check(String::new)?;
         let now = std::fs::read(&file.path).unwrap_or_default();
         let stored = spaces.files.get(&file.key)?;
         bar.add(now.len() as u64);
@@ -253,6 +263,7 @@ pub fn verify(db: &Db, data: &Data, bar: &Bar) -> Outcome<Verification> {
     }
     if let Some(source) = &data.source {
         source.read(data.source_bytes_max, &mut |name, stanza| {
+            interrupt.check(String::new)?;
             bar.add(stanza.len() as u64);
             if let Some(package) = data.packages.get(name) {
                 let stored = spaces.packages.get(name)?;

@@ -10,8 +10,10 @@ mod space;
 
 use crate::args::DemoArgs;
 use crate::commands::ledger;
-use crate::context::{Access, Context};
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::{Interrupt, interrupted};
+use crate::open::Access;
 use crate::units::{bytes, count, per_second, share, time};
 use account::{Account, LevelRow, Verification};
 use base::random::Random;
@@ -32,6 +34,7 @@ struct Demo<'a, 'b> {
     account: Account,
     space: Sampler,
     step: u8,
+    interrupt: Interrupt,
 }
 
 /// `shingle demo`.
@@ -45,8 +48,12 @@ pub fn demo(context: &mut Context, args: DemoArgs) -> Outcome {
         account: Account { seed: args.seed, ..Account::default() },
         space: Sampler::new(start),
         step: 0,
+        interrupt: Interrupt::listen()?,
     };
     let outcome = demo.run(&args);
+    if outcome.is_err() && demo.interrupt.is_asked() {
+        return Err(demo.end_early(args.keep));
+    }
     demo.account.ns = start.elapsed().as_nanos() as u64;
     demo.account.space = std::mem::take(&mut demo.space.samples);
     let ok = outcome.is_ok() && demo.account.is_ok();
@@ -76,7 +83,7 @@ fn fresh_directory(named: Option<&Path>) -> Outcome<PathBuf> {
 impl Demo<'_, '_> {
     fn run(&mut self, args: &DemoArgs) -> Outcome {
         self.announce("find data on this machine")?;
-        let found = source::find(args.mb * 1_000_000, &args.from)?;
+        let found = source::find(args.mb * 1_000_000, &args.source)?;
         let total_bytes = found.file_bytes() + found.packages_bytes_max;
         for (root, files) in &found.files {
             let number = count(files.len() as u64);
@@ -112,6 +119,7 @@ impl Demo<'_, '_> {
     }
 
     fn line(&mut self, text: &str) -> Outcome {
+        self.interrupt.check(String::new)?;
         if self.context.global.json || self.context.global.quiet {
             return Ok(());
         }
@@ -225,7 +233,13 @@ impl Demo<'_, '_> {
         db.flush()?;
         let start = Instant::now();
         let bar = self.context.bar("check", 1);
-        let report = db.check(&mut |progress| bar.show(&progress))?;
+        let interrupt = &self.interrupt;
+        let report = db.check(&mut |progress| {
+            bar.show(&progress);
+            if interrupt.is_asked() {
+                progress.cancel();
+            }
+        })?;
         drop(bar);
         self.account.check_ns = start.elapsed().as_nanos() as u64;
         self.account.check_bytes = report.bytes;
@@ -282,6 +296,16 @@ impl Demo<'_, '_> {
         self.line("")?;
         self.line(&table.to_string())?;
         self.line("")
+    }
+
+    /// Says how far an interrupted demonstration came, and leaves nothing of it.
+    fn end_early(mut self, keep: bool) -> Failure {
+        self.space.detach();
+        let done = format!("step {} of {STEPS} was not ended", self.step.max(1));
+        match self.clean(!keep) {
+            None => interrupted(&done, "the database was removed; no page was written"),
+            Some(path) => interrupted(&done, format!("the database is {}", path.display())),
+        }
     }
 
     /// Removes the database. Gives the path when it stays.

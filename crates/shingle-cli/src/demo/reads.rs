@@ -4,6 +4,7 @@ use super::account::Latency;
 use super::load::{Data, Spaces};
 use super::source::State;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
 use base::random::Random;
 use hdrhistogram::Histogram;
 use shingle::Db;
@@ -55,8 +56,10 @@ fn measure(
     let mut histogram = Histogram::<u64>::new_with_bounds(1, LATENCY_NS_MAX, 3)
         .map_err(|error| Failure::said(format!("histogram: {error}"), ""))?;
     let mut found = 0;
+    let interrupt = Interrupt::listen()?;
     let start = Instant::now();
     while !keys.is_empty() && histogram.len() < OPS_MAX && start.elapsed() < TIME_MAX {
+        interrupt.check(String::new)?;
         let key = keys[random.below(keys.len() as u64) as usize];
         let begin = Instant::now();
         found += u64::from(read(key)?);

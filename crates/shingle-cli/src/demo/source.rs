@@ -82,7 +82,7 @@ pub fn find(bytes_max: u64, from: &[PathBuf]) -> Outcome<Found> {
     if found.files.is_empty() {
         return Err(Failure::said(
             "found no data for the demonstration on this machine",
-            "name a directory with some files: `shingle demo --from DIR`",
+            "name a directory with some files: `shingle demo --source DIR`",
         ));
     }
     Ok(found)

@@ -1,7 +1,7 @@
 //! Files as the engine writes them, made here from the formats alone.
 
 use super::*;
-use crate::args::Global;
+use crate::context::Global;
 use base::Ledger;
 use base::key::internal_key;
 use base::{EntryKind, FileId, KeyspaceId, RunId};

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 const NAME: &str = "runs.csv";
@@ -23,6 +24,8 @@ pub struct Journal {
     program: u64,
     known: HashMap<String, Metrics>,
     file: Mutex<File>,
+    /// Runs whose rows this command found or wrote.
+    ended: AtomicUsize,
 }
 
 impl Journal {
@@ -37,8 +40,8 @@ impl Journal {
             known.clear();
         }
         let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
-        let file = Mutex::new(file);
-        Ok(Journal { program: program()?, known, file, path })
+        let (file, ended) = (Mutex::new(file), AtomicUsize::new(0));
+        Ok(Journal { program: program()?, known, file, path, ended })
     }
 
     fn fingerprint(&self, identity: &str) -> String {
@@ -49,7 +52,16 @@ impl Journal {
 
     /// The metrics of the run of this identity, if it ended before.
     pub fn find(&self, identity: &str) -> Option<Metrics> {
-        self.known.get(&self.fingerprint(identity)).cloned()
+        let found = self.known.get(&self.fingerprint(identity)).cloned();
+        self.ended.fetch_add(usize::from(found.is_some()), Ordering::Relaxed);
+        found
+    }
+
+    /// Lets no more rows be written, after those that are being written. Gives the number of runs
+    /// that have ended.
+    pub fn end(&self) -> usize {
+        std::mem::forget(self.file.lock().unwrap_or_else(PoisonError::into_inner));
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// Keeps what came of a run.
@@ -63,6 +75,7 @@ impl Journal {
         rows.push_str(&format!("{run},{END},\n"));
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let written = file.write_all(rows.as_bytes());
+        self.ended.fetch_add(1, Ordering::Relaxed);
         written.map_err(|error| Failure::io(format!("write {}", self.path.display()), &error))
     }
 }

@@ -14,6 +14,7 @@ mod terminal;
 use crate::args::lab::{CompareArgs, LabAction, LabArgs, RunArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::{Interrupt, interrupted};
 use crate::trace;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use journal::Journal;
@@ -22,6 +23,7 @@ use lab::{ClaimResult, Findings, Library, compare};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 /// `shingle lab`.
 pub fn lab(context: &mut Context, args: LabArgs) -> Outcome {
@@ -60,8 +62,19 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
     std::fs::create_dir_all(&args.out).map_err(|error| cannot_write(&args.out, &error))?;
     let (different, all) = schedule.counts();
     context.remark(&format!("{different} runs for the {all} that the experiments ask for"));
-    let journal = Journal::open(&args.out, args.resume)?;
+    let interrupt = Interrupt::listen()?;
+    let journal = Arc::new(Journal::open(&args.out, args.resume)?);
     let bar = bar(context, schedule.weight());
+    let watch = interrupt.exits(context.global.json, {
+        let (journal, bar, out) = (journal.clone(), bar.clone(), args.out.clone());
+        move || {
+            let ended = journal.end();
+            bar.finish_and_clear();
+            let done = format!("{ended} of {different} runs ended");
+            let help = "the same command with --resume goes on with them; they are in";
+            interrupted(&done, format!("{help} {}", out.join("runs.csv").display()))
+        }
+    })?;
     // Nothing can be done when stderr is gone.
     let say = |words: String| {
         bar.suspend(|| drop(writeln!(std::io::stderr().lock(), "{words}  ")));
@@ -79,6 +92,7 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
         }
     };
     let tables = schedule.run(args.threads, &|identity| journal.find(identity), &news);
+    drop(watch);
     bar.finish_and_clear();
     let mut findings = Vec::new();
     for ((experiment, paper), table) in pairs.iter().zip(tables) {

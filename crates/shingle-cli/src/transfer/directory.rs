@@ -7,7 +7,7 @@ use crate::progress::Bar;
 use crate::text::brief;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
@@ -38,6 +38,31 @@ pub fn read(root: &Path, bar: &Bar, each: Each) -> Outcome {
     Ok(())
 }
 
+/// Refuses a directory that has something in it; one that does not exist is fine.
+pub fn check_empty(root: &Path) -> Outcome {
+    match fs::read_dir(root).map(|mut entries| entries.next().is_none()) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Failure::io(format!("read {}", root.display()), &error)),
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::said(
+            format!("{} is not empty", root.display()),
+            "export to a new or empty directory",
+        )),
+    }
+}
+
+/// Removes all that is in a directory.
+pub fn clear(root: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
+}
+
 /// Writes a tree into a new or empty directory.
 pub struct Writer {
     root: PathBuf,
@@ -46,14 +71,9 @@ pub struct Writer {
 impl Writer {
     /// Into `root`.
     pub fn new(root: &Path) -> Outcome<Writer> {
+        check_empty(root)?;
         let failed = |error| Failure::io(format!("create {}", root.display()), &error);
         fs::create_dir_all(root).map_err(failed)?;
-        if fs::read_dir(root).map_err(failed)?.next().is_some() {
-            return Err(Failure::said(
-                format!("{} is not empty", root.display()),
-                "export to a new or empty directory",
-            ));
-        }
         Ok(Writer { root: root.to_path_buf() })
     }
 }

@@ -16,12 +16,14 @@ mod tsv;
 
 pub use deb822::Stanzas;
 
-use crate::args::{Format, TransferArgs};
-use crate::context::{Access, Context};
+use crate::args::{ExportArgs, Format, TransferArgs};
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, interrupted};
+use crate::open::Access;
 use crate::progress::Bar;
 use crate::text::NotMerged;
+use crate::walk::Walk;
 use crate::{text, units};
 use clap::ValueEnum;
 use fields::Fields;
@@ -31,7 +33,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use lines::Counting;
 use serde_json::json;
-use shingle::{Db, Keyspace, ReadOptions, Unmerged, WriteBatch, WriteOptions};
+use shingle::{Db, Keyspace, Unmerged, WriteBatch, WriteOptions};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -266,6 +268,15 @@ impl<'a> Loader<'a> {
 /// `shingle import`.
 pub fn import(context: &mut Context, args: TransferArgs) -> Outcome {
     let place = Place::new(&args)?;
+    if context.session.as_ref().is_some_and(|session| session.batch.is_some()) {
+        return Err(Failure::usage(
+            "import writes batches of its own, and no part of the batch that was begun",
+            "commit or discard that batch first",
+        ));
+    }
+    if place.is_stream() {
+        context.check_stdin_is_free()?;
+    }
     if !place.is_stream() && !place.path.exists() {
         return Err(Failure::said(
             format!("{} does not exist", place.path.display()),
@@ -293,57 +304,48 @@ pub fn import(context: &mut Context, args: TransferArgs) -> Outcome {
     db.sync()?;
     if interrupt.is_asked() {
         db.close()?;
-        return Err(interrupted(records));
+        let help = "they are durable; the same import again stores all records";
+        return Err(interrupted(&format!("{} records were stored", units::count(records)), help));
     }
     let ns = start.elapsed().as_nanos() as u64;
-    if args.verify {
-        verify(context, &place, &keyspace)?;
+    if args.verify && verify(context, &place, &keyspace, &interrupt)?.is_none() {
+        db.close()?;
+        let done = format!("{} records were stored, not all are verified", units::count(records));
+        return Err(interrupted(&done, "they are durable; the same import again verifies all"));
     }
     db.close()?;
     report(context, "imported", records, bytes, ns, args.verify)
 }
 
-fn interrupted(records: u64) -> Failure {
-    Failure::Interrupted {
-        message: format!("interrupted: {} records were stored", units::count(records)),
-        help: "they are durable; the same import again stores all records".into(),
-    }
-}
-
 /// `shingle export`.
-pub fn export(context: &mut Context, args: TransferArgs) -> Outcome {
-    let place = Place::new(&args)?;
+pub fn export(context: &mut Context, args: ExportArgs) -> Outcome {
+    let place = Place::new(&args.transfer)?;
+    let range = context.range(&args.range)?;
     let db = context.open(Access::Read)?;
     let keyspace = context.keyspace(&db, Access::Read)?;
     let start = Instant::now();
+    let interrupt = Interrupt::listen()?;
+    let mut walk = Walk::new(&keyspace, range, &args.order);
     if place.is_stream() {
-        let written = write_records(&place, &keyspace, &mut *context.out, None)?;
-        return written.whole(context);
+        let written = write_records(&place, &mut walk, &mut *context.out, None, &interrupt)?;
+        return written.whole(context, "the output ends there");
     }
+    let unfinished = Unfinished::new(&place)?;
     let bar = context.bar("export", 0);
-    let written = if place.format == Format::Dir {
-        write_records(&place, &keyspace, &mut std::io::sink(), Some(&bar))?
-    } else {
-        let doing = || format!("create {}", place.path.display());
-        let file = File::create_new(&place.path).map_err(|e| Failure::io(doing(), &e))?;
-        let mut file = BufWriter::with_capacity(1 << 18, file);
-        let written = if place.is_compressed {
-            let mut packed = GzEncoder::new(&mut file, Compression::default());
-            let written = write_records(&place, &keyspace, &mut packed, Some(&bar))?;
-            packed.finish().map_err(|error| Failure::io("write the export", &error))?;
-            written
-        } else {
-            write_records(&place, &keyspace, &mut file, Some(&bar))?
-        };
-        file.flush().map_err(|error| Failure::io("write the export", &error))?;
-        written
-    };
+    let written = write_files(&place, &mut walk, &bar, &interrupt)?;
     drop(bar);
-    written.whole(context)?;
+    if !written.is_cut {
+        unfinished.keep();
+    }
+    let help = format!("{} was removed; the database is as it was", place.path.display());
+    written.whole(context, &help)?;
     let Written { records, bytes, .. } = written;
     let ns = start.elapsed().as_nanos() as u64;
-    if args.verify {
-        let found = verify(context, &place, &keyspace)?;
+    if args.transfer.verify {
+        let found = verify(context, &place, &keyspace, &interrupt)?.ok_or_else(|| {
+            let done = format!("{} records were written, not all are verified", records);
+            interrupted(&done, format!("{} is complete", place.path.display()))
+        })?;
         if found != records {
             return Err(Failure::said(
                 format!("{found} records in {}, {records} were written", place.path.display()),
@@ -351,7 +353,73 @@ pub fn export(context: &mut Context, args: TransferArgs) -> Outcome {
             ));
         }
     }
-    report(context, "exported", records, bytes, ns, args.verify)
+    report(context, "exported", records, bytes, ns, args.transfer.verify)
+}
+
+/// A file or directory that an export is writing: goes again unless it is finished.
+struct Unfinished<'a> {
+    place: &'a Place,
+    /// The directory was there, and empty.
+    was_there: bool,
+    is_kept: bool,
+}
+
+impl<'a> Unfinished<'a> {
+    /// Refuses a target that has something in it already.
+    fn new(place: &'a Place) -> Outcome<Unfinished<'a>> {
+        let was_there = place.path.exists();
+        if place.format == Format::Dir {
+            directory::check_empty(&place.path)?;
+        } else if was_there {
+            return Err(Failure::said(
+                format!("{} exists already", place.path.display()),
+                "choose another name, or remove the file",
+            ));
+        }
+        Ok(Unfinished { place, was_there, is_kept: false })
+    }
+
+    fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let path = &self.place.path;
+        if self.is_kept {
+        } else if self.place.format != Format::Dir {
+            let _ = std::fs::remove_file(path);
+        } else if directory::clear(path).is_ok() && !self.was_there {
+            let _ = std::fs::remove_dir(path);
+        }
+    }
+}
+
+/// Writes the records to a new file or directory.
+fn write_files(
+    place: &Place,
+    walk: &mut Walk,
+    bar: &Bar,
+    interrupt: &Interrupt,
+) -> Outcome<Written> {
+    if place.format == Format::Dir {
+        return write_records(place, walk, &mut std::io::sink(), Some(bar), interrupt);
+    }
+    let failed = |error| Failure::io("write the export", &error);
+    let doing = || format!("create {}", place.path.display());
+    let file = File::create_new(&place.path).map_err(|e| Failure::io(doing(), &e))?;
+    let mut file = BufWriter::with_capacity(1 << 18, file);
+    let written = if place.is_compressed {
+        let mut packed = GzEncoder::new(&mut file, Compression::default());
+        let written = write_records(place, walk, &mut packed, Some(bar), interrupt)?;
+        packed.finish().map_err(failed)?;
+        written
+    } else {
+        write_records(place, walk, &mut file, Some(bar), interrupt)?
+    };
+    file.flush().map_err(failed)?;
+    Ok(written)
 }
 
 /// What an export wrote.
@@ -363,11 +431,17 @@ struct Written {
     unmerged: NotMerged,
     /// Left out.
     left: NotMerged,
+    /// The process was asked to end before the last record.
+    is_cut: bool,
 }
 
 impl Written {
     /// Says what is written as operands; fails where something was left out.
-    fn whole(&self, context: &Context) -> Outcome {
+    fn whole(&self, context: &Context, help: &str) -> Outcome {
+        if self.is_cut {
+            let records = units::counted(self.records, "record");
+            return Err(interrupted(&format!("{records} were written"), help));
+        }
         if self.unmerged.keys > 0 {
             context.remark(&self.unmerged.sentence("are written as operands that are not merged"));
         }
@@ -381,44 +455,55 @@ impl Written {
     }
 }
 
+/// Writes records to the end, or until the process is asked to end.
 fn write_records(
     place: &Place,
-    keyspace: &Keyspace,
+    walk: &mut Walk,
     out: &mut dyn Write,
     bar: Option<&Bar>,
+    interrupt: &Interrupt,
 ) -> Outcome<Written> {
     let mut written = Written::default();
     let mut sink = place.sink(out)?;
-    let mut cursor = keyspace.cursor(ReadOptions::default());
-    let mut moved = cursor.seek_to_first();
-    while cursor.valid() {
+    while let Some(cursor) = walk.next()? {
+        if interrupt.is_asked() {
+            written.is_cut = true;
+            break;
+        }
         if let Some(held) = cursor.unmerged() {
             let puts = sink.put_unmerged(cursor.key(), held)?;
             written.records += u64::from(puts);
             (if puts { &mut written.unmerged } else { &mut written.left }).add(held);
-        } else {
-            sink.put(cursor.key(), cursor.value())?;
-            written.records += 1;
-            let bytes = (cursor.key().len() + cursor.value().len()) as u64;
-            written.bytes += bytes;
-            if let Some(bar) = bar {
-                bar.add(bytes);
-            }
+            continue;
         }
-        moved = cursor.next();
+        sink.put(cursor.key(), cursor.value())?;
+        written.records += 1;
+        let bytes = (cursor.key().len() + cursor.value().len()) as u64;
+        written.bytes += bytes;
+        if let Some(bar) = bar {
+            bar.add(bytes);
+        }
     }
-    moved?;
     sink.finish()?;
     Ok(written)
 }
 
 /// Reads the source again and compares every record. Where a key occurs several times in the
-/// source, its last record counts. Gives the number of records in the source.
-fn verify(context: &Context, place: &Place, keyspace: &Keyspace) -> Outcome<u64> {
+/// source, its last record counts. Gives the number of records in the source; none when the process
+/// was asked to end.
+fn verify(
+    context: &Context,
+    place: &Place,
+    keyspace: &Keyspace,
+    interrupt: &Interrupt,
+) -> Outcome<Option<u64>> {
     let mut different: BTreeSet<Vec<u8>> = BTreeSet::new();
     let mut records = 0;
     let bar = context.bar("verify", place.bytes());
-    place.read(&bar, &mut |key, value| {
+    let read = place.read(&bar, &mut |key, value| {
+        if interrupt.is_asked() {
+            return Err(Failure::OutputClosed);
+        }
         records += 1;
         if keyspace.get(key)?.as_deref() == Some(value) {
             different.remove(key);
@@ -426,8 +511,12 @@ fn verify(context: &Context, place: &Place, keyspace: &Keyspace) -> Outcome<u64>
             different.insert(key.to_vec());
         }
         Ok(())
-    })?;
-    let Some(first) = different.first() else { return Ok(records) };
+    });
+    if interrupt.is_asked() {
+        return Ok(None);
+    }
+    read?;
+    let Some(first) = different.first() else { return Ok(Some(records)) };
     Err(Failure::said(
         format!(
             "{} records differ from {}; the first is {}",

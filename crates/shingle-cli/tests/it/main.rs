@@ -2,13 +2,19 @@
 
 mod bench;
 mod care;
+mod color;
+mod completions;
 mod data;
 mod demo;
 mod device;
 mod dump;
+mod interrupt;
 mod lab;
+mod man;
 mod operators;
+mod ranges;
 mod schemes;
+mod shell;
 mod simulate;
 mod trace;
 mod transfer;
@@ -36,6 +42,11 @@ impl Shell {
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_shingle"));
         command.current_dir(&self.directory).env_remove("SHINGLE_DB").env("TMPDIR", self.path(""));
+        // The history of a shell is here, and no variable of the caller brings colours.
+        command.env("XDG_STATE_HOME", self.path("state"));
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            command.env_remove(name);
+        }
         command
     }
 

@@ -16,9 +16,10 @@ use std::process::Command;
 
 const README: &str = include_str!("../../../../README.md");
 const EXAMPLE: &str = include_str!("example.rs");
-const MANUAL: [&str; 2] = [
+const MANUAL: [&str; 3] = [
     include_str!("../../../../docs/manual/command.md"),
     include_str!("../../../../docs/manual/device.md"),
+    include_str!("../../../../docs/manual/shell.md"),
 ];
 
 /// The code blocks of `language`.

@@ -4,7 +4,8 @@ use super::db::{Db, Keyspace};
 use crate::engine::checkpoint::CheckpointTarget;
 use crate::engine::queue::Manual;
 use crate::options::Options;
-use crate::stats::{CheckReport, Progress};
+use crate::progress::Progress;
+use crate::stats::CheckReport;
 use base::{KeyRange, Result, SequenceNumber};
 use media::FileStore;
 use std::path::Path;
@@ -89,7 +90,8 @@ impl Db {
     }
 
     /// Reads every byte, and verifies checksums, key order and the structure of the tree. The
-    /// report lists all damage.
+    /// report lists all damage. If `progress` cancels the check, the report is of the part that was
+    /// read.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Files in and out of a backup directory, in pieces, with a digest of all bytes.
 
 use super::catalog::Content;
-use crate::stats::Progress;
+use crate::progress::Reporter;
 use base::checksum::hash64_seeded;
 use base::{Cause, Error, Result};
 use media::{AppendFile, FileHint, FileName, FileStore, ReadFile};
@@ -23,14 +23,14 @@ impl Digest {
 pub(super) struct Meter<'a> {
     pub done_bytes: u64,
     pub total_bytes: u64,
-    pub report: &'a mut dyn FnMut(Progress),
+    pub report: Reporter<'a>,
 }
 
 impl Meter<'_> {
-    fn add(&mut self, bytes: u64, what: &str) {
+    fn add(&mut self, bytes: u64, what: &str) -> Result<()> {
         self.done_bytes += bytes;
-        let (done_bytes, total_bytes) = (self.done_bytes, self.total_bytes.max(self.done_bytes));
-        (self.report)(Progress { done_bytes, total_bytes, what: what.to_string() });
+        let total_bytes = self.total_bytes.max(self.done_bytes);
+        self.report.step(self.done_bytes, total_bytes, what.to_string())
     }
 }
 
@@ -56,10 +56,7 @@ fn for_pieces(
 /// What the first `bytes` of `file` are.
 pub(super) fn content(file: &dyn ReadFile, bytes: u64, meter: &mut Meter<'_>) -> Result<Content> {
     let what = file.name().to_string();
-    for_pieces(file, bytes, |piece| {
-        meter.add(piece.len() as u64, &what);
-        Ok(())
-    })
+    for_pieces(file, bytes, |piece| meter.add(piece.len() as u64, &what))
 }
 
 /// Copies the first `bytes` of `file` to `target` as `name`, durably but for the name.
@@ -75,8 +72,7 @@ pub(super) fn copy(
     let what = file.name().to_string();
     let content = for_pieces(file, bytes, |piece| {
         out.append(piece, Cause::Checkpoint)?;
-        meter.add(piece.len() as u64, &what);
-        Ok(())
+        meter.add(piece.len() as u64, &what)
     })?;
     out.sync(Cause::Checkpoint)?;
     Ok(content)

@@ -15,8 +15,8 @@ mod catalog;
 mod files;
 
 use crate::api::Db;
-use crate::engine::checkpoint::CheckpointTarget;
-use crate::stats::Progress;
+use crate::engine::checkpoint::{CheckpointTarget, clear};
+use crate::progress::{Progress, Reporter};
 use base::{Cause, Error, ErrorKind, FileId, Ledger, Result};
 use catalog::{Content, Entry, FileList, Generation};
 use files::Meter;
@@ -216,7 +216,7 @@ impl Backups {
             known.extend(entries.iter().map(|entry| (entry.content, entry.stored)));
         }
         let total_bytes = db.files().iter().map(|file| file.bytes).sum();
-        let meter = Meter { done_bytes: 0, total_bytes, report: progress };
+        let meter = Meter { done_bytes: 0, total_bytes, report: Reporter::new(progress) };
         let next_file = self.next_file()?;
         let taking =
             Taking { store: &*self.store, known, next_file, list: FileList::default(), meter };
@@ -271,7 +271,8 @@ impl Backups {
     pub fn verify(&self, number: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<String>> {
         let generation = self.generation(number)?;
         let list = self.list_of(&generation)?;
-        let mut meter = Meter { done_bytes: 0, total_bytes: generation.bytes, report: progress };
+        let mut meter =
+            Meter { done_bytes: 0, total_bytes: generation.bytes, report: Reporter::new(progress) };
         let mut problems = Vec::new();
         for entry in &list.entries {
             let name = FileName::table(entry.stored);
@@ -285,6 +286,9 @@ impl Backups {
                 }
             });
             if let Err(error) = checked {
+                if error.kind() == ErrorKind::Cancelled {
+                    return Err(error);
+                }
                 problems.push(format!("{} of the database: {error}", entry.name));
             }
         }
@@ -333,18 +337,29 @@ impl Backups {
             let message = format!("{} holds files: choose an empty one", target.describe());
             return Err(Error::new(ErrorKind::AlreadyExists, message));
         }
-        let mut meter = Meter { done_bytes: 0, total_bytes: generation.bytes, report: progress };
+        let mut meter =
+            Meter { done_bytes: 0, total_bytes: generation.bytes, report: Reporter::new(progress) };
+        self.restore_files(&list, target, &mut meter).inspect_err(|_| clear(target))?;
+        target.sync_names()?;
+        target.set_root(&list.root)
+    }
+
+    fn restore_files(
+        &self,
+        list: &FileList,
+        target: &dyn FileStore,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
         for entry in &list.entries {
             let stored = FileName::table(entry.stored);
             let file = self.store.open(stored, true)?;
             let bytes = file.len()?.min(entry.content.bytes);
-            let found = files::copy(&*file, bytes, target, entry.name, &mut meter)?;
+            let found = files::copy(&*file, bytes, target, entry.name, meter)?;
             if found != entry.content {
                 return Err(files::wrong(stored, entry.content, found));
             }
         }
-        target.sync_names()?;
-        target.set_root(&list.root)
+        Ok(())
     }
 
     /// Removes the generations that `keep` does not keep, and the files that only they needed. The

@@ -2,8 +2,9 @@
 
 use crate::engine::core::Core;
 use crate::engine::recover::log_record;
+use crate::progress::{Progress, Reporter};
 use crate::read::cursor::{CursorOptions, InternalCursor};
-use crate::stats::{CheckReport, Progress};
+use crate::stats::CheckReport;
 use base::{Cause, KeyRange, Result};
 use media::{FileKind, FileName};
 use std::sync::Arc;
@@ -13,6 +14,23 @@ use table::manifest::decode_edit;
 use tree::Version;
 use tree::invariant::Shape;
 use values::segment::SegmentScan;
+
+/// Keys whose values are checked in one step.
+const KEYS_PER_STEP: u64 = 1000;
+
+/// The steps of a check, as its caller sees them.
+struct Steps<'a> {
+    reporter: Reporter<'a>,
+    done_bytes: u64,
+    total_bytes: u64,
+}
+
+impl Steps<'_> {
+    /// Reports the next step. False: the caller cancelled the check.
+    fn goes_on(&mut self, what: impl ToString) -> bool {
+        self.reporter.goes_on(self.done_bytes, self.total_bytes, what.to_string())
+    }
+}
 
 /// The files and versions to check.
 struct Plan {
@@ -30,42 +48,63 @@ impl Core {
         // The next opening may remove the files that are read here.
         let _inside = self.enter()?;
         let mut report = CheckReport::default();
-        let Plan { versions, manifest, logs } = self.check_plan(&mut report);
-        let total_bytes: u64 = versions.iter().map(|version| live_bytes(version)).sum();
-        for version in &versions {
+        let plan = self.check_plan(&mut report);
+        for version in &plan.versions {
             self.check_files(version, &mut report)?;
         }
-        let mut done_bytes = 0;
-        for version in &versions {
+        let total_bytes = plan.versions.iter().map(|version| live_bytes(version)).sum();
+        let steps = &mut Steps { reporter: Reporter::new(progress), done_bytes: 0, total_bytes };
+        let goes_on = self.check_data(&plan.versions, steps, &mut report)?
+            && self.check_values(steps, &mut report)?
+            && self.check_logs(plan, steps, &mut report);
+        report.is_cancelled = !goes_on;
+        steps.done_bytes = total_bytes;
+        steps.goes_on("done");
+        Ok(report)
+    }
+
+    /// Checks every run and every segment. False: the check was cancelled, here and below.
+    fn check_data(
+        &self,
+        versions: &[Arc<Version>],
+        steps: &mut Steps<'_>,
+        report: &mut CheckReport,
+    ) -> Result<bool> {
+        for version in versions {
             for run in version.runs() {
-                let what = FileName::table(run.file.id).to_string();
-                progress(Progress { done_bytes, total_bytes, what });
+                if !steps.goes_on(FileName::table(run.file.id)) {
+                    return Ok(false);
+                }
                 self.check_open()?;
-                self.check_run(&run, &mut report);
-                done_bytes += run.bytes;
+                self.check_run(&run, report);
+                steps.done_bytes += run.bytes;
             }
             for segment in version.segments.iter() {
-                let what = FileName::value(segment.file.id).to_string();
-                progress(Progress { done_bytes, total_bytes, what });
+                if !steps.goes_on(FileName::value(segment.file.id)) {
+                    return Ok(false);
+                }
                 self.check_open()?;
-                let checked = self.check_segment(segment, &mut report);
+                let checked = self.check_segment(segment, report);
                 report.note(checked);
-                done_bytes += segment.bytes;
+                steps.done_bytes += segment.bytes;
             }
         }
-        self.check_values(&mut report);
-        self.check_open()?;
-        for (name, kind) in manifest.into_iter().chain(logs) {
-            progress(Progress { done_bytes, total_bytes, what: name.to_string() });
+        Ok(true)
+    }
+
+    fn check_logs(&self, plan: Plan, steps: &mut Steps<'_>, report: &mut CheckReport) -> bool {
+        for (name, kind) in plan.manifest.into_iter().chain(plan.logs) {
+            if !steps.goes_on(name) {
+                return false;
+            }
             let checked = self.check_log(name, kind);
             if checked.is_err() && !self.is_needed(name) {
                 continue;
             }
             report.files += 1;
-            report.bytes += report_bytes(&mut report, checked);
+            report.bytes += report_bytes(report, checked);
         }
-        progress(Progress { done_bytes: total_bytes, total_bytes, what: "done".into() });
-        Ok(report)
+        true
     }
 
     /// Collects what to check, and checks the part that needs a fixed state. Versions share files,
@@ -161,7 +200,7 @@ impl Core {
 
     /// Checks that every pointer that a reader can follow now leads to its value, and that every
     /// operand is valid for its operator, where the operator is known.
-    fn check_values(&self, report: &mut CheckReport) {
+    fn check_values(&self, steps: &mut Steps<'_>, report: &mut CheckReport) -> Result<bool> {
         for keyspace in self.keyspaces() {
             let moment = self.moment(&keyspace);
             let operator = keyspace.operator.clone();
@@ -174,7 +213,13 @@ impl Core {
             let cursor = InternalCursor::new(moment, operator, options, KeyRange::all());
             let Some(mut cursor) = report.note(cursor) else { continue };
             let mut moved = cursor.seek_to_first();
-            while cursor.valid() && !self.is_closing() {
+            for count in 0u64.. {
+                if !cursor.valid() || self.is_closing() {
+                    break;
+                }
+                if count.is_multiple_of(KEYS_PER_STEP) && !steps.goes_on(&keyspace.name) {
+                    return Ok(false);
+                }
                 // A valid cursor with an error is at a key whose operands are not merged.
                 if is_known {
                     report.note(moved);
@@ -183,6 +228,8 @@ impl Core {
             }
             report.note(moved);
         }
+        self.check_open()?;
+        Ok(true)
     }
 
     fn check_log(&self, name: FileName, kind: LogKind) -> Result<u64> {

@@ -167,7 +167,7 @@ impl Core {
 
 /// Removes what a failed checkpoint left: because of its links, the database could not append to
 /// its own files. The first error is the one to report.
-fn clear(copy: &dyn FileStore) {
+pub(crate) fn clear(copy: &dyn FileStore) {
     let files = copy.list().unwrap_or_default();
     files.iter().for_each(|file| drop(copy.remove(file.name)));
 }

@@ -2,6 +2,7 @@
 
 use crate::engine::recover::{Found, log_record};
 use crate::memtable::{Memtable, Writer};
+use crate::progress::Reporter;
 use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyRange, KeyspaceId, Result, RunId};
 use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +44,11 @@ pub(super) struct Findings {
 }
 
 /// Looks through every file of `store`. Damage goes to `losses`.
-pub(super) fn find(store: &dyn FileStore, losses: &mut Vec<String>) -> Result<Findings> {
+pub(super) fn find(
+    store: &dyn FileStore,
+    losses: &mut Vec<String>,
+    reporter: &mut Reporter<'_>,
+) -> Result<Findings> {
     let names: Vec<FileName> = store.list()?.into_iter().map(|file| file.name).collect();
     let (database, manifest) = begin(store, &names, losses)?;
     let edits = Edits::read(store, database, manifest, losses)?;
@@ -51,6 +56,7 @@ pub(super) fn find(store: &dyn FileStore, losses: &mut Vec<String>) -> Result<Fi
         store,
         database,
         losses,
+        reporter,
         findings: Findings { database, keyspaces: BTreeMap::new(), memtables: BTreeMap::new() },
         // Without the tree it is unknown which log entries are still needed.
         knows_tree: edits.tree.is_some(),
@@ -64,6 +70,7 @@ pub(super) fn find(store: &dyn FileStore, losses: &mut Vec<String>) -> Result<Fi
     }
     let is_log = |name: &&FileName| name.kind == FileKind::Wal && name.id >= log_floor;
     for &name in names.iter().filter(is_log) {
+        finder.step(name)?;
         finder.log(name)?;
     }
     if edits.tree.is_none() {
@@ -213,15 +220,21 @@ fn check_files(store: &dyn FileStore, tree: Found) -> Result<Found> {
     }
 }
 
-struct Finder<'a> {
+struct Finder<'a, 'b> {
     store: &'a dyn FileStore,
     database: DatabaseId,
     losses: &'a mut Vec<String>,
+    reporter: &'a mut Reporter<'b>,
     findings: Findings,
     knows_tree: bool,
 }
 
-impl Finder<'_> {
+impl Finder<'_, '_> {
+    /// Reports the file that is searched next. How much is to be copied is not known yet.
+    fn step(&mut self, name: FileName) -> Result<()> {
+        self.reporter.step(0, 1, name.to_string())
+    }
+
     fn keyspace(&mut self, record: KeyspaceRecord) {
         let KeyspaceRecord { id, name, options } = record;
         let found = FoundKeyspace { name, options, pieces: Vec::new(), flushed: 0 };
@@ -268,6 +281,7 @@ impl Finder<'_> {
     fn tables(&mut self, names: &[FileName], owners: &BTreeMap<RunId, KeyspaceId>) -> Result<()> {
         let is_alone = self.findings.keyspaces.keys().all(|&id| id == KeyspaceId(0));
         for &name in names.iter().filter(|name| name.kind == FileKind::Table) {
+            self.step(name)?;
             let file = self.store.open(name, true)?;
             let footers = self.footers(name, &*file)?;
             for footer in &footers {
