@@ -1,5 +1,6 @@
-//! File stores: where the engine's bytes go. See [`store`] for the contract, and [`block`] for the
-//! contract of the devices that a store may place its files on.
+//! File stores: where the engine's bytes go. See [`store`] for the contract, [`capability`] for
+//! what a store may do beyond it, and [`block`] for the contract of the devices that a store may
+//! place its files on.
 //!
 //! - [`os`]: files of the operating system.
 //! - [`mem`]: memory that can lose power, for crash tests.
@@ -13,6 +14,7 @@ compile_error!(
 );
 
 pub mod block;
+pub mod capability;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 pub mod faulty;
@@ -21,14 +23,17 @@ mod mutex;
 mod names;
 pub mod os;
 pub mod pair;
+mod share;
 pub mod store;
 
 pub use block::{BlockDevice, Geometry, Moved};
-pub use names::check_note_name;
+pub use capability::{Capacity, ColdStore, DeviceMap, Notes, Part, Sharing, Space};
+pub use names::{FileKind, FileName, check_note_name};
 pub use pair::PairStore;
+pub use share::share;
 pub use store::{
-    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, MappedBytes,
-    Mapping, Part, ReadFile, Space, StoreLock, SyncFile,
+    AppendFile, FileHint, FileStore, FileSummary, MappedBytes, Mapping, ReadFile, StoreLock,
+    SyncFile, lacks,
 };
 
 pub(crate) use mutex::hold;

@@ -107,7 +107,8 @@ impl Dump<'_, '_> {
     }
 
     fn options(&mut self) -> Outcome {
-        let Some(text) = self.store.read_note("OPTIONS")? else {
+        let text = self.store.notes().map(|notes| notes.read_note("OPTIONS")).transpose()?;
+        let Some(text) = text.flatten() else {
             return Err(Failure::said(
                 "the database keeps no options",
                 "`shingle options` lists the defaults",

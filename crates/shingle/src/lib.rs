@@ -42,6 +42,7 @@ mod api;
 mod engine;
 mod histogram;
 mod json;
+mod key_locks;
 mod keyspace;
 #[cfg(feature = "testing")]
 #[expect(clippy::missing_errors_doc, reason = "for measurements of memtables alone")]
@@ -62,6 +63,8 @@ mod salvage;
 mod settings;
 mod snapshot_list;
 mod stats;
+mod transaction;
+mod transaction_counters;
 mod unvouched;
 mod value_rules;
 mod value_stats;
@@ -93,6 +96,8 @@ pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
 pub use stats::{CacheCounters, CheckReport, FileInfo, LevelStats, ParkedWork, Progress, Stats};
 #[doc(inline)]
 pub use table::{Bytes, Compression, PrefixRule};
+pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOptions};
+pub use transaction_counters::TransactionCounters;
 #[doc(inline)]
 pub use tree::{Group, Tier};
 pub use value_stats::{Collected, ValueGroup, ValueStats, ValueTimes};

@@ -3,6 +3,7 @@
 use crate::admission::Stall;
 use crate::histogram::{Histogram, Latency};
 use crate::json;
+use crate::transaction_counters::TransactionCounters;
 use crate::value_stats::{ValueGroup, ValueStats};
 use base::cause::Cause;
 use base::{LedgerSnapshot, Result};
@@ -161,6 +162,8 @@ pub struct Stats {
     pub parked: Vec<ParkedWork>,
     /// Live snapshots.
     pub snapshots: u64,
+    /// How transactions ended.
+    pub transactions: TransactionCounters,
     /// The newest sequence number.
     pub sequence: u64,
     /// Seconds since the database was opened.
@@ -252,6 +255,8 @@ impl Stats {
             ("background_buffer_bytes", int(self.background_buffer_bytes)),
             ("pending_bytes", int(self.pending_bytes)),
             ("snapshots", int(self.snapshots)),
+            ("transactions_committed", int(self.transactions.committed)),
+            ("transaction_conflicts", int(self.transactions.conflicts)),
             ("sequence", int(self.sequence)),
             ("uptime_seconds", json::number(Some(self.uptime_seconds))),
             ("causes", json::array(causes)),
@@ -377,6 +382,10 @@ impl Stats {
         amplification_line(f, "Cumulative", &self.ledger)?;
         if self.values.segments > 0 {
             value_lines(f, self)?;
+        }
+        let TransactionCounters { committed, conflicts } = self.transactions;
+        if committed + conflicts > 0 {
+            writeln!(f, "Transactions: {committed} committed, {conflicts} conflicts")?;
         }
         for Stall { reason, count, ns } in &self.stalls {
             let seconds = *ns as f64 / 1e9;

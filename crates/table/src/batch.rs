@@ -88,10 +88,7 @@ impl WriteBatch {
     /// Deletes all keys from `start` to `end` (exclusive). `InvalidArgument` if `end` is smaller
     /// than `start`; an empty range is an operation without effect.
     pub fn delete_range(&mut self, keyspace: KeyspaceId, start: &[u8], end: &[u8]) -> Result<()> {
-        if end < start {
-            return Err(Error::invalid("a range to delete ends before it starts"));
-        }
-        check_key(end)?;
+        check_range(start, end)?;
         self.push(EntryKind::DeleteRange, keyspace, start, end)
     }
 
@@ -102,13 +99,7 @@ impl WriteBatch {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
-        check_key(key)?;
-        if value.len() > VALUE_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "the value has {} bytes; {VALUE_BYTES_MAX} are allowed",
-                value.len()
-            )));
-        }
+        check_put(key, value)?;
         if self.bytes.len() + key.len() + value.len() + OPERATION_OVERHEAD_MAX > BATCH_BYTES_MAX {
             return Err(Error::invalid(format!(
                 "the batch has {} bytes; {BATCH_BYTES_MAX} are allowed: commit it first",
@@ -181,6 +172,27 @@ impl WriteBatch {
     pub fn iter(&self) -> Operations<'_> {
         Operations::new(&self.bytes)
     }
+}
+
+/// Checks the limits of a key and a value: `InvalidArgument` beyond them.
+pub fn check_put(key: &[u8], value: &[u8]) -> Result<()> {
+    check_key(key)?;
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "the value has {} bytes; {VALUE_BYTES_MAX} are allowed",
+            value.len()
+        )));
+    }
+    Ok(())
+}
+
+/// Checks a range to delete: `InvalidArgument` if it ends before it starts, or a key is too long.
+pub fn check_range(start: &[u8], end: &[u8]) -> Result<()> {
+    if end < start {
+        return Err(Error::invalid("a range to delete ends before it starts"));
+    }
+    check_key(start)?;
+    check_key(end)
 }
 
 fn check_key(key: &[u8]) -> Result<()> {

@@ -109,6 +109,10 @@ impl Directory {
         &self.descriptor
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn describe(&self) -> String {
         self.path.display().to_string()
     }

@@ -19,7 +19,6 @@ mod device;
 mod directory;
 mod lock;
 mod map;
-mod pages;
 mod read;
 mod reserve;
 mod root;
@@ -32,13 +31,12 @@ mod writers;
 
 pub use device::{FileDevice, FileDeviceOptions};
 pub use map::mappable_bytes;
-pub use pages::{PageBuffer, Pages};
 pub use system::lower_thread_priority;
 
 use crate::names::{LOCK_NAME, ROOT_NAME, is_reserved};
 use crate::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space, StoreLock,
-    check_note_name, hold,
+    AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, Sharing,
+    Space, StoreLock, check_note_name, hold,
 };
 use append::{BackgroundFile, ForegroundFile, Handle};
 use base::{Cause, Error, ErrorKind, Ledger, Result};
@@ -273,19 +271,25 @@ impl FileStore for OsStore {
         Ok(Box::new(lock::shared(self.directory.descriptor(), &path)?))
     }
 
-    fn space(&self) -> Option<Space> {
-        let stat = rustix::fs::fstatvfs(self.directory.descriptor()).ok()?;
-        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
-        Some(Space { total_bytes: bytes(stat.f_blocks), free_bytes: bytes(stat.f_bavail) })
+    fn describe(&self) -> String {
+        self.directory.describe()
     }
 
-    fn set_reserve(&self, bytes: u64) -> Result<bool> {
-        self.check_writable()?;
-        let _one_at_a_time = hold(&self.replacing);
-        reserve::set(&self.directory, bytes)
+    fn notes(&self) -> Option<&dyn Notes> {
+        Some(self)
     }
 
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        Some(self)
+    }
+
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        Some(self)
+    }
+}
+
+impl Notes for OsStore {
+    fn write_note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
         self.check_writable()?;
         check_note_name(name)?;
         let _one_at_a_time = hold(&self.replacing);
@@ -299,12 +303,18 @@ impl FileStore for OsStore {
         check_note_name(name)?;
         self.directory.read_small(name, directory::SMALL_FILE_BYTES_MAX)
     }
+}
 
-    fn describe(&self) -> String {
-        self.directory.describe()
+impl Capacity for OsStore {
+    fn space(&self) -> Option<Space> {
+        let stat = rustix::fs::fstatvfs(self.directory.descriptor()).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+        Some(Space { total_bytes: bytes(stat.f_blocks), free_bytes: bytes(stat.f_bavail) })
     }
 
-    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
-        self.share_with(name, &self.directory.open_other(target)?, part)
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        self.check_writable()?;
+        let _one_at_a_time = hold(&self.replacing);
+        reserve::set(&self.directory, bytes)
     }
 }

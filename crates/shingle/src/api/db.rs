@@ -14,12 +14,10 @@ use crate::read::get::get;
 use crate::read::multi_get::multi_get;
 use crate::runtime::Threads;
 use base::env::Runtime;
-use base::{KeyspaceId, Ledger, Result};
-use media::os::{OsOptions, OsStore, mappable_bytes};
-use media::{FileStore, PairStore};
+use base::{KeyspaceId, Result};
+use media::FileStore;
 use std::cell::RefCell;
 use std::ops::RangeBounds;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use table::Bytes;
@@ -153,77 +151,6 @@ pub struct Keyspace {
 }
 
 impl Options {
-    /// Opens the database in the directory `path`.
-    ///
-    /// # Errors
-    ///
-    /// - [`NotFound`](crate::ErrorKind::NotFound): there is no database, and none is to be created.
-    /// - [`Locked`](crate::ErrorKind::Locked): a process has the database open; the message names
-    ///   it.
-    /// - [`Corruption`](crate::ErrorKind::Corruption): the manifest or a log is damaged, or a file
-    ///   is missing.
-    /// - [`Incompatible`](crate::ErrorKind::Incompatible): the files are of another store, or of a
-    ///   newer version.
-    /// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument): an option is out of bounds; a
-    ///   merge operator is unknown; the directory has no database, and files that are not
-    ///   Shingle's.
-    /// - [`Io`](crate::ErrorKind::Io), [`NoSpace`](crate::ErrorKind::NoSpace): the system refused.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
-        let store = self.directory(path, Arc::new(Ledger::default()))?;
-        self.open_store(Arc::new(store))
-    }
-
-    /// Opens the database in the directory `path` with the directory `cold` as its cold store.
-    ///
-    /// Layouts with a cold log move values that do not change to the cold store, which may be on
-    /// another medium. From the first such value on, the database opens only with that cold store;
-    /// a checkpoint has everything in one place. A database may get a cold store at any opening:
-    /// unless it only reads, the opening creates the directory.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Options::open`]; also [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// `cold` is a database or the cold store of another one.
-    pub fn open_with_cold(self, path: impl AsRef<Path>, cold: impl AsRef<Path>) -> Result<Db> {
-        let ledger = Arc::new(Ledger::default());
-        let first = self.directory(path, ledger.clone())?;
-        let cold = self.cold_directory(cold, ledger)?;
-        self.open_store(Arc::new(PairStore::new(Arc::new(first), Arc::new(cold))?))
-    }
-
-    /// The directory `path` as [`Options::open`] takes it: for stores that are made of several.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Options::open`], but for what only the content of the files shows.
-    pub fn directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
-        let maps = self.expert.map_tables.unwrap_or(false);
-        let os = OsOptions {
-            create: self.create && !self.read_only,
-            read_only: self.read_only,
-            direct_background: self.direct_io,
-            map_bytes_max: if maps { mappable_bytes() } else { 0 },
-            open_files_max: self.expert.open_files_max,
-            ..OsOptions::default()
-        };
-        let creates = os.create;
-        let store = OsStore::open(path.as_ref(), ledger, os)?;
-        if creates {
-            open::check_unused(&store)?;
-        }
-        Ok(store)
-    }
-
-    /// The directory `path` as [`Options::open_with_cold`] takes that of the cold store. Creates a
-    /// missing directory, unless the opening only reads.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Options::directory`].
-    pub fn cold_directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
-        self.clone().create(true).directory(path, ledger)
-    }
-
     /// Opens the database in `store`.
     ///
     /// # Errors

@@ -51,37 +51,23 @@ impl Db {
         crate::settings::keep_threshold(&*engine.store, bytes.max(1))
     }
 
-    /// Writes a second database with the current contents to `target`, a new or empty
-    /// directory. Links files where the file system allows, and copies them otherwise. Keyspaces
-    /// without a log are in it as of their last flush.
-    ///
-    /// ```
-    /// # fn main() -> shingle::Result<()> {
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let (path, copy) = (dir.path().join("fruit.db"), dir.path().join("fruit.backup"));
-    /// use shingle::Options;
-    ///
-    /// let db = Options::new().open(&path)?;
-    /// db.put("apple", "red")?;
-    /// db.checkpoint(&copy)?;
-    /// assert!(Options::new().read_only(true).open(&copy)?.get("apple")?.is_some());
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Writes a second database with the current contents to `target`, a store without files.
+    /// [`Db::checkpoint`] does so in a directory. Files are linked between directories where the
+    /// file system allows, and copied between all other stores. Keyspaces without a log are in it
+    /// as of their last flush.
     ///
     /// # Errors
     ///
-    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) where `target` is not empty;
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the store cannot write a checkpoint.
-    /// Also as for all writes, see [`Keyspace`].
-    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) where `target` holds files. Also as for
+    /// all writes, see [`Keyspace`].
+    pub fn checkpoint_to(&self, target: &dyn FileStore) -> Result<()> {
         let engine = self.engine();
         let _inside = engine.enter()?;
         if !engine.read_only {
             engine.check_writable()?;
             engine.flush_all()?;
         }
-        engine.write_checkpoint(target.as_ref())
+        engine.write_checkpoint(target)
     }
 
     /// Reads every byte, and verifies checksums, key order and the structure of the tree. The

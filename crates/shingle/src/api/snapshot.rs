@@ -89,7 +89,16 @@ impl Snapshot {
     }
 
     fn moment(&self) -> Moment {
-        Moment::held(self.sequence, self.keyspace.view())
+        self.moment_in(&self.keyspace)
+    }
+
+    /// The moment in a keyspace.
+    pub(crate) fn moment_in(&self, keyspace: &KeyspaceState) -> Moment {
+        Moment::held(self.sequence, keyspace.view())
+    }
+
+    pub(crate) fn sequence(&self) -> SequenceNumber {
+        self.sequence
     }
 
     /// The value of `key`, or `None`.

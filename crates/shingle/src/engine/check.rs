@@ -126,7 +126,7 @@ impl Core {
     }
 
     fn check_run(&self, run: &tree::Run, report: &mut CheckReport) {
-        let opened = self.runs.handle(run).open_for_background(Cause::Check);
+        let opened = self.read.tables.handle(run).open_for_background(Cause::Check);
         let Some(table) = report.note(opened) else { return };
         report.metadata_bytes += run.bytes.saturating_sub(table.summary().data_bytes);
         let Some(found) = report.note(table.verify(&mut |_| {})) else { return };
@@ -151,7 +151,7 @@ impl Core {
     fn check_segment(&self, segment: &tree::Segment, report: &mut CheckReport) -> Result<()> {
         report.files += 1;
         let file = self.store.open(FileName::value(segment.file.id), true)?;
-        let place = self.runs.values.place(segment.file.id);
+        let place = self.read.values.place(segment.file.id);
         let mut scan = SegmentScan::new(&*file, place, segment.bytes, Cause::Check);
         while let Some((record, _)) = scan.next_record()? {
             report.bytes += record.bytes as u64;

@@ -1,5 +1,6 @@
-//! Checkpoints: a directory of hard links with a manifest of its own. Files of a cold store are in
-//! the same directory, copied where they cannot be linked.
+//! Checkpoints: a second store with the same files and a manifest of its own. Between directories
+//! the files are hard links where possible, and otherwise copies. Files of a cold store are in the
+//! same place.
 //!
 //! Invariants:
 //! - The target becomes a database only with its root, which is written last.
@@ -9,13 +10,10 @@
 
 use crate::engine::commit_state::{CommitState, LiveLog, LogPosition};
 use crate::engine::core::Core;
-use crate::engine::open::NOTES;
 use crate::engine::trees::Trees;
-use base::{Cause, Error, ErrorKind, FileId, Ledger, Result};
-use media::os::{OsOptions, OsStore};
-use media::{FileHint, FileName, FileStore, Part};
+use base::{Cause, Error, ErrorKind, FileId, Result};
+use media::{FileHint, FileName, FileStore, Part, share};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use table::log::{LogHeader, LogKind, LogWriter};
 use table::manifest::{Root, encode_edit, encode_root};
@@ -38,57 +36,51 @@ impl Logged {
 }
 
 impl Core {
-    pub(crate) fn write_checkpoint(&self, target: &Path) -> Result<()> {
+    /// Makes `copy`, which must be empty, a database with the present contents.
+    pub(crate) fn write_checkpoint(&self, copy: &dyn FileStore) -> Result<()> {
         let _inside = self.enter()?;
-        let copy = OsStore::open(target, Arc::new(Ledger::default()), OsOptions::default())?;
-        if let Some(foreign) = copy.foreign_file(&NOTES)? {
-            let message = format!(
-                "{} holds `{foreign}`, which is not Shingle's: choose an empty directory",
-                copy.describe()
-            );
-            return Err(Error::new(ErrorKind::AlreadyExists, message));
-        }
         let _lock = copy.lock()?;
         if copy.root()?.is_some() || !copy.list()?.is_empty() {
             let message = format!("{} holds a database already", copy.describe());
             return Err(Error::new(ErrorKind::AlreadyExists, message));
         }
-        self.fill_checkpoint(&copy, target).inspect_err(|_| clear(&copy))
+        self.fill_checkpoint(copy).inspect_err(|_| clear(copy))
     }
 
-    fn fill_checkpoint(&self, copy: &OsStore, target: &Path) -> Result<()> {
+    fn fill_checkpoint(&self, copy: &dyn FileStore) -> Result<()> {
         let trees = self.versions.lock();
         let logged = Logged::of(&self.commits.lock());
         // The next edit may remove logs, which no version holds. After a flush they are short.
-        self.share_logs(&trees, &logged, target)?;
+        self.share_logs(&trees, &logged, copy)?;
         let mut edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
         let versions: Vec<Arc<Version>> =
             trees.keyspaces.values().map(|tree| tree.version.clone()).collect();
         drop(trees);
         self.runtime.interleave("a checkpoint has its versions");
         for version in &versions {
-            self.share_files(version, &logged, target)?;
+            self.share_files(version, &logged, copy)?;
         }
         bring_together(&mut edit);
         self.write_checkpoint_root(copy, &edit)
     }
 
-    fn share_files(&self, version: &Version, logged: &Logged, target: &Path) -> Result<()> {
+    fn share_files(&self, version: &Version, logged: &Logged, copy: &dyn FileStore) -> Result<()> {
         for usage in version.files() {
             self.check_open()?;
             let name = FileName::table(usage.file.id);
-            self.store.share(name, target, Part::AtLeast(usage.total_bytes))?;
+            share(&*self.store, copy, name, Part::AtLeast(usage.total_bytes))?;
         }
         for segment in version.segments.iter() {
             self.check_open()?;
             let end = logged.values.get(&segment.file.id).copied().unwrap_or(0);
             let bytes = end.max(segment.bytes);
-            self.store.share(FileName::value(segment.file.id), target, Part::AtLeast(bytes))?;
+            let name = FileName::value(segment.file.id);
+            share(&*self.store, copy, name, Part::AtLeast(bytes))?;
         }
         Ok(())
     }
 
-    fn share_logs(&self, trees: &Trees, logged: &Logged, target: &Path) -> Result<()> {
+    fn share_logs(&self, trees: &Trees, logged: &Logged, copy: &dyn FileStore) -> Result<()> {
         let logs = logged.logs.iter().map(|log| log.file);
         for log in logs.filter(|&log| log >= trees.log_floor) {
             // The last log may meanwhile grow beyond the checkpoint's point.
@@ -96,12 +88,12 @@ impl Core {
                 true => Part::Exactly(logged.position.bytes),
                 false => Part::Whole,
             };
-            self.store.share(FileName::wal(log), target, part)?;
+            share(&*self.store, copy, FileName::wal(log), part)?;
         }
         Ok(())
     }
 
-    fn write_checkpoint_root(&self, copy: &OsStore, edit: &DatabaseEdit) -> Result<()> {
+    fn write_checkpoint_root(&self, copy: &dyn FileStore, edit: &DatabaseEdit) -> Result<()> {
         let file = self.new_file();
         let mut bytes = Vec::new();
         encode_edit(edit, &mut bytes);
@@ -127,12 +119,12 @@ impl Core {
 
 /// Removes what a failed checkpoint left: because of its links, the database could not append to
 /// its own files. The first error is the one to report.
-fn clear(copy: &OsStore) {
+fn clear(copy: &dyn FileStore) {
     let files = copy.list().unwrap_or_default();
     files.iter().for_each(|file| drop(copy.remove(file.name)));
 }
 
-/// All files of a checkpoint are in one directory, including those of a cold store.
+/// All files of a checkpoint are in one store, including those of a cold store.
 fn bring_together(edit: &mut DatabaseEdit) {
     for change in edit.keyspaces.iter_mut().flat_map(|keyspace| &mut keyspace.changes) {
         if let Change::Segment { change: SegmentChange::Add { is_in_cold_store, .. }, .. } = change

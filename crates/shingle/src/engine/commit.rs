@@ -13,12 +13,13 @@
 use crate::engine::commit_state::{Active, CommitState, LiveLog, LogPosition, OpenLog, Sealed};
 use crate::engine::context::Context;
 use crate::engine::reserve::only_deletes;
+use crate::engine::values::active_segment::Separated;
 use crate::engine::values::capacity::LackOfSpace;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::moment::Moment;
 use base::key::SequenceNumber;
-use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result};
+use base::{Cause, Error, ErrorKind, FileId, KeyRange, KeyspaceId, Result};
 use media::{FileHint, FileName};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,8 +40,47 @@ pub(crate) enum Outcome {
     Committed(Committed),
     /// No change: the segments of a keyspace lack space for its large values.
     LacksSpace(LackOfSpace),
-    /// No change: a keyspace lacks a segment for its large values.
-    LacksSegment(Arc<KeyspaceState>),
+    /// No change: what the commit takes for granted may not hold.
+    Changed,
+}
+
+/// What a commit takes for granted: no key here has an entry that is newer than the moment.
+pub(crate) struct Unchanged<'a> {
+    pub keyspace: KeyspaceId,
+    pub moment: &'a Moment,
+    pub keys: Vec<&'a [u8]>,
+    pub ranges: &'a [KeyRange],
+}
+
+impl Unchanged<'_> {
+    /// It holds for certain. Under the commit lock, so that nothing newer comes.
+    fn holds(&self, state: &CommitState) -> Result<bool> {
+        let seen = self.moment.sequence();
+        if state.next_sequence == seen + 1 {
+            return Ok(true);
+        }
+        let active = state.actives.get(&self.keyspace).map(|active| active.writer.memtable());
+        let sealed = state.sealed.iter().filter(|sealed| sealed.keyspace.id == self.keyspace);
+        let mut memtables: Vec<&Arc<Memtable>> = sealed.map(|sealed| &sealed.memtable).collect();
+        memtables.extend(active);
+        // The view holds everything that is not newer than the moment. Newer entries are in its
+        // active memtable or in later ones, and those stay in memory as long as that memtable does.
+        let last = &self.moment.view().active;
+        if !memtables.iter().any(|memtable| Arc::ptr_eq(memtable, last)) {
+            return Ok(false);
+        }
+        for memtable in memtables {
+            if self.keys.iter().any(|key| memtable.has_newer(key, seen)) {
+                return Ok(false);
+            }
+            for range in self.ranges {
+                if memtable.has_newer_in(range, seen)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// The commits of one open database.
@@ -71,12 +111,26 @@ impl Commits {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commits `batch`. `is_synced`: the caller will promise that the batch is durable.
-    pub(crate) fn commit(&self, batch: &WriteBatch, is_synced: bool) -> Result<Outcome> {
-        if batch.is_empty() {
+    /// Commits `batch` if `given` holds. `is_synced`: the caller will promise that the batch is
+    /// durable.
+    pub(crate) fn commit(
+        &self,
+        batch: &WriteBatch,
+        is_synced: bool,
+        given: &[Unchanged<'_>],
+    ) -> Result<Outcome> {
+        if batch.is_empty() && given.is_empty() {
             return Ok(Outcome::Committed(Committed::default()));
         }
         let mut state = self.lock();
+        for part in given {
+            if !part.holds(&state)? {
+                return Ok(Outcome::Changed);
+            }
+        }
+        if batch.is_empty() {
+            return Ok(Outcome::Committed(Committed::default()));
+        }
         self.check_writable()?;
         let with_log = check_keyspaces(&state, batch)?;
         if is_synced && !with_log {
@@ -88,12 +142,6 @@ impl Commits {
             && let Some(lack) = state.lack_of_space(batch)?
         {
             return Ok(Outcome::LacksSpace(lack));
-        }
-        if with_log
-            && self.settings.writes_values_at_commit
-            && let Some(keyspace) = state.lacks_segment(batch)?
-        {
-            return Ok(Outcome::LacksSegment(keyspace));
         }
         let committed = self.commit_checked(&mut state, batch, with_log)?;
         state.user_sequence = committed.last_sequence;
@@ -110,7 +158,7 @@ impl Commits {
     ) -> Result<Committed> {
         let first = state.next_sequence;
         let separated = match with_log && self.settings.writes_values_at_commit {
-            true => state.append_values(first, batch)?,
+            true => self.append_values(state, first, batch)?,
             false => None,
         };
         let logged = separated.as_ref().map_or(batch, |separated| &separated.batch);
@@ -136,6 +184,22 @@ impl Commits {
         Ok(Committed { position, last_sequence: last })
     }
 
+    /// Appends large values to active segments, and wakes the background for the segments that this
+    /// requests.
+    fn append_values(
+        &self,
+        state: &mut CommitState,
+        first: SequenceNumber,
+        batch: &WriteBatch,
+    ) -> Result<Option<Separated>> {
+        let requests = state.requested_segments.len();
+        let separated = state.append_values(first, batch);
+        if state.requested_segments.len() > requests {
+            self.runtime.wake();
+        }
+        separated
+    }
+
     /// Commits `batch`, which restates what a reader saw of `keys` at `moment`. Returns its last
     /// sequence number, or the moment's for an empty batch. `None`, and no change, when one of the
     /// keys has a newer entry, or may have.
@@ -152,17 +216,8 @@ impl Commits {
         let mut state = self.lock();
         self.check_writable()?;
         let with_log = check_keyspaces(&state, batch)?;
-        let active = state.actives.get(&keyspace.id).map(|active| active.writer.memtable());
-        let sealed = state.sealed.iter().filter(|sealed| sealed.keyspace.id == keyspace.id);
-        let mut memtables: Vec<&Arc<Memtable>> = sealed.map(|sealed| &sealed.memtable).collect();
-        memtables.extend(active);
-        // The view holds everything that is not newer than the moment. Newer entries are in its
-        // active memtable or in later ones, and those stay in memory as long as that memtable does.
-        let last = &moment.view().active;
-        let is_known = memtables.iter().any(|m| Arc::ptr_eq(m, last));
-        let seen = moment.sequence();
-        let has_newer = |key: &&[u8]| memtables.iter().any(|m| m.has_newer(key, seen));
-        if !is_known || keys.iter().any(has_newer) {
+        let (keyspace, keys) = (keyspace.id, keys.to_vec());
+        if !(Unchanged { keyspace, moment, keys, ranges: &[] }.holds(&state)?) {
             return Ok(None);
         }
         self.commit_checked(&mut state, batch, with_log).map(|done| Some(done.last_sequence))

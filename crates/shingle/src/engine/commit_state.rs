@@ -35,6 +35,8 @@ pub(crate) struct CommitState {
     pub unsynced_values: BTreeMap<FileId, Arc<dyn SyncFile>>,
     /// Segments that commits wrote to and have left, and that memtables may still point into.
     pub ended_segments: Vec<(Arc<KeyspaceState>, FileId)>,
+    /// Keyspaces whose commits requested a segment.
+    pub requested_segments: Vec<KeyspaceId>,
     /// Every log that still exists, oldest first.
     pub logs: Vec<LiveLog>,
     /// Sealed memtables that need a log up to this one are flushed, so that the log can be removed.
@@ -122,6 +124,7 @@ impl CommitState {
             replaced: Vec::new(),
             unsynced_values: BTreeMap::new(),
             ended_segments: Vec::new(),
+            requested_segments: Vec::new(),
             logs: Vec::new(),
             flush_logs_through: None,
             active_bytes: 0,

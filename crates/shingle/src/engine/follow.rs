@@ -215,7 +215,7 @@ impl Seen {
         }
         check(store, &mut self.found)?;
         for dead in self.found.obsolete_files.drain() {
-            self.readers.runs.values.forget(dead.id);
+            self.readers.read.values.forget(dead.id);
         }
         if self.flushed() != before {
             self.logs = Logs { state: ReplayState::of(&self.found), current: None };

@@ -23,11 +23,13 @@ use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
 use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::read::view::{ReadView, Runs, TreeView};
+use crate::read::context::ReadContext;
+use crate::read::table_cache::TableCache;
+use crate::read::values::ValueFiles;
+use crate::read::view::{ReadView, TreeView};
 use crate::settings::Settings;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::os::OsStore;
 use media::{FileHint, FileKind, FileName, FileStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -79,30 +81,19 @@ pub(crate) fn open(
         engine.events.mute();
     } else {
         make_ready(&engine, &strays)?;
-        // For people to read. Opening never needs it, so a failure to write it is ignored.
-        // Replacing it costs a sync.
-        let text = options.to_ini();
-        let old = engine.store.read_note(OPTIONS).ok().flatten();
-        if old.as_deref() != Some(text.as_bytes()) {
-            let _ = engine.store.note(OPTIONS, text.as_bytes(), false);
-        }
+        note_options(&*engine.store, options);
     }
     Ok(engine)
 }
 
-/// Checks that a new database would go into a directory that holds nothing else. Does nothing where
-/// a database exists.
-pub(crate) fn check_unused(store: &OsStore) -> Result<()> {
-    if !matches!(store.root(), Ok(None)) {
-        return Ok(());
-    }
-    match store.foreign_file(&NOTES)? {
-        None => Ok(()),
-        Some(foreign) => Err(Error::invalid(format!(
-            "{} has no database, but holds `{foreign}`, which is not Shingle's: choose an empty \
-             or new directory",
-            store.describe()
-        ))),
+/// Writes the options down for people to read. Opening never needs them, so a failure to write them
+/// is ignored. Replacing them costs a sync.
+fn note_options(store: &dyn FileStore, options: &Options) {
+    let Some(notes) = store.notes() else { return };
+    let text = options.to_ini();
+    let old = notes.read_note(OPTIONS).ok().flatten();
+    if old.as_deref() != Some(text.as_bytes()) {
+        let _ = notes.write_note(OPTIONS, text.as_bytes(), false);
     }
 }
 
@@ -129,7 +120,7 @@ fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
 #[derive(Clone)]
 pub(crate) struct Readers {
     pub cache: Arc<BlockCache>,
-    pub runs: Arc<Runs>,
+    pub read: Arc<ReadContext>,
     is_cache_shared: bool,
 }
 
@@ -147,8 +138,10 @@ impl Readers {
         let limits = &settings.limits;
         let misses_min = limits.seek_compaction.then_some(limits.seek_misses_min.max(1));
         let written_bytes_max = memory.written_runs_bytes_max();
-        let runs = Runs::new(store.clone(), cache.clone(), database, written_bytes_max, misses_min);
-        Readers { cache, runs: Arc::new(runs), is_cache_shared }
+        let tables = TableCache::new(store.clone(), cache.clone(), database, written_bytes_max);
+        let values = ValueFiles::new(store.clone(), database);
+        let read = Arc::new(ReadContext::new(tables, values, misses_min));
+        Readers { cache, read, is_cache_shared }
     }
 }
 
@@ -169,7 +162,6 @@ pub(crate) fn assemble(
     replayed: &Replayed,
     previous: Option<&Engine>,
 ) -> Result<Core> {
-    let runs = &on.readers.runs;
     let mut trees = Trees {
         keyspaces: BTreeMap::new(),
         manifest: None,
@@ -186,7 +178,7 @@ pub(crate) fn assemble(
     for (id, keyspace) in found.keyspaces {
         let known = previous.and_then(|engine| engine.find_keyspace(id)).map(|state| state.tree());
         let version = Arc::new(keyspace.version);
-        let view = Arc::new(TreeView::new(version.clone(), known.as_deref(), runs));
+        let view = Arc::new(TreeView::new(version.clone(), known.as_deref(), &on.readers.read));
         let tree = (version, keyspace.runs, view);
         let (state, tree, active) = keyspace_parts(keyspace.record, tree, &on.settings)?;
         take_replayed(&mut commit, &state, replayed)?;
@@ -205,7 +197,7 @@ pub(crate) fn assemble(
         settings: on.settings,
         database: found.database,
         cache: on.readers.cache,
-        runs: on.readers.runs,
+        read: on.readers.read,
         keyspaces: states,
         numbers,
         read_only: on.read_only,
@@ -292,6 +284,12 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     drop(trees);
     if has_sealed {
         engine.with_reserve(|| engine.flush_replayed())?;
+    }
+    // Not earlier: a log may name one whose values were lost, and only the empty segment tells the
+    // next opening that they were. By now no log is read again.
+    if let Err(error) = engine.remove_empty_segments() {
+        engine.check_poisoned()?;
+        engine.events.error("segment_removal_failed", &error);
     }
     let mut trees = engine.versions.lock();
     cut_active_segments(engine, &trees, &active_segments);

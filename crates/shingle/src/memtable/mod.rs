@@ -130,6 +130,38 @@ impl Memtable {
             || deleted().is_some_and(|deleted| deleted > sequence)
     }
 
+    /// A key in `range` has an entry or a range deletion that is newer than `sequence`. Looks at
+    /// every entry in the range.
+    ///
+    /// # Errors
+    ///
+    /// The start of the range is longer than a key may be.
+    pub fn has_newer_in(&self, range: &KeyRange, sequence: SequenceNumber) -> Result<bool> {
+        if range.is_empty() || self.sequence_max().is_none_or(|newest| newest <= sequence) {
+            return Ok(false);
+        }
+        let deletes = self.range_deletes(&[]);
+        let overlaps = |delete: &RangeDelete| {
+            KeyRange::new(delete.start.clone(), Some(delete.end.clone())).overlaps(range)
+        };
+        if deletes.iter().any(|delete| delete.sequence > sequence && overlaps(delete)) {
+            return Ok(true);
+        }
+        let mut entries = self.iter();
+        entries.seek(&key::internal_key(&range.start, SEQUENCE_MAX, EntryKind::Put))?;
+        while entries.valid() {
+            let Some((user_key, trailer)) = key::split_internal_key(entries.key()) else { break };
+            if !range.is_before_end(user_key) {
+                break;
+            }
+            if trailer_sequence(trailer) > sequence {
+                return Ok(true);
+            }
+            entries.next();
+        }
+        Ok(false)
+    }
+
     /// A cursor over the point entries, at no position yet. It keeps their memory.
     pub fn iter(&self) -> MemIter {
         MemIter::new(Arc::clone(&self.list))

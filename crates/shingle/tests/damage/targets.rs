@@ -419,11 +419,11 @@ fn options() -> Options {
         expert.no_threads = true;
         expert.memtable_bytes = Some(4 << 10);
         expert.block_bytes = Some(200);
-        expert.table_bytes = Some(1 << 10);
-        expert.level_bytes_base = Some(2 << 10);
-        expert.fan_out = Some(3.0);
-        expert.level0_runs_trigger = Some(2);
-        expert.levels = Some(4);
+        expert.scheme.table_bytes_max = Some(1 << 10);
+        expert.scheme.level_bytes_base = Some(2 << 10);
+        expert.scheme.fan_out = Some(3.0);
+        expert.scheme.level0_runs_trigger = Some(2);
+        expert.scheme.levels = Some(4);
     })
 }
 
