@@ -2,7 +2,7 @@
 //!
 //! | | Linux | macOS |
 //! |---|---|---|
-//! | a sync that survives power loss | `fdatasync` | `F_FULLFSYNC`: `fsync` leaves bytes in the drive's cache |
+//! | a sync to the medium | `fdatasync` | `F_FULLFSYNC`: `fsync` does not empty the drive's cache |
 //! | past the page cache | `O_DIRECT` | `F_NOCACHE` |
 //! | reads that leave no pages behind | `RWF_DONTCACHE` | ordinary reads |
 //! | read ahead, forget | `posix_fadvise` | `F_RDADVISE`, nothing |

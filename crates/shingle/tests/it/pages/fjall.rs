@@ -2,7 +2,7 @@ use shingle::{KeyspaceOptions, Options, WriteBatch, WriteOptions};
 
 fn items(path: &std::path::Path) -> shingle::Result<()> {
     let db = Options::new().open(path)?; // Database::builder(path).open()
-    let items = db.open_or_create_keyspace("items", KeyspaceOptions::default())?; // Database::keyspace
+    let items = db.open_or_create_keyspace("items", KeyspaceOptions::default())?; // keyspace()
     items.put("a", "hello")?; // insert
     let mut batch = WriteBatch::new(); // Database::batch
     batch.put_in(&items, "b", "world")?;
