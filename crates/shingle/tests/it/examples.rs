@@ -6,13 +6,15 @@ use std::process::Command;
 
 const PAGE: &str = include_str!("../../../../docs/manual/examples.md");
 
-/// The program of an example, which `cargo test` has built. For a run of this test alone, builds
-/// it.
+/// The program of an example, which `cargo test` has built. A run of these tests alone does not
+/// build examples, so this does where there is none, or an old one.
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent).unwrap();
     let program = profile.join("examples").join(name);
-    if !program.exists() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.rs"));
+    let time = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
+    if time(&program) < time(&source) {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let arguments = ["build", "--locked", "--package", "shingle", "--example", name];
         assert!(Command::new(cargo).args(arguments).status().unwrap().success());
