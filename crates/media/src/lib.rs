@@ -7,6 +7,12 @@
 //! - [`pair`]: a store and the store of its cold files, as one.
 //! - [`faulty`]: any store, with planned failures.
 
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+compile_error!(
+    "shingle has no files on this system yet: crates/media/src/os/system.rs lists what a port of \
+     crates/media/src/os has to do"
+);
+
 pub mod block;
 pub mod capability;
 #[cfg(any(test, feature = "testing"))]

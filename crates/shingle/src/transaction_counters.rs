@@ -12,6 +12,7 @@ pub(crate) struct Counters {
 
 /// How the transactions of a database ended since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TransactionCounters {
     /// Committed, also those that only read.
     pub committed: u64,

@@ -20,7 +20,7 @@ const INLINE_BYTES_MAX: usize = 30;
 ///
 /// let value = Bytes::from(&b"red"[..]);
 /// assert_eq!(value.len(), 3); // every method of a slice
-/// assert_eq!(value, *b"red");
+/// assert_eq!(&value[..], b"red");
 /// let owned: Vec<u8> = value.into_vec();
 /// ```
 #[derive(Clone)]

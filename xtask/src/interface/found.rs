@@ -62,6 +62,9 @@ impl Exported {
     }
 }
 
+/// The kind of an item that a macro makes.
+const MADE: &str = "(made by a macro)";
+
 /// A crate with the names in it.
 struct Crate<'a> {
     repository: &'a Repository,
@@ -98,7 +101,8 @@ pub fn exported(repository: &Repository) -> Vec<Exported> {
     // The shortest path first: an item that has two names is listed under that one.
     paths.sort_by_key(|(path, _)| (path.matches("::").count(), path.clone()));
     for (path, place) in paths.into_iter().filter(|(_, place)| shown.insert(place.clone())) {
-        found.extend(crates[place.0].item(path, &place, &places));
+        let owner = &crates[place.0];
+        found.push(owner.item(&path, &place, &places).unwrap_or_else(|| owner.made(path)));
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
@@ -152,24 +156,23 @@ fn place<'a>(crates: &Crates<'a>, here: &[String], path: &[String]) -> Option<Pl
     let (first, rest) = path.split_first()?;
     let other = crates.get_key_value(first.as_str()).filter(|_| first != FACADE);
     let (name, meaning) = match other {
-        Some((name, other)) => (*name, other.names.resolve(&[], rest)?),
+        Some((name, other)) => (*name, other.names.resolve(&[], rest)),
         None => {
             let (name, facade) = crates.get_key_value(FACADE)?;
-            match facade.names.resolve(here, path) {
-                Some(meaning) => (*name, meaning),
-                None => return None,
-            }
+            (*name, facade.names.resolve(here, path))
         }
     };
     match meaning {
-        Meaning::Item { module, name: item, .. } => Some((name, module, item)),
-        Meaning::Module(_) => None,
+        Some(Meaning::Item { module, name: item, .. }) => Some((name, module, item)),
+        Some(Meaning::Module(_)) => None,
+        // No declaration is in the source.
+        None => Some((name, path.to_vec(), path.last()?.clone())),
     }
 }
 
 impl Crate<'_> {
     /// The item at `place`, listed under `path`.
-    fn item(&self, path: String, place: &Place, exported: &BTreeSet<Place>) -> Option<Exported> {
+    fn item(&self, path: &str, place: &Place, exported: &BTreeSet<Place>) -> Option<Exported> {
         let file = self.names.file(&place.1)?;
         let source = self.repository.sources.get(file)?;
         let items = &source.file.as_ref()?.items;
@@ -186,7 +189,14 @@ impl Crate<'_> {
             lines.extend(methods);
             lines.extend(traits.into_iter().flatten());
         }
-        Some(Exported { path, package: self.package.cargo_name().to_string(), kind, rest, lines })
+        let (path, package) = (path.to_string(), self.package.cargo_name().to_string());
+        Some(Exported { path, package, kind, rest, lines })
+    }
+
+    /// An item that a macro makes: its parts are not in the source.
+    fn made(&self, path: String) -> Exported {
+        let package = self.package.cargo_name().to_string();
+        Exported { path, package, kind: MADE.into(), rest: String::new(), lines: Vec::new() }
     }
 
     /// The public methods of a type, and for each trait that it implements the header and the

@@ -21,7 +21,15 @@ pub const FILE: &str = "crates/shingle/interface.txt";
 
 /// For experiments, and for programs that bring their own files, clock or threads: the names are
 /// stable, and what is in them is not.
-pub const UNSTABLE: [&str; 5] = ["Expert", "FileStore", "Ledger", "OsStore", "Runtime"];
+pub const UNSTABLE: [&str; 7] = [
+    "Expert",
+    "FileStore",
+    "Ledger",
+    "OsStore",
+    "Runtime",
+    "options::SchemeParameters",
+    "options::ValueParameters",
+];
 
 const HEAD: &str = "\
 What the crate `shingle` exports. `cargo xtask interface` writes this page, and `cargo xtask tidy`
@@ -66,7 +74,7 @@ mod tests {
         ("crates/shingle/Cargo.toml", "[package]\nname = \"shingle\""),
         (
             "crates/shingle/src/lib.rs",
-            "mod db;\npub use db::{Db, open as begin};\npub use base::Kind;\n\
+            "mod db;\npub use db::{Db, open as begin};\npub use base::{Kind, Made};\n\
              #[cfg(feature = \"testing\")]\npub mod doors;\n\
              pub mod names { pub const ONE: u8 = 1; }",
         ),
@@ -81,7 +89,7 @@ mod tests {
              \x20   type Item = u8;\n    fn next(&mut self) -> Option<u8> { None }\n}\n\
              pub fn open(path: &str) -> Db { todo() }\nstruct Other;",
         ),
-        ("crates/base/src/lib.rs", "mod kind;\npub use kind::Kind;"),
+        ("crates/base/src/lib.rs", "mod kind;\npub use kind::Kind;\nmade! { pub Made }"),
     ];
     const KIND: &str = "#[non_exhaustive]\npub enum Kind {\n    /// One.\n    One,\n\
                         \x20   Two {\n        /// Its size.\n        size: u8,\n    },\n\
@@ -116,6 +124,8 @@ mod tests {
                 "    Three(u8, u16)",
                 "    fn name(self) -> &'static str",
                 "",
+                "(made by a macro) Made, of shingle-base",
+                "",
                 "fn begin(path: &str) -> Db",
                 "",
                 "const names::ONE: u8",
@@ -137,6 +147,7 @@ mod tests {
                 "Kind::Three",
                 "Kind::Two",
                 "Kind::name",
+                "Made",
                 "begin",
                 "names::ONE"
             ]

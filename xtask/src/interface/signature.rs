@@ -51,7 +51,9 @@ fn on_one_line(text: &str) -> String {
         ("< ", "<"),
         (", >", ">"),
         (", }", " }"),
-        ("(mut self", "(self"),
+        // How a function uses its own parameters.
+        ("(mut ", "("),
+        (", mut ", ", "),
     ] {
         line = line.replace(long, short);
     }

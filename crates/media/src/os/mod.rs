@@ -19,20 +19,19 @@ mod device;
 mod directory;
 mod lock;
 mod map;
-mod priority;
 mod read;
 mod reserve;
 mod root;
 mod share;
+mod system;
 mod tail;
 #[cfg(test)]
 mod tests;
-mod write_back;
 mod writers;
 
 pub use device::{FileDevice, FileDeviceOptions};
 pub use map::mappable_bytes;
-pub use priority::lower_thread_priority;
+pub use system::lower_thread_priority;
 
 use crate::names::{LOCK_NAME, ROOT_NAME, is_reserved};
 use crate::{

@@ -56,6 +56,25 @@ pub enum Isolation {
 }
 
 /// How a transaction runs.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// use shingle::TransactionOptions;
+/// use std::time::Duration;
+///
+/// // Waits for other transactions with locks, instead of failing at the commit.
+/// let lock_timeout = Some(Duration::from_secs(1));
+/// let options = TransactionOptions { lock_timeout, ..TransactionOptions::default() };
+/// let mut transaction = db.transaction_with(options);
+/// let stock = transaction.get_for_update("stock")?;
+/// let text = stock.map_or("0".into(), |stock| String::from_utf8_lossy(&stock).into_owned());
+/// transaction.put("stock", text + "+1")?;
+/// transaction.commit()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TransactionOptions {
     /// What it is protected from.
