@@ -1,5 +1,6 @@
 //! The command line: every command with a paragraph and examples.
 
+pub mod backup;
 pub mod bench;
 pub mod data;
 pub mod device;
@@ -14,6 +15,7 @@ pub mod trace;
 pub use bench::{BenchArgs, PresetName};
 pub use data::*;
 
+use self::backup::BackupArgs;
 use self::lab::LabArgs;
 use self::output::{CompletionsArgs, ManArgs};
 use self::shell::ShellArgs;
@@ -108,6 +110,19 @@ pub enum Command {
 Examples:
   shingle --db damaged.db salvage saved.db")]
     Salvage(TargetArgs),
+    /// Take, list, verify, restore and prune backups
+    ///
+    /// Keeps several backups of a database in a directory. Each has checksums, and writes only
+    /// files that no earlier one has. `verify` and `restore` take the newest backup unless
+    /// --number names one.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db backup create backups
+  shingle backup list backups
+  shingle backup verify backups
+  shingle backup restore backups restored.db
+  shingle backup prune backups --keep 7")]
+    Backup(BackupArgs),
     /// List, create or drop keyspaces
     ///
     /// A keyspace is an ordered map with a name of its own. Batches are atomic across keyspaces.

@@ -78,6 +78,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Outcome {
     match cli.command {
         Command::Data(command) => commands::run(&mut context, command),
         Command::Salvage(args) => commands::care::salvage(&mut context, args),
+        Command::Backup(args) => commands::backup::backup(&mut context, args),
         Command::Keyspace(args) => commands::keyspace::keyspace(&mut context, args.action),
         Command::Shell(args) => shell::shell(&mut context, args),
         Command::Options => commands::options::options(&mut context),

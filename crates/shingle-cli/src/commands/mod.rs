@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::failure::Outcome;
 use crate::transfer;
 
+pub mod backup;
 pub mod care;
 pub mod data;
 pub mod history;

@@ -207,3 +207,31 @@ fn a_cold_store_is_named_with_every_command() {
     assert!(words.contains("no database in no.db"), "{words}");
     with(&["bench", "db", "--num=1"]).fails(2);
 }
+
+#[test]
+fn backups_are_taken_listed_verified_restored_and_pruned() {
+    let shell = Shell::new();
+    shell.run(&["put", "a", "1"]).ok();
+    let first = shell.run(&["backup", "create", "kept"]).ok();
+    assert!(first.starts_with("backup 1: "), "{first}");
+    shell.run(&["put", "a", "2"]).ok();
+    let second = shell.run(&["--json", "backup", "create", "kept"]).ok();
+    let second: serde_json::Value = serde_json::from_str(&second).unwrap();
+    assert_eq!(second["number"], 2);
+    let listed = shell.run(&["backup", "list", "kept"]).ok();
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    assert!(shell.run(&["backup", "verify", "kept"]).ok().contains("backup 2 is as it was stored"));
+    shell.run(&["backup", "restore", "kept", "old.db", "--number", "1"]).ok();
+    shell.run(&["backup", "restore", "kept", "new.db"]).ok();
+    for (path, value) in [("old.db", "1\n"), ("new.db", "2\n")] {
+        assert_eq!(shell.run(&["--db", path, "get", "a"]).ok(), value);
+    }
+    let words = shell.run(&["backup", "restore", "kept", "none.db", "--at", "5"]).fails(1);
+    assert!(words.contains("no such backup"), "{words}");
+    assert!(!shell.path("none.db").exists());
+    let words = shell.run(&["backup", "restore", "kept", "old.db"]).fails(1);
+    assert!(words.contains("holds"), "{words}");
+    assert!(shell.run(&["backup", "prune", "kept", "--keep", "1"]).ok().contains("1 backup"));
+    let words = shell.run(&["backup", "create", "old.db"]).fails(1);
+    assert!(words.contains("not a backup directory"), "{words}");
+}

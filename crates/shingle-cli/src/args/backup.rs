@@ -1,0 +1,69 @@
+//! The arguments of `backup`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// What to do with a directory of backups.
+#[derive(Args, Debug)]
+pub struct BackupArgs {
+    /// The step.
+    #[command(subcommand)]
+    pub step: BackupStep,
+}
+
+/// The steps of `backup`.
+#[derive(Subcommand, Debug)]
+pub enum BackupStep {
+    /// Add a backup of the database to a directory
+    Create(BackupDirectory),
+    /// List the backups in a directory
+    List(BackupDirectory),
+    /// Read all files of a backup and compare them with what was stored
+    Verify(VerifyArgs),
+    /// Write the database of a backup to a new directory
+    Restore(RestoreArgs),
+    /// Remove old backups, and the files that only they needed
+    Prune(PruneArgs),
+}
+
+/// A directory of backups.
+#[derive(Args, Debug)]
+pub struct BackupDirectory {
+    /// The directory of backups
+    pub directory: PathBuf,
+}
+
+/// Which backup to verify.
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// The directory of backups
+    pub directory: PathBuf,
+    /// Its number; default: the newest
+    #[arg(long)]
+    pub number: Option<u64>,
+}
+
+/// Which backup to restore, and where.
+#[derive(Args, Debug)]
+pub struct RestoreArgs {
+    /// The directory of backups
+    pub directory: PathBuf,
+    /// The new database
+    pub target: PathBuf,
+    /// Its number; default: the newest
+    #[arg(long)]
+    pub number: Option<u64>,
+    /// The newest one taken at this time or before, in seconds since 1970
+    #[arg(long, conflicts_with = "number")]
+    pub at: Option<u64>,
+}
+
+/// Which backups stay.
+#[derive(Args, Debug)]
+pub struct PruneArgs {
+    /// The directory of backups
+    pub directory: PathBuf,
+    /// How many of the newest stay
+    #[arg(long, default_value_t = 7)]
+    pub keep: usize,
+}
