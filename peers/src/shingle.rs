@@ -36,7 +36,7 @@ pub fn open_hashed(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>
 
 /// With a cold log for values that do not change.
 pub fn open_hashed_cold(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
-    open_as(dir, options, apart("hashed").expert(|expert| expert.value_hotness = Some(true)))
+    open_as(dir, options, apart("hashed").expert(|expert| expert.values.hotness = Some(true)))
 }
 
 /// With all values in segment groups, small ones too.

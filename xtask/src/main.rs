@@ -5,6 +5,14 @@
 //! `cargo xtask words FOLDER` lists retired words with their replacements, and `cargo xtask cycles
 //! FOLDER` files that use each other in circles, with the names that make the edges.
 //!
+//! `cargo xtask interface` writes the listing of what the crate `shingle` exports, and
+//! `cargo xtask interface --since REVISION` compares it with an earlier one.
+//!
+//! `cargo xtask publishable` prints the order in which the crates are published, and with
+//! `--dry-run` packages and builds each as the registry would have it. `cargo xtask features` and
+//! `cargo xtask msrv` compile the crate `shingle` with each set of features, and the workspace with
+//! the oldest compiler that it promises to accept.
+//!
 //! `cargo xtask readme` prints the commands of README.md, one on each line; `.ci/run` takes the
 //! test command from there. `cargo xtask papers DIR` puts the verdicts of a run of the lab into
 //! `docs/papers`.
@@ -12,6 +20,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod graph;
+mod interface;
 mod methods;
 mod modules;
 mod names;
@@ -20,6 +29,7 @@ mod papers;
 mod paths;
 mod prose;
 mod readme;
+mod release;
 mod repository;
 mod rules;
 mod source;
@@ -46,11 +56,23 @@ fn main() -> ExitCode {
         ["words", under] => done(list_words(&repository, under)),
         ["cycles"] => list_cycles(&repository, ""),
         ["cycles", under] => list_cycles(&repository, under),
+        ["interface"] => {
+            let listing = interface::listing(&interface::exported(&repository));
+            done(repository.write(interface::FILE, &listing))
+        }
+        ["interface", "--since", revision] => {
+            done(interface::since(&repository, revision).map(|lines| print_all(&lines)))
+        }
+        ["publishable"] => done(release::publishable(&repository, false)),
+        ["publishable", "--dry-run"] => done(release::publishable(&repository, true)),
+        ["features"] => done(release::features(&repository)),
+        ["msrv"] => done(release::oldest_compiler(&repository)),
         ["readme"] => print_readme_commands(&repository),
         ["papers", results] => done(papers::write(&repository, Path::new(results))),
         _ => {
             eprintln!("usage: cargo xtask tidy [--lower] | words [FOLDER] | cycles [FOLDER]");
-            eprintln!("       cargo xtask readme | papers DIR");
+            eprintln!("       cargo xtask interface [--since REVISION] | readme | papers DIR");
+            eprintln!("       cargo xtask publishable [--dry-run] | features | msrv");
             ExitCode::FAILURE
         }
     }
@@ -89,6 +111,10 @@ fn list_words(repository: &Repository, under: &str) -> Result<(), String> {
     lines.iter().for_each(|line| println!("{line}"));
     println!("{} uses of retired words", lines.len());
     Ok(())
+}
+
+fn print_all(lines: &[String]) {
+    lines.iter().for_each(|line| println!("{line}"));
 }
 
 fn done(result: Result<(), String>) -> ExitCode {

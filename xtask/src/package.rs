@@ -32,6 +32,12 @@ impl Package {
         format!("{}/Cargo.toml", self.folder)
     }
 
+    /// It goes to the registry, unless its manifest says otherwise.
+    pub fn is_published(&self) -> bool {
+        let package = self.manifest.get("package").and_then(|package| package.get("publish"));
+        package.and_then(toml::Value::as_bool) != Some(false)
+    }
+
     /// It is part of the workspace; peers and fuzz targets have lock files of their own.
     pub fn is_member(&self) -> bool {
         self.folder.starts_with("crates/") || self.folder == "xtask"

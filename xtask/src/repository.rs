@@ -19,7 +19,7 @@ pub struct Repository {
     pub root: Option<PathBuf>,
     /// Every file, from the root, with forward slashes.
     pub files: BTreeSet<String>,
-    /// Markdown and TOML, by path.
+    /// Markdown, TOML and plain text, by path.
     pub texts: BTreeMap<String, String>,
     /// Rust files, by path.
     pub sources: BTreeMap<String, Source>,
@@ -68,7 +68,7 @@ impl Repository {
         fs::write(root.join(path), text).map_err(|error| format!("cannot write {path}: {error}"))
     }
 
-    /// The text of a Markdown or TOML file.
+    /// The text of a Markdown, TOML or plain file.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.texts.get(path).map(String::as_str)
     }
@@ -111,8 +111,11 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) -> Resul
             if !hidden && !nested && name != "target" {
                 walk(&entry.path(), &path, found)?;
             }
+        } else if kind.is_symlink() {
+            found.push((path, String::new()));
         } else if kind.is_file() {
-            let is_text = [".rs", ".md", ".toml"].iter().any(|suffix| name.ends_with(suffix));
+            let is_text =
+                [".rs", ".md", ".toml", ".txt"].iter().any(|suffix| name.ends_with(suffix));
             let text = if is_text { fs::read_to_string(entry.path()) } else { Ok(String::new()) };
             found.push((path, text.map_err(failed)?));
         }

@@ -95,7 +95,8 @@ pub fn path_of(ty: &syn::Type) -> Option<Parts> {
     Some(parts(&path.path))
 }
 
-fn parts(path: &syn::Path) -> Parts {
+/// The names of a path.
+pub fn parts(path: &syn::Path) -> Parts {
     path.segments.iter().map(|segment| segment.ident.to_string()).collect()
 }
 

@@ -4,7 +4,19 @@
 pub const LEVELS_MAX: usize = 16;
 
 /// Why bytes are read from or written to the file store.
+///
+/// ```
+/// # extern crate base as shingle;
+/// # let ledger = shingle::Ledger::default().snapshot();
+/// use shingle::Cause;
+///
+/// // `ledger` is `db.stats().ledger`.
+/// let log = ledger.cause(Cause::Wal).write_bytes;
+/// let compaction = ledger.traffic(|cause| matches!(cause, Cause::Compaction(_))).write_bytes;
+/// println!("{log} bytes of log, {compaction} by compaction");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Cause {
     /// The write-ahead log.
     Wal,

@@ -3,6 +3,7 @@
 //! An [`Error`] says what happened, where (file, offset), and, through its [`ErrorKind`], what to
 //! do. It is cheap to clone, because a poisoned database repeats its cause to every later caller.
 
+use crate::key::{Key, display_key};
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +11,18 @@ use std::sync::Arc;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What the caller can do about an error.
+///
+/// A new version may add kinds, so a `match` needs a last arm for the others.
+///
+/// ```
+/// # extern crate base as shingle;
+/// use shingle::{Error, ErrorKind};
+///
+/// fn is_worth_another_try(error: &Error) -> bool {
+///     matches!(error.kind(), ErrorKind::WouldWait | ErrorKind::NoSpace | ErrorKind::Locked)
+/// }
+/// # assert!(!is_worth_another_try(&Error::invalid("a wrong call")));
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -42,6 +55,9 @@ pub enum ErrorKind {
     /// The file has names in other directories, so that it takes no more bytes. The engine goes on
     /// with another file.
     Shared,
+    /// Another write changed what the transaction has read, or holds a lock that it needs. Begin
+    /// the transaction again.
+    Conflict,
 }
 
 impl ErrorKind {
@@ -63,6 +79,7 @@ impl ErrorKind {
             ErrorKind::Unsupported => 12,
             ErrorKind::Cancelled => 13,
             ErrorKind::Shared => 14,
+            ErrorKind::Conflict => 15,
         }
     }
 
@@ -90,6 +107,7 @@ impl ErrorKind {
             ErrorKind::Unsupported => "choose another store or option",
             ErrorKind::Cancelled => "nothing to do",
             ErrorKind::Shared => "write another file",
+            ErrorKind::Conflict => "begin the transaction again",
         }
     }
 }
@@ -100,11 +118,27 @@ struct Inner {
     message: String,
     file: Option<String>,
     offset: Option<u64>,
+    /// The keyspace and the key that the error is about.
+    key: Option<(String, Key)>,
     source: Option<std::io::Error>,
     cause: Option<Error>,
 }
 
-/// What went wrong, where, and what to do about it.
+/// What went wrong, where, and what to do about it. Cheap to clone.
+///
+/// ```
+/// # extern crate base as shingle;
+/// # fn get() -> shingle::Result<()> {
+/// #     Err(shingle::Error::corruption("000007.table", 4096, "a block has another checksum"))
+/// # }
+/// if let Err(error) = get() {
+///     eprintln!("{error}");
+///     if let (Some(file), Some(offset)) = (error.file(), error.offset()) {
+///         eprintln!("look at byte {offset} of {file}");
+///     }
+///     eprintln!("{}", error.kind().remedy());
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -116,6 +150,7 @@ impl Error {
             message: message.into(),
             file: None,
             offset: None,
+            key: None,
             source: None,
             cause: None,
         }))
@@ -173,6 +208,17 @@ impl Error {
         self
     }
 
+    /// Another write has changed `key`, or holds it: `message` says which.
+    pub fn conflict(
+        message: impl Into<String>,
+        keyspace: impl Into<String>,
+        key: impl Into<Key>,
+    ) -> Error {
+        let mut error = Error::new(ErrorKind::Conflict, message);
+        error.inner_mut().key = Some((keyspace.into(), key.into()));
+        error
+    }
+
     /// What the caller can do.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -193,6 +239,16 @@ impl Error {
         self.0.offset
     }
 
+    /// The key that a conflict is about.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.0.key.as_ref().map(|(_, key)| &**key)
+    }
+
+    /// The name of the keyspace of [`Error::key`].
+    pub fn keyspace(&self) -> Option<&str> {
+        self.0.key.as_ref().map(|(keyspace, _)| keyspace.as_str())
+    }
+
     fn inner_mut(&mut self) -> &mut Inner {
         if Arc::get_mut(&mut self.0).is_none() {
             self.0 = Arc::new(self.0.copy());
@@ -208,6 +264,7 @@ impl Inner {
             message: self.message.clone(),
             file: self.file.clone(),
             offset: self.offset,
+            key: self.key.clone(),
             source: self.source.as_ref().map(|s| match s.raw_os_error() {
                 Some(code) => std::io::Error::from_raw_os_error(code),
                 None => std::io::Error::new(s.kind(), s.to_string()),
@@ -226,6 +283,9 @@ impl fmt::Display for Error {
                 write!(f, " at byte {offset}")?;
             }
             f.write_str(")")?;
+        }
+        if let Some((keyspace, key)) = &self.0.key {
+            write!(f, " (key {} of keyspace `{keyspace}`)", display_key(key))?;
         }
         if let Some(source) = &self.0.source {
             write!(f, ": {source}")?;
@@ -282,9 +342,10 @@ mod tests {
             ErrorKind::Unsupported,
             ErrorKind::Cancelled,
             ErrorKind::Shared,
+            ErrorKind::Conflict,
         ];
         let codes: Vec<u16> = kinds.iter().map(|kind| kind.code()).collect();
-        assert_eq!(codes, (1..=14).collect::<Vec<u16>>());
+        assert_eq!(codes, (1..=15).collect::<Vec<u16>>());
     }
 
     #[test]

@@ -187,6 +187,14 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Key> {
 }
 
 /// User keys from `start` (inclusive) to `end` (exclusive; `None` = no bound).
+///
+/// ```
+/// # extern crate base as shingle;
+/// use shingle::KeyRange;
+///
+/// let users = KeyRange::prefix(b"user/");
+/// assert!(users.contains(b"user/7") && !users.contains(b"users"));
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct KeyRange {
     /// The first key; the empty key is the smallest of all.

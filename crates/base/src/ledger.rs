@@ -54,6 +54,7 @@ struct Cell {
 /// Counters of one cause, or sums over several. Bytes are host bytes, what the store was asked to
 /// move, where the name does not say media.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Traffic {
     /// Bytes written, padding included.
     pub write_bytes: u64,
@@ -157,6 +158,20 @@ impl Ledger {
 }
 
 /// The ledger at one moment, or the difference of two moments.
+///
+/// ```
+/// # extern crate base as shingle;
+/// # let (ledger, before) = (shingle::Ledger::default(), shingle::Ledger::default().snapshot());
+/// # ledger.wrote(shingle::Cause::Flush, 300);
+/// # ledger.user_wrote(100);
+/// # let now = ledger.snapshot();
+/// // `now` and `before` are `db.stats().ledger` at two moments.
+/// let interval = now.since(&before);
+/// for (cause, traffic) in interval.causes() {
+///     println!("{}: {} bytes written", cause.name(), traffic.write_bytes);
+/// }
+/// assert_eq!(interval.write_amplification(), Some(3.0));
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct LedgerSnapshot {
     host: [Traffic; Cause::COUNT],

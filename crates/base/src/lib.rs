@@ -1,5 +1,6 @@
 //! What every other crate of Shingle stands on: keys, identifiers, causes, the ledger, checksums,
-//! encoding, errors, and the traits through which clock, randomness and threads come in.
+//! encoding, errors, memory in pages, and the traits through which clock, randomness and threads
+//! come in.
 //!
 //! Nothing here does I/O, reads a clock or starts a thread.
 
@@ -11,7 +12,10 @@ pub mod error;
 pub mod id;
 pub mod key;
 pub mod ledger;
+pub mod page_memory;
+pub mod parameter;
 pub mod random;
+pub mod scenario;
 pub mod size;
 
 pub use cause::Cause;

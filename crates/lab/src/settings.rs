@@ -7,7 +7,7 @@
 use crate::scale::Scale;
 use base::{Error, Result};
 use devices::models::{self, Kind};
-use shingle::Options;
+use shingle::{Expert, Options};
 use std::collections::BTreeMap;
 
 /// The papers' prototypes keep the index of an open table whole, as LevelDB does.
@@ -165,54 +165,49 @@ impl Settings {
         Ok(size.transpose()?.map(|bytes| bytes.max(4096)))
     }
 
-    fn count(&self, name: &str) -> Result<Option<f64>> {
-        self.get(name).map(|_| self.number(name, 0.0)).transpose()
-    }
-
     fn expert(&self, options: Options) -> Result<Options> {
-        let table = self.size("table")?;
-        let level_base = self.size("level_base")?;
         let block = self.get("block").map(|_| self.bytes("block")).transpose()?;
         let step = self.by_size(1 << 20);
         let readahead = self.size("readahead")?;
         let walk = readahead.unwrap_or_else(|| self.by_size(1 << 20));
         let readahead = readahead.unwrap_or_else(|| self.by_size(256 << 10));
-        let (main, log) = (self.size("main_segment")?, self.size("log_segment")?);
-        let count = |name: &str| self.count(name);
-        let (fan_out, trigger, stack) = (count("fan_out")?, count("level0")?, count("stack")?);
-        let (division, links) = (count("division")?, count("links")?);
-        let reserved = count("reserved")?;
         // What stands in a write cache reaches the values when that is flushed.
         let at_commit = self.get("write_cache").is_none();
         // A hundred is what LevelDB allows a table of 2 MB, by the bytes that merging it takes.
         let misses = (100.0 * self.scale.sizes).ceil() as u64;
         // Those of the preset `modern`; LevelDB's paces no writes.
         let (slow_max, slow_min) = (self.by_size(256 << 20), self.by_size(4 << 20));
-        let (seek, hotness) = (self.is_on("seek_compaction"), self.is_on("hotness"));
-        Ok(options.expert(|expert| {
-            expert.table_bytes = table;
-            expert.level_bytes_base = level_base;
+        let mut set = Ok(());
+        let options = options.expert(|expert| {
+            set = self.set_parameters(expert);
+            expert.scheme.seek_misses_min.get_or_insert(misses);
+            expert.values.hotness.get_or_insert(false);
             expert.block_bytes = block.map(|bytes| bytes as u32);
             expert.index_block_bytes = Some(INDEX_BLOCK_BYTES);
             expert.step_bytes = Some(step);
             expert.readahead_bytes = Some(readahead as u32);
             expert.device_walk_bytes_max = Some(walk as u32);
-            expert.fan_out = fan_out;
-            expert.level0_runs_trigger = trigger.map(|count| count as usize);
-            expert.stack_max = stack.map(|count| count as usize);
-            expert.division_parts = division.map(|count| count as u32);
-            expert.links_max = links.map(|count| count as usize);
-            expert.seek_compaction = Some(seek);
-            expert.seek_misses_min = Some(misses);
             expert.slow_rate_bytes_max = Some(slow_max);
             expert.slow_rate_bytes_min = Some(slow_min);
-            expert.value_segment_bytes = main;
-            expert.value_log_segment_bytes = log;
-            expert.value_reserved_ratio = reserved;
-            expert.value_hotness = Some(hotness);
             expert.values_at_commit = Some(at_commit);
             expert.reserve_bytes = Some(0);
-        }))
+        });
+        set.map(|()| options)
+    }
+
+    /// Every parameter of a scheme or of a value layout is a setting by its name.
+    fn set_parameters(&self, expert: &mut Expert) -> Result<()> {
+        for (name, unit) in Expert::parameter_units() {
+            let Some(text) = self.get(name) else { continue };
+            match unit {
+                "bytes" => {
+                    let bytes = self.size(name)?.unwrap_or_default();
+                    expert.set_parameter(name, &bytes.to_string())?;
+                }
+                _ => expert.set_parameter(name, text)?,
+            }
+        }
+        Ok(())
     }
 
     /// Bytes that the engine or the store has by default, shrunk like any size.

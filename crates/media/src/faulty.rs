@@ -6,8 +6,8 @@
 //! turn finds more than failing at random.
 
 use crate::{
-    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, Part, ReadFile,
-    Space, StoreLock, SyncFile, hold,
+    AppendFile, Capacity, ColdStore, DeviceMap, FileHint, FileKind, FileName, FileStore,
+    FileSummary, Notes, Part, ReadFile, Sharing, StoreLock, SyncFile, hold, lacks,
 };
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,11 +43,11 @@ pub enum Operation {
     Root,
     /// [`FileStore::set_root`].
     SetRoot,
-    /// [`FileStore::note`].
+    /// [`Notes::write_note`].
     Note,
-    /// [`FileStore::read_note`].
+    /// [`Notes::read_note`].
     ReadNote,
-    /// [`FileStore::share`].
+    /// [`Sharing::share`].
     Share,
 }
 
@@ -280,6 +280,10 @@ impl FaultyStore {
         self.faults.run(operation, name, work)
     }
 
+    fn inner_notes(&self) -> Result<&dyn Notes> {
+        self.inner.notes().ok_or_else(|| lacks(self, "notes"))
+    }
+
     fn wrap(&self, name: FileName, inner: Box<dyn AppendFile>) -> Box<dyn AppendFile> {
         Box::new(FaultyAppend { inner, name, faults: self.faults.clone() })
     }
@@ -338,32 +342,51 @@ impl FileStore for FaultyStore {
         self.inner.lock_shared()
     }
 
-    fn space(&self) -> Option<Space> {
-        self.inner.space()
-    }
-
-    fn set_reserve(&self, bytes: u64) -> Result<bool> {
-        self.inner.set_reserve(bytes)
-    }
-
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
-        self.run(Operation::Note, None, || self.inner.note(name, bytes, append))
-    }
-
-    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.run(Operation::ReadNote, None, || self.inner.read_note(name))
-    }
-
     fn describe(&self) -> String {
         format!("{}, with planned failures", self.inner.describe())
     }
 
-    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
-        self.run(Operation::Share, Some(name), || self.inner.share(name, target, part))
-    }
-
     fn cold_store(&self) -> Option<&dyn ColdStore> {
         self.inner.cold_store()
+    }
+
+    fn notes(&self) -> Option<&dyn Notes> {
+        self.inner.notes().map(|_| self as &dyn Notes)
+    }
+
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        self.inner.capacity()
+    }
+
+    fn device_map(&self) -> Option<&dyn DeviceMap> {
+        self.inner.device_map()
+    }
+
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        self.inner.sharing().map(|_| self as &dyn Sharing)
+    }
+}
+
+impl Notes for FaultyStore {
+    fn write_note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+        self.run(Operation::Note, None, || self.inner_notes()?.write_note(name, bytes, append))
+    }
+
+    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.run(Operation::ReadNote, None, || self.inner_notes()?.read_note(name))
+    }
+}
+
+impl Sharing for FaultyStore {
+    fn directory(&self) -> &Path {
+        self.inner.sharing().map_or(Path::new(""), Sharing::directory)
+    }
+
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
+        self.run(Operation::Share, Some(name), || {
+            let sharing = self.inner.sharing();
+            sharing.ok_or_else(|| lacks(self, "directory to share"))?.share(name, target, part)
+        })
     }
 }
 

@@ -12,8 +12,8 @@
 //!   that has files of another database, or files without a root.
 
 use crate::{
-    AppendFile, ColdStore, FileHint, FileKind, FileName, FileStore, FileSummary, Part, ReadFile,
-    Space, StoreLock, hold,
+    AppendFile, Capacity, ColdStore, DeviceMap, FileHint, FileKind, FileName, FileStore,
+    FileSummary, Notes, Part, ReadFile, Sharing, Space, StoreLock, hold, lacks,
 };
 use base::checksum::hash64;
 use base::coding::Reader;
@@ -86,7 +86,7 @@ impl ColdStore for PairStore {
     }
 
     fn cold_space(&self) -> Option<Space> {
-        self.cold.space()
+        self.cold.capacity()?.space()
     }
 
     fn check_owner(&self, database: DatabaseId) -> Result<()> {
@@ -197,36 +197,48 @@ impl FileStore for PairStore {
         Ok(Box::new(locks))
     }
 
-    fn space(&self) -> Option<Space> {
-        self.first.space()
-    }
-
-    fn set_reserve(&self, bytes: u64) -> Result<bool> {
-        self.first.set_reserve(bytes)
-    }
-
-    fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
-        if self.is_cold(name) { Vec::new() } else { self.first.places(name, range) }
-    }
-
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
-        self.first.note(name, bytes, append)
-    }
-
-    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.first.read_note(name)
-    }
-
     fn describe(&self) -> String {
         format!("{} with cold values in {}", self.first.describe(), self.cold.describe())
     }
 
-    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
-        self.of(name).share(name, target, part)
-    }
-
     fn cold_store(&self) -> Option<&dyn ColdStore> {
         Some(self)
+    }
+
+    fn notes(&self) -> Option<&dyn Notes> {
+        self.first.notes()
+    }
+
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        self.first.capacity()
+    }
+
+    fn device_map(&self) -> Option<&dyn DeviceMap> {
+        self.first.device_map().map(|_| self as &dyn DeviceMap)
+    }
+
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        // One of them alone would share only a part of the database's files.
+        self.first.sharing().and(self.cold.sharing()).map(|_| self as &dyn Sharing)
+    }
+}
+
+impl DeviceMap for PairStore {
+    fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
+        let map = self.first.device_map().filter(|_| !self.is_cold(name));
+        map.map_or_else(Vec::new, |map| map.places(name, range))
+    }
+}
+
+impl Sharing for PairStore {
+    fn directory(&self) -> &Path {
+        self.first.sharing().map_or(Path::new(""), Sharing::directory)
+    }
+
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
+        let store = self.of(name);
+        let sharing = store.sharing().ok_or_else(|| lacks(&**store, "directory to share"))?;
+        sharing.share(name, target, part)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The one door to bytes: a [`FileStore`] keeps named, append-only files.
+//! The one door to bytes: a [`FileStore`] keeps named, append-only files. What a store may do
+//! beyond that is in [`crate::capability`].
 //!
 //! Invariants that every store keeps, and the conformance suite checks:
 //! - Bytes once appended never change; reads see every byte appended through this store.
@@ -8,85 +9,13 @@
 //! - A file that was shared, and may be shared still, takes no more bytes from any opener.
 //! - Every request is written to the [`Ledger`] with its cause where it is issued, once.
 
-use base::{Cause, DatabaseId, Error, FileId, Ledger, Result};
+use crate::capability::{Capacity, ColdStore, DeviceMap, Notes, Sharing};
+use crate::names::FileName;
+use base::{Cause, Error, ErrorKind, Ledger, Result};
 use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
-
-/// What a file holds. The store may place kinds differently; names follow from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FileKind {
-    /// Runs.
-    Table,
-    /// The write-ahead log.
-    Wal,
-    /// The log of edits.
-    Manifest,
-    /// Large values.
-    Value,
-}
-
-/// The name of a file in a store: a kind and a number, never a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileName {
-    /// What the file holds.
-    pub kind: FileKind,
-    /// Its number, unique over all kinds.
-    pub id: FileId,
-}
-
-impl FileName {
-    /// A table file.
-    pub fn table(id: FileId) -> FileName {
-        FileName { kind: FileKind::Table, id }
-    }
-
-    /// A log file.
-    pub fn wal(id: FileId) -> FileName {
-        FileName { kind: FileKind::Wal, id }
-    }
-
-    /// A manifest file.
-    pub fn manifest(id: FileId) -> FileName {
-        FileName { kind: FileKind::Manifest, id }
-    }
-
-    /// A file of values.
-    pub fn value(id: FileId) -> FileName {
-        FileName { kind: FileKind::Value, id }
-    }
-
-    /// The name that `text` spells; `None` when it is not one of ours.
-    pub fn parse(text: &str) -> Option<FileName> {
-        let (kind, digits) = if let Some(digits) = text.strip_prefix("MANIFEST-") {
-            (FileKind::Manifest, digits)
-        } else {
-            let (digits, extension) = text.split_once('.')?;
-            let kind = match extension {
-                "table" => FileKind::Table,
-                "wal" => FileKind::Wal,
-                "value" => FileKind::Value,
-                _ => return None,
-            };
-            (kind, digits)
-        };
-        let id = FileId(digits.parse().ok()?);
-        let name = FileName { kind, id };
-        (name.to_string() == text).then_some(name)
-    }
-}
-
-impl fmt::Display for FileName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            FileKind::Table => write!(f, "{:06}.table", self.id.0),
-            FileKind::Wal => write!(f, "{:06}.wal", self.id.0),
-            FileKind::Value => write!(f, "{:06}.value", self.id.0),
-            FileKind::Manifest => write!(f, "MANIFEST-{:06}", self.id.0),
-        }
-    }
-}
 
 /// What the engine knows about a file before it writes it. Placement may use it; none is a promise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,43 +148,20 @@ pub struct FileSummary {
     pub bytes: u64,
 }
 
-/// How much of a file another directory gets; see [`FileStore::share`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// All that it has.
-    Whole,
-    /// At least this many bytes. What the file has beyond them may come along.
-    AtLeast(u64),
-    /// The first bytes, exactly this many: always a copy.
-    Exactly(u64),
-}
-
-impl Part {
-    /// The bytes of a copy of a file that has `bytes`.
-    pub fn of(self, bytes: u64) -> u64 {
-        match self {
-            Part::Whole => bytes,
-            Part::AtLeast(part) | Part::Exactly(part) => part,
-        }
-    }
-}
-
-/// Space on the medium, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Space {
-    /// Bytes on the medium.
-    pub total_bytes: u64,
-    /// Bytes that can still be written.
-    pub free_bytes: u64,
-}
-
 /// Keeps other openers out for as long as it lives.
 pub type StoreLock = Box<dyn Any + Send + Sync>;
 
 /// Named, append-only files on some medium.
+///
+/// A store implements what has no default here: files, their names, the root and the lock. All else
+/// is a capability, which a store has or has not: see [`crate::capability`]. A store that wraps
+/// another one forwards each capability as a whole, or puts its own in its place.
 pub trait FileStore: Send + Sync {
     /// Where this store writes what it issues.
     fn ledger(&self) -> &Arc<Ledger>;
+
+    /// A name for people: a path, or what stands in its place.
+    fn describe(&self) -> String;
 
     /// A new, empty file. `AlreadyExists` if there is one of that name.
     fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>>;
@@ -266,12 +172,6 @@ pub trait FileStore: Send + Sync {
 
     /// Opens a file for reading. `background`: bypass the page cache where the store can.
     fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>>;
-
-    /// Recent writes are read back from memory as far as memory allows, for example from the
-    /// system's page cache.
-    fn recalls_writes(&self) -> bool {
-        false
-    }
 
     /// Removes a file. Open handles stay readable. `NotFound` if there is none.
     fn remove(&self, name: FileName) -> Result<()>;
@@ -299,85 +199,45 @@ pub trait FileStore: Send + Sync {
         self.lock()
     }
 
-    /// Space on the medium; `None` where it is unknown.
-    fn space(&self) -> Option<Space>;
-
-    /// Keeps about `bytes` of the medium free, in place of what was kept free before: appends that
-    /// find no other space are refused. 0 gives the space back. `false` where the store cannot.
-    /// `NoSpace`, and nothing changes, where the medium has not as much. A store may keep the space
-    /// free while it is closed.
-    fn set_reserve(&self, bytes: u64) -> Result<bool> {
-        let _ = bytes;
-        Ok(false)
+    /// Recent writes are read back from memory as far as memory allows, for example from the
+    /// system's page cache.
+    fn recalls_writes(&self) -> bool {
+        false
     }
 
-    /// Where bytes `range` of a file lie on the device, in their order: for pictures and the event
-    /// log. Nothing where the store does not know.
-    fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
-        let _ = (name, range);
-        Vec::new()
+    /// Keeps small texts beside the files.
+    fn notes(&self) -> Option<&dyn Notes> {
+        None
     }
 
-    /// A small named text beside the files (options, event log): appended or replaced whole, never
-    /// needed to open. `name` is a plain file name.
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()>;
+    /// Knows its space, and may keep some of it free.
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        None
+    }
 
-    /// Reads a note back; `None` if there is none.
-    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>>;
+    /// Knows where files lie on a device.
+    fn device_map(&self) -> Option<&dyn DeviceMap> {
+        None
+    }
 
-    /// A name for people: a path, or what stands in its place.
-    fn describe(&self) -> String;
+    /// Its files are in a directory, and other directories can share them.
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        None
+    }
 
-    /// Gives the directory that `target` names a file `name` with `part` of ours, durably but for
-    /// its name. It shares our bytes; it is a copy if the file is being written or cannot be
-    /// shared. `Unsupported` where the store has no directories.
-    fn share(&self, name: FileName, target: &std::path::Path, part: Part) -> Result<()>;
-
-    /// The cold store, where it has one.
+    /// Has a second store for cold files.
     fn cold_store(&self) -> Option<&dyn ColdStore> {
         None
     }
 }
 
-/// A second store for files that were created with [`FileHint::is_cold`].
-pub trait ColdStore {
-    /// The file is there.
-    fn is_cold(&self, name: FileName) -> bool;
-
-    /// Space there; `None` where it is unknown.
-    fn cold_space(&self) -> Option<Space>;
-
-    /// It is the cold store of `database`, or can become that: it holds no file. `InvalidArgument`
-    /// otherwise. Writes nothing.
-    fn check_owner(&self, database: DatabaseId) -> Result<()>;
-
-    /// Makes `database` the owner, as far as [`ColdStore::check_owner`] allows. Durable when it
-    /// returns, also if `database` was the owner before.
-    fn own(&self, database: DatabaseId) -> Result<()>;
+/// The error of a call that needs a capability, `what`, that `store` has not.
+pub fn lacks(store: &dyn FileStore, what: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("{} has no {what}", store.describe()))
 }
 
 /// The error of a read that asks for more than the file has.
 pub(crate) fn past_end(name: FileName, offset: u64, wanted: usize, bytes: u64) -> Error {
     let message = format!("read of {wanted} bytes past the end: the file has {bytes} bytes");
     Error::corruption(name.to_string(), offset, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_parse_what_they_print_and_nothing_else() {
-        for kind in [FileKind::Table, FileKind::Wal, FileKind::Manifest, FileKind::Value] {
-            for id in [0, 7, 999_999, 12_345_678] {
-                let name = FileName { kind, id: FileId(id) };
-                assert_eq!(FileName::parse(&name.to_string()), Some(name));
-            }
-        }
-        for foreign in
-            ["7.table", "000007.sst", "MANIFEST-7", "CURRENT", "+00007.wal", "000007.wal.bak"]
-        {
-            assert_eq!(FileName::parse(foreign), None, "{foreign}");
-        }
-    }
 }

@@ -5,7 +5,7 @@
 
 use base::{Cause, FileId, Ledger};
 use media::os::{OsOptions, OsStore};
-use media::{FileHint, FileName, FileStore, Part, ReadFile};
+use media::{FileHint, FileName, FileStore, Part, ReadFile, Sharing};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::sync::Arc;

@@ -9,7 +9,7 @@
 
 use base::{Cause, FileId, Ledger};
 use media::os::{OsOptions, OsStore};
-use media::{FileHint, FileName, FileStore};
+use media::{FileHint, FileName, FileStore, Notes};
 use std::sync::Arc;
 
 /// What the kernel counted so far, and how many bytes it took to ask.
@@ -51,8 +51,8 @@ fn work(store: &OsStore) -> base::Result<()> {
     }
     store.set_root(b"root")?;
     store.root()?;
-    store.note("events", b"an event", true)?;
-    store.note("options", b"all of them", false)?;
+    store.write_note("events", b"an event", true)?;
+    store.write_note("options", b"all of them", false)?;
     store.read_note("options")?;
     Ok(())
 }

@@ -133,10 +133,12 @@ Examples:
     /// List the options of a database
     ///
     /// Lists every option with its unit, its purpose and its value: the default, or what --option
-    /// key=value sets for this command. Sizes take suffixes: 64K, 512MiB, 10GB.
+    /// key=value sets for this command. The parameters of the scheme and of the value layout come
+    /// last. Sizes take suffixes: 64K, 512MiB, 10GB.
     #[command(after_help = "\
 Examples:
   shingle options
+  shingle --option scheme=ldc options
   shingle --db my.db --option memory_bytes=1G compact")]
     Options,
     /// List compaction schemes and value layouts

@@ -107,7 +107,8 @@ impl Dump<'_, '_> {
     }
 
     fn options(&mut self) -> Outcome {
-        let Some(text) = self.store.read_note("OPTIONS")? else {
+        let text = self.store.notes().map(|notes| notes.read_note("OPTIONS")).transpose()?;
+        let Some(text) = text.flatten() else {
             return Err(Failure::said(
                 "the database keeps no options",
                 "`shingle options` lists the defaults",
@@ -213,14 +214,14 @@ impl Dump<'_, '_> {
             let first = u64::from_le_bytes(*first);
             let batch = BatchView::parse(batch)?;
             dump.line(&format!("{first},{},{},{offset}", batch.len(), payload.len()))?;
-            for operation in batch.iter().filter(|_| dump.entries).collect::<Vec<_>>() {
-                let operation = operation?;
+            let is_shown = dump.entries;
+            for operation in batch.iter().filter(|_| is_shown) {
                 let line = format!(
                     "  keyspace {} {:?} {} : {}",
-                    operation.keyspace,
-                    operation.kind,
-                    dump.notation.show(operation.key),
-                    dump.notation.show(operation.value)
+                    operation.keyspace(),
+                    operation.kind(),
+                    dump.notation.show(operation.key()),
+                    dump.notation.show(operation.value())
                 );
                 dump.line(&line)?;
             }

@@ -13,8 +13,9 @@ const PREFIX: &str = "EVENT_LOG_v1 ";
 /// Every event that the log of a store tells of, in its order.
 pub fn events(store: &dyn FileStore) -> Result<Vec<Value>> {
     let mut events = Vec::new();
+    let Some(notes) = store.notes() else { return Ok(events) };
     for note in NOTES {
-        let text = store.read_note(note)?.unwrap_or_default();
+        let text = notes.read_note(note)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let event = |line: &str| serde_json::from_str(line.strip_prefix(PREFIX)?).ok();
         events.extend(text.lines().filter_map(event));

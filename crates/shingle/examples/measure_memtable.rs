@@ -12,8 +12,9 @@ use std::time::Instant;
 
 use base::key::SEQUENCE_MAX;
 use base::random::Random;
-use base::{EntryKind, Result};
+use base::{EntryKind, KeyspaceId, Result};
 use shingle::memtable::{Memtable, Writer};
+use table::batch::Operation;
 
 const ROUNDS: usize = 7;
 const VALUE: [u8; 100] = [b'v'; 100];
@@ -119,7 +120,8 @@ fn measure(keys: &[UserKey]) -> Result<Times> {
 
 fn insert_all(writer: &mut Writer, keys: &[UserKey]) -> Result<()> {
     for (sequence, key) in keys.iter().enumerate() {
-        writer.insert(key, sequence as u64, EntryKind::Put, &VALUE)?;
+        let put = Operation::new(KeyspaceId(0), EntryKind::Put, key, &VALUE)?;
+        writer.insert(&put, sequence as u64)?;
     }
     Ok(())
 }

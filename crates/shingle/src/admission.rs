@@ -30,7 +30,7 @@ pub enum StallReason {
 
 impl StallReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [StallReason; 4] = [
+    pub const ALL: &[StallReason] = &[
         StallReason::MemoryFull,
         StallReason::Level0,
         StallReason::CompactionDebt,
@@ -49,7 +49,19 @@ impl StallReason {
 }
 
 /// The wait that a write would have.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// if let Some(wait) = db.would_wait(100) {
+///     println!("{}: about {} ns", wait.reason.name(), wait.estimate_ns);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Wait {
     /// What is scarce.
     pub reason: StallReason,
@@ -59,6 +71,7 @@ pub struct Wait {
 
 /// How often and how long writes waited for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stall {
     /// The reason.
     pub reason: StallReason,
@@ -417,8 +430,8 @@ impl Admission {
     /// How often and how long (in nanoseconds) writes waited so far, by reason.
     pub(crate) fn stalls(&self) -> Vec<Stall> {
         StallReason::ALL
-            .into_iter()
-            .map(|reason| {
+            .iter()
+            .map(|&reason| {
                 let index = reason as usize;
                 let load = |cells: &[AtomicU64; REASONS]| cells[index].load(Relaxed);
                 Stall { reason, count: load(&self.recorded.count), ns: load(&self.recorded.ns) }

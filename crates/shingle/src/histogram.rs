@@ -81,13 +81,19 @@ impl Histogram {
 
 /// Summary of a latency distribution, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub struct Latency {
+    /// Number of samples.
     pub count: u64,
+    /// Their sum.
     pub sum_ns: u64,
+    /// Half of the samples are at most this.
     pub p50_ns: u64,
+    /// 99 % of the samples are at most this.
     pub p99_ns: u64,
+    /// 99.9 % of the samples are at most this.
     pub p999_ns: u64,
+    /// The largest sample.
     pub max_ns: u64,
 }
 

@@ -2,7 +2,8 @@
 
 use crate::memtable::Memtable;
 use crate::merge_operator::KeyspaceOperator;
-use crate::read::view::{ReadView, Runs, TreeView};
+use crate::read::context::ReadContext;
+use crate::read::view::{ReadView, TreeView};
 use crate::value_rules::ValueRules;
 use base::{Error, ErrorKind, KeyspaceId, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -200,9 +201,9 @@ impl KeyspaceState {
     }
 
     /// Releases the tree and the memtables of a dropped keyspace.
-    pub(crate) fn empty_view(&self, runs: &Arc<Runs>) {
+    pub(crate) fn empty_view(&self, context: &Arc<ReadContext>) {
         let nothing = Arc::new(Version::empty(1));
-        let tree = Arc::new(TreeView::new(nothing, None, runs));
+        let tree = Arc::new(TreeView::new(nothing, None, context));
         self.change_view(|view| {
             view.sealed.clear();
             view.tree = tree;

@@ -15,14 +15,35 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Stability
+//!
+//! This crate follows semantic versioning. Its parts, the crates `shingle-base`, `shingle-media`,
+//! `shingle-tree`, `shingle-table` and `shingle-values`, do not: what a program needs of them is
+//! exported here, and is covered under the name that it has here. Not covered are:
+//!
+//! - the knobs of [`Expert`];
+//! - the methods of [`FileStore`], [`OsStore`], [`Runtime`] and [`Ledger`], for programs that bring
+//!   their own files, clock or threads;
+//! - what the feature `testing` adds;
+//! - texts: messages of errors, [`Stats`] as a table, lines of [`Db::events`].
+//!
+//! Structs that a program reads, such as [`Stats`], gain fields. A struct of options is written
+//! with `..Default::default()`, and gains fields too.
+//!
+//! # Features
+//!
+//! `testing` opens doors for the tests of the engine. Programs do not need it.
 
 #![warn(clippy::missing_errors_doc)]
 
 mod admission;
 mod api;
+mod backup;
 mod engine;
 mod histogram;
 mod json;
+mod key_locks;
 mod keyspace;
 #[cfg(feature = "testing")]
 #[expect(clippy::missing_errors_doc, reason = "for measurements of memtables alone")]
@@ -44,6 +65,8 @@ mod salvage;
 mod settings;
 mod snapshot_list;
 mod stats;
+mod transaction;
+mod transaction_counters;
 mod unvouched;
 mod value_rules;
 mod value_stats;
@@ -54,14 +77,20 @@ pub use api::{
     Cursor, Db, Follower, Iter, Keyspace, Pins, ReadOptions, Snapshot, WriteBatch, WriteOptions,
     check_closed, check_store,
 };
+pub use backup::{Backup, Backups, Keep, Pruned};
+#[doc(inline)]
 pub use base::env::Runtime;
+#[doc(inline)]
 pub use base::ledger::Traffic;
+#[doc(inline)]
 pub use base::{
     Cause, Error, ErrorKind, Key, KeyRange, Ledger, LedgerSnapshot, Result, SequenceNumber,
 };
 pub use histogram::Latency;
 pub use keyspace::KeyspaceOptions;
+#[doc(inline)]
 pub use media::FileStore;
+#[doc(inline)]
 pub use media::os::OsStore;
 pub use merge_operator::{MergeOperator, Unmerged};
 pub use options::{Durability, Expert, Options, Preset};
@@ -69,6 +98,15 @@ pub use progress::Progress;
 pub use resources::Resources;
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
 pub use stats::{CacheCounters, CheckReport, FileInfo, LevelStats, ParkedWork, Stats};
+#[doc(inline)]
 pub use table::{Bytes, Compression, PrefixRule};
+pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOptions};
+pub use transaction_counters::TransactionCounters;
+#[doc(inline)]
 pub use tree::{Group, Tier};
 pub use value_stats::{Collected, ValueGroup, ValueStats, ValueTimes};
+
+/// The example of the readme compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

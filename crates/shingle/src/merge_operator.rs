@@ -192,7 +192,28 @@ impl KeyspaceOperator {
 
 /// The content of a key whose operands were not merged, because the operator refused or is not
 /// known.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::{KeyspaceOptions, Options, ReadOptions};
+///
+/// # let db = Options::new().open(dir.path())?;
+/// let options =
+///     KeyspaceOptions { merge_operator: Some("add-u64".into()), ..KeyspaceOptions::default() };
+/// let counts = db.create_keyspace("counts", options)?;
+/// counts.put("visits", "not a number")?;
+/// counts.merge("visits", 1u64.to_le_bytes())?;
+///
+/// let mut cursor = counts.cursor(ReadOptions::default());
+/// assert!(cursor.seek("visits").is_err());
+/// let unmerged = cursor.unmerged().expect("the key has operands");
+/// assert_eq!(unmerged.base.as_deref(), Some(&b"not a number"[..]));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Unmerged {
     /// The value below the operands; `None`: there is none.
     pub base: Option<Bytes>,

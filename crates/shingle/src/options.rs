@@ -1,15 +1,41 @@
 //! Options: goals first. Each public option is defined once, in [`TABLE`]: its name, unit, bounds
 //! and help are there, and the command line, configuration files and documentation come from it.
-//! Raw knobs are in [`Expert`].
+//! A parameter of a scheme or of a value layout is defined once too, beside the schemes and beside
+//! the layouts, and is an option by its name there ([`parameters`]). Raw knobs are in [`Expert`].
+
+mod parameters;
+mod preset;
+
+pub use parameters::ParameterEntry;
+pub use preset::Preset;
+pub use tree::policy::Parameters as SchemeParameters;
+pub use values::Parameters as ValueParameters;
 
 use crate::merge_operator::MergeOperator;
 use crate::resources::Resources;
 use base::{Error, Result};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use table::Compression;
-use tree::policy::LIMIT_FIELDS;
 
 /// What a write is safe from when the call returns.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::{Durability, Options, WriteOptions};
+///
+/// // Every write waits for the medium ...
+/// let db = Options::new().durability(Durability::Synced).open(dir.path())?;
+/// db.put("balance", "100")?;
+///
+/// // ... but this one, which a power loss may take.
+/// let buffered =
+///     WriteOptions { durability: Some(Durability::Buffered), ..WriteOptions::default() };
+/// db.put_with("last-seen", "now", &buffered)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The death of the process. Power loss may take the newest writes, never older ones first.
@@ -18,20 +44,31 @@ pub enum Durability {
     Synced,
 }
 
-/// Which set of rules the tree follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
-    /// Level sizes that follow the data, smooth slow-down, parallel compaction.
-    Modern,
-    /// LevelDB's rules to the letter, for comparison with published figures.
-    LevelDb,
-}
-
 /// Knobs for experiments. `None`: the preset decides.
+///
+/// A knob may change its meaning or go in any release: see
+/// [`Options::expert`](crate::Options::expert).
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use shingle::Options;
+///
+/// let db = Options::new()
+///     .expert(|expert| {
+///         expert.fan_out = Some(8.0);
+///         expert.open_files_max = Some(500);
+///     })
+///     .open(dir.path())?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expert {
-    /// Bytes at which an output run ends.
-    pub table_bytes: Option<u64>,
+    /// Parameters of the scheme. A parameter that the scheme does not have has no effect.
+    pub scheme: SchemeParameters,
+    /// Parameters of the value layout. A parameter that the layout does not have has no effect.
+    pub values: ValueParameters,
     /// Bytes of a data block before compression.
     pub block_bytes: Option<u32>,
     /// Bytes of an index block and of the part of a filter that goes with it, before compression. A
@@ -39,21 +76,9 @@ pub struct Expert {
     pub index_block_bytes: Option<u32>,
     /// Bytes of one memtable; several are flushed together.
     pub memtable_bytes: Option<u64>,
-    /// Bytes of the first level below level 0.
-    pub level_bytes_base: Option<u64>,
-    /// How many times more bytes a level may have than the one above it.
-    pub fan_out: Option<f64>,
-    /// Runs in level 0 that make it due.
-    pub level0_runs_trigger: Option<usize>,
-    /// Levels of the tree.
-    pub levels: Option<u8>,
     /// Bytes of all logs together at which idle keyspaces are flushed, so that their logs can go;
     /// default four write buffers.
     pub log_bytes: Option<u64>,
-    /// Slices that a node may have, where the scheme has stacks.
-    pub stack_max: Option<usize>,
-    /// Nodes that a full node is divided into, where the scheme divides.
-    pub division_parts: Option<u32>,
     /// Bytes of input that a background step works through.
     pub step_bytes: Option<u64>,
     /// Filter bits for each key that a level has more than the next one below it with data, up to
@@ -83,34 +108,14 @@ pub struct Expert {
     /// Maximum number of table and value files open for reads; the least recently read are closed
     /// first. Default: 25 % of the process's descriptor limit.
     pub open_files_max: Option<usize>,
-    /// Level 0 seek compaction (LevelDB preset).
-    pub seek_compaction: Option<bool>,
-    /// Gets that a table may miss at least before it is merged for that; default 100, as LevelDB
-    /// allows tables of 2 MiB and less.
-    pub seek_misses_min: Option<u64>,
     /// The rate that writes are slowed down to first, in bytes per second.
     pub slow_rate_bytes_max: Option<u64>,
     /// The rate that they are slowed down to at most, in bytes per second.
     pub slow_rate_bytes_min: Option<u64>,
-    /// Slices linked to a node at which it is merged (`ldc`); not set: by the share of reads.
-    pub links_max: Option<usize>,
-    /// Bytes at which a group's first value segment ends; default 64 MiB.
-    pub value_segment_bytes: Option<u64>,
-    /// Bytes at which each further segment of a group ends; default 1 MiB.
-    pub value_log_segment_bytes: Option<u64>,
-    /// Dead bytes of values that may stand beside the live ones, as a share of these; default 0.3.
-    pub value_reserved_ratio: Option<f64>,
-    /// Values that do not change move to a cold log when their group is collected; default: where
-    /// the database has a cold store.
-    pub value_hotness: Option<bool>,
     /// Commits append large values to segments, and pointers to the log, in layouts that have one
     /// log of values: each is written once. No: a flush writes them, and the log does before, which
     /// spares segments the values that are overwritten in memory. Default yes.
     pub values_at_commit: Option<bool>,
-    /// Bytes that the value segments of a keyspace never exceed; a part of it is kept for garbage
-    /// collection. Writes of large values that find no room are refused, others are not. Segments
-    /// are a sixteenth of it at the most where their size is not set. Default: none.
-    pub value_capacity_bytes: Option<u64>,
     /// Bytes of the medium that are kept free, so that deletions, flushes, closing and opening go
     /// on when it is full; 0: none. Default: 1 MiB and what the memtables hold, at least
     /// 1/16 of the database and at most two write buffers; no more than 1/4 of the medium.
@@ -156,8 +161,8 @@ pub struct Options {
     pub(crate) resources: Option<Resources>,
     pub(crate) operators: Vec<Arc<dyn MergeOperator>>,
     pub(crate) absent_operators: bool,
-    /// Parameters of the scheme, by name, as text.
-    pub(crate) scheme_parameters: Vec<(String, String)>,
+    /// Parameters that were set by name: the scheme, or the value layout, must have them.
+    pub(crate) named_parameters: BTreeSet<&'static str>,
 }
 
 impl Default for Options {
@@ -182,7 +187,7 @@ impl Default for Options {
             resources: None,
             operators: Vec::new(),
             absent_operators: false,
-            scheme_parameters: Vec::new(),
+            named_parameters: BTreeSet::new(),
         }
     }
 }
@@ -271,7 +276,7 @@ impl Options {
 
     /// Bytes of a table.
     pub fn table_bytes(mut self, bytes: u64) -> Self {
-        self.expert.table_bytes = Some(bytes);
+        self.expert.scheme.table_bytes_max = Some(bytes);
         self
     }
 
@@ -319,19 +324,28 @@ impl Options {
         self
     }
 
-    /// Sets an option by its name in [`TABLE`], or a parameter of the scheme, such as `links_max`
-    /// of `ldc`, by its name in [`tree::policy::LIMIT_FIELDS`].
+    /// Sets an option by its name in [`TABLE`], or a parameter of the scheme or of the value
+    /// layout, such as `links_max` of `ldc`, by its name in [`tree::policy::LIMIT_FIELDS`] or
+    /// [`values::LIMIT_FIELDS`].
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// use shingle::Options;
+    ///
+    /// let options = Options::new().set("scheme", "ldc")?.set("memory_bytes", "64M")?;
+    /// assert_eq!(options.value("memory_bytes").as_deref(), Some("67108864"));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where no option has that name, or the
-    /// value is out of bounds. A parameter that the scheme does not have is an error of the
-    /// opening.
+    /// value is out of bounds. A parameter that neither the scheme nor the layout has is an error
+    /// of the opening.
     pub fn set(mut self, name: &str, value: &str) -> Result<Self> {
         let Some(entry) = TABLE.iter().find(|entry| entry.name == name) else {
-            check_parameter(name, value)?;
-            self.scheme_parameters.retain(|(set, _)| set != name);
-            self.scheme_parameters.push((name.to_string(), value.to_string()));
+            self.set_parameter(name, value)?;
             return Ok(self);
         };
         (entry.set)(self, value).map_err(|error| {
@@ -339,14 +353,12 @@ impl Options {
         })
     }
 
-    /// Every option as the text of a configuration file.
+    /// Every option, and every parameter that is set, as the text of a configuration file.
     pub fn to_ini(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         let mut text = format!("[Version]\n  shingle_version={version}\n\n[DBOptions]\n");
-        for entry in TABLE {
-            text.push_str(&format!("  {}={}\n", entry.name, (entry.get)(self)));
-        }
-        for (name, value) in &self.scheme_parameters {
+        let options = TABLE.iter().map(|entry| (entry.name, (entry.get)(self)));
+        for (name, value) in options.chain(self.chosen_parameters()) {
             text.push_str(&format!("  {name}={value}\n"));
         }
         text
@@ -356,23 +368,6 @@ impl Options {
     pub fn value(&self, name: &str) -> Option<String> {
         TABLE.iter().find(|entry| entry.name == name).map(|entry| (entry.get)(self))
     }
-}
-
-/// `name` is a parameter that some scheme has, and `value` one of its values.
-fn check_parameter(name: &str, value: &str) -> Result<()> {
-    // A memtable follows the write buffer.
-    let is_set_elsewhere = name == "memtable_bytes";
-    let field = LIMIT_FIELDS.iter().find(|field| field.name == name && !is_set_elsewhere);
-    let Some(field) = field else {
-        let names: Vec<&str> = TABLE.iter().map(|entry| entry.name).collect();
-        return Err(Error::invalid(format!(
-            "no option is called `{name}`; there are {}, and the scheme's parameters, which \
-             `shingle schemes NAME` lists",
-            names.join(", ")
-        )));
-    };
-    let any = &tree::policy::registry()[0];
-    field.set(&mut (any.limits)(1 << 20), value)
 }
 
 /// One public option.
@@ -388,6 +383,12 @@ pub struct OptionEntry {
 }
 
 /// Every public option.
+///
+/// ```
+/// for option in shingle::options::TABLE {
+///     println!("{} ({}): {}", option.name, option.unit, option.help);
+/// }
+/// ```
 pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "preset",
@@ -410,7 +411,7 @@ pub static TABLE: &[OptionEntry] = &[
     OptionEntry {
         name: "values",
         unit: "name",
-        help: "the value layout; `shingle schemes --values` lists them, `inline` separates nothing",
+        help: "the value layout; `shingle schemes --values` lists them, `inline` separates none",
         get: |o| o.values.clone(),
         set: |o, v| values::by_name(v).map(|_| o.values(v)),
     },
@@ -429,10 +430,13 @@ pub static TABLE: &[OptionEntry] = &[
         name: "value_capacity_bytes",
         unit: "bytes",
         help: "maximum bytes of a keyspace's value segments, from 64K; `auto`: the whole medium",
-        get: |o| o.expert.value_capacity_bytes.map_or("auto".into(), |b| b.to_string()),
+        get: |o| {
+            let capacity = o.expert.values.capacity_bytes.flatten();
+            capacity.map_or("auto".into(), |bytes| bytes.to_string())
+        },
         set: |mut o, v| {
-            o.expert.value_capacity_bytes =
-                if v == "auto" { None } else { Some(bytes(v, 64 << 10)?) };
+            let capacity = if v == "auto" { None } else { Some(bytes(v, 64 << 10)?) };
+            o.expert.values.capacity_bytes = Some(capacity);
             Ok(o)
         },
     },
@@ -503,7 +507,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "table_bytes",
         unit: "bytes",
         help: "bytes of a table, from 4K; default as the preset says",
-        get: |o| o.expert.table_bytes.map_or("auto".into(), |b| b.to_string()),
+        get: |o| o.expert.scheme.table_bytes_max.map_or("auto".into(), |b| b.to_string()),
         set: |o, v| Ok(o.table_bytes(bytes(v, 4 << 10)?)),
     },
     OptionEntry {

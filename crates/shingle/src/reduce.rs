@@ -11,7 +11,7 @@
 //!   certain end of the key's history.
 
 use crate::merge_operator::MergeOperator;
-use crate::read::view::Runs;
+use crate::read::values::ValueFiles;
 use crate::unvouched::Unvouched;
 use base::key::{
     EntryKind, SEQUENCE_MAX, SequenceNumber, push_internal_key, split_internal_key, trailer_kind,
@@ -43,7 +43,7 @@ pub(crate) struct Counts {
 
 /// The segments that entries of the merged stream point to.
 pub(crate) struct ValueSource {
-    pub runs: Arc<Runs>,
+    pub files: Arc<ValueFiles>,
     /// The segments when the merge began.
     pub segments: Segments,
     /// Bytes that belong to no segment yet, and cannot become garbage there.
@@ -57,7 +57,7 @@ impl ValueSource {
         if self.segments.get(ValuePointer::decode(pointer)?.file).is_none() {
             return Ok(None);
         }
-        self.runs.values.read(pointer, key, Cause::ValueGc).map(Some)
+        self.files.read(pointer, key, Cause::ValueGc).map(Some)
     }
 }
 

@@ -30,6 +30,7 @@ const BATCH_OPERATIONS: usize = 1000;
 
 /// The result of a salvage: what was saved and what was lost.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct SalvageReport {
     /// Operations written into the target.
     pub entries: u64,

@@ -7,10 +7,10 @@ use crate::merge_operator::{KeyspaceOperator, MergeOperator, built_in};
 use crate::options::{Durability, Expert, Options};
 use crate::value_rules::ValueRules;
 use base::{Error, Result};
-use media::FileStore;
+use media::{FileStore, lacks};
 use std::sync::Arc;
 use table::{Compression, Filter, TableOptions};
-use tree::policy::{Descriptor, LIMIT_FIELDS, Limits};
+use tree::policy::{Descriptor, Limits};
 use values::{ValueLayout, ValueLimits};
 
 /// The logs may have this many write buffers. That is more than memtables hold, active and sealed,
@@ -60,7 +60,8 @@ pub(crate) struct Settings {
     pub limits: Limits,
     values: &'static values::Descriptor,
     value_limits: ValueLimits,
-    value_threshold_bytes: u64,
+    /// Minimum size of a separated value, where the layout separates.
+    pub value_threshold_bytes: u64,
     /// Commits write large values to segments.
     pub writes_values_at_commit: bool,
     /// A memtable is sealed when its commits have written this many bytes of separated values.
@@ -82,75 +83,14 @@ const THRESHOLD_NOTE: &str = "THRESHOLD";
 
 /// Stores a measured threshold in `store`, for later openings.
 pub(crate) fn keep_threshold(store: &dyn FileStore, bytes: u64) -> Result<()> {
-    store.note(THRESHOLD_NOTE, format!("{bytes}\n").as_bytes(), false)
+    let notes = store.notes().ok_or_else(|| lacks(store, "notes"))?;
+    notes.write_note(THRESHOLD_NOTE, format!("{bytes}\n").as_bytes(), false)
 }
 
 /// The threshold in `store`. One that cannot be read counts as not measured: no opening needs it.
 fn kept_threshold(store: &dyn FileStore) -> Option<u64> {
-    let note = store.read_note(THRESHOLD_NOTE).ok()??;
+    let note = store.notes()?.read_note(THRESHOLD_NOTE).ok()??;
     std::str::from_utf8(&note).ok()?.trim().parse().ok().filter(|&bytes| bytes > 0)
-}
-
-/// A capacity must have space for this many GCs.
-const COLLECTIONS_MIN: u64 = 4;
-
-fn value_limits(expert: &Expert, layout: &dyn ValueLayout) -> Result<ValueLimits> {
-    let paper = ValueLimits::default();
-    let bounded = |bytes: u64, share: u64| match expert.value_capacity_bytes {
-        Some(capacity) => bytes.min(capacity / share).max(1),
-        None => bytes,
-    };
-    let main_segment_bytes = bounded(paper.main_segment_bytes, 16);
-    let log_segment_bytes = bounded(paper.log_segment_bytes, 256);
-    let limits = ValueLimits {
-        main_segment_bytes: expert.value_segment_bytes.unwrap_or(main_segment_bytes),
-        log_segment_bytes: expert.value_log_segment_bytes.unwrap_or(log_segment_bytes),
-        reserved_ratio: expert.value_reserved_ratio.unwrap_or(paper.reserved_ratio),
-        hotness: expert.value_hotness.unwrap_or(paper.hotness),
-        capacity_bytes: expert.value_capacity_bytes,
-    };
-    let least = layout.collection_bytes_max(&limits).saturating_mul(COLLECTIONS_MIN);
-    match limits.capacity_bytes {
-        Some(capacity) if layout.separates() && capacity < least => Err(Error::invalid(format!(
-            "value_capacity_bytes is {capacity}: with segments of {} bytes, garbage collection \
-             needs at least {least}; raise it, or choose smaller segments",
-            limits.main_segment_bytes
-        ))),
-        _ => Ok(limits),
-    }
-}
-
-/// Sets the scheme's parameters in `limits`. `InvalidArgument` for one that the scheme does not
-/// have.
-fn set_parameters(
-    limits: &mut Limits,
-    scheme: &Descriptor,
-    parameters: &[(String, String)],
-) -> Result<()> {
-    for (name, value) in parameters {
-        let field = LIMIT_FIELDS.iter().find(|field| field.name == name);
-        let Some(field) = field.filter(|field| scheme.options.contains(&field.name)) else {
-            return Err(Error::invalid(format!(
-                "the scheme `{}` has no parameter `{name}`; it has {}",
-                scheme.name,
-                scheme.options.join(", ")
-            )));
-        };
-        field.set(limits, value)?;
-        if field.name == "table_bytes_max" {
-            set_table_bytes(limits, limits.table_bytes_max);
-        }
-    }
-    Ok(())
-}
-
-/// The size of a table, and those that schemes give as a number of tables.
-fn set_table_bytes(limits: &mut Limits, table_bytes: u64) {
-    let by = table_bytes as f64 / limits.table_bytes_max.max(1) as f64;
-    let follow = |bytes: u64| (bytes as f64 * by) as u64;
-    limits.overlap_bytes_max = limits.overlap_bytes_max.map(follow);
-    limits.expansion_bytes_max = follow(limits.expansion_bytes_max);
-    limits.table_bytes_max = table_bytes;
 }
 
 /// The preset's admission limits, with the expert options applied.
@@ -177,30 +117,14 @@ impl Settings {
         let values = values::by_name(&options.values)?;
         let expert = &options.expert;
         let preset = options.preset.numbers();
-        let default_buffer = (preset.write_buffer_bytes)(options.memory_bytes);
-        let write_buffer = options.write_buffer_bytes.unwrap_or(default_buffer).max(16 << 10);
+        let write_buffer = options.write_buffer();
         let memtable_bytes_max = expert
             .memtable_bytes
             .unwrap_or_else(|| (preset.memtable_bytes)(write_buffer).max(4096));
         let flush_memtables = (write_buffer / memtable_bytes_max.max(1)).max(1) as usize;
         let log_bytes_max = expert.log_bytes.unwrap_or(LOG_BUFFERS_MAX * write_buffer);
-        let mut limits = (scheme.limits)(write_buffer);
-        if let Some(table_bytes) = expert.table_bytes {
-            set_table_bytes(&mut limits, table_bytes);
-        }
-        limits.level_bytes_base = expert.level_bytes_base.unwrap_or(limits.level_bytes_base);
-        limits.fan_out = expert.fan_out.unwrap_or(limits.fan_out);
-        limits.level0_runs_trigger =
-            expert.level0_runs_trigger.unwrap_or(limits.level0_runs_trigger);
-        limits.levels = expert.levels.unwrap_or(limits.levels);
-        limits.stack_max = expert.stack_max.unwrap_or(limits.stack_max);
-        limits.division_parts = expert.division_parts.unwrap_or(limits.division_parts);
-        limits.seek_compaction = expert.seek_compaction.unwrap_or(limits.seek_compaction);
-        limits.seek_misses_min = expert.seek_misses_min.unwrap_or(limits.seek_misses_min);
-        limits.links_max = expert.links_max.or(limits.links_max);
-        set_parameters(&mut limits, scheme, &options.scheme_parameters)?;
+        let (limits, value_limits) = (options.limits()?, options.value_limits()?);
         let layout = (values.make)();
-        let value_limits = value_limits(expert, &*layout)?;
         let admission = (preset.admission)(&limits, write_buffer);
         let admission = adjust(admission, expert, &*layout, &value_limits);
         Ok(Settings {
@@ -251,7 +175,7 @@ impl Settings {
         }
         // A user who gives a database a cold store wants values in it.
         settings.value_limits.hotness |=
-            options.expert.value_hotness.is_none() && store.cold_store().is_some();
+            options.expert.values.hotness.is_none() && store.cold_store().is_some();
         Ok(settings)
     }
 
@@ -395,6 +319,7 @@ mod tests {
     use super::*;
     use crate::options::Preset;
     use base::EntryKind;
+    use table::batch::Operation;
 
     fn filters(change: impl FnOnce(&mut Expert)) -> Filters {
         let mut expert = Expert::default();
@@ -435,14 +360,6 @@ mod tests {
     }
 
     #[test]
-    fn smaller_tables_overlap_as_many_tables() {
-        let options = Options::new().preset(Preset::LevelDb).table_bytes(64 << 10);
-        let limits = Settings::new(&options).unwrap().limits;
-        assert_eq!(limits.overlap_bytes_max, Some(10 * (64 << 10)));
-        assert_eq!(limits.expansion_bytes_max, 25 * (64 << 10));
-    }
-
-    #[test]
     fn leveldbs_preset_seals_a_memtable_at_as_many_entries_as_leveldb() {
         let settings = Settings::new(&Options::new().preset(Preset::LevelDb)).unwrap();
         assert_eq!((settings.background_threads, settings.flush_memtables_max), (1, 1));
@@ -453,29 +370,12 @@ mod tests {
             while !settings.is_full(&memtable) {
                 let n = memtable.entries();
                 let key = format!("{:016}", n * 7919 % 2_500_000);
-                writer
-                    .insert(key.as_bytes(), n + 1, EntryKind::Put, &vec![0; value_bytes])
-                    .unwrap();
+                let (id, value) = (base::KeyspaceId(0), vec![0; value_bytes]);
+                let put = Operation::new(id, EntryKind::Put, key.as_bytes(), &value).unwrap();
+                writer.insert(&put, n + 1).unwrap();
             }
             let difference = memtable.entries().abs_diff(entries);
             assert!(difference * 50 < entries, "{} for {entries}", memtable.entries());
         }
-    }
-
-    #[test]
-    fn parameters_of_the_scheme_are_options_and_those_of_others_are_refused() {
-        let set = |scheme: &str, name: &str, value: &str| {
-            Settings::new(&Options::new().set("scheme", scheme)?.set(name, value)?)
-        };
-        assert_eq!(set("ldc", "links_max", "3").unwrap().limits.links_max, Some(3));
-        assert_eq!(set("leveled", "fan_out", "8").unwrap().limits.fan_out, 8.0);
-        let error = set("leveled", "links_max", "3").err().unwrap();
-        assert!(error.message().contains("leveled"), "{error}");
-        assert!(
-            set("ldc", "links_max", "x").is_err() && set("ldc", "memtable_bytes", "1M").is_err()
-        );
-        let twice = Options::new().set("fan_out", "8").unwrap().set("fan_out", "9").unwrap();
-        assert_eq!(Settings::new(&twice).unwrap().limits.fan_out, 9.0);
-        assert!(twice.to_ini().contains("  fan_out=9\n") && !twice.to_ini().contains("fan_out=8"));
     }
 }

@@ -3,6 +3,7 @@
 use crate::admission::Stall;
 use crate::histogram::{Histogram, Latency};
 use crate::json;
+use crate::transaction_counters::TransactionCounters;
 use crate::value_stats::{ValueGroup, ValueStats};
 use base::cause::Cause;
 use base::{LedgerSnapshot, Result};
@@ -18,6 +19,7 @@ pub(crate) struct Latencies {
 
 /// One level of a keyspace, or the sum over keyspaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LevelStats {
     /// The level.
     pub level: u8,
@@ -81,6 +83,7 @@ impl LevelStats {
 
 /// A compaction that failed and waits for another try.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ParkedWork {
     /// The keyspace.
     pub keyspace: String,
@@ -94,6 +97,7 @@ pub struct ParkedWork {
 
 /// Hits and misses of the block cache for one kind of block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheCounters {
     /// `data`, `index` or `filter`.
     pub kind: &'static str,
@@ -120,6 +124,7 @@ pub struct CacheCounters {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Stats {
     /// Every byte with its cause.
     pub ledger: LedgerSnapshot,
@@ -157,6 +162,8 @@ pub struct Stats {
     pub parked: Vec<ParkedWork>,
     /// Live snapshots.
     pub snapshots: u64,
+    /// How transactions ended.
+    pub transactions: TransactionCounters,
     /// The newest sequence number.
     pub sequence: u64,
     /// Seconds since the database was opened.
@@ -248,6 +255,8 @@ impl Stats {
             ("background_buffer_bytes", int(self.background_buffer_bytes)),
             ("pending_bytes", int(self.pending_bytes)),
             ("snapshots", int(self.snapshots)),
+            ("transactions_committed", int(self.transactions.committed)),
+            ("transaction_conflicts", int(self.transactions.conflicts)),
             ("sequence", int(self.sequence)),
             ("uptime_seconds", json::number(Some(self.uptime_seconds))),
             ("causes", json::array(causes)),
@@ -374,6 +383,10 @@ impl Stats {
         if self.values.segments > 0 {
             value_lines(f, self)?;
         }
+        let TransactionCounters { committed, conflicts } = self.transactions;
+        if committed + conflicts > 0 {
+            writeln!(f, "Transactions: {committed} committed, {conflicts} conflicts")?;
+        }
         for Stall { reason, count, ns } in &self.stalls {
             let seconds = *ns as f64 / 1e9;
             writeln!(f, "Write Stall: {}: {count} times, {seconds:.3} seconds", reason.name())?;
@@ -499,7 +512,22 @@ fn level_line(f: &mut fmt::Formatter<'_>, name: &str, level: &LevelStats) -> fmt
 }
 
 /// A live table file.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// db.put("apple", "red")?;
+/// db.flush()?;
+/// for file in db.files() {
+///     println!("level {}: {}, {} bytes", file.level, file.name, file.bytes);
+/// }
+/// # assert_eq!(db.files().len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FileInfo {
     /// Its name in the store.
     pub name: String,
@@ -518,7 +546,22 @@ pub struct FileInfo {
 }
 
 /// What a check found.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// # db.put("apple", "red")?;
+/// # db.close()?;
+/// let report = shingle::check_closed(dir.path(), &mut |progress| {
+///     println!("{}: {} of {} bytes", progress.what, progress.done_bytes, progress.total_bytes);
+/// })?;
+/// assert!(report.is_clean(), "{:?}", report.problems);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct CheckReport {
     /// Files that were read.
     pub files: u64,

@@ -2,6 +2,7 @@
 
 /// Separated values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ValueStats {
     /// Segments, retired ones included.
     pub segments: u64,
@@ -23,6 +24,7 @@ pub struct ValueStats {
 
 /// Time of background threads, in nanoseconds, with the parts of HashKV's latency breakdown (4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ValueTimes {
     /// Flushes and compactions writing values to segments, syncs included.
     pub write_ns: u64,
@@ -60,6 +62,7 @@ impl ValueTimes {
 
 /// Work of garbage collection of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Collected {
     /// Number of completed GC jobs.
     pub count: u64,
@@ -89,6 +92,7 @@ impl Collected {
 
 /// A segment group of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ValueGroup {
     /// The keyspace.
     pub keyspace: String,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use media::FileStore;
+use media::Notes;
 use shingle::runtime::Stepped;
 use shingle::{Db, Options, WriteBatch, WriteOptions};
 use std::collections::BTreeMap;

@@ -1,14 +1,20 @@
 //! Write batches: operations that become visible and durable together.
 //!
-//! A [`WriteBatch`] holds its operations as the log stores them, so that a commit writes
-//! [`WriteBatch::bytes`] with nothing but a header before them; see docs/format/batch.md. An
+//! A [`WriteBatch`] holds its operations as the log stores them, with space before them for the
+//! head of the log's record. So a commit writes them where they are; see docs/format/batch.md. An
 //! operation of the same keyspace as the one before it (of the default keyspace at the beginning)
 //! costs one byte and its lengths beside key and value.
 //!
-//! Decoding is total: whatever the bytes, it gives operations within the limits or `Corruption`.
+//! Invariants:
+//! - The limits of keys, values and ranges are checked in one place, [`Operation::new`]. Code that
+//!   has an [`Operation`] need not check them again.
+//! - [`Operations`] come from bytes that were made of operations, or that [`BatchView::parse`]
+//!   looked at. Parsing is total: whatever the bytes, it gives operations within the limits or
+//!   `Corruption`.
 
+use crate::log::RECORD_HEAD_BYTES_MAX;
 use base::coding::{Reader, push_bytes, push_varint};
-use base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use base::key::{KEY_BYTES_MAX, SequenceNumber, VALUE_BYTES_MAX};
 use base::{EntryKind, Error, ErrorKind, KeyspaceId, Result};
 
 /// Maximum encoded bytes of a batch.
@@ -18,24 +24,86 @@ pub const BATCH_BYTES_MAX: usize = 1 << 31;
 const KEYSPACE_FLAG: u8 = 0x80;
 /// Maximum bytes of an operation beside key and value: first byte, keyspace, two lengths.
 const OPERATION_OVERHEAD_MAX: usize = 1 + 5 + 3 + 5;
+/// The sequence number before the operations in a log record.
+const SEQUENCE_BYTES: usize = 8;
+/// Bytes before the operations.
+const FRONT_BYTES: usize = RECORD_HEAD_BYTES_MAX + SEQUENCE_BYTES;
 
-/// One operation of a batch.
+/// One operation of a batch. Its key and value are within the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation<'a> {
+    keyspace: KeyspaceId,
+    kind: EntryKind,
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+impl<'a> Operation<'a> {
+    /// The operation of `kind` on `key`. `value` is the value, operand or pointer; for a range
+    /// deletion the first key after the range; for a deletion it is ignored.
+    ///
+    /// `InvalidArgument` beyond the limits, and for a range that ends before it starts.
+    #[inline]
+    pub fn new(
+        keyspace: KeyspaceId,
+        kind: EntryKind,
+        key: &'a [u8],
+        value: &'a [u8],
+    ) -> Result<Operation<'a>> {
+        let value = if kind == EntryKind::Delete { &[] } else { value };
+        let is_range = kind == EntryKind::DeleteRange;
+        let value_bytes_max = if is_range { KEY_BYTES_MAX } else { VALUE_BYTES_MAX };
+        let is_over = key.len() > KEY_BYTES_MAX || value.len() > value_bytes_max;
+        if is_over || (is_range && value < key) {
+            return Err(refused(kind, key, value));
+        }
+        Ok(Operation { keyspace, kind, key, value })
+    }
+
     /// The keyspace it changes.
-    pub keyspace: KeyspaceId,
+    #[inline]
+    pub fn keyspace(&self) -> KeyspaceId {
+        self.keyspace
+    }
+
     /// What it does.
-    pub kind: EntryKind,
+    #[inline]
+    pub fn kind(&self) -> EntryKind {
+        self.kind
+    }
+
     /// The key; for a range deletion the first key of the range.
-    pub key: &'a [u8],
+    #[inline]
+    pub fn key(&self) -> &'a [u8] {
+        self.key
+    }
+
     /// The value, operand or pointer; for a range deletion the first key after the range; empty for
     /// a deletion.
-    pub value: &'a [u8],
+    #[inline]
+    pub fn value(&self) -> &'a [u8] {
+        self.value
+    }
+}
+
+/// Why there is no such operation.
+#[cold]
+fn refused(kind: EntryKind, key: &[u8], value: &[u8]) -> Error {
+    let (what, bytes, bytes_max) = match kind {
+        _ if key.len() > KEY_BYTES_MAX => ("key", key.len(), KEY_BYTES_MAX),
+        EntryKind::DeleteRange if value.len() <= KEY_BYTES_MAX => {
+            return Error::invalid("a range to delete ends before it starts");
+        }
+        EntryKind::DeleteRange => ("key", value.len(), KEY_BYTES_MAX),
+        _ => ("value", value.len(), VALUE_BYTES_MAX),
+    };
+    Error::invalid(format!("the {what} has {bytes} bytes; {bytes_max} are allowed"))
 }
 
 /// Operations in order, to be committed as one. Owned and `Send`.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
+    /// Space of [`FRONT_BYTES`], and the operations; nothing before the first operation.
     bytes: Vec<u8>,
     count: usize,
     user_bytes: u64,
@@ -45,6 +113,7 @@ pub struct WriteBatch {
     first_keyspace: KeyspaceId,
     is_mixed: bool,
     has_merge: bool,
+    put_bytes_max: usize,
 }
 
 impl WriteBatch {
@@ -60,60 +129,46 @@ impl WriteBatch {
 
     /// Sets `key` to `value`. `InvalidArgument`, and no change, beyond the limits of keys, values
     /// and batches; this holds for every operation.
+    #[inline]
     pub fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
-        self.push(EntryKind::Put, keyspace, key, value)
+        self.push(&Operation::new(keyspace, EntryKind::Put, key, value)?)
     }
 
     /// Deletes `key`.
     pub fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
-        self.push(EntryKind::Delete, keyspace, key, &[])
+        self.push(&Operation::new(keyspace, EntryKind::Delete, key, &[])?)
     }
 
     /// `operand` is handed to the keyspace's merge operator.
     pub fn merge(&mut self, keyspace: KeyspaceId, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.push(EntryKind::Merge, keyspace, key, operand)
+        self.push(&Operation::new(keyspace, EntryKind::Merge, key, operand)?)
     }
 
     /// `key` has the value that `pointer` names in the value store.
     pub fn put_pointer(&mut self, keyspace: KeyspaceId, key: &[u8], pointer: &[u8]) -> Result<()> {
-        self.push(EntryKind::Pointer, keyspace, key, pointer)
-    }
-
-    /// An operation of another batch.
-    pub fn copy(&mut self, operation: &Operation<'_>) -> Result<()> {
-        let &Operation { keyspace, kind, key, value } = operation;
-        self.push(kind, keyspace, key, value)
+        self.push(&Operation::new(keyspace, EntryKind::Pointer, key, pointer)?)
     }
 
     /// Deletes all keys from `start` to `end` (exclusive). `InvalidArgument` if `end` is smaller
     /// than `start`; an empty range is an operation without effect.
     pub fn delete_range(&mut self, keyspace: KeyspaceId, start: &[u8], end: &[u8]) -> Result<()> {
-        if end < start {
-            return Err(Error::invalid("a range to delete ends before it starts"));
-        }
-        check_key(end)?;
-        self.push(EntryKind::DeleteRange, keyspace, start, end)
+        self.push(&Operation::new(keyspace, EntryKind::DeleteRange, start, end)?)
     }
 
-    fn push(
-        &mut self,
-        kind: EntryKind,
-        keyspace: KeyspaceId,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<()> {
-        check_key(key)?;
-        if value.len() > VALUE_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "the value has {} bytes; {VALUE_BYTES_MAX} are allowed",
-                value.len()
-            )));
-        }
-        if self.bytes.len() + key.len() + value.len() + OPERATION_OVERHEAD_MAX > BATCH_BYTES_MAX {
+    /// Adds an operation. `InvalidArgument`, and no change, if the batch would be too large.
+    pub fn push(&mut self, operation: &Operation<'_>) -> Result<()> {
+        let &Operation { keyspace, kind, key, value } = operation;
+        let more_bytes = key.len() + value.len() + OPERATION_OVERHEAD_MAX;
+        if self.bytes.len() + more_bytes > BATCH_BYTES_MAX {
             return Err(Error::invalid(format!(
                 "the batch has {} bytes; {BATCH_BYTES_MAX} are allowed: commit it first",
                 self.bytes.len()
             )));
+        }
+        if self.count == 0 {
+            self.bytes.reserve(FRONT_BYTES + more_bytes);
+            self.bytes.resize(FRONT_BYTES, 0);
+            self.first_keyspace = keyspace;
         }
         if keyspace == self.keyspace {
             self.bytes.push(kind as u8);
@@ -122,11 +177,11 @@ impl WriteBatch {
             push_varint(&mut self.bytes, u64::from(keyspace.0));
             self.keyspace = keyspace;
         }
-        if self.count == 0 {
-            self.first_keyspace = keyspace;
-        }
         self.is_mixed |= keyspace != self.first_keyspace;
         self.has_merge |= kind == EntryKind::Merge;
+        if kind == EntryKind::Put {
+            self.put_bytes_max = self.put_bytes_max.max(value.len());
+        }
         push_bytes(&mut self.bytes, key);
         if kind != EntryKind::Delete {
             push_bytes(&mut self.bytes, value);
@@ -169,7 +224,22 @@ impl WriteBatch {
 
     /// The operations, encoded.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.bytes.get(FRONT_BYTES..).unwrap_or_default()
+    }
+
+    /// The batch as a log record whose first operation has the sequence number `first`: what
+    /// [`LogWriter::append_in_place`](crate::log::LogWriter::append_in_place) takes. For a batch
+    /// with operations.
+    pub fn as_record(&mut self, first: SequenceNumber) -> &mut [u8] {
+        if let Some(front) = self.bytes.get_mut(RECORD_HEAD_BYTES_MAX..FRONT_BYTES) {
+            front.copy_from_slice(&first.to_le_bytes());
+        }
+        &mut self.bytes
+    }
+
+    /// Bytes of the largest value of a put; 0 without puts.
+    pub fn put_bytes_max(&self) -> usize {
+        self.put_bytes_max
     }
 
     /// Bytes of all keys and values, as the user gave them.
@@ -179,18 +249,8 @@ impl WriteBatch {
 
     /// The operations in order.
     pub fn iter(&self) -> Operations<'_> {
-        Operations::new(&self.bytes)
+        Operations(Parts::new(self.bytes()))
     }
-}
-
-fn check_key(key: &[u8]) -> Result<()> {
-    if key.len() > KEY_BYTES_MAX {
-        return Err(Error::invalid(format!(
-            "the key has {} bytes; {KEY_BYTES_MAX} are allowed",
-            key.len()
-        )));
-    }
-    Ok(())
 }
 
 /// Encoded operations that were verified to decode; what replay applies.
@@ -203,9 +263,16 @@ pub struct BatchView<'a> {
 impl<'a> BatchView<'a> {
     /// Looks at every operation in `bytes`; `Corruption` if one does not decode.
     pub fn parse(bytes: &'a [u8]) -> Result<BatchView<'a>> {
-        let mut count = 0;
-        for operation in Operations::new(bytes) {
-            operation?;
+        let (mut parts, mut count) = (Parts::new(bytes), 0);
+        while !parts.reader.is_empty() {
+            let at = bytes.len() - parts.reader.rest().len();
+            let operation = parts.next().and_then(|(keyspace, kind, key, value)| {
+                Operation::new(keyspace, kind, key, value).ok()
+            });
+            if operation.is_none() {
+                let message = format!("no operation at byte {at} of a write batch");
+                return Err(Error::new(ErrorKind::Corruption, message));
+            }
             count += 1;
         }
         Ok(BatchView { bytes, count })
@@ -228,60 +295,51 @@ impl<'a> BatchView<'a> {
 
     /// The operations in order.
     pub fn iter(&self) -> Operations<'a> {
-        Operations::new(self.bytes)
+        Operations(Parts::new(self.bytes))
     }
 }
 
-/// Decodes operations one after another; ends after the first that does not decode.
+/// The operations of a batch, one after another.
 #[derive(Clone, Debug)]
-pub struct Operations<'a> {
+pub struct Operations<'a>(Parts<'a>);
+
+impl<'a> Iterator for Operations<'a> {
+    type Item = Operation<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Operation<'a>> {
+        if self.0.reader.is_empty() {
+            return None;
+        }
+        let next = self.0.next();
+        debug_assert!(next.is_some(), "a batch is made of operations");
+        let (keyspace, kind, key, value) = next?;
+        Some(Operation { keyspace, kind, key, value })
+    }
+}
+
+/// Decodes the parts of operations, whose limits are not checked.
+#[derive(Clone, Debug)]
+struct Parts<'a> {
     reader: Reader<'a>,
-    total_bytes: usize,
     keyspace: KeyspaceId,
 }
 
-impl<'a> Operations<'a> {
-    fn new(bytes: &'a [u8]) -> Operations<'a> {
-        let keyspace = KeyspaceId::default();
-        Operations { reader: Reader::new(bytes), total_bytes: bytes.len(), keyspace }
+impl<'a> Parts<'a> {
+    fn new(bytes: &'a [u8]) -> Parts<'a> {
+        Parts { reader: Reader::new(bytes), keyspace: KeyspaceId::default() }
     }
 
-    fn decode(&mut self) -> Option<Operation<'a>> {
+    #[inline]
+    fn next(&mut self) -> Option<(KeyspaceId, EntryKind, &'a [u8], &'a [u8])> {
         let first = self.reader.byte()?;
         let kind = EntryKind::from_byte(first & !KEYSPACE_FLAG)?;
         if first & KEYSPACE_FLAG != 0 {
             self.keyspace = KeyspaceId(self.reader.varint_u32()?);
         }
-        let key = self.reader.bytes().filter(|key| key.len() <= KEY_BYTES_MAX)?;
-        let value_bytes_max = match kind {
-            EntryKind::Delete => {
-                return Some(Operation { keyspace: self.keyspace, kind, key, value: &[] });
-            }
-            EntryKind::DeleteRange => KEY_BYTES_MAX,
-            EntryKind::Put | EntryKind::Merge | EntryKind::Pointer => VALUE_BYTES_MAX,
-        };
-        let value = self.reader.bytes().filter(|value| value.len() <= value_bytes_max)?;
-        let reversed = kind == EntryKind::DeleteRange && value < key;
-        (!reversed).then_some(Operation { keyspace: self.keyspace, kind, key, value })
-    }
-}
-
-impl<'a> Iterator for Operations<'a> {
-    type Item = Result<Operation<'a>>;
-
-    fn next(&mut self) -> Option<Result<Operation<'a>>> {
-        if self.reader.is_empty() {
-            return None;
-        }
-        let at = self.total_bytes - self.reader.rest().len();
-        let operation = self.decode();
-        if operation.is_none() {
-            self.reader = Reader::new(&[]);
-        }
-        Some(operation.ok_or_else(|| {
-            let message = format!("no operation at byte {at} of a write batch");
-            Error::new(ErrorKind::Corruption, message)
-        }))
+        let key = self.reader.bytes()?;
+        let value = if kind == EntryKind::Delete { &[] } else { self.reader.bytes()? };
+        Some((self.keyspace, kind, key, value))
     }
 }
 
@@ -292,7 +350,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn operations(bytes: &[u8]) -> Result<Vec<Operation<'_>>> {
-        Operations::new(bytes).collect()
+        Ok(BatchView::parse(bytes)?.iter().collect())
     }
 
     #[test]
@@ -338,11 +396,46 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_the_operations() {
-        let mut iter = Operations::new(&[0xff, 1, 2, 3]);
-        assert_eq!(iter.next().unwrap().unwrap_err().kind(), ErrorKind::Corruption);
-        assert!(iter.next().is_none());
-        assert!(BatchView::parse(&[1, 1]).is_err());
+    fn bytes_without_operations_are_corruption() {
+        for bytes in [&[0xff, 1, 2, 3][..], &[1, 1], &[0x80]] {
+            assert_eq!(BatchView::parse(bytes).unwrap_err().kind(), ErrorKind::Corruption);
+        }
+        // A range that ends before it starts.
+        let reversed = [EntryKind::DeleteRange as u8, 1, b'b', 1, b'a'];
+        assert_eq!(BatchView::parse(&reversed).unwrap_err().kind(), ErrorKind::Corruption);
+        assert_eq!(operations(&[]).unwrap(), []);
+    }
+
+    #[test]
+    fn keys_and_values_beyond_the_limits_are_corruption() {
+        let encode = |kind: EntryKind, key: &[u8], value: &[u8]| {
+            let mut bytes = vec![kind as u8];
+            push_bytes(&mut bytes, key);
+            push_bytes(&mut bytes, value);
+            bytes
+        };
+        let long = vec![b'x'; KEY_BYTES_MAX + 1];
+        for bytes in [
+            encode(EntryKind::Put, &long, b""),
+            encode(EntryKind::Pointer, &long, b""),
+            encode(EntryKind::DeleteRange, b"", &long),
+            encode(EntryKind::Merge, b"", &vec![0; VALUE_BYTES_MAX + 1]),
+        ] {
+            assert_eq!(BatchView::parse(&bytes).unwrap_err().kind(), ErrorKind::Corruption);
+        }
+        assert_eq!(operations(&encode(EntryKind::Put, &long[1..], b"")).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_batch_is_a_log_record_with_space_before_it() {
+        let mut batch = WriteBatch::new();
+        batch.delete(KeyspaceId(0), b"key").unwrap();
+        let bytes = batch.bytes().to_vec();
+        for first in [7u64, 8] {
+            let payload = [&first.to_le_bytes()[..], &bytes].concat();
+            assert_eq!(batch.as_record(first)[RECORD_HEAD_BYTES_MAX..], payload);
+        }
+        assert_eq!(batch.bytes(), bytes);
     }
 
     #[test]
@@ -359,8 +452,9 @@ mod tests {
             random.fill(&mut bytes);
             bytes[0] &= 0x87;
             let length = random.below(41) as usize;
-            let found: usize = Operations::new(&bytes[..length])
-                .filter_map(Result::ok)
+            let found: usize = operations(&bytes[..length])
+                .unwrap_or_default()
+                .iter()
                 .map(|operation| operation.key.len() + operation.value.len() + 2)
                 .sum();
             assert!(found <= length);
@@ -400,7 +494,7 @@ mod tests {
             prop_assert_eq!(batch.len(), expected.len());
             let mut copy = WriteBatch::new();
             for operation in batch.iter() {
-                copy.copy(&operation.unwrap()).unwrap();
+                copy.push(&operation).unwrap();
             }
             prop_assert_eq!(copy.bytes(), batch.bytes());
             let view = BatchView::parse(batch.bytes()).unwrap();

@@ -13,6 +13,16 @@ const INLINE_BYTES_MAX: usize = 30;
 ///
 /// Cloning shared bytes costs a reference count; cloning owned bytes copies them. A few bytes need
 /// no memory of their own.
+///
+/// ```
+/// # extern crate table as shingle;
+/// use shingle::Bytes;
+///
+/// let value = Bytes::from(&b"red"[..]);
+/// assert_eq!(value.len(), 3); // every method of a slice
+/// assert_eq!(&value[..], b"red");
+/// let owned: Vec<u8> = value.into_vec();
+/// ```
 #[derive(Clone)]
 pub struct Bytes(Held);
 

@@ -3,6 +3,14 @@
 use base::{Error, Result};
 
 /// How blocks are compressed. A block that saves less than an eighth is stored raw.
+///
+/// ```
+/// # extern crate table as shingle;
+/// use shingle::Compression;
+///
+/// // For `Options::compression`: level 3 of Zstandard on every level of the tree.
+/// let compression = Compression::Zstd(3);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Raw.
@@ -32,6 +40,15 @@ pub enum Filter {
 }
 
 /// Which part of a user key is its prefix, for filters that answer "no key starts with this".
+///
+/// ```
+/// # extern crate table as shingle;
+/// use shingle::PrefixRule;
+///
+/// let rule = PrefixRule::Delimiter { byte: b'/', count: 2 };
+/// assert_eq!(rule.prefix(b"user/7/name"), Some(&b"user/7/"[..]));
+/// assert_eq!(rule.prefix(b"user/7"), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefixRule {
     /// Keys have no prefix.

@@ -161,6 +161,11 @@ pub enum Change {
 }
 
 impl Change {
+    /// The value segment in `file` goes.
+    pub fn remove_segment(file: FileId) -> Change {
+        Change::Segment { file, change: SegmentChange::Remove }
+    }
+
     /// The file that comes, goes or changes.
     pub fn file(&self) -> Option<FileId> {
         match self {

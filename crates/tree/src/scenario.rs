@@ -1,7 +1,7 @@
 //! Scenarios as text: commands and what they must print, in `testdata` files.
 //!
-//! A command is a line (with more lines for `edit`), ended by `----`; what follows, up to an empty
-//! line, is the expected output. With `REWRITE=1` the files are rewritten with what comes out.
+//! The form is that of [`base::scenario`]; `edit` takes more lines. With `REWRITE=1` the files are
+//! rewritten with what comes out.
 //!
 //! | command | prints |
 //! |---|---|
@@ -36,22 +36,11 @@ pub(crate) fn run_file(path: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let text = std::fs::read_to_string(&path).unwrap();
     let mut scene = Scene::new(4);
-    let mut out = String::new();
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        let _ = writeln!(out, "{line}");
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "----").collect();
-        body.iter().for_each(|line| _ = writeln!(out, "{line}"));
-        lines.by_ref().take_while(|line| !line.is_empty()).for_each(drop);
-        let _ = writeln!(out, "----\n{}", scene.command(line, &body));
-    }
+    let out = base::scenario::answered(&text, |line, body| scene.command(line, body));
     if std::env::var_os("REWRITE").is_some() {
         std::fs::write(&path, &out).unwrap();
     }
-    assert_eq!(text, out, "{} (REWRITE=1 rewrites it)", path.display());
+    base::scenario::assert_same(&text, &out, &path.display().to_string());
 }
 
 /// Keys whose entries have 100 bytes each, with a bar where a run ends.

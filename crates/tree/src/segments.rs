@@ -160,6 +160,11 @@ impl Segments {
         self.by_file.values()
     }
 
+    /// The files of the segments that the manifest vouches for no byte of.
+    pub fn empty_ones(&self) -> impl Iterator<Item = FileId> {
+        self.by_file.iter().filter(|(_, segment)| segment.bytes == 0).map(|(&file, _)| file)
+    }
+
     /// The segments that hold live records, by group, each group's in the order of its writes.
     pub fn groups(&self) -> BTreeMap<Group, Vec<&Segment>> {
         let mut groups: BTreeMap<Group, Vec<&Segment>> = BTreeMap::new();

@@ -39,11 +39,11 @@ pub const HASHED: Descriptor = Descriptor {
            order of values: scans read them at random.",
     paper: "Chan et al., HashKV, USENIX ATC 2018",
     options: &[
-        "main_segment_bytes",
-        "log_segment_bytes",
-        "reserved_ratio",
-        "hotness",
-        "capacity_bytes",
+        "value_segment_bytes",
+        "value_log_segment_bytes",
+        "value_reserved_ratio",
+        "value_hotness",
+        "value_capacity_bytes",
     ],
     make: || Box::new(Hashed),
 };
@@ -72,14 +72,14 @@ impl ValueLayout for Hashed {
 
     fn segment_bytes_max(&self, limits: &ValueLimits, segments_before: usize) -> u64 {
         match segments_before {
-            0 => limits.main_segment_bytes,
+            0 => limits.segment_bytes,
             _ => limits.log_segment_bytes,
         }
     }
 
     /// A group has less than twice its mean of live bytes, about.
     fn collection_bytes_max(&self, limits: &ValueLimits) -> u64 {
-        limits.main_segment_bytes.saturating_mul(2)
+        limits.segment_bytes.saturating_mul(2)
     }
 
     fn pick(

@@ -69,12 +69,12 @@ pub trait ValueLayout: Send + Sync {
 
     /// Bytes at which a segment of a group ends, where `segments_before` of the group are there.
     fn segment_bytes_max(&self, limits: &ValueLimits, _segments_before: usize) -> u64 {
-        limits.main_segment_bytes
+        limits.segment_bytes
     }
 
     /// About the maximum of bytes that one GC writes: the space that a capacity sets aside.
     fn collection_bytes_max(&self, limits: &ValueLimits) -> u64 {
-        limits.main_segment_bytes
+        limits.segment_bytes
     }
 
     /// The next GC, of segments outside `busy`. None: nothing is due. Segments that a crash left
@@ -180,9 +180,9 @@ pub(crate) fn has_room(
     })
 }
 
-/// Bits that tell groups of `main_segment_bytes` apart when `live_bytes` spread over them.
+/// Bits that tell groups of `segment_bytes` apart when `live_bytes` spread over them.
 pub(crate) fn depth_for(live_bytes: u64, limits: &ValueLimits) -> u8 {
-    let groups = (live_bytes / limits.main_segment_bytes.max(1)).max(1);
+    let groups = (live_bytes / limits.segment_bytes.max(1)).max(1);
     (groups.ilog2() as u8).min(GROUP_DEPTH_MAX)
 }
 

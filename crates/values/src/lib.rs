@@ -23,7 +23,7 @@ pub mod simulate;
 pub use hashed::HASHED;
 pub use inline::INLINE;
 pub use layout::{Collection, Descriptor, Validity, ValueLayout};
-pub use limits::{LIMIT_FIELDS, LimitField, ValueLimits};
+pub use limits::{LIMIT_FIELDS, LimitField, Parameters, ValueLimits};
 pub use log::LOG;
 pub use pointer::ValuePointer;
 pub use record::{Record, SegmentPlace};

@@ -26,7 +26,7 @@ pub const LOG: Descriptor = Descriptor {
            It costs an index look-up for each record that is collected, and under skewed updates\n\
            it moves the same cold values again and again.",
     paper: "Lu et al., WiscKey, FAST 2016; the vLog of HashKV, section 2.2",
-    options: &["main_segment_bytes", "reserved_ratio", "capacity_bytes"],
+    options: &["value_segment_bytes", "value_reserved_ratio", "value_capacity_bytes"],
     make: || Box::new(Log),
 };
 

@@ -333,7 +333,7 @@ mod tests {
     fn limits(reserved_ratio: f64) -> ValueLimits {
         let main = u64::from(KEYS) / 64 * RECORD_BYTES;
         ValueLimits {
-            main_segment_bytes: main,
+            segment_bytes: main,
             log_segment_bytes: main / 64,
             reserved_ratio,
             ..ValueLimits::default()
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn a_circular_log_costs_what_a_fifo_device_does_and_more_under_skew() {
         for r in [0.1, 0.2, 0.3, 0.5, 0.9] {
-            let small = ValueLimits { main_segment_bytes: 128 * RECORD_BYTES, ..limits(r) };
+            let small = ValueLimits { segment_bytes: 128 * RECORD_BYTES, ..limits(r) };
             let found = write_amplification("log", small.clone(), &Draw::Uniform, 3);
             assert_near(&format!("log, uniform, r {r}"), found, fifo(r), 0.05);
             let uniform = circular(&Draw::Uniform.shares(), r);
@@ -414,7 +414,7 @@ mod tests {
             (0..KEYS).for_each(|key| store.found(key, 0));
             assert_eq!(store.usage().dead_bytes, live, "{layout}");
             store.collect_what_is_due();
-            let bound = live * 13 / 10 + 2 * limits(0.3).main_segment_bytes;
+            let bound = live * 13 / 10 + 2 * limits(0.3).segment_bytes;
             assert!(store.usage().total_bytes <= bound, "{layout}: {:?}", store.usage());
             // Finding a record of a removed segment changes nothing; what is live is not
             // superseded.
@@ -445,7 +445,7 @@ mod tests {
             (1..KEYS).for_each(|key| store.delete(key));
             store.collect_what_is_due();
             let left = store.usage().total_bytes;
-            assert!(left <= 2 * limits(0.3).main_segment_bytes, "{layout}: {left} bytes");
+            assert!(left <= 2 * limits(0.3).segment_bytes, "{layout}: {left} bytes");
         }
     }
 }

@@ -83,14 +83,20 @@ fn check_layers(repository: &Repository, order: &[String], arrows: &Arrows) -> V
     found
 }
 
-struct Dependency {
-    key: String,
-    name: String,
-    is_dev: bool,
+/// A dependency on a package of the workspace.
+pub(super) struct Dependency {
+    /// The name in the manifest.
+    pub key: String,
+    /// What the project calls the package.
+    pub name: String,
+    /// For tests and examples only.
+    pub is_dev: bool,
+    /// What the manifest says about it.
+    pub value: toml::Value,
 }
 
 /// The dependencies of a package on packages of the workspace.
-fn dependencies(repository: &Repository, package: &Package) -> Vec<Dependency> {
+pub(super) fn dependencies(repository: &Repository, package: &Package) -> Vec<Dependency> {
     let manifest = &package.manifest;
     let targets = manifest.get("target").and_then(toml::Value::as_table);
     let tables = targets.into_iter().flatten().filter_map(|(_, table)| table.as_table());
@@ -104,7 +110,8 @@ fn dependencies(repository: &Repository, package: &Package) -> Vec<Dependency> {
                 if let Some(ours) = ours {
                     let name = ours.name().to_string();
                     let is_dev = kind == "dev-dependencies";
-                    found.push(Dependency { key: key.clone(), name, is_dev });
+                    let (key, value) = (key.clone(), value.clone());
+                    found.push(Dependency { key, name, is_dev, value });
                 }
             }
         }

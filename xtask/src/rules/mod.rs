@@ -8,9 +8,11 @@ pub mod cycles;
 mod documents;
 mod file_access;
 mod headers;
+mod interface;
 mod leftovers;
-mod licences;
 mod limits;
+mod packages;
+pub mod publishable;
 mod reachable;
 mod readme_commands;
 mod unsafe_code;
@@ -34,7 +36,7 @@ pub struct Report {
 pub type Check = fn(&Repository) -> Vec<Violation>;
 
 /// The rules that look at the repository alone.
-pub const ALL: [(&str, Check); 15] = [
+pub const ALL: [(&str, Check); 17] = [
     (ambient::NAME, ambient::check),
     (arrows::NAME, arrows::check),
     (blind_engine::NAME, blind_engine::check),
@@ -43,9 +45,11 @@ pub const ALL: [(&str, Check); 15] = [
     (documents::NAME, documents::check),
     (file_access::NAME, file_access::check),
     (headers::NAME, headers::check),
+    (interface::NAME, interface::check),
     (leftovers::NAME, leftovers::check),
-    (licences::NAME, licences::check),
     (waivers::NAME, waivers::check),
+    (packages::NAME, packages::check),
+    (publishable::NAME, publishable::check),
     (reachable::NAME, reachable::check),
     (readme_commands::NAME, readme_commands::check),
     (unsafe_code::NAME, unsafe_code::check),
@@ -58,7 +62,7 @@ pub fn check(repository: &Repository) -> Report {
     for (_, rule) in ALL {
         report.violations.extend(rule(repository));
     }
-    report.notes.extend(licences::unavailable(repository));
+    report.notes.extend(packages::unavailable(repository));
     report.notes.extend(cycles::slack(repository));
     report.notes.extend(words::slack(repository));
     report.violations.sort();

@@ -61,9 +61,9 @@ fn options(scheme: &str, scale: u64) -> Options {
         .compression(Compression::None)
         .write_buffer_bytes(table_bytes)
         .expert(|expert| {
-            expert.table_bytes = Some(table_bytes);
+            expert.scheme.table_bytes_max = Some(table_bytes);
             expert.memtable_bytes = Some(table_bytes);
-            expert.level_bytes_base = Some((10 << 20) / scale);
+            expert.scheme.level_bytes_base = Some((10 << 20) / scale);
         })
 }
 

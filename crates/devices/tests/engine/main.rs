@@ -30,10 +30,10 @@ struct History {
 fn options() -> Options {
     let sized = Options::new().memory_bytes(8 << 20).write_buffer_bytes(1 << 20);
     sized.compression(Compression::None).expert(|expert| {
-        expert.table_bytes = Some(256 << 10);
+        expert.scheme.table_bytes_max = Some(256 << 10);
         expert.memtable_bytes = Some(128 << 10);
-        expert.level_bytes_base = Some(1 << 20);
-        expert.fan_out = Some(4.0);
+        expert.scheme.level_bytes_base = Some(1 << 20);
+        expert.scheme.fan_out = Some(4.0);
     })
 }
 

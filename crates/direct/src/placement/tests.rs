@@ -1,5 +1,7 @@
 //! Placements against a plain list of extents: nothing overlaps, guards are kept, nothing leaks.
 
+mod scenario;
+
 use super::*;
 use crate::extent::FreeMap;
 use base::ErrorKind;
@@ -44,10 +46,23 @@ impl Oracle {
         for (other, _) in &self.used {
             assert!(!other.overlaps(extent), "{extent:?} overlaps {other:?}");
         }
-        if self.ground.geometry.zones.is_some() {
-            let zone = (extent.start / ZONE) as usize;
+        if let Some(zones) = self.ground.geometry.zones {
+            let zone = (extent.start / zones.zone_bytes) as usize;
             assert_eq!(extent.start, self.write_pointers[zone], "not at the write pointer");
-            assert!(extent.end() <= (zone as u64 + 1) * ZONE, "{extent:?} leaves its zone");
+            let end = (zone as u64 + 1) * zones.zone_bytes;
+            assert!(extent.end() <= end, "{extent:?} leaves its zone");
+        }
+    }
+
+    /// The writer of an open extent is done.
+    fn close(&mut self, extent: Extent, used_bytes: u64) {
+        if let Some(zones) = self.ground.geometry.zones {
+            let zone = (extent.start / zones.zone_bytes) as usize;
+            self.write_pointers[zone] = extent.start + used_bytes;
+        }
+        self.used.retain(|(other, _)| *other != extent);
+        if used_bytes > 0 {
+            self.used.push((Extent { start: extent.start, bytes: used_bytes }, false));
         }
     }
 
@@ -61,16 +76,17 @@ impl Oracle {
         }
     }
 
-    fn obey(&mut self, commands: Vec<ZoneCommand>) {
-        for command in commands {
+    fn obey(&mut self, commands: &[ZoneCommand]) {
+        let bytes = self.ground.geometry.zones.map_or(1, |zones| zones.zone_bytes);
+        for &command in commands {
             match command {
                 ZoneCommand::Reset(start) => {
-                    let zone = Extent { start, bytes: ZONE };
+                    let zone = Extent { start, bytes };
                     assert!(self.used.iter().all(|(used, _)| !used.overlaps(zone)), "{start}");
-                    self.write_pointers[(start / ZONE) as usize] = start;
+                    self.write_pointers[(start / bytes) as usize] = start;
                 }
                 ZoneCommand::Finish(start) => {
-                    self.write_pointers[(start / ZONE) as usize] = start + ZONE;
+                    self.write_pointers[(start / bytes) as usize] = start + bytes;
                 }
             }
         }
@@ -89,14 +105,7 @@ fn history(name: &str, seed: u64) {
         match (random.below(3), oracle.used.get(pick).copied()) {
             (0, Some((extent, true))) => {
                 let used_bytes = random.below(extent.bytes / SECTOR + 1) * SECTOR;
-                if name == "zones" {
-                    let zone = (extent.start / ZONE) as usize;
-                    oracle.write_pointers[zone] = extent.start + used_bytes;
-                }
-                oracle.used.remove(pick);
-                if used_bytes > 0 {
-                    oracle.used.push((Extent { start: extent.start, bytes: used_bytes }, false));
-                }
+                oracle.close(extent, used_bytes);
                 placement.close(extent, used_bytes);
             }
             (1, Some((extent, false))) => {
@@ -116,14 +125,14 @@ fn history(name: &str, seed: u64) {
                     ..Request::default()
                 };
                 let found = placement.allocate(&request);
-                oracle.obey(placement.commands());
+                oracle.obey(&placement.commands());
                 if let Some(extent) = found {
                     oracle.check_new(extent);
                     oracle.used.push((extent, true));
                 }
             }
         }
-        oracle.obey(placement.commands());
+        oracle.obey(&placement.commands());
         oracle.check_guards();
     }
     for (extent, is_open) in std::mem::take(&mut oracle.used) {
@@ -133,46 +142,6 @@ fn history(name: &str, seed: u64) {
     if name != "zones" {
         assert_eq!(placement.free_extents(), before.1, "{name} does not coalesce, seed {seed}");
     }
-}
-
-/// A group of ext4 has 128 MiB, here as many sectors, so that tables have 5 MiB.
-#[test]
-fn tables_lie_on_ext4_as_its_buddies_do() {
-    let ground = ground("ext4-like");
-    let mut placement = make("ext4-like", &ground);
-    let mut table = || {
-        let mut extents = Vec::new();
-        for (before, now) in [(0, 5), (4, 1)] {
-            let goal = extents.last().map(|extent: &Extent| extent.end());
-            let (now_bytes, before_bytes) = (now * SECTOR, before * SECTOR);
-            let request = Request {
-                wanted_bytes: now_bytes,
-                now_bytes,
-                least_bytes: SECTOR,
-                before_bytes,
-                goal,
-                ..Request::default()
-            };
-            extents.push(placement.allocate(&request).unwrap());
-        }
-        let sectors = |extent: &Extent| (extent.bytes / SECTOR, (extent.start - ZONE) / SECTOR);
-        extents.iter().map(sectors).collect::<Vec<_>>()
-    };
-    assert_eq!(table(), [(4, 0), (1, 4)], "a chunk, and the rest behind it");
-    assert_eq!(table(), [(4, 8), (1, 12)], "behind the rest is no buddy of a chunk");
-    assert_eq!(table(), [(4, 16), (1, 20)]);
-    assert_eq!(table(), [(4, 24), (1, 28)], "half of the buddy that the last one left");
-    for (at, sectors) in [(8, 4), (12, 1)] {
-        placement.free(Extent { start: ZONE + at * SECTOR, bytes: sectors * SECTOR });
-    }
-    let small = Request {
-        wanted_bytes: SECTOR,
-        now_bytes: SECTOR,
-        least_bytes: SECTOR,
-        ..Request::default()
-    };
-    let found = placement.allocate(&small).unwrap();
-    assert_eq!((found.start - ZONE) / SECTOR, 5, "the smallest buddy that there is");
 }
 
 #[test]
@@ -207,59 +176,6 @@ fn a_file_goes_on_in_the_rest_of_its_band() {
     assert_eq!(bands.free_bytes(), free, "a part of the file is there");
     bands.free(second);
     assert_eq!(bands.free_bytes(), free + first.bytes);
-}
-
-#[test]
-fn dynamic_bands_insert_with_one_guard_for_two_neighbours() {
-    // The example of the paper's figure 7, in units of the guard.
-    let ground = Ground { unit_bytes: GUARD, ..ground("dynamic-bands") };
-    let mut bands = make("dynamic-bands", &ground);
-    let put = |bands: &mut Box<dyn Placement>, units: u64| {
-        let (wanted_bytes, least_bytes) = (units * GUARD, units * GUARD);
-        let request = Request { wanted_bytes, least_bytes, ..Request::default() };
-        let extent = bands.allocate(&request).unwrap();
-        bands.close(extent, extent.bytes);
-        extent.start
-    };
-    let base = ground.data.start;
-    let at = |unit: u64| base + unit * GUARD;
-    assert_eq!([put(&mut bands, 4), put(&mut bands, 5)], [at(0), at(4)], "appended side by side");
-    bands.free(Extent { start: at(0), bytes: 4 * GUARD });
-    assert_eq!(put(&mut bands, 4), at(9), "no guard would be left before valid data");
-    assert_eq!(put(&mut bands, 1), at(0), "an insert splits");
-    assert_eq!(put(&mut bands, 2), at(1), "the second needs no guard before itself");
-    assert_eq!(put(&mut bands, 1), at(13), "what is left is the guard");
-    bands.free(Extent { start: at(4), bytes: 5 * GUARD });
-    assert_eq!(bands.free_extents()[0], Extent { start: at(3), bytes: 6 * GUARD }, "coalesced");
-}
-
-#[test]
-fn dynamic_bands_name_what_lies_between_fragments() {
-    let ground = Ground { unit_bytes: GUARD, ..ground("dynamic-bands") };
-    let mut bands = make("dynamic-bands:fragments=0.1", &ground);
-    let put = |bands: &mut Box<dyn Placement>, units: u64, avoid: Extent| {
-        let (wanted_bytes, least_bytes) = (units * GUARD, units * GUARD);
-        let request = Request { wanted_bytes, least_bytes, avoid, ..Request::default() };
-        let extent = bands.allocate(&request).unwrap();
-        bands.close(extent, extent.bytes);
-        extent
-    };
-    let nowhere = Extent::default();
-    let places: Vec<Extent> =
-        [9, 4, 1, 3, 20, 2, 9].map(|units| put(&mut bands, units, nowhere)).into();
-    assert!(!bands.is_fragmented(), "there are no holes");
-    bands.free(places[1]);
-    assert!(bands.victims().is_empty(), "a hole alone wins nothing");
-    bands.free(places[3]);
-    let around = Extent::between(places[1].start, places[3].end());
-    assert_eq!(bands.victims(), [(around, GUARD)], "holes of 4 and 3 around a file of 1");
-    assert!(bands.is_fragmented(), "7 of 48");
-    // A file of three would fit where one of the holes is.
-    let moved = put(&mut bands, 1, around);
-    assert!(!moved.overlaps(around), "{moved:?}");
-    bands.free(places[2]);
-    assert_eq!(bands.free_extents()[0], around, "one hole");
-    assert!(bands.victims().is_empty(), "the rest stays for one hole");
 }
 
 #[test]

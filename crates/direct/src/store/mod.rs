@@ -30,11 +30,10 @@ use base::{Cause, Error, ErrorKind, Ledger, Result};
 use inner::{Inner, State, hold};
 use media::block::BlockDevice;
 use media::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, Geometry, Part, ReadFile, Space,
-    StoreLock,
+    AppendFile, Capacity, DeviceMap, FileHint, FileName, FileStore, FileSummary, Geometry, Notes,
+    ReadFile, Space, StoreLock,
 };
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use write::Writer;
@@ -224,35 +223,25 @@ impl FileStore for DirectStore {
         Ok(Box::new(HandleLock(self.inner.clone())))
     }
 
-    fn space(&self) -> Option<Space> {
-        let state = self.inner.state();
-        let freed: u64 = hold(&self.inner.freed).iter().map(|extent| extent.bytes).sum();
-        let total_bytes = self.inner.places.data.bytes;
-        let free_bytes = (state.placement.free_bytes() + freed).min(total_bytes);
-        Some(Space { total_bytes, free_bytes })
+    fn describe(&self) -> String {
+        format!("{} ({})", self.inner.port.describe(), self.inner.superblock.placement)
     }
 
-    fn set_reserve(&self, bytes: u64) -> Result<bool> {
-        self.inner.port.check_writable()?;
-        let mut state = self.inner.state();
-        let bytes = if bytes > 0 { bytes.max(state.placement.reserve_bytes_min()) } else { 0 };
-        if bytes > state.reserve_bytes {
-            self.inner.spare(&mut state, bytes)?;
-            if !state.catalogue.has_room(state.journal.area_bytes(), true) {
-                let message = "cannot keep a part of the metadata area free: there are many files";
-                return Err(Error::new(ErrorKind::NoSpace, message).in_file(self.describe()));
-            }
-        }
-        state.reserve_bytes = bytes;
-        Ok(true)
+    fn notes(&self) -> Option<&dyn Notes> {
+        Some(self)
     }
 
-    fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
-        let node = self.inner.state().names.get(&name).cloned();
-        node.map_or_else(Vec::new, |node| node.places(range))
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        Some(self)
     }
 
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+    fn device_map(&self) -> Option<&dyn DeviceMap> {
+        Some(self)
+    }
+}
+
+impl Notes for DirectStore {
+    fn write_note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
         self.inner.port.check_writable()?;
         media::check_note_name(name)?;
         let mut state = self.inner.state();
@@ -275,29 +264,37 @@ impl FileStore for DirectStore {
         media::check_note_name(name)?;
         Ok(self.inner.state().catalogue.notes.get(name).cloned())
     }
+}
 
-    fn describe(&self) -> String {
-        format!("{} ({})", self.inner.port.describe(), self.inner.superblock.placement)
+impl Capacity for DirectStore {
+    fn space(&self) -> Option<Space> {
+        let state = self.inner.state();
+        let freed: u64 = hold(&self.inner.freed).iter().map(|extent| extent.bytes).sum();
+        let total_bytes = self.inner.places.data.bytes;
+        let free_bytes = (state.placement.free_bytes() + freed).min(total_bytes);
+        Some(Space { total_bytes, free_bytes })
     }
 
-    /// A copy: a directory cannot share what lies on a device.
-    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
-        use media::os::{OsOptions, OsStore};
-        // The copy's bytes are not the device's, so they stay out of its ledger.
-        let options = OsOptions { create: false, ..OsOptions::default() };
-        let target = OsStore::open(target, Arc::default(), options)?;
-        let source = FileStore::open(self, name, true)?;
-        let bytes = part.of(source.len()?);
-        let hint = FileHint { bytes_max: Some(bytes), background: true, ..FileHint::default() };
-        let mut copy = target.create(name, &hint)?;
-        let mut piece = vec![0; 1 << 20];
-        while copy.len() < bytes {
-            let count = (bytes - copy.len()).min(piece.len() as u64) as usize;
-            source.read_at(copy.len(), &mut piece[..count], Cause::Checkpoint)?;
-            copy.append(&piece[..count], Cause::Checkpoint)?;
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        self.inner.port.check_writable()?;
+        let mut state = self.inner.state();
+        let bytes = if bytes > 0 { bytes.max(state.placement.reserve_bytes_min()) } else { 0 };
+        if bytes > state.reserve_bytes {
+            self.inner.spare(&mut state, bytes)?;
+            if !state.catalogue.has_room(state.journal.area_bytes(), true) {
+                let message = "cannot keep a part of the metadata area free: there are many files";
+                return Err(Error::new(ErrorKind::NoSpace, message).in_file(self.describe()));
+            }
         }
-        copy.sync(Cause::Checkpoint)?;
-        target.sync_names()
+        state.reserve_bytes = bytes;
+        Ok(true)
+    }
+}
+
+impl DeviceMap for DirectStore {
+    fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
+        let node = self.inner.state().names.get(&name).cloned();
+        node.map_or_else(Vec::new, |node| node.places(range))
     }
 }
 

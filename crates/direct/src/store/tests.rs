@@ -105,7 +105,7 @@ fn a_torn_snapshot_over_an_older_journal_does_not_stop_the_store_from_opening() 
         let device = formatted(placement, 12 << 20);
         for round in 0..3u64 {
             let store = open(&device);
-            store.note("long", &content(round, 5000), false).unwrap();
+            store.write_note("long", &content(round, 5000), false).unwrap();
             for root in 0..6 {
                 store.set_root(&[root]).unwrap();
             }
@@ -204,7 +204,7 @@ fn a_closed_store_opens_to_the_same() {
                 file.append(b"after the cut", Cause::Wal).unwrap();
                 store.remove(name(last + 1)).unwrap();
             }
-            store.note("events", b"line\n", true).unwrap();
+            store.write_note("events", b"line\n", true).unwrap();
             store.set_root(&[round as u8]).unwrap();
         }
         let store = open(&device);
@@ -587,7 +587,7 @@ fn a_store_opened_read_only_writes_nothing() {
     let store = DirectStore::open(device.clone(), Arc::default(), options).unwrap();
     assert_eq!(read(&store, 1).unwrap(), b"kept");
     assert!(store.create(name(2), &LOG).is_err() && store.set_root(b"").is_err());
-    assert!(store.remove(name(1)).is_err() && store.note("n", b"", true).is_err());
+    assert!(store.remove(name(1)).is_err() && store.write_note("n", b"", true).is_err());
     store.check(&mut |_| {}).unwrap();
     assert!(DirectStore::open(device.clone(), Arc::default(), options).is_err(), "locked");
     drop(store);

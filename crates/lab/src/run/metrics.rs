@@ -155,8 +155,8 @@ fn merges(
     let read = since(&|moment| merged(moment).read_bytes as f64);
     let upper = since(&sum(|level| level.read_bytes_upper as f64));
     let same = since(&sum(|level| level.read_bytes_lower as f64));
-    let table = match settings.get("table") {
-        Some(_) => settings.bytes("table")?,
+    let table = match settings.get("table_bytes_max") {
+        Some(_) => settings.bytes("table_bytes_max")?,
         None => (2 << 20) as f64,
     };
     let mean = over(written, count);

@@ -36,8 +36,8 @@ fn script(store: &dyn FileStore) -> Result<()> {
     store.sync_names()?;
     store.set_root(b"root")?;
     store.root()?;
-    store.note("events", b"x", true)?;
-    store.read_note("events")?;
+    store.notes().unwrap().write_note("events", b"x", true)?;
+    store.notes().unwrap().read_note("events")?;
     let file = store.open(table(1), false)?;
     let mut bytes = vec![0; file.len()? as usize];
     file.read_at(0, &mut bytes, Cause::Get)?;

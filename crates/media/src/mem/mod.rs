@@ -42,12 +42,11 @@ pub use device::{BeforeChange, MakeDevice, MemDevice, PowerLoss, RecordedDevice}
 pub use disk::RawTraffic;
 
 use crate::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space, StoreLock,
-    SyncFile, check_note_name, hold, past_end,
+    AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, Space,
+    StoreLock, SyncFile, check_note_name, hold, past_end,
 };
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use disk::{Disk, NodeRef};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Files in memory. A clone is a second handle on the same files.
@@ -228,13 +227,21 @@ impl FileStore for MemStore {
         Ok(Box::new(MemLock { disk: self.disk.clone(), is_shared: true }))
     }
 
-    fn space(&self) -> Option<Space> {
-        let disk = hold(&self.disk);
-        let total_bytes = disk.capacity_bytes?;
-        Some(Space { total_bytes, free_bytes: total_bytes.saturating_sub(disk.used_bytes) })
+    fn describe(&self) -> String {
+        self.title.to_string()
     }
 
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+    fn notes(&self) -> Option<&dyn Notes> {
+        Some(self)
+    }
+
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        Some(self)
+    }
+}
+
+impl Notes for MemStore {
+    fn write_note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
         check_note_name(name)?;
         let mut disk = hold(&self.disk);
         disk.operate()?;
@@ -257,14 +264,13 @@ impl FileStore for MemStore {
         self.ledger.read(Cause::Housekeeping, note.len() as u64);
         Ok(Some(note))
     }
+}
 
-    fn describe(&self) -> String {
-        self.title.to_string()
-    }
-
-    fn share(&self, _name: FileName, _target: &Path, _part: Part) -> Result<()> {
-        let message = "a store in memory has no directories to share files with";
-        Err(Error::new(ErrorKind::Unsupported, message))
+impl Capacity for MemStore {
+    fn space(&self) -> Option<Space> {
+        let disk = hold(&self.disk);
+        let total_bytes = disk.capacity_bytes?;
+        Some(Space { total_bytes, free_bytes: total_bytes.saturating_sub(disk.used_bytes) })
     }
 }
 

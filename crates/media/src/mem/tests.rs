@@ -77,7 +77,7 @@ fn sentence_3_the_death_of_the_process_loses_nothing() {
     let store = store();
     let mut file = store.create(table(1), &HINT).unwrap();
     file.append(b"appended", Cause::Flush).unwrap();
-    store.note("events", b"noted", true).unwrap();
+    store.write_note("events", b"noted", true).unwrap();
     let kept = store.crash_image(&mut Random::new(0), Personality::KeepAll);
     assert_eq!(kept.content_hash(), store.content_hash());
     assert_eq!(kept.read_note("events").unwrap().unwrap(), b"noted");
@@ -223,7 +223,7 @@ fn sentence_13_what_a_failed_sync_dropped_no_later_sync_saves() {
 #[test]
 fn sentence_14_notes_may_be_gone() {
     let store = store();
-    store.note("events", b"x", true).unwrap();
+    store.write_note("events", b"x", true).unwrap();
     let image = store.crash_image(&mut Random::new(0), Personality::LoseUnsynced);
     assert_eq!(image.read_note("events").unwrap(), None);
 }
@@ -310,7 +310,7 @@ fn the_ledger_agrees_with_the_bytes_received() {
     let store = store();
     durable(&store, 1, &[1; 1234]);
     store.set_root(b"root").unwrap();
-    store.note("events", b"event", true).unwrap();
+    store.write_note("events", b"event", true).unwrap();
     bytes_of(&store, 1);
     store.root().unwrap();
     store.read_note("events").unwrap();

@@ -12,13 +12,12 @@
 //! [`PageWriter::forget`] has not asked for yet. After a sync at most the last page stays.
 
 use super::calls;
+use super::system;
 use super::tail::{ALIGN, Buffer, Tail};
-use super::write_back;
 use super::writers::Writing;
 use crate::{AppendFile, FileName, SyncFile};
 use base::{Cause, Error, Ledger, Result};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Advice, OFlags};
 use rustix::io::Errno;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ impl Handle {
     pub(super) fn sync(&self, cause: Cause) -> Result<()> {
         self.ledger.synced(cause);
         // Never repeated: after a failed sync a second one may succeed without having written.
-        rustix::fs::fdatasync(&self.file).map_err(|errno| self.error("sync", errno))
+        system::sync_data(&self.file).map_err(|errno| self.error("sync", errno))
     }
 }
 
@@ -156,7 +155,7 @@ impl AppendFile for BackgroundFile {
 
     fn begin_sync(&mut self) -> Result<()> {
         self.write_out(true)?;
-        write_back::begin(self.handle.file.as_fd());
+        system::begin_write_back(self.handle.file.as_fd());
         Ok(())
     }
 
@@ -263,8 +262,7 @@ impl PageWriter {
         if path == Path::Direct && !self.direct {
             return false;
         }
-        let flags = if path == Path::Direct { OFlags::DIRECT } else { OFlags::empty() };
-        if rustix::fs::fcntl_setfl(&self.handle.file, flags).is_err() {
+        if system::set_direct(&self.handle.file, path == Path::Direct).is_err() {
             self.direct = false;
             return false;
         }
@@ -294,8 +292,7 @@ impl PageWriter {
 
     fn drop_pages(&mut self, from: u64, end: u64) {
         // Advice only: nothing depends on it.
-        let len = NonZeroU64::new(end - from);
-        let _ = rustix::fs::fadvise(&self.handle.file, from, len, Advice::DontNeed);
+        system::forget(&self.handle.file, from, NonZeroU64::new(end - from));
         self.dropped = end;
     }
 }

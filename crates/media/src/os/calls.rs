@@ -1,11 +1,11 @@
 //! System calls with their everyday troubles handled: short transfers are continued, interrupted
 //! calls are repeated a bounded number of times, and errors name the file.
 
+use super::system;
 use base::{Error, ErrorKind};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{Mode, OFlags};
-use rustix::io::{Errno, ReadWriteFlags};
-use std::io::IoSliceMut;
+use rustix::io::Errno;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Files of ours are private to their owner.
@@ -13,9 +13,6 @@ pub(super) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Flags of every open: not inherited by other programs, symbolic links not followed.
 pub(super) const SAFE: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW);
-
-/// `RWF_DONTCACHE`: read through the page cache without leaving the pages there (Linux 6.14).
-const UNCACHED: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
 /// Interrupted or refused calls in a row that are still tried again.
 const ATTEMPTS_MAX: u32 = 1000;
@@ -88,10 +85,7 @@ pub(super) fn read_at(
         let position = offset + filled as u64;
         let rest = &mut into[filled..];
         let result = if uncached.load(Relaxed) {
-            patiently(|| {
-                let mut slices = [IoSliceMut::new(rest)];
-                rustix::io::preadv2(file, &mut slices, position, UNCACHED)
-            })
+            patiently(|| system::read_uncached(file, rest, position))
         } else {
             patiently(|| rustix::io::pread(file, &mut *rest, position))
         };

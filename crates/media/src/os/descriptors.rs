@@ -14,10 +14,11 @@
 //! - A thread that holds a file's own lock takes no lock of the clock and opens no file.
 
 use super::directory::{Directory, Spare};
+use super::system;
 use crate::{FileName, hold};
 use base::{Error, ErrorKind, Result};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Advice, OFlags};
+use rustix::fs::OFlags;
 use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -201,7 +202,7 @@ impl Descriptor {
             Arc::new(self.all.directory.open_file(&self.name.to_string(), OFlags::RDONLY)?);
         if self.purpose == Use::Background {
             // Advice only: nothing depends on it.
-            let _ = rustix::fs::fadvise(&opened, 0, None, Advice::Sequential);
+            system::expect_sequential(&opened);
         }
         {
             let mut file = hold(&self.file);

@@ -7,10 +7,11 @@
 
 use super::calls;
 use super::lock::{self, FileLocks};
+use super::system;
 use crate::block::{BlockDevice, DeviceLock, Geometry, Moved, Overwrite};
 use base::{Cause, Error, ErrorKind, Result};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Advice, FallocateFlags, FileType, Mode, OFlags, SeekFrom};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -58,7 +59,7 @@ impl FileDevice {
         let file = calls::patiently(|| rustix::fs::open(path, flags, calls::FILE_MODE))
             .map_err(|errno| calls::error("create", text.clone(), errno))?;
         rustix::fs::ftruncate(&file, bytes - bytes % u64::from(FILE_SECTOR_BYTES))
-            .and_then(|()| rustix::fs::fsync(&file))
+            .and_then(|()| system::sync_names(&file))
             .map_err(|errno| calls::error("size", text, errno))?;
         FileDevice::open(path, options)
     }
@@ -91,14 +92,13 @@ impl FileDevice {
         let exclusive = if claims { OFlags::EXCL } else { OFlags::empty() };
         let buffered = open(exclusive).map_err(|errno| failed("open", errno))?;
         let sector_bytes = if is_disk {
-            rustix::fs::ioctl_blkpbszget(&buffered)
-                .map_err(|errno| failed("ask the sector of", errno))?
+            system::sector_bytes(&buffered).map_err(|errno| failed("ask the sector of", errno))?
         } else {
             FILE_SECTOR_BYTES
         };
         let end = rustix::fs::seek(&buffered, SeekFrom::End(0))
             .map_err(|errno| failed("ask the size of", errno))?;
-        let direct = if options.direct { open(OFlags::DIRECT).ok() } else { None };
+        let direct = if options.direct { system::open_direct(open).ok() } else { None };
         let geometry = Geometry {
             sector_bytes,
             capacity_bytes: end - end % u64::from(sector_bytes),
@@ -167,7 +167,7 @@ impl BlockDevice for FileDevice {
     fn prefetch(&self, offset: u64, bytes: u64) {
         if let Some(bytes) = NonZeroU64::new(bytes) {
             // Advice only: nothing depends on it.
-            let _ = rustix::fs::fadvise(&self.buffered, offset, Some(bytes), Advice::WillNeed);
+            system::read_ahead(&self.buffered, offset, bytes);
         }
     }
 
@@ -229,7 +229,7 @@ impl BlockDevice for FileDevice {
 
     fn flush(&self, _cause: Cause) -> Result<Moved> {
         // Never repeated: after a failed sync a second one may succeed without having written.
-        rustix::fs::fdatasync(&self.buffered)
+        system::sync_data(&self.buffered)
             .map_err(|errno| calls::error("flush", self.path.clone(), errno))?;
         Ok(Moved::default())
     }
@@ -237,8 +237,7 @@ impl BlockDevice for FileDevice {
     fn discard(&self, offset: u64, bytes: u64) -> Result<Moved> {
         self.check_range(offset, bytes)?;
         if bytes > 0 && self.discards.load(Relaxed) {
-            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            match calls::patiently(|| rustix::fs::fallocate(&self.buffered, flags, offset, bytes)) {
+            match calls::patiently(|| system::discard(&self.buffered, offset, bytes)) {
                 Ok(()) => {}
                 Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
                     self.discards.store(false, Relaxed);

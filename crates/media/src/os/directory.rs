@@ -1,6 +1,7 @@
 //! A directory: names come and go in it, and small files in it are replaced whole.
 
 use super::calls;
+use super::system;
 use base::{Cause, Error, Ledger, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -108,6 +109,10 @@ impl Directory {
         &self.descriptor
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn describe(&self) -> String {
         self.path.display().to_string()
     }
@@ -139,7 +144,7 @@ impl Directory {
     /// Makes creations, removals and renames so far durable.
     pub(super) fn sync(&self, cause: Cause) -> Result<()> {
         self.ledger.synced(cause);
-        rustix::fs::fsync(&self.descriptor)
+        system::sync_names(&self.descriptor)
             .map_err(|errno| calls::error("sync the directory", self.describe(), errno))
     }
 
@@ -258,7 +263,7 @@ impl Directory {
             offset += count as u64;
         }
         self.ledger.synced(cause);
-        rustix::fs::fdatasync(file).map_err(|errno| calls::error("sync", name, errno))
+        system::sync_data(file).map_err(|errno| calls::error("sync", name, errno))
     }
 
     /// Appends to a note. Neither atomic nor durable.

@@ -6,6 +6,7 @@
 //! opened.
 
 use super::calls;
+use super::system;
 use crate::hold;
 use crate::names::LOCK_NAME;
 use base::{Cause, Error, ErrorKind, Ledger, Result};
@@ -184,7 +185,7 @@ impl Entry {
     fn new(directory: &OwnedFd, path: &str, is_shared: bool) -> Result<Entry> {
         let stat =
             rustix::fs::fstat(directory).map_err(|errno| calls::error("look at", path, errno))?;
-        let id = (stat.st_dev, stat.st_ino);
+        let id = system::identity(&stat);
         let mut locked = hold(&LOCKED);
         match locked.get_mut(&id) {
             Some(Some(holders)) if is_shared => *holders += 1,

@@ -18,11 +18,12 @@
 
 use super::calls;
 use super::descriptors::Descriptor;
+use super::system;
 use crate::past_end;
 use crate::store::Mapping;
 use base::{Cause, Ledger, Result};
 use rustix::fd::AsFd;
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -42,9 +43,7 @@ const FILES_MAX: u64 = 8192;
 /// Bytes that are sensibly mapped on this machine: half of its memory, so that what is mapped stays
 /// there. 0 where addresses have 32 bits.
 pub fn mappable_bytes() -> u64 {
-    let info = rustix::system::sysinfo();
-    let memory = (info.totalram as u64).saturating_mul(u64::from(info.mem_unit));
-    if cfg!(target_pointer_width = "64") { memory / 2 } else { 0 }
+    if cfg!(target_pointer_width = "64") { system::memory_bytes() / 2 } else { 0 }
 }
 
 /// What may be mapped at a time, in all files of a store.
@@ -157,11 +156,12 @@ impl FileMapping {
 
     /// `pages` begin at a page and lie inside the mapping.
     fn populate_pages(&self, pages: Range<usize>) -> bool {
+        let Some(advice) = system::POPULATE else { return false };
         // SAFETY: the pages are inside the mapping, and reading them ahead changes nothing that is
         // visible.
         let populated = unsafe {
             let start = self.start.as_ptr().cast::<u8>().add(pages.start).cast();
-            rustix::mm::madvise(start, pages.len(), Advice::LinuxPopulateRead)
+            rustix::mm::madvise(start, pages.len(), advice)
         };
         populated.is_ok()
     }

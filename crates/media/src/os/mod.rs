@@ -19,27 +19,24 @@ mod device;
 mod directory;
 mod lock;
 mod map;
-mod pages;
-mod priority;
 mod read;
 mod reserve;
 mod root;
 mod share;
+mod system;
 mod tail;
 #[cfg(test)]
 mod tests;
-mod write_back;
 mod writers;
 
 pub use device::{FileDevice, FileDeviceOptions};
 pub use map::mappable_bytes;
-pub use pages::{PageBuffer, Pages};
-pub use priority::lower_thread_priority;
+pub use system::lower_thread_priority;
 
 use crate::names::{LOCK_NAME, ROOT_NAME, is_reserved};
 use crate::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space, StoreLock,
-    check_note_name, hold,
+    AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, Sharing,
+    Space, StoreLock, check_note_name, hold,
 };
 use append::{BackgroundFile, ForegroundFile, Handle};
 use base::{Cause, Error, ErrorKind, Ledger, Result};
@@ -274,19 +271,25 @@ impl FileStore for OsStore {
         Ok(Box::new(lock::shared(self.directory.descriptor(), &path)?))
     }
 
-    fn space(&self) -> Option<Space> {
-        let stat = rustix::fs::fstatvfs(self.directory.descriptor()).ok()?;
-        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
-        Some(Space { total_bytes: bytes(stat.f_blocks), free_bytes: bytes(stat.f_bavail) })
+    fn describe(&self) -> String {
+        self.directory.describe()
     }
 
-    fn set_reserve(&self, bytes: u64) -> Result<bool> {
-        self.check_writable()?;
-        let _one_at_a_time = hold(&self.replacing);
-        reserve::set(&self.directory, bytes)
+    fn notes(&self) -> Option<&dyn Notes> {
+        Some(self)
     }
 
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        Some(self)
+    }
+
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        Some(self)
+    }
+}
+
+impl Notes for OsStore {
+    fn write_note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
         self.check_writable()?;
         check_note_name(name)?;
         let _one_at_a_time = hold(&self.replacing);
@@ -300,12 +303,18 @@ impl FileStore for OsStore {
         check_note_name(name)?;
         self.directory.read_small(name, directory::SMALL_FILE_BYTES_MAX)
     }
+}
 
-    fn describe(&self) -> String {
-        self.directory.describe()
+impl Capacity for OsStore {
+    fn space(&self) -> Option<Space> {
+        let stat = rustix::fs::fstatvfs(self.directory.descriptor()).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+        Some(Space { total_bytes: bytes(stat.f_blocks), free_bytes: bytes(stat.f_bavail) })
     }
 
-    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
-        self.share_with(name, &self.directory.open_other(target)?, part)
+    fn set_reserve(&self, bytes: u64) -> Result<bool> {
+        self.check_writable()?;
+        let _one_at_a_time = hold(&self.replacing);
+        reserve::set(&self.directory, bytes)
     }
 }

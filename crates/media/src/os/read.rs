@@ -3,11 +3,11 @@
 use super::calls;
 use super::descriptors::Descriptor;
 use super::map::{Budget, FileMapping};
+use super::system;
 use super::tail::Tail;
 use crate::{FileName, Mapping, ReadFile, past_end};
 use base::{Cause, Error, Ledger, Result};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::Advice;
 use rustix::io::Errno;
 use std::num::NonZeroU64;
 use std::sync::atomic::AtomicBool;
@@ -122,7 +122,7 @@ impl ReadFile for OsReadFile {
     fn prefetch(&self, offset: u64, bytes: u64) {
         // Advice only: nothing depends on it.
         if let (Some(len), Ok(file)) = (NonZeroU64::new(bytes), self.file()) {
-            let _ = rustix::fs::fadvise(file, offset, Some(len), Advice::WillNeed);
+            system::read_ahead(file, offset, len);
         }
     }
 

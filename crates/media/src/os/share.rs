@@ -2,11 +2,12 @@
 
 use super::directory::Directory;
 use super::{OsStore, calls};
-use crate::{FileName, FileStore, Part};
+use crate::{FileName, FileStore, Part, Sharing};
 use base::{Cause, Error, ErrorKind, Result};
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use std::path::Path;
 
 /// How a link ended.
 enum Link {
@@ -26,8 +27,13 @@ pub(super) fn check_unshared(name: FileName, file: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
-impl OsStore {
-    pub(super) fn share_with(&self, name: FileName, target: &Directory, part: Part) -> Result<()> {
+impl Sharing for OsStore {
+    fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
+        let target = &self.directory.open_other(target)?;
         // A link changes the file that it shares, which a read-only store must not.
         if matches!(part, Part::Exactly(_)) || self.options.read_only {
             return self.copy(name, target, part);
@@ -37,7 +43,9 @@ impl OsStore {
             Link::Refused => self.copy(name, target, part),
         }
     }
+}
 
+impl OsStore {
     fn link(&self, name: FileName, target: &Directory, part: Part) -> Result<Link> {
         let text = name.to_string();
         let handle = self.handle(name, OFlags::RDONLY)?;

@@ -6,9 +6,9 @@
 //! - A byte in the buffer lies at an address equal to its file offset modulo [`ALIGN`], so that any
 //!   aligned part of the file can be written from it without the page cache.
 
-use super::pages::PageBuffer;
 use crate::{FileName, hold};
 use base::Cause;
+use base::page_memory::PageBuffer;
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

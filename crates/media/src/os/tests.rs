@@ -1,7 +1,7 @@
 //! The store in a directory: real files, real errors of the system, and only the test's own files.
 
 use super::*;
-use crate::conformance;
+use crate::{Part, conformance};
 use base::FileId;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -131,7 +131,7 @@ fn files_are_private_and_links_are_not_followed() {
     assert!(store.open(table(2), false).is_err());
     assert!(store.extend(table(2), 0, &FileHint::default()).is_err());
     assert!(store.create(table(2), &FileHint::default()).is_err());
-    assert!(store.note("events", b"x", true).is_err());
+    assert!(store.write_note("events", b"x", true).is_err());
     assert!(store.read_note("events").is_err());
     symlink(&secret, dir.path().join("CURRENT.tmp")).unwrap();
     store.set_root(b"y").unwrap();
@@ -206,7 +206,7 @@ fn a_read_only_store_writes_nothing_and_keeps_writers_out() {
         reader.remove(table(1)).err(),
         reader.set_root(b"s").err(),
         reader.sync_names().err(),
-        reader.note("events", b"x", true).err(),
+        reader.write_note("events", b"x", true).err(),
     ];
     for error in refused {
         assert_eq!(error.unwrap().kind(), ErrorKind::Unsupported);

@@ -118,6 +118,7 @@ fn add(event: &Value, ledger: &Ledger) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use media::Notes;
     use media::mem::MemStore;
     use std::sync::Arc;
 
@@ -131,7 +132,7 @@ mod tests {
                    EVENT_LOG_v1 {\"time_micros\": 9000000, \"event\": \"traffic\", \
                    \"micros\": 1000000, \"user_write_bytes\": 100, \"flush\": \"?\", \
                    \"compaction-L2\": [600, 500, 600, 600]}\n";
-        store.note("LOG", log.as_bytes(), false).unwrap();
+        store.write_note("LOG", log.as_bytes(), false).unwrap();
         let history = History::of(&store).unwrap();
         let wa = |of: &Interval| (of.factors.wa, of.factors.wa_without_wal, of.factors.awa);
         let found: Vec<_> = history.intervals.iter().map(wa).collect();

@@ -44,7 +44,7 @@ fn policy(scheme: &tree::policy::Descriptor) -> Page {
             .map(|field| Number {
                 name: field.name,
                 unit: field.unit,
-                help: field.help,
+                help: field.help(),
                 default: field.text(&limits),
             })
             .collect(),
@@ -64,8 +64,8 @@ fn layout(layout: &values::Descriptor) -> Page {
             .map(|field| Number {
                 name: field.name,
                 unit: field.unit,
-                help: field.help,
-                default: field.value(&limits),
+                help: field.help(),
+                default: field.text(&limits),
             })
             .collect(),
         basis: String::new(),
@@ -122,6 +122,7 @@ fn show(context: &mut Context, page: &Page) -> Outcome {
     }
     writeln!(context.out, "\nIts numbers{}:\n", page.basis)?;
     for Number { name, unit, help, default } in &page.options {
+        let help = wrap(help, COLUMNS - 4).replace('\n', "\n    ");
         writeln!(context.out, "{name} = {default} ({unit})\n    {help}")?;
     }
     Ok(())

@@ -37,6 +37,7 @@ fn of_event(event: &Value) -> Vec<Write> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use media::Notes;
     use media::mem::MemStore;
     use std::sync::Arc;
 
@@ -49,8 +50,8 @@ mod tests {
                    \"output_level\": 2, \"extents\": [8192, 10, 40960, 20, 7]}\n\
                    EVENT_LOG_v1 {\"time_micros\": 9, \"event\": \"trivial_move\", \
                    \"extents\": [1, 2]}\nEVENT_LOG_v1 {\"time_mic";
-        store.note("LOG.old", old.as_bytes(), false).unwrap();
-        store.note("LOG", new.as_bytes(), false).unwrap();
+        store.write_note("LOG.old", old.as_bytes(), false).unwrap();
+        store.write_note("LOG", new.as_bytes(), false).unwrap();
         let told: Vec<_> = writes(&store)
             .unwrap()
             .iter()

@@ -160,6 +160,14 @@ fn options_are_listed_and_taken() {
     let listed = shell.run(&["options"]).ok();
     assert!(listed.contains("memory_bytes"), "{listed}");
     assert!(!shell.run(&["options", "--json"]).json().is_empty());
+    let set = ["-o", "scheme=ldc", "-o", "links_max=3", "-o", "values=log", "options"];
+    let listed = shell.run(&set).ok();
+    for line in ["links_max = 3\n", "fan_out = 10\n", "value_reserved_ratio = 0.3\n"] {
+        assert!(listed.contains(line), "{line}{listed}");
+    }
+    assert!(!listed.contains("stack_max"), "of another scheme: {listed}");
+    let refused = shell.run(&["-o", "links_max=3", "options"]).fails(2);
+    assert!(refused.contains("has no parameter `links_max`"), "{refused}");
     shell.run(&["-o", "memory_bytes=67108864", "get", "k00000"]).ok();
     shell.run(&["-o", "no_such_option=1", "get", "k00000"]).fails(2);
     shell.run(&["-o", "no-equals-sign", "get", "k00000"]).fails(2);

@@ -416,7 +416,7 @@ fn shown(cursor: &Cursor, moved: Result<()>, has_met: bool) -> (Result<Option<Pa
 }
 
 impl Iterator for Iter {
-    type Item = Result<Pair>;
+    type Item = Result<(Bytes, Bytes)>;
 
     fn next(&mut self) -> Option<Result<Pair>> {
         if self.done {

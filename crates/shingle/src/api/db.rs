@@ -14,12 +14,10 @@ use crate::read::get::get;
 use crate::read::multi_get::multi_get;
 use crate::runtime::Threads;
 use base::env::Runtime;
-use base::{KeyspaceId, Ledger, Result};
-use media::os::{OsOptions, OsStore, mappable_bytes};
-use media::{FileStore, PairStore};
+use base::{KeyspaceId, Result};
+use media::FileStore;
 use std::cell::RefCell;
 use std::ops::RangeBounds;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use table::Bytes;
@@ -153,77 +151,6 @@ pub struct Keyspace {
 }
 
 impl Options {
-    /// Opens the database in the directory `path`.
-    ///
-    /// # Errors
-    ///
-    /// - [`NotFound`](crate::ErrorKind::NotFound): there is no database, and none is to be created.
-    /// - [`Locked`](crate::ErrorKind::Locked): a process has the database open; the message names
-    ///   it.
-    /// - [`Corruption`](crate::ErrorKind::Corruption): the manifest or a log is damaged, or a file
-    ///   is missing.
-    /// - [`Incompatible`](crate::ErrorKind::Incompatible): the files are of another store, or of a
-    ///   newer version.
-    /// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument): an option is out of bounds; a
-    ///   merge operator is unknown; the directory has no database, and files that are not
-    ///   Shingle's.
-    /// - [`Io`](crate::ErrorKind::Io), [`NoSpace`](crate::ErrorKind::NoSpace): the system refused.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
-        let store = self.directory(path, Arc::new(Ledger::default()))?;
-        self.open_store(Arc::new(store))
-    }
-
-    /// Opens the database in the directory `path` with the directory `cold` as its cold store.
-    ///
-    /// Layouts with a cold log move values that do not change to the cold store, which may be on
-    /// another medium. From the first such value on, the database opens only with that cold store;
-    /// a checkpoint has everything in one place. A database may get a cold store at any opening:
-    /// unless it only reads, the opening creates the directory.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Options::open`]; also [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// `cold` is a database or the cold store of another one.
-    pub fn open_with_cold(self, path: impl AsRef<Path>, cold: impl AsRef<Path>) -> Result<Db> {
-        let ledger = Arc::new(Ledger::default());
-        let first = self.directory(path, ledger.clone())?;
-        let cold = self.cold_directory(cold, ledger)?;
-        self.open_store(Arc::new(PairStore::new(Arc::new(first), Arc::new(cold))?))
-    }
-
-    /// The directory `path` as [`Options::open`] takes it: for stores that are made of several.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Options::open`], but for what only the content of the files shows.
-    pub fn directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
-        let maps = self.expert.map_tables.unwrap_or(false);
-        let os = OsOptions {
-            create: self.create && !self.read_only,
-            read_only: self.read_only,
-            direct_background: self.direct_io,
-            map_bytes_max: if maps { mappable_bytes() } else { 0 },
-            open_files_max: self.expert.open_files_max,
-            ..OsOptions::default()
-        };
-        let creates = os.create;
-        let store = OsStore::open(path.as_ref(), ledger, os)?;
-        if creates {
-            open::check_unused(&store)?;
-        }
-        Ok(store)
-    }
-
-    /// The directory `path` as [`Options::open_with_cold`] takes that of the cold store. Creates a
-    /// missing directory, unless the opening only reads.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Options::directory`].
-    pub fn cold_directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
-        self.clone().create(true).directory(path, ledger)
-    }
-
     /// Opens the database in `store`.
     ///
     /// # Errors
@@ -282,7 +209,7 @@ impl Keyspace {
         let mut batch = BATCH.take();
         batch.clear();
         let written = build(&mut batch, self.state.id)
-            .and_then(|()| self.engine().write(&batch, options.durability, options.wait));
+            .and_then(|()| self.engine().write(&mut batch, options.durability, options.wait));
         if batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
             BATCH.set(batch);
         }
@@ -333,6 +260,22 @@ impl Keyspace {
     /// Stores `operand`. The keyspace's merge operator applies it when the key is read or
     /// compacted.
     ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = shingle::Options::new().open(dir.path())?;
+    /// use shingle::KeyspaceOptions;
+    ///
+    /// let options =
+    ///     KeyspaceOptions { merge_operator: Some("add-u64".into()), ..Default::default() };
+    /// let counts = db.create_keyspace("counts", options)?;
+    /// counts.merge("visits", 2u64.to_le_bytes())?;
+    /// counts.merge("visits", 3u64.to_le_bytes())?;
+    /// assert_eq!(counts.get("visits")?.as_deref(), Some(&5u64.to_le_bytes()[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As for all writes, see [`Keyspace`]; also
@@ -360,6 +303,19 @@ impl Keyspace {
 
     /// Deletes all keys from `start` to `end` (exclusive) by one record. Files that are wholly in
     /// the range are dropped at once, unless a snapshot needs them.
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = shingle::Options::new().open(dir.path())?;
+    /// for day in ["2026-01-30", "2026-01-31", "2026-02-01"] {
+    ///     db.put(day, "")?;
+    /// }
+    /// db.delete_range("2026-01", "2026-02")?;
+    /// assert_eq!(db.iter().count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -400,6 +356,18 @@ impl Keyspace {
     }
 
     /// The values of `keys`, all at one moment, in the order of the keys.
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = shingle::Options::new().open(dir.path())?;
+    /// db.put("apple", "red")?;
+    /// let values = db.multi_get(&["apple", "pear"])?;
+    /// assert_eq!(values[0].as_deref(), Some(&b"red"[..]));
+    /// assert_eq!(values[1], None);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -457,9 +425,9 @@ impl Db {
     /// As for all writes, see [`Keyspace`]; also
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where a merge operator refuses an
     /// operand of the batch. The database is then unchanged.
-    pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+    pub fn write(&self, mut batch: WriteBatch, options: &WriteOptions) -> Result<()> {
         check_operands(self.engine(), &batch.inner, batch.copies_operands)?;
-        self.engine().write(&batch.inner, options.durability, options.wait).map(drop)
+        self.engine().write(&mut batch.inner, options.durability, options.wait).map(drop)
     }
 
     /// Makes every write that returned before this call survive a power loss. Writes to keyspaces

@@ -1,11 +1,12 @@
 //! Maintenance: compaction on request, checkpoints, checks.
 
 use super::db::{Db, Keyspace};
+use crate::engine::checkpoint::CheckpointTarget;
 use crate::engine::queue::Manual;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::stats::CheckReport;
-use base::{KeyRange, Result};
+use base::{KeyRange, Result, SequenceNumber};
 use media::FileStore;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,24 +53,40 @@ impl Db {
         crate::settings::keep_threshold(&*engine.store, bytes.max(1))
     }
 
-    /// Writes a second database with the current contents to `target`, a new or empty
-    /// directory. Links files
-    /// where the file system allows, and copies them otherwise. Keyspaces without a log are in it
+    /// Writes a second database with the current contents to `target`, a store without files.
+    /// [`Db::checkpoint`] does so in a directory. Files are linked between directories where the
+    /// file system allows, and copied between all other stores. Keyspaces without a log are in it
     /// as of their last flush.
     ///
     /// # Errors
     ///
-    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) where `target` is not empty;
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the store cannot write a checkpoint.
-    /// Also as for all writes, see [`Keyspace`].
-    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+    /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) where `target` holds files. Also as for
+    /// all writes, see [`Keyspace`].
+    pub fn checkpoint_to(&self, target: &dyn FileStore) -> Result<()> {
         let engine = self.engine();
         let _inside = engine.enter()?;
         if !engine.read_only {
             engine.check_writable()?;
             engine.flush_all()?;
         }
-        engine.write_checkpoint(target.as_ref())
+        engine.write_checkpoint(target)
+    }
+
+    /// Gives the files of the database to `target`; returns the sequence number that they reach at
+    /// least.
+    pub(crate) fn write_backup(&self, target: &dyn CheckpointTarget) -> Result<SequenceNumber> {
+        let engine = self.engine();
+        let _inside = engine.enter()?;
+        let sequence = engine.snapshots.visible();
+        if !engine.read_only {
+            engine.check_writable()?;
+            engine.flush_all()?;
+        }
+        engine.fill_checkpoint(target).map(|()| sequence)
+    }
+
+    pub(crate) fn wall_micros(&self) -> u64 {
+        self.engine().runtime.wall_micros()
     }
 
     /// Reads every byte, and verifies checksums, key order and the structure of the tree. The

@@ -6,6 +6,7 @@ mod batch;
 mod cursor;
 mod db;
 mod default;
+mod directory;
 mod follower;
 mod keyspaces;
 mod maintenance;

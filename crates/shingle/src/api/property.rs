@@ -6,6 +6,16 @@ use std::sync::PoisonError;
 
 impl Db {
     /// The property called `name`, with the prefix `rocksdb.`, `leveldb.` or `shingle.`.
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = shingle::Options::new().open(dir.path())?;
+    /// assert_eq!(db.property("rocksdb.num-snapshots").as_deref(), Some("0"));
+    /// println!("{}", db.property("leveldb.stats").unwrap_or_default());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn property(&self, name: &str) -> Option<String> {
         let (prefix, name) = name.split_once('.')?;
         if !matches!(prefix, "rocksdb" | "leveldb" | "shingle") {

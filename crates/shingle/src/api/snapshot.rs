@@ -41,7 +41,20 @@ pub struct Snapshot {
 }
 
 /// What a snapshot keeps from being dropped.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = shingle::Options::new().open(dir.path())?;
+/// let snapshot = db.snapshot();
+/// db.put("apple", "red")?;
+/// let pins = snapshot.pins();
+/// println!("{} s old, {} newer entries", pins.age_ns / 1_000_000_000, pins.newer_entries);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pins {
     /// Sequence number of the newest write that the snapshot sees. Compaction keeps the version of
     /// each key that was the newest then, and the tombstones above it.
@@ -76,7 +89,16 @@ impl Snapshot {
     }
 
     fn moment(&self) -> Moment {
-        Moment::held(self.sequence, self.keyspace.view())
+        self.moment_in(&self.keyspace)
+    }
+
+    /// The moment in a keyspace.
+    pub(crate) fn moment_in(&self, keyspace: &KeyspaceState) -> Moment {
+        Moment::held(self.sequence, keyspace.view())
+    }
+
+    pub(crate) fn sequence(&self) -> SequenceNumber {
+        self.sequence
     }
 
     /// The value of `key`, or `None`.

@@ -165,7 +165,7 @@ impl Core {
     }
 
     fn check_run(&self, run: &tree::Run, report: &mut CheckReport) {
-        let opened = self.runs.handle(run).open_for_background(Cause::Check);
+        let opened = self.read.tables.handle(run).open_for_background(Cause::Check);
         let Some(table) = report.note(opened) else { return };
         report.metadata_bytes += run.bytes.saturating_sub(table.summary().data_bytes);
         let Some(found) = report.note(table.verify(&mut |_| {})) else { return };
@@ -190,7 +190,7 @@ impl Core {
     fn check_segment(&self, segment: &tree::Segment, report: &mut CheckReport) -> Result<()> {
         report.files += 1;
         let file = self.store.open(FileName::value(segment.file.id), true)?;
-        let place = self.runs.values.place(segment.file.id);
+        let place = self.read.values.place(segment.file.id);
         let mut scan = SegmentScan::new(&*file, place, segment.bytes, Cause::Check);
         while let Some((record, _)) = scan.next_record()? {
             report.bytes += record.bytes as u64;
@@ -240,17 +240,12 @@ impl Core {
             if name.kind == FileKind::Manifest {
                 decode_edit(record.payload, name, record.offset)?;
             } else {
-                check_record(record.payload)
+                log_record(record.payload)
                     .map_err(|error| error.in_file(name.to_string()).at(record.offset))?;
             }
         }
         Ok(reader.bytes())
     }
-}
-
-fn check_record(payload: &[u8]) -> Result<()> {
-    let Some((_, batch)) = log_record(payload)? else { return Ok(()) };
-    batch.iter().try_for_each(|operation| operation.map(drop))
 }
 
 fn live_bytes(version: &Version) -> u64 {

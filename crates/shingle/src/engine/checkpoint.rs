@@ -1,5 +1,6 @@
-//! Checkpoints: a directory of hard links with a manifest of its own. Files of a cold store are in
-//! the same directory, copied where they cannot be linked.
+//! Checkpoints: a second store with the same files and a manifest of its own. Between directories
+//! the files are hard links where possible, and otherwise copies. Files of a cold store are in the
+//! same place.
 //!
 //! Invariants:
 //! - The target becomes a database only with its root, which is written last.
@@ -9,13 +10,10 @@
 
 use crate::engine::commit_state::{CommitState, LiveLog, LogPosition};
 use crate::engine::core::Core;
-use crate::engine::open::NOTES;
 use crate::engine::trees::Trees;
-use base::{Cause, Error, ErrorKind, FileId, Ledger, Result};
-use media::os::{OsOptions, OsStore};
-use media::{FileHint, FileName, FileStore, Part};
+use base::{Cause, Error, ErrorKind, FileId, Result};
+use media::{AppendFile, FileHint, FileName, FileStore, Part, share};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use table::log::{LogHeader, LogKind, LogWriter};
 use table::manifest::{Root, encode_edit, encode_root};
@@ -37,58 +35,97 @@ impl Logged {
     }
 }
 
+/// Takes the files of a checkpoint.
+pub(crate) trait CheckpointTarget {
+    /// Takes `part` of a file of `source`, durably but for its name.
+    fn take(&self, source: &dyn FileStore, name: FileName, part: Part) -> Result<()>;
+
+    /// The file for the manifest, which is synced when it is written.
+    fn create_manifest(&self, name: FileName) -> Result<Box<dyn AppendFile>>;
+
+    /// Everything is there: `root` makes it a database.
+    fn finish(&self, root: &[u8]) -> Result<()>;
+}
+
+/// A store becomes a database of its own.
+struct Copy<'a>(&'a dyn FileStore);
+
+impl CheckpointTarget for Copy<'_> {
+    fn take(&self, source: &dyn FileStore, name: FileName, part: Part) -> Result<()> {
+        share(source, self.0, name, part)
+    }
+
+    fn create_manifest(&self, name: FileName) -> Result<Box<dyn AppendFile>> {
+        self.0.create(name, &FileHint::default())
+    }
+
+    fn finish(&self, root: &[u8]) -> Result<()> {
+        self.0.sync_names()?;
+        self.0.set_root(root)
+    }
+}
+
 impl Core {
-    pub(crate) fn write_checkpoint(&self, target: &Path) -> Result<()> {
-        let _inside = self.enter()?;
-        let copy = OsStore::open(target, Arc::new(Ledger::default()), OsOptions::default())?;
-        if let Some(foreign) = copy.foreign_file(&NOTES)? {
-            let message = format!(
-                "{} holds `{foreign}`, which is not Shingle's: choose an empty directory",
-                copy.describe()
-            );
-            return Err(Error::new(ErrorKind::AlreadyExists, message));
-        }
+    /// Makes `copy`, which must be empty, a database with the present contents.
+    pub(crate) fn write_checkpoint(&self, copy: &dyn FileStore) -> Result<()> {
         let _lock = copy.lock()?;
         if copy.root()?.is_some() || !copy.list()?.is_empty() {
             let message = format!("{} holds a database already", copy.describe());
             return Err(Error::new(ErrorKind::AlreadyExists, message));
         }
-        self.fill_checkpoint(&copy, target).inspect_err(|_| clear(&copy))
+        self.fill_checkpoint(&Copy(copy)).inspect_err(|_| clear(copy))
     }
 
-    fn fill_checkpoint(&self, copy: &OsStore, target: &Path) -> Result<()> {
+    /// Gives `copy` the files of a database with the present contents.
+    pub(crate) fn fill_checkpoint(&self, copy: &dyn CheckpointTarget) -> Result<()> {
+        let _inside = self.enter()?;
+        if self.follows {
+            let message = "a follower has no logs of its own: let the writer do this";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
         let trees = self.versions.lock();
         let logged = Logged::of(&self.commits.lock());
         // The next edit may remove logs, which no version holds. After a flush they are short.
-        self.share_logs(&trees, &logged, target)?;
+        self.share_logs(&trees, &logged, copy)?;
         let mut edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
         let versions: Vec<Arc<Version>> =
             trees.keyspaces.values().map(|tree| tree.version.clone()).collect();
         drop(trees);
         self.runtime.interleave("a checkpoint has its versions");
         for version in &versions {
-            self.share_files(version, &logged, target)?;
+            self.share_files(version, &logged, copy)?;
         }
         bring_together(&mut edit);
         self.write_checkpoint_root(copy, &edit)
     }
 
-    fn share_files(&self, version: &Version, logged: &Logged, target: &Path) -> Result<()> {
+    fn share_files(
+        &self,
+        version: &Version,
+        logged: &Logged,
+        copy: &dyn CheckpointTarget,
+    ) -> Result<()> {
         for usage in version.files() {
             self.check_open()?;
             let name = FileName::table(usage.file.id);
-            self.store.share(name, target, Part::AtLeast(usage.total_bytes))?;
+            copy.take(&*self.store, name, Part::AtLeast(usage.total_bytes))?;
         }
         for segment in version.segments.iter() {
             self.check_open()?;
             let end = logged.values.get(&segment.file.id).copied().unwrap_or(0);
             let bytes = end.max(segment.bytes);
-            self.store.share(FileName::value(segment.file.id), target, Part::AtLeast(bytes))?;
+            let name = FileName::value(segment.file.id);
+            copy.take(&*self.store, name, Part::AtLeast(bytes))?;
         }
         Ok(())
     }
 
-    fn share_logs(&self, trees: &Trees, logged: &Logged, target: &Path) -> Result<()> {
+    fn share_logs(
+        &self,
+        trees: &Trees,
+        logged: &Logged,
+        copy: &dyn CheckpointTarget,
+    ) -> Result<()> {
         let logs = logged.logs.iter().map(|log| log.file);
         for log in logs.filter(|&log| log >= trees.log_floor) {
             // The last log may meanwhile grow beyond the checkpoint's point.
@@ -96,12 +133,16 @@ impl Core {
                 true => Part::Exactly(logged.position.bytes),
                 false => Part::Whole,
             };
-            self.store.share(FileName::wal(log), target, part)?;
+            copy.take(&*self.store, FileName::wal(log), part)?;
         }
         Ok(())
     }
 
-    fn write_checkpoint_root(&self, copy: &OsStore, edit: &DatabaseEdit) -> Result<()> {
+    fn write_checkpoint_root(
+        &self,
+        copy: &dyn CheckpointTarget,
+        edit: &DatabaseEdit,
+    ) -> Result<()> {
         let file = self.new_file();
         let mut bytes = Vec::new();
         encode_edit(edit, &mut bytes);
@@ -112,12 +153,11 @@ impl Core {
             salt: self.runtime.random_u64(),
             previous: None,
         };
-        let append = copy.create(FileName::manifest(file), &FileHint::default())?;
+        let append = copy.create_manifest(FileName::manifest(file))?;
         let mut writer = LogWriter::create(append, header, Cause::Checkpoint)?;
         writer.append(&[&bytes])?;
         writer.sync()?;
-        copy.sync_names()?;
-        copy.set_root(&encode_root(&Root {
+        copy.finish(&encode_root(&Root {
             database: self.database,
             manifest: file,
             manifest_bytes_min: writer.bytes(),
@@ -127,12 +167,12 @@ impl Core {
 
 /// Removes what a failed checkpoint left: because of its links, the database could not append to
 /// its own files. The first error is the one to report.
-fn clear(copy: &OsStore) {
+pub(crate) fn clear(copy: &dyn FileStore) {
     let files = copy.list().unwrap_or_default();
     files.iter().for_each(|file| drop(copy.remove(file.name)));
 }
 
-/// All files of a checkpoint are in one directory, including those of a cold store.
+/// All files of a checkpoint are in one store, including those of a cold store.
 fn bring_together(edit: &mut DatabaseEdit) {
     for change in edit.keyspaces.iter_mut().flat_map(|keyspace| &mut keyspace.changes) {
         if let Change::Segment { change: SegmentChange::Add { is_in_cold_store, .. }, .. } = change

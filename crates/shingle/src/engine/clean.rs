@@ -26,7 +26,7 @@ pub(crate) fn step(core: &Core) -> bool {
 
 fn remove(core: &Core, name: FileName) {
     if name.kind == FileKind::Value {
-        core.runs.values.forget(name.id);
+        core.read.values.forget(name.id);
     }
     match core.store.remove(name) {
         Ok(()) if name.kind == FileKind::Table => core.events.table_deleted(name.id),

@@ -129,9 +129,12 @@ impl Engine {
         if !waiting.is_empty() {
             self.with_reserve(|| self.flush_replayed())?;
         }
-        // All writes are durable. Merges that fail wait for the next opening. The exception is an
-        // edit of unknown outcome: then no file may be removed.
-        if let Err(error) = scheduler::finish_small_moves(self) {
+        // All writes are durable. Merges that fail wait for the next opening, and so do segments
+        // that cannot be removed. The exception is an edit of unknown outcome: then no file may be
+        // removed.
+        let tidied =
+            scheduler::finish_small_moves(self).and_then(|()| self.remove_empty_segments());
+        if let Err(error) = tidied {
             self.events.error("closing_move_failed", &error);
             self.check_poisoned()?;
         }

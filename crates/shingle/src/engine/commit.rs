@@ -18,7 +18,7 @@ use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::moment::Moment;
 use base::key::SequenceNumber;
-use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result};
+use base::{Cause, Error, ErrorKind, FileId, KeyRange, KeyspaceId, Result};
 use media::{FileHint, FileName};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,8 +39,47 @@ pub(crate) enum Outcome {
     Committed(Committed),
     /// No change: the segments of a keyspace lack space for its large values.
     LacksSpace(LackOfSpace),
-    /// No change: a keyspace lacks a segment for its large values.
-    LacksSegment(Arc<KeyspaceState>),
+    /// No change: what the commit takes for granted may not hold.
+    Changed,
+}
+
+/// What a commit takes for granted: no key here has an entry that is newer than the moment.
+pub(crate) struct Unchanged<'a> {
+    pub keyspace: KeyspaceId,
+    pub moment: &'a Moment,
+    pub keys: Vec<&'a [u8]>,
+    pub ranges: &'a [KeyRange],
+}
+
+impl Unchanged<'_> {
+    /// It holds for certain. Under the commit lock, so that nothing newer comes.
+    fn holds(&self, state: &CommitState) -> Result<bool> {
+        let seen = self.moment.sequence();
+        if state.next_sequence == seen + 1 {
+            return Ok(true);
+        }
+        let active = state.actives.get(&self.keyspace).map(|active| active.writer.memtable());
+        let sealed = state.sealed.iter().filter(|sealed| sealed.keyspace.id == self.keyspace);
+        let mut memtables: Vec<&Arc<Memtable>> = sealed.map(|sealed| &sealed.memtable).collect();
+        memtables.extend(active);
+        // The view holds everything that is not newer than the moment. Newer entries are in its
+        // active memtable or in later ones, and those stay in memory as long as that memtable does.
+        let last = &self.moment.view().active;
+        if !memtables.iter().any(|memtable| Arc::ptr_eq(memtable, last)) {
+            return Ok(false);
+        }
+        for memtable in memtables {
+            if self.keys.iter().any(|key| memtable.has_newer(key, seen)) {
+                return Ok(false);
+            }
+            for range in self.ranges {
+                if memtable.has_newer_in(range, seen)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// The commits of one open database.
@@ -71,12 +110,26 @@ impl Commits {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commits `batch`. `is_synced`: the caller will promise that the batch is durable.
-    pub(crate) fn commit(&self, batch: &WriteBatch, is_synced: bool) -> Result<Outcome> {
-        if batch.is_empty() {
+    /// Commits `batch` if `given` holds. `is_synced`: the caller will promise that the batch is
+    /// durable.
+    pub(crate) fn commit(
+        &self,
+        batch: &mut WriteBatch,
+        is_synced: bool,
+        given: &[Unchanged<'_>],
+    ) -> Result<Outcome> {
+        if batch.is_empty() && given.is_empty() {
             return Ok(Outcome::Committed(Committed::default()));
         }
         let mut state = self.lock();
+        for part in given {
+            if !part.holds(&state)? {
+                return Ok(Outcome::Changed);
+            }
+        }
+        if batch.is_empty() {
+            return Ok(Outcome::Committed(Committed::default()));
+        }
         self.check_writable()?;
         let with_log = check_keyspaces(&state, batch)?;
         if is_synced && !with_log {
@@ -85,15 +138,10 @@ impl Commits {
             ));
         }
         if self.settings.bounds_values()
-            && let Some(lack) = state.lack_of_space(batch)?
+            && self.has_large_values(batch)
+            && let Some(lack) = state.lack_of_space(batch)
         {
             return Ok(Outcome::LacksSpace(lack));
-        }
-        if with_log
-            && self.settings.writes_values_at_commit
-            && let Some(keyspace) = state.lacks_segment(batch)?
-        {
-            return Ok(Outcome::LacksSegment(keyspace));
         }
         let committed = self.commit_checked(&mut state, batch, with_log)?;
         state.user_sequence = committed.last_sequence;
@@ -101,31 +149,23 @@ impl Commits {
         Ok(Outcome::Committed(committed))
     }
 
+    /// Some value of `batch` may be separated.
+    fn has_large_values(&self, batch: &WriteBatch) -> bool {
+        batch.put_bytes_max() as u64 >= self.settings.value_threshold_bytes
+    }
+
     /// Commits `batch`, which the caller has checked under the lock.
     fn commit_checked(
         &self,
         state: &mut CommitState,
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
         with_log: bool,
     ) -> Result<Committed> {
-        let first = state.next_sequence;
-        let separated = match with_log && self.settings.writes_values_at_commit {
-            true => state.append_values(first, batch)?,
-            false => None,
+        let at_commit = with_log && self.settings.writes_values_at_commit;
+        let last = match at_commit && self.has_large_values(batch) {
+            true => self.write_separated(state, batch)?,
+            false => self.write_batch(state, batch, with_log)?,
         };
-        let logged = separated.as_ref().map_or(batch, |separated| &separated.batch);
-        let appended = match with_log {
-            true => self.append_or_reserve(state, first, logged),
-            false => Ok(()),
-        };
-        if let Some(separated) = &separated {
-            match &appended {
-                Ok(()) => state.note_appended(separated),
-                Err(_) => state.give_up(separated),
-            }
-        }
-        appended?;
-        let last = self.insert(state, first, logged)?;
         state.next_sequence = last + 1;
         if with_log {
             state.logged_sequence = last;
@@ -136,6 +176,44 @@ impl Commits {
         Ok(Committed { position, last_sequence: last })
     }
 
+    /// Writes `batch` to log and memtables. Returns the last sequence number used.
+    fn write_batch(
+        &self,
+        state: &mut CommitState,
+        batch: &mut WriteBatch,
+        with_log: bool,
+    ) -> Result<SequenceNumber> {
+        let first = state.next_sequence;
+        if with_log {
+            self.append_or_reserve(state, first, batch)?;
+        }
+        self.insert(state, first, batch)
+    }
+
+    /// [`Commits::write_batch`] with large values in active segments. Wakes the background for the
+    /// segments that this requests.
+    fn write_separated(
+        &self,
+        state: &mut CommitState,
+        batch: &mut WriteBatch,
+    ) -> Result<SequenceNumber> {
+        let requests = state.requested_segments.len();
+        let separated = state.append_values(state.next_sequence, batch);
+        if state.requested_segments.len() > requests {
+            self.runtime.wake();
+        }
+        let Some(mut separated) = separated? else { return self.write_batch(state, batch, true) };
+        let first = state.next_sequence;
+        let appended = self.append_or_reserve(state, first, &mut separated.batch);
+        match &appended {
+            Ok(()) => state.note_appended(&separated),
+            Err(_) => state.give_up(&separated),
+        }
+        let last = appended.and_then(|()| self.insert(state, first, &separated.batch));
+        state.keep_separated(separated);
+        last
+    }
+
     /// Commits `batch`, which restates what a reader saw of `keys` at `moment`. Returns its last
     /// sequence number, or the moment's for an empty batch. `None`, and no change, when one of the
     /// keys has a newer entry, or may have.
@@ -144,7 +222,7 @@ impl Commits {
         keyspace: &KeyspaceState,
         moment: &Moment,
         keys: &[&[u8]],
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
     ) -> Result<Option<SequenceNumber>> {
         if batch.is_empty() {
             return Ok(Some(moment.sequence()));
@@ -152,17 +230,8 @@ impl Commits {
         let mut state = self.lock();
         self.check_writable()?;
         let with_log = check_keyspaces(&state, batch)?;
-        let active = state.actives.get(&keyspace.id).map(|active| active.writer.memtable());
-        let sealed = state.sealed.iter().filter(|sealed| sealed.keyspace.id == keyspace.id);
-        let mut memtables: Vec<&Arc<Memtable>> = sealed.map(|sealed| &sealed.memtable).collect();
-        memtables.extend(active);
-        // The view holds everything that is not newer than the moment. Newer entries are in its
-        // active memtable or in later ones, and those stay in memory as long as that memtable does.
-        let last = &moment.view().active;
-        let is_known = memtables.iter().any(|m| Arc::ptr_eq(m, last));
-        let seen = moment.sequence();
-        let has_newer = |key: &&[u8]| memtables.iter().any(|m| m.has_newer(key, seen));
-        if !is_known || keys.iter().any(has_newer) {
+        let (keyspace, keys) = (keyspace.id, keys.to_vec());
+        if !(Unchanged { keyspace, moment, keys, ranges: &[] }.holds(&state)?) {
             return Ok(None);
         }
         self.commit_checked(&mut state, batch, with_log).map(|done| Some(done.last_sequence))
@@ -173,11 +242,11 @@ impl Commits {
         &self,
         state: &mut CommitState,
         first: SequenceNumber,
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
     ) -> Result<()> {
         match self.append_to_log(state, first, batch) {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
-                let goes_on = only_deletes(batch)? && self.release_reserve();
+                let goes_on = only_deletes(batch) && self.release_reserve();
                 if goes_on { self.append_to_log(state, first, batch) } else { Err(error) }
             }
             appended => appended,
@@ -188,13 +257,13 @@ impl Commits {
         &self,
         state: &mut CommitState,
         first: SequenceNumber,
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
     ) -> Result<()> {
         if state.log.as_ref().is_none_or(|log| log.is_broken) {
             self.begin_log(state)?;
         }
         let Some(log) = &mut state.log else { return Err(self.closed()) };
-        let appended = log.writer.append(&[&first.to_le_bytes(), batch.bytes()]);
+        let appended = log.writer.append_in_place(batch.as_record(first));
         appended.map_err(|error| match error.kind() {
             // At most a part of the record is there: a new log goes on after the last whole record.
             ErrorKind::NoSpace => {
@@ -216,12 +285,9 @@ impl Commits {
         let log = state.log.as_ref().map(|log| log.file);
         let mut sequence = first;
         for operation in batch.iter() {
-            let operation = operation.map_err(|error| self.poison(error))?;
-            let Some(active) = state.actives.get_mut(&operation.keyspace) else { continue };
-            active
-                .writer
-                .insert(operation.key, sequence, operation.kind, operation.value)
-                .map_err(|error| self.poison(error))?;
+            let Some(active) = state.actives.get_mut(&operation.keyspace()) else { continue };
+            let inserted = active.writer.insert(&operation, sequence);
+            inserted.map_err(|error| self.poison(error))?;
             let bytes = active.writer.memtable().bytes();
             state.active_bytes += bytes - active.counted_bytes;
             active.counted_bytes = bytes;
@@ -240,17 +306,10 @@ impl Commits {
                 || active.values.unflushed.bytes >= self.settings.unflushed_value_bytes_max
         };
         let full: Vec<KeyspaceId> = match batch.only_keyspace() {
-            Some(id) => state.actives.get(&id).filter(|a| is_full(a)).map(|a| a.keyspace.id),
-            None => None,
-        }
-        .into_iter()
-        .chain(
-            (batch.only_keyspace().is_none())
-                .then(|| state.actives.values().filter(|a| is_full(a)).map(|a| a.keyspace.id))
-                .into_iter()
-                .flatten(),
-        )
-        .collect();
+            Some(id) if state.actives.get(&id).is_some_and(is_full) => vec![id],
+            Some(_) => Vec::new(),
+            None => state.actives().filter(|a| is_full(a)).map(|a| a.keyspace.id).collect(),
+        };
         let due = match full.is_empty() {
             true if state.active_bytes >= self.settings.flush_bytes => state.largest_actives(),
             true => return Ok(()),
@@ -439,7 +498,7 @@ fn check_keyspaces(state: &CommitState, batch: &WriteBatch) -> Result<bool> {
     }
     let mut with_log = None;
     for operation in batch.iter() {
-        let this = check(operation?.keyspace)?;
+        let this = check(operation.keyspace())?;
         if *with_log.get_or_insert(this) != this {
             return Err(Error::invalid(
                 "a batch cannot span keyspaces with and without a log: they do not share an order",

@@ -1,14 +1,14 @@
 //! What the commit lock guards: the log, the active memtables, and the sealed memtables that wait
 //! for their flush.
 
-use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
+use crate::engine::values::active_segment::{CommitValues, Separated, UnflushedExtents};
 use crate::engine::values::capacity::LackOfSpace;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, Writer};
 use base::key::{SEQUENCE_MAX, SequenceNumber, common_prefix};
-use base::{EntryKind, FileId, KeyspaceId, Result};
+use base::{EntryKind, FileId, KeyspaceId};
 use media::SyncFile;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::batch::WriteBatch;
 use table::log::LogWriter;
@@ -26,7 +26,7 @@ pub(crate) struct CommitState {
     /// The last sequence number of a user's write since opening. GC changes pointers, not content,
     /// and does not count.
     pub user_sequence: SequenceNumber,
-    pub actives: HashMap<KeyspaceId, Active>,
+    pub actives: BTreeMap<KeyspaceId, Active>,
     /// Sealed memtables that wait for their flush, oldest first.
     pub sealed: Vec<Sealed>,
     /// Logs that were replaced and may not be durable yet, oldest first.
@@ -35,6 +35,10 @@ pub(crate) struct CommitState {
     pub unsynced_values: BTreeMap<FileId, Arc<dyn SyncFile>>,
     /// Segments that commits wrote to and have left, and that memtables may still point into.
     pub ended_segments: Vec<(Arc<KeyspaceState>, FileId)>,
+    /// The memory of the last batch whose large values went to segments.
+    pub separated: Separated,
+    /// Keyspaces whose commits requested a segment.
+    pub requested_segments: Vec<KeyspaceId>,
     /// Every log that still exists, oldest first.
     pub logs: Vec<LiveLog>,
     /// Sealed memtables that need a log up to this one are flushed, so that the log can be removed.
@@ -117,11 +121,13 @@ impl CommitState {
             next_sequence,
             logged_sequence: 0,
             user_sequence: 0,
-            actives: HashMap::new(),
+            actives: BTreeMap::new(),
             sealed: Vec::new(),
             replaced: Vec::new(),
             unsynced_values: BTreeMap::new(),
             ended_segments: Vec::new(),
+            separated: Separated::default(),
+            requested_segments: Vec::new(),
             logs: Vec::new(),
             flush_logs_through: None,
             active_bytes: 0,
@@ -158,23 +164,22 @@ impl CommitState {
     }
 
     /// The first keyspace whose segments lack space for the large values of `batch`.
-    pub(crate) fn lack_of_space(&self, batch: &WriteBatch) -> Result<Option<LackOfSpace>> {
+    pub(crate) fn lack_of_space(&self, batch: &WriteBatch) -> Option<LackOfSpace> {
         let mut wanted: BTreeMap<KeyspaceId, u64> = BTreeMap::new();
         for operation in batch.iter() {
-            let operation = operation?;
-            let Some(active) = self.active(operation.keyspace) else { continue };
-            let is_large = operation.value.len() as u64 >= active.keyspace.values.threshold_bytes;
-            if operation.kind == EntryKind::Put && is_large {
-                let bytes = record_bytes(SEQUENCE_MAX, operation.key, Some(operation.value));
-                *wanted.entry(operation.keyspace).or_default() += bytes as u64;
+            let Some(active) = self.active(operation.keyspace()) else { continue };
+            let (key, value) = (operation.key(), operation.value());
+            let is_large = value.len() as u64 >= active.keyspace.values.threshold_bytes;
+            if operation.kind() == EntryKind::Put && is_large {
+                let bytes = record_bytes(SEQUENCE_MAX, key, Some(value));
+                *wanted.entry(operation.keyspace()).or_default() += bytes as u64;
             }
         }
-        let lack = wanted.into_iter().find_map(|(id, wanted_bytes)| {
+        wanted.into_iter().find_map(|(id, wanted_bytes)| {
             let keyspace = self.active(id)?.keyspace.clone();
             let space_bytes = keyspace.value_space_bytes(self.pending_bytes(id))?;
             (space_bytes < wanted_bytes).then_some(LackOfSpace { keyspace, wanted_bytes })
-        });
-        Ok(lack)
+        })
     }
 
     /// The lowest sequence number in the memtables of a keyspace.

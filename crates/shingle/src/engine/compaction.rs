@@ -99,7 +99,7 @@ struct Indexed<'a>(&'a Core);
 impl SizeEstimate for Indexed<'_> {
     fn bytes(&self, run: &tree::Run, range: &KeyRange) -> u64 {
         // The edit does not depend on it: a reader of the run reports the run's damage.
-        let known = self.0.runs.handle(run).bytes_within(range).unwrap_or_default();
+        let known = self.0.read.tables.handle(run).bytes_within(range).unwrap_or_default();
         known.unwrap_or_else(|| Proportional.bytes(run, range))
     }
 }
@@ -281,7 +281,7 @@ fn split_range(
     let mut biggest: Vec<&Slice> = slices.iter().map(|(_, slice)| slice).collect();
     biggest.sort_by_key(|slice| std::cmp::Reverse(slice.bytes));
     for slice in biggest.iter().take(64) {
-        let run = core.runs.handle(&slice.run);
+        let run = core.read.tables.handle(&slice.run);
         points.extend(run.run()?.split_points(&slice.range.intersect(hull), 8, Cause::OpenRun)?);
     }
     points.sort();

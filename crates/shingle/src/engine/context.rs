@@ -11,16 +11,18 @@ use crate::engine::memory::Memory;
 use crate::engine::reserve::Reserve;
 use crate::engine::traffic::Noted;
 use crate::engine::work_stats::WorkStats;
+use crate::key_locks::Locks;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::ChunkPool;
+use crate::read::context::ReadContext;
 use crate::read::moment::Moment;
-use crate::read::view::Runs;
 use crate::settings::Settings;
 use crate::snapshot_list::SnapshotList;
 use crate::stats::Latencies;
+use crate::transaction_counters::Counters;
 use base::env::{Event, Runtime};
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId};
-use media::{AppendFile, FileHint, FileName, FileStore};
+use media::{AppendFile, FileHint, FileName, FileStore, Space};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -36,12 +38,15 @@ pub(crate) struct Context {
     pub memory: Memory,
     /// The memory that memtables are made of.
     pub chunks: Arc<ChunkPool>,
-    pub runs: Arc<Runs>,
+    pub read: Arc<ReadContext>,
     pub snapshots: SnapshotList,
     pub admission: Admission,
     pub latencies: Latencies,
     pub work_stats: WorkStats,
     pub events: Events,
+    /// Keys that transactions have locked.
+    pub locks: Locks,
+    pub transactions: Counters,
     /// Fires when background work has made a step that a thread may wait for.
     pub progress: Event,
     keyspaces: RwLock<BTreeMap<KeyspaceId, Arc<KeyspaceState>>>,
@@ -55,6 +60,8 @@ pub(crate) struct Context {
     /// The part of the ledger that is already in the event log.
     pub noted: Noted,
     pub read_only: bool,
+    /// Another process, or another handle, writes the files.
+    pub follows: bool,
 }
 
 /// The next free numbers.
@@ -71,10 +78,11 @@ pub(crate) struct Parts {
     pub database: DatabaseId,
     pub cache: Arc<BlockCache>,
     pub memory: Memory,
-    pub runs: Arc<Runs>,
+    pub read: Arc<ReadContext>,
     pub keyspaces: BTreeMap<KeyspaceId, Arc<KeyspaceState>>,
     pub numbers: Numbers,
     pub read_only: bool,
+    pub follows: bool,
 }
 
 impl Context {
@@ -88,6 +96,8 @@ impl Context {
             latencies: Latencies::default(),
             work_stats: WorkStats::default(),
             events: Events::new(parts.store.clone(), parts.runtime.clone()),
+            locks: Locks::default(),
+            transactions: Counters::default(),
             progress: Event::default(),
             opened_ns: now_ns,
             noted: Noted::new(now_ns, parts.store.ledger().snapshot()),
@@ -101,10 +111,11 @@ impl Context {
             cache: parts.cache,
             memory: parts.memory,
             chunks,
-            runs: parts.runs,
+            read: parts.read,
             keyspaces: RwLock::new(parts.keyspaces),
             numbers: parts.numbers,
             read_only: parts.read_only,
+            follows: parts.follows,
         }
     }
 
@@ -247,10 +258,15 @@ impl Context {
     /// Gives the cache what the rest of the account leaves. Called where the account changes much:
     /// when a memtable is sealed or flushed, and between background steps.
     pub(crate) fn resize_cache(&self) {
-        let open_bytes = self.runs.open_bytes();
+        let open_bytes = self.read.tables.open_bytes();
         if let Some(bytes) = self.memory.cache_resize(open_bytes, self.cache.capacity_bytes()) {
             self.cache.set_capacity(bytes);
         }
+    }
+
+    /// Space on the medium; `None` where it is unknown.
+    pub(crate) fn space(&self) -> Option<Space> {
+        self.store.capacity()?.space()
     }
 
     /// Work that must go on is out of space. `true`: the caller may try again, with the reserve.
@@ -273,7 +289,7 @@ impl Context {
         if !self.reserve.is_out() {
             return Ok(());
         }
-        let Some(space) = self.store.space() else { return Ok(()) };
+        let Some(space) = self.space() else { return Ok(()) };
         let needed_bytes = self.memory.memtable_bytes().min(self.reserve.bytes());
         if space.free_bytes >= needed_bytes {
             return Ok(());

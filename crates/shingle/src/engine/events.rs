@@ -152,19 +152,20 @@ impl Events {
     }
 
     fn append(&self, state: &mut State, text: &str) -> Result<()> {
+        let Some(notes) = self.store.notes() else { return Ok(()) };
         let bytes = match state.log_bytes {
             Some(bytes) => bytes,
             // A note that cannot be read back, perhaps for its size, is replaced by a new one.
-            None => match self.store.read_note(LOG) {
+            None => match notes.read_note(LOG) {
                 Ok(old) => old.map_or(0, |old| old.len() as u64),
                 Err(_) => u64::MAX,
             },
         };
         let is_full = bytes >= LOG_BYTES_MAX;
-        if is_full && let Ok(Some(old)) = self.store.read_note(LOG) {
-            self.store.note(OLD_LOG, &old, false)?;
+        if is_full && let Ok(Some(old)) = notes.read_note(LOG) {
+            notes.write_note(OLD_LOG, &old, false)?;
         }
-        self.store.note(LOG, text.as_bytes(), !is_full)?;
+        notes.write_note(LOG, text.as_bytes(), !is_full)?;
         state.log_bytes = Some(if is_full { 0 } else { bytes } + text.len() as u64);
         Ok(())
     }

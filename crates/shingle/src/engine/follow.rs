@@ -215,7 +215,7 @@ impl Seen {
         }
         check(store, &mut self.found)?;
         for dead in self.found.obsolete_files.drain() {
-            self.readers.runs.values.forget(dead.id);
+            self.readers.read.values.forget(dead.id);
         }
         if self.flushed() != before {
             self.logs = Logs { state: ReplayState::of(&self.found), current: None };
@@ -280,6 +280,7 @@ impl Seen {
             settings: self.settings.clone(),
             readers: self.readers.clone(),
             read_only: true,
+            follows: true,
         };
         let previous = self.engine.as_deref();
         let core = assemble(foundation, self.found.clone(), &replayed, previous)?;

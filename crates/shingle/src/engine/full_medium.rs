@@ -44,7 +44,7 @@ impl Engine {
     }
 
     fn fill_reserve_if_possible(&self) {
-        let free_bytes = self.store.space().map_or(u64::MAX, |space| space.free_bytes);
+        let free_bytes = self.space().map_or(u64::MAX, |space| space.free_bytes);
         if free_bytes >= 2 * self.reserve_bytes() {
             self.fill_reserve();
         }
@@ -111,7 +111,7 @@ impl Engine {
         drop(trees);
         let bytes = (bytes / TREE_SHARE).max(self.memory.memtable_bytes());
         let bytes = BYTES_MIN + bytes.min(BUFFERS_MAX * self.settings.flush_bytes);
-        let medium = self.store.space().map_or(u64::MAX, |space| space.total_bytes / MEDIUM_SHARE);
+        let medium = self.space().map_or(u64::MAX, |space| space.total_bytes / MEDIUM_SHARE);
         bytes.min(medium)
     }
 
@@ -122,7 +122,7 @@ impl Engine {
             return Ok(());
         }
         self.runtime.wake();
-        if only_deletes(batch)? {
+        if only_deletes(batch) {
             return Ok(());
         }
         self.fill_reserve_if_possible();

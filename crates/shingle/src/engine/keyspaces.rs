@@ -46,7 +46,7 @@ impl Engine {
         let record = KeyspaceRecord { id, name: name.into(), options: options.encode() };
         let runs = RunTable::new(trees.obsolete_files.clone());
         let version = Arc::new(Version::empty(base::cause::LEVELS_MAX as u8));
-        let view = Arc::new(TreeView::new(version.clone(), None, &self.runs));
+        let view = Arc::new(TreeView::new(version.clone(), None, &self.read));
         let (state, tree, active) =
             keyspace_parts(record.clone(), (version, runs, view), &self.settings)?;
         let edit = DatabaseEdit {
@@ -76,7 +76,7 @@ impl Engine {
         self.change_keyspaces(|keyspaces| {
             keyspaces.remove(&state.id);
         });
-        state.empty_view(&self.runs);
+        state.empty_view(&self.read);
         self.versions.collect_dead_files(&mut trees);
         trees.forget_backed_off();
         self.commits.note_memtables(&self.commits.lock());

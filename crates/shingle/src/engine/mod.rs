@@ -10,7 +10,7 @@
 
 mod backed_off;
 mod check;
-mod checkpoint;
+pub(crate) mod checkpoint;
 pub(crate) mod clean;
 pub(crate) mod close;
 pub(crate) mod commit;

@@ -23,12 +23,14 @@ use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
 use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::read::view::{ReadView, Runs, TreeView};
+use crate::read::context::ReadContext;
+use crate::read::table_cache::TableCache;
+use crate::read::values::ValueFiles;
+use crate::read::view::{ReadView, TreeView};
 use crate::settings::Settings;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::os::OsStore;
-use media::{FileHint, FileKind, FileName, FileStore};
+use media::{FileHint, FileKind, FileName, FileStore, FileSummary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -59,10 +61,14 @@ pub(crate) fn open(
     let lock = if options.read_only { store.lock_shared()? } else { store.lock()? };
     let found = match find(&*store)? {
         Some(found) => found,
-        None if options.create && !options.read_only => new_database(&*store, &*runtime)?,
         None => {
-            let message = format!("there is no database in {}", store.describe());
-            return Err(Error::new(ErrorKind::NotFound, message));
+            let files = store.list()?;
+            expect_no_data(&files)?;
+            if !options.create || options.read_only {
+                let message = format!("there is no database in {}", store.describe());
+                return Err(Error::new(ErrorKind::NotFound, message));
+            }
+            new_database(&files, &*runtime)
         }
     };
     let strays = found.strays();
@@ -72,48 +78,45 @@ pub(crate) fn open(
     }
     let readers = Readers::new(options, &settings, &store, found.database);
     let read_only = options.read_only;
-    let foundation = Foundation { store, runtime, settings, readers, read_only };
+    let follows = false;
+    let foundation = Foundation { store, runtime, settings, readers, read_only, follows };
     let core = assemble(foundation, found, &replayed, None)?;
     let engine = Arc::new(Engine::new(core, lock));
     if options.read_only {
         engine.events.mute();
     } else {
         make_ready(&engine, &strays)?;
-        // For people to read. Opening never needs it, so a failure to write it is ignored.
-        // Replacing it costs a sync.
-        let text = options.to_ini();
-        let old = engine.store.read_note(OPTIONS).ok().flatten();
-        if old.as_deref() != Some(text.as_bytes()) {
-            let _ = engine.store.note(OPTIONS, text.as_bytes(), false);
-        }
+        note_options(&*engine.store, options);
     }
     Ok(engine)
 }
 
-/// Checks that a new database would go into a directory that holds nothing else. Does nothing where
-/// a database exists.
-pub(crate) fn check_unused(store: &OsStore) -> Result<()> {
-    if !matches!(store.root(), Ok(None)) {
-        return Ok(());
-    }
-    match store.foreign_file(&NOTES)? {
-        None => Ok(()),
-        Some(foreign) => Err(Error::invalid(format!(
-            "{} has no database, but holds `{foreign}`, which is not Shingle's: choose an empty \
-             or new directory",
-            store.describe()
-        ))),
+/// Writes the options down for people to read. Opening never needs them, so a failure to write them
+/// is ignored. Replacing them costs a sync.
+fn note_options(store: &dyn FileStore, options: &Options) {
+    let Some(notes) = store.notes() else { return };
+    let text = options.to_ini();
+    let old = notes.read_note(OPTIONS).ok().flatten();
+    if old.as_deref() != Some(text.as_bytes()) {
+        let _ = notes.write_note(OPTIONS, text.as_bytes(), false);
     }
 }
 
-/// The state of a store without a database. Nothing is written yet.
-fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
-    let files = store.list()?;
-    // A crash during creation leaves a manifest without a root, but never data.
-    if let Some(file) = files.iter().find(|file| file.name.kind != FileKind::Manifest) {
-        let message = "there are data files but no root; restore CURRENT, or salvage the directory";
-        return Err(Error::new(ErrorKind::Corruption, message).in_file(file.name.to_string()));
+/// Checks the files of a store without a root. A crash during creation leaves a manifest, but never
+/// data.
+fn expect_no_data(files: &[FileSummary]) -> Result<()> {
+    match files.iter().find(|file| file.name.kind != FileKind::Manifest) {
+        None => Ok(()),
+        Some(file) => {
+            let message =
+                "there are data files but no root; restore CURRENT, or salvage the directory";
+            Err(Error::new(ErrorKind::Corruption, message).in_file(file.name.to_string()))
+        }
     }
+}
+
+/// The state of a store without a database, which has these `files`. Nothing is written yet.
+fn new_database(files: &[FileSummary], runtime: &dyn Runtime) -> Found {
     let obsolete_files = Arc::new(ObsoleteFiles::default());
     let default =
         KeyspaceRecord { id: KeyspaceId(0), name: DEFAULT_KEYSPACE.into(), options: String::new() };
@@ -122,14 +125,14 @@ fn new_database(store: &dyn FileStore, runtime: &dyn Runtime) -> Result<Found> {
     found.next_keyspace = 1;
     found.next_file = files.iter().map(|file| file.name.id.0 + 1).max().unwrap_or(1);
     found.is_new = true;
-    Ok(found)
+    found
 }
 
 /// What reads go through. The views of a follower share it.
 #[derive(Clone)]
 pub(crate) struct Readers {
     pub cache: Arc<BlockCache>,
-    pub runs: Arc<Runs>,
+    pub read: Arc<ReadContext>,
     is_cache_shared: bool,
 }
 
@@ -147,8 +150,10 @@ impl Readers {
         let limits = &settings.limits;
         let misses_min = limits.seek_compaction.then_some(limits.seek_misses_min.max(1));
         let written_bytes_max = memory.written_runs_bytes_max();
-        let runs = Runs::new(store.clone(), cache.clone(), database, written_bytes_max, misses_min);
-        Readers { cache, runs: Arc::new(runs), is_cache_shared }
+        let tables = TableCache::new(store.clone(), cache.clone(), database, written_bytes_max);
+        let values = ValueFiles::new(store.clone(), database);
+        let read = Arc::new(ReadContext::new(tables, values, misses_min));
+        Readers { cache, read, is_cache_shared }
     }
 }
 
@@ -159,6 +164,7 @@ pub(crate) struct Foundation {
     pub settings: Settings,
     pub readers: Readers,
     pub read_only: bool,
+    pub follows: bool,
 }
 
 /// Builds the core over what was found and replayed. Trees that `previous` has too are not compiled
@@ -169,7 +175,6 @@ pub(crate) fn assemble(
     replayed: &Replayed,
     previous: Option<&Engine>,
 ) -> Result<Core> {
-    let runs = &on.readers.runs;
     let mut trees = Trees {
         keyspaces: BTreeMap::new(),
         manifest: None,
@@ -186,7 +191,7 @@ pub(crate) fn assemble(
     for (id, keyspace) in found.keyspaces {
         let known = previous.and_then(|engine| engine.find_keyspace(id)).map(|state| state.tree());
         let version = Arc::new(keyspace.version);
-        let view = Arc::new(TreeView::new(version.clone(), known.as_deref(), runs));
+        let view = Arc::new(TreeView::new(version.clone(), known.as_deref(), &on.readers.read));
         let tree = (version, keyspace.runs, view);
         let (state, tree, active) = keyspace_parts(keyspace.record, tree, &on.settings)?;
         take_replayed(&mut commit, &state, replayed)?;
@@ -205,10 +210,11 @@ pub(crate) fn assemble(
         settings: on.settings,
         database: found.database,
         cache: on.readers.cache,
-        runs: on.readers.runs,
+        read: on.readers.read,
         keyspaces: states,
         numbers,
         read_only: on.read_only,
+        follows: on.follows,
     };
     Ok(Core::new(parts, commit, trees))
 }
@@ -292,6 +298,12 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     drop(trees);
     if has_sealed {
         engine.with_reserve(|| engine.flush_replayed())?;
+    }
+    // Not earlier: a log may name one whose values were lost, and only the empty segment tells the
+    // next opening that they were. By now no log is read again.
+    if let Err(error) = engine.remove_empty_segments() {
+        engine.check_poisoned()?;
+        engine.events.error("segment_removal_failed", &error);
     }
     let mut trees = engine.versions.lock();
     cut_active_segments(engine, &trees, &active_segments);

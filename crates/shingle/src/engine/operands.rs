@@ -17,18 +17,17 @@ pub(crate) fn check_operands(context: &Context, batch: &WriteBatch, copies: bool
     }
     let mut last: Option<Arc<KeyspaceState>> = None;
     for operation in batch.iter() {
-        let operation = operation?;
-        if operation.kind != EntryKind::Merge {
+        if operation.kind() != EntryKind::Merge {
             continue;
         }
-        if last.as_ref().is_none_or(|keyspace| keyspace.id != operation.keyspace) {
-            last = context.find_keyspace(operation.keyspace);
+        if last.as_ref().is_none_or(|keyspace| keyspace.id != operation.keyspace()) {
+            last = context.find_keyspace(operation.keyspace());
         }
         // The commit refuses operations on a keyspace that does not exist.
         let Some(keyspace) = &last else { continue };
         match copies {
             true => keyspace.check_has_operator()?,
-            false => keyspace.check_operand(operation.key, operation.value)?,
+            false => keyspace.check_operand(operation.key(), operation.value())?,
         }
     }
     Ok(())

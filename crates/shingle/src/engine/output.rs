@@ -9,7 +9,7 @@
 
 use crate::engine::context::Context;
 use crate::engine::values::writers::{TakenSpace, WrittenSegment};
-use crate::read::view::RunHandle;
+use crate::read::table_cache::RunHandle;
 use crate::reduce::Sink;
 use base::key::user_key;
 use base::{Cause, ErrorKind, FileId, Key, KeyRange, Result};
@@ -77,7 +77,8 @@ impl WrittenRun {
     /// The file's places on the device, as far as the store knows.
     pub(crate) fn places(&self, store: &dyn FileStore) -> Vec<Range<u64>> {
         let RunSummary { offset, bytes, .. } = self.summary;
-        store.places(FileName::table(self.file), offset..offset + bytes)
+        let (name, range) = (FileName::table(self.file), offset..offset + bytes);
+        store.device_map().map_or_else(Vec::new, |map| map.places(name, range))
     }
 }
 
@@ -281,7 +282,7 @@ impl OutputWriter {
             OutputRule::Cut { .. } => None,
         };
         let summary = end.summary().clone();
-        let handle = self.context.runs.written(file, end);
+        let handle = self.context.read.tables.written(file, end);
         self.written.runs.push(WrittenRun { child, file, summary, handle });
         if matches!(self.rule, OutputRule::Cut { one_file: true, .. }) {
             self.file = Some((file, writer));

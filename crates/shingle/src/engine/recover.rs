@@ -5,6 +5,9 @@
 //! - A batch is there whole or not at all.
 //! - Damage in durable bytes is an error that names the place; a torn tail is cut without one.
 
+#[cfg(test)]
+mod tests;
+
 use crate::engine::exchanged::Exchanged;
 use crate::memtable::{Memtable, Writer};
 use crate::read::missing;
@@ -398,22 +401,21 @@ impl Replay<'_> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
         let mut found = Vec::new();
         for (sequence, operation) in (first..).zip(batch.iter()) {
-            let operation = operation?;
-            let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace) else { continue };
+            let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace()) else { continue };
             let is_flushed = sequence <= keyspace.version.flushed_sequence;
-            if operation.kind != EntryKind::Pointer || is_flushed {
+            if operation.kind() != EntryKind::Pointer || is_flushed {
                 continue;
             }
-            let pointer = ValuePointer::decode(operation.value)?;
+            let pointer = ValuePointer::decode(operation.value())?;
             let segment = keyspace.version.segments.get(pointer.file);
             if segment.is_none_or(|segment| pointer.end() <= segment.bytes) {
                 continue;
             }
             let place = SegmentPlace { database: self.found.database, file: pointer.file };
             let file = self.segment(pointer.file)?;
-            let key = operation.key;
+            let key = operation.key();
             match segment::verify(&*file, place, &pointer, key, sequence, Cause::Recovery) {
-                Ok(()) => found.push((operation.keyspace, pointer)),
+                Ok(()) => found.push((operation.keyspace(), pointer)),
                 Err(error) if error.kind() == ErrorKind::Corruption => {
                     return Ok(Some((pointer.file, error)));
                 }
@@ -473,13 +475,11 @@ impl Replay<'_> {
         self.state.next_sequence_min = first + batch.len() as u64;
         let mut last = None;
         for (sequence, operation) in (first..).zip(batch.iter()) {
-            let operation = operation?;
             // Skips keyspaces that were dropped later, and entries that are in runs already.
-            if let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace)
+            if let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace())
                 && sequence > keyspace.version.flushed_sequence
             {
-                let writer = self.writer(operation.keyspace)?;
-                writer.insert(operation.key, sequence, operation.kind, operation.value)?;
+                self.writer(operation.keyspace())?.insert(&operation, sequence)?;
             }
             last = Some(sequence);
         }

@@ -1,7 +1,7 @@
 //! Space that is kept free for the work that must go on when the medium is full: deletions and
 //! their log, flushes, edits, closing and opening.
 //!
-//! The store keeps the space ([`media::FileStore::set_reserve`]). When such work is out of space,
+//! The store keeps the space ([`media::Capacity::set_reserve`]). When such work is out of space,
 //! the reserve is released to the medium and the work tries again. After that, only deletions are
 //! accepted, until enough space is free to fill the reserve again (`full_medium`).
 //!
@@ -62,13 +62,13 @@ impl Reserve {
             "space_reserve_released",
             &Error::new(ErrorKind::NoSpace, "the medium is full: only deletions are accepted"),
         );
-        store.set_reserve(0).is_ok()
+        set(store, 0).is_ok()
     }
 
     /// Has the store keep `bytes` free, or as much of that as is free.
     pub(crate) fn fill(&self, store: &dyn FileStore, events: &Events, bytes: u64) {
         self.bytes.store(bytes, Relaxed);
-        let state = match store.set_reserve(bytes) {
+        let state = match set(store, bytes) {
             Ok(true) => WHOLE,
             Ok(false) => NONE,
             Err(error) if error.kind() == ErrorKind::NoSpace => OUT,
@@ -108,12 +108,13 @@ impl Reserve {
     }
 }
 
+/// Has the store keep `bytes` free. `false` where it cannot.
+fn set(store: &dyn FileStore, bytes: u64) -> Result<bool> {
+    store.capacity().map_or(Ok(false), |capacity| capacity.set_reserve(bytes))
+}
+
 /// Every operation of `batch` is a deletion.
-pub(crate) fn only_deletes(batch: &WriteBatch) -> Result<bool> {
-    for operation in batch.iter() {
-        if !matches!(operation?.kind, EntryKind::Delete | EntryKind::DeleteRange) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+pub(crate) fn only_deletes(batch: &WriteBatch) -> bool {
+    let is_deletion = |kind| matches!(kind, EntryKind::Delete | EntryKind::DeleteRange);
+    batch.iter().all(|operation| is_deletion(operation.kind()))
 }

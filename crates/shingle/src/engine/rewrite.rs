@@ -88,7 +88,7 @@ impl Part {
                 range: Some(spec.range.clone()),
                 ..IterOptions::streaming(spec.cause, readahead_bytes)
             };
-            sources.push(Source::Chain(ChainIter::new(context.runs.clone(), chain, read)));
+            sources.push(Source::Chain(ChainIter::new(context.read.tables.clone(), chain, read)));
         }
         let kept = kept_range_deletes(deletes.clone(), &spec);
         let operator =
@@ -107,7 +107,7 @@ impl Part {
             kept,
         );
         let rules = &spec.keyspace.values;
-        let runs = context.runs.clone();
+        let files = context.read.values.clone();
         Ok(Part {
             context: context.clone(),
             read_buffer_bytes,
@@ -119,12 +119,12 @@ impl Part {
                 operator,
                 spec.older,
                 ValueSource {
-                    runs: runs.clone(),
+                    files: files.clone(),
                     segments: spec.values.segments().clone(),
                     unvouched: spec.unvouched.clone(),
                 },
             ),
-            output: Separator::new(output, spec.values, spec.tier, rules, runs, spec.cause)
+            output: Separator::new(output, spec.values, spec.tier, rules, files, spec.cause)
                 .writing_anew(spec.unvouched),
         })
     }
@@ -217,7 +217,7 @@ fn range_deletes(context: &Context, spec: &PartSpec) -> Result<RangeDeletes> {
     for slice in spec.slices.iter().filter(|slice| slice.run.range_deletes > 0) {
         let range = slice.range.intersect(&spec.range);
         let in_part = !range.covers(&slice.run.range);
-        let run = context.runs.handle(&slice.run).open_for_rewrite(in_part, spec.cause)?;
+        let run = context.read.tables.handle(&slice.run).open_for_rewrite(in_part, spec.cause)?;
         inputs.push(run.range_deletes().clip(&range));
     }
     let all = loose.chain(inputs.iter().flat_map(RangeDeletes::tombstones));

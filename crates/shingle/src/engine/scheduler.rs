@@ -86,6 +86,10 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
     engine.grow_reserve();
     // A new flush before an old move: user writes may wait for it.
     plan_flush(engine, is_idle);
+    // Short, and commits write values twice until it is done.
+    if engine.begin_requested_segment() {
+        return true;
+    }
     if let Some(job) = engine.scheduler.take(engine.runtime.now_ns()) {
         run(engine, job);
         return true;
@@ -210,6 +214,7 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
         && !flush::is_due(engine)
         && !gc::is_due(engine, &trees)
         && !engine.has_free_retired(&trees)
+        && !engine.commits.lock().awaits_segment()
         && engine.scheduler.is_idle()
         && trees.dead_files.is_empty()
         && trees.removals == 0

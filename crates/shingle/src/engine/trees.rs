@@ -5,7 +5,8 @@ use crate::engine::backed_off::BackedOff;
 use crate::engine::read_share::ReadShare;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
-use crate::read::view::{Runs, TreeView};
+use crate::read::context::ReadContext;
+use crate::read::view::TreeView;
 use base::{Error, ErrorKind, FileId, KeyspaceId, Result, RunId, SequenceNumber};
 use media::FileName;
 use std::collections::BTreeMap;
@@ -88,14 +89,14 @@ impl TreeState {
     }
 
     /// Makes `version` the tree.
-    pub(crate) fn replace(&mut self, version: Arc<Version>, runs: &Arc<Runs>) {
+    pub(crate) fn replace(&mut self, version: Arc<Version>, read: &Arc<ReadContext>) {
         let runs_of = |version: &Version| -> Vec<RunId> {
             version.level0().iter().map(|slice| slice.run.id).collect()
         };
         if runs_of(&self.version) != runs_of(&version) {
             self.level0_since_reads = self.keyspace.reads();
         }
-        self.view = Arc::new(TreeView::new(version.clone(), Some(&self.view), runs));
+        self.view = Arc::new(TreeView::new(version.clone(), Some(&self.view), read));
         self.version = version;
     }
 

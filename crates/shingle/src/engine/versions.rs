@@ -60,18 +60,32 @@ impl VersionSet {
     pub(crate) fn install(
         &self,
         trees: &mut Trees,
-        mut edit: DatabaseEdit,
+        edit: DatabaseEdit,
         flushed: &Flushed,
     ) -> Result<()> {
+        self.install_by(trees, edit, flushed, VersionSet::write_edit_or_reserve)
+    }
+
+    /// [`VersionSet::install`] for an edit that the database can do without: it takes nothing from
+    /// the reserve.
+    pub(crate) fn install_optional(&self, trees: &mut Trees, edit: DatabaseEdit) -> Result<()> {
+        self.install_by(trees, edit, &Flushed::new(), VersionSet::write_edit)
+    }
+
+    fn install_by(
+        &self,
+        trees: &mut Trees,
+        mut edit: DatabaseEdit,
+        flushed: &Flushed,
+        write: fn(&VersionSet, &mut Trees, &DatabaseEdit) -> Result<()>,
+    ) -> Result<()> {
         self.check_poisoned()?;
-        self.replace_broken_manifest(trees)?;
         let (next_file, next_run) = self.next_numbers();
         edit.next_file = Some(next_file);
         edit.next_run = Some(next_run);
         let mut next = Vec::new();
-        let written = self
-            .apply_edit(trees, &edit, &mut next)
-            .and_then(|()| self.write_edit_or_reserve(trees, &edit));
+        let written =
+            self.apply_edit(trees, &edit, &mut next).and_then(|()| write(self, trees, &edit));
         if let Err(error) = written {
             for (id, version, undo) in next {
                 drop(version);
@@ -84,7 +98,7 @@ impl VersionSet {
         }
         for (id, version, _) in next {
             let tree = trees.tree(id)?;
-            tree.replace(version, &self.runs);
+            tree.replace(version, &self.read);
             let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
             tree.keyspace.install(tree.view.clone(), memtables);
         }
@@ -110,7 +124,6 @@ impl VersionSet {
     fn write_edit_or_reserve(&self, trees: &mut Trees, edit: &DatabaseEdit) -> Result<()> {
         match self.write_edit(trees, edit) {
             Err(error) if error.kind() == ErrorKind::NoSpace && self.release_reserve() => {
-                self.replace_broken_manifest(trees)?;
                 self.write_edit(trees, edit)
             }
             written => written,
@@ -120,6 +133,7 @@ impl VersionSet {
     /// Makes `edit` durable. Out of space, nothing happened: a part of a record at the end of a
     /// manifest is cut by the next opening.
     fn write_edit(&self, trees: &mut Trees, edit: &DatabaseEdit) -> Result<()> {
+        self.replace_broken_manifest(trees)?;
         let Some(manifest) = &mut trees.manifest else {
             return Err(Error::new(ErrorKind::Unsupported, "the database is open read-only"));
         };

@@ -1,7 +1,7 @@
 //! A user's write from admission to durability, and the counters of what users read.
 
 use crate::engine::Engine;
-use crate::engine::commit::{Committed, Outcome};
+use crate::engine::commit::{Committed, Outcome, Unchanged};
 use crate::options::Durability;
 use base::Result;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ impl Engine {
         if let Some(value) = value {
             self.ledger().user_read((key.len() + value.len()) as u64);
         }
-        if self.runs.take_misses_due() {
+        if self.read.take_misses_due() {
             self.runtime.wake();
         }
     }
@@ -31,20 +31,31 @@ impl Engine {
     /// Admits, commits and syncs a batch. `None`: as the database was opened.
     pub(crate) fn write(
         self: &Arc<Self>,
-        batch: &WriteBatch,
+        batch: &mut WriteBatch,
         durability: Option<Durability>,
         waits: bool,
     ) -> Result<Committed> {
+        Ok(self.write_if(batch, durability, waits, &[])?.unwrap_or_default())
+    }
+
+    /// [`Engine::write`], if `given` holds. `None`: it may not hold, and nothing has changed.
+    pub(crate) fn write_if(
+        self: &Arc<Self>,
+        batch: &mut WriteBatch,
+        durability: Option<Durability>,
+        waits: bool,
+        given: &[Unchanged<'_>],
+    ) -> Result<Option<Committed>> {
         let bytes = batch.bytes().len() as u64;
         let go_on = |is_stopped| self.check_waiting(is_stopped);
         self.admission.admit(bytes, waits, &*self.runtime, go_on)?;
         let is_synced = durability == Some(Durability::Synced);
         let committed = loop {
             self.check_reserve(batch).inspect_err(|_| self.runtime.turn())?;
-            match self.commits.commit(batch, is_synced)? {
+            match self.commits.commit(batch, is_synced, given)? {
                 Outcome::Committed(committed) => break committed,
+                Outcome::Changed => return Ok(None),
                 Outcome::LacksSpace(lack) => self.make_space(&lack, waits)?,
-                Outcome::LacksSegment(keyspace) => self.begin_active_segment(&keyspace)?,
             }
         };
         let durability = durability.unwrap_or(self.settings.durability);
@@ -52,6 +63,6 @@ impl Engine {
             self.commits.sync_log(committed.position)?;
         }
         self.runtime.turn();
-        Ok(committed)
+        Ok(Some(committed))
     }
 }

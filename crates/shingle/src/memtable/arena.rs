@@ -22,8 +22,8 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::page_memory::PageMemory;
 use base::{Error, Result};
-use media::os::Pages;
 
 /// Alignment of every allocation, in bytes.
 pub(super) const ALIGN: usize = 8;
@@ -78,7 +78,7 @@ struct PoolState {
 #[derive(Debug)]
 enum Chunk {
     Block(Block),
-    Pages(Pages),
+    Pages(PageMemory),
 }
 
 /// One block from the global allocator.
@@ -103,7 +103,7 @@ impl Chunk {
     /// A chunk of at least `bytes`, which is not zero.
     fn new(bytes: usize) -> io::Result<Chunk> {
         if bytes >= PAGES_BYTES_MIN {
-            return Pages::new(bytes).map(Chunk::Pages);
+            return PageMemory::new(bytes).map(Chunk::Pages);
         }
         let out_of_memory = || io::Error::from(io::ErrorKind::OutOfMemory);
         let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| out_of_memory())?;

@@ -24,11 +24,9 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use base::key::{
-    self, KEY_BYTES_MAX, Key, SEQUENCE_MAX, VALUE_BYTES_MAX, trailer, trailer_kind,
-    trailer_sequence,
-};
+use base::key::{self, Key, SEQUENCE_MAX, trailer, trailer_kind, trailer_sequence};
 use base::{EntryKind, Error, KeyRange, Result, SequenceNumber};
+use table::batch::Operation;
 
 pub use arena::ChunkPool;
 pub use ranges::DeletedStretch;
@@ -128,6 +126,38 @@ impl Memtable {
         let deleted = || self.ranges()?.newest(user_key);
         self.get(user_key, SEQUENCE_MAX).is_some_and(|entry| entry.sequence > sequence)
             || deleted().is_some_and(|deleted| deleted > sequence)
+    }
+
+    /// A key in `range` has an entry or a range deletion that is newer than `sequence`. Looks at
+    /// every entry in the range.
+    ///
+    /// # Errors
+    ///
+    /// The start of the range is longer than a key may be.
+    pub fn has_newer_in(&self, range: &KeyRange, sequence: SequenceNumber) -> Result<bool> {
+        if range.is_empty() || self.sequence_max().is_none_or(|newest| newest <= sequence) {
+            return Ok(false);
+        }
+        let deletes = self.range_deletes(&[]);
+        let overlaps = |delete: &RangeDelete| {
+            KeyRange::new(delete.start.clone(), Some(delete.end.clone())).overlaps(range)
+        };
+        if deletes.iter().any(|delete| delete.sequence > sequence && overlaps(delete)) {
+            return Ok(true);
+        }
+        let mut entries = self.iter();
+        entries.seek(&key::internal_key(&range.start, SEQUENCE_MAX, EntryKind::Put))?;
+        while entries.valid() {
+            let Some((user_key, trailer)) = key::split_internal_key(entries.key()) else { break };
+            if !range.is_before_end(user_key) {
+                break;
+            }
+            if trailer_sequence(trailer) > sequence {
+                return Ok(true);
+            }
+            entries.next();
+        }
+        Ok(false)
     }
 
     /// A cursor over the point entries, at no position yet. It keeps their memory.
@@ -261,26 +291,25 @@ impl Writer {
         self.memtable.sealed_at.store(sequence, Release);
     }
 
-    /// Adds an entry; every entry needs a sequence number of its own. For
-    /// [`EntryKind::DeleteRange`], `value` is the end of the range; an empty range adds nothing.
+    /// Adds what `operation` says of its key; every entry needs a sequence number of its own. An
+    /// empty range deletion adds nothing.
     ///
-    /// Fails, and adds nothing, when key, value or sequence number is over its limit, the entry
-    /// exists, or memory is short.
-    pub fn insert(
-        &mut self,
-        user_key: &[u8],
-        sequence: SequenceNumber,
-        kind: EntryKind,
-        value: &[u8],
-    ) -> Result<()> {
-        check_limits(user_key, sequence, kind, value)?;
+    /// Fails, and adds nothing, when the sequence number is over its limit, the entry exists, or
+    /// memory is short.
+    pub fn insert(&mut self, operation: &Operation<'_>, sequence: SequenceNumber) -> Result<()> {
+        if sequence > SEQUENCE_MAX {
+            return Err(Error::invalid(format!(
+                "sequence number {sequence} is over the largest, {SEQUENCE_MAX}"
+            )));
+        }
+        let (kind, key, value) = (operation.kind(), operation.key(), operation.value());
         if kind == EntryKind::DeleteRange {
-            if user_key < value {
-                self.insert_range_delete(user_key, value, sequence);
+            if key < value {
+                self.insert_range_delete(key, value, sequence);
             }
             return Ok(());
         }
-        self.inserter.insert(user_key, trailer(sequence, kind), value)?;
+        self.inserter.insert(operation, trailer(sequence, kind))?;
         let memtable = &*self.memtable;
         add(&memtable.entries, 1);
         add(&memtable.deletes, u64::from(kind == EntryKind::Delete));
@@ -325,31 +354,4 @@ fn search_trailer(snapshot: SequenceNumber) -> u64 {
 fn entry(trailer: u64, value: &[u8]) -> MemEntry<'_> {
     let kind = trailer_kind(trailer).expect("insert stored a kind");
     MemEntry { sequence: trailer_sequence(trailer), kind, value }
-}
-
-fn check_limits(
-    user_key: &[u8],
-    sequence: SequenceNumber,
-    kind: EntryKind,
-    value: &[u8],
-) -> Result<()> {
-    let is_range = kind == EntryKind::DeleteRange;
-    let value_bytes_max = if is_range { KEY_BYTES_MAX } else { VALUE_BYTES_MAX };
-    if user_key.len() > KEY_BYTES_MAX {
-        return Err(over_limit("key", user_key.len() as u64, KEY_BYTES_MAX as u64));
-    }
-    if value.len() > value_bytes_max {
-        let what = if is_range { "range end" } else { "value" };
-        return Err(over_limit(what, value.len() as u64, value_bytes_max as u64));
-    }
-    if sequence > SEQUENCE_MAX {
-        return Err(Error::invalid(format!(
-            "sequence number {sequence} is over the largest, {SEQUENCE_MAX}"
-        )));
-    }
-    Ok(())
-}
-
-fn over_limit(what: &str, bytes: u64, bytes_max: u64) -> Error {
-    Error::invalid(format!("a {what} of {bytes} bytes is over the limit of {bytes_max} bytes"))
 }

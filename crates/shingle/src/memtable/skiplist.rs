@@ -37,6 +37,7 @@ use std::sync::atomic::{
 use base::key::{TRAILER_BYTES, key_prefix, split_internal_key};
 use base::random::Random;
 use base::{Error, Result};
+use table::batch::Operation;
 
 use super::arena::{ALIGN, Arena, Bump, ChunkPool};
 
@@ -347,9 +348,11 @@ pub(super) struct Inserter {
 unsafe impl Send for Inserter {}
 
 impl Inserter {
-    /// Adds an entry. `user_key` has at most `KEY_BYTES_MAX` bytes and `value` at most
-    /// `VALUE_BYTES_MAX`. Fails, and adds nothing, when the internal key exists or memory is short.
-    pub(super) fn insert(&mut self, user_key: &[u8], trailer: u64, value: &[u8]) -> Result<()> {
+    /// Adds an entry of key and value of `operation`. Fails, and adds nothing, when the internal
+    /// key exists or memory is short.
+    pub(super) fn insert(&mut self, operation: &Operation<'_>, trailer: u64) -> Result<()> {
+        // Within the limits: the lengths fit their fields.
+        let (user_key, value) = (operation.key(), operation.value());
         let target = self.list.target(user_key, trailer);
         self.move_splice(target);
         let place = self.splice[0];
@@ -594,8 +597,11 @@ mod tests {
     fn reads_are_right_between_the_two_stores_of_a_link() {
         let (list, mut inserter) =
             SkipList::new(&ChunkPool::new(0, 0), KeyStart::new(b"")).expect("a little memory");
-        inserter.insert(b"a", 1, b"").expect("new");
-        inserter.insert(b"z", 2, b"").expect("new");
+        let put = |key: &'static [u8]| {
+            Operation::new(base::KeyspaceId(0), base::EntryKind::Put, key, b"").expect("short")
+        };
+        inserter.insert(&put(b"a"), 1).expect("new");
+        inserter.insert(&put(b"z"), 2).expect("new");
         let target = list.target(b"m", 3);
         inserter.move_splice(target);
         let node = inserter.write_node(1, target, b"").expect("a little memory");

@@ -403,7 +403,7 @@ impl InternalCursor {
             self.inputs.prev()?;
         }
         if let Some(pointer) = value.as_ref().filter(|_| is_pointer) {
-            value = Some(self.view.tree.runs.values.read(pointer, &self.key, Cause::Scan)?);
+            value = Some(self.view.tree.context.values.read(pointer, &self.key, Cause::Scan)?);
         }
         if !operands.is_empty() {
             return self.merge(value, operands);
@@ -415,7 +415,7 @@ impl InternalCursor {
     /// In a scan, prefetches the values after the one at the inputs' position.
     fn read_ahead(&mut self) {
         let (view, options) = (&self.view, self.options);
-        let files = &view.tree.runs.values;
+        let files = &view.tree.context.values;
         let scene = Scene { files, snapshot: self.snapshot, bounds: &self.bounds };
         let (key, pointer) = (self.inputs.key(), self.inputs.value());
         self.ahead.advance(key, pointer, &scene, || sources(view, options));
@@ -423,7 +423,7 @@ impl InternalCursor {
 
     /// The value that the pointer at the inputs' position names.
     fn read_value(&self) -> Result<Bytes> {
-        self.view.tree.runs.values.read(self.inputs.value(), &self.key, Cause::Scan)
+        self.view.tree.context.values.read(self.inputs.value(), &self.key, Cause::Scan)
     }
 }
 

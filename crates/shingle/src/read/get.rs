@@ -31,7 +31,7 @@ pub(crate) fn get(
     key: &[u8],
     operator: Option<&Arc<KeyspaceOperator>>,
 ) -> Result<Option<Bytes>> {
-    let values = &moment.view().tree.runs.values;
+    let values = &moment.view().tree.context.values;
     match find(moment, key)? {
         Found::Value(value) => Ok(Some(value)),
         Found::Pointer(pointer) => values.read(&pointer, key, Cause::Get).map(Some),

@@ -2,6 +2,7 @@
 //! one node whose range contains the key. It probes a node's slices newest first, each behind its
 //! filter.
 
+pub(crate) mod context;
 pub(crate) mod cursor;
 mod deleted;
 pub(crate) mod get;
@@ -9,6 +10,7 @@ pub(crate) mod moment;
 pub(crate) mod multi_get;
 mod prefetcher;
 pub(crate) mod source;
+pub(crate) mod table_cache;
 #[cfg(test)]
 mod tests;
 pub(crate) mod values;

@@ -57,7 +57,7 @@ fn give<K: AsRef<[u8]>>(
         Some(Found::Pointer(pointer)) => Some(pointer),
         _ => None,
     });
-    let files = &moment.view().tree.runs.values;
+    let files = &moment.view().tree.context.values;
     if wanted.len() > 1 {
         pointers.for_each(|pointer| files.prefetch(pointer));
     }

@@ -1,6 +1,7 @@
 //! The iterators that a merged read is made of: memtables, slices, and whole levels.
 
-use super::view::{NodeView, Runs, SliceView, TreeView};
+use super::table_cache::TableCache;
+use super::view::{NodeView, SliceView, TreeView};
 use crate::memtable::{MemIter, Memtable};
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
 use base::{Error, KeyRange, Result, SequenceNumber};
@@ -489,7 +490,7 @@ impl EntryIter for LevelIter {
 /// Slices with disjoint ranges, one after another, for background work: each is open, with a
 /// buffer, only while it is read. It only goes forward from the first entry.
 pub(crate) struct ChainIter {
-    runs: Arc<Runs>,
+    tables: Arc<TableCache>,
     /// The slices still to read; the next one is last.
     rest: Vec<(tree::Slice, KeyRange)>,
     options: IterOptions,
@@ -499,12 +500,12 @@ pub(crate) struct ChainIter {
 impl ChainIter {
     /// Reads each slice inside the range beside it, in key order.
     pub(crate) fn new(
-        runs: Arc<Runs>,
+        tables: Arc<TableCache>,
         mut slices: Vec<(tree::Slice, KeyRange)>,
         options: IterOptions,
     ) -> ChainIter {
         slices.reverse();
-        ChainIter { runs, rest: slices, options, current: None }
+        ChainIter { tables, rest: slices, options, current: None }
     }
 
     fn skip_forward(&mut self) -> Result<()> {
@@ -514,7 +515,8 @@ impl ChainIter {
             let Some((slice, range)) = self.rest.pop() else { return Ok(()) };
             let clip = (!range.covers(&slice.run.range)).then_some(range);
             let in_part = clip.is_some();
-            let run = self.runs.handle(&slice.run).open_for_rewrite(in_part, self.options.cause)?;
+            let run =
+                self.tables.handle(&slice.run).open_for_rewrite(in_part, self.options.cause)?;
             // Other slices of this run need the same index blocks. Parts of one rewrite share only
             // the blocks at their ends; all others would stay in the cache unused.
             let fill_cache = !slice.range.covers(&slice.run.range);

@@ -17,7 +17,7 @@ fn open() -> Db {
 fn open_in(store: &MemStore) -> Db {
     let options = Options::new().expert(|e| {
         e.memtable_bytes = Some(64 << 20);
-        e.table_bytes = Some(16 << 10);
+        e.scheme.table_bytes_max = Some(16 << 10);
         e.block_bytes = Some(512);
     });
     options

@@ -2,264 +2,22 @@
 //!
 //! A [`ReadView`] never changes. Writers and background jobs publish a new one; readers that hold
 //! an old one keep its memtables and files alive. The tree's version is compiled into arrays that a
-//! lookup walks without chasing pointers. A run is opened on its first read.
+//! lookup walks without chasing pointers. Its slices hold runs of the
+//! [table cache](super::table_cache), which are opened on their first read.
 
+use super::context::ReadContext;
 use super::missing;
-use super::values::ValueFiles;
+use super::table_cache::RunHandle;
 use crate::memtable::Memtable;
 use base::key::{common_prefix, key_prefix};
-use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId, SequenceNumber};
-use media::{FileName, FileStore, ReadFile};
+use base::{KeyRange, Result, RunId, SequenceNumber};
+use media::FileName;
 use std::collections::HashMap;
-use std::fmt;
-use std::hash::Hash;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use table::{BlockCache, Extent, Run, RunEnd, TablePlace};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tree::policy::Misses;
 use tree::version::{LEVEL0_NODE, NodeId};
 use tree::{Node, Segments, Version};
-
-/// Opens runs, each once, for as long as a reader holds them.
-pub(crate) struct Runs {
-    store: Arc<dyn FileStore>,
-    cache: Arc<BlockCache>,
-    database: DatabaseId,
-    /// Memory that open runs, and run ends kept for later openings, hold outside the cache.
-    open_bytes: AtomicU64,
-    /// A newly written run stays open only while these bytes are below this number.
-    written_bytes_max: u64,
-    /// Policies want to know where reads miss, from this many misses of a run on.
-    misses_min: Option<u64>,
-    /// Since the last call of [`Runs::take_misses_due`], a run had enough misses for a policy to
-    /// look at.
-    are_misses_due: AtomicBool,
-    files: Mutex<Held<FileId, OpenFile>>,
-    handles: Mutex<Held<RunId, RunHandle>>,
-    /// Where large values are.
-    pub values: ValueFiles,
-}
-
-struct OpenFile {
-    name: FileName,
-    file: OnceLock<Arc<dyn ReadFile>>,
-}
-
-impl Runs {
-    pub(crate) fn new(
-        store: Arc<dyn FileStore>,
-        cache: Arc<BlockCache>,
-        database: DatabaseId,
-        written_bytes_max: u64,
-        misses_min: Option<u64>,
-    ) -> Runs {
-        Runs {
-            values: ValueFiles::new(store.clone(), database),
-            store,
-            cache,
-            database,
-            open_bytes: AtomicU64::new(0),
-            written_bytes_max,
-            misses_min,
-            are_misses_due: AtomicBool::new(false),
-            files: Mutex::default(),
-            handles: Mutex::default(),
-        }
-    }
-
-    /// Since the last call, a run had enough misses for policies to look at.
-    #[inline]
-    pub(crate) fn take_misses_due(&self) -> bool {
-        self.misses_min.is_some()
-            && self.are_misses_due.load(Relaxed)
-            && self.are_misses_due.swap(false, Relaxed)
-    }
-
-    pub(crate) fn handle(self: &Arc<Self>, run: &tree::Run) -> Arc<RunHandle> {
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handle) = handles.get(run.id) {
-            return handle;
-        }
-        let (file, database) = (run.file.id, self.database);
-        let extent = Extent { database, file, run: run.id, offset: run.offset, bytes: run.bytes };
-        let handle = self.new_handle(extent, None);
-        handles.insert(run.id, &handle);
-        handle
-    }
-
-    /// A run that was just written. While the handle lives, the first reader finds the run's end
-    /// there. It need not read the end back, where that would need a device read or decoding of
-    /// range tombstones.
-    pub(crate) fn written(self: &Arc<Self>, file: FileId, end: RunEnd) -> Arc<RunHandle> {
-        let place = TablePlace { database: self.database, file };
-        let extent = Extent::of(end.summary(), place);
-        let is_costly = !self.store.recalls_writes() || end.summary().range_deletes > 0;
-        let keeps = is_costly && self.open_bytes() < self.written_bytes_max;
-        let handle = self.new_handle(extent, keeps.then(|| Box::new(end)));
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner).insert(extent.run, &handle);
-        handle
-    }
-
-    fn new_handle(self: &Arc<Self>, extent: Extent, end: Option<Box<RunEnd>>) -> Arc<RunHandle> {
-        self.open_bytes.fetch_add(end_bytes(&end), Relaxed);
-        Arc::new(RunHandle {
-            runs: self.clone(),
-            extent,
-            file: self.file(extent.file),
-            end: Mutex::new(end),
-            open: OnceLock::new(),
-        })
-    }
-
-    fn file(&self, id: FileId) -> Arc<OpenFile> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = files.get(id) {
-            return file;
-        }
-        let file = Arc::new(OpenFile { name: FileName::table(id), file: OnceLock::new() });
-        files.insert(id, &file);
-        file
-    }
-
-    /// Memory that open runs hold outside the cache, in bytes.
-    pub(crate) fn open_bytes(&self) -> u64 {
-        self.open_bytes.load(Relaxed)
-    }
-}
-
-/// Items that others hold, by number. Items that are no longer held are removed once they may be
-/// half of all, so that the cost for each new item is low.
-struct Held<K, V> {
-    items: HashMap<K, Weak<V>>,
-    forget_at: usize,
-}
-
-impl<K, V> Default for Held<K, V> {
-    fn default() -> Held<K, V> {
-        Held { items: HashMap::new(), forget_at: 64 }
-    }
-}
-
-impl<K: Eq + Hash, V> Held<K, V> {
-    fn get(&self, number: K) -> Option<Arc<V>> {
-        self.items.get(&number)?.upgrade()
-    }
-
-    fn insert(&mut self, number: K, item: &Arc<V>) {
-        if self.items.len() >= self.forget_at {
-            self.items.retain(|_, item| item.strong_count() > 0);
-            self.forget_at = 64.max(2 * self.items.len());
-        }
-        self.items.insert(number, Arc::downgrade(item));
-    }
-}
-
-/// An index gives sizes in whole blocks. With this many blocks, 10 % of the run is known to within
-/// a factor of about two.
-const TELLING_BLOCKS_MIN: u64 = 16;
-
-/// A run that can be opened.
-pub(crate) struct RunHandle {
-    runs: Arc<Runs>,
-    extent: Extent,
-    file: Arc<OpenFile>,
-    /// Kept from the writing of the run, for the first opening.
-    end: Mutex<Option<Box<RunEnd>>>,
-    open: OnceLock<Arc<Run>>,
-}
-
-fn end_bytes(end: &Option<Box<RunEnd>>) -> u64 {
-    end.as_ref().map_or(0, |end| end.memory_bytes())
-}
-
-impl RunHandle {
-    /// The open run.
-    #[inline]
-    pub(crate) fn run(&self) -> Result<&Arc<Run>> {
-        match self.open.get() {
-            Some(run) => Ok(run),
-            None => self.open_now(),
-        }
-    }
-
-    #[cold]
-    fn open_now(&self) -> Result<&Arc<Run>> {
-        let file = self.read_file()?.clone();
-        let run = self.open_once(file, Cause::OpenRun)?;
-        Ok(self.open.get_or_init(|| {
-            self.runs.open_bytes.fetch_add(run.memory_bytes(), Relaxed);
-            run
-        }))
-    }
-
-    /// Opens the run by its end, if that was kept, which is possible once; otherwise by reading it.
-    fn open_once(&self, file: Arc<dyn ReadFile>, cause: Cause) -> Result<Arc<Run>> {
-        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.runs.open_bytes.fetch_sub(end_bytes(&end), Relaxed);
-        let cache = self.runs.cache.clone();
-        match end {
-            Some(end) => Ok(Run::with_end(file, self.extent, cache, *end)),
-            None => Run::open(file, self.extent, cache, cause),
-        }
-    }
-
-    fn read_file(&self) -> Result<&Arc<dyn ReadFile>> {
-        if let Some(file) = self.file.file.get() {
-            return Ok(file);
-        }
-        let file = self.runs.store.open(self.file.name, false)?;
-        Ok(self.file.file.get_or_init(|| file))
-    }
-
-    /// Its file, and its offset in the file.
-    pub(crate) fn place(&self) -> (FileId, u64) {
-        (self.extent.file, self.extent.offset)
-    }
-
-    /// Opens the run again, with reads that bypass the page cache where the store can, and reads
-    /// everything again.
-    pub(crate) fn open_for_background(&self, cause: Cause) -> Result<Arc<Run>> {
-        let file = self.runs.store.open(self.file.name, true)?;
-        Run::open(file, self.extent, self.runs.cache.clone(), cause)
-    }
-
-    /// The same for a rewrite, which does not read the end of an open run again. The run stays open
-    /// where the rewrite needs only a part of it: the next rewrite needs another part.
-    pub(crate) fn open_for_rewrite(&self, in_part: bool, cause: Cause) -> Result<Arc<Run>> {
-        if in_part {
-            self.run()?;
-        }
-        let file = self.runs.store.open(self.file.name, true)?;
-        match self.open.get() {
-            Some(open) => Ok(open.through(file)),
-            None => self.open_once(file, cause),
-        }
-    }
-
-    /// Bytes of the run inside `range`, by its index; `None` where it has too few blocks for an
-    /// estimate.
-    pub(crate) fn bytes_within(&self, range: &KeyRange) -> Result<Option<u64>> {
-        let run = self.run()?;
-        if run.summary().data_blocks < TELLING_BLOCKS_MIN {
-            return Ok(None);
-        }
-        run.approximate_bytes(range, Cause::OpenRun).map(Some)
-    }
-}
-
-impl fmt::Debug for RunHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "run at {:?}", self.extent)
-    }
-}
-
-impl Drop for RunHandle {
-    fn drop(&mut self) {
-        let end = self.end.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let bytes = self.open.get().map_or(0, |run| run.memory_bytes()) + end_bytes(end);
-        self.runs.open_bytes.fetch_sub(bytes, Relaxed);
-    }
-}
 
 /// A slice ready to read.
 pub(crate) struct SliceView {
@@ -382,7 +140,7 @@ impl LevelView {
 pub(crate) struct TreeView {
     /// The levels that have nodes, from above: a lookup probes no others.
     pub levels: Vec<Arc<LevelView>>,
-    pub runs: Arc<Runs>,
+    pub context: Arc<ReadContext>,
     /// Keeps the segments that pointers in the levels name.
     pub segments: Segments,
 }
@@ -392,7 +150,7 @@ impl TreeView {
     pub(crate) fn new(
         version: Arc<Version>,
         previous: Option<&TreeView>,
-        runs: &Arc<Runs>,
+        context: &Arc<ReadContext>,
     ) -> TreeView {
         let before = previous.map_or(&[][..], |previous| &previous.levels);
         let occupied = version.levels.iter().enumerate().filter(|(_, l)| !l.nodes.is_empty());
@@ -401,12 +159,12 @@ impl TreeView {
                 let before = before.iter().find(|before| before.number == number);
                 match before {
                     Some(same) if Arc::ptr_eq(&same.source, &level.nodes) => same.clone(),
-                    _ => Arc::new(level_view(number, &level.nodes, before, runs)),
+                    _ => Arc::new(level_view(number, &level.nodes, before, context)),
                 }
             })
             .collect();
         let segments = version.segments.clone();
-        TreeView { levels, runs: runs.clone(), segments }
+        TreeView { levels, context: context.clone(), segments }
     }
 
     /// Opens every file that the tree names, so that reads do not depend on the names.
@@ -418,7 +176,7 @@ impl TreeView {
         }
         for segment in self.segments.iter() {
             let name = FileName::value(segment.file.id);
-            self.runs.values.file(segment.file.id).map_err(|error| missing(error, name))?;
+            self.context.values.file(segment.file.id).map_err(|error| missing(error, name))?;
         }
         Ok(())
     }
@@ -441,18 +199,18 @@ impl TreeView {
     /// A get of `key` probed two runs or more: the first counts as a miss, as in LevelDB.
     #[inline]
     pub(crate) fn note_miss(&self, key: &[u8]) {
-        let Some(misses_min) = self.runs.misses_min else { return };
+        let Some(misses_min) = self.context.misses_min else { return };
         let nodes = self.levels.iter().filter_map(|level| level.find(key));
         let first = nodes.flat_map(|node| &node.slices).find(|slice| slice.range.contains(key));
         let misses = first.map_or(0, |slice| slice.misses.fetch_add(1, Relaxed) + 1);
         if misses > 0 && misses.is_multiple_of(misses_min) {
-            self.runs.are_misses_due.store(true, Relaxed);
+            self.context.set_misses_due();
         }
     }
 
     /// The runs with many misses, in the order of the tree.
     pub(crate) fn misses(&self) -> Vec<Misses> {
-        let Some(misses_min) = self.runs.misses_min else { return Vec::new() };
+        let Some(misses_min) = self.context.misses_min else { return Vec::new() };
         let of_node = |level: &LevelView, node: &NodeView| -> Vec<Misses> {
             let (level, id) = (level.number as u8, node.node.id);
             let slices = node.slices.iter().zip(&node.node.slices);
@@ -474,7 +232,7 @@ fn level_view(
     number: usize,
     nodes: &Arc<Vec<Arc<Node>>>,
     before: Option<&Arc<LevelView>>,
-    runs: &Arc<Runs>,
+    context: &Arc<ReadContext>,
 ) -> LevelView {
     let nothing = LevelView::default();
     let old = before.map_or(&nothing, |level| level);
@@ -500,7 +258,7 @@ fn level_view(
             cursor += 1;
         } else {
             let before = old.nodes.get(cursor).filter(|view| view.node.id == node.id);
-            view.push(Arc::new(node_view(node, before, runs)), prefix(node));
+            view.push(Arc::new(node_view(node, before, context)), prefix(node));
         }
     }
     view
@@ -514,10 +272,14 @@ fn shared_start(nodes: &[Arc<Node>]) -> Vec<u8> {
 }
 
 /// A node ready to read. Counters of `before` stay valid.
-fn node_view(node: &Arc<Node>, before: Option<&Arc<NodeView>>, runs: &Arc<Runs>) -> NodeView {
+fn node_view(
+    node: &Arc<Node>,
+    before: Option<&Arc<NodeView>>,
+    context: &Arc<ReadContext>,
+) -> NodeView {
     let passed = before.map_or(0, |before| before.passed.load(Relaxed));
     let misses = |run: RunId| {
-        let before = before.filter(|_| runs.misses_min.is_some())?;
+        let before = before.filter(|_| context.misses_min.is_some())?;
         let mut slices = before.slices.iter().zip(&before.node.slices);
         let (view, _) = slices.find(|(_, slice)| slice.run.id == run)?;
         Some(view.misses.load(Relaxed))
@@ -526,7 +288,7 @@ fn node_view(node: &Arc<Node>, before: Option<&Arc<NodeView>>, runs: &Arc<Runs>)
         .slices
         .iter()
         .map(|slice| SliceView {
-            run: runs.handle(&slice.run),
+            run: context.tables.handle(&slice.run),
             range: slice.range.clone(),
             is_whole: slice.is_whole(),
             covers_node: slice.range.covers(&node.range),
@@ -557,14 +319,20 @@ impl ReadView {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table_cache::TableCache;
+    use super::super::values::ValueFiles;
     use super::*;
+    use base::DatabaseId;
     use base::random::Random;
     use media::mem::MemStore;
+    use table::BlockCache;
     use tree::NodeId;
 
-    fn runs() -> Arc<Runs> {
+    fn context() -> Arc<ReadContext> {
         let store = Arc::new(MemStore::new(Arc::default()));
-        Arc::new(Runs::new(store, BlockCache::new(0), DatabaseId(0), 0, None))
+        let database = DatabaseId(0);
+        let tables = TableCache::new(store.clone(), BlockCache::new(0), database, 0);
+        Arc::new(ReadContext::new(tables, ValueFiles::new(store, database), None))
     }
 
     fn node(id: usize, start: &[u8]) -> Arc<Node> {
@@ -574,15 +342,15 @@ mod tests {
 
     fn level(starts: &[&[u8]]) -> LevelView {
         let nodes = starts.iter().enumerate().map(|(id, start)| node(id, start)).collect();
-        level_view(1, &Arc::new(nodes), None, &runs())
+        level_view(1, &Arc::new(nodes), None, &context())
     }
 
     #[test]
     fn a_level_after_an_edit_is_the_level_compiled_anew() {
-        let runs = runs();
+        let context = context();
         let mut random = Random::new(7);
         let mut nodes: Vec<Arc<Node>> = Vec::new();
-        let mut view = Arc::new(level_view(1, &Arc::new(Vec::new()), None, &runs));
+        let mut view = Arc::new(level_view(1, &Arc::new(Vec::new()), None, &context));
         for id in 0..400 {
             for _ in 0..random.below(4) {
                 let at = random.below(nodes.len() as u64 + 1) as usize;
@@ -600,8 +368,8 @@ mod tests {
                 nodes.iter().filter(|node| old.source.iter().any(|n| Arc::ptr_eq(n, node))).count()
             };
             let source = Arc::new(nodes.clone());
-            let next = Arc::new(level_view(1, &source, Some(&view), &runs));
-            let anew = level_view(1, &source, None, &runs);
+            let next = Arc::new(level_view(1, &source, Some(&view), &context));
+            let anew = level_view(1, &source, None, &context);
             assert_eq!((&next.shared, &next.prefixes), (&anew.shared, &anew.prefixes));
             let mut pairs = next.nodes.iter().zip(&nodes);
             assert!(pairs.all(|(view, node)| Arc::ptr_eq(&view.node, node)));

@@ -398,8 +398,7 @@ impl Finder<'_, '_> {
     fn record(&mut self, payload: &[u8], writers: &mut BTreeMap<KeyspaceId, Writer>) -> Result<()> {
         let Some((first, batch)) = log_record(payload)? else { return Ok(()) };
         for (sequence, operation) in (first..).zip(batch.iter()) {
-            let operation = operation?;
-            let id = operation.keyspace;
+            let id = operation.keyspace();
             let is_dropped = self.knows_tree && !self.findings.keyspaces.contains_key(&id);
             if !is_dropped && sequence > self.keyspace_or_new(id).flushed {
                 if writers.get(&id).is_some_and(|w| w.memtable().bytes() >= MEMTABLE_BYTES as u64)
@@ -413,7 +412,7 @@ impl Finder<'_, '_> {
                         entry.insert(Memtable::new(MEMTABLE_BYTES)?.1)
                     }
                 };
-                writer.insert(operation.key, sequence, operation.kind, operation.value)?;
+                writer.insert(&operation, sequence)?;
             }
         }
         Ok(())

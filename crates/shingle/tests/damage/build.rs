@@ -75,17 +75,17 @@ pub fn options() -> Options {
     let sized = Options::new().write_buffer_bytes(16 << 10).cache_bytes(256 << 10);
     sized.value_threshold_bytes(30).expert(|expert| {
         expert.no_threads = true;
-        expert.value_segment_bytes = Some(2 << 10);
-        expert.value_log_segment_bytes = Some(1 << 10);
+        expert.values.segment_bytes = Some(2 << 10);
+        expert.values.log_segment_bytes = Some(1 << 10);
         expert.memtable_bytes = Some(4 << 10);
         // About as long as what a memtable holds: several logs.
         expert.log_bytes = Some(10 << 10);
         expert.block_bytes = Some(256);
-        expert.table_bytes = Some(2 << 10);
-        expert.level_bytes_base = Some(3 << 10);
-        expert.fan_out = Some(3.0);
-        expert.level0_runs_trigger = Some(2);
-        expert.levels = Some(5);
+        expert.scheme.table_bytes_max = Some(2 << 10);
+        expert.scheme.level_bytes_base = Some(3 << 10);
+        expert.scheme.fan_out = Some(3.0);
+        expert.scheme.level0_runs_trigger = Some(2);
+        expert.scheme.levels = Some(5);
     })
 }
 

@@ -14,7 +14,7 @@ use table::log::{LogIdentity, LogKind, LogReader, LogWriter};
 /// A database whose last edit is a flush, whose old logs are gone, and which was written to since.
 fn flushed() -> (Image, History) {
     let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
-    let options = options().expert(|expert| expert.level0_runs_trigger = Some(100));
+    let options = options().expert(|expert| expert.scheme.level0_runs_trigger = Some(100));
     let mut writer = Writer::new(options.open_in(store.clone(), runtime(1)).unwrap(), 1);
     writer.commits(30);
     writer.flush();

@@ -199,8 +199,7 @@ pub fn batch(data: &[u8]) {
     let Some(view) = acceptable(BatchView::parse(data)) else { return };
     let mut operations = 0;
     for operation in view.iter() {
-        let Some(operation) = acceptable(operation) else { return };
-        assert!(operation.key.len() + operation.value.len() <= data.len());
+        assert!(operation.key().len() + operation.value().len() <= data.len());
         operations += 1;
     }
     assert_eq!(operations, view.len());
@@ -419,11 +418,11 @@ fn options() -> Options {
         expert.no_threads = true;
         expert.memtable_bytes = Some(4 << 10);
         expert.block_bytes = Some(200);
-        expert.table_bytes = Some(1 << 10);
-        expert.level_bytes_base = Some(2 << 10);
-        expert.fan_out = Some(3.0);
-        expert.level0_runs_trigger = Some(2);
-        expert.levels = Some(4);
+        expert.scheme.table_bytes_max = Some(1 << 10);
+        expert.scheme.level_bytes_base = Some(2 << 10);
+        expert.scheme.fan_out = Some(3.0);
+        expert.scheme.level0_runs_trigger = Some(2);
+        expert.scheme.levels = Some(4);
     })
 }
 

@@ -23,8 +23,8 @@ fn options() -> Options {
         .cache_bytes(64 << 10)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
-            e.table_bytes = Some(8 << 10);
-            e.value_segment_bytes = Some(4 << 10);
+            e.scheme.table_bytes_max = Some(8 << 10);
+            e.values.segment_bytes = Some(4 << 10);
         })
 }
 
@@ -84,7 +84,7 @@ fn assert_exact(db: &Db, store: &MemStore, content: &Content) {
 fn write_amplification(value_bytes: usize, at_commit: bool) -> f64 {
     let store = MemStore::new(Arc::default());
     let options = Options::new().values("log").memory_bytes(8 << 20).expert(|e| {
-        e.value_segment_bytes = Some(1 << 20);
+        e.values.segment_bytes = Some(1 << 20);
         e.values_at_commit = Some(at_commit);
     });
     let runtime = Arc::new(runtime::Stepped::new(7, 2));
@@ -117,8 +117,12 @@ fn values_survive_the_process_and_synced_ones_the_loss_of_power() {
     let store = MemStore::new(Arc::default());
     let db = open(&store);
     let mut content = Content::new();
-    put(&db, &mut content, 0, 10, Durability::Buffered);
+    put(&db, &mut content, 0, 1, Durability::Buffered);
+    // The first value requests the segment for the others.
+    db.wait_idle().unwrap();
+    put(&db, &mut content, 1, 9, Durability::Buffered);
     put(&db, &mut content, 10, 1, Durability::Synced);
+    db.wait_idle().unwrap();
     let synced = content.clone();
     put(&db, &mut content, 11, 4, Durability::Buffered);
     let ledger = db.stats().ledger;
@@ -325,6 +329,6 @@ fn a_threshold_that_was_measured_is_kept_for_openings_that_name_none() {
     open(Options::new()).keep_value_threshold(500).unwrap();
     assert_eq!(apart(open(Options::new().value_threshold_bytes(2000))), 0, "who names one has it");
     assert_eq!(apart(open(Options::new().set("value_threshold", "auto").unwrap())), 1);
-    store.note("THRESHOLD", b"nonsense", false).unwrap();
+    store.notes().unwrap().write_note("THRESHOLD", b"nonsense", false).unwrap();
     open(Options::new()).close().unwrap();
 }

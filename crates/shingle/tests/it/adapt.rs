@@ -21,11 +21,11 @@ fn open_with(scheme: &str, store: &Arc<MemStore>, seek_compaction: bool) -> Db {
         .cache_bytes(0)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
-            e.table_bytes = Some(4 << 10);
-            e.level_bytes_base = Some(20 << 10);
-            e.level0_runs_trigger = Some(4);
+            e.scheme.table_bytes_max = Some(4 << 10);
+            e.scheme.level_bytes_base = Some(20 << 10);
+            e.scheme.level0_runs_trigger = Some(4);
             e.map_tables = Some(false);
-            e.seek_compaction = Some(seek_compaction);
+            e.scheme.seek_compaction = Some(seek_compaction);
         })
         .open_in(store.clone(), Arc::new(Stepped::new(1, 5)))
         .unwrap()

@@ -29,8 +29,8 @@ fn open(reads: Reads, table_bytes: u64, level0_runs_trigger: usize) -> Db {
         .compression(Compression::None)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
-            e.table_bytes = Some(table_bytes);
-            e.level0_runs_trigger = Some(level0_runs_trigger);
+            e.scheme.table_bytes_max = Some(table_bytes);
+            e.scheme.level0_runs_trigger = Some(level0_runs_trigger);
             e.readahead_bytes = Some(1024);
         })
         .open_in(Arc::new(Watched { inner, hook }), Arc::new(Stepped::new(1, u64::MAX)))

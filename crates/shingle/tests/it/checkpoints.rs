@@ -3,9 +3,9 @@
 
 use crate::run::seeds_for_cells;
 use base::random::Random;
-use media::FileKind;
-use media::FileName;
-use shingle::{Db, Options, runtime::Stepped};
+use media::faulty::{FaultPlan, FaultyStore, Filter, Operation};
+use media::{FileKind, FileName};
+use shingle::{Db, KeyspaceOptions, Options, runtime::Stepped};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -17,14 +17,14 @@ fn options(scheme: &str, layout: &str) -> Options {
     let sized = Options::new().write_buffer_bytes(16 << 10).cache_bytes(64 << 10);
     sized.scheme(scheme).values(layout).value_threshold_bytes(80).expert(|e| {
         e.memtable_bytes = Some(4 << 10);
-        e.table_bytes = Some(8 << 10);
+        e.scheme.table_bytes_max = Some(8 << 10);
         e.block_bytes = Some(512);
-        e.level_bytes_base = Some(16 << 10);
-        e.fan_out = Some(3.0);
-        e.level0_runs_trigger = Some(2);
+        e.scheme.level_bytes_base = Some(16 << 10);
+        e.scheme.fan_out = Some(3.0);
+        e.scheme.level0_runs_trigger = Some(2);
         e.step_bytes = Some(1 << 10);
-        e.value_segment_bytes = Some(8 << 10);
-        e.value_log_segment_bytes = Some(2 << 10);
+        e.values.segment_bytes = Some(8 << 10);
+        e.values.log_segment_bytes = Some(2 << 10);
     })
 }
 
@@ -138,6 +138,39 @@ fn a_database_and_its_checkpoint_go_on_apart_under_any_scheme() {
                 db.close().unwrap();
             }
         }
+    }
+}
+
+/// Segments are copied and linked outside the lock of the trees: an edit of a user goes through in
+/// the middle of one, and the checkpoint has the moment before it. With the lock held, this test
+/// never ends.
+#[test]
+fn edits_go_on_while_a_checkpoint_shares_a_segment() {
+    for layout in ["log", "hashed"] {
+        let home = temporary();
+        let (source, target) = (home.path().join("source"), home.path().join("target"));
+        let plan = Arc::<FaultPlan>::default();
+        let options = options("leveled", layout);
+        let files = options.directory(&source, Arc::default()).unwrap();
+        let store = FaultyStore::new(Arc::new(files), plan.clone());
+        let runtime = Arc::new(Stepped::new(1, 3));
+        let db = options.clone().open_in(Arc::new(store), runtime).unwrap();
+        let mut content = Content::new();
+        write(&db, &mut content, &mut Random::new(1), 1000);
+        let share = Filter { operation: Some(Operation::Share), kind: Some(FileKind::Value) };
+        let during = db.clone();
+        let create = move || {
+            let created = during.create_keyspace("meanwhile", KeyspaceOptions::default());
+            created.unwrap().put("key", "value").unwrap();
+        };
+        plan.act(share, 1, Box::new(create));
+        db.checkpoint(&target).unwrap();
+        assert!(plan.count(share) > 1, "{layout}");
+        assert_eq!(db.keyspaces(), ["default", "meanwhile"], "{layout}");
+        let copy = open(options, &target, 1);
+        assert_eq!(copy.keyspaces(), ["default"], "{layout}");
+        assert_is(&copy, &content, layout);
+        assert_is(&db, &content, layout);
     }
 }
 

@@ -116,9 +116,9 @@ fn options(no_threads: bool) -> Options {
         |e| {
             e.no_threads = no_threads;
             e.memtable_bytes = Some(4 << 10);
-            e.table_bytes = Some(2 << 10);
-            e.level_bytes_base = Some(4 << 10);
-            e.value_segment_bytes = Some(1 << 10);
+            e.scheme.table_bytes_max = Some(2 << 10);
+            e.scheme.level_bytes_base = Some(4 << 10);
+            e.values.segment_bytes = Some(1 << 10);
         },
     )
 }

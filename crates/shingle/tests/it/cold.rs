@@ -30,11 +30,11 @@ fn options() -> Options {
         .cache_bytes(64 << 10)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
-            e.table_bytes = Some(8 << 10);
-            e.level_bytes_base = Some(16 << 10);
-            e.value_segment_bytes = Some(8 << 10);
-            e.value_log_segment_bytes = Some(1 << 10);
-            e.value_reserved_ratio = Some(0.05);
+            e.scheme.table_bytes_max = Some(8 << 10);
+            e.scheme.level_bytes_base = Some(16 << 10);
+            e.values.segment_bytes = Some(8 << 10);
+            e.values.log_segment_bytes = Some(1 << 10);
+            e.values.reserved_ratio = Some(0.05);
         })
 }
 
@@ -185,7 +185,13 @@ fn when_the_cold_store_is_full_values_stay_in_their_groups() {
     assert!(stats.parked.is_empty(), "{:?}", stats.parked);
     let cold = stats.values.cold_store_bytes;
     assert!(cold > 0 && cold < (KEYS - HOT_KEYS) * 200, "{cold} bytes");
-    assert!(pair.cold.space().is_some_and(|Space { free_bytes, .. }| free_bytes > 0));
+    assert!(
+        pair.cold
+            .capacity()
+            .unwrap()
+            .space()
+            .is_some_and(|Space { free_bytes, .. }| free_bytes > 0)
+    );
     assert!(stats.values.collected.count > 10, "collections go on");
     assert_content(&db, &content);
 }
@@ -193,10 +199,10 @@ fn when_the_cold_store_is_full_values_stay_in_their_groups() {
 /// A configuration that moves values to the cold log whenever it can.
 fn config(seed: u64) -> Config {
     let mut config = Config { values: "hashed", value_threshold: 20, ..Config::draw(seed) };
-    config.expert.value_hotness = Some(true);
-    config.expert.value_segment_bytes = Some(16 << 10);
-    config.expert.value_log_segment_bytes = Some(1 << 10);
-    config.expert.value_reserved_ratio = Some(0.0);
+    config.expert.values.hotness = Some(true);
+    config.expert.values.segment_bytes = Some(16 << 10);
+    config.expert.values.log_segment_bytes = Some(1 << 10);
+    config.expert.values.reserved_ratio = Some(0.0);
     config
 }
 

@@ -10,9 +10,9 @@ use crate::run::{
     replay, scaled, seeds_for_cells, seeds_for_schemes, wrong,
 };
 use base::random::Random;
-use media::FileStore;
 use media::mem::{MemStore, Personality};
-use shingle::{Durability, WriteBatch, WriteOptions};
+use media::{FileKind, FileStore, FileSummary};
+use shingle::{Db, Durability, WriteBatch, WriteOptions};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -25,6 +25,8 @@ pub struct Counts {
     pub images: u64,
     nested: u64,
     gone_on: u64,
+    /// Images with a value segment that was begun and has no value.
+    begun: u64,
 }
 
 /// A sweep over one history.
@@ -129,6 +131,7 @@ impl Sweep {
             }
         };
         let untouched = goes_on.then(|| image.with_all());
+        hold(&self.counts).begun += u64::from(has_empty_segment(&*image.store()?)?);
         let db = self.config.open(self.recovery_store(&image, &model, depth, nests)?)?;
         let found = read_all(&db)?;
         let recovered = model.recover(&found).map_err(Failure::Wrong)?;
@@ -136,9 +139,13 @@ impl Sweep {
         if !report.is_clean() {
             return wrong(format!("after recovery the check found {:?}", report.problems));
         }
+        check_no_empty_segment(&db)?;
         db.close()?;
         if self.has_failed() {
             return Ok(());
+        }
+        if has_empty_segment(&*image.store()?)? {
+            return wrong("an empty value segment is left after a close");
         }
         // A read-only opening of the same image gives the same and leaves no trace.
         if let Some(untouched) = untouched {
@@ -243,6 +250,22 @@ impl Sweep {
     }
 }
 
+fn has_empty_segment(store: &dyn FileStore) -> shingle::Result<bool> {
+    let is_empty = |file: &FileSummary| file.name.kind == FileKind::Value && file.bytes == 0;
+    Ok(store.list()?.iter().any(is_empty))
+}
+
+/// An opening removes the segments that were begun for commits which never came.
+fn check_no_empty_segment(db: &Db) -> Outcome {
+    for name in db.keyspaces() {
+        let version = db.keyspace(&name)?.tree_for_test()?;
+        if let Some(file) = version.segments.empty_ones().next() {
+            return wrong(format!("an opening kept the empty segment {file} of {name}"));
+        }
+    }
+    Ok(())
+}
+
 fn same(one: &Found, other: &Found, title: &str) -> Outcome {
     let prints = |found: &Found| -> Vec<(usize, u64)> {
         found.iter().map(|(slot, contents)| (*slot, contents.fingerprint)).collect()
@@ -283,9 +306,12 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
         sum.images += counts.images;
         sum.nested += counts.nested;
         sum.gone_on += counts.gone_on;
+        sum.begun += counts.begun;
     }
     println!("{sum:?}");
     points.finish("crash points", 150);
+    let is_whole = std::env::var("SHINGLE_TEST_SEED").is_err();
+    assert!(sum.begun > 0 || !is_whole, "power was never lost between a segment and its values");
 }
 
 /// The history of a process that dies. Then power is lost at every operation of the recovery: at

@@ -4,10 +4,9 @@
 
 use base::{Cause, DatabaseId, Ledger, Result};
 use media::{
-    AppendFile, ColdStore, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space,
-    StoreLock, SyncFile,
+    AppendFile, Capacity, ColdStore, DeviceMap, FileHint, FileName, FileStore, FileSummary, Notes,
+    Part, ReadFile, Sharing, Space, StoreLock, SyncFile,
 };
-use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -184,31 +183,48 @@ impl FileStore for Guarded {
         let inner = Some(self.inner.lock_shared()?);
         Ok(Box::new(GuardedLock { inner, watch: self.watch.clone() }))
     }
-    fn space(&self) -> Option<Space> {
-        self.inner.space()
-    }
-    fn set_reserve(&self, bytes: u64) -> Result<bool> {
-        self.inner.set_reserve(bytes)
-    }
-    fn places(&self, name: FileName, range: Range<u64>) -> Vec<Range<u64>> {
-        self.inner.places(name, range)
-    }
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
-        self.watch.change("note");
-        self.inner.note(name, bytes, append)
-    }
-    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.inner.read_note(name)
-    }
     fn describe(&self) -> String {
         self.inner.describe()
     }
-    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
-        self.watch.change("share");
-        self.inner.share(name, target, part)
-    }
     fn cold_store(&self) -> Option<&dyn ColdStore> {
         self.inner.cold_store().map(|_| self as &dyn ColdStore)
+    }
+
+    fn notes(&self) -> Option<&dyn Notes> {
+        self.inner.notes().map(|_| self as &dyn Notes)
+    }
+
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        self.inner.capacity()
+    }
+
+    fn device_map(&self) -> Option<&dyn DeviceMap> {
+        self.inner.device_map()
+    }
+
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        self.inner.sharing().map(|_| self as &dyn Sharing)
+    }
+}
+
+impl Notes for Guarded {
+    fn write_note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
+        self.watch.change("note");
+        self.inner.notes().unwrap().write_note(name, bytes, append)
+    }
+
+    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.inner.notes().unwrap().read_note(name)
+    }
+}
+
+impl Sharing for Guarded {
+    fn directory(&self) -> &Path {
+        self.inner.sharing().unwrap().directory()
+    }
+    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
+        self.watch.change("share");
+        self.inner.sharing().unwrap().share(name, target, part)
     }
 }
 

@@ -22,11 +22,11 @@ fn options() -> Options {
         .cache_bytes(0)
         .expert(|e| {
             e.memtable_bytes = Some(16 << 10);
-            e.table_bytes = Some(16 << 10);
-            e.level_bytes_base = Some(64 << 10);
+            e.scheme.table_bytes_max = Some(16 << 10);
+            e.scheme.level_bytes_base = Some(64 << 10);
             e.step_bytes = Some(4 << 10);
-            e.value_segment_bytes = Some(64 << 10);
-            e.value_log_segment_bytes = Some(1 << 10);
+            e.values.segment_bytes = Some(64 << 10);
+            e.values.log_segment_bytes = Some(1 << 10);
         })
 }
 
@@ -110,8 +110,8 @@ fn with_much_to_collect() -> MemStore {
 
 fn small(ratio: f64) -> Options {
     options().expert(|e| {
-        e.value_segment_bytes = Some(4 << 10);
-        e.value_reserved_ratio = Some(ratio);
+        e.values.segment_bytes = Some(4 << 10);
+        e.values.reserved_ratio = Some(ratio);
     })
 }
 

@@ -17,8 +17,8 @@ pub fn open(path: &Path) -> Db {
         .write_buffer_bytes(16 << 10)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
-            e.table_bytes = Some(4096);
-            e.level_bytes_base = Some(16 << 10);
+            e.scheme.table_bytes_max = Some(4096);
+            e.scheme.level_bytes_base = Some(16 << 10);
         })
         .open(path)
         .unwrap_or_else(|error| panic!("{error}"))

@@ -28,7 +28,7 @@ fn run_child(prelude: &str, name: &str, directory: &Path) {
 
 fn small() -> Options {
     let options = Options::new().write_buffer_bytes(32 << 10).compression(Compression::None);
-    options.expert(|e| e.table_bytes = Some(8192))
+    options.expert(|e| e.scheme.table_bytes_max = Some(8192))
 }
 
 fn open(path: &Path) -> Db {
@@ -116,7 +116,7 @@ fn child_with_few_descriptors() {
 
 fn few_descriptors(values: &str) -> Options {
     small().values(values).value_threshold_bytes(100).expert(|e| {
-        e.value_log_segment_bytes = Some(16 << 10);
+        e.values.log_segment_bytes = Some(16 << 10);
     })
 }
 

@@ -39,9 +39,9 @@ fn loaded(scheme: &str, reads: Reads, key: fn(u64) -> Vec<u8>) -> (Db, Arc<Versi
         .compression(Compression::None)
         .expert(|e| {
             e.memtable_bytes = Some(32 << 10);
-            e.table_bytes = Some(16 << 10);
-            e.level_bytes_base = Some(80 << 10);
-            e.level0_runs_trigger = Some(4);
+            e.scheme.table_bytes_max = Some(16 << 10);
+            e.scheme.level_bytes_base = Some(80 << 10);
+            e.scheme.level0_runs_trigger = Some(4);
             e.block_bytes = Some(512);
             e.readahead_bytes = Some(4096);
         })

@@ -13,8 +13,8 @@ use std::sync::Arc;
 fn open(store: Arc<dyn FileStore>, runtime: Arc<Stepped>, change: impl FnOnce(&mut Expert)) -> Db {
     let options = Options::new().write_buffer_bytes(16 << 10).expert(|e| {
         e.memtable_bytes = Some(8192);
-        e.table_bytes = Some(2048);
-        e.level_bytes_base = Some(8192);
+        e.scheme.table_bytes_max = Some(2048);
+        e.scheme.level_bytes_base = Some(8192);
         change(e);
     });
     options.open_in(store, runtime).unwrap()
@@ -236,7 +236,7 @@ fn a_synced_write_without_a_log_is_refused() {
 fn the_event_log_is_bounded() {
     let store = MemStore::new(Arc::default());
     let db = open(Arc::new(store.clone()), stepped(), |_| {});
-    let bytes = |name| store.read_note(name).unwrap().map_or(0, |note| note.len());
+    let bytes = |name| store.notes().unwrap().read_note(name).unwrap().map_or(0, |note| note.len());
     let mut bytes_max = 0;
     for round in 0..120u64 {
         fill(db.default_keyspace(), &db, 2);

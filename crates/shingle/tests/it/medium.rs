@@ -10,10 +10,9 @@ use direct::{DirectOptions, DirectStore, FormatOptions, format};
 use media::block::{Geometry, Overwrite, SharedDevice, ZoneGeometry};
 use media::mem::{MakeDevice, MemDevice, MemStore, Personality, PowerLoss, RecordedDevice};
 use media::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, PairStore, Part, ReadFile, Space,
+    AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, PairStore, ReadFile,
     StoreLock, SyncFile,
 };
-use std::path::Path;
 use std::sync::Arc;
 
 /// Called before each mutating operation.
@@ -178,23 +177,16 @@ impl FileStore for CrashPoints {
         // A process that died has released its lock.
         Ok(Box::new(()))
     }
-    fn space(&self) -> Option<Space> {
-        self.inner.space()
-    }
-    fn set_reserve(&self, bytes: u64) -> Result<bool> {
-        self.inner.set_reserve(bytes)
-    }
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
-        self.inner.note(name, bytes, append)
-    }
-    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.inner.read_note(name)
-    }
     fn describe(&self) -> String {
         self.inner.describe()
     }
-    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
-        self.inner.share(name, target, part)
+
+    fn notes(&self) -> Option<&dyn Notes> {
+        self.inner.notes()
+    }
+
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        self.inner.capacity()
     }
 }
 

@@ -13,8 +13,8 @@ const LAYOUTS: [&str; 3] = ["inline", "log", "hashed"];
 fn options(values: &str) -> Options {
     Options::new().values(values).value_threshold_bytes(16).write_buffer_bytes(16 << 10).expert(
         |e| {
-            e.table_bytes = Some(4096);
-            e.value_log_segment_bytes = Some(4096);
+            e.scheme.table_bytes_max = Some(4096);
+            e.values.log_segment_bytes = Some(4096);
         },
     )
 }

@@ -28,9 +28,9 @@ type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 fn open(store: Arc<dyn FileStore>, script: &Arc<Script>, step_bytes: u64) -> Db {
     let options = Options::new().write_buffer_bytes(256 << 10).cache_bytes(0).expert(|e| {
         e.memtable_bytes = Some(64 << 10);
-        e.table_bytes = Some(4 << 10);
+        e.scheme.table_bytes_max = Some(4 << 10);
         e.block_bytes = Some(256);
-        e.level0_runs_trigger = Some(100);
+        e.scheme.level0_runs_trigger = Some(100);
         e.step_bytes = Some(step_bytes);
         e.readahead_bytes = Some(1024);
     });

@@ -37,8 +37,8 @@ fn open(scheme: &str, steps: u64, store: &MemStore, log: &Log) -> Db {
         .compression(Compression::None)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
-            e.table_bytes = Some(16 << 10);
-            e.level_bytes_base = Some(32 << 10);
+            e.scheme.table_bytes_max = Some(16 << 10);
+            e.scheme.level_bytes_base = Some(32 << 10);
             e.block_bytes = Some(512);
         })
         .open_in(

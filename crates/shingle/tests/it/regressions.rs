@@ -16,8 +16,8 @@ fn open(store: Arc<dyn FileStore>) -> shingle::Result<Db> {
         .write_buffer_bytes(16 << 10)
         .expert(|e| {
             e.memtable_bytes = Some(4096);
-            e.table_bytes = Some(2048);
-            e.level_bytes_base = Some(8192);
+            e.scheme.table_bytes_max = Some(2048);
+            e.scheme.level_bytes_base = Some(8192);
         })
         .open_in(store, Arc::new(Stepped::new(1, u64::MAX)))
 }
@@ -136,8 +136,8 @@ fn a_stopped_writer_learns_why_flushes_fail() {
 fn a_check_beside_appends_finds_nothing() {
     let options = Options::new().scheme("lwc").write_buffer_bytes(8 << 10).expert(|e| {
         e.memtable_bytes = Some(2 << 10);
-        e.table_bytes = Some(4 << 10);
-        e.level_bytes_base = Some(8 << 10);
+        e.scheme.table_bytes_max = Some(4 << 10);
+        e.scheme.level_bytes_base = Some(8 << 10);
     });
     let db = options.open_store(Arc::new(MemStore::new(Arc::default()))).unwrap();
     std::thread::scope(|scope| {
@@ -267,7 +267,7 @@ fn leftovers_make_room_for_an_opening_on_a_full_medium() {
 fn fill_up(store: &dyn FileStore, free_bytes: u64) {
     let mut id = store.list().unwrap().iter().map(|file| file.name.id.0).max().unwrap();
     let mut piece_bytes = 1u64 << 20;
-    let free = || store.space().unwrap().free_bytes;
+    let free = || store.capacity().unwrap().space().unwrap().free_bytes;
     while free() > free_bytes && piece_bytes >= 512 {
         id += 1;
         let name = FileName::table(FileId(id));

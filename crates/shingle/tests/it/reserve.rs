@@ -21,10 +21,10 @@ fn options(scheme: &str, layout: &str) -> Options {
         .write_buffer_bytes(128 << 10)
         .expert(|e| {
             e.memtable_bytes = Some(64 << 10);
-            e.table_bytes = Some(32 << 10);
-            e.level_bytes_base = Some(256 << 10);
-            e.value_segment_bytes = Some(64 << 10);
-            e.value_log_segment_bytes = Some(32 << 10);
+            e.scheme.table_bytes_max = Some(32 << 10);
+            e.scheme.level_bytes_base = Some(256 << 10);
+            e.values.segment_bytes = Some(64 << 10);
+            e.values.log_segment_bytes = Some(32 << 10);
         })
 }
 
@@ -163,14 +163,14 @@ fn the_reserve_is_a_file_with_blocks() {
     db.close().unwrap();
     let reserve = std::fs::metadata(path.join("RESERVE"));
     let store = OsStore::open(&path, Arc::default(), OsOptions::default()).unwrap();
-    match store.set_reserve(64 << 10).unwrap() {
+    match store.capacity().unwrap().set_reserve(64 << 10).unwrap() {
         true => {
             use std::os::unix::fs::MetadataExt;
             assert!(reserve.unwrap().blocks() * 512 >= 64 << 10);
         }
         false => println!("this file system gives files no blocks in advance"),
     }
-    assert!(store.set_reserve(0).unwrap());
+    assert!(store.capacity().unwrap().set_reserve(0).unwrap());
     assert!(!path.join("RESERVE").exists());
     drop(store);
     let db = options("leveled", "inline").open(&path).unwrap();

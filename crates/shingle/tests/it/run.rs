@@ -124,24 +124,24 @@ impl Config {
             1 => Compression::Lz4,
             _ => Compression::Zstd(1),
         };
-        let expert = Expert {
-            table_bytes: Some(one(&mut random, &[1024, 2048, 4096])),
-            block_bytes: Some(one(&mut random, &[64, 128, 512]) as u32),
-            memtable_bytes: Some(one(&mut random, &[2048, 4096, 8192])),
-            level_bytes_base: Some(8192),
-            fan_out: Some(one(&mut random, &[2, 3, 4]) as f64),
-            level0_runs_trigger: Some(one(&mut random, &[1, 2, 4]) as usize),
-            levels: Some(3 + random.below(5) as u8),
-            step_bytes: Some(one(&mut random, &[256, 1024, 1 << 20])),
-            readahead_bytes: Some(one(&mut random, &[0, 1024]) as u32),
-            stack_max: Some(one(&mut random, &[2, 3, 5]) as usize),
-            links_max: [None, Some(1), Some(3)][random.below(3) as usize],
-            value_segment_bytes: Some(one(&mut random, &[512, 4096])),
-            value_log_segment_bytes: Some(one(&mut random, &[128, 1024])),
-            value_reserved_ratio: Some(one(&mut random, &[0, 1, 3]) as f64 / 10.0),
-            value_hotness: Some(random.one_in(2)),
-            ..Expert::default()
-        };
+        // A seed stands for its history: the order of the draws is part of it.
+        let mut expert = Expert::default();
+        let (e, r) = (&mut expert, &mut random);
+        e.scheme.table_bytes_max = Some(one(r, &[1024, 2048, 4096]));
+        e.block_bytes = Some(one(r, &[64, 128, 512]) as u32);
+        e.memtable_bytes = Some(one(r, &[2048, 4096, 8192]));
+        e.scheme.level_bytes_base = Some(8192);
+        e.scheme.fan_out = Some(one(r, &[2, 3, 4]) as f64);
+        e.scheme.level0_runs_trigger = Some(one(r, &[1, 2, 4]) as usize);
+        e.scheme.levels = Some(3 + r.below(5) as u8);
+        e.step_bytes = Some(one(r, &[256, 1024, 1 << 20]));
+        e.readahead_bytes = Some(one(r, &[0, 1024]) as u32);
+        e.scheme.stack_max = Some(one(r, &[2, 3, 5]) as usize);
+        e.scheme.links_max = [None, Some(Some(1)), Some(Some(3))][r.below(3) as usize];
+        e.values.segment_bytes = Some(one(r, &[512, 4096]));
+        e.values.log_segment_bytes = Some(one(r, &[128, 1024]));
+        e.values.reserved_ratio = Some(one(r, &[0, 1, 3]) as f64 / 10.0);
+        e.values.hotness = Some(r.one_in(2));
         Config {
             scheme,
             values: layout_in_turn(seed),
@@ -158,10 +158,10 @@ impl Config {
     /// The same, with a capacity of value segments in one of two, which some histories reach.
     pub fn sometimes_bounded(mut self, seed: u64) -> Config {
         let mut random = Random::new(seed ^ 0xcafe);
-        let segment_bytes = self.expert.value_segment_bytes.unwrap_or(0);
+        let segment_bytes = self.expert.values.segment_bytes.unwrap_or(0);
         let bytes = [24 << 10, 48 << 10, 200 << 10][random.below(3) as usize];
         let capacity_bytes = bytes.max(16 * segment_bytes);
-        self.expert.value_capacity_bytes = random.one_in(2).then_some(capacity_bytes);
+        self.expert.values.capacity_bytes = random.one_in(2).then_some(Some(capacity_bytes));
         self
     }
 
@@ -187,7 +187,7 @@ impl Config {
     }
 
     pub fn levels(&self) -> u8 {
-        self.expert.levels.unwrap_or(7)
+        self.expert.scheme.levels.unwrap_or(7)
     }
 
     pub fn open(&self, store: Arc<dyn FileStore>) -> shingle::Result<Db> {
@@ -269,7 +269,7 @@ fn show(value: Option<&[u8]>) -> String {
 impl Runner {
     /// The write was refused because the value segments are full, which is no fault.
     fn is_full(&self, error: &Error) -> bool {
-        self.config.expert.value_capacity_bytes.is_some() && error.kind() == ErrorKind::NoSpace
+        self.config.expert.values.capacity_bytes.is_some() && error.kind() == ErrorKind::NoSpace
     }
 
     /// Opens a database, and creates the keyspaces that are not there yet.
@@ -417,7 +417,30 @@ impl Runner {
         }
     }
 
+    /// The same as one transaction, which sees each of its writes.
+    fn write_transaction(&self, batch: &[(usize, Op)], synced: bool) -> shingle::Result<()> {
+        let mut transaction = self.db.transaction();
+        for (slot, op) in batch {
+            let keyspace = self.keyspaces[*slot].as_ref().unwrap();
+            match op {
+                Op::Put(key, value) => {
+                    transaction.put_in(keyspace, key, value)?;
+                    let read = transaction.get_in(keyspace, key)?;
+                    assert_eq!(read.as_deref(), Some(&value[..]), "a transaction's own write");
+                }
+                Op::Delete(key) => transaction.delete_in(keyspace, key)?,
+                Op::Merge(key, operand) => transaction.merge_in(keyspace, key, operand)?,
+                Op::DeleteRange(start, end) => transaction.delete_range_in(keyspace, start, end)?,
+            }
+        }
+        let durability = synced.then_some(Durability::Synced);
+        transaction.commit_with(&WriteOptions { durability, wait: true })
+    }
+
     fn write_batch(&self, batch: &[(usize, Op)], synced: bool) -> shingle::Result<()> {
+        if batch.len() % 4 == 2 {
+            return self.write_transaction(batch, synced);
+        }
         let mut out = WriteBatch::new();
         for (slot, op) in batch {
             let keyspace = self.keyspaces[*slot].as_ref().unwrap();

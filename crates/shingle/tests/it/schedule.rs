@@ -126,13 +126,13 @@ fn open(store: Arc<dyn FileStore>, config: Config, script: &Arc<Script>, ratio: 
         .cache_bytes(0)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
-            e.table_bytes = Some(8 << 10);
+            e.scheme.table_bytes_max = Some(8 << 10);
             e.block_bytes = Some(128);
-            e.level_bytes_base = Some(16 << 10);
-            e.value_segment_bytes = Some(1 << 10);
-            e.value_log_segment_bytes = Some(256);
-            e.value_reserved_ratio = Some(ratio);
-            e.value_hotness = Some(config.hotness);
+            e.scheme.level_bytes_base = Some(16 << 10);
+            e.values.segment_bytes = Some(1 << 10);
+            e.values.log_segment_bytes = Some(256);
+            e.values.reserved_ratio = Some(ratio);
+            e.values.hotness = Some(config.hotness);
         });
     options.open_in(store, script.clone()).unwrap()
 }

@@ -22,11 +22,11 @@ fn options(layout: &str) -> Options {
         .cache_bytes(64 << 10)
         .expert(|e| {
             e.memtable_bytes = Some(8 << 10);
-            e.table_bytes = Some(8 << 10);
-            e.level_bytes_base = Some(16 << 10);
-            e.value_segment_bytes = Some(8 << 10);
-            e.value_log_segment_bytes = Some(1 << 10);
-            e.value_reserved_ratio = Some(0.3);
+            e.scheme.table_bytes_max = Some(8 << 10);
+            e.scheme.level_bytes_base = Some(16 << 10);
+            e.values.segment_bytes = Some(8 << 10);
+            e.values.log_segment_bytes = Some(1 << 10);
+            e.values.reserved_ratio = Some(0.3);
         })
 }
 
@@ -357,7 +357,7 @@ fn an_opening_misses_segments_and_their_bytes() {
 const CAPACITY_BYTES: u64 = 128 << 10;
 
 fn bounded(layout: &str) -> Options {
-    options(layout).expert(|e| e.value_capacity_bytes = Some(CAPACITY_BYTES))
+    options(layout).expert(|e| e.values.capacity_bytes = Some(Some(CAPACITY_BYTES)))
 }
 
 fn open_bounded(store: &MemStore, layout: &str, runtime_seed: u64) -> Db {
@@ -581,7 +581,7 @@ fn values_that_find_no_room_when_a_layout_begins_stay_in_the_runs() {
 #[test]
 fn a_capacity_without_room_for_collections_is_refused_at_opening() {
     let store = MemStore::new(Arc::default());
-    let options = options("hashed").expert(|e| e.value_capacity_bytes = Some(50 << 10));
+    let options = options("hashed").expert(|e| e.values.capacity_bytes = Some(Some(50 << 10)));
     let error = options.open_in(Arc::new(store), Arc::new(runtime::Stepped::new(1, 1)));
     let error = error.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);

@@ -3,9 +3,8 @@
 use base::{Cause, Ledger, Result};
 use media::mem::MemStore;
 use media::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space, StoreLock,
+    AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, StoreLock,
 };
-use std::path::Path;
 use std::sync::Arc;
 
 /// A read, or a prefetch.
@@ -86,22 +85,15 @@ impl FileStore for Watched {
     fn lock(&self) -> Result<StoreLock> {
         self.inner.lock()
     }
-    fn space(&self) -> Option<Space> {
-        self.inner.space()
-    }
-    fn set_reserve(&self, bytes: u64) -> Result<bool> {
-        self.inner.set_reserve(bytes)
-    }
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
-        self.inner.note(name, bytes, append)
-    }
-    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.inner.read_note(name)
-    }
     fn describe(&self) -> String {
         self.inner.describe()
     }
-    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
-        self.inner.share(name, target, part)
+
+    fn notes(&self) -> Option<&dyn Notes> {
+        self.inner.notes()
+    }
+
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        self.inner.capacity()
     }
 }

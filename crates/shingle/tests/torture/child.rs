@@ -30,12 +30,12 @@ pub fn options(plan: &Plan) -> Options {
         .background_threads(2)
         .expert(|e| {
             e.memtable_bytes = Some(32 << 10);
-            e.table_bytes = Some(16 << 10);
-            e.level_bytes_base = Some(64 << 10);
-            e.fan_out = Some(4.0);
+            e.scheme.table_bytes_max = Some(16 << 10);
+            e.scheme.level_bytes_base = Some(64 << 10);
+            e.scheme.fan_out = Some(4.0);
             e.step_bytes = Some(4096);
-            e.value_segment_bytes = Some(32 << 10);
-            e.value_log_segment_bytes = Some(8 << 10);
+            e.values.segment_bytes = Some(32 << 10);
+            e.values.log_segment_bytes = Some(8 << 10);
         })
 }
 

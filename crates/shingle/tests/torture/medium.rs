@@ -7,11 +7,10 @@
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use media::os::OsStore;
 use media::{
-    AppendFile, FileHint, FileName, FileStore, FileSummary, Part, ReadFile, Space, StoreLock,
-    SyncFile,
+    AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, Sharing,
+    Space, StoreLock, SyncFile,
 };
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Receives what the parent must know.
@@ -142,11 +141,30 @@ impl FileStore for Quota {
     fn lock(&self) -> Result<StoreLock> {
         self.inner.lock()
     }
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn notes(&self) -> Option<&dyn Notes> {
+        self.inner.notes()
+    }
+
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        Some(self)
+    }
+
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        self.inner.sharing()
+    }
+}
+
+impl Capacity for Quota {
     fn space(&self) -> Option<Space> {
         let state = self.shared.hold();
-        let Some(total_bytes) = state.bytes_max else { return self.inner.space() };
+        let Some(total_bytes) = state.bytes_max else { return self.inner.capacity()?.space() };
         Some(Space { total_bytes, free_bytes: total_bytes.saturating_sub(state.used_bytes) })
     }
+
     fn set_reserve(&self, bytes: u64) -> Result<bool> {
         let mut state = self.shared.hold();
         let used_bytes = state.used_bytes - state.reserve_bytes + bytes;
@@ -155,18 +173,6 @@ impl FileStore for Quota {
         }
         (state.used_bytes, state.reserve_bytes) = (used_bytes, bytes);
         Ok(true)
-    }
-    fn note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
-        self.inner.note(name, bytes, append)
-    }
-    fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.inner.read_note(name)
-    }
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-    fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()> {
-        self.inner.share(name, target, part)
     }
 }
 

@@ -16,8 +16,8 @@ pub const RECORD_BYTES_MAX: usize = u32::MAX as usize;
 const COVERED_AT: usize = 6;
 /// Marker, checksum, link and two varints of one byte.
 pub(super) const RECORD_BYTES_MIN: usize = COVERED_AT + 4;
-/// The longest head: the payload's length has at most five bytes.
-const HEAD_BYTES_MAX: usize = COVERED_AT + 2 + 5 + VARINT_BYTES_MAX;
+/// Maximum bytes of a record before its payload, whose length has at most five bytes.
+pub const RECORD_HEAD_BYTES_MAX: usize = COVERED_AT + 2 + 5 + VARINT_BYTES_MAX;
 
 /// What a log's records have in common.
 #[derive(Clone, Copy, Debug)]
@@ -64,17 +64,45 @@ impl Frame {
     ) -> u32 {
         let begin = out.len();
         let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
-        out.reserve(HEAD_BYTES_MAX + payload_bytes);
-        out.extend_from_slice(&[self.marker[0], self.marker[1], 0, 0, 0, 0]);
-        out.extend_from_slice(&(digest as u16).to_le_bytes());
-        push_varint(out, payload_bytes as u64);
-        push_varint(out, offset - watermark);
+        out.reserve(RECORD_HEAD_BYTES_MAX + payload_bytes);
+        self.push_head(out, digest, payload_bytes, offset - watermark);
         for part in parts {
             out.extend_from_slice(part);
         }
-        let covered = begin + COVERED_AT;
-        let checksum = self.identity.record_place(offset).crc32c(&out[covered..]);
-        out[begin + 2..covered].copy_from_slice(&checksum.to_le_bytes());
+        self.seal(&mut out[begin..], offset)
+    }
+
+    /// Writes the head of the record at file offset `offset` right before its payload. `buffer` has
+    /// [`RECORD_HEAD_BYTES_MAX`] bytes of space, then the payload. Gives the record and its
+    /// checksum. `scratch` is empty.
+    pub fn complete<'b>(
+        &self,
+        scratch: &mut Vec<u8>,
+        buffer: &'b mut [u8],
+        offset: u64,
+        digest: u64,
+        watermark: u64,
+    ) -> (&'b [u8], u32) {
+        let payload_bytes = buffer.len() - RECORD_HEAD_BYTES_MAX;
+        self.push_head(scratch, digest, payload_bytes, offset - watermark);
+        let record = &mut buffer[RECORD_HEAD_BYTES_MAX - scratch.len()..];
+        record[..scratch.len()].copy_from_slice(scratch);
+        let checksum = self.seal(record, offset);
+        (record, checksum)
+    }
+
+    /// Appends a head without its checksum.
+    fn push_head(&self, out: &mut Vec<u8>, digest: u64, payload_bytes: usize, distance: u64) {
+        let [low, high] = (digest as u16).to_le_bytes();
+        out.extend_from_slice(&[self.marker[0], self.marker[1], 0, 0, 0, 0, low, high]);
+        push_varint(out, payload_bytes as u64);
+        push_varint(out, distance);
+    }
+
+    /// Stores the checksum of `record`, which stands at file offset `offset`.
+    fn seal(&self, record: &mut [u8], offset: u64) -> u32 {
+        let checksum = self.identity.record_place(offset).crc32c(&record[COVERED_AT..]);
+        record[2..COVERED_AT].copy_from_slice(&checksum.to_le_bytes());
         checksum
     }
 
@@ -102,7 +130,7 @@ impl Frame {
     /// Nothing is verified yet.
     pub fn read_head(&self, source: &mut Source<'_>, offset: u64) -> Result<Option<Head>> {
         let rest = source.bytes_after(offset);
-        let head_bytes = rest.min(HEAD_BYTES_MAX as u64) as usize;
+        let head_bytes = rest.min(RECORD_HEAD_BYTES_MAX as u64) as usize;
         let head = self.head(source.read(offset, head_bytes)?, offset);
         Ok(head.filter(|head| head.bytes <= rest))
     }

@@ -47,7 +47,7 @@ mod writer;
 mod tests;
 
 pub use chain::{ChainVerdict, check_chain};
-pub use frame::RECORD_BYTES_MAX;
+pub use frame::{RECORD_BYTES_MAX, RECORD_HEAD_BYTES_MAX};
 pub use header::{HEADER_BYTES, LogHeader, LogIdentity, LogKind, PreviousLog};
 pub use reader::{End, LogPosition, LogReader, Record, named_log};
 pub use scan::{Salvage, Salvaged, durable_bytes};

@@ -1,6 +1,6 @@
-//! Writing a log. One record, or one group of records, is one append of the file.
+//! Writing a log. One record is one append of the file.
 
-use super::frame::{Frame, RECORD_BYTES_MAX, extend_digest};
+use super::frame::{Frame, RECORD_BYTES_MAX, RECORD_HEAD_BYTES_MAX, extend_digest};
 use super::header::{LogHeader, PreviousLog};
 use base::{Cause, Error, FileId, Result, SequenceNumber};
 use media::{AppendFile, SyncFile};
@@ -47,42 +47,47 @@ impl LogWriter {
         })
     }
 
-    /// Appends one record whose payload is `parts`, one after another.
+    /// Appends one record whose payload is `parts`, one after another. `InvalidArgument`, and
+    /// nothing is written, if it is longer than [`RECORD_BYTES_MAX`].
     pub fn append(&mut self, parts: &[&[u8]]) -> Result<()> {
-        self.append_group([parts])
-    }
-
-    /// Appends a record for each of `payloads` in one append of the file. `InvalidArgument`, and
-    /// nothing is written, if one is longer than [`RECORD_BYTES_MAX`].
-    pub fn append_group<'p>(
-        &mut self,
-        payloads: impl IntoIterator<Item = &'p [&'p [u8]]>,
-    ) -> Result<()> {
         self.refuse_after_failure()?;
+        if parts.iter().map(|part| part.len()).sum::<usize>() > RECORD_BYTES_MAX {
+            return Err(Error::invalid(format!("a log record may have {RECORD_BYTES_MAX} bytes")));
+        }
         self.buffer.clear();
-        let mut digest = self.digest;
-        for parts in payloads {
-            if parts.iter().map(|part| part.len()).sum::<usize>() > RECORD_BYTES_MAX {
-                return Err(Error::invalid(format!(
-                    "a log record may have {RECORD_BYTES_MAX} bytes"
-                )));
-            }
-            let offset = self.bytes + self.buffer.len() as u64;
-            let checksum =
-                self.frame.push(&mut self.buffer, offset, digest, self.synced_bytes, parts);
-            digest = extend_digest(digest, checksum);
-        }
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
+        let (buffer, digest) = (&mut self.buffer, self.digest);
+        let checksum = self.frame.push(buffer, self.bytes, digest, self.synced_bytes, parts);
         if let Err(error) = self.file.append(&self.buffer, self.cause) {
             return Err(self.fail(error));
         }
         self.bytes += self.buffer.len() as u64;
-        self.digest = digest;
+        self.digest = extend_digest(digest, checksum);
         if self.buffer.capacity() > BUFFER_BYTES_MAX {
             self.buffer = Vec::new();
         }
+        Ok(())
+    }
+
+    /// Appends one record without a copy of its payload: `record` has [`RECORD_HEAD_BYTES_MAX`]
+    /// bytes of space, which this overwrites, and then the payload. `InvalidArgument`, and nothing
+    /// is written, if the space is missing or the payload is longer than [`RECORD_BYTES_MAX`].
+    pub fn append_in_place(&mut self, record: &mut [u8]) -> Result<()> {
+        self.refuse_after_failure()?;
+        let payload_bytes = record.len().checked_sub(RECORD_HEAD_BYTES_MAX);
+        if payload_bytes.is_none_or(|bytes| bytes > RECORD_BYTES_MAX) {
+            return Err(Error::invalid(format!(
+                "a log record may have {RECORD_BYTES_MAX} bytes, and needs space for its head"
+            )));
+        }
+        self.buffer.clear();
+        let (frame, scratch, synced_bytes) = (self.frame, &mut self.buffer, self.synced_bytes);
+        let (record, checksum) =
+            frame.complete(scratch, record, self.bytes, self.digest, synced_bytes);
+        if let Err(error) = self.file.append(record, self.cause) {
+            return Err(self.fail(error));
+        }
+        self.bytes += record.len() as u64;
+        self.digest = extend_digest(self.digest, checksum);
         Ok(())
     }
 

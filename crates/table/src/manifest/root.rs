@@ -38,15 +38,19 @@ pub fn encode_root(root: &Root) -> [u8; ROOT_BYTES] {
 }
 
 /// The root that `bytes` are. `Incompatible` for what is no root of ours, or one of a newer
-/// version; `Corruption` for a damaged one.
+/// version; `Corruption` for a damaged one, or one whose bytes are zeros.
 pub fn decode_root(bytes: &[u8]) -> Result<Root> {
+    let damaged = || Error::new(ErrorKind::Corruption, "the root of the database is damaged");
+    // A file system may lose the content of a file and not its length.
+    if bytes.iter().all(|&byte| byte == 0) {
+        return Err(damaged());
+    }
     if !bytes.starts_with(&MAGIC) {
         return Err(Error::new(
             ErrorKind::Incompatible,
             "the root is not one of a Shingle database",
         ));
     }
-    let damaged = || Error::new(ErrorKind::Corruption, "the root of the database is damaged");
     let (version, root, checksum) = parse(bytes).ok_or_else(damaged)?;
     if place(&root).hash64(&bytes[..CHECKSUM_AT]) != checksum {
         return Err(damaged());

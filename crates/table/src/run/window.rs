@@ -5,9 +5,9 @@ use super::extent::PAGE_BYTES;
 use crate::format::Handle;
 use crate::frame;
 use crate::piece::BlockKind;
+use base::page_memory::PageBuffer;
 use base::{Cause, Result};
 use media::ReadFile;
-use media::os::PageBuffer;
 use std::ops::Range;
 
 /// How far to read beyond the block that is asked for.

@@ -1,50 +1,57 @@
-//! The sizes and counts that policies keep to.
-
-use base::{Error, Result, size};
+//! The sizes and counts that policies keep to. Each parameter of a scheme is defined here once.
 
 /// Misses that a run may have before it is due, at least, in LevelDB.
 pub const MISSES_MIN: u64 = 100;
 
-/// Parameters of a policy. Bytes are bytes of runs, as written.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+/// The entry of a scheme's parameter in [`LIMIT_FIELDS`].
+pub type LimitField = base::parameter::Parameter<Limits, Parameters>;
+
+base::parameters! {
+    /// The parameters of a policy. Bytes are bytes of runs, as written.
+    all Limits;
+    /// The parameters that a user set. `None`: the scheme's default.
+    chosen Parameters;
+    /// Every parameter that a scheme may name among its options.
+    table LIMIT_FIELDS, "";
+    beside {
+        /// Bytes that a memtable has when it is flushed. It follows the write buffer.
+        pub memtable_bytes: u64,
+    }
     /// Levels of the tree, level 0 included.
-    pub levels: u8,
-    /// Runs in level 0 that make it due for a merge.
-    pub level0_runs_trigger: usize,
-    /// Runs in level 0 from which each write is delayed a little. None: never by count.
-    pub level0_runs_slowdown: Option<usize>,
-    /// Runs in level 0 at which writes wait. None: never by count.
-    pub level0_runs_stop: Option<usize>,
-    /// Bytes that a memtable has when it is flushed.
-    pub memtable_bytes: u64,
-    /// Bytes that the first level below level 0 may have.
-    pub level_bytes_base: u64,
-    /// How many times more bytes a level may have than the one above it.
-    pub fan_out: f64,
-    /// The last level's bytes decide those of the levels above; `level_bytes_base` is then the
-    /// least that makes a level of its own worth having.
-    pub dynamic_levels: bool,
-    /// Bytes at which an output run ends.
-    pub table_bytes_max: u64,
-    /// Bytes of the level below its own that an output run may overlap. None: any number.
-    pub overlap_bytes_max: Option<u64>,
-    /// Bytes that a merge may have when its upper inputs grow for free.
-    pub expansion_bytes_max: u64,
-    /// The deepest level that a flush may go to.
-    pub flush_level_max: u8,
-    /// Maximum number of moves in progress at a time.
-    pub parallel_max: usize,
-    /// Nodes whose reads kept missing are merged down.
-    pub seek_compaction: bool,
-    /// Gets that a run may miss at least before that, however small it is.
-    pub seek_misses_min: u64,
-    /// Slices that a node may have.
-    pub stack_max: usize,
-    /// Nodes that a full node is divided into.
-    pub division_parts: u32,
-    /// Slices linked to a node at which it is merged. None: by the share of reads.
-    pub links_max: Option<usize>,
+    levels: u8, "levels", |levels| levels > 1;
+    /// Runs in level 0 at which level 0 is due for compaction.
+    level0_runs_trigger: usize, "runs";
+    /// Runs in level 0 from which each write is delayed a little; `none`: never by count.
+    level0_runs_slowdown: Option<usize>, "runs";
+    /// Runs in level 0 at which writes wait; `none`: never by count.
+    level0_runs_stop: Option<usize>, "runs";
+    /// Target size of the first level below level 0. With `dynamic_levels`, the minimum size of a
+    /// level of its own.
+    level_bytes_base: u64, "bytes";
+    /// Target size of a level, as a multiple of the target size of the level above it.
+    fan_out: f64, "times", |fan_out| fan_out > 1.0;
+    /// The size of the last level decides the target sizes of the levels above it.
+    dynamic_levels: bool, "yes or no";
+    /// Bytes at which a table ends; with `lwc` and `smrdb`, the bytes of a band.
+    table_bytes_max: u64, "bytes";
+    /// Maximum bytes of the next level that a table may overlap; `none`: any number.
+    overlap_bytes_max: Option<u64>, "bytes";
+    /// Maximum bytes of a compaction after it is expanded to neighbouring tables.
+    expansion_bytes_max: u64, "bytes";
+    /// The deepest level that a flush may write to.
+    flush_level_max: u8, "level";
+    /// Maximum number of compactions in progress.
+    parallel_max: usize, "moves";
+    /// Compacts tables that reads keep missing in.
+    seek_compaction: bool, "yes or no";
+    /// Minimum number of misses before seek compaction, however small the table is.
+    seek_misses_min: u64, "misses";
+    /// Maximum number of slices of a node.
+    stack_max: usize, "slices";
+    /// Number of nodes that a full node is divided into.
+    division_parts: u32, "nodes";
+    /// Linked slices at which a table is compacted; `none`: by the share of reads.
+    links_max: Option<usize>, "slices";
 }
 
 impl Limits {
@@ -78,134 +85,3 @@ impl Limits {
         (self.level_bytes_base as f64 * self.fan_out.powi(i32::from(level) - 1)).max(1.0)
     }
 }
-
-/// A parameter of a scheme: a number of [`Limits`] by its name. Manuals, options, and the lab have
-/// it from here.
-pub struct LimitField {
-    /// Its name.
-    pub name: &'static str,
-    /// What it counts.
-    pub unit: &'static str,
-    /// One line of help.
-    pub help: &'static str,
-    show: fn(&Limits) -> String,
-    parse: fn(&mut Limits, &str) -> Option<()>,
-}
-
-impl LimitField {
-    /// Sets it in `limits` from text, such as `64M` for bytes; `none` where it may be absent.
-    pub fn set(&self, limits: &mut Limits, text: &str) -> Result<()> {
-        let mut changed = limits.clone();
-        let parsed = (self.parse)(&mut changed, text.trim());
-        let is_sound = changed.parallel_max > 0 && changed.levels > 1 && changed.fan_out > 1.0;
-        if parsed.is_none() || !is_sound {
-            let form = if self.unit == "bytes" { size::FORM } else { self.unit };
-            let message = format!("{} cannot be `{text}`: it is {form}; {}", self.name, self.help);
-            return Err(Error::invalid(message));
-        }
-        *limits = changed;
-        Ok(())
-    }
-
-    /// Its value in `limits`, as text.
-    pub fn value(&self, limits: &Limits) -> String {
-        let text = (self.show)(limits);
-        let inner = text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')'));
-        inner.map_or_else(|| text.replace("None", "not set"), str::to_string)
-    }
-
-    /// Its value in `limits`, for people: `64 MiB`, `yes`, `not set`.
-    pub fn text(&self, limits: &Limits) -> String {
-        let value = self.value(limits);
-        match (self.unit, value.parse::<u64>()) {
-            ("bytes", Ok(bytes)) if bytes > 0 && bytes % (1 << 20) == 0 => {
-                format!("{} MiB", bytes >> 20)
-            }
-            ("yes or no", _) => if value == "true" { "yes" } else { "no" }.to_string(),
-            _ => value.trim_end_matches(".0").to_string(),
-        }
-    }
-}
-
-/// A value of a parameter.
-trait Parameter: Sized {
-    fn parse(text: &str) -> Option<Self>;
-}
-
-/// Numbers of things: at least one.
-macro_rules! counts {
-    ($($kind:ty),*) => {
-        $(impl Parameter for $kind {
-            fn parse(text: &str) -> Option<$kind> {
-                text.parse().ok().filter(|&count| count > 0)
-            }
-        })*
-    };
-}
-
-counts!(u8, u32, usize);
-
-/// Bytes.
-impl Parameter for u64 {
-    fn parse(text: &str) -> Option<u64> {
-        size::parse(text).filter(|&bytes| bytes > 0)
-    }
-}
-
-impl Parameter for f64 {
-    fn parse(text: &str) -> Option<f64> {
-        text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)
-    }
-}
-
-impl Parameter for bool {
-    fn parse(text: &str) -> Option<bool> {
-        match text {
-            "yes" | "true" => Some(true),
-            "no" | "false" => Some(false),
-            _ => None,
-        }
-    }
-}
-
-impl<P: Parameter> Parameter for Option<P> {
-    fn parse(text: &str) -> Option<Option<P>> {
-        if text == "none" { Some(None) } else { P::parse(text).map(Some) }
-    }
-}
-
-macro_rules! fields {
-    ($($name:ident, $unit:literal, $help:literal;)*) => {
-        &[$(LimitField {
-            name: stringify!($name),
-            unit: $unit,
-            help: $help,
-            show: |limits| format!("{:?}", limits.$name),
-            parse: |limits, text| {
-                limits.$name = Parameter::parse(text)?;
-                Some(())
-            },
-        }),*]
-    };
-}
-
-/// Every parameter that a scheme may name among its options.
-pub static LIMIT_FIELDS: &[LimitField] = fields! {
-    levels, "levels", "levels of the tree, level 0 included";
-    level0_runs_trigger, "runs", "level 0 is due for a move";
-    level0_runs_slowdown, "runs", "writes are delayed a little";
-    level0_runs_stop, "runs", "writes wait";
-    memtable_bytes, "bytes", "what is flushed at a time";
-    level_bytes_base, "bytes", "the first level below level 0; with dynamic_levels, the least";
-    fan_out, "times", "bytes of a level for those of the one above it";
-    dynamic_levels, "yes or no", "the last level decides the size of those above";
-    table_bytes_max, "bytes", "a table ends; with lwc and smrdb, the band";
-    overlap_bytes_max, "bytes", "of the level below that a table may overlap";
-    expansion_bytes_max, "bytes", "a merge whose upper inputs grow for free";
-    flush_level_max, "level", "the deepest that a flush may go to";
-    parallel_max, "moves", "in progress at a time";
-    seek_compaction, "yes or no", "tables that reads miss in are merged down";
-    stack_max, "slices", "a node may have";
-    division_parts, "nodes", "a full node is divided into";
-    links_max, "slices", "linked to a node that make it due; not set: by the share of reads";
-};

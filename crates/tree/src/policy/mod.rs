@@ -24,7 +24,7 @@ pub mod tiered;
 mod why;
 
 pub use busy::{Busy, WorkId};
-pub use limits::{LIMIT_FIELDS, LimitField, Limits, MISSES_MIN};
+pub use limits::{LIMIT_FIELDS, LimitField, Limits, MISSES_MIN, Parameters};
 pub use registry::{by_name, registry};
 
 use crate::invariant::Shape;
@@ -140,7 +140,7 @@ pub struct Descriptor {
     pub help: &'static str,
     /// The paper or system it comes from.
     pub paper: &'static str,
-    /// The limits that it reads, by name.
+    /// The parameters that it reads, by their names in [`LIMIT_FIELDS`].
     pub options: &'static [&'static str],
     /// Sizes and counts it is meant to run with, for a memtable of this many bytes.
     pub limits: fn(memtable_bytes: u64) -> Limits,

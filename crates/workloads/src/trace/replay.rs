@@ -276,7 +276,7 @@ fn value_limits(record_bytes: u64) -> ValueLimits {
     let limits = ValueLimits::default();
     let times = (record_bytes * RECORDS_IN_SEGMENT).div_ceil(limits.log_segment_bytes).max(1);
     ValueLimits {
-        main_segment_bytes: limits.main_segment_bytes * times,
+        segment_bytes: limits.segment_bytes * times,
         log_segment_bytes: limits.log_segment_bytes * times,
         ..limits
     }

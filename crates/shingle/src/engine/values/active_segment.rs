@@ -4,6 +4,9 @@
 //! Invariants:
 //! - An active segment is a new file, and listed in the tree, empty, before a commit writes to it.
 //!   So no file that a log names is ever used again, and recovery finds every one in the manifest.
+//! - A commit never begins a segment: it requests the next one ahead, and the background begins it
+//!   ([`super::begin_segment`], ADR 0192). While there is none, values go to the log and the
+//!   memtable, and the flush separates them.
 //! - Values reach their segment before their pointers reach the log, and in the same order: the
 //!   values of a prefix of the log are a prefix of each active segment.
 //! - Active segments are durable before the log that names them is called durable.
@@ -31,20 +34,30 @@ use values::segment::SegmentWriter;
 /// to the last segment.
 const FIRST_SHARE: u64 = 16;
 
-/// The segment that commits append to.
+/// The next segment is requested when one part in this many of the active one is left. The
+/// background begins it meanwhile; its step takes as long as an edit and the step before it.
+const LEAD_SHARE: u64 = 4;
+
+/// A segment that commits append to, or are going to.
 pub(crate) struct ActiveSegment {
-    file: FileId,
-    writer: SegmentWriter,
-    syncer: Arc<dyn SyncFile>,
+    pub file: FileId,
+    pub writer: SegmentWriter,
+    pub syncer: Arc<dyn SyncFile>,
 }
 
 /// How the commits of a keyspace write values.
 #[derive(Default)]
 pub(crate) struct CommitValues {
     active: Option<ActiveSegment>,
+    /// The segment after the active one: listed in the tree, empty.
+    next: Option<ActiveSegment>,
+    /// The background is to begin a segment.
+    is_requested: bool,
+    /// The last one could not be begun. The next request waits for [`FIRST_SHARE`].
+    is_refused: bool,
     /// The extents that the active memtable points to.
     pub unflushed: UnflushedExtents,
-    /// Bytes of large values that came while there was no active segment.
+    /// Bytes of large values that came while no segment had space for them.
     passed_bytes: u64,
 }
 
@@ -68,9 +81,13 @@ struct End {
 pub(crate) struct Separated {
     /// The batch with pointers in place of the values.
     pub batch: WriteBatch,
-    /// Bytes that went to the active segment of each keyspace.
-    written: BTreeMap<KeyspaceId, u64>,
+    /// The keyspaces whose active segments were written to, with the bytes.
+    written: Vec<(KeyspaceId, u64)>,
+    pointer: Vec<u8>,
 }
+
+/// A batch that grew beyond this is given back.
+const BATCH_BYTES_KEPT_MAX: usize = 1 << 20;
 
 impl UnflushedExtents {
     /// For memtables that recovery filled: by segment, the end of the last record.
@@ -148,18 +165,8 @@ impl UnflushedExtents {
 impl Active {
     /// The value goes to the active segment.
     fn separates(&self, operation: &Operation<'_>) -> bool {
-        let is_large = operation.value.len() as u64 >= self.keyspace.values.threshold_bytes;
-        operation.kind == EntryKind::Put && is_large && !self.keyspace.options.without_wal
-    }
-
-    /// Commits append to the segment `file` after this call.
-    pub(crate) fn set_active_segment(
-        &mut self,
-        file: FileId,
-        writer: SegmentWriter,
-        syncer: Arc<dyn SyncFile>,
-    ) {
-        self.values.active = Some(ActiveSegment { file, writer, syncer });
+        let is_large = operation.value().len() as u64 >= self.keyspace.values.threshold_bytes;
+        operation.kind() == EntryKind::Put && is_large && !self.keyspace.options.without_wal
     }
 
     fn open_segment(&mut self) -> Option<&mut ActiveSegment> {
@@ -167,12 +174,26 @@ impl Active {
         self.values.active.as_mut().filter(|segment| segment.writer.bytes() < bytes_max)
     }
 
-    pub(crate) fn lacks_segment(&self) -> bool {
+    /// The keyspace should have another active segment.
+    fn lacks_segment(&self) -> bool {
         let bytes_max = active_segment_bytes_max(&self.keyspace);
         match &self.values.active {
             Some(segment) => segment.writer.bytes() >= bytes_max,
             None => self.values.passed_bytes >= bytes_max / FIRST_SHARE,
         }
+    }
+
+    /// It should be requested.
+    fn wants_segment(&self) -> bool {
+        let values = &self.values;
+        if values.is_requested || values.next.is_some() {
+            return false;
+        }
+        let bytes_max = active_segment_bytes_max(&self.keyspace);
+        let lead_bytes = bytes_max - bytes_max / LEAD_SHARE;
+        let ends_soon = |segment: &ActiveSegment| segment.writer.bytes() >= lead_bytes;
+        values.passed_bytes >= bytes_max / FIRST_SHARE
+            || (!values.is_refused && values.active.as_ref().is_some_and(ends_soon))
     }
 
     /// Appends the value to the active segment. Returns the pointer, or `None` where no segment has
@@ -184,10 +205,10 @@ impl Active {
     ) -> Result<Option<values::ValuePointer>> {
         match self.open_segment() {
             Some(segment) => {
-                segment.writer.add(sequence, operation.key, Some(operation.value)).map(Some)
+                segment.writer.add(sequence, operation.key(), Some(operation.value())).map(Some)
             }
             None => {
-                self.values.passed_bytes += operation.value.len() as u64;
+                self.values.passed_bytes += operation.value().len() as u64;
                 Ok(None)
             }
         }
@@ -199,19 +220,6 @@ pub(crate) fn active_segment_bytes_max(keyspace: &KeyspaceState) -> u64 {
 }
 
 impl CommitState {
-    /// The first keyspace of `batch` that should have an active segment for it and has none with
-    /// space.
-    pub(crate) fn lacks_segment(&self, batch: &WriteBatch) -> Result<Option<Arc<KeyspaceState>>> {
-        for operation in batch.iter() {
-            let operation = operation?;
-            let Some(active) = self.active(operation.keyspace) else { continue };
-            if active.separates(&operation) && active.lacks_segment() {
-                return Ok(Some(active.keyspace.clone()));
-            }
-        }
-        Ok(None)
-    }
-
     /// Appends the large values of `batch`, whose first operation has the sequence number `first`,
     /// to the active segments. `None`: no value goes there. After an error, nothing that was
     /// written counts.
@@ -220,13 +228,26 @@ impl CommitState {
         first: SequenceNumber,
         batch: &WriteBatch,
     ) -> Result<Option<Separated>> {
-        let mut separated = Separated::default();
+        let mut separated = std::mem::take(&mut self.separated);
+        separated.batch.clear();
+        separated.written.clear();
         let written = separated.fill(self, first, batch);
         if let Err(error) = written {
             self.give_up(&separated);
             return Err(error);
         }
-        Ok((!separated.written.is_empty()).then_some(separated))
+        if separated.written.is_empty() {
+            self.keep_separated(separated);
+            return Ok(None);
+        }
+        Ok(Some(separated))
+    }
+
+    /// Keeps the memory for the next batch.
+    pub(crate) fn keep_separated(&mut self, separated: Separated) {
+        if separated.batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
+            self.separated = separated;
+        }
     }
 }
 
@@ -238,29 +259,41 @@ impl Separated {
         batch: &WriteBatch,
     ) -> Result<()> {
         for (sequence, operation) in (first..).zip(batch.iter()) {
-            let operation = operation?;
-            let id = operation.keyspace;
-            let active = state.active_mut(id).filter(|active| active.separates(&operation));
-            match active.map(|active| active.append_value(sequence, &operation)).transpose()? {
-                Some(Some(pointer)) => {
-                    *self.written.entry(id).or_default() += u64::from(pointer.record_bytes);
-                    self.batch.put_pointer(id, operation.key, &pointer.encode())?;
+            let id = operation.keyspace();
+            if state.active(id).is_some_and(|active| active.separates(&operation)) {
+                // A batch writes to one segment of a keyspace at most.
+                if self.written.iter().all(|(written, _)| *written != id) {
+                    state.use_next_segment(id);
                 }
-                Some(None) | None => self.batch.copy(&operation)?,
+                if let Some(pointer) = state.append_value(sequence, &operation)? {
+                    self.note_written(id, pointer.record_bytes.into());
+                    self.pointer.clear();
+                    pointer.push(&mut self.pointer);
+                    self.batch.put_pointer(id, operation.key(), &self.pointer)?;
+                    continue;
+                }
             }
+            self.batch.push(&operation)?;
         }
-        for &id in self.written.keys() {
+        for &(id, _) in &self.written {
             let segment = state.active_mut(id).and_then(|active| active.values.active.as_mut());
             segment.map_or(Ok(()), |segment| segment.writer.write_batch())?;
         }
         Ok(())
+    }
+
+    fn note_written(&mut self, id: KeyspaceId, bytes: u64) {
+        match self.written.iter_mut().find(|(written, _)| *written == id) {
+            Some((_, sum)) => *sum += bytes,
+            None => self.written.push((id, bytes)),
+        }
     }
 }
 
 impl CommitState {
     /// The log has the pointers: extends the memtables' unflushed extents.
     pub(crate) fn note_appended(&mut self, separated: &Separated) {
-        for (&id, &bytes) in &separated.written {
+        for &(id, bytes) in &separated.written {
             let Some(active) = self.active_mut(id) else { continue };
             let Some(segment) = &active.values.active else { continue };
             active.values.unflushed.note(segment, bytes);
@@ -271,11 +304,86 @@ impl CommitState {
 
     /// The log has no pointers to what was written: nothing may be appended after it.
     pub(crate) fn give_up(&mut self, separated: &Separated) {
-        separated.written.keys().for_each(|&id| self.end_active_segment(id));
+        separated.written.iter().for_each(|&(id, _)| self.end_active_segment(id));
+    }
+
+    /// Appends a large value to its keyspace's active segment, and requests the next segment if it
+    /// is time. `None`: no segment has space.
+    fn append_value(
+        &mut self,
+        sequence: SequenceNumber,
+        operation: &Operation<'_>,
+    ) -> Result<Option<values::ValuePointer>> {
+        let id = operation.keyspace();
+        let Some(active) = self.active_mut(id) else { return Ok(None) };
+        let pointer = active.append_value(sequence, operation);
+        if active.wants_segment() {
+            active.values.is_requested = true;
+            self.requested_segments.push(id);
+        }
+        pointer
+    }
+
+    /// Makes the next segment the active one, if it is there and the keyspace lacks one.
+    fn use_next_segment(&mut self, id: KeyspaceId) {
+        let Some(active) = self.active_mut(id).filter(|active| active.lacks_segment()) else {
+            return;
+        };
+        let Some(next) = active.values.next.take() else { return };
+        self.replace_active_segment(id, next);
+    }
+
+    fn replace_active_segment(&mut self, id: KeyspaceId, segment: ActiveSegment) {
+        self.end_active_segment(id);
+        let Some(active) = self.active_mut(id) else { return };
+        active.values.active = Some(segment);
+    }
+
+    /// Takes a request for a segment, which must be answered by one of the two calls that follow.
+    pub(crate) fn take_segment_request(&mut self) -> Option<Arc<KeyspaceState>> {
+        loop {
+            let id = self.requested_segments.pop()?;
+            // Dropped keyspaces need no segment.
+            if let Some(active) = self.active(id) {
+                return Some(active.keyspace.clone());
+            }
+        }
+    }
+
+    /// A requested segment is not there yet.
+    pub(crate) fn awaits_segment(&self) -> bool {
+        self.actives().any(|active| active.values.is_requested)
+    }
+
+    /// The requested segment is in the tree.
+    pub(crate) fn add_segment(&mut self, id: KeyspaceId, segment: ActiveSegment) {
+        let Some(active) = self.active_mut(id) else { return };
+        (active.values.is_requested, active.values.is_refused) = (false, false);
+        let is_open = active.open_segment().is_some();
+        active.values.passed_bytes = 0;
+        match is_open {
+            true => active.values.next = Some(segment),
+            false => self.replace_active_segment(id, segment),
+        }
+    }
+
+    /// The requested segment could not be begun.
+    pub(crate) fn refuse_segment(&mut self, id: KeyspaceId) {
+        let Some(active) = self.active_mut(id) else { return };
+        (active.values.is_requested, active.values.is_refused) = (false, true);
+        active.values.passed_bytes = 0;
+    }
+
+    /// Forgets the segments that commits append to: there are no more commits.
+    pub(crate) fn forget_segments(&mut self) {
+        self.requested_segments.clear();
+        for active in self.actives.values_mut() {
+            (active.values.active, active.values.next) = (None, None);
+        }
     }
 
     /// Ends the keyspace's active segment: it takes no more, and GC may read it once it is flushed.
-    /// The next one begins when enough bytes have come ([`FIRST_SHARE`]).
+    /// The next one is used when enough bytes have come ([`FIRST_SHARE`]).
     pub(crate) fn end_active_segment(&mut self, id: KeyspaceId) {
         let Some(active) = self.active_mut(id) else { return };
         active.values.passed_bytes = 0;

@@ -260,7 +260,7 @@ impl GcJob {
             return Ok(true);
         }
         let file = self.open(core, id, bytes)?;
-        let place = core.runs.values.place(id);
+        let place = core.read.values.place(id);
         let begin = self.at.1;
         let mut scan = SegmentScan::new(&*file, place, bytes, Cause::ValueGc).starting_at(begin);
         while let Some((record, pointer)) = scan.next_record()? {

@@ -13,9 +13,7 @@ impl Core {
         let mut edits = Vec::new();
         for (&id, tree) in &trees.keyspaces {
             let free = self.free_retired(tree);
-            let changes: Vec<Change> = free
-                .map(|s| Change::Segment { file: s.file.id, change: SegmentChange::Remove })
-                .collect();
+            let changes: Vec<Change> = free.map(|s| Change::remove_segment(s.file.id)).collect();
             if !changes.is_empty() {
                 edits.push(KeyspaceEdit { keyspace: id, changes });
             }

@@ -4,8 +4,8 @@
 //! keeps the group in memory between the two). The second pass takes from here what the first one
 //! read.
 
+use base::page_memory::PageBuffer;
 use base::{Cause, Result};
-use media::os::PageBuffer;
 use media::{FileName, ReadFile};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

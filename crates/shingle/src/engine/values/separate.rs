@@ -6,7 +6,7 @@
 
 use super::writers::ValueWriters;
 use crate::engine::output::OutputWriter;
-use crate::read::view::Runs;
+use crate::read::values::ValueFiles;
 use crate::reduce::Sink;
 use crate::unvouched::Unvouched;
 use crate::value_rules::ValueRules;
@@ -27,7 +27,7 @@ pub(crate) struct Separator {
     /// The layout keeps no value in segments.
     inlines: bool,
     threshold_bytes: u64,
-    runs: Arc<Runs>,
+    files: Arc<ValueFiles>,
     cause: Cause,
     unvouched: Unvouched,
     /// Bytes of records whose values returned to runs, by segment.
@@ -42,7 +42,7 @@ impl Separator {
         writers: ValueWriters,
         tier: Tier,
         rules: &ValueRules,
-        runs: Arc<Runs>,
+        files: Arc<ValueFiles>,
         cause: Cause,
     ) -> Separator {
         let separates = rules.layout.separates();
@@ -52,7 +52,7 @@ impl Separator {
             tier,
             inlines: !separates,
             threshold_bytes: if separates { rules.threshold_bytes } else { u64::MAX },
-            runs,
+            files,
             cause,
             unvouched: Unvouched::default(),
             inlined: BTreeMap::new(),
@@ -91,7 +91,7 @@ impl Separator {
         if self.writers.segments().get(record.file).is_none() {
             return self.output.entry(internal_key, pointer);
         }
-        let value = self.runs.values.read(pointer, user_key, self.cause)?;
+        let value = self.files.read(pointer, user_key, self.cause)?;
         if !self.unvouched.holds(&record) {
             *self.inlined.entry(record.file).or_default() += u64::from(record.record_bytes);
         }
@@ -105,7 +105,7 @@ impl Separator {
     /// had it.
     fn move_on(&mut self, internal_key: &[u8], pointer: &[u8]) -> Result<()> {
         let (user_key, trailer) = split(internal_key)?;
-        let value = self.runs.values.read(pointer, user_key, self.cause)?;
+        let value = self.files.read(pointer, user_key, self.cause)?;
         let mut key = Vec::with_capacity(internal_key.len());
         push_internal_key(&mut key, user_key, trailer_sequence(trailer), EntryKind::Put);
         if value.len() as u64 >= self.threshold_bytes {

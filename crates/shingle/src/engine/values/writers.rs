@@ -195,7 +195,10 @@ impl ValueWriters {
     fn claim_active_segments(&mut self, segments: &Segments) {
         let rules = &self.keyspace.values;
         for (group, members) in segments.groups() {
-            let before = members.len() - 1;
+            // The empty ones behind it are begun for commits, or left over.
+            let Some(before) = members.iter().rposition(|segment| segment.bytes > 0) else {
+                continue;
+            };
             let last = members[before];
             let is_open = last.bytes < rules.layout.segment_bytes_max(&rules.limits, before);
             if group.tier != Tier::Main || group.depth != self.depth || last.is_provisional {

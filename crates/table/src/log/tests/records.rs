@@ -29,15 +29,24 @@ fn a_small_record_costs_ten_bytes_and_a_long_unsynced_tail_two_more() {
 }
 
 #[test]
-fn a_group_is_the_same_bytes_as_its_records_in_one_append() {
-    let (mut single, single_bytes) = writer(IDENTITY);
-    let (mut group, group_bytes) = writer(IDENTITY);
-    single.append(&[b"a", b"b"]).unwrap();
-    single.append(&[b"c"]).unwrap();
-    single.append(&[]).unwrap();
-    group.append_group([&[&b"ab"[..]][..], &[b"c"], &[]]).unwrap();
-    assert_eq!(single_bytes.take(), group_bytes.take());
-    assert_eq!((single.digest(), single.bytes()), (group.digest(), group.bytes()));
+fn a_record_that_is_written_in_place_has_the_bytes_of_a_copied_one() {
+    let (mut copied, copied_bytes) = writer(IDENTITY);
+    let (mut in_place, in_place_bytes) = writer(IDENTITY);
+    for (n, payload) in small_payloads().into_iter().enumerate() {
+        copied.append(&[&payload]).unwrap();
+        let mut record = vec![0xee; RECORD_HEAD_BYTES_MAX];
+        record.extend_from_slice(&payload);
+        in_place.append_in_place(&mut record).unwrap();
+        if n % 3 == 0 {
+            copied.sync().unwrap();
+            in_place.sync().unwrap();
+        }
+    }
+    assert_eq!(copied_bytes.take(), in_place_bytes.take());
+    assert_eq!((copied.digest(), copied.bytes()), (in_place.digest(), in_place.bytes()));
+    let refused = in_place.append_in_place(&mut [0; RECORD_HEAD_BYTES_MAX - 1]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    in_place.append(&[b"goes on"]).unwrap();
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub const LEVELDB: Descriptor = Descriptor {
         "expansion_bytes_max",
         "flush_level_max",
         "seek_compaction",
+        "seek_misses_min",
     ],
     limits: leveldb_limits,
     make: || Box::new(LevelDb),

@@ -79,7 +79,8 @@ impl GcJob {
             keys.push(&moved.key);
         }
         core.runtime.interleave("collect: before pointers change");
-        let committed = core.commits.commit_unless_newer(&self.keyspace, &moment, &keys, &batch)?;
+        let committed =
+            core.commits.commit_unless_newer(&self.keyspace, &moment, &keys, &mut batch)?;
         let Some(sequence) = committed else { return Ok(false) };
         self.last_sequence = self.last_sequence.max(sequence);
         for pointer in lost {

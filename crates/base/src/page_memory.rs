@@ -1,4 +1,5 @@
-//! Memory straight from the system, and straight back to it.
+//! Memory in whole pages, straight from the system and straight back to it. It is no part of any
+//! file.
 //!
 //! A general allocator keeps what is given back to it, in pieces that lie between what is still in
 //! use. glibc does so even with large pieces, once one of their size was given back: a store that
@@ -12,29 +13,30 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 
-/// Zeroed pages that belong to their owner alone; the system gets them back when it is dropped.
+/// Zeroed pages of memory that belong to their owner alone. Dropping it gives them back to the
+/// system.
 #[derive(Debug)]
-pub struct Pages {
+pub struct PageMemory {
     start: NonNull<u8>,
     bytes: usize,
 }
 
 // SAFETY: the pages belong to one owner, and may be given back from any thread.
-unsafe impl Send for Pages {}
+unsafe impl Send for PageMemory {}
 // SAFETY: behind a shared reference there is an address to read, and nothing that changes.
-unsafe impl Sync for Pages {}
+unsafe impl Sync for PageMemory {}
 
-impl Pages {
+impl PageMemory {
     /// Maps `bytes` bytes, not zero, rounded up to whole pages by the system. They count as
     /// resident once they are touched. Fails when the system has no memory or address space left.
-    pub fn new(bytes: usize) -> io::Result<Pages> {
+    pub fn new(bytes: usize) -> io::Result<PageMemory> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: without an address asked for, the system gives pages that nothing else uses.
         let start = unsafe {
             rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, access, MapFlags::PRIVATE)?
         };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Pages { start, bytes })
+        Ok(PageMemory { start, bytes })
     }
 
     /// The first byte; aligned to a page. Valid until `self` is dropped.
@@ -43,7 +45,7 @@ impl Pages {
     }
 }
 
-impl Drop for Pages {
+impl Drop for PageMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is this one's own, of this size, and dropped once. Nothing can be
         // done about a failure, which would mean that it is not.
@@ -59,7 +61,7 @@ pub struct PageBuffer(Memory);
 enum Memory {
     /// A few bytes, of the general allocator.
     Heap(Vec<u8>),
-    System(Pages),
+    System(PageMemory),
 }
 
 /// Fewer bytes do not come from the system by themselves.
@@ -69,7 +71,7 @@ impl PageBuffer {
     /// A buffer of `bytes` zeros. A small one lies anywhere, a large one begins at a page.
     pub fn zeroed(bytes: usize) -> PageBuffer {
         // What the system has no pages for, the allocator tells in its own way.
-        let pages = (bytes >= SYSTEM_BYTES_MIN && !cfg!(miri)).then(|| Pages::new(bytes).ok());
+        let pages = (bytes >= SYSTEM_BYTES_MIN && !cfg!(miri)).then(|| PageMemory::new(bytes).ok());
         PageBuffer(pages.flatten().map_or_else(|| Memory::Heap(vec![0; bytes]), Memory::System))
     }
 }
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn pages_are_zeroed_writable_and_begin_at_a_page() {
-        let pages = Pages::new(100_000).expect("a little memory");
+        let pages = PageMemory::new(100_000).expect("a little memory");
         assert!(pages.start().addr().get().is_multiple_of(4096));
         // SAFETY: the pages hold this many bytes and belong to this test alone.
         unsafe {
@@ -136,6 +138,6 @@ mod tests {
 
     #[test]
     fn an_impossible_size_is_an_error() {
-        Pages::new(usize::MAX / 2).expect_err("no such address space");
+        PageMemory::new(usize::MAX / 2).expect_err("no such address space");
     }
 }

@@ -1,0 +1,44 @@
+//! What all reads of a database share: its files, as readers open them, and the signal that reads
+//! miss.
+
+use super::table_cache::TableCache;
+use super::values::ValueFiles;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// One for each open database; every view holds it.
+pub(crate) struct ReadContext {
+    /// The runs of the trees.
+    pub tables: Arc<TableCache>,
+    /// The segments of separated values.
+    pub values: Arc<ValueFiles>,
+    /// Misses of a run from which policies want to know them; `None` where no policy does.
+    pub misses_min: Option<u64>,
+    /// Since the last call of [`ReadContext::take_misses_due`], a run had enough misses for
+    /// policies to look at.
+    are_misses_due: AtomicBool,
+}
+
+impl ReadContext {
+    pub(crate) fn new(
+        tables: TableCache,
+        values: ValueFiles,
+        misses_min: Option<u64>,
+    ) -> ReadContext {
+        let (tables, values) = (Arc::new(tables), Arc::new(values));
+        ReadContext { tables, values, misses_min, are_misses_due: AtomicBool::new(false) }
+    }
+
+    /// A run has enough misses for policies to look at.
+    pub(crate) fn set_misses_due(&self) {
+        self.are_misses_due.store(true, Relaxed);
+    }
+
+    /// Since the last call, a run had enough misses for policies to look at.
+    #[inline]
+    pub(crate) fn take_misses_due(&self) -> bool {
+        self.misses_min.is_some()
+            && self.are_misses_due.load(Relaxed)
+            && self.are_misses_due.swap(false, Relaxed)
+    }
+}
