@@ -78,12 +78,23 @@ pub fn completions(context: &mut Context, args: &CompletionsArgs) -> Outcome {
     Ok(context.out.write_all(script(args.shell).as_bytes())?)
 }
 
+/// The command without what is internal, which the generators would offer.
+fn shown() -> Command {
+    let whole = Cli::command();
+    let commands = whole.get_subcommands().filter(|command| !command.is_hide_set());
+    Command::new(whole.get_name().to_string())
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .args(whole.get_arguments())
+        .subcommands(commands.cloned())
+}
+
 fn script(shell: Shell) -> String {
     let of_keyspaces = |argument: Arg| match shell {
         Shell::Bash => argument.value_parser([BASH_CALL]),
         _ => argument.value_hint(HINT),
     };
-    let mut command = Cli::command().mut_arg("keyspace", of_keyspaces).mut_subcommand(
+    let mut command = shown().mut_arg("keyspace", of_keyspaces).mut_subcommand(
         "keyspace",
         |keyspace: Command| {
             keyspace.mut_subcommand("drop", |drop| drop.mut_arg("name", of_keyspaces))
@@ -120,7 +131,7 @@ mod tests {
             let script = script(shell);
             // After the flag of each command.
             assert!(script.matches(call).count() > 20, "{shell}");
-            for left in [ZSH_CALL[0], FISH_CALL[0]] {
+            for left in [ZSH_CALL[0], FISH_CALL[0], "crash-writer"] {
                 assert!(!script.contains(left), "{shell}: {left}");
             }
         }

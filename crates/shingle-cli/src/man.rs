@@ -63,12 +63,21 @@ fn page(command: &Command) -> Outcome<Page> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut text)?;
     }
+    let mut text = once(&String::from_utf8_lossy(&text)).into_bytes();
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     text.extend_from_slice(sections(&after).as_bytes());
     if name != "shingle" {
         text.extend_from_slice(b".SH \"SEE ALSO\"\n\\fBshingle\\fR(1)\n");
     }
     Ok(Page { name, text })
+}
+
+/// What the generator writes before each section; once is enough.
+const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
+
+/// The text of all sections with one preamble.
+fn once(text: &str) -> String {
+    format!("{PREAMBLE}{}", text.replace(PREAMBLE, ""))
 }
 
 /// The text below a command's help as sections: a line with a colon begins one, and its lines

@@ -69,3 +69,25 @@ fn bash_completes_commands_flags_values_and_keyspaces() {
     assert!(!shell.path("hacked").exists(), "a name was run");
     assert_eq!(offered(&shell, &["--db", "none.db", "scan", "--keyspace", "u"]), [""]);
 }
+
+#[test]
+fn fish_completes_keyspaces_where_it_is() {
+    if !is_there("fish") {
+        return;
+    }
+    let shell = Shell::new();
+    write(&shell.path("fish"), script(&shell, "fish").as_bytes());
+    shell.run(&["put", "a", "b"]).ok();
+    shell.run(&["keyspace", "create", "users"]).ok();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_shingle"));
+    let commands = program.parent().expect("the command lies in a directory").display();
+    let path = format!("{commands}:{}", std::env::var("PATH").unwrap_or_default());
+    for line in ["shingle --db my.db scan --keyspace u", "shingle --db=my.db keyspace drop u"] {
+        let code = format!("source ./fish; complete -C '{line}'");
+        let mut fish = Command::new("fish");
+        fish.args(["--no-config", "-c", &code]).current_dir(shell.path("")).env("PATH", &path);
+        let output = fish.env("HOME", shell.path("")).output().expect("fish starts");
+        let offered = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(offered.starts_with("users") && offered.lines().count() == 1, "{offered}");
+    }
+}

@@ -54,7 +54,8 @@ fn every_command_has_a_page_that_a_formatter_takes() {
         }
         let heads = roff.lines().filter(|line| line.starts_with(".TH ")).count();
         assert_eq!(heads, 1, "{name}");
-        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"] {
+        let flags = if name == "shingle" { "\"FLAGS OF EVERY COMMAND\"" } else { "OPTIONS" };
+        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", flags] {
             assert!(roff.contains(&format!(".SH {section}")), "{name} has no {section}");
         }
         let Some(text) = formatted(&path).map(|text| plain(&text)) else { continue };

@@ -22,7 +22,7 @@ fn lines_are_the_commands() {
     assert_eq!(out.out(), expected);
     assert_eq!(shell.run(&["count"]).ok(), "2\n");
     // What scan prints is read back.
-    assert_eq!(script(&shell, "get \"two words\"\nget \\xFF --hex\n").ok(), "it is\n0x01\n");
+    assert_eq!(script(&shell, "get \"two words\"\nget \\xFF\n").ok(), "it is\n\u{1}\n");
 }
 
 #[test]
