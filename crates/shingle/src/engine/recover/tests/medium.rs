@@ -13,8 +13,8 @@
 //!
 //! Changes of an edit: `table N` (its run joins level 0), `flushed SEQUENCE`, `floor LOG`, `last
 //! SEQUENCE`, `keyspace NAME`, `drop NAME`, `segment N BYTES` and `grow N` (to the bytes that the
-//! segment has now). A key may stand in another keyspace, `words/a=x`. A value `=>8:big` is in the value
-//! segment 8, and the log has its pointer.
+//! segment has now). A key may stand in another keyspace, `words/a=x`. A value `=>8:big` is in the
+//! value segment 8, and the log has its pointer.
 
 use super::Image;
 use base::key::internal_key;
