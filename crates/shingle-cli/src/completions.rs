@@ -82,7 +82,7 @@ pub fn completions(context: &mut Context, args: &CompletionsArgs) -> Outcome {
 fn shown() -> Command {
     let whole = Cli::command();
     let commands = whole.get_subcommands().filter(|command| !command.is_hide_set());
-    Command::new(whole.get_name().to_string())
+    Command::new("shingle")
         .version(env!("CARGO_PKG_VERSION"))
         .propagate_version(true)
         .args(whole.get_arguments())
