@@ -81,7 +81,7 @@ fn steps(input: &str) -> String {
     let mut n: u64 = input.parse().unwrap_or(1);
     let mut steps = 0;
     while n > 1 {
-        n = if n % 2 == 0 { n / 2 } else { 3 * n + 1 };
+        n = if n.is_multiple_of(2) { n / 2 } else { 3 * n + 1 };
         steps += 1;
     }
     format!("{steps} steps")
