@@ -1,7 +1,7 @@
 //! Options: goals first. Each public option is defined once, in [`TABLE`]: its name, unit, bounds
 //! and help are there, and the command line, configuration files and documentation come from it.
 //! A parameter of a scheme or of a value layout is defined once too, beside the schemes and beside
-//! the layouts, and is an option by its name there ([`parameters`]). Raw knobs are in [`Expert`].
+//! the layouts, and is an option by its name there (`parameters`). Raw knobs are in [`Expert`].
 
 mod parameters;
 mod preset;
