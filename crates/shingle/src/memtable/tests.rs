@@ -120,7 +120,9 @@ proptest! {
         for (index, (key, kind, value)) in inserts.iter().enumerate() {
             let sequence = index as u64 + 1;
             insert(&mut writer, key, sequence, *kind, value).expect("within the limits");
-            model.insert((key.clone(), std::cmp::Reverse(sequence)), (*kind, value.clone()));
+            // A deletion has no value.
+            let value = if *kind == EntryKind::Delete { Vec::new() } else { value.clone() };
+            model.insert((key.clone(), std::cmp::Reverse(sequence)), (*kind, value));
         }
         let expected: Vec<_> = model
             .iter()
