@@ -56,7 +56,7 @@ pub enum Durability {
 ///
 /// let db = Options::new()
 ///     .expert(|expert| {
-///         expert.fan_out = Some(8.0);
+///         expert.scheme.fan_out = Some(8.0);
 ///         expert.open_files_max = Some(500);
 ///     })
 ///     .open(dir.path())?;

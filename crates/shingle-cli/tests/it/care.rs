@@ -224,7 +224,8 @@ fn backups_are_taken_listed_verified_restored_and_pruned() {
     shell.run(&["backup", "restore", "kept", "old.db", "--number", "1"]).ok();
     shell.run(&["backup", "restore", "kept", "new.db"]).ok();
     for (path, value) in [("old.db", "1\n"), ("new.db", "2\n")] {
-        assert_eq!(shell.run(&["--db", path, "get", "a"]).ok(), value);
+        let got = shell.command().args(["--db", path, "get", "a"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&got.stdout), value);
     }
     let words = shell.run(&["backup", "restore", "kept", "none.db", "--at", "5"]).fails(1);
     assert!(words.contains("no such backup"), "{words}");
