@@ -6,8 +6,8 @@
 //! count to move on. A signal between the look and the wait is not lost, because the count has
 //! moved.
 
+use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Something that happens repeatedly and that a thread may wait for.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Event {
 
     /// It happened: every waiting thread checks again.
     pub fn signal(&self) {
-        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.lock.lock();
         self.count.fetch_add(1, Ordering::Release);
         self.moved.notify_all();
     }
@@ -33,19 +33,15 @@ impl Event {
     /// Blocks the calling thread until the count differs from `seen`, or `timeout_ns` passed.
     /// For runtimes with threads; engine code calls [`Runtime::wait`].
     pub fn block(&self, seen: u64, timeout_ns: Option<u64>) {
-        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.lock.lock();
         let deadline =
             timeout_ns.map(|ns| (std::time::Instant::now(), std::time::Duration::from_nanos(ns)));
         while self.count() == seen {
             match deadline {
-                None => guard = self.moved.wait(guard).unwrap_or_else(PoisonError::into_inner),
+                None => self.moved.wait(&mut guard),
                 Some((start, timeout)) => {
                     let Some(left) = timeout.checked_sub(start.elapsed()) else { return };
-                    guard = self
-                        .moved
-                        .wait_timeout(guard, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0;
+                    self.moved.wait_for(&mut guard, left);
                 }
             }
         }

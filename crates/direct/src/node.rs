@@ -11,9 +11,10 @@ use crate::port::Port;
 use crate::record::{FileRecord, Part};
 use base::{Cause, Error, Result};
 use media::{FileName, ReadFile};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The device offset of a piece that no medium holds: it reads as zeros.
 pub const HOLE: u64 = u64::MAX;
@@ -117,9 +118,9 @@ pub struct Node {
 impl Drop for Node {
     fn drop(&mut self) {
         if self.is_removed.load(Ordering::Acquire) {
-            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let state = self.state.get_mut();
             let extents = state.held.iter().map(|held| held.extent).filter(|e| e.bytes > 0);
-            self.freed.lock().unwrap_or_else(PoisonError::into_inner).extend(extents);
+            self.freed.lock().extend(extents);
         }
     }
 }
@@ -153,11 +154,11 @@ impl Node {
     }
 
     pub fn shared(&self) -> RwLockReadGuard<'_, NodeState> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read()
     }
 
     pub fn exclusive(&self) -> RwLockWriteGuard<'_, NodeState> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.state.write()
     }
 
     /// How the metadata describes the file as it is on the device now.

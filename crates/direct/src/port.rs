@@ -7,7 +7,8 @@
 
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use media::block::{BlockDevice, Geometry, Moved, Zone, ZoneState};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// A device with the ledger of its store.
 pub struct Port {
@@ -49,13 +50,13 @@ impl Port {
 
     /// Refuses to promise anything after a failure that left the medium unknown.
     pub fn check_trusted(&self) -> Result<()> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = self.failure.lock();
         failure.clone().map_or(Ok(()), |error| Err(Error::poisoned(error)))
     }
 
     /// Remembers a failure that leaves the medium unknown.
     pub fn distrust(&self, error: Error) -> Error {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.failure.lock();
         failure.get_or_insert_with(|| error.clone());
         error
     }

@@ -7,9 +7,9 @@ use crate::experiment::{Cell, Experiment};
 use crate::paper::Paper;
 use crate::run::{self, Metrics};
 use base::Result;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Metrics of a run, or why there are none.
@@ -110,7 +110,7 @@ impl<'a> Schedule<'a> {
                         (self.execute(work), Some(start.elapsed()))
                     }
                 };
-                let mut tables = tables.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut tables = tables.lock();
                 for (experiment, system, point) in &work.wanted {
                     let key = (system.clone(), point.clone());
                     tables[*experiment].insert(key, outcome.clone());
@@ -123,7 +123,7 @@ impl<'a> Schedule<'a> {
         std::thread::scope(|scope| {
             (0..threads.max(1)).for_each(|_| drop(scope.spawn(one)));
         });
-        tables.into_inner().unwrap_or_else(PoisonError::into_inner)
+        tables.into_inner()
     }
 
     /// A run that panics is a run that failed, and none of the others' business.

@@ -7,12 +7,13 @@
 
 use crate::{
     AppendFile, Capacity, ColdStore, DeviceMap, FileHint, FileKind, FileName, FileStore,
-    FileSummary, Notes, Part, ReadFile, Sharing, StoreLock, SyncFile, hold, lacks,
+    FileSummary, Notes, Part, ReadFile, Sharing, StoreLock, SyncFile, lacks,
 };
 use base::{Cause, Error, ErrorKind, Ledger, Result};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// What a store is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -127,23 +128,23 @@ impl FaultPlan {
 
     /// Adds a fault; it counts operations from now on.
     pub fn add(&self, fault: Fault) {
-        hold(&self.0).faults.push((fault, 0));
+        self.0.lock().faults.push((fault, 0));
     }
 
     /// No read of this file succeeds any more: a bad place on the medium.
     pub fn make_unreadable(&self, name: FileName) {
-        hold(&self.0).unreadable.insert(name);
+        self.0.lock().unreadable.insert(name);
     }
 
     /// Has `act` done once, in an operation that `filter` matches, after `after` others that it
     /// matches. Faults that the act adds may strike the operation itself.
     pub fn act(&self, filter: Filter, after: u64, act: Act) {
-        hold(&self.0).acts.push((filter, after, act));
+        self.0.lock().acts.push((filter, after, act));
     }
 
     /// Drops all faults and acts; the counts stay.
     pub fn clear(&self) {
-        let mut state = hold(&self.0);
+        let mut state = self.0.lock();
         state.faults.clear();
         state.acts.clear();
         state.unreadable.clear();
@@ -151,24 +152,24 @@ impl FaultPlan {
 
     /// Operations so far that `filter` matches.
     pub fn count(&self, filter: Filter) -> u64 {
-        let state = hold(&self.0);
+        let state = self.0.lock();
         let matching = state.counts.iter().filter(|((op, kind), _)| filter.matches(*op, *kind));
         matching.map(|(_, count)| count).sum()
     }
 
     /// Operations that a fault struck so far.
     pub fn failures(&self) -> u64 {
-        hold(&self.0).failures
+        self.0.lock().failures
     }
 
     /// Counts an operation; the effect that strikes it.
     fn strike(&self, operation: Operation, name: Option<FileName>) -> Option<Effect> {
         let kind = name.map(|name| name.kind);
-        let due = hold(&self.0).due_act(operation, kind);
+        let due = self.0.lock().due_act(operation, kind);
         if let Some(act) = due {
             act();
         }
-        let mut state = hold(&self.0);
+        let mut state = self.0.lock();
         *state.counts.entry((operation, kind)).or_default() += 1;
         let mut struck = None;
         for (fault, seen) in &mut state.faults {

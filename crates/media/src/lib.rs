@@ -19,7 +19,6 @@ pub mod capability;
 pub mod conformance;
 pub mod faulty;
 pub mod mem;
-mod mutex;
 mod names;
 pub mod os;
 pub mod pair;
@@ -36,5 +35,4 @@ pub use store::{
     SyncFile, lacks,
 };
 
-pub(crate) use mutex::hold;
 pub(crate) use store::past_end;

@@ -13,16 +13,17 @@
 
 use crate::{
     AppendFile, Capacity, ColdStore, DeviceMap, FileHint, FileKind, FileName, FileStore,
-    FileSummary, Notes, Part, ReadFile, Sharing, Space, StoreLock, hold, lacks,
+    FileSummary, Notes, Part, ReadFile, Sharing, Space, StoreLock, lacks,
 };
 use base::checksum::hash64;
 use base::coding::Reader;
 use base::{DatabaseId, Error, Ledger, Result};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 const MAGIC: [u8; 8] = *b"SHINCOLD";
 
@@ -62,7 +63,7 @@ impl PairStore {
         let first: BTreeSet<FileName> =
             self.first.list()?.into_iter().map(|file| file.name).collect();
         let cold = self.cold.list()?.into_iter().map(|file| file.name);
-        *hold(&self.cold_files) =
+        *self.cold_files.lock() =
             cold.filter(|name| name.kind == FileKind::Value && !first.contains(name)).collect();
         Ok(())
     }
@@ -72,7 +73,7 @@ impl PairStore {
     }
 
     fn sync_cold_names(&self) -> Result<()> {
-        let _syncing = hold(&self.syncing);
+        let _syncing = self.syncing.lock();
         if !self.has_unsynced_names.swap(false, Relaxed) {
             return Ok(());
         }
@@ -82,7 +83,7 @@ impl PairStore {
 
 impl ColdStore for PairStore {
     fn is_cold(&self, name: FileName) -> bool {
-        hold(&self.cold_files).contains(&name)
+        self.cold_files.lock().contains(&name)
     }
 
     fn cold_space(&self) -> Option<Space> {
@@ -138,7 +139,7 @@ impl FileStore for PairStore {
         }
         let file = self.cold.create(name, hint)?;
         self.has_unsynced_names.store(true, Relaxed);
-        hold(&self.cold_files).insert(name);
+        self.cold_files.lock().insert(name);
         Ok(file)
     }
 
@@ -160,7 +161,7 @@ impl FileStore for PairStore {
         }
         self.cold.remove(name)?;
         self.has_unsynced_names.store(true, Relaxed);
-        hold(&self.cold_files).remove(&name);
+        self.cold_files.lock().remove(&name);
         Ok(())
     }
 

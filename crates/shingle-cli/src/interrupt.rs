@@ -5,6 +5,7 @@
 //! the signals do what they do by default. A shell listens for each command anew.
 
 use crate::failure::{Failure, Outcome};
+use parking_lot::Mutex;
 use shingle::Db;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::{pipe, unregister};
@@ -12,7 +13,7 @@ use signal_hook::{SigId, flag};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
@@ -58,7 +59,7 @@ impl Interrupt {
     /// Listens from now on.
     pub fn listen() -> Outcome<Interrupt> {
         let state = state()?;
-        let mut listeners = state.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = state.listeners.lock();
         if *listeners == 0 {
             state.asked.store(false, Ordering::SeqCst);
             state.is_deaf.store(false, Ordering::SeqCst);
@@ -125,7 +126,7 @@ impl Interrupt {
 
 impl Drop for Interrupt {
     fn drop(&mut self) {
-        let mut listeners = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.0.listeners.lock();
         *listeners -= 1;
         if *listeners == 0 {
             self.0.is_deaf.store(true, Ordering::SeqCst);

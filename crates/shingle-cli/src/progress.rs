@@ -101,8 +101,9 @@ fn target(hidden: bool) -> ProgressDrawTarget {
 mod tests {
     use super::*;
     use indicatif::TermLike;
+    use parking_lot::Mutex;
     use std::io::Result;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     /// Keeps the widest text that was drawn.
     #[derive(Clone, Debug)]
@@ -131,7 +132,7 @@ mod tests {
             self.write_str(text)
         }
         fn write_str(&self, text: &str) -> Result<()> {
-            let mut widest = self.widest.lock().unwrap();
+            let mut widest = self.widest.lock();
             *widest = (*widest).max(text.trim_end().chars().count());
             Ok(())
         }
@@ -156,7 +157,7 @@ mod tests {
                 let bar = Bar::new("fragmented", length, templates, target, columns);
                 bar.add(TOTAL - 1);
                 bar.0.tick();
-                let widest = *screen.widest.lock().unwrap();
+                let widest = *screen.widest.lock();
                 assert!((1..=usize::from(columns)).contains(&widest), "{columns}: {widest}");
             }
         }

@@ -5,6 +5,7 @@
 //! - **hex**: two digits a byte, with or without `0x` in front.
 //! - **base64**: RFC 4648 with padding, where JSON or CSV must carry bytes that are not text.
 
+use data_encoding::BASE64;
 use serde_json::{Map, Value};
 use shingle::Unmerged;
 use std::borrow::Cow;
@@ -100,60 +101,14 @@ impl NotMerged {
     }
 }
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /// RFC 4648 base64 with padding.
 pub fn base64(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let word =
-            group.iter().fold(0u32, |word, b| word << 8 | u32::from(*b)) << (8 * (3 - group.len()));
-        for i in 0..4 {
-            let sextet = (word >> (18 - 6 * i)) as usize & 63;
-            text.push(if i <= group.len() { char::from(ALPHABET[sextet]) } else { '=' });
-        }
-    }
-    text
+    BASE64.encode(bytes)
 }
 
 /// The bytes that base64 spells; `None` when it is not base64 or has bits that mean nothing.
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let digits = text.trim_end_matches('=');
-    if text.len() - digits.len() > 2 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    for group in digits.as_bytes().chunks(4) {
-        let mut word = 0u32;
-        for i in 0..4 {
-            let sextet = match group.get(i) {
-                Some(c) => u32::from(sextet_of(*c)?),
-                None => 0,
-            };
-            word = word << 6 | sextet;
-        }
-        let decoded = word.to_be_bytes();
-        let length = group.len() * 6 / 8;
-        if length == 0 || decoded[1 + length..].iter().any(|&b| b != 0) {
-            return None;
-        }
-        bytes.extend_from_slice(&decoded[1..1 + length]);
-    }
-    Some(bytes)
-}
-
-fn sextet_of(digit: u8) -> Option<u8> {
-    Some(match digit {
-        b'A'..=b'Z' => digit - b'A',
-        b'a'..=b'z' => digit - b'a' + 26,
-        b'0'..=b'9' => digit - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    })
+    BASE64.decode(text.as_bytes()).ok()
 }
 
 /// `line` folded between words to at most `columns`; what goes on is indented.

@@ -10,8 +10,8 @@
 
 use base::env::{Event, Runtime};
 use base::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 /// Why a write was throttled or stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -243,7 +243,7 @@ impl Admission {
 
     /// Changes the pressure. Waiting writers check again when it fell.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Pressure)) {
-        let mut pressure = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pressure = self.pressure.lock();
         let before = *pressure;
         change(&mut pressure);
         let free = pace(&pressure, &self.limits) == Pace::Free;
@@ -270,7 +270,7 @@ impl Admission {
     }
 
     fn current(&self) -> Pace {
-        let pressure = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
+        let pressure = self.pressure.lock();
         pace(&pressure, &self.limits)
     }
 

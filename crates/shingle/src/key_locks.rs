@@ -8,9 +8,9 @@
 
 use base::env::{Event, Runtime};
 use base::{Error, Key, KeyspaceId, Result};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of a transaction that locks.
 pub(crate) type Owner = u64;
@@ -54,7 +54,7 @@ impl Lockable<'_> {
 
 impl Locks {
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     pub(crate) fn new_owner(&self) -> Owner {

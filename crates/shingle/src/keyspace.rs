@@ -6,8 +6,9 @@ use crate::read::context::ReadContext;
 use crate::read::view::{ReadView, TreeView};
 use crate::value_rules::ValueRules;
 use base::{Error, ErrorKind, KeyspaceId, Result};
+use parking_lot::RwLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use table::PrefixRule;
 use tree::Version;
 use tree::policy::{Limits, Policy};
@@ -146,12 +147,12 @@ impl KeyspaceState {
     #[inline]
     pub(crate) fn view(&self) -> Arc<ReadView> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.view.read().clone()
     }
 
     /// The current tree, for a caller that reads nothing of it.
     pub(crate) fn tree(&self) -> Arc<TreeView> {
-        self.view.read().unwrap_or_else(PoisonError::into_inner).tree.clone()
+        self.view.read().tree.clone()
     }
 
     /// The number of views taken: point reads, and cursors made.
@@ -160,7 +161,7 @@ impl KeyspaceState {
     }
 
     fn change_view(&self, change: impl FnOnce(&mut ReadView)) {
-        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let mut view = self.view.write();
         let mut next = ReadView::clone(&view);
         change(&mut next);
         *view = Arc::new(next);

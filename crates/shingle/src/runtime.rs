@@ -4,9 +4,10 @@
 //! fills the cores would delay the log's fdatasync by a whole scheduler tick.
 
 use base::env::{Event, Runtime, Worker};
+use parking_lot::Mutex;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -65,7 +66,7 @@ impl Runtime for Threads {
     }
 
     fn start(&self, worker: Arc<dyn Worker>, workers: usize) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = self.threads.lock();
         for index in 0..workers {
             let (worker, work, stopping) =
                 (worker.clone(), self.work.clone(), self.stopping.clone());
@@ -88,8 +89,7 @@ impl Runtime for Threads {
     fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.work.signal();
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.threads.lock());
         let me = std::thread::current().id();
         for thread in threads {
             if thread.thread().id() != me {

@@ -1,9 +1,9 @@
 //! The live snapshots, whose versions compaction must keep.
 
 use base::key::SequenceNumber;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// The sequence numbers that readers hold, and the newest one that is visible to all readers.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl SnapshotList {
 
     /// Holds the newest visible state. Each call needs one [`SnapshotList::release`].
     pub(crate) fn acquire(&self, now_ns: u64) -> SequenceNumber {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         // Under the lock: a compaction that lists the snapshots afterwards sees this one.
         let sequence = self.visible();
         live.entry(sequence).or_insert(Held { count: 0, since_ns: now_ns }).count += 1;
@@ -41,7 +41,7 @@ impl SnapshotList {
     }
 
     pub(crate) fn release(&self, sequence: SequenceNumber) {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         if let Some(held) = live.get_mut(&sequence) {
             held.count -= 1;
             if held.count == 0 {
@@ -52,31 +52,31 @@ impl SnapshotList {
 
     /// The sequence numbers held, ascending.
     pub(crate) fn list(&self) -> Vec<SequenceNumber> {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.live.lock();
         live.keys().copied().collect()
     }
 
     /// The oldest sequence number held, and since when.
     pub(crate) fn oldest(&self) -> Option<(SequenceNumber, u64)> {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.live.lock();
         live.first_key_value().map(|(&sequence, held)| (sequence, held.since_ns))
     }
 
     /// A reader holds a sequence number from `first` to `end`, exclusive.
     pub(crate) fn holds_any(&self, first: SequenceNumber, end: SequenceNumber) -> bool {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.live.lock();
         live.range(first..end.max(first)).next().is_some()
     }
 
     /// The oldest sequence number that a present or later reader can have: later readers get no
     /// older one.
     pub(crate) fn horizon(&self) -> SequenceNumber {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.live.lock();
         live.first_key_value().map_or_else(|| self.visible(), |(&sequence, _)| sequence)
     }
 
     pub(crate) fn len(&self) -> u64 {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.live.lock();
         live.values().map(|held| held.count).sum()
     }
 }

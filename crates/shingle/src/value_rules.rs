@@ -4,9 +4,9 @@
 use crate::value_stats::{Collected, ValueTimes};
 use base::{FileId, SequenceNumber};
 use media::{ColdStore, FileStore};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use tree::segments::Usage;
 use values::{ValueLayout, ValueLimits};
 
@@ -106,22 +106,22 @@ impl ValueRules {
 
     /// The work of GC since the database was opened.
     pub(crate) fn collected(&self) -> Collected {
-        *self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.collected.lock()
     }
 
     /// Adds the work of a GC that ended.
     pub(crate) fn add_collected(&self, more: &Collected) {
-        self.collected.lock().unwrap_or_else(PoisonError::into_inner).add(more);
+        self.collected.lock().add(more);
     }
 
     /// The time that background threads spent on values.
     pub(crate) fn times(&self) -> ValueTimes {
-        *self.times.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.times.lock()
     }
 
     /// Adds a job's time.
     pub(crate) fn add_times(&self, more: &ValueTimes) {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).add(more);
+        self.times.lock().add(more);
     }
 
     /// The limits for a pick, beside `pending_bytes` that memtables are going to add.
@@ -133,7 +133,7 @@ impl ValueRules {
     /// Notes that no entry of any tree or memtable that points into `file` is older than
     /// `sequence`. The highest such number holds, until a flush continues the segment.
     pub(crate) fn note_first_entry(&self, file: FileId, sequence: SequenceNumber) {
-        let mut all = self.first_entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.first_entries.lock();
         let first = all.entry(file).or_default();
         *first = sequence.max(*first);
     }
@@ -141,30 +141,30 @@ impl ValueRules {
     /// A flush continues `file` and adds an entry of `sequence`, which may be older than what the
     /// GC that wrote the segment listed.
     pub(crate) fn note_older_entry(&self, file: FileId, sequence: SequenceNumber) {
-        let mut all = self.first_entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.first_entries.lock();
         all.entry(file).and_modify(|first| *first = sequence.min(*first));
     }
 
     /// A sequence number that no entry pointing into `file` is older than; 0 where none is known,
     /// as for segments from before this opening: their snapshots are gone.
     pub(crate) fn first_entry(&self, file: FileId) -> SequenceNumber {
-        let all = self.first_entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.first_entries.lock();
         all.get(&file).copied().unwrap_or(0)
     }
 
     /// The segment is gone.
     pub(crate) fn forget_segment(&self, file: FileId) {
-        self.first_entries.lock().unwrap_or_else(PoisonError::into_inner).remove(&file);
+        self.first_entries.lock().remove(&file);
     }
 
     /// The segments that jobs use.
     pub(crate) fn claimed(&self) -> BTreeSet<FileId> {
-        self.claims.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.claims.lock().clone()
     }
 
     /// Takes `files` for a job; `false`, and no change, if another job has one of them.
     pub(crate) fn claim(&self, files: &[FileId]) -> bool {
-        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claims = self.claims.lock();
         if files.iter().any(|file| claims.contains(file)) {
             return false;
         }
@@ -174,7 +174,7 @@ impl ValueRules {
 
     /// Releases `files` at the end of a job.
     pub(crate) fn release(&self, files: &[FileId]) {
-        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claims = self.claims.lock();
         for file in files {
             claims.remove(file);
         }

@@ -10,8 +10,9 @@ use base::key::{SEQUENCE_MAX, internal_key};
 use base::random::Random;
 use base::{Cause, DatabaseId, EntryKind, Error, FileId, Result, RunId};
 use media::{AppendFile, FileName, ReadFile, SyncFile};
+use parking_lot::{Mutex, MutexGuard};
 use std::hint::black_box;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 use table::{
     BlockCache, Compression, EntryIter, Extent, Filter, IterOptions, MergingIter, Run, RunSummary,
@@ -26,8 +27,8 @@ const VALUE_BYTES: usize = 100;
 struct MemoryFile(Arc<Mutex<Vec<u8>>>);
 
 impl MemoryFile {
-    fn bytes(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock()
     }
 }
 

@@ -6,8 +6,9 @@
 //! stored.
 
 use base::FileId;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Files that no live version refers to any more. Shared by the file references of one database.
 ///
@@ -39,7 +40,7 @@ pub enum FileRefKind {
 impl ObsoleteFiles {
     /// Takes the files that died since the last call.
     pub fn drain(&self) -> Vec<DeadFile> {
-        std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.files.lock())
     }
 }
 
@@ -92,7 +93,7 @@ impl FileRef {
 
 impl Drop for FileRef {
     fn drop(&mut self) {
-        let mut files = self.obsolete_files.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.obsolete_files.files.lock();
         files.push(DeadFile { kind: self.kind, id: self.id });
     }
 }

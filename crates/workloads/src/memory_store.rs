@@ -2,10 +2,11 @@
 
 use crate::store::{Counters, Direction, Store, StoreFactory, WriteOptions};
 use base::Result;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -21,7 +22,7 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     pub fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap()
+        self.entries.lock()
     }
 
     pub fn syncs(&self) -> u64 {
@@ -35,7 +36,7 @@ impl MemoryStore {
 
     /// The keys that were asked for.
     pub fn keys_read(&self) -> MutexGuard<'_, BTreeSet<Vec<u8>>> {
-        self.keys_read.lock().unwrap()
+        self.keys_read.lock()
     }
 
     fn count_write(&self, bytes: usize, options: WriteOptions) {

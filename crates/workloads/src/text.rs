@@ -1,33 +1,16 @@
 //! Bytes as a line of text and back, without loss: escaped, or as hex digits.
 
+use data_encoding::{HEXUPPER, HEXUPPER_PERMISSIVE};
+
 /// `0x` and two digits a byte.
 pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 + bytes.len() * 2);
-    text.push_str("0x");
-    for byte in bytes {
-        push_hex(&mut text, *byte);
-    }
-    text
-}
-
-fn push_hex(text: &mut String, byte: u8) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-    text.push(char::from(DIGITS[usize::from(byte & 15)]));
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|d| d as u8)
+    format!("0x{}", HEXUPPER.encode(bytes))
 }
 
 /// The bytes that hex digits spell.
 pub fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
-    let pairs = digits.chunks_exact(2);
-    if !pairs.remainder().is_empty() {
-        return None;
-    }
-    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+    HEXUPPER_PERMISSIVE.decode(digits).ok()
 }
 
 /// One line of text that [`unescape`] turns back into `bytes`.
@@ -55,8 +38,14 @@ pub fn escape(bytes: &[u8]) -> String {
 fn push_escaped(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
         text.push_str("\\x");
-        push_hex(text, *byte);
+        HEXUPPER.encode_append(&[*byte], text);
     }
+}
+
+/// The byte that two hex digits spell.
+fn from_digits(digits: &[u8]) -> Option<u8> {
+    let bytes = HEXUPPER_PERMISSIVE.decode(digits).ok()?;
+    bytes.first().copied()
 }
 
 /// The bytes that an escaped text stands for; says what is wrong with it otherwise.
@@ -70,11 +59,10 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
             [b't', ..] => (b'\t', 2),
             [b'n', ..] => (b'\n', 2),
             [b'r', ..] => (b'\r', 2),
-            [b'x', high, low, ..] => match (digit(*high), digit(*low)) {
-                (Some(high), Some(low)) => (high << 4 | low, 4),
-                _ => return Err("`\\x` needs two hex digits".into()),
+            [b'x', digits @ ..] => match digits.get(..2).and_then(from_digits) {
+                Some(byte) => (byte, 4),
+                None => return Err("`\\x` needs two hex digits".into()),
             },
-            [b'x', ..] => return Err("`\\x` needs two hex digits".into()),
             [other, ..] => {
                 return Err(format!("`\\{}` is no escape", char::from(*other).escape_default()));
             }

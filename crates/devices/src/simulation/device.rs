@@ -9,9 +9,10 @@ use super::poison::Poison;
 use crate::model::{Access, Model};
 use base::{Cause, Error, ErrorKind, Result};
 use media::block::{BlockDevice, DeviceLock, Geometry, Moved, Zone};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a device was asked for, and what its medium moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,7 +142,7 @@ impl SimulatedDevice {
     }
 
     fn stored(&self) -> MutexGuard<'_, Stored> {
-        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stored.lock()
     }
 
     /// Sends a request, and takes note of what it moved and destroyed.

@@ -22,7 +22,8 @@ pub use device::{Counts, SimulatedDevice, Watch, Write};
 use crate::model::Model;
 use base::env::{Event, Runtime, Worker};
 use base::random::Random;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use timeline::{FOREGROUND, Next, Timeline};
 
 pub use timeline::Waits;
@@ -81,7 +82,7 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -317,7 +317,7 @@ fn history(seed: u64) -> (u64, Vec<u64>) {
             read(&in_step, clock.random_u64() % 10_000);
         }
         assert!(begin_ns <= clock.now_ns());
-        noted.lock().unwrap().push(clock.now_ns());
+        noted.lock().push(clock.now_ns());
     });
     for round in 0..2000 {
         let begin_ns = simulation.now_ns();
@@ -331,10 +331,10 @@ fn history(seed: u64) -> (u64, Vec<u64>) {
         }
         simulation.turn();
         assert!(begin_ns <= simulation.now_ns());
-        clocks.lock().unwrap().push(simulation.now_ns());
+        clocks.lock().push(simulation.now_ns());
     }
     simulation.stop();
-    let clocks = clocks.lock().unwrap().clone();
+    let clocks = clocks.lock().clone();
     (simulation.trace_hash(), clocks)
 }
 

@@ -6,7 +6,8 @@ use devices::models;
 use devices::simulation::Counts;
 use direct::{DirectOptions, DirectStore, placement};
 use media::conformance;
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Every model, small; `smr-banded` once for each kind of cache.
 const MODELS: [&str; 8] = [
@@ -34,11 +35,11 @@ fn check(model: &str, placement: &str) -> Counts {
         setup.format(Some(placement), 64 << 10);
         let options = DirectOptions::default();
         let store = DirectStore::open(setup.device.clone(), setup.ledger.clone(), options);
-        setups.lock().unwrap().push(setup);
+        setups.lock().push(setup);
         Arc::new(store.unwrap())
     });
     let mut sum = Counts::default();
-    for setup in setups.into_inner().unwrap() {
+    for setup in setups.into_inner() {
         let counts = setup.device.counts();
         assert_eq!(setup.ledger.snapshot().host().write_bytes, counts.write_bytes);
         sum.writes += counts.writes;

@@ -10,9 +10,10 @@ use crate::superblock::{Places, Superblock};
 use base::{Cause, Error, ErrorKind, Result};
 use media::block::{DeviceLock, Overwrite};
 use media::{FileName, Geometry};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a [`DirectStore`](super::DirectStore) is opened.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +99,7 @@ impl State {
 
 impl Inner {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Writes queued records; with `flush`, makes them and everything before durable, and then
@@ -107,11 +108,11 @@ impl Inner {
         self.port.check_writable()?;
         let mut freed = Vec::new();
         if flush.is_some() {
-            std::mem::swap(&mut freed, &mut *hold(&self.freed));
+            std::mem::swap(&mut freed, &mut *self.freed.lock());
         }
         let result = self.commit_records(state, flush);
         if result.is_err() {
-            hold(&self.freed).extend(freed);
+            self.freed.lock().extend(freed);
             return result;
         }
         self.give_back(state, freed)
@@ -238,11 +239,6 @@ impl Drop for Inner {
             let _ = self.commit(&mut state, None);
         }
     }
-}
-
-/// Locks `mutex`. Every holder leaves the state whole, so a panic elsewhere does not spoil it.
-pub(super) fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether logs on such a medium may write their last sector again.

@@ -27,7 +27,7 @@ use crate::node::{Node, Reader};
 use crate::port::Port;
 use crate::record::Record;
 use base::{Cause, Error, ErrorKind, Ledger, Result};
-use inner::{Inner, State, hold};
+use inner::{Inner, State};
 use media::block::BlockDevice;
 use media::{
     AppendFile, Capacity, DeviceMap, FileHint, FileName, FileStore, FileSummary, Geometry, Notes,
@@ -269,7 +269,7 @@ impl Notes for DirectStore {
 impl Capacity for DirectStore {
     fn space(&self) -> Option<Space> {
         let state = self.inner.state();
-        let freed: u64 = hold(&self.inner.freed).iter().map(|extent| extent.bytes).sum();
+        let freed: u64 = self.inner.freed.lock().iter().map(|extent| extent.bytes).sum();
         let total_bytes = self.inner.places.data.bytes;
         let free_bytes = (state.placement.free_bytes() + freed).min(total_bytes);
         Some(Space { total_bytes, free_bytes })

@@ -11,9 +11,10 @@ use crate::record::{FileRecord, Part, Record};
 use crate::superblock::{self, Places};
 use base::{Cause, Error, Result};
 use media::block::{DeviceLock, Zone, ZoneState};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 
 /// Bytes of a log read at a time.
 const READ_BYTES: u64 = 1 << 20;

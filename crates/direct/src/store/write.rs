@@ -5,16 +5,17 @@
 //! the medium takes writes anywhere it writes its last sector again with more in it, and elsewhere
 //! pads it.
 
-use super::inner::{Inner, hold};
+use super::inner::Inner;
 use crate::extent::Extent;
 use crate::frame;
 use crate::node::{HOLE, Held, Node, NodeState};
 use crate::placement::Request;
 use base::{Cause, Error, Result};
 use media::{AppendFile, FileHint, SyncFile};
+use parking_lot::Mutex;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
 /// Bounds of what a log asks for at a time.
 const LOG_EXTENT_BYTES_MIN: u64 = 32 << 10;
@@ -82,7 +83,7 @@ impl Writer {
             file.tail.clear();
             cut_pieces(&mut file, at);
             let loose = cut_held(&mut file, node.payload(), self.inner.port.sector_bytes());
-            hold(&self.inner.freed).extend(loose);
+            self.inner.freed.lock().extend(loose);
         }
         if node.is_log {
             // It bounds the frames before it, which may hold more.
@@ -373,15 +374,15 @@ struct Gathering(Arc<Mutex<Writer>>);
 
 impl AppendFile for Gathering {
     fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
-        hold(&self.0).append(bytes, cause)
+        self.0.lock().append(bytes, cause)
     }
 
     fn sync(&mut self, cause: Cause) -> Result<()> {
-        hold(&self.0).sync(cause)
+        self.0.lock().sync(cause)
     }
 
     fn len(&self) -> u64 {
-        hold(&self.0).len()
+        self.0.lock().len()
     }
 
     fn syncer(&self) -> Option<Box<dyn SyncFile>> {
@@ -391,7 +392,7 @@ impl AppendFile for Gathering {
 
 impl SyncFile for Gathering {
     fn sync(&self, cause: Cause) -> Result<()> {
-        hold(&self.0).sync(cause)
+        self.0.lock().sync(cause)
     }
 }
 

@@ -5,13 +5,9 @@ use base::Cause;
 use base::env::Runtime;
 use devices::Simulation;
 use devices::simulation::{Waits, Write};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use workloads::watched::{Call, Watcher};
-
-fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Bands that each merge wrote into, summed over merges. A merge ends with its edit.
 #[derive(Default)]
@@ -31,7 +27,7 @@ impl Bands {
         if self.band_bytes == 0 {
             return;
         }
-        let (open, total) = &mut *hold(&self.state);
+        let (open, total) = &mut *self.state.lock();
         match write.cause {
             Cause::Compaction(_) => {
                 let (first, end) = (write.offset, write.offset + write.bytes);
@@ -47,7 +43,7 @@ impl Bands {
 
     /// The sum so far.
     pub fn count(&self) -> u64 {
-        hold(&self.state).1
+        self.state.lock().1
     }
 }
 
@@ -102,7 +98,7 @@ impl Probe {
         if !matches!(call, Call::Get(..)) {
             return;
         }
-        let (begun, now) = (*hold(&self.begun), self.simulation.waits());
+        let (begun, now) = (*self.begun.lock(), self.simulation.waits());
         let GetWaits { factor, ns_per_byte } = self.get_waits;
         let bytes_ns = (now.bytes - begun.bytes) as f64 * ns_per_byte;
         let found_ns = (now.ns - begun.ns) as f64 - bytes_ns;
@@ -114,20 +110,20 @@ impl Probe {
 
     /// The calls since this was asked last.
     pub fn take(&self) -> Calls {
-        std::mem::take(&mut *hold(&self.calls))
+        std::mem::take(&mut *self.calls.lock())
     }
 }
 
 impl Watcher for Probe {
     fn now_ns(&self) -> u64 {
-        *hold(&self.begun) = self.simulation.waits();
+        *self.begun.lock() = self.simulation.waits();
         self.simulation.now_ns()
     }
 
     fn done(&self, call: &Call<'_>, begin_ns: u64) {
         self.wait_again(call);
         let end_ns = self.simulation.now_ns();
-        let calls = &mut *hold(&self.calls);
+        let calls = &mut *self.calls.lock();
         let times = if call.is_write() { &mut calls.writes } else { &mut calls.reads };
         times.count += 1;
         times.sum_ns += end_ns - begin_ns;

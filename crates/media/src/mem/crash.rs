@@ -8,11 +8,12 @@
 use super::MemStore;
 use super::content::Content;
 use super::disk::{Disk, NameChange, Node, NodeRef, Write};
-use crate::{FileName, hold};
+use crate::FileName;
 use base::checksum::hash64_seeded;
 use base::random::Random;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// The unit in which a medium writes whole or not at all, in bytes.
 const SECTOR_BYTES: u64 = 512;
@@ -97,7 +98,7 @@ impl Scene {
         let mut known = HashMap::new();
         let mut index = |node: &NodeRef| {
             *known.entry(Arc::as_ptr(node)).or_insert_with(|| {
-                let node = hold(node);
+                let node = node.lock();
                 files.push(SceneFile {
                     content: node.content.clone(),
                     durable: node.durable.clone(),
@@ -189,7 +190,7 @@ impl Scene {
         let names: BTreeMap<_, _> =
             names.into_iter().map(|(name, file)| (name, nodes[file].clone())).collect();
         let disk = Disk {
-            used_bytes: names.values().map(|node| hold(node).content.len()).sum(),
+            used_bytes: names.values().map(|node| node.lock().content.len()).sum(),
             durable_names: names.clone(),
             names,
             root: self.root.clone(),
@@ -256,14 +257,14 @@ impl MemStore {
     /// A new store as power loss would leave this one, which goes on untouched. The image has a
     /// ledger of its own, all its bytes are durable, and its machine runs.
     pub fn crash_image(&self, random: &mut Random, personality: Personality) -> MemStore {
-        let scene = Scene::new(&hold(&self.disk));
+        let scene = Scene::new(&self.disk.lock());
         let outcome = scene.draw(personality, random);
         scene.image(&outcome, random)
     }
 
     /// Changes that power loss may undo: directory changes and writes since their last sync.
     pub fn pending_pieces(&self) -> usize {
-        Scene::new(&hold(&self.disk)).pieces()
+        Scene::new(&self.disk.lock()).pieces()
     }
 
     /// The image in which piece `index` alone survived.
@@ -277,7 +278,7 @@ impl MemStore {
     }
 
     fn image_of(&self, selection: Selection) -> MemStore {
-        let scene = Scene::new(&hold(&self.disk));
+        let scene = Scene::new(&self.disk.lock());
         selection.image(&scene)
     }
 
@@ -285,7 +286,7 @@ impl MemStore {
     /// of the pieces; otherwise the extremes, each piece alone lost and alone kept, and draws of
     /// every personality from `seed`.
     pub fn crash_images(&self, limit: usize, seed: u64) -> CrashImages {
-        let scene = Scene::new(&hold(&self.disk));
+        let scene = Scene::new(&self.disk.lock());
         let selections = Selection::list(scene.pieces(), limit).into_iter();
         CrashImages {
             scene,
@@ -299,12 +300,12 @@ impl MemStore {
 
     /// A fingerprint of all files, their bytes, and the root; notes do not count.
     pub fn content_hash(&self) -> u64 {
-        let disk = hold(&self.disk);
+        let disk = self.disk.lock();
         let root = disk.root.as_deref().unwrap_or(b"\xffnone");
         let mut hash = hash64_seeded(root, 0);
         for (name, node) in &disk.names {
             hash = hash64_seeded(name.to_string().as_bytes(), hash);
-            let node = hold(node);
+            let node = node.lock();
             hash = hash64_seeded(&node.content.len().to_le_bytes(), hash);
             hash = node.content.pieces().fold(hash, |hash, piece| hash64_seeded(piece, hash));
         }

@@ -1,11 +1,12 @@
 //! The state behind a memory store: what is on the disk, and what is written and not yet durable.
 
 use super::content::Content;
-use crate::{FileName, hold};
+use crate::FileName;
 use base::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A change of a file that power loss may undo.
 #[derive(Clone, Debug)]
@@ -133,7 +134,7 @@ impl Disk {
 
     pub(super) fn remove(&mut self, name: FileName) -> Result<()> {
         let node = self.node(name)?.clone();
-        let mut node = hold(&node);
+        let mut node = node.lock();
         node.is_removed = true;
         self.used_bytes -= node.content.len();
         self.names.remove(&name);
@@ -148,7 +149,7 @@ impl Disk {
         if count == 0 {
             return 0;
         }
-        let mut node = hold(node);
+        let mut node = node.lock();
         let offset = node.content.len();
         node.content.write_at(offset, &bytes[..count]);
         node.pending.push(Write::Bytes(offset, bytes[..count].into()));
@@ -162,7 +163,7 @@ impl Disk {
     /// Cuts the file at `at`. `Corruption` if it is shorter.
     pub(super) fn cut(&mut self, name: FileName, at: u64) -> Result<NodeRef> {
         let node = self.node(name)?.clone();
-        let mut held = hold(&node);
+        let mut held = node.lock();
         let bytes = held.content.len();
         if bytes < at {
             let message = format!("the file is to go on at byte {at} but has {bytes} bytes");
@@ -182,11 +183,11 @@ impl Disk {
     pub(super) fn sync(&mut self, name: FileName, node: &NodeRef) -> Result<()> {
         self.raw.sync_ops += 1;
         if self.failing_syncs.remove(&name) {
-            hold(node).drop_pending();
+            node.lock().drop_pending();
             let error = Error::new(ErrorKind::Io, "cannot sync: the device refused");
             return Err(error.in_file(name.to_string()));
         }
-        hold(node).sync();
+        node.lock().sync();
         Ok(())
     }
 
@@ -198,7 +199,7 @@ impl Disk {
     /// What a failed sync does to the pending bytes of `name`.
     pub(super) fn drop_pending(&mut self, name: FileName) {
         if let Some(node) = self.names.get(&name) {
-            hold(node).drop_pending();
+            node.lock().drop_pending();
         }
     }
 

@@ -43,11 +43,12 @@ pub use disk::RawTraffic;
 
 use crate::{
     AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, Space,
-    StoreLock, SyncFile, check_note_name, hold, past_end,
+    StoreLock, SyncFile, check_note_name, past_end,
 };
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use disk::{Disk, NodeRef};
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Files in memory. A clone is a second handle on the same files.
 #[derive(Clone)]
@@ -71,23 +72,23 @@ impl MemStore {
     /// Mutating operations that took effect so far: creations, extensions, appends, syncs,
     /// removals, root switches and notes.
     pub fn operations(&self) -> u64 {
-        hold(&self.disk).operations
+        self.disk.lock().operations
     }
 
     /// Stops the machine when `operations` mutating operations took effect: the next one, and every
     /// operation after it, fails with `Io`. Crash images can still be taken.
     pub fn stop_after(&self, operations: u64) {
-        hold(&self.disk).stop_after = Some(operations);
+        self.disk.lock().stop_after = Some(operations);
     }
 
     /// Limits the bytes of all files together; `None` is no limit.
     pub fn set_capacity_bytes(&self, capacity: Option<u64>) {
-        hold(&self.disk).capacity_bytes = capacity;
+        self.disk.lock().capacity_bytes = capacity;
     }
 
     /// What the store received, counted apart from the ledger.
     pub fn raw(&self) -> RawTraffic {
-        hold(&self.disk).raw
+        self.disk.lock().raw
     }
 
     /// Bytes that writes passed in, counted apart from the ledger.
@@ -102,19 +103,19 @@ impl MemStore {
 
     /// Lets the next sync of `name` fail as systems fail them: see sentence 13.
     pub fn fail_next_sync(&self, name: FileName) {
-        hold(&self.disk).fail_next_sync(name);
+        self.disk.lock().fail_next_sync(name);
     }
 
     /// Does to `name` what a failed sync does, for a wrapper that reports the failure itself.
     pub fn drop_pending(&self, name: FileName) {
-        hold(&self.disk).drop_pending(name);
+        self.disk.lock().drop_pending(name);
     }
 
     /// Damages a file as a bad medium would: `bytes` lie at `offset` from now on, durably. Past the
     /// end, nothing happens.
     pub fn overwrite(&self, name: FileName, offset: u64, bytes: &[u8]) -> Result<()> {
-        let disk = hold(&self.disk);
-        let mut node = hold(disk.node(name)?);
+        let disk = self.disk.lock();
+        let mut node = disk.node(name)?.lock();
         let node = &mut *node;
         for content in [&mut node.content, &mut node.durable] {
             let room = content.len().saturating_sub(offset).min(bytes.len() as u64) as usize;
@@ -138,24 +139,24 @@ impl FileStore for MemStore {
     }
 
     fn create(&self, name: FileName, _hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         disk.operate()?;
         let node = disk.create(name)?;
         Ok(Box::new(MemFile { store: self.clone(), name, node, len: 0 }))
     }
 
     fn extend(&self, name: FileName, at: u64, _hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         disk.operate()?;
         let node = disk.cut(name, at)?;
         Ok(Box::new(MemFile { store: self.clone(), name, node, len: at }))
     }
 
     fn open(&self, name: FileName, _background: bool) -> Result<Arc<dyn ReadFile>> {
-        let disk = hold(&self.disk);
+        let disk = self.disk.lock();
         disk.check_running()?;
         let node = disk.node(name)?.clone();
-        let len = hold(&node).content.len();
+        let len = node.lock().content.len();
         Ok(Arc::new(MemFile { store: self.clone(), name, node, len }))
     }
 
@@ -164,23 +165,23 @@ impl FileStore for MemStore {
     }
 
     fn remove(&self, name: FileName) -> Result<()> {
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         disk.operate()?;
         disk.remove(name)
     }
 
     fn list(&self) -> Result<Vec<FileSummary>> {
-        let disk = hold(&self.disk);
+        let disk = self.disk.lock();
         disk.check_running()?;
         let summary = |(name, node): (&FileName, &NodeRef)| FileSummary {
             name: *name,
-            bytes: hold(node).content.len(),
+            bytes: node.lock().content.len(),
         };
         Ok(disk.names.iter().map(summary).collect())
     }
 
     fn sync_names(&self) -> Result<()> {
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         disk.operate()?;
         self.ledger.synced(Cause::Housekeeping);
         disk.sync_names();
@@ -188,7 +189,7 @@ impl FileStore for MemStore {
     }
 
     fn root(&self) -> Result<Option<Vec<u8>>> {
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         disk.check_running()?;
         let Some(root) = disk.root.clone() else { return Ok(None) };
         disk.raw.read_bytes += root.len() as u64;
@@ -197,7 +198,7 @@ impl FileStore for MemStore {
     }
 
     fn set_root(&self, root: &[u8]) -> Result<()> {
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         disk.operate()?;
         disk.raw.write_bytes += root.len() as u64;
         self.ledger.wrote(Cause::Housekeeping, root.len() as u64);
@@ -208,7 +209,7 @@ impl FileStore for MemStore {
     }
 
     fn lock(&self) -> Result<StoreLock> {
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         disk.check_running()?;
         if disk.is_locked || disk.readers > 0 {
             return Err(self.locked());
@@ -218,7 +219,7 @@ impl FileStore for MemStore {
     }
 
     fn lock_shared(&self) -> Result<StoreLock> {
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         disk.check_running()?;
         if disk.is_locked {
             return Err(self.locked());
@@ -243,7 +244,7 @@ impl FileStore for MemStore {
 impl Notes for MemStore {
     fn write_note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
         check_note_name(name)?;
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         disk.operate()?;
         disk.raw.write_bytes += bytes.len() as u64;
         self.ledger.wrote(Cause::Housekeeping, bytes.len() as u64);
@@ -257,7 +258,7 @@ impl Notes for MemStore {
 
     fn read_note(&self, name: &str) -> Result<Option<Vec<u8>>> {
         check_note_name(name)?;
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         disk.check_running()?;
         let Some(note) = disk.notes.get(name).cloned() else { return Ok(None) };
         disk.raw.read_bytes += note.len() as u64;
@@ -268,7 +269,7 @@ impl Notes for MemStore {
 
 impl Capacity for MemStore {
     fn space(&self) -> Option<Space> {
-        let disk = hold(&self.disk);
+        let disk = self.disk.lock();
         let total_bytes = disk.capacity_bytes?;
         Some(Space { total_bytes, free_bytes: total_bytes.saturating_sub(disk.used_bytes) })
     }
@@ -281,7 +282,7 @@ struct MemLock {
 
 impl Drop for MemLock {
     fn drop(&mut self) {
-        let mut disk = hold(&self.disk);
+        let mut disk = self.disk.lock();
         if self.is_shared {
             disk.readers = disk.readers.saturating_sub(1);
         } else {
@@ -302,7 +303,7 @@ struct MemFile {
 
 impl AppendFile for MemFile {
     fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
-        let mut disk = hold(&self.store.disk);
+        let mut disk = self.store.disk.lock();
         disk.operate()?;
         let count = disk.append(&self.node, bytes);
         self.len += count as u64;
@@ -331,7 +332,7 @@ impl AppendFile for MemFile {
 
 impl SyncFile for MemFile {
     fn sync(&self, cause: Cause) -> Result<()> {
-        let mut disk = hold(&self.store.disk);
+        let mut disk = self.store.disk.lock();
         disk.operate()?;
         self.store.ledger.synced(cause);
         disk.sync(self.name, &self.node)
@@ -340,9 +341,9 @@ impl SyncFile for MemFile {
 
 impl ReadFile for MemFile {
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
-        let mut disk = hold(&self.store.disk);
+        let mut disk = self.store.disk.lock();
         disk.check_running()?;
-        let node = hold(&self.node);
+        let node = self.node.lock();
         let bytes = node.content.len();
         if offset.checked_add(into.len() as u64).is_none_or(|end| end > bytes) {
             return Err(past_end(self.name, offset, into.len(), bytes));
@@ -354,8 +355,8 @@ impl ReadFile for MemFile {
     }
 
     fn len(&self) -> Result<u64> {
-        hold(&self.store.disk).check_running()?;
-        Ok(hold(&self.node).content.len())
+        self.store.disk.lock().check_running()?;
+        Ok(self.node.lock().content.len())
     }
 
     fn prefetch(&self, _offset: u64, _bytes: u64) {}

@@ -15,14 +15,15 @@
 
 use super::directory::{Directory, Spare};
 use super::system;
-use crate::{FileName, hold};
+use crate::FileName;
 use base::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 /// Descriptors that a store takes for itself by default: 25 % of the process's limit.
 pub(super) fn sensible_max() -> usize {
@@ -108,7 +109,7 @@ impl Descriptors {
     /// The file `name`, which must be there.
     pub(super) fn open(self: &Arc<Self>, name: FileName, purpose: Use) -> Result<Arc<Descriptor>> {
         let descriptor = {
-            let mut named = hold(&self.named);
+            let mut named = self.named.lock();
             let known = named.get(&(name, purpose)).and_then(Weak::upgrade);
             known.unwrap_or_else(|| {
                 let descriptor = Arc::new(Descriptor::new(name, purpose, self.clone()));
@@ -119,8 +120,8 @@ impl Descriptors {
         match descriptor.get() {
             Err(error) if self.keeps_files && error.kind() == ErrorKind::NotFound => {
                 // Removed by another process, but perhaps open for the other purpose.
-                let other = hold(&self.named).get(&(name, purpose.other())).and_then(Weak::upgrade);
-                other.filter(|other| hold(&other.file).is_some()).ok_or(error)
+                let other = self.named.lock().get(&(name, purpose.other())).and_then(Weak::upgrade);
+                other.filter(|other| other.file.lock().is_some()).ok_or(error)
             }
             opened => opened.map(|_| descriptor),
         }
@@ -129,7 +130,7 @@ impl Descriptors {
     /// The file `name` is about to lose its name.
     pub(super) fn keep(&self, name: FileName) -> Result<()> {
         for purpose in [Use::Foreground, Use::Background] {
-            let known = hold(&self.named).get(&(name, purpose)).and_then(Weak::upgrade);
+            let known = self.named.lock().get(&(name, purpose)).and_then(Weak::upgrade);
             let Some(descriptor) = known else { continue };
             descriptor.is_nameless.store(true, Relaxed);
             if let Err(error) = descriptor.get() {
@@ -137,14 +138,14 @@ impl Descriptors {
                 descriptor.is_nameless.store(false, Relaxed);
                 return Err(error);
             }
-            hold(&self.named).remove(&(name, purpose));
+            self.named.lock().remove(&(name, purpose));
         }
         Ok(())
     }
 
     /// Takes `descriptor` among the open ones, and closes others when there are too many.
     fn admit(&self, descriptor: &Arc<Descriptor>) {
-        let mut clock = hold(&self.clock);
+        let mut clock = self.clock.lock();
         clock.push_back(Arc::downgrade(descriptor));
         let mut looks = 2 * clock.len();
         // Upgraded ones are dropped behind the lock: the last one to drop may be us.
@@ -169,7 +170,7 @@ impl Descriptors {
 
 impl Spare for Descriptors {
     fn give_way(&self) -> usize {
-        let clock = std::mem::take(&mut *hold(&self.clock));
+        let clock = std::mem::take(&mut *self.clock.lock());
         clock.iter().filter_map(Weak::upgrade).filter(|descriptor| descriptor.close()).count()
     }
 }
@@ -193,7 +194,7 @@ impl Descriptor {
     /// The open file.
     pub(super) fn get(self: &Arc<Self>) -> Result<Arc<OwnedFd>> {
         self.was_used.store(true, Relaxed);
-        if let Some(file) = &*hold(&self.file) {
+        if let Some(file) = &*self.file.lock() {
             return Ok(file.clone());
         }
         // Without the lock: this opening may take descriptors from other files, and another opening
@@ -205,7 +206,7 @@ impl Descriptor {
             system::expect_sequential(&opened);
         }
         {
-            let mut file = hold(&self.file);
+            let mut file = self.file.lock();
             if let Some(first) = &*file {
                 return Ok(first.clone());
             }
@@ -218,7 +219,7 @@ impl Descriptor {
 
     /// Whether it had a descriptor and gave it back. One in a call goes when the call ends.
     fn close(&self) -> bool {
-        let mut file = hold(&self.file);
+        let mut file = self.file.lock();
         let stays = self.all.keeps_files || self.is_nameless.load(Relaxed);
         let closes = !stays && file.take().is_some();
         if closes {
@@ -230,10 +231,10 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        if hold(&self.file).take().is_some() {
+        if self.file.lock().take().is_some() {
             self.all.open.fetch_sub(1, Relaxed);
         }
-        let mut named = hold(&self.all.named);
+        let mut named = self.all.named.lock();
         let key = (self.name, self.purpose);
         if named.get(&key).is_some_and(|known| known.strong_count() == 0) {
             named.remove(&key);

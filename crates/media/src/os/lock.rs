@@ -7,15 +7,15 @@
 
 use super::calls;
 use super::system;
-use crate::hold;
 use crate::names::LOCK_NAME;
 use base::{Cause, Error, ErrorKind, Ledger, Result};
+use parking_lot::Mutex;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 /// Maximum bytes read of the system's list of locks.
 const LOCK_LIST_BYTES_MAX: usize = 256 << 10;
@@ -100,7 +100,7 @@ pub(super) fn of_file(
         true => FlockOperation::NonBlockingLockShared,
         false => FlockOperation::NonBlockingLockExclusive,
     };
-    let mut count = hold(locks);
+    let mut count = locks.lock();
     match calls::patiently_blocked(|| rustix::fs::flock(&file, operation)) {
         Ok(()) => {
             *count += 1;
@@ -116,7 +116,7 @@ pub(super) fn of_file(
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        let mut count = hold(&self.locks);
+        let mut count = self.locks.lock();
         *count -= 1;
         if *count == 0 {
             self.entry.unlock(&self.file);
@@ -186,7 +186,7 @@ impl Entry {
         let stat =
             rustix::fs::fstat(directory).map_err(|errno| calls::error("look at", path, errno))?;
         let id = system::identity(&stat);
-        let mut locked = hold(&LOCKED);
+        let mut locked = LOCKED.lock();
         match locked.get_mut(&id) {
             Some(Some(holders)) if is_shared => *holders += 1,
             Some(holders) => {
@@ -213,7 +213,7 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let mut locked = hold(&LOCKED);
+        let mut locked = LOCKED.lock();
         match locked.get_mut(&self.id) {
             Some(Some(holders)) if *holders > 1 => *holders -= 1,
             _ => {

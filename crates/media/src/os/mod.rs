@@ -36,17 +36,18 @@ pub use system::lower_thread_priority;
 use crate::names::{LOCK_NAME, ROOT_NAME, is_reserved};
 use crate::{
     AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, Sharing,
-    Space, StoreLock, check_note_name, hold,
+    Space, StoreLock, check_note_name,
 };
 use append::{BackgroundFile, ForegroundFile, Handle};
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use descriptors::{Descriptors, Use};
 use directory::Directory;
 use map::Budget;
+use parking_lot::Mutex;
 use read::OsReadFile;
 use rustix::fs::OFlags;
 use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use tail::Tails;
 use writers::{Writers, Writing};
 
@@ -253,7 +254,7 @@ impl FileStore for OsStore {
     fn set_root(&self, root: &[u8]) -> Result<()> {
         self.check_writable()?;
         let bytes = root::encode(root)?;
-        let _one_at_a_time = hold(&self.replacing);
+        let _one_at_a_time = self.replacing.lock();
         self.directory.replace(ROOT_NAME, &bytes, || self.directory.sync(Cause::Housekeeping))?;
         self.directory.sync(Cause::Housekeeping)
     }
@@ -292,7 +293,7 @@ impl Notes for OsStore {
     fn write_note(&self, name: &str, bytes: &[u8], append: bool) -> Result<()> {
         self.check_writable()?;
         check_note_name(name)?;
-        let _one_at_a_time = hold(&self.replacing);
+        let _one_at_a_time = self.replacing.lock();
         if append {
             return self.directory.append(name, bytes);
         }
@@ -314,7 +315,7 @@ impl Capacity for OsStore {
 
     fn set_reserve(&self, bytes: u64) -> Result<bool> {
         self.check_writable()?;
-        let _one_at_a_time = hold(&self.replacing);
+        let _one_at_a_time = self.replacing.lock();
         reserve::set(&self.directory, bytes)
     }
 }

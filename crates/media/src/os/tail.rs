@@ -6,13 +6,14 @@
 //! - A byte in the buffer lies at an address equal to its file offset modulo [`ALIGN`], so that any
 //!   aligned part of the file can be written from it without the page cache.
 
-use crate::{FileName, hold};
+use crate::FileName;
 use base::Cause;
 use base::page_memory::PageBuffer;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 /// Alignment of direct writes in file and memory; no device in use asks for more than a page.
 pub(super) const ALIGN: usize = 4096;
@@ -36,7 +37,7 @@ impl Default for Tail {
 impl Tail {
     /// A writer begins at byte `start` with a buffer of `capacity` bytes. False if one is at work.
     pub(super) fn begin(&self, start: u64, capacity: usize) -> bool {
-        let mut buffer = hold(&self.buffer);
+        let mut buffer = self.buffer.lock();
         if buffer.is_some() {
             return false;
         }
@@ -47,14 +48,14 @@ impl Tail {
 
     /// The writer is gone; what is still in the buffer is lost.
     pub(super) fn end(&self) {
-        let mut buffer = hold(&self.buffer);
+        let mut buffer = self.buffer.lock();
         *buffer = None;
         self.start.store(NO_BUFFER, Ordering::Release);
     }
 
     /// Lets `action` use the buffer, and tells readers afterwards where it starts now.
     pub(super) fn with<T>(&self, action: impl FnOnce(&mut Buffer) -> T) -> Option<T> {
-        let mut guard = hold(&self.buffer);
+        let mut guard = self.buffer.lock();
         let buffer = guard.as_mut()?;
         let result = action(buffer);
         self.start.store(buffer.start, Ordering::Release);
@@ -68,7 +69,7 @@ impl Tail {
 
     /// Bytes of the file, those in the buffer included; `None` when nothing is buffered.
     pub(super) fn file_len(&self) -> Option<u64> {
-        hold(&self.buffer).as_ref().map(Buffer::end)
+        self.buffer.lock().as_ref().map(Buffer::end)
     }
 }
 
@@ -166,7 +167,7 @@ pub(super) struct Tails {
 impl Tails {
     /// The tail that all open handles of `name` share.
     pub(super) fn of(&self, name: FileName) -> Arc<Tail> {
-        let mut open = hold(&self.open);
+        let mut open = self.open.lock();
         if let Some(tail) = open.get(&name).and_then(Weak::upgrade) {
             return tail;
         }
@@ -180,12 +181,12 @@ impl Tails {
 
     /// The tail of `name` if a handle is open.
     pub(super) fn find(&self, name: FileName) -> Option<Arc<Tail>> {
-        hold(&self.open).get(&name).and_then(Weak::upgrade)
+        self.open.lock().get(&name).and_then(Weak::upgrade)
     }
 
     /// The name is gone: a later file of that name shares nothing with this one.
     pub(super) fn forget(&self, name: FileName) {
-        hold(&self.open).remove(&name);
+        self.open.lock().remove(&name);
     }
 }
 

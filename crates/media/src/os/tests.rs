@@ -30,7 +30,7 @@ fn conform(options: &OsOptions) {
     conformance::check(&|| {
         let dir = tempfile::tempdir().unwrap();
         let store = open(&dir, options.clone()).unwrap();
-        hold(&dirs).push(dir);
+        dirs.lock().push(dir);
         Arc::new(store)
     });
 }

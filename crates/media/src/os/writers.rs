@@ -3,10 +3,11 @@
 //! What the system counts of a file's names tells the rest: it is right in every process, after
 //! every crash, and for links that a backup made.
 
-use crate::{FileName, hold};
+use crate::FileName;
 use base::Result;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// How many writers each file has that has any.
 #[derive(Default)]
@@ -25,7 +26,7 @@ impl Writers {
         name: FileName,
         check: impl FnOnce() -> Result<()>,
     ) -> Result<Writing> {
-        let mut counts = hold(&self.0);
+        let mut counts = self.0.lock();
         check()?;
         *counts.entry(name).or_default() += 1;
         Ok(Writing { writers: self.clone(), name })
@@ -37,14 +38,14 @@ impl Writers {
         name: FileName,
         action: impl FnOnce() -> T,
     ) -> Option<T> {
-        let counts = hold(&self.0);
+        let counts = self.0.lock();
         (!counts.contains_key(&name)).then(action)
     }
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        let mut counts = hold(&self.writers.0);
+        let mut counts = self.writers.0.lock();
         if let Some(count) = counts.get_mut(&self.name) {
             *count -= 1;
             if *count == 0 {

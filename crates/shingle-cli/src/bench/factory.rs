@@ -9,10 +9,11 @@ use crate::interrupt::{Interrupt, Watch, interrupted};
 use crate::open;
 use media::FileStore;
 use media::mem::MemStore;
+use parking_lot::Mutex;
 use shingle::{Db, Error, ErrorKind, Ledger, Options, Result};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use workloads::shingle_store::ShingleStore;
 use workloads::{Clock, Store, StoreFactory, VirtualClock, WallClock};
 
@@ -111,7 +112,7 @@ impl Factory {
 
     /// Lets go of the database, so that it can be removed.
     pub fn unwatch(&self) {
-        drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.watch.lock().take());
     }
 
     /// Bytes that the databases of this run wrote to their files, those that were closed.
@@ -166,13 +167,12 @@ impl StoreFactory for Factory {
                 open::Place::at(path).database(options, false)?
             }
             Place::Memory(store) => {
-                let store: Arc<dyn FileStore> =
-                    store.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let store: Arc<dyn FileStore> = store.lock().clone();
                 options.open_store(store)?
             }
         };
         let watch = self.interrupt.closes(&db).map_err(|f| Error::invalid(f.message()))?;
-        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+        *self.watch.lock() = Some(watch);
         let store = ShingleStore::new(db, self.disable_wal)?;
         Ok(Box::new(store.cancelled_by(flag).counted_in(self.written.clone())))
     }
@@ -183,7 +183,7 @@ impl StoreFactory for Factory {
             Place::Named(path) | Place::Temporary(path) => path,
             Place::Simulated(simulated) => return simulated.renew(),
             Place::Memory(store) => {
-                *store.lock().unwrap_or_else(PoisonError::into_inner) = empty_memory();
+                *store.lock() = empty_memory();
                 return Ok(());
             }
         };

@@ -9,9 +9,10 @@ use crate::failure::Outcome;
 use base::env::Runtime;
 use devices::{SimulatedDevice, Simulation, SimulationOptions, models};
 use direct::{DirectOptions, DirectStore, Extent, FormatOptions, placement};
+use parking_lot::Mutex;
 use shingle::{Ledger, Options, Result};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use workloads::shingle_store::ShingleStore;
 
 const LOG_BUFFER_BYTES: usize = 1 << 20;
@@ -24,10 +25,6 @@ pub struct Simulated {
     is_traced: bool,
     writes: Arc<Mutex<Vec<Write>>>,
     device: Mutex<Arc<SimulatedDevice>>,
-}
-
-fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Simulated {
@@ -59,25 +56,25 @@ impl Simulated {
     }
 
     fn format(&self) -> Result<()> {
-        let device = hold(&self.device).clone();
+        let device = self.device.lock().clone();
         let (placement, store) = (self.placement.clone(), self.simulation.random_u64());
         let options = FormatOptions { placement, unit_bytes: 0, store, force: false };
         direct::format(device.clone(), Arc::new(Ledger::default()), &options)?;
-        hold(&self.writes).clear();
+        self.writes.lock().clear();
         Ok(())
     }
 
     /// A new device instead of this one.
     pub fn renew(&self) -> Result<()> {
         let device = self.simulation.device(models::make(&self.model)?);
-        *hold(&self.device) = watched(device, self.is_traced, &self.writes);
+        *self.device.lock() = watched(device, self.is_traced, &self.writes);
         self.format()
     }
 
     fn store(&self) -> Result<DirectStore> {
         let options =
             DirectOptions { log_buffer_bytes: LOG_BUFFER_BYTES, ..DirectOptions::default() };
-        DirectStore::open(hold(&self.device).clone(), Arc::new(Ledger::default()), options)
+        DirectStore::open(self.device.lock().clone(), Arc::new(Ledger::default()), options)
     }
 
     /// Opens the database.
@@ -88,7 +85,7 @@ impl Simulated {
 
     /// Draws what lies where, and where each write went.
     pub fn draw(&self, path: &Path) -> Outcome {
-        let writes = hold(&self.writes).clone();
+        let writes = self.writes.lock().clone();
         let store = self.store()?;
         let layout = store.layout();
         let db = Options::new().read_only(true).open_in(Arc::new(store), self.runtime())?;
@@ -107,7 +104,7 @@ fn watched(
         return Arc::new(device);
     }
     let writes = writes.clone();
-    Arc::new(device.watched(Box::new(move |write| note(&mut hold(&writes), write))))
+    Arc::new(device.watched(Box::new(move |write| note(&mut writes.lock(), write))))
 }
 
 /// Remembers a write; requests that go on where one of the same cause ended are one write.

@@ -6,13 +6,13 @@
 
 use crate::failure::{Failure, Outcome};
 use lab::run::Metrics;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 const NAME: &str = "runs.csv";
 const OLD_NAME: &str = "runs.old.csv";
@@ -60,7 +60,7 @@ impl Journal {
     /// Lets no more rows be written, after those that are being written. Gives the number of runs
     /// that have ended.
     pub fn end(&self) -> usize {
-        std::mem::forget(self.file.lock().unwrap_or_else(PoisonError::into_inner));
+        std::mem::forget(self.file.lock());
         self.ended.load(Ordering::Relaxed)
     }
 
@@ -73,7 +73,7 @@ impl Journal {
             rows.push_str(&format!("{run},{name},{value}\n"));
         }
         rows.push_str(&format!("{run},{END},\n"));
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         let written = file.write_all(rows.as_bytes());
         self.ended.fetch_add(1, Ordering::Relaxed);
         written.map_err(|error| Failure::io(format!("write {}", self.path.display()), &error))

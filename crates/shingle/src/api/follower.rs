@@ -9,8 +9,9 @@ use base::env::{Runtime, Worker};
 use base::{Error, KeyspaceId, Ledger, Result, SequenceNumber};
 use media::os::{OsOptions, OsStore};
 use media::{FileStore, PairStore};
+use parking_lot::{Mutex, RwLock};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Reads a database while another process, or another handle of this one, writes it.
@@ -151,7 +152,7 @@ fn handle(engine: Arc<Engine>) -> Result<Db> {
 impl Follower {
     /// The database as of the last catch-up.
     pub fn db(&self) -> Db {
-        self.shared.latest.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.latest.read().clone()
     }
 
     /// The sequence number of the last write in [`Follower::db`].
@@ -196,15 +197,15 @@ impl Drop for Follower {
 
 impl Shared {
     fn catch_up(&self) -> Result<bool> {
-        let mut follow = self.follow.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut follow = self.follow.lock();
         let Some(engine) = follow.catch_up()? else { return Ok(false) };
         let db = handle(engine)?;
-        *self.latest.write().unwrap_or_else(PoisonError::into_inner) = db;
+        *self.latest.write() = db;
         Ok(true)
     }
 
-    fn polling(&self) -> std::sync::MutexGuard<'_, Polling> {
-        self.polling.lock().unwrap_or_else(PoisonError::into_inner)
+    fn polling(&self) -> parking_lot::MutexGuard<'_, Polling> {
+        self.polling.lock()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::db::Db;
 use crate::stats::{Stats, amplification_line};
-use std::sync::PoisonError;
 
 impl Db {
     /// The property called `name`, with the prefix `rocksdb.`, `leveldb.` or `shingle.`.
@@ -36,7 +35,7 @@ impl Db {
 
     /// The report, and what happened since it was asked for the last time.
     fn report(&self, stats: &Stats) -> String {
-        let mut reported = self.engine().reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reported = self.engine().reported.lock();
         let interval = stats.ledger.since(&reported);
         *reported = stats.ledger.clone();
         let mut text = stats.to_string();

@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::engine::scheduler;
 use crate::memtable::Memtable;
 use base::{Error, ErrorKind, Result};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// A waiting thread checks again at least this often.
 const LOOK_NS: u64 = 200_000_000;
@@ -83,7 +83,7 @@ impl Engine {
     /// Ends all work. Every acknowledged write is durable afterwards.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
         // A concurrent closer waits here for the same answer.
-        let mut result = self.closed_result.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut result = self.closed_result.lock();
         if let Some(closed) = &*result {
             return closed.clone();
         }
@@ -97,7 +97,7 @@ impl Engine {
         self.gate.wait_empty(&*self.runtime);
         let closed = if self.read_only { Ok(()) } else { self.settle() };
         self.finish_writing();
-        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.lock.lock().take());
         self.progress.signal();
         *result = Some(closed.clone());
         closed

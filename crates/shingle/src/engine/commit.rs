@@ -20,8 +20,9 @@ use crate::read::moment::Moment;
 use base::key::SequenceNumber;
 use base::{Cause, Error, ErrorKind, FileId, KeyRange, KeyspaceId, Result};
 use media::{FileHint, FileName};
+use parking_lot::{Mutex, MutexGuard};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use table::batch::WriteBatch;
 use table::log::{LogHeader, LogKind, LogWriter, PreviousLog};
 
@@ -107,7 +108,7 @@ impl Commits {
 
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, CommitState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Commits `batch` if `given` holds. `is_synced`: the caller will promise that the batch is

@@ -23,9 +23,10 @@ use crate::transaction_counters::Counters;
 use base::env::{Event, Runtime};
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId};
 use media::{AppendFile, FileHint, FileName, FileStore, Space};
+use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use table::BlockCache;
 
 /// What the parts of one open database share.
@@ -141,19 +142,19 @@ impl Context {
 
     /// Every keyspace that is not dropped.
     pub(crate) fn keyspaces(&self) -> Vec<Arc<KeyspaceState>> {
-        let keyspaces = self.keyspaces.read().unwrap_or_else(PoisonError::into_inner);
+        let keyspaces = self.keyspaces.read();
         keyspaces.values().cloned().collect()
     }
 
     pub(crate) fn find_keyspace(&self, id: KeyspaceId) -> Option<Arc<KeyspaceState>> {
-        self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+        self.keyspaces.read().get(&id).cloned()
     }
 
     pub(crate) fn change_keyspaces(
         &self,
         change: impl FnOnce(&mut BTreeMap<KeyspaceId, Arc<KeyspaceState>>),
     ) {
-        change(&mut self.keyspaces.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.keyspaces.write());
     }
 
     /// A file number that was never used before.

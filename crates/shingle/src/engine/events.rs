@@ -8,10 +8,11 @@
 use base::env::Runtime;
 use base::{Error, FileId, Result};
 use media::FileStore;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Lines that stay in memory.
 const KEPT: usize = 1000;
@@ -101,11 +102,11 @@ impl Events {
 
     /// Writes nothing to the store: a read-only database leaves no trace.
     pub(crate) fn mute(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).muted = true;
+        self.state.lock().muted = true;
     }
 
     pub(crate) fn add(&self, event: Event) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let micros = self.runtime.wall_micros();
         let line = format!("EVENT_LOG_v1 {{\"time_micros\": {micros}{}}}", event.line);
         if state.recent.len() == KEPT {
@@ -129,12 +130,12 @@ impl Events {
 
     /// Writes out the pending lines.
     fn flush(&self) {
-        self.write(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.write(&mut self.state.lock());
     }
 
     /// Writes out the pending lines, and nothing after that.
     pub(crate) fn end(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         self.write(&mut state);
         state.muted = true;
     }
@@ -172,7 +173,7 @@ impl Events {
 
     /// The newest lines, oldest first.
     pub(crate) fn recent(&self) -> Vec<String> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         state.recent.iter().cloned().collect()
     }
 }

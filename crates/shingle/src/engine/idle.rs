@@ -8,7 +8,7 @@
 
 use crate::engine::context::Context;
 use base::SequenceNumber;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 /// A database is idle when no write came for this time, on the runtime's clock.
 const IDLE_NS: u64 = 200_000_000;
@@ -32,7 +32,7 @@ struct State {
 impl Idle {
     fn look(&self, context: &Context) -> MutexGuard<'_, State> {
         let (sequence, now_ns) = (context.snapshots.visible(), context.runtime.now_ns());
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.sequence != sequence || state.since_ns == 0 {
             *state = State { sequence, since_ns: now_ns.max(1), is_done: false };
         }

@@ -51,8 +51,9 @@ use crate::engine::core::Core;
 use crate::engine::queue::Scheduler;
 use base::{LedgerSnapshot, Result};
 use media::StoreLock;
+use parking_lot::Mutex;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// One open database.
 pub(crate) struct Engine {

@@ -8,7 +8,7 @@
 //! neither installed nor given back, and the next opening removes its files.
 
 use base::{Error, ErrorKind, Result};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 struct State<T> {
     /// Parts that have not ended.
@@ -40,7 +40,7 @@ impl<T: Clone + Default> Parts<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Ends the part `index`. Each part ends once.

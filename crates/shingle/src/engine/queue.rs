@@ -7,7 +7,7 @@ use super::idle::Idle;
 use super::values::gc::GcJob;
 use base::env::Event;
 use base::{Error, KeyRange, KeyspaceId};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 /// A job of background work, between two steps.
 pub(crate) enum Job {
@@ -70,7 +70,7 @@ impl Scheduler {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     pub(crate) fn add_manual(&self, manual: Manual) {

@@ -12,7 +12,7 @@ use crate::engine::commit::Commits;
 use crate::engine::commit_state::LogPosition;
 use base::{Cause, Result};
 use media::SyncFile;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// What one sync has to do.
 struct Work {
@@ -26,12 +26,12 @@ struct Work {
 impl Commits {
     /// Waits for the sync in progress.
     pub(crate) fn pass_sync(&self) {
-        drop(self.durable.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(self.durable.lock());
     }
 
     /// Returns when the log is durable up to `position`.
     pub(crate) fn sync_log(&self, position: LogPosition) -> Result<()> {
-        let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut durable = self.durable.lock();
         if *durable >= position {
             return self.check_poisoned();
         }

@@ -6,7 +6,7 @@
 
 use crate::engine::events::{Event, Events};
 use base::{Ledger, LedgerSnapshot};
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 /// Minimum time between two events while there are flushes.
 const INTERVAL_NS: u64 = 60_000_000_000;
@@ -22,7 +22,7 @@ impl Noted {
 
     /// After a flush: writes an event if the last one is long ago.
     pub(crate) fn note_if_due(&self, ledger: &Ledger, events: &Events, now_ns: u64) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         if now_ns.saturating_sub(last.0) >= INTERVAL_NS {
             note_since(&mut last, ledger, events, now_ns);
         }
@@ -30,7 +30,7 @@ impl Noted {
 
     /// Writes an event with the bytes since the last one.
     pub(crate) fn note(&self, ledger: &Ledger, events: &Events, now_ns: u64) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         note_since(&mut last, ledger, events, now_ns);
     }
 }

@@ -13,8 +13,9 @@ use crate::engine::context::Context;
 use crate::engine::trees::{Flushed, Manifest, Trees};
 use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileHint, FileName};
+use parking_lot::{Mutex, MutexGuard};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use table::log::{LogHeader, LogKind, LogWriter};
 use table::manifest::{Root, encode_edit, encode_root};
 use tree::edit::DatabaseEdit;
@@ -52,7 +53,7 @@ impl VersionSet {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Trees> {
-        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+        self.trees.lock()
     }
 
     /// Applies `edit`, makes it durable and publishes it. On an error nothing changed, or the

@@ -1,7 +1,7 @@
 //! Background work by the level that received it: the numbers of the compaction table.
 
 use base::cause::LEVELS_MAX;
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 /// Work into one level. Bytes of runs; the ledger has the bytes of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,11 +34,11 @@ pub(crate) struct WorkStats {
 
 impl WorkStats {
     pub(crate) fn add(&self, level: u8, change: impl FnOnce(&mut LevelWork)) {
-        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut levels = self.levels.lock();
         change(&mut levels[usize::from(level).min(LEVELS_MAX - 1)]);
     }
 
     pub(crate) fn levels(&self) -> [LevelWork; LEVELS_MAX] {
-        *self.levels.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.levels.lock()
     }
 }

@@ -16,11 +16,12 @@
 
 #![allow(unsafe_code)] // Uninitialised memory by the byte, freed as a whole.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::alloc::{Layout, alloc, dealloc};
 use std::io;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::page_memory::PageMemory;
 use base::{Error, Result};
@@ -133,7 +134,7 @@ impl ChunkPool {
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn take(&self) -> io::Result<Chunk> {
@@ -202,7 +203,7 @@ impl Arena {
         list: impl Fn(&mut Chunks) -> &mut Vec<Chunk>,
     ) -> NonNull<u8> {
         let start = chunk.start();
-        list(&mut self.chunks.lock().unwrap_or_else(PoisonError::into_inner)).push(chunk);
+        list(&mut self.chunks.lock()).push(chunk);
         self.reserved_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         start
     }
@@ -210,7 +211,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        let chunks = self.chunks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let chunks = self.chunks.get_mut();
         self.pool.give_back(std::mem::take(&mut chunks.shared));
     }
 }

@@ -18,11 +18,12 @@ mod skiplist;
 #[cfg(test)]
 mod tests;
 
+use parking_lot::{RwLock, RwLockReadGuard};
+use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use base::key::{self, Key, SEQUENCE_MAX, trailer, trailer_kind, trailer_sequence};
 use base::{EntryKind, Error, KeyRange, Result, SequenceNumber};
@@ -194,7 +195,7 @@ impl Memtable {
         if self.range_delete_count() == 0 {
             return None;
         }
-        Some(self.ranges.read().unwrap_or_else(PoisonError::into_inner))
+        Some(self.ranges.read())
     }
 
     /// The number of range deletions; it only grows.
@@ -323,7 +324,7 @@ impl Writer {
         add(&memtable.range_delete_bytes, bytes as u64);
         memtable.note_sequence(sequence);
         let delete = RangeDelete { start: start.into(), end: end.into(), sequence };
-        let mut ranges = memtable.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let mut ranges = memtable.ranges.write();
         ranges.insert(delete);
         memtable.range_delete_count.store(ranges.all().len(), Release);
     }

@@ -8,11 +8,12 @@
 
 use base::{Cause, DatabaseId, FileId, KeyRange, Result, RunId};
 use media::{FileName, FileStore, ReadFile};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use table::{BlockCache, Extent, Run, RunEnd, TablePlace};
 
 /// Opens runs, each once, for as long as a reader holds them.
@@ -53,7 +54,7 @@ impl TableCache {
 
     /// The run, opened on its first read.
     pub(crate) fn handle(self: &Arc<Self>, run: &tree::Run) -> Arc<RunHandle> {
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut handles = self.handles.lock();
         if let Some(handle) = handles.get(run.id) {
             return handle;
         }
@@ -73,7 +74,7 @@ impl TableCache {
         let is_costly = !self.store.recalls_writes() || end.summary().range_deletes > 0;
         let keeps = is_costly && self.open_bytes() < self.written_bytes_max;
         let handle = self.new_handle(extent, keeps.then(|| Box::new(end)));
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner).insert(extent.run, &handle);
+        self.handles.lock().insert(extent.run, &handle);
         handle
     }
 
@@ -89,7 +90,7 @@ impl TableCache {
     }
 
     fn file(&self, id: FileId) -> Arc<OpenFile> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock();
         if let Some(file) = files.get(id) {
             return file;
         }
@@ -171,7 +172,7 @@ impl RunHandle {
 
     /// Opens the run by its end, if that was kept, which is possible once; otherwise by reading it.
     fn open_once(&self, file: Arc<dyn ReadFile>, cause: Cause) -> Result<Arc<Run>> {
-        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let end = self.end.lock().take();
         self.cache.open_bytes.fetch_sub(end_bytes(&end), Relaxed);
         let blocks = self.cache.blocks.clone();
         match end {
@@ -232,7 +233,7 @@ impl fmt::Debug for RunHandle {
 
 impl Drop for RunHandle {
     fn drop(&mut self) {
-        let end = self.end.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let end = self.end.get_mut();
         let bytes = self.open.get().map_or(0, |run| run.memory_bytes()) + end_bytes(end);
         self.cache.open_bytes.fetch_sub(bytes, Relaxed);
     }

@@ -3,8 +3,9 @@
 use super::missing;
 use base::{Cause, DatabaseId, FileId, Result};
 use media::{FileName, FileStore, ReadFile};
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use table::Bytes;
 use values::{SegmentPlace, ValuePointer, segment};
 
@@ -27,7 +28,7 @@ impl ValueFiles {
 
     /// The segment, opened for users' reads.
     pub(crate) fn file(&self, id: FileId) -> Result<Arc<dyn ReadFile>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         if let Some(file) = open.get(&id) {
             return Ok(file.clone());
         }
@@ -56,6 +57,6 @@ impl ValueFiles {
 
     /// A segment is about to be removed.
     pub(crate) fn forget(&self, id: FileId) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.open.lock().remove(&id);
     }
 }

@@ -2,8 +2,9 @@
 
 use base::env::{Event, Runtime, Worker};
 use base::random::Random;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// One thread and a virtual clock. Background steps run when a user operation ends or waits, in an
 /// order that the seed fixes. The same seed gives the same history.
@@ -34,12 +35,12 @@ impl Stepped {
         self.now_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
-    fn random(&self) -> std::sync::MutexGuard<'_, Random> {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner)
+    fn random(&self) -> parking_lot::MutexGuard<'_, Random> {
+        self.random.lock()
     }
 
     fn step(&self) -> bool {
-        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let worker = self.worker.lock().clone();
         let Some(worker) = worker else { return false };
         if self.stepping.swap(true, Ordering::Acquire) {
             return false;
@@ -79,7 +80,7 @@ impl Runtime for Stepped {
     }
 
     fn start(&self, worker: Arc<dyn Worker>, _workers: usize) {
-        *self.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+        *self.worker.lock() = Some(worker);
     }
 
     fn turn(&self) {
@@ -91,6 +92,6 @@ impl Runtime for Stepped {
     fn wake(&self) {}
 
     fn stop(&self) {
-        *self.worker.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.worker.lock() = None;
     }
 }

@@ -3,7 +3,8 @@
 use crate::api::Iter;
 use base::key::successor;
 use base::{Key, KeyRange, Result};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use table::Bytes;
 
 type Pair = (Bytes, Bytes);
@@ -31,7 +32,7 @@ impl Shown {
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The ranges whose content the scan has shown.

@@ -13,8 +13,9 @@ use direct::{DirectOptions, DirectStore, Extent, FormatOptions, Layout, format};
 use media::block::{BlockDevice, SharedDevice};
 use media::mem::{MemDevice, PowerLoss};
 use media::{FileKind, FileStore};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// Each placement, with a small model of the medium that it is for.
 const PLACEMENTS: [(&str, &str); 4] = [
@@ -182,13 +183,13 @@ fn damage_of_any_byte_of_a_device_is_detected_or_harmless_under_every_scheme() {
                 cell.note(row, format!("{placement}, {setup:?}"), verdict);
             }
         }
-        tally.lock().unwrap().add(cell);
+        tally.lock().add(cell);
     };
     std::thread::scope(|scope| {
         scope.spawn(work);
         work();
     });
-    tally.into_inner().unwrap().finish();
+    tally.into_inner().finish();
 }
 
 // ---- Golden devices ----

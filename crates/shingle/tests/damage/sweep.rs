@@ -8,11 +8,12 @@ use crate::image::Image;
 use crate::verdict::{Verdict, judge};
 use base::random::Random;
 use media::{FileKind, FileName};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use table::format::HEADER_BYTES;
 
 /// Mutations of single bytes at the usual volume, over all setups and files.
@@ -225,17 +226,17 @@ impl Subject {
             let length = self.image.files[name].len();
             let text = format!("{name} of {length} bytes: {:.60}", format!("{mutation:?}"));
             let verdict = self.judge(*name, mutation, &mutated, true);
-            tally.lock().unwrap().note(&row, text.clone(), verdict);
+            tally.lock().note(&row, text.clone(), verdict);
             if index % WRITABLE_ONE_IN == 0 {
                 let verdict = self.judge(*name, mutation, &mutated, false);
-                tally.lock().unwrap().note(&row, format!("{text}, for writing"), verdict);
+                tally.lock().note(&row, format!("{text}, for writing"), verdict);
             }
         };
         std::thread::scope(|scope| {
             scope.spawn(work);
             work();
         });
-        tally.into_inner().unwrap()
+        tally.into_inner()
     }
 }
 

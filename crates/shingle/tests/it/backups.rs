@@ -3,12 +3,13 @@
 
 use crate::history::Generator;
 use crate::model::Model;
-use crate::run::{Config, Failure, Runner, hold, profile, read_all, seeds_for_cells};
+use crate::run::{Config, Failure, Runner, profile, read_all, seeds_for_cells};
 use base::random::Random;
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore};
+use parking_lot::Mutex;
 use shingle::{Backups, Db, ErrorKind, Keep, Options};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 fn memory() -> MemStore {
     MemStore::new(Arc::default())
@@ -40,7 +41,7 @@ fn history(config: &Config, seed: u64) -> Result<u64, Failure> {
         runner.step(step)?;
         if at % 60 == 30 {
             let backup = backups.create(&runner.db, &mut |_| ())?;
-            expected.push((backup.number, hold(&runner.model).clone()));
+            expected.push((backup.number, runner.model.lock().clone()));
         }
     }
     for (number, model) in &expected {

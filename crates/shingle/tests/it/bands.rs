@@ -4,10 +4,11 @@ use crate::watched::{Hook, Watched};
 use base::FileId;
 use media::FileKind;
 use media::mem::MemStore;
+use parking_lot::Mutex;
 use shingle::runtime::Stepped;
 use shingle::{Compression, Db, Options};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tree::version::LEVEL0_NODE;
 use tree::{Cut, Input, Move, Plan, Reason};
 
@@ -20,7 +21,7 @@ fn open(reads: Reads, table_bytes: u64, level0_runs_trigger: usize) -> Db {
     let hook: Hook = Arc::new(move |request| {
         if request.cause.is_some() && request.name.kind == FileKind::Table {
             let read = (request.name.id, request.offset, request.bytes as usize);
-            reads.lock().unwrap().push(read);
+            reads.lock().push(read);
         }
     });
     Options::new()
@@ -75,9 +76,9 @@ fn an_append_reads_its_own_table_and_nothing_of_the_tables_below() {
         if own.is_empty() {
             continue;
         }
-        reads.lock().unwrap().clear();
+        reads.lock().clear();
         append(&db, 1 << 30);
-        let read: BTreeSet<FileId> = reads.lock().unwrap().iter().map(|read| read.0).collect();
+        let read: BTreeSet<FileId> = reads.lock().iter().map(|read| read.0).collect();
         assert_eq!(read, own, "round {round}");
         let after = keyspace.tree_for_test().unwrap();
         nodes.insert(after.level(3).nodes.len());
@@ -157,9 +158,9 @@ fn a_set_is_read_from_front_to_back_a_table_at_a_time() {
     let runs: Vec<_> = set.level(2).nodes.iter().map(|node| node.slices[0].run.clone()).collect();
     let file = runs[0].file.id;
     assert!(runs.len() > 4 && runs.iter().all(|run| run.file.id == file), "{runs:?}");
-    reads.lock().unwrap().clear();
+    reads.lock().clear();
     merge(inputs(2), 3);
-    let read: Vec<(FileId, u64, usize)> = reads.lock().unwrap().clone();
+    let read: Vec<(FileId, u64, usize)> = reads.lock().clone();
     // Each table is read in one go, because its writer kept its end, and the next table follows it
     // on the medium.
     let extents: Vec<_> = runs.iter().map(|run| run.offset..run.offset + run.bytes).collect();

@@ -227,17 +227,17 @@ fn power_lost_while_a_segment_is_begun_loses_nothing_and_leaves_nothing() {
         let mut world = World::new();
         world.put(4);
         world.db.sync().unwrap();
-        let (synced, image) = (world.content.clone(), Arc::new(std::sync::Mutex::new(None)));
+        let (synced, image) = (world.content.clone(), Arc::new(parking_lot::Mutex::new(None)));
         let (store, at_point) = (world.store.clone(), image.clone());
         let take = move || {
             let images = [Personality::KeepAll, Personality::LoseUnsynced]
                 .map(|personality| store.crash_image(&mut Random::new(1), personality));
-            *at_point.lock().unwrap() = Some(images);
+            *at_point.lock() = Some(images);
         };
         world.plan.act(point, 0, Box::new(take));
         world.settle();
         world.put(4);
-        let images = image.lock().unwrap().take();
+        let images = image.lock().take();
         for image in images.unwrap_or_else(|| panic!("point {at} was not reached")) {
             let again = World::of(image, synced.clone());
             let found = content_of(&again.db);

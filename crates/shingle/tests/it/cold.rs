@@ -11,9 +11,10 @@ use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, Filter};
 use media::mem::MemStore;
 use media::{FileKind, FileStore, Space};
+use parking_lot::Mutex;
 use shingle::{Db, ErrorKind, Options, check_store, runtime, salvage_store};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const KEYS: u64 = 400;
 /// One key in this many is updated all the time, the others never.

@@ -6,16 +6,17 @@ use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Kind, Medium};
 use crate::model::{Found, Model};
 use crate::run::{
-    ByCell, Cells, Config, Failure, Outcome, Runner, SharedModel, hold, is_left_out, read_all,
-    replay, scaled, seeds_for_cells, seeds_for_schemes, wrong,
+    ByCell, Cells, Config, Failure, Outcome, Runner, SharedModel, is_left_out, read_all, replay,
+    scaled, seeds_for_cells, seeds_for_schemes, wrong,
 };
 use base::random::Random;
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore, FileSummary};
+use parking_lot::Mutex;
 use shingle::{Db, Durability, WriteBatch, WriteOptions};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,36 +76,36 @@ impl Sweep {
     }
 
     fn has_failed(&self) -> bool {
-        hold(&self.failure).is_some()
+        self.failure.lock().is_some()
     }
 
     fn fail(&self, what: String) {
-        hold(&self.failure).get_or_insert(what);
+        self.failure.lock().get_or_insert(what);
     }
 
     fn images<M: Medium>(&self, medium: &M, limit: usize) -> Vec<(String, M)> {
-        let mut random = Random::new(hold(&self.random).next_u64());
+        let mut random = Random::new(self.random.lock().next_u64());
         medium.images(&mut random, limit)
     }
 
     /// Power is lost now.
     fn point<M: Medium>(self: &Arc<Self>, medium: &M) {
         let point = {
-            let mut counts = hold(&self.counts);
+            let mut counts = self.counts.lock();
             counts.points += 1;
             counts.points
         };
         if self.has_failed() || point % self.stride != self.turn {
             return;
         }
-        let model = hold(&self.model).clone();
+        let model = self.model.lock().clone();
         for (title, image) in self.images(medium, self.images_per_point) {
             // The same bytes with a newer model are another case, but only some of these are tried.
             let key = image.content_hash() ^ (model.now() / 8);
-            if !hold(&self.seen).insert(key) {
+            if !self.seen.lock().insert(key) {
                 continue;
             }
-            hold(&self.counts).images += 1;
+            self.counts.lock().images += 1;
             if let Err(failure) = self.verify(image, model.clone(), 0) {
                 self.fail(format!("point {point}, image {title}: {}", text(failure)));
                 return;
@@ -123,7 +124,7 @@ impl Sweep {
     /// An image opens, is a prefix, and is the same prefix again; then the history goes on from it.
     fn verify<M: Medium>(self: &Arc<Self>, image: M, mut model: Model, depth: usize) -> Outcome {
         let (goes_on, nests) = {
-            let mut random = hold(&self.random);
+            let mut random = self.random.lock();
             if depth == 0 {
                 (random.one_in(20), random.one_in(40))
             } else {
@@ -131,7 +132,7 @@ impl Sweep {
             }
         };
         let untouched = goes_on.then(|| image.with_all());
-        hold(&self.counts).begun += u64::from(has_empty_segment(&*image.store()?)?);
+        self.counts.lock().begun += u64::from(has_empty_segment(&*image.store()?)?);
         let db = self.config.open(self.recovery_store(&image, &model, depth, nests)?)?;
         let found = read_all(&db)?;
         let recovered = model.recover(&found).map_err(Failure::Wrong)?;
@@ -191,7 +192,7 @@ impl Sweep {
             return;
         }
         for (title, image) in self.images(medium, count / 2).into_iter().take(count) {
-            hold(&self.counts).nested += 1;
+            self.counts.lock().nested += 1;
             if let Err(failure) = self.verify(image, model.clone(), depth) {
                 let what = text(failure);
                 self.fail(format!("in recovery, depth {depth}, {title}: {what}"));
@@ -205,19 +206,19 @@ impl Sweep {
         if depth > 1 {
             return Ok(());
         }
-        hold(&self.counts).gone_on += 1;
+        self.counts.lock().gone_on += 1;
         let model = Arc::new(Mutex::new(model));
         let image = image.with_all();
-        let seed = hold(&self.random).next_u64();
+        let seed = self.random.lock().next_u64();
         let mut runner = Runner::open(&self.config, image.store()?, model.clone(), seed)?;
         runner.compare_all()?;
         let steps = Generator::new(seed, Profile { reopens: false, ..short(25) }).steps();
         runner.run(&steps)?;
         runner.step(&Step::Sync)?;
         runner.run(&steps[..5])?;
-        let model = hold(&model).clone();
+        let model = model.lock().clone();
         for (_, image) in self.images(&image, 2).into_iter().take(5) {
-            hold(&self.counts).nested += 1;
+            self.counts.lock().nested += 1;
             self.verify(image, model.clone(), depth + 1)?;
         }
         image.stop();
@@ -240,11 +241,11 @@ impl Sweep {
             runner.finish()
         };
         let outcome = run();
-        if let Some(failure) = hold(&self.failure).take() {
+        if let Some(failure) = self.failure.lock().take() {
             return Err(failure);
         }
         outcome.map_err(text)?;
-        let mut counts = *hold(&self.counts);
+        let mut counts = *self.counts.lock();
         counts.histories = 1;
         Ok(counts)
     }
@@ -331,7 +332,7 @@ fn orphaned<M: Medium>(
     let model = sweep.model.clone();
     let mut runner = Runner::open(config, medium.store()?, model.clone(), seed)?;
     runner.run(&steps)?;
-    let model = hold(&model).clone();
+    let model = model.lock().clone();
     // The lock goes with the process.
     std::mem::forget(runner);
     let inner = sweep.clone();
@@ -344,7 +345,7 @@ fn orphaned<M: Medium>(
     let opened = config.open(medium.orphan().store_calling(Arc::new(hook))?);
     drop(opened?);
     // The result of closing is checked too.
-    let failed = hold(&sweep.failure).take();
+    let failed = sweep.failure.lock().take();
     failed.map_or(Ok(()), wrong)
 }
 

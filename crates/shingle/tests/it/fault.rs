@@ -5,16 +5,17 @@ use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Medium, Pair};
 use crate::model::{Found, Model, Op, Prefix};
 use crate::run::{
-    ByCell, Config, Failure, Outcome, Runner, hold, read_all, replay, scaled, seeds_for_cells,
+    ByCell, Config, Failure, Outcome, Runner, read_all, replay, scaled, seeds_for_cells,
     seeds_for_schemes, wrong,
 };
 use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
 use media::{FileName, FileStore};
+use parking_lot::Mutex;
 use shingle::{Durability, ErrorKind, WriteOptions};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 /// A medium that fails as planned, and then loses power.
 pub trait Failing: Medium {
@@ -110,7 +111,7 @@ pub fn run_with<M: Failing>(
         Err(failure) => return Err(failure),
     }
     plan.clear();
-    let model = hold(&model).clone();
+    let model = model.lock().clone();
     let mut random = Random::new(seed);
     let all = [Personality::KeepAll, Personality::LoseUnsynced, Personality::Subset];
     for personality in all {
@@ -133,7 +134,7 @@ pub fn run_with<M: Failing>(
 /// After an error reads go on, and writes are accepted, or refused for good.
 fn after_error(runner: &Runner, counts: &mut Counts) -> Outcome {
     let found = read_all(&runner.db)?;
-    let model = hold(&runner.model).clone();
+    let model = runner.model.lock().clone();
     let mut optional = model.clone();
     optional.safe(Prefix::Logged, model.now().saturating_sub(1));
     optional.safe(Prefix::Unlogged, model.now().saturating_sub(1));
@@ -145,10 +146,10 @@ fn after_error(runner: &Runner, counts: &mut Counts) -> Outcome {
         Ok(()) => {
             // Neither poisoned nor visible: it was refused.
             if !is_applied {
-                hold(&runner.model).undo_commit();
+                runner.model.lock().undo_commit();
             }
             let put = (0, Op::Put(b"after".to_vec(), b"the error".as_slice().into()));
-            hold(&runner.model).commit(&[put]);
+            runner.model.lock().commit(&[put]);
         }
         Err(error) if error.kind() == ErrorKind::Poisoned => counts.poisoned += 1,
         Err(error) => return wrong(format!("a write after the fault went: {error}")),
@@ -266,18 +267,18 @@ fn forgets<M: Forgetting>(
         return Ok(count());
     }
     // The page cache outlives the process.
-    let (store, problem) = recovering(config, &medium, &hold(&model).clone())?;
+    let (store, problem) = recovering(config, &medium, &model.lock().clone())?;
     let db = config.open(store)?;
     let found = read_all(&db)?;
-    hold(&problem).take().map_or(Ok(()), wrong)?;
-    let recovered = hold(&model).recover(&found).map_err(Failure::Wrong)?;
+    problem.lock().take().map_or(Ok(()), wrong)?;
+    let recovered = model.lock().recover(&found).map_err(Failure::Wrong)?;
     let kept = medium.without_unsynced();
     let again = read_all(&config.open(kept.store()?)?)?;
     if found.iter().any(|(slot, one)| again[slot].fingerprint != one.fingerprint) {
         return Err(Failure::Wrong("what an opening found was lost with the power".into()));
     }
     drop(db);
-    hold(&model).go_on_from(recovered);
+    model.lock().go_on_from(recovered);
     let mut runner = Runner::open(config, medium.store()?, model.clone(), seed)?;
     let more = Generator::new(seed + 1, Profile { steps: 12, ..tiny() }).steps();
     runner.run(&more)?;
@@ -287,7 +288,7 @@ fn forgets<M: Forgetting>(
     }
     let db = config.open(medium.without_unsynced().store()?)?;
     let found = read_all(&db)?;
-    hold(&model).recover(&found).map_err(Failure::Wrong)?;
+    model.lock().recover(&found).map_err(Failure::Wrong)?;
     let report = db.check(&mut |_| {})?;
     if !report.is_clean() {
         return Err(Failure::Wrong(format!("the check found {:?}", report.problems)));
@@ -307,7 +308,7 @@ fn recovering<M: Medium>(
     let model = model.clone();
     let hook = move |medium: &M| {
         let at = operations.fetch_add(1, Relaxed);
-        if hold(&told).is_some() || (at > 8 && !at.is_multiple_of(5)) {
+        if told.lock().is_some() || (at > 8 && !at.is_multiple_of(5)) {
             return;
         }
         let look = || -> Outcome {
@@ -316,7 +317,7 @@ fn recovering<M: Medium>(
             model.clone().recover(&found).map(drop).map_err(Failure::Wrong)
         };
         if let Err(failure) = look() {
-            *hold(&told) = Some(format!("power lost in the recovery, at {at}: {failure:?}"));
+            *told.lock() = Some(format!("power lost in the recovery, at {at}: {failure:?}"));
         }
     };
     Ok((medium.store_calling(Arc::new(hook))?, problem))
@@ -372,14 +373,14 @@ fn a_full_medium_goes_on_when_room_returns() {
                 other => other?,
             }
             let found = read_all(&runner.db)?;
-            let recovered = hold(&model).recover(&found).map_err(Failure::Wrong)?;
+            let recovered = model.lock().recover(&found).map_err(Failure::Wrong)?;
             match runner.db.put("room", "again") {
                 Ok(()) => {
-                    if recovered.logged.min(recovered.unlogged) < hold(&model).now() {
-                        hold(&model).undo_commit();
+                    if recovered.logged.min(recovered.unlogged) < model.lock().now() {
+                        model.lock().undo_commit();
                     }
                     let put = (0, Op::Put(b"room".to_vec(), b"again".as_slice().into()));
-                    hold(&model).commit(&[put]);
+                    model.lock().commit(&[put]);
                     runner.db.flush()?;
                 }
                 Err(error) if error.kind() == ErrorKind::Poisoned => {}
@@ -387,7 +388,7 @@ fn a_full_medium_goes_on_when_room_returns() {
             }
             let _ = runner.close();
             let found = read_all(&config.open(Arc::new(store.clone()))?)?;
-            hold(&model).recover(&found).map(drop).map_err(Failure::Wrong)
+            model.lock().recover(&found).map(drop).map_err(Failure::Wrong)
         })();
         outcome.unwrap_or_else(|failure| {
             panic!("{} {config:?}", replay("a_full_medium", seed, &failure))

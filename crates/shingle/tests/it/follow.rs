@@ -5,19 +5,20 @@ use crate::history::Generator;
 use crate::kill::{batch, spawn_writer, verify};
 use crate::model::{Found, Model, SLOTS};
 use crate::run::{
-    ByCell, Config, Failure, Outcome, Runner, hold, profile, read_all, replay, scaled,
-    seeds_for_cells, seeds_for_schemes, wrong,
+    ByCell, Config, Failure, Outcome, Runner, profile, read_all, replay, scaled, seeds_for_cells,
+    seeds_for_schemes, wrong,
 };
 use base::random::Random;
 use media::mem::MemStore;
 use media::{FileKind, FileStore};
+use parking_lot::Mutex;
 use shingle::{
     Db, Durability, ErrorKind, Follower, Keyspace, KeyspaceOptions, Options, WriteBatch,
     WriteOptions,
 };
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A handle that a follower gave earlier, and what it showed.
@@ -29,7 +30,7 @@ struct Earlier {
 /// The follower shows all that is in the log, and of the rest a prefix.
 fn compare(runner: &Runner, follower: &Follower) -> Result<Found, Failure> {
     let found = read_all(&follower.db())?;
-    let model = hold(&runner.model);
+    let model = runner.model.lock();
     model.recover(&found).map_err(Failure::Wrong)?;
     for (slot, contents) in found.iter().filter(|(slot, _)| !SLOTS[**slot].without_wal) {
         let current = model.living(*slot).map(|life| life.fingerprint(model.now()));

@@ -7,9 +7,10 @@ use media::{
     AppendFile, Capacity, ColdStore, DeviceMap, FileHint, FileName, FileStore, FileSummary, Notes,
     Part, ReadFile, Sharing, Space, StoreLock, SyncFile,
 };
+use parking_lot::Mutex;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Called before each change, with its description.
 pub type Hook = Arc<dyn Fn(&str) + Send + Sync>;
@@ -29,14 +30,14 @@ impl Watch {
 
     /// Changes that came after that.
     pub fn violations(&self) -> Vec<String> {
-        self.violations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.violations.lock().clone()
     }
 
     fn change(&self, what: &str) {
         (self.hook)(what);
         if self.is_given_back() {
             let text = format!("{what} after the lock was given back");
-            self.violations.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
+            self.violations.lock().push(text.clone());
             assert!(std::thread::panicking(), "{text}");
         }
     }

@@ -1,16 +1,17 @@
 //! What one worker leaves to the next, and to the next opening: open segments, the turn to run GC,
 //! and retired segments whose replacements only the log knows.
 
-use crate::script::{Script, hold};
+use crate::script::Script;
 use crate::watched::{Hook, Watched};
 use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore};
+use parking_lot::Mutex;
 use shingle::{Cause, Db, Options, salvage_store};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex};
 
 const VALUE_BYTES: usize = 200;
 
@@ -123,7 +124,7 @@ fn collections_do_not_run_side_by_side() {
     // A worker comes while GC reads, which it does without locks.
     let hook: Hook = Arc::new(move |request| {
         if request.cause == Some(Cause::ValueGc) {
-            hold(&noted).insert(request.name.id);
+            noted.lock().insert(request.name.id);
             if of_step.depth.load(SeqCst) == 1 {
                 of_step.second();
             }
@@ -140,13 +141,13 @@ fn collections_do_not_run_side_by_side() {
             break;
         }
         // Groups read since the last GC ended.
-        let groups: BTreeSet<_> = hold(&read).iter().map(|id| group_of[id]).collect();
+        let groups: BTreeSet<_> = read.lock().iter().map(|id| group_of[id]).collect();
         assert!(groups.len() <= 1, "{groups:?}");
         let has_copies = version.segments.iter().any(|segment| segment.is_provisional);
         let stats = db.stats();
         if stats.values.collected.count > count {
             count = stats.values.collected.count;
-            hold(&read).clear();
+            read.lock().clear();
         } else if has_copies {
             assert!(stats.background_buffer_bytes > 0, "what a collection remembers is counted");
         }

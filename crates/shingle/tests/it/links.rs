@@ -5,10 +5,11 @@ use base::random::Random;
 use base::{Cause, FileId};
 use media::FileKind;
 use media::mem::MemStore;
+use parking_lot::Mutex;
 use shingle::runtime::Stepped;
 use shingle::{Compression, Db, Options};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tree::{Slice, Version};
 
 /// File, begin and end of every read of a table.
@@ -30,7 +31,7 @@ fn loaded(scheme: &str, reads: Reads, key: fn(u64) -> Vec<u8>) -> (Db, Arc<Versi
     let hook: Hook = Arc::new(move |request| {
         if request.cause.is_some() && request.name.kind == FileKind::Table {
             let end = request.offset + request.bytes;
-            reads.lock().unwrap().push((request.name.id, request.offset, end));
+            reads.lock().push((request.name.id, request.offset, end));
         }
     });
     let db = Options::new()
@@ -86,7 +87,7 @@ fn merges_of_parts_of_a_run_read_its_end_once() {
     let reads = Reads::default();
     let (_db, version) = linked(reads.clone(), decimal);
     let mut ends: HashMap<FileId, usize> = HashMap::new();
-    for (file, _, end) in reads.lock().unwrap().iter() {
+    for (file, _, end) in reads.lock().iter() {
         let usage = version.files();
         let bytes = usage.iter().find(|usage| usage.file.id == *file).map(|u| u.file.bytes());
         if bytes == Some(*end) {

@@ -4,14 +4,15 @@ use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Kind, Medium};
 use crate::model::Model;
 use crate::run::{
-    ByCell, Cells, Config, Failure, Outcome, Runner, hold, is_left_out, profile, replay, scaled,
+    ByCell, Cells, Config, Failure, Outcome, Runner, is_left_out, profile, replay, scaled,
     seeds_for_cells, seeds_for_schemes, wrong,
 };
 use base::Ledger;
 use media::FileStore;
 use media::mem::MemStore;
 use media::os::{OsOptions, OsStore};
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// The store that is a directory.
 const FILES: &str = "files";
@@ -200,7 +201,7 @@ fn a_checkpoint_is_the_database_of_its_moment() {
                 runner.run(piece)?;
                 let target = dir.path().join(format!("copy{at}"));
                 runner.db.checkpoint(&target)?;
-                let before = hold(&runner.model).clone();
+                let before = runner.model.lock().clone();
                 runner.run(&steps[..50])?;
                 let copy = OsStore::open(&target, Arc::default(), OsOptions::default())?;
                 let shared = Arc::new(Mutex::new(before));

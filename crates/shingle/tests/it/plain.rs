@@ -3,12 +3,13 @@
 use crate::history::Generator;
 use crate::medium::{Direct, KINDS, Medium};
 use crate::model::Model;
-use crate::run::{Config, Outcome, Runner, hold, profile, replay, seeds_for_schemes};
+use crate::run::{Config, Outcome, Runner, profile, replay, seeds_for_schemes};
 use base::{Ledger, Result};
 use media::mem::MemStore;
 use media::os::{OsOptions, OsStore};
 use media::{AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, StoreLock};
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// A memory store without its capabilities: what a new store has that implements nothing more.
 struct Plain(MemStore);
@@ -91,7 +92,7 @@ fn a_checkpoint_goes_from_any_store_to_any_other() {
             let mut runner = Runner::open(&config, from, model, seed)?;
             runner.run(&steps[..200])?;
             runner.db.checkpoint_to(&*to)?;
-            let copied = Arc::new(Mutex::new(hold(&runner.model).clone()));
+            let copied = Arc::new(Mutex::new(runner.model.lock().clone()));
             assert!(runner.db.checkpoint_to(&*to).is_err(), "it is not empty any more");
             runner.run(&steps[200..])?;
             runner.finish()?;

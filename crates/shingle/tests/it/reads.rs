@@ -6,10 +6,11 @@ use base::random::Random;
 use base::{Cause, FileId};
 use media::FileKind;
 use media::mem::MemStore;
+use parking_lot::Mutex;
 use shingle::runtime::Stepped;
 use shingle::{Compression, Db, Options};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A read of a table, or a prefetch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +28,7 @@ fn open(scheme: &str, steps: u64, store: &MemStore, log: &Log) -> Db {
     let hook = move |request: &Request| {
         let &Request { name, offset, bytes, cause } = request;
         if name.kind == FileKind::Table {
-            log.lock().unwrap().push(Asked { file: name.id, offset, bytes, cause });
+            log.lock().push(Asked { file: name.id, offset, bytes, cause });
         }
     };
     Options::new()
@@ -79,7 +80,7 @@ fn a_run_is_opened_without_a_read_as_long_as_its_writer_lives() {
             content
                 .iter()
                 .for_each(|(k, v)| assert_eq!(db.get(k).unwrap().as_deref(), Some(&v[..])));
-            let log = std::mem::take(&mut *log.lock().unwrap());
+            let log = std::mem::take(&mut *log.lock());
             assert!(log.iter().any(|asked| asked.cause == Some(Cause::Get)), "{scheme}");
             log.iter().filter(|asked| asked.cause == Some(Cause::OpenRun)).count()
         };
@@ -88,7 +89,7 @@ fn a_run_is_opened_without_a_read_as_long_as_its_writer_lives() {
         let db = open(scheme, 2, &store, &log);
         assert_eq!(db.get(b"key00000, and more").unwrap(), None);
         content.keys().for_each(|key| assert!(db.get(key).unwrap().is_some()));
-        let log = std::mem::take(&mut *log.lock().unwrap());
+        let log = std::mem::take(&mut *log.lock());
         assert!(log.iter().any(|asked| asked.cause == Some(Cause::OpenRun)), "{scheme}: reopened");
     }
 }
@@ -106,9 +107,9 @@ fn a_scan_announces_what_a_node_has_in_the_order_in_which_it_lies() {
         }
     }
     let count = db.iter().count();
-    log.lock().unwrap().clear();
+    log.lock().clear();
     assert_eq!(db.iter().count(), count);
-    let log = std::mem::take(&mut *log.lock().unwrap());
+    let log = std::mem::take(&mut *log.lock());
     let is_soon = |asked: &&[Asked]| asked[0].cause.is_none();
     let together: Vec<&[Asked]> =
         log.chunk_by(|a, b| a.cause.is_none() == b.cause.is_none()).filter(is_soon).collect();

@@ -7,6 +7,7 @@ use crate::moves;
 use base::env::Runtime;
 use base::random::Random;
 use media::FileStore;
+use parking_lot::Mutex;
 use shingle::options::Expert;
 use shingle::{
     Compression, Db, Durability, Error, ErrorKind, Iter, Keyspace, KeyspaceOptions, Options,
@@ -14,7 +15,7 @@ use shingle::{
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// How a database is opened.
 #[derive(Clone, Debug)]
@@ -211,10 +212,6 @@ pub fn keyspace_options(slot: usize) -> KeyspaceOptions {
 /// A model that crash points read while the history runs.
 pub type SharedModel = Arc<Mutex<Model>>;
 
-pub fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// An open iterator and the pairs that it still has to return, in reverse.
 struct OpenIterator {
     iter: Iter,
@@ -302,7 +299,7 @@ impl Runner {
 
     fn find_keyspaces(&mut self) -> Outcome {
         for (slot, place) in SLOTS.iter().enumerate() {
-            let is_living = hold(&self.model).living(slot).is_some();
+            let is_living = self.model.lock().living(slot).is_some();
             self.keyspaces[slot] = match self.db.keyspace(place.name) {
                 Ok(keyspace) if is_living => Some(keyspace),
                 Err(error) if !is_living && error.kind() == ErrorKind::NotFound => None,
@@ -353,7 +350,7 @@ impl Runner {
             }
             Step::Flush => self.barrier(false),
             Step::CompactRange(start, end) => {
-                let before = hold(&self.model).now();
+                let before = self.model.lock().now();
                 self.db.compact_range(start.as_deref(), end.as_deref())?;
                 self.flushed(before);
                 Ok(())
@@ -371,16 +368,16 @@ impl Runner {
     }
 
     fn flushed(&self, commit: u64) {
-        let mut model = hold(&self.model);
+        let mut model = self.model.lock();
         model.safe(Prefix::Logged, commit);
         model.safe(Prefix::Unlogged, commit);
     }
 
     fn barrier(&mut self, sync_only: bool) -> Outcome {
-        let before = hold(&self.model).now();
+        let before = self.model.lock().now();
         if sync_only {
             self.db.sync()?;
-            hold(&self.model).safe(Prefix::Logged, before);
+            self.model.lock().safe(Prefix::Logged, before);
         } else {
             self.db.flush()?;
             self.flushed(before);
@@ -392,7 +389,7 @@ impl Runner {
         let batch: Vec<(usize, Op)> =
             batch.iter().filter(|(slot, _)| self.keyspaces[*slot].is_some()).cloned().collect();
         let Some((slot, first)) = batch.first() else { return Ok(()) };
-        let commit = hold(&self.model).commit(&batch);
+        let commit = self.model.lock().commit(&batch);
         // A write without a log cannot be synced.
         let synced = synced && !single && !SLOTS[*slot].without_wal;
         let written = match single {
@@ -400,8 +397,8 @@ impl Runner {
             false => self.write_batch(&batch, synced),
         };
         match written {
-            Err(error) if self.is_full(&error) => hold(&self.model).undo_commit(),
-            Ok(()) if synced => hold(&self.model).safe(Prefix::Logged, commit),
+            Err(error) if self.is_full(&error) => self.model.lock().undo_commit(),
+            Ok(()) if synced => self.model.lock().safe(Prefix::Logged, commit),
             written => written?,
         }
         Ok(())
@@ -456,12 +453,12 @@ impl Runner {
     }
 
     fn expected(&self, slot: usize, key: &[u8]) -> Option<Value> {
-        let model = hold(&self.model);
+        let model = self.model.lock();
         model.living(slot).unwrap().get(key, model.now())
     }
 
     fn expected_range(&self, slot: usize, start: &[u8], end: Option<&[u8]>) -> Vec<(Key, Value)> {
-        let model = hold(&self.model);
+        let model = self.model.lock();
         model.living(slot).unwrap().range(start, end, model.now())
     }
 
@@ -576,7 +573,7 @@ impl Runner {
     }
 
     fn take_snapshot(&mut self) -> Outcome {
-        let model = hold(&self.model);
+        let model = self.model.lock();
         let lives = std::array::from_fn(|slot| model.living_index(slot));
         self.snapshots.push((self.db.snapshot(), model.now(), lives));
         if self.snapshots.len() > 6 {
@@ -588,7 +585,7 @@ impl Runner {
     /// A snapshot, turned to a keyspace that existed when it was taken and still exists.
     fn snapshot(&self, at: usize, slot: usize) -> Option<(Snapshot, u64)> {
         let (snapshot, commit, lives) = self.snapshots.get(at % self.snapshots.len().max(1))?;
-        let is_same = lives[slot].is_some() && lives[slot] == hold(&self.model).living_index(slot);
+        let is_same = lives[slot].is_some() && lives[slot] == self.model.lock().living_index(slot);
         let keyspace = self.keyspaces[slot].as_ref().filter(|_| is_same)?;
         Some((snapshot.of(keyspace), *commit))
     }
@@ -596,7 +593,7 @@ impl Runner {
     fn read_snapshot(&self, at: usize, slot: usize, key: &[u8]) -> Outcome {
         let Some((snapshot, commit)) = self.snapshot(at, slot) else { return Ok(()) };
         let found = snapshot.get(key)?;
-        let expected = hold(&self.model).living(slot).unwrap().get(key, commit);
+        let expected = self.model.lock().living(slot).unwrap().get(key, commit);
         if found.as_deref() != expected.as_deref() {
             let (found, expected) = (show(found.as_deref()), show(expected.as_deref()));
             return wrong(format!("a snapshot of {commit} got {found}, expected {expected}"));
@@ -606,7 +603,7 @@ impl Runner {
 
     fn scan_snapshot(&self, at: usize, slot: usize) -> Outcome {
         let Some((snapshot, commit)) = self.snapshot(at, slot) else { return Ok(()) };
-        let expected = hold(&self.model).living(slot).unwrap().range(&[], None, commit);
+        let expected = self.model.lock().living(slot).unwrap().range(&[], None, commit);
         compare(snapshot.iter(), &expected, usize::MAX)
     }
 
@@ -646,7 +643,7 @@ impl Runner {
 
     fn turn(&mut self, slot: usize) -> Outcome {
         let is_living = self.keyspaces[slot].is_some();
-        hold(&self.model).begin_life(slot);
+        self.model.lock().begin_life(slot);
         if is_living {
             self.db.drop_keyspace(SLOTS[slot].name)?;
             let gone = self.keyspaces[slot].take().unwrap();
@@ -657,13 +654,13 @@ impl Runner {
             let options = keyspace_options(slot);
             self.keyspaces[slot] = Some(self.db.create_keyspace(SLOTS[slot].name, options)?);
         }
-        hold(&self.model).end_life();
+        self.model.lock().end_life();
         Ok(())
     }
 
     /// Closes the database; everything is safe after that.
     pub fn close(&mut self) -> Outcome {
-        let before = hold(&self.model).now();
+        let before = self.model.lock().now();
         self.snapshots.clear();
         self.db.clone().close()?;
         self.flushed(before);
@@ -696,7 +693,7 @@ impl Runner {
             return wrong("a read-only database took a write");
         }
         let found = read_all(&db)?;
-        let recovered = hold(&self.model).recover(&found);
+        let recovered = self.model.lock().recover(&found);
         if let Err(problem) = recovered {
             return wrong(format!("read-only: {problem}"));
         }
@@ -724,7 +721,7 @@ impl Runner {
     /// Compares everything with the model.
     pub fn compare_all(&self) -> Outcome {
         let found = read_all(&self.db)?;
-        let model = hold(&self.model);
+        let model = self.model.lock();
         for (slot, contents) in &found {
             let Some(life) = model.living(*slot) else { return wrong("a keyspace too many") };
             if life.fingerprint(model.now()) != contents.fingerprint {

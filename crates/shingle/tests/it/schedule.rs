@@ -10,16 +10,17 @@
 //! of every segment is accounted for at the end.
 
 use crate::run::scaled;
-use crate::script::{Script, hold};
+use crate::script::Script;
 use crate::watched::{Hook, Watched};
 use base::random::Random;
 use base::{Cause, Result};
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore};
+use parking_lot::Mutex;
 use shingle::{Db, Durability, Keyspace, KeyspaceOptions, Options, Snapshot};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 /// What a user does to the key that GC moves, or to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,7 +341,7 @@ impl World {
 fn pass_in_step(world: &Weak<Mutex<World>>, script: &Script, here: Here) {
     if script.is_raced()
         && let Some(world) = world.upgrade()
-        && let Ok(mut world) = world.try_lock()
+        && let Some(mut world) = world.try_lock()
     {
         world.pass(here);
     }
@@ -350,7 +351,7 @@ fn pass_in_step(world: &Weak<Mutex<World>>, script: &Script, here: Here) {
 /// began; a snapshot finds that of its own moment.
 fn read(world: &Mutex<World>, script: &Script) {
     let begin = |world: &Mutex<World>| {
-        let mut world = hold(world);
+        let mut world = world.lock();
         world.contents = vec![world.content.clone()];
         world.reads = false;
         (world.values(), world.content.clone())
@@ -359,7 +360,7 @@ fn read(world: &Mutex<World>, script: &Script) {
         script.is_reading.store(true, SeqCst);
         let found = read();
         script.is_reading.store(false, SeqCst);
-        let contents = std::mem::take(&mut hold(world).contents);
+        let contents = std::mem::take(&mut world.lock().contents);
         assert!(contents.iter().any(|content| known(content) == found), "{what}: {found:?}");
     };
     let pairs = |found: shingle::Iter| -> Content {
@@ -425,21 +426,21 @@ fn explore(config: Config, start: &(MemStore, Content), schedule: &[(usize, Act)
             contents: Vec::new(),
         })
     });
-    hold(&world).open();
+    world.lock().open();
     for steps in 0.. {
         assert!(steps < 5000, "it goes on for ever");
-        hold(&world).pass(Here::Between);
-        while hold(&world).reads {
+        world.lock().pass(Here::Between);
+        while world.lock().reads {
             read(&world, &script);
-            hold(&world).pass(Here::Between);
+            world.lock().pass(Here::Between);
         }
         if !script.step() {
-            let mut world = hold(&world);
+            let mut world = world.lock();
             let Some((_, act)) = world.schedule.pop_front() else { break };
             world.act(act);
         }
     }
-    let mut world = hold(&world);
+    let mut world = world.lock();
     world.look();
     world.look_at_snapshots();
     world.settle();

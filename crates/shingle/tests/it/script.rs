@@ -2,8 +2,9 @@
 //! second worker acts where the test wants it.
 
 use base::env::{Event, Runtime, Worker};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What another thread does while a step is in progress.
 pub type Act = Box<dyn FnOnce() + Send>;
@@ -26,13 +27,9 @@ pub struct Script {
     at_place: Mutex<Option<AtPlace>>,
 }
 
-pub fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Script {
     pub fn step(&self) -> bool {
-        let worker = hold(&self.worker).clone();
+        let worker = self.worker.lock().clone();
         let depth = self.depth.load(SeqCst);
         let is_free = depth == 0 || (depth == 1 && self.has_second.load(SeqCst));
         let Some(worker) = worker.filter(|_| is_free) else { return false };
@@ -44,7 +41,7 @@ impl Script {
 
     /// Runs `act`, with a second worker available, when the next step wakes a worker.
     pub fn at_wake(&self, act: Act) {
-        *hold(&self.at_wake) = Some(act);
+        *self.at_wake.lock() = Some(act);
     }
 
     /// Other threads may interleave with the current step or read. Steps that they make meanwhile
@@ -56,7 +53,7 @@ impl Script {
 
     /// Calls `hook` at each place of a step where another thread may run.
     pub fn at_place(&self, hook: AtPlace) {
-        *hold(&self.at_place) = Some(hook);
+        *self.at_place.lock() = Some(hook);
     }
 
     /// Another worker makes a step while one is in progress. Its step must not need a lock that the
@@ -88,23 +85,23 @@ impl Runtime for Script {
         }
     }
     fn start(&self, worker: Arc<dyn Worker>, _workers: usize) {
-        *hold(&self.worker) = Some(worker);
+        *self.worker.lock() = Some(worker);
     }
     fn interleave(&self, place: &'static str) {
-        let hook = hold(&self.at_place).clone();
+        let hook = self.at_place.lock().clone();
         if let Some(hook) = hook.filter(|_| self.is_raced()) {
             hook(place);
         }
     }
     fn wake(&self) {
         let is_in_step = self.depth.load(SeqCst) == 1;
-        if let Some(act) = is_in_step.then(|| hold(&self.at_wake).take()).flatten() {
+        if let Some(act) = is_in_step.then(|| self.at_wake.lock().take()).flatten() {
             self.has_second.store(true, SeqCst);
             act();
             self.has_second.store(false, SeqCst);
         }
     }
     fn stop(&self) {
-        *hold(&self.worker) = None;
+        *self.worker.lock() = None;
     }
 }

@@ -4,12 +4,13 @@ use crate::watched::{Request, Watched};
 use base::random::Random;
 use media::mem::{MemStore, Personality};
 use media::{FileHint, FileKind, FileName, FileStore};
+use parking_lot::Mutex;
 use shingle::{
     Cause, Db, ErrorKind, Options, Stall, StallReason, Stats, WriteBatch, WriteOptions, runtime,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 const KEYS: u64 = 300;
 const VALUE_BYTES: usize = 200;
@@ -604,7 +605,7 @@ fn a_long_scan_has_its_values_fetched_ahead_once_each() {
         let noted = move |request: &Request| {
             let &Request { name, offset, cause, .. } = request;
             if is_on.load(Ordering::Relaxed) && name.kind == FileKind::Value {
-                log.lock().unwrap().push(match cause {
+                log.lock().push(match cause {
                     Some(_) => Asked::Now(name, offset),
                     None => Asked::Soon(name, offset),
                 });
@@ -620,7 +621,7 @@ fn a_long_scan_has_its_values_fetched_ahead_once_each() {
         scan.store(true, Ordering::Relaxed);
         let whole: Vec<_> = db.iter().map(|pair| pair.unwrap().1.to_vec()).collect();
         assert!(whole.iter().eq(content.values()));
-        let asked_whole = std::mem::take(&mut *asked.lock().unwrap());
+        let asked_whole = std::mem::take(&mut *asked.lock());
         let mut ahead = 0usize;
         let (mut soon, mut cold, mut lead) = (BTreeSet::new(), 0, 0);
         for asked in asked_whole {
@@ -639,7 +640,7 @@ fn a_long_scan_has_its_values_fetched_ahead_once_each() {
         assert!(cold <= 4 && ahead == 0 && lead > 16 && lead <= 33, "{cold} {ahead} {lead}");
         // A short scan prefetches nothing.
         assert_eq!(db.iter().take(3).count(), 3);
-        let asked = std::mem::take(&mut *asked.lock().unwrap());
+        let asked = std::mem::take(&mut *asked.lock());
         assert!(asked.iter().all(|asked| matches!(asked, Asked::Now(..))), "{asked:?}");
     }
 }

@@ -10,8 +10,9 @@ use media::{
     AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, Sharing,
     Space, StoreLock, SyncFile,
 };
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Receives what the parent must know.
 pub type Tell = Arc<dyn Fn(String) + Send + Sync>;
@@ -33,7 +34,7 @@ struct Shared {
 
 impl Shared {
     fn hold(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn take(&self, name: FileName, bytes: u64) -> Result<()> {

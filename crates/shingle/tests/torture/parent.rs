@@ -5,6 +5,7 @@ use crate::medium::{Quota, Tell};
 use crate::model::{Model, Space, last_key};
 use crate::{DIRECTORY, PLAN, Plan, Torment, WRITERS};
 use base::random::Random;
+use parking_lot::Mutex;
 use shingle::{Db, ErrorKind};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Rounds that a directory lives through.
@@ -200,7 +201,7 @@ impl Place {
 
     /// Forgets lost bytes that the opening wrote again and synced.
     fn keep_from_cuts(&mut self, cuts: &Cuts) {
-        for line in cuts.lock().unwrap().iter() {
+        for line in cuts.lock().iter() {
             let words: Vec<&str> = line.split(' ').collect();
             if let ["cut", file, at] = words[..] {
                 let at = at.parse().unwrap();
@@ -331,7 +332,7 @@ fn round(plan: &Plan, place: &mut Place, cell: &mut Cell) -> Result<(), String> 
 /// The database, or `None` where the child was killed before it created one.
 fn open(plan: &Plan, path: &Path, report: &Report, cuts: &Cuts) -> Result<Option<Db>, String> {
     let heard = cuts.clone();
-    let tell: Tell = Arc::new(move |line| heard.lock().unwrap().push(line));
+    let tell: Tell = Arc::new(move |line| heard.lock().push(line));
     let options = options(plan).create(false);
     let store = options.directory(path, Arc::default()).and_then(|store| Quota::new(store, tell));
     match store.and_then(|store| options.open_store(Arc::new(store))) {

@@ -121,10 +121,10 @@ fn every_truncation_is_found() {
         let shrinking = file.clone();
         let run = open(&shrinking, &summary, &BlockCache::new(0)).unwrap();
         let file = MemoryFile::with(bytes[..length].to_vec());
-        std::mem::swap(&mut *shrinking.0.lock().unwrap(), &mut *file.0.lock().unwrap());
+        std::mem::swap(&mut *shrinking.0.lock(), &mut *file.0.lock());
         read_everything(&run, &entries, true);
         assert!(acceptable(run.verify(&mut |_| {})).is_none());
-        std::mem::swap(&mut *shrinking.0.lock().unwrap(), &mut *file.0.lock().unwrap());
+        std::mem::swap(&mut *shrinking.0.lock(), &mut *file.0.lock());
     }
 }
 

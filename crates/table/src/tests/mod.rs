@@ -15,7 +15,8 @@ use crate::{
 use base::checksum::hash64;
 use base::{Cause, DatabaseId, Error, FileId, Result, RunId};
 use media::{AppendFile, FileName, ReadFile, SyncFile};
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 pub const PLACE: TablePlace = TablePlace { database: DatabaseId(0xdb), file: FileId(7) };
 
@@ -29,13 +30,13 @@ impl MemoryFile {
     }
 
     pub fn bytes(&self) -> Vec<u8> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 }
 
 impl AppendFile for MemoryFile {
     fn append(&mut self, bytes: &[u8], _: Cause) -> Result<()> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(())
     }
 
@@ -44,7 +45,7 @@ impl AppendFile for MemoryFile {
     }
 
     fn len(&self) -> u64 {
-        self.0.lock().unwrap().len() as u64
+        self.0.lock().len() as u64
     }
 
     fn syncer(&self) -> Option<Box<dyn SyncFile>> {
@@ -54,7 +55,7 @@ impl AppendFile for MemoryFile {
 
 impl ReadFile for MemoryFile {
     fn read_at(&self, offset: u64, into: &mut [u8], _: Cause) -> Result<()> {
-        let bytes = self.0.lock().unwrap();
+        let bytes = self.0.lock();
         let found = bytes.get(offset as usize..).and_then(|rest| rest.get(..into.len()));
         let found = found.ok_or_else(|| {
             let what = format!("read past the end, there are {} bytes", bytes.len());
@@ -65,7 +66,7 @@ impl ReadFile for MemoryFile {
     }
 
     fn len(&self) -> Result<u64> {
-        Ok(self.0.lock().unwrap().len() as u64)
+        Ok(self.0.lock().len() as u64)
     }
 
     fn prefetch(&self, _: u64, _: u64) {}

@@ -18,7 +18,7 @@ struct Noted {
 
 impl ReadFile for Noted {
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
-        self.reads.lock().unwrap().push((offset, into.len() as u64));
+        self.reads.lock().push((offset, into.len() as u64));
         self.file.read_at(offset, into, cause)
     }
 
@@ -27,11 +27,8 @@ impl ReadFile for Noted {
     }
 
     fn prefetch(&self, offset: u64, bytes: u64) {
-        assert!(
-            !self.reads.lock().unwrap().contains(&(offset, bytes)),
-            "announced when it was read"
-        );
-        self.announced.lock().unwrap().push((offset, bytes));
+        assert!(!self.reads.lock().contains(&(offset, bytes)), "announced when it was read");
+        self.announced.lock().push((offset, bytes));
     }
 
     fn name(&self) -> FileName {
@@ -67,7 +64,7 @@ fn walk_laid_out(
     let file = Arc::new(Noted { file, reads: reads.clone(), announced: announced.clone() });
     let extent = Extent::of(&summary, PLACE);
     let run = Run::open(file, extent, BlockCache::new(0), Cause::OpenRun).unwrap();
-    reads.lock().unwrap().clear();
+    reads.lock().clear();
     let mut iter = run.iter(options);
     let mut found = Entries::new();
     if backward { iter.seek_to_last() } else { iter.seek_to_first() }.unwrap();
@@ -75,7 +72,7 @@ fn walk_laid_out(
         found.push((iter.key().to_vec(), iter.value().to_vec()));
         if backward { iter.prev() } else { iter.next() }.unwrap();
     }
-    let (reads, announced) = (reads.lock().unwrap().clone(), announced.lock().unwrap().clone());
+    let (reads, announced) = (reads.lock().clone(), announced.lock().clone());
     (found, reads, announced)
 }
 
@@ -173,10 +170,10 @@ fn a_long_walk_reads_its_index_with_few_reads() {
     let file = Arc::new(Noted { file, reads: reads.clone(), announced: Arc::default() });
     let run = Run::open(file, Extent::of(&summary, PLACE), BlockCache::new(0), Cause::OpenRun);
     let mut iter = run.unwrap().iter(options);
-    reads.lock().unwrap().clear();
+    reads.lock().clear();
     iter.seek(&base::key::internal_key(b"00000500", 9, EntryKind::SEARCH)).unwrap();
     assert!(iter.valid());
-    let read: u64 = reads.lock().unwrap().iter().filter(|r| r.0 >= data_end).map(|r| r.1).sum();
+    let read: u64 = reads.lock().iter().filter(|r| r.0 >= data_end).map(|r| r.1).sum();
     assert!(read < summary.index_bytes / 4, "{read} of {} bytes", summary.index_bytes);
 }
 
@@ -191,8 +188,8 @@ fn the_filter_of_a_small_run_is_read_with_its_end() {
     let run = Run::open(file, extent, BlockCache::new(1 << 20), Cause::OpenRun).unwrap();
     let absent = b"00000500, and more";
     assert!(run.get(absent, hash64(absent), 9, Cause::Get).unwrap().is_none());
-    assert_eq!(reads.lock().unwrap().len(), 1);
+    assert_eq!(reads.lock().len(), 1);
     let present = b"00000500";
     assert!(run.get(present, hash64(present), 9, Cause::Get).unwrap().is_some());
-    assert_eq!(reads.lock().unwrap().len(), 2, "its data block");
+    assert_eq!(reads.lock().len(), 2, "its data block");
 }

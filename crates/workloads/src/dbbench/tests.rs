@@ -4,8 +4,8 @@ use super::*;
 use crate::clock::WallClock;
 use crate::memory_store::MemoryStore;
 use crate::observe::{Progress, Silent};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 
 struct Outcome {
     store: MemoryStore,
@@ -283,11 +283,11 @@ impl Observer for Listener {
 
     fn progress(&self, progress: &Progress<'_>) {
         let state = (progress.benchmark.to_string(), progress.done, progress.total);
-        *self.last.lock().unwrap() = Some(state);
+        *self.last.lock() = Some(state);
     }
 
     fn note(&self, line: &str) {
-        self.notes.lock().unwrap().push(line.to_string());
+        self.notes.lock().push(line.to_string());
     }
 }
 
@@ -300,9 +300,9 @@ fn progress_notes_and_the_report_file_follow_a_run() {
     let listener = Listener::default();
     let store = MemoryStore::default();
     run(&config, &store, &WallClock::default(), &listener, &mut Vec::new()).unwrap();
-    let last = listener.last.lock().unwrap().clone();
+    let last = listener.last.lock().clone();
     assert_eq!(last, Some(("fillseq".to_string(), 1300, Some(1300))));
-    assert!(listener.notes.lock().unwrap()[0].contains("ops/second in ("));
+    assert!(listener.notes.lock()[0].contains("ops/second in ("));
     let report = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     let mut lines = report.lines();
@@ -313,7 +313,7 @@ fn progress_notes_and_the_report_file_follow_a_run() {
     assert_eq!((row[0], row.len()), ("1", header.split(',').count()), "{report}");
     // This store writes every byte twice, and has no device that tells.
     assert_eq!((row[2], row[3], row[4], row[9]), ("2.0000", "1.0000", "", "2.0000"), "{report}");
-    assert!(listener.notes.lock().unwrap()[0].contains(" wa (2.00,2.00)"));
+    assert!(listener.notes.lock()[0].contains(" wa (2.00,2.00)"));
 }
 
 #[test]

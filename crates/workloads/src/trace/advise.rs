@@ -7,8 +7,8 @@ use super::device::{DEVICES, Device, Load};
 use super::replay::{self, TreeCost, ValueCost};
 use super::workload::Workload;
 use base::{Error, Result};
+use parking_lot::Mutex;
 use serde::Serialize;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tree::policy::{Descriptor, by_name};
 
@@ -173,7 +173,7 @@ fn simulate(
                     let at = next.fetch_add(1, Relaxed);
                     let Some(job) = jobs.get(at) else { return };
                     let cost = job.run(workload);
-                    let mut costs = costs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    let mut costs = costs.lock();
                     if let Some(place) = costs.get_mut(at) {
                         *place = cost;
                     }
@@ -182,7 +182,7 @@ fn simulate(
             });
         }
     });
-    costs.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_iter().collect()
+    costs.into_inner().into_iter().collect()
 }
 
 impl Job {

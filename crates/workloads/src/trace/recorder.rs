@@ -10,8 +10,9 @@ use crate::clock::Clock;
 use crate::store::{Store, StoreFactory};
 use crate::watched::{Call, Watched, Watcher};
 use base::{Error, Result};
+use parking_lot::Mutex;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Writes operations to a trace. Shared by threads; a failed write ends the trace, not the
 /// workload, and [`Recorder::finish`] tells.
@@ -61,7 +62,7 @@ impl Recorder {
     /// Writes what is buffered; the error of the first write that failed.
     pub fn finish(&self) -> Result<()> {
         self.with(|out| out.flush());
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.failure.take().map_or(Ok(()), |error| Err(Error::io("write the trace", error)))
     }
 
@@ -71,7 +72,7 @@ impl Recorder {
     }
 
     fn with(&self, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.failure.is_none() {
             state.failure = write(&mut *state.out).err();
         }
@@ -132,7 +133,7 @@ mod tests {
 
     impl Write for Shared {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
+            self.0.lock().write(bytes)
         }
 
         fn flush(&mut self) -> std::io::Result<()> {
@@ -153,7 +154,7 @@ mod tests {
         store.scan(Some(&b"a"[..]), 10, Direction::Forward, &mut |_, _| {}).unwrap();
         store.delete(b"c", options).unwrap();
         recorder.finish().unwrap();
-        let text = out.0.lock().unwrap().clone();
+        let text = out.0.lock().clone();
         let mut found = Vec::new();
         let mut visit = |operation: &Operation<'_>| {
             found.push((operation.kind.name(), operation.value_bytes, operation.records));

@@ -1,8 +1,8 @@
 //! Numbers of inserted records: handed out in order, readable once everything before is there.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Hands out record numbers to inserts and knows up to where all of them are acknowledged.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl InsertSequence {
 
     /// The record `number` has been written.
     pub(super) fn acknowledge(&self, number: u64) {
-        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut early = self.early.lock();
         early.insert(number);
         let mut readable = self.readable.load(Ordering::Relaxed);
         while early.remove(&readable) {

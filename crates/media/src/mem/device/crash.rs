@@ -1,10 +1,10 @@
 //! What power loss leaves of a device: every change since the last flush gets a fate.
 
 use super::{Change, Medium, MemDevice, State};
-use crate::hold;
 use base::random::Random;
+use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Draws in a row that may repeat known images before an enumeration ends.
 const REPEATS_MAX: u32 = 64;
@@ -105,20 +105,20 @@ impl MemDevice {
     /// A new device as power loss would leave this one, which goes on untouched. All bytes of the
     /// image are durable, and it is not locked.
     pub fn crash_image(&self, random: &mut Random, loss: PowerLoss) -> MemDevice {
-        let state = hold(&self.state);
+        let state = self.state.lock();
         let fates = draw(state.pending.len(), loss, random);
         image(&state, &fates, loss == PowerLoss::KeepAll)
     }
 
     /// Changes since the last flush.
     pub fn pending_changes(&self) -> usize {
-        hold(&self.state).pending.len()
+        self.state.lock().pending.len()
     }
 
     /// Up to `limit` images whose fates differ. Where `limit` allows, every subset of the changes;
     /// otherwise the extremes and draws of every kind from `seed`.
     pub fn crash_images(&self, limit: usize, seed: u64) -> Vec<MemDevice> {
-        let state = hold(&self.state);
+        let state = self.state.lock();
         let changes = state.pending.len();
         let mut fates = vec![vec![Fate::Lost; changes]];
         if changes < 24 && 1usize << changes <= limit {

@@ -25,11 +25,11 @@ pub use recorded::{BeforeChange, MakeDevice, RecordedDevice};
 
 use super::disk::RawTraffic;
 use crate::block::{BlockDevice, DeviceLock, Geometry, Moved, Overwrite, Zone, ZoneState};
-use crate::hold;
 use base::{Cause, Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use plate::Plate;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A change that power loss may undo.
 #[derive(Clone, Debug)]
@@ -232,28 +232,28 @@ impl MemDevice {
 
     /// Mutating requests that took effect so far: writes, flushes, discards, and zone commands.
     pub fn requests(&self) -> u64 {
-        hold(&self.state).requests
+        self.state.lock().requests
     }
 
     /// Stops the machine when `requests` mutating requests took effect: the next one, and every
     /// request after it, fails with `Io`. Crash images can still be taken.
     pub fn stop_after(&self, requests: u64) {
-        hold(&self.state).stop_after = Some(requests);
+        self.state.lock().stop_after = Some(requests);
     }
 
     /// Lets the next flush fail: see sentence 6.
     pub fn fail_next_flush(&self) {
-        hold(&self.state).fails_next_flush = true;
+        self.state.lock().fails_next_flush = true;
     }
 
     /// What the device received: the other side of a ledger.
     pub fn raw(&self) -> RawTraffic {
-        hold(&self.state).raw
+        self.state.lock().raw
     }
 
     /// Damages the medium: `bytes` lie at `offset` from now on, durably. No rule is checked.
     pub fn overwrite(&self, offset: u64, bytes: &[u8]) {
-        let mut state = hold(&self.state);
+        let mut state = self.state.lock();
         state.medium.plate.write(offset, bytes);
         state.durable.plate.write(offset, bytes);
     }
@@ -261,18 +261,18 @@ impl MemDevice {
     /// The bytes at `offset`, past every rule and counter.
     pub fn peek(&self, offset: u64, bytes: usize) -> Vec<u8> {
         let mut into = vec![0; bytes];
-        hold(&self.state).medium.plate.read(offset, &mut into);
+        self.state.lock().medium.plate.read(offset, &mut into);
         into
     }
 }
 
 impl BlockDevice for MemDevice {
     fn geometry(&self) -> Geometry {
-        hold(&self.state).medium.geometry
+        self.state.lock().medium.geometry
     }
 
     fn read(&self, offset: u64, into: &mut [u8], _cause: Cause) -> Result<Moved> {
-        let mut state = hold(&self.state);
+        let mut state = self.state.lock();
         state.check_running()?;
         let bytes = into.len() as u64;
         state.check_range(offset, bytes)?;
@@ -286,7 +286,7 @@ impl BlockDevice for MemDevice {
     }
 
     fn write(&self, offset: u64, bytes: &[u8], _cause: Cause) -> Result<Moved> {
-        let mut state = hold(&self.state);
+        let mut state = self.state.lock();
         let count = bytes.len() as u64;
         state.check_range(offset, count)?;
         state.check_zone(offset, count)?;
@@ -300,7 +300,7 @@ impl BlockDevice for MemDevice {
     }
 
     fn flush(&self, _cause: Cause) -> Result<Moved> {
-        let mut state = hold(&self.state);
+        let mut state = self.state.lock();
         state.request()?;
         state.raw.sync_ops += 1;
         let pending = std::mem::take(&mut state.pending);
@@ -314,7 +314,7 @@ impl BlockDevice for MemDevice {
     }
 
     fn discard(&self, offset: u64, bytes: u64) -> Result<Moved> {
-        let mut state = hold(&self.state);
+        let mut state = self.state.lock();
         state.check_range(offset, bytes)?;
         state.request()?;
         state.medium.plate.scramble(offset..offset + bytes);
@@ -323,7 +323,7 @@ impl BlockDevice for MemDevice {
     }
 
     fn reset_zone(&self, start: u64) -> Result<Moved> {
-        let mut state = hold(&self.state);
+        let mut state = self.state.lock();
         let zone = state.zone_at(start)?;
         state.request()?;
         state.change(Change::Reset(start));
@@ -332,7 +332,7 @@ impl BlockDevice for MemDevice {
     }
 
     fn finish_zone(&self, start: u64) -> Result<()> {
-        let mut state = hold(&self.state);
+        let mut state = self.state.lock();
         let zone = state.zone_at(start)?;
         state.request()?;
         state.change(Change::Finish(start));
@@ -341,7 +341,7 @@ impl BlockDevice for MemDevice {
     }
 
     fn zone(&self, offset: u64) -> Result<Option<Zone>> {
-        let state = hold(&self.state);
+        let state = self.state.lock();
         state.check_running()?;
         let Some(zones) = state.medium.geometry.zones else { return Ok(None) };
         let index = offset / zones.zone_bytes;
@@ -360,7 +360,7 @@ impl BlockDevice for MemDevice {
     }
 
     fn lock(&self) -> Result<DeviceLock> {
-        let mut state = hold(&self.state);
+        let mut state = self.state.lock();
         state.check_running()?;
         if std::mem::replace(&mut state.is_locked, true) {
             let message = format!("{} is opened by this process", self.title);
@@ -378,6 +378,6 @@ struct MemDeviceLock(Arc<Mutex<State>>);
 
 impl Drop for MemDeviceLock {
     fn drop(&mut self) {
-        hold(&self.0).is_locked = false;
+        self.0.lock().is_locked = false;
     }
 }

@@ -6,12 +6,12 @@
 use super::crash::{Fate, draw};
 use super::{DeviceLock, Geometry, Moved, PowerLoss, RawTraffic, Zone};
 use crate::block::{BlockDevice, SharedDevice};
-use crate::hold;
 use base::checksum::hash64_seeded;
 use base::random::Random;
 use base::{Cause, Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Makes an empty device, always of the same kind.
 pub type MakeDevice = Arc<dyn Fn() -> SharedDevice + Send + Sync>;
@@ -118,34 +118,34 @@ impl RecordedDevice {
 
     /// Changes and flushes so far.
     pub fn requests(&self) -> u64 {
-        hold(&self.history).requests
+        self.history.lock().requests
     }
 
     /// What the device received, of reads too: the other side of a ledger.
     pub fn raw(&self) -> RawTraffic {
-        hold(&self.history).raw
+        self.history.lock().raw
     }
 
     /// Every request from now on fails with `Io`. Images can still be taken.
     pub fn stop(&self) {
-        hold(&self.history).is_stopped = true;
+        self.history.lock().is_stopped = true;
     }
 
     /// Flushes so far.
     pub fn flushes(&self) -> u64 {
-        hold(&self.history).flushes
+        self.history.lock().flushes
     }
 
     /// Lets one flush fail, the first, or the one after `after` others from now on: sentence 6. Not
     /// for devices with zones, whose write pointers would not be what they were.
     pub fn fail_flush_after(&self, after: u64) {
-        let mut history = hold(&self.history);
+        let mut history = self.history.lock();
         history.failing_flush = Some(history.flushes + after);
     }
 
     /// Equal for devices that took the same changes and have as many of them durable.
     pub fn content_hash(&self) -> u64 {
-        let history = hold(&self.history);
+        let history = self.history.lock();
         hash64_seeded(&history.flushed.to_le_bytes(), history.hash)
     }
 
@@ -153,7 +153,7 @@ impl RecordedDevice {
     /// is durable, unless the process alone died ([`PowerLoss::KeepAll`]): then what was not
     /// flushed can still be lost. Discards are durable at once.
     pub fn crash_image(&self, random: &mut Random, loss: PowerLoss) -> RecordedDevice {
-        let History { changes, flushed, dropped, .. } = hold(&self.history).clone();
+        let History { changes, flushed, dropped, .. } = self.history.lock().clone();
         let image = RecordedDevice::new(self.make.clone());
         let (durable, pending) = changes.split_at(flushed);
         let is_lost = |at: usize| loss != PowerLoss::KeepAll && dropped.contains(&at);
@@ -181,7 +181,7 @@ impl RecordedDevice {
             }
         }
         match loss {
-            PowerLoss::KeepAll => hold(&image.history).dropped = dropped,
+            PowerLoss::KeepAll => image.history.lock().dropped = dropped,
             _ => image.all_is_durable(),
         }
         image
@@ -196,12 +196,12 @@ impl RecordedDevice {
     }
 
     fn all_is_durable(&self) {
-        let mut history = hold(&self.history);
+        let mut history = self.history.lock();
         history.flushed = history.changes.len();
     }
 
     fn check_running(&self) -> Result<()> {
-        if hold(&self.history).is_stopped {
+        if self.history.lock().is_stopped {
             return Err(Error::new(ErrorKind::Io, "the machine stopped"));
         }
         Ok(())
@@ -213,13 +213,13 @@ impl RecordedDevice {
         if let Some(before) = &self.before {
             before(self);
         }
-        hold(&self.history).requests += 1;
+        self.history.lock().requests += 1;
         Ok(())
     }
 
     /// Takes note of what the device did.
     fn changed(&self, change: Change) {
-        let mut history = hold(&self.history);
+        let mut history = self.history.lock();
         history.hash = change.hash(history.hash);
         history.changes.push(change);
     }
@@ -233,7 +233,7 @@ impl BlockDevice for RecordedDevice {
     fn read(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<Moved> {
         self.check_running()?;
         let moved = self.device.read(offset, into, cause)?;
-        hold(&self.history).raw.read_bytes += into.len() as u64;
+        self.history.lock().raw.read_bytes += into.len() as u64;
         Ok(moved)
     }
 
@@ -245,13 +245,13 @@ impl BlockDevice for RecordedDevice {
         self.begin()?;
         let moved = self.device.write(offset, bytes, cause)?;
         self.changed(Change::Write(offset, bytes.into()));
-        hold(&self.history).raw.write_bytes += bytes.len() as u64;
+        self.history.lock().raw.write_bytes += bytes.len() as u64;
         Ok(moved)
     }
 
     fn flush(&self, cause: Cause) -> Result<Moved> {
         self.begin()?;
-        let mut history = hold(&self.history);
+        let mut history = self.history.lock();
         history.flushes += 1;
         if history.failing_flush == Some(history.flushes - 1) {
             history.drop_pending();
@@ -260,7 +260,7 @@ impl BlockDevice for RecordedDevice {
         drop(history);
         let moved = self.device.flush(cause)?;
         self.all_is_durable();
-        hold(&self.history).raw.sync_ops += 1;
+        self.history.lock().raw.sync_ops += 1;
         Ok(moved)
     }
 

@@ -17,7 +17,7 @@ use crate::engine::values::capacity::LackOfSpace;
 use crate::engine::{requests, scheduler};
 use crate::value_rules::SweptAt;
 use base::{Error, ErrorKind, KeyRange, Result};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tree::Input;
 
 impl Engine {
@@ -37,7 +37,7 @@ impl Engine {
     /// The error of a write that lacks space and must not wait.
     fn refuse(self: &Arc<Self>, lack: &LackOfSpace) -> Error {
         // The thread that holds the lock is reclaiming space.
-        let Ok(swept) = lack.keyspace.values.swept.try_lock() else { return would_wait() };
+        let Some(swept) = lack.keyspace.values.swept.try_lock() else { return would_wait() };
         let can_win = !scheduler::is_idle(self)
             || self.needs_flush(lack)
             || *swept != Some(self.sweep_state());
@@ -47,7 +47,7 @@ impl Engine {
     fn reclaim_space(self: &Arc<Self>, lack: &LackOfSpace) -> Result<()> {
         let rules = &lack.keyspace.values;
         // One writer at a time: the others find the space that it reclaimed.
-        let mut swept = rules.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut swept = rules.swept.lock();
         let mut least_bytes = u64::MAX;
         let mut may_sweep = true;
         while !self.has_space_again(lack) {

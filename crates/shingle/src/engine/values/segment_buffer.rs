@@ -7,7 +7,8 @@
 use base::page_memory::PageBuffer;
 use base::{Cause, Result};
 use media::{FileName, ReadFile};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// A file, and its bytes from the first to the last that was read.
 pub(super) struct SegmentBuffer {
@@ -34,7 +35,7 @@ impl SegmentBuffer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

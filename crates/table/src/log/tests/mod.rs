@@ -7,7 +7,8 @@ mod records;
 use super::*;
 use base::{Cause, DatabaseId, Error, FileId, Result};
 use media::{AppendFile, FileName, ReadFile, SyncFile};
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// What an append file and its test share.
 #[derive(Clone, Default)]
@@ -15,7 +16,7 @@ struct Bytes(Arc<Mutex<Vec<u8>>>);
 
 impl Bytes {
     fn take(&self) -> Vec<u8> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 }
 
@@ -28,7 +29,7 @@ struct Appended {
 
 impl AppendFile for Appended {
     fn append(&mut self, bytes: &[u8], _: Cause) -> Result<()> {
-        let mut held = self.bytes.0.lock().unwrap();
+        let mut held = self.bytes.0.lock();
         if held.len() + bytes.len() > self.bytes_max {
             return Err(Error::io("append", std::io::Error::from_raw_os_error(28)));
         }
@@ -42,7 +43,7 @@ impl AppendFile for Appended {
     }
 
     fn len(&self) -> u64 {
-        self.bytes.0.lock().unwrap().len() as u64
+        self.bytes.0.lock().len() as u64
     }
 
     fn syncer(&self) -> Option<Box<dyn SyncFile>> {

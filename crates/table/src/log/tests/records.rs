@@ -88,7 +88,7 @@ fn a_failed_append_refuses_what_follows() {
 #[test]
 fn a_log_begins_in_an_empty_file() {
     let bytes = Bytes::default();
-    bytes.0.lock().unwrap().push(1);
+    bytes.0.lock().push(1);
     let file = Appended { bytes, bytes_max: 1000, appends: 0 };
     let header = header(IDENTITY, None);
     let error = LogWriter::create(Box::new(file), header, Cause::Wal).err().unwrap();
