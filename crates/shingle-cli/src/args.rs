@@ -286,7 +286,7 @@ pub enum KeyspaceAction {
     },
 }
 
-/// What `dump` can look into.
+/// What `dump` can show.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DumpKind {
     /// Runs and entries of a table file
@@ -305,7 +305,7 @@ pub enum DumpKind {
 
 #[derive(Args, Debug)]
 pub struct DumpArgs {
-    /// What to look into
+    /// The part to show
     pub kind: DumpKind,
     /// The file; without it, every one of its kind in --db
     pub file: Option<PathBuf>,

@@ -283,7 +283,7 @@ struct Ratios {
 }
 
 impl Ratios {
-    /// For values above zero, with room around them.
+    /// For values above zero, with a margin around them.
     fn new(values: impl Iterator<Item = f64>, start: f64, length: f64) -> Ratios {
         const ROOM: f64 = 1.2;
         let range = values.fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(v), b.max(v)));
@@ -380,7 +380,7 @@ fn tick(label: &str) -> String {
     format!("{figure}{unit}")
 }
 
-/// The points whose names have room beside each other.
+/// The points whose names fit beside each other.
 fn shown(points: &[String], step: f64) -> impl Iterator<Item = usize> {
     const LETTER: f64 = 6.6;
     let longest = points.iter().map(|name| name.chars().count()).max().unwrap_or(1);

@@ -256,7 +256,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A progress bar over `total` bytes; invisible where nobody would see it.
+    /// A progress bar over `total` bytes; invisible where no terminal shows it.
     pub fn bar(&self, what: &str, total_bytes: u64) -> Bar {
         Bar::bytes(what, total_bytes, self.global.quiet || self.global.json)
     }

@@ -28,7 +28,7 @@ pub enum Failure {
     NoSuchKey(String),
     /// Ctrl-C: what was done until then, and how to go on.
     Interrupted { message: String, help: String },
-    /// Whoever read our output went away; that is their right.
+    /// The reader of our output closed it, which is no error.
     OutputClosed,
 }
 

@@ -87,8 +87,8 @@ pub struct Expert {
     /// level.
     pub filter_bits_step: Option<u8>,
     /// Filter bits for each key of the last level, where most keys are; default
-    /// [`Options::filter_bits_per_key`]. 0: no filters there, which saves nine tenths of their
-    /// memory, for programs that hardly ever get an absent key.
+    /// [`Options::filter_bits_per_key`]. 0: no filters there, which saves 90 % of their
+    /// memory, for programs that hardly ever look up a missing key.
     pub filter_bits_last: Option<u8>,
     /// Levels from this one down have Ribbon filters, with as many false answers in about three
     /// quarters of the memory, but slower to build and to ask; default: none.

@@ -32,7 +32,7 @@ pub enum DeviceAction {
     /// 4 KiB over the whole device. A model runs in virtual time. A file or a disk is only read,
     /// unless --overwrite allows to destroy what is on it.
     Bench(BenchDeviceArgs),
-    /// A picture of the medium as SVG: tables by level, logs, metadata, free room
+    /// A picture of the medium as SVG: tables by level, logs, metadata, free space
     ///
     /// And where flushes and compactions wrote over time, as far back as the event log of the
     /// database tells.

@@ -50,13 +50,13 @@ pub struct TraceArgs {
     /// Fan-outs to compare, beside each scheme's own
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "4,8,10,16,25")]
     pub fan_out: Vec<f64>,
-    /// Values of so many bytes and more lie apart, where a layout does that
+    /// Separate values of at least this many bytes, in layouts that separate values
     #[arg(long, value_name = "B", default_value = "1024", value_parser = bytes)]
     pub value_threshold: u64,
     /// Bytes that are flushed at a time
     #[arg(long, value_name = "B", default_value = "64MiB", value_parser = bytes)]
     pub memtable_bytes: u64,
-    /// As if there were so many times the keys and operations
+    /// Scale the numbers of keys and operations by this factor
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub grow: u64,

@@ -194,7 +194,7 @@ impl StoreFactory for Factory {
         if entries.next().is_none() {
             return Ok(());
         }
-        // Only what opens as a database is removed; a mistyped path costs nobody a directory.
+        // Only what opens as a database is removed; a mistyped path removes no directory.
         let opened = Options::new().create(false).read_only(true).open(path);
         opened.and_then(Db::close).map_err(|error| {
             let message = format!(

@@ -1,4 +1,4 @@
-//! `bench threshold`: from which size on values are better apart from the runs, here.
+//! `bench threshold`: the separation threshold that fits this machine.
 
 use super::factory::{Factory, Place};
 use super::options;
@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use workloads::threshold::{Plan, Point, Side, crossover, measure};
 
-/// Measure from which size on values are better apart from the runs
+/// Measure the separation threshold: the value size from which separation pays
 #[derive(Parser, Debug)]
 #[command(name = "shingle bench threshold", no_binary_name = true)]
 struct Flags {
@@ -137,7 +137,7 @@ fn keep(context: &mut Context, args: &BenchArgs, threshold: Option<usize>) -> Ou
 #[derive(Serialize)]
 struct Report<'a> {
     layout: &'a str,
-    /// Null: values apart cost more at every size.
+    /// Null: separated values cost more at every size.
     threshold_bytes: Option<usize>,
     /// The database has it for `value_threshold=auto`.
     is_kept: bool,

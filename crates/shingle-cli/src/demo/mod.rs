@@ -26,7 +26,7 @@ use std::time::Instant;
 const STEPS: u8 = 8;
 const KILLS: usize = 3;
 
-/// The demonstration under way.
+/// The demonstration in progress.
 struct Demo<'a, 'b> {
     context: &'a mut Context<'b>,
     path: PathBuf,

@@ -35,7 +35,7 @@ impl Sampler {
         self.db = None;
     }
 
-    /// Somebody else wrote `bytes` while the database was closed here.
+    /// Another program wrote `bytes` while the database was closed here.
     pub fn add_foreign(&mut self, bytes: u64) {
         self.user_write_bytes_before += bytes;
     }

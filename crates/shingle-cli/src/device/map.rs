@@ -3,7 +3,7 @@
 //! The upper part reads like a page: rows of addresses from the left to the right, up to the last
 //! byte in use. A table has the colour of its level; the part of it that no slice lives in is dead
 //! and hatched. Tables of one level that lie side by side have one frame: a set, where the scheme
-//! makes sets. Free room between files is a fragment. Thin lines are borders of bands or zones.
+//! makes sets. Free space between files is a fragment. Thin lines are borders of bands or zones.
 //! The lower part has an address for each write, by time.
 
 use crate::failure::{Failure, Outcome};
@@ -115,7 +115,7 @@ impl Picture {
         ends.max().unwrap_or(self.layout.data.start)
     }
 
-    /// Free room before the last byte in use.
+    /// Free space before the last byte in use.
     fn fragments(&self) -> impl Iterator<Item = Extent> {
         let end = self.used_end();
         self.layout.free.iter().copied().filter(move |extent| extent.start < end)

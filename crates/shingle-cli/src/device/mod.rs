@@ -91,7 +91,7 @@ fn format(context: &mut Context, args: &FormatArgs) -> Outcome {
     info_device(context, path, None)
 }
 
-/// The first MiB is zeros: nobody's data begins there.
+/// The first MiB is zeros: no format's data begins there.
 fn is_blank(device: &FileDevice) -> Outcome<bool> {
     let capacity_bytes = device.geometry().capacity_bytes;
     let mut bytes = vec![0; capacity_bytes.min(1 << 20) as usize];
@@ -107,7 +107,7 @@ fn info(context: &mut Context, args: &InfoArgs) -> Outcome {
     let is_disk = path.metadata().is_ok_and(|found| found.file_type().is_block_device());
     let counters = match &args.smart.smart {
         Some(drive) => Some(smart::read(&args.smart, drive)?),
-        // Nobody asked, so that a drive without counters is no failure.
+        // The user did not ask for counters, so that a drive without counters is no failure.
         None if is_disk => match smart::read(&args.smart, &args.device) {
             Ok(counters) => Some(counters),
             Err(failure) => {

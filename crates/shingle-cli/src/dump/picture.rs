@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// Who shows the runs of each file.
+/// What shows the runs of each file.
 #[derive(Default)]
 struct Owners {
     slices_of_run: BTreeMap<RunId, usize>,
@@ -354,7 +354,7 @@ pub(super) fn plain(text: &str) -> String {
     text.replace(['\u{FFFE}', '\u{FFFF}'], "\u{FFFD}")
 }
 
-/// A tenth is as fine as anybody sees.
+/// One decimal is as fine as the eye sees.
 pub(super) fn number(value: f64) -> String {
     format!("{value:.1}")
 }

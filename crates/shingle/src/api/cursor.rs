@@ -11,7 +11,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use table::Bytes;
 
-/// Bytes that a background scan reads ahead.
+/// Bytes that a background scan prefetches.
 const BACKGROUND_READAHEAD_BYTES: u32 = 256 << 10;
 
 /// Which keys an ordered read shows, and how it reads them.
@@ -35,7 +35,7 @@ pub struct ReadOptions {
     pub range: KeyRange,
     /// Puts blocks that were read from the medium into the cache.
     pub fill_cache: bool,
-    /// For scans without a waiting user: reads ahead in large pieces, and leaves the cache alone.
+    /// For scans without a waiting user: prefetches in large pieces, and leaves the cache alone.
     pub background: bool,
 }
 

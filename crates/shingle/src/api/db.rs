@@ -75,7 +75,7 @@ pub(crate) struct Closer {
 
 impl Drop for Closer {
     fn drop(&mut self) {
-        // Whoever wants to see an error calls `Db::close`.
+        // A program that wants to see an error calls `Db::close`.
         let _ = self.engine.close();
     }
 }
