@@ -8,78 +8,15 @@
 //! writer never sleeps or spins: it waits on an event with a deadline. Every wait is recorded with
 //! its reason.
 
+mod stall;
+
+pub(crate) use stall::StallChange;
+pub use stall::{Stall, StallCondition, StallReason, Wait};
+
 use base::env::{Event, Runtime};
 use base::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-
-/// Why a write was throttled or stalled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum StallReason {
-    /// Memtables fill faster than they are flushed.
-    MemoryFull,
-    /// Level 0 has many runs.
-    Level0,
-    /// Compaction is far behind.
-    CompactionDebt,
-    /// Value segments are nearly full and garbage collection can reclaim space, or garbage
-    /// collection is far behind.
-    ValueSpace,
-}
-
-impl StallReason {
-    /// Every reason, in the order of reports.
-    pub const ALL: &[StallReason] = &[
-        StallReason::MemoryFull,
-        StallReason::Level0,
-        StallReason::CompactionDebt,
-        StallReason::ValueSpace,
-    ];
-
-    /// The name in tables, JSON and metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            StallReason::MemoryFull => "memory-full",
-            StallReason::Level0 => "level-0",
-            StallReason::CompactionDebt => "compaction-debt",
-            StallReason::ValueSpace => "value-space",
-        }
-    }
-}
-
-/// The wait that a write would have.
-///
-/// ```
-/// # fn main() -> shingle::Result<()> {
-/// # let dir = tempfile::tempdir().unwrap();
-/// # let db = shingle::Options::new().open(dir.path())?;
-/// if let Some(wait) = db.would_wait(100) {
-///     println!("{}: about {} ns", wait.reason.name(), wait.estimate_ns);
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Wait {
-    /// What is scarce.
-    pub reason: StallReason,
-    /// Estimated duration, in nanoseconds.
-    pub estimate_ns: u64,
-}
-
-/// How often and how long writes waited for one reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stall {
-    /// The reason.
-    pub reason: StallReason,
-    /// Number of waits.
-    pub count: u64,
-    /// Their sum, in nanoseconds.
-    pub ns: u64,
-}
 
 /// How the background work stands, in the quantities that admission looks at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,6 +80,27 @@ pub enum Pace {
     Delay { reason: StallReason, delay_ns: u64 },
     /// Wait until the pressure falls.
     Stop { reason: StallReason },
+}
+
+impl Pace {
+    /// What writes meet, and why.
+    fn condition(self) -> (StallCondition, Option<StallReason>) {
+        match self {
+            Pace::Free => (StallCondition::Normal, None),
+            Pace::Slow { reason, .. } | Pace::Delay { reason, .. } => {
+                (StallCondition::Delayed, Some(reason))
+            }
+            Pace::Stop { reason } => (StallCondition::Stopped, Some(reason)),
+        }
+    }
+
+    /// The change that `self` makes to `before`.
+    fn change_from(self, before: Pace) -> Option<StallChange> {
+        let ((condition, reason), (previous, last)) = (self.condition(), before.condition());
+        let is_change = (condition, reason) != (previous, last);
+        let reason = reason.or(last).filter(|_| is_change)?;
+        Some(StallChange { condition, previous, reason })
+    }
 }
 
 /// The decision: a pure function of pressure and limits.
@@ -241,13 +199,21 @@ impl Admission {
         }
     }
 
-    /// Changes the pressure. Waiting writers check again when it fell.
-    pub(crate) fn update(&self, change: impl FnOnce(&mut Pressure)) {
+    /// Changes the pressure. Waiting writers check again when it fell. If that changes what writes
+    /// meet, calls `on_change` before the next change, so that changes are told in their order.
+    pub(crate) fn update(
+        &self,
+        change: impl FnOnce(&mut Pressure),
+        on_change: impl FnOnce(StallChange),
+    ) {
         let mut pressure = self.pressure.lock();
         let before = *pressure;
         change(&mut pressure);
-        let free = pace(&pressure, &self.limits) == Pace::Free;
-        self.constrained.store(!free, Relaxed);
+        let now = pace(&pressure, &self.limits);
+        self.constrained.store(now != Pace::Free, Relaxed);
+        if let Some(change) = now.change_from(pace(&before, &self.limits)) {
+            on_change(change);
+        }
         let fell = pressure.sealed_bytes < before.sealed_bytes
             || pressure.level0_runs < before.level0_runs
             || pressure.debt_bytes < before.debt_bytes
@@ -538,7 +504,7 @@ mod tests {
     #[test]
     fn a_writer_that_must_not_wait_gets_the_reason() {
         let admission = Admission::new(limits());
-        admission.update(|p| p.sealed_bytes = 500);
+        admission.update(|p| p.sealed_bytes = 500, |_| {});
         let runtime = Threads::new();
         let error = admission.admit(1, false, &runtime, |_| Ok(())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldWait);
@@ -548,13 +514,13 @@ mod tests {
     #[test]
     fn a_stopped_writer_goes_on_when_the_pressure_falls() {
         let admission = Arc::new(Admission::new(limits()));
-        admission.update(|p| p.sealed_bytes = 500);
+        admission.update(|p| p.sealed_bytes = 500, |_| {});
         let writer = {
             let admission = admission.clone();
             std::thread::spawn(move || admission.admit(1, true, &Threads::new(), |_| Ok(())))
         };
         while admission.stalls()[0].count == 0 && !writer.is_finished() {
-            admission.update(|p| p.sealed_bytes = 0);
+            admission.update(|p| p.sealed_bytes = 0, |_| {});
             std::thread::yield_now();
         }
         writer.join().unwrap().unwrap();
@@ -563,9 +529,26 @@ mod tests {
     #[test]
     fn a_stopped_writer_sees_a_poisoned_database() {
         let admission = Admission::new(limits());
-        admission.update(|p| p.sealed_bytes = 500);
+        admission.update(|p| p.sealed_bytes = 500, |_| {});
         let refuse = |_: bool| Err(Error::new(ErrorKind::Closed, "closed"));
         let error = admission.admit(1, true, &Threads::new(), refuse).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Closed);
+    }
+
+    #[test]
+    fn each_change_of_the_condition_is_told_once() {
+        let admission = Admission::new(limits());
+        let told = |sealed_bytes| {
+            let mut told = None;
+            admission.update(|p| p.sealed_bytes = sealed_bytes, |change| told = Some(change));
+            told.map(|change| (change.previous, change.condition, change.reason))
+        };
+        use StallCondition::{Delayed, Normal, Stopped};
+        let reason = StallReason::MemoryFull;
+        assert_eq!(told(50), None);
+        assert_eq!(told(150), Some((Normal, Delayed, reason)));
+        assert_eq!(told(160), None, "another rate is no other condition");
+        assert_eq!(told(200), Some((Delayed, Stopped, reason)));
+        assert_eq!(told(0), Some((Stopped, Normal, reason)));
     }
 }

@@ -33,7 +33,10 @@
 //!
 //! # Features
 //!
-//! `testing` opens doors for the tests of the engine. Programs do not need it.
+//! - `tracing`: [`Event`]s are also events of the crate `tracing`, in the target `shingle`, and
+//!   background jobs and long calls are spans. The engine calls the subscriber while it holds locks:
+//!   a subscriber must not call the database.
+//! - `testing` opens doors for the tests of the engine. Programs do not need it.
 
 #![warn(clippy::missing_errors_doc)]
 
@@ -41,6 +44,7 @@ mod admission;
 mod api;
 mod backup;
 mod engine;
+pub mod event;
 mod histogram;
 mod json;
 mod key_locks;
@@ -64,6 +68,7 @@ mod runtime;
 mod salvage;
 mod settings;
 mod snapshot_list;
+mod span;
 mod stats;
 mod transaction;
 mod transaction_counters;
@@ -72,7 +77,7 @@ mod value_rules;
 mod value_stats;
 mod work;
 
-pub use admission::{Stall, StallReason, Wait};
+pub use admission::{Stall, StallCondition, StallReason, Wait};
 pub use api::{
     Cursor, Db, Follower, Iter, Keyspace, Pins, ReadOptions, Snapshot, WriteBatch, WriteOptions,
     check_closed, check_store,
@@ -86,6 +91,7 @@ pub use base::ledger::Traffic;
 pub use base::{
     Cause, Error, ErrorKind, Key, KeyRange, Ledger, LedgerSnapshot, Result, SequenceNumber,
 };
+pub use event::{Event, EventListener};
 pub use histogram::Latency;
 pub use keyspace::KeyspaceOptions;
 #[doc(inline)]

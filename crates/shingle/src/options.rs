@@ -11,6 +11,7 @@ pub use preset::Preset;
 pub use tree::policy::Parameters as SchemeParameters;
 pub use values::Parameters as ValueParameters;
 
+use crate::event::EventListener;
 use crate::merge_operator::MergeOperator;
 use crate::resources::Resources;
 use base::{Error, Result};
@@ -160,6 +161,7 @@ pub struct Options {
     pub(crate) expert: Expert,
     pub(crate) resources: Option<Resources>,
     pub(crate) operators: Vec<Arc<dyn MergeOperator>>,
+    pub(crate) listener: Option<Arc<dyn EventListener>>,
     pub(crate) absent_operators: bool,
     /// Parameters that were set by name: the scheme, or the value layout, must have them.
     pub(crate) named_parameters: BTreeSet<&'static str>,
@@ -186,6 +188,7 @@ impl Default for Options {
             expert: Expert::default(),
             resources: None,
             operators: Vec::new(),
+            listener: None,
             absent_operators: false,
             named_parameters: BTreeSet::new(),
         }
@@ -315,6 +318,13 @@ impl Options {
     /// opening always does. Operands stay as they are: reads of their keys fail, and so do merges.
     pub fn absent_operators(mut self, yes: bool) -> Self {
         self.absent_operators = yes;
+        self
+    }
+
+    /// Calls `listener` for each event: flushes, compactions, stalls, failures. [`EventListener`]
+    /// says when and on which thread. A follower has no events.
+    pub fn event_listener(mut self, listener: Arc<dyn EventListener>) -> Self {
+        self.listener = Some(listener);
         self
     }
 

@@ -1,6 +1,7 @@
 //! Turns options into the numbers that the engine works with.
 
 use crate::admission::AdmissionLimits;
+use crate::event::EventListener;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::merge_operator::{KeyspaceOperator, MergeOperator, built_in};
@@ -72,6 +73,7 @@ pub(crate) struct Settings {
     compression: Option<Compression>,
     filters: Filters,
     operators: Vec<Arc<dyn MergeOperator>>,
+    pub listener: Option<Arc<dyn EventListener>>,
     /// Keyspaces open without their operator.
     pub absent_operators: bool,
 }
@@ -162,6 +164,7 @@ impl Settings {
             compression: options.compression,
             filters: Filters::new(options.filter_bits_per_key, preset.filter_bits_step, expert),
             operators: options.operators.clone(),
+            listener: options.listener.clone(),
             absent_operators: options.absent_operators || options.read_only,
         })
     }

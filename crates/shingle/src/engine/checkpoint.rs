@@ -11,6 +11,8 @@
 use crate::engine::commit_state::{CommitState, LiveLog, LogPosition};
 use crate::engine::core::Core;
 use crate::engine::trees::Trees;
+use crate::event::Event;
+use crate::span::span;
 use base::{Cause, Error, ErrorKind, FileId, Result};
 use media::{AppendFile, FileHint, FileName, FileStore, Part, share};
 use std::collections::BTreeMap;
@@ -78,7 +80,12 @@ impl Core {
 
     /// Gives `copy` the files of a database with the present contents.
     pub(crate) fn fill_checkpoint(&self, copy: &dyn CheckpointTarget) -> Result<()> {
+        span!("checkpoint").within(|| self.fill(copy))
+    }
+
+    fn fill(&self, copy: &dyn CheckpointTarget) -> Result<()> {
         let _inside = self.enter()?;
+        let begin_ns = self.runtime.now_ns();
         if self.follows {
             let message = "a follower has no logs of its own: let the writer do this";
             return Err(Error::new(ErrorKind::Unsupported, message));
@@ -96,7 +103,10 @@ impl Core {
             self.share_files(version, &logged, copy)?;
         }
         bring_together(&mut edit);
-        self.write_checkpoint_root(copy, &edit)
+        self.write_checkpoint_root(copy, &edit)?;
+        let micros = (self.runtime.now_ns() - begin_ns) / 1000;
+        self.events.add(Event::CheckpointFinished { micros });
+        Ok(())
     }
 
     fn share_files(

@@ -3,6 +3,7 @@
 //! reads and writes.
 
 use crate::engine::core::Core;
+use crate::event::Event;
 use base::ErrorKind;
 use media::{FileKind, FileName};
 
@@ -29,10 +30,12 @@ fn remove(core: &Core, name: FileName) {
         core.read.values.forget(name.id);
     }
     match core.store.remove(name) {
-        Ok(()) if name.kind == FileKind::Table => core.events.table_deleted(name.id),
+        Ok(()) if name.kind == FileKind::Table => {
+            core.events.add(Event::TableFileDeletion { file_number: name.id.0 });
+        }
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         // Left for the next opening, which removes what nothing refers to.
-        Err(error) => core.events.error("file_deletion_failed", &error),
+        Err(error) => core.events.add(Event::FileDeletionFailed { error }),
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::engine::Engine;
 use crate::engine::scheduler;
+use crate::event::Event;
 use crate::memtable::Memtable;
+use crate::span::span;
 use base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -24,7 +26,7 @@ impl Engine {
                 let deadline_ns = self.runtime.now_ns() + LOOK_NS;
                 self.runtime.wake();
                 self.runtime.wait(&self.progress, seen, Some(deadline_ns));
-            } else if !scheduler::step(self) {
+            } else if !scheduler::step_and_tell(self) {
                 return match self.scheduler.last_error() {
                     Some(error) => Err(error),
                     None if is_done() => Ok(()),
@@ -95,8 +97,9 @@ impl Engine {
             self.runtime.stop();
         }
         self.gate.wait_empty(&*self.runtime);
-        let closed = if self.read_only { Ok(()) } else { self.settle() };
+        let closed = if self.read_only { Ok(()) } else { span!("close").within(|| self.settle()) };
         self.finish_writing();
+        self.events.deliver();
         drop(self.lock.lock().take());
         self.progress.signal();
         *result = Some(closed.clone());
@@ -135,7 +138,7 @@ impl Engine {
         let tidied =
             scheduler::finish_small_moves(self).and_then(|()| self.remove_empty_segments());
         if let Err(error) = tidied {
-            self.events.error("closing_move_failed", &error);
+            self.events.add(Event::ClosingCompactionFailed { error });
             self.check_poisoned()?;
         }
         while crate::engine::clean::step(self) {}

@@ -3,14 +3,15 @@
 //! Nothing here knows which policy made the plan.
 
 use super::backed_off;
-use super::events::Event;
 use super::output::{ChildTarget, OutputRule, RUN_END_BYTES, Written, WrittenRun};
 use super::parts::{Parts, Verdict};
 use super::rewrite::{Part, PartSpec, Progress};
 use super::values::writers::ValueWriters;
 use crate::engine::core::Core;
 use crate::engine::trees::{Flushed, Trees};
+use crate::event::Event;
 use crate::keyspace::KeyspaceState;
+use crate::span::{Span, span};
 use crate::unvouched::Unvouched;
 use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result, RunId};
 use media::FileHint;
@@ -24,6 +25,9 @@ use tree::{Cut, Input, Move, NodeId, Plan, RunTable, Slice, Tier, Version};
 
 /// A move in progress, shared by its parts.
 pub(crate) struct Compaction {
+    /// Its number in the event log.
+    number: u64,
+    span: Span,
     keyspace: Arc<KeyspaceState>,
     plan: Plan,
     work: WorkId,
@@ -65,18 +69,19 @@ pub(crate) fn begin(
     let changes = edit_only(core, &version, &plan)?;
     if let Some(changes) = changes {
         let moved_bytes = input_bytes(&version, &plan);
-        let to_level = plan.action.inputs().1;
+        let (to_level, keyspace) = (plan.action.inputs().1, tree.keyspace.name.clone());
         install(core, trees, id, changes, &plan)?;
         core.work_stats.add(to_level, |work| {
             work.count += 1;
             work.moved_bytes += moved_bytes;
         });
-        core.events.add(
-            Event::new("trivial_move")
-                .text("reason", &format!("{:?}", plan.reason))
-                .number("output_level", to_level.into())
-                .number("moved_bytes", moved_bytes),
-        );
+        core.events.add(Event::TrivialMove {
+            job: core.events.begin_job(),
+            keyspace,
+            reason: format!("{:?}", plan.reason),
+            output_level: to_level.into(),
+            moved_bytes,
+        });
         return Ok(Vec::new());
     }
     let work = tree.busy.begin(&version, &plan);
@@ -188,7 +193,10 @@ fn parts(
     };
     let (read_bytes_upper, read_bytes_lower) = (bytes_of(false), bytes_of(true));
     let ranges = part_ranges(core, &plan, &slices, read_bytes_upper + read_bytes_lower)?;
+    let number = core.events.begin_job();
     let shared = Arc::new(Compaction {
+        number,
+        span: span!("compaction", job = number, keyspace = %keyspace.name, output_level = to_level),
         keyspace: keyspace.clone(),
         work,
         version: version.clone(),
@@ -202,6 +210,7 @@ fn parts(
         entries_out: AtomicU64::new(0),
         plan,
     });
+    shared.span.within(|| shared.report_start(core, ranges.len()));
     let levels_below = levels_below(&version, to_level);
     let plain: Vec<Slice> = slices.into_iter().map(|(_, slice)| slice).collect();
     // A value that a move finds inline and large was written long ago: it goes to the cold log.
@@ -377,6 +386,11 @@ impl CompactionPart {
     /// Makes one bounded step; the step that ends the last part installs the edit. After an error
     /// the caller abandons the part.
     pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        let span = self.shared.span.clone();
+        span.within(|| self.step_inside(core))
+    }
+
+    fn step_inside(&mut self, core: &Arc<Core>) -> Result<Progress> {
         self.shared.parts.check()?;
         let begin_ns = core.runtime.now_ns();
         let stepped = self.step_part(core);
@@ -469,7 +483,7 @@ impl Compaction {
         }
         trees.forgive(self.keyspace.id, &input_runs(&self.version, &self.plan));
         drop(trees);
-        self.report(core, &runs);
+        self.report(core, outputs);
         Ok(())
     }
 
@@ -513,8 +527,22 @@ impl Compaction {
         }
     }
 
-    fn report(&self, core: &Core, runs: &[&WrittenRun]) {
-        let written: u64 = runs.iter().map(|run| run.summary.bytes).sum();
+    fn report_start(&self, core: &Core, num_subcompactions: usize) {
+        core.events.add(Event::CompactionStarted {
+            job: self.number,
+            keyspace: self.keyspace.name.clone(),
+            reason: format!("{:?}", self.plan.reason),
+            score: self.plan.score,
+            output_level: self.to_level.into(),
+            input_data_size: self.read_bytes_upper + self.read_bytes_lower,
+            predicted_write_bytes: self.plan.write_bytes,
+            num_subcompactions: num_subcompactions as u64,
+        });
+    }
+
+    fn report(&self, core: &Core, outputs: &[Written]) {
+        let runs = || outputs.iter().flat_map(|output| &output.runs);
+        let written: u64 = runs().map(|run| run.summary.bytes).sum();
         let (entries_in, entries_out) =
             (self.entries_in.load(Ordering::Relaxed), self.entries_out.load(Ordering::Relaxed));
         core.work_stats.add(self.to_level, |work| {
@@ -529,20 +557,25 @@ impl Compaction {
         });
         let elapsed_ns = core.runtime.now_ns() - self.begin_ns;
         core.latencies.compaction.record(elapsed_ns);
-        let files = self.version.levels.iter().map(|level| level.nodes.len() as u64);
-        core.events.add(
-            Event::new("compaction_finished")
-                .text("keyspace", &self.keyspace.name)
-                .text("reason", &format!("{:?}", self.plan.reason))
-                .number("output_level", self.to_level.into())
-                .number("read_bytes", self.read_bytes_upper + self.read_bytes_lower)
-                .number("predicted_write_bytes", self.plan.write_bytes)
-                .number("total_output_size", written)
-                .number("num_input_records", entries_in)
-                .number("num_output_records", entries_out)
-                .number("compaction_time_micros", elapsed_ns / 1000)
-                .places(runs.iter().flat_map(|run| run.places(&*core.store)))
-                .numbers("lsm_state", files),
-        );
+        let keyspace = &self.keyspace.name;
+        for output in outputs {
+            output.report_created(&core.events, self.number, keyspace, self.to_level);
+        }
+        let nodes = self.version.levels.iter().map(|level| level.nodes.len() as u64);
+        core.events.add(Event::CompactionFinished {
+            job: self.number,
+            keyspace: keyspace.clone(),
+            reason: format!("{:?}", self.plan.reason),
+            output_level: self.to_level.into(),
+            read_bytes: self.read_bytes_upper + self.read_bytes_lower,
+            predicted_write_bytes: self.plan.write_bytes,
+            total_output_size: written,
+            num_output_runs: outputs.iter().map(|output| output.runs.len() as u64).sum(),
+            num_input_records: entries_in,
+            num_output_records: entries_out,
+            compaction_time_micros: elapsed_ns / 1000,
+            extents: runs().flat_map(|run| run.places(&*core.store)).collect(),
+            lsm_state: nodes.collect(),
+        });
     }
 }

@@ -4,13 +4,14 @@
 //! A part that needs no more than this takes a [`Context`]. A context knows neither the log nor the
 //! trees.
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Pressure, StallChange};
 use crate::engine::events::Events;
 use crate::engine::gate::{Gate, Inside};
 use crate::engine::memory::Memory;
 use crate::engine::reserve::Reserve;
 use crate::engine::traffic::Noted;
 use crate::engine::work_stats::WorkStats;
+use crate::event::Event;
 use crate::key_locks::Locks;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::ChunkPool;
@@ -20,7 +21,7 @@ use crate::settings::Settings;
 use crate::snapshot_list::SnapshotList;
 use crate::stats::Latencies;
 use crate::transaction_counters::Counters;
-use base::env::{Event, Runtime};
+use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId};
 use media::{AppendFile, FileHint, FileName, FileStore, Space};
 use parking_lot::RwLock;
@@ -49,7 +50,7 @@ pub(crate) struct Context {
     pub locks: Locks,
     pub transactions: Counters,
     /// Fires when background work has made a step that a thread may wait for.
-    pub progress: Event,
+    pub progress: base::env::Event,
     keyspaces: RwLock<BTreeMap<KeyspaceId, Arc<KeyspaceState>>>,
     numbers: Numbers,
     poison: OnceLock<Error>,
@@ -91,15 +92,17 @@ impl Context {
         let chunks =
             ChunkPool::new(parts.settings.memtable_bytes_max as usize, parts.settings.flush_bytes);
         let now_ns = parts.runtime.now_ns();
+        // Each look of a follower is an engine of its own.
+        let listener = parts.settings.listener.clone().filter(|_| !parts.follows);
         Context {
             admission: Admission::new(parts.settings.admission),
             snapshots: SnapshotList::default(),
             latencies: Latencies::default(),
             work_stats: WorkStats::default(),
-            events: Events::new(parts.store.clone(), parts.runtime.clone()),
+            events: Events::new(parts.store.clone(), parts.runtime.clone(), listener),
             locks: Locks::default(),
             transactions: Counters::default(),
-            progress: Event::default(),
+            progress: base::env::Event::default(),
             opened_ns: now_ns,
             noted: Noted::new(now_ns, parts.store.ledger().snapshot()),
             reserve: Reserve::default(),
@@ -177,7 +180,7 @@ impl Context {
     /// the error.
     pub(crate) fn poison(&self, error: Error) -> Error {
         if self.poison.set(error.clone()).is_ok() {
-            self.events.error("poisoned", &error);
+            self.events.add(Event::Poisoned { error: error.clone() });
         }
         self.admission.release();
         self.progress.signal();
@@ -252,8 +255,15 @@ impl Context {
     /// when that fell: it wakes writers, and their first step takes that lock.
     pub(crate) fn memtables_changed(&self) {
         // Of two concurrent calls, the later one reads what the other's lock holder has stored.
-        self.admission.update(|pressure| pressure.sealed_bytes = self.memory.sealed_bytes());
+        self.change_pressure(|pressure| pressure.sealed_bytes = self.memory.sealed_bytes());
         self.resize_cache();
+    }
+
+    /// Changes what admission knows of the background work.
+    pub(crate) fn change_pressure(&self, change: impl FnOnce(&mut Pressure)) {
+        self.admission.update(change, |StallChange { condition, previous, reason }| {
+            self.events.note(Event::StallConditionsChanged { condition, previous, reason });
+        });
     }
 
     /// Gives the cache what the rest of the account leaves. Called where the account changes much:

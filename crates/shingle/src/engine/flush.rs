@@ -1,6 +1,5 @@
 //! Flushes: sealed memtables become a run on top of the tree.
 
-use super::events::Event;
 use super::output::{OutputRule, Written};
 use super::rewrite::{Part, PartSpec, Progress};
 use super::values::active_segment::UnflushedExtents;
@@ -8,8 +7,10 @@ use super::values::writers::ValueWriters;
 use crate::engine::commit_state::{CommitState, Sealed};
 use crate::engine::core::Core;
 use crate::engine::trees::{Flushed, Trees};
+use crate::event::Event;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
+use crate::span::{Span, span};
 use crate::unvouched::Unvouched;
 use base::{Cause, FileId, KeyRange, KeyspaceId, Result, SequenceNumber};
 use media::FileHint;
@@ -28,6 +29,9 @@ const SMALL_TABLE_SHARE: u64 = 8;
 /// A flush in progress: one part for each keyspace; several when they have no log and must become
 /// durable together.
 pub(crate) struct FlushJob {
+    /// Its number in the event log.
+    number: u64,
+    span: Span,
     members: Vec<Member>,
     current: usize,
     begin_ns: u64,
@@ -93,8 +97,11 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<Fl
             member.values = Some(values.with_budget(bytes + anew_bytes));
         }
     }
-    let begin_ns = core.runtime.now_ns();
-    Some(FlushJob { members, current: 0, begin_ns, busy_ns: 0 })
+    let (number, begin_ns) = (core.events.begin_job(), core.runtime.now_ns());
+    let span = span!("flush", job = number);
+    let job = FlushJob { number, span, members, current: 0, begin_ns, busy_ns: 0 };
+    job.span.within(|| job.report_start(core));
+    Some(job)
 }
 
 /// A sealed memtable should be flushed now.
@@ -170,6 +177,10 @@ fn flush_level(trees: &Trees, member: &Member) -> u8 {
 impl FlushJob {
     /// One bounded step.
     pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        self.span.clone().within(|| self.step_inside(core))
+    }
+
+    fn step_inside(&mut self, core: &Arc<Core>) -> Result<Progress> {
         let begin_ns = core.runtime.now_ns();
         let stepped = self.step_member(core);
         self.busy_ns += core.runtime.now_ns() - begin_ns;
@@ -253,6 +264,18 @@ impl FlushJob {
         if is_needed { core.commits.sync_log(position) } else { Ok(()) }
     }
 
+    fn report_start(&self, core: &Core) {
+        for member in &self.members {
+            core.events.add(Event::FlushStarted {
+                job: self.number,
+                keyspace: member.keyspace.name.clone(),
+                num_memtables: member.memtables.len() as u64,
+                memory_usage: member.memtables.iter().map(|memtable| memtable.bytes()).sum(),
+                output_level: member.to_level.into(),
+            });
+        }
+    }
+
     fn report(&self, core: &Core, member: &Member) {
         let Some(part) = &member.part else { return };
         let (counts, written) = (part.counts(), part.written());
@@ -265,17 +288,19 @@ impl FlushJob {
         });
         let elapsed_ns = core.runtime.now_ns() - self.begin_ns;
         core.latencies.flush.record(elapsed_ns);
-        core.events.add(
-            Event::new("flush_finished")
-                .text("keyspace", &member.keyspace.name)
-                .number("memtables", member.memtables.len() as u64)
-                .number("entries_in", counts.entries_in)
-                .number("output_level", member.to_level.into())
-                .number("output_bytes", written.bytes())
-                .numbers("files", written.files.iter().map(|(file, _)| file.0))
-                .places(written.runs.iter().flat_map(|run| run.places(&*core.store)))
-                .number("micros", elapsed_ns / 1000),
-        );
+        let keyspace = &member.keyspace.name;
+        written.report_created(&core.events, self.number, keyspace, member.to_level);
+        core.events.add(Event::FlushFinished {
+            job: self.number,
+            keyspace: keyspace.clone(),
+            memtables: member.memtables.len() as u64,
+            entries_in: counts.entries_in,
+            output_level: member.to_level.into(),
+            output_bytes: written.bytes(),
+            files: written.files.iter().map(|(file, _)| file.0).collect(),
+            extents: written.runs.iter().flat_map(|run| run.places(&*core.store)).collect(),
+            micros: elapsed_ns / 1000,
+        });
         core.noted.note_if_due(core.ledger(), &core.events, core.runtime.now_ns());
     }
 

@@ -5,6 +5,7 @@ use crate::engine::queue::Manual;
 use crate::engine::reserve::only_deletes;
 use crate::engine::trees::TreeState;
 use crate::engine::{Engine, requests};
+use crate::event::Event;
 use base::{Error, ErrorKind, KeyRange, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,7 +40,7 @@ impl Engine {
         if self.reserve.is_out()
             && let Err(error) = self.apply_deletions()
         {
-            self.events.error("space_reserve_failed", &error);
+            self.events.add(Event::SpaceReserveFailed { error });
         }
     }
 

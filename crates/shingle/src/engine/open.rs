@@ -20,6 +20,7 @@ use crate::engine::memory::Memory;
 use crate::engine::recover::{Found, Replayed, find, replay};
 use crate::engine::trees::{TreeState, Trees};
 use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
+use crate::event::Event;
 use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
@@ -28,6 +29,7 @@ use crate::read::table_cache::TableCache;
 use crate::read::values::ValueFiles;
 use crate::read::view::{ReadView, TreeView};
 use crate::settings::Settings;
+use crate::span::span;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileKind, FileName, FileStore, FileSummary};
@@ -53,6 +55,17 @@ pub(crate) fn open(
     store: Arc<dyn FileStore>,
     runtime: Arc<dyn Runtime>,
 ) -> Result<Arc<Engine>> {
+    let opened = span!("open").within(|| open_inside(options, store, runtime))?;
+    opened.events.deliver();
+    Ok(opened)
+}
+
+fn open_inside(
+    options: &Options,
+    store: Arc<dyn FileStore>,
+    runtime: Arc<dyn Runtime>,
+) -> Result<Arc<Engine>> {
+    let begin_ns = runtime.now_ns();
     let settings = Settings::of_database(options, &*store)?;
     // Before the lock, which writes: a foreign directory must stay unchanged.
     if let Some(root) = store.root()? {
@@ -72,7 +85,8 @@ pub(crate) fn open(
         }
     };
     let strays = found.strays();
-    let replayed = replay(&*store, &found, settings.memtable_bytes_max)?;
+    let replayed =
+        span!("recovery").within(|| replay(&*store, &found, settings.memtable_bytes_max))?;
     if !options.read_only {
         Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
     }
@@ -87,8 +101,18 @@ pub(crate) fn open(
     } else {
         make_ready(&engine, &strays)?;
         note_options(&*engine.store, options);
+        report_recovery(&engine, &replayed, begin_ns);
     }
     Ok(engine)
+}
+
+fn report_recovery(engine: &Engine, replayed: &Replayed, begin_ns: u64) {
+    engine.events.add(Event::RecoveryFinished {
+        wal_files: replayed.logs.iter().map(|file| file.0).collect(),
+        keyspaces: engine.keyspaces().len() as u64,
+        last_sequence: engine.snapshots.visible(),
+        micros: (engine.runtime.now_ns() - begin_ns) / 1000,
+    });
 }
 
 /// Writes the options down for people to read. Opening never needs them, so a failure to write them
@@ -303,7 +327,7 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     // next opening that they were. By now no log is read again.
     if let Err(error) = engine.remove_empty_segments() {
         engine.check_poisoned()?;
-        engine.events.error("segment_removal_failed", &error);
+        engine.events.add(Event::SegmentRemovalFailed { error });
     }
     let mut trees = engine.versions.lock();
     cut_active_segments(engine, &trees, &active_segments);
@@ -337,7 +361,7 @@ fn cut_active_segments(engine: &Engine, trees: &Trees, active_segments: &[FileId
         match engine.extend_file(name, segment.bytes, &hint) {
             // Shared with a checkpoint: its space is not for this database to free.
             Err(error) if error.kind() == ErrorKind::Shared => {}
-            Err(error) => engine.events.error("file_deletion_failed", &error),
+            Err(error) => engine.events.add(Event::FileDeletionFailed { error }),
             Ok(_) => {}
         }
     }
@@ -349,7 +373,7 @@ fn remove(engine: &Engine, names: impl Iterator<Item = FileName>) {
         match engine.store.remove(name) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => engine.events.error("file_deletion_failed", &error),
+            Err(error) => engine.events.add(Event::FileDeletionFailed { error }),
         }
     }
 }

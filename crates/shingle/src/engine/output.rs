@@ -8,7 +8,9 @@
 //!   removes it.
 
 use crate::engine::context::Context;
+use crate::engine::events::Events;
 use crate::engine::values::writers::{TakenSpace, WrittenSegment};
+use crate::event::Event;
 use crate::read::table_cache::RunHandle;
 use crate::reduce::Sink;
 use base::key::user_key;
@@ -111,6 +113,19 @@ impl Written {
             Change::Segment { file, change }
         });
         written.chain(buried).collect()
+    }
+
+    /// Reports the table files that did not exist before, after they became part of the tree.
+    pub(crate) fn report_created(&self, events: &Events, job: u64, keyspace: &str, to_level: u8) {
+        for (file, bytes) in self.files.iter().filter(|(file, _)| self.created.contains(file)) {
+            events.add(Event::TableFileCreation {
+                job,
+                keyspace: keyspace.to_string(),
+                file_number: file.0,
+                file_size: *bytes,
+                output_level: to_level.into(),
+            });
+        }
     }
 
     pub(crate) fn bytes(&self) -> u64 {

@@ -10,6 +10,7 @@
 //! - A write that adds data never takes from the reserve.
 
 use crate::engine::events::Events;
+use crate::event::Event;
 use base::{EntryKind, Error, ErrorKind, Result};
 use media::FileStore;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -58,10 +59,9 @@ impl Reserve {
         if self.state.compare_exchange(WHOLE, OUT, Relaxed, Relaxed).is_err() {
             return false;
         }
-        events.error(
-            "space_reserve_released",
-            &Error::new(ErrorKind::NoSpace, "the medium is full: only deletions are accepted"),
-        );
+        let message = "the medium is full: only deletions are accepted";
+        let error = Error::new(ErrorKind::NoSpace, message);
+        events.add(Event::SpaceReserveReleased { error });
         set(store, 0).is_ok()
     }
 
@@ -73,7 +73,7 @@ impl Reserve {
             Ok(false) => NONE,
             Err(error) if error.kind() == ErrorKind::NoSpace => OUT,
             Err(error) => {
-                events.error("space_reserve_failed", &error);
+                events.add(Event::SpaceReserveFailed { error });
                 NONE
             }
         };

@@ -15,6 +15,7 @@ use super::rewrite::Progress;
 use super::values::gc;
 use super::{backed_off, clean, compaction, flush};
 use crate::engine::Engine;
+use crate::event::Event;
 use base::env::Worker;
 use base::{Error, ErrorKind, KeyspaceId, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,7 +48,7 @@ impl Worker for EngineWorker {
     fn step(&self) -> bool {
         let Some(engine) = self.0.upgrade() else { return false };
         let Ok(_inside) = engine.enter() else { return false };
-        match catch_unwind(AssertUnwindSafe(|| step(&engine))) {
+        match catch_unwind(AssertUnwindSafe(|| step_and_tell(&engine))) {
             Ok(did) => did,
             Err(panic) => {
                 let text = panic
@@ -73,8 +74,15 @@ fn idle_begins_ns(engine: &Engine) -> Option<u64> {
     engine.scheduler.idle.begins_in_ns(engine)
 }
 
-/// Makes one step of background work. `false`: there is nothing to do.
-pub(crate) fn step(engine: &Arc<Engine>) -> bool {
+/// Makes one step of background work, and tells the listener what happened. `false`: there is
+/// nothing to do.
+pub(crate) fn step_and_tell(engine: &Arc<Engine>) -> bool {
+    let did = step(engine);
+    engine.events.deliver();
+    did
+}
+
+fn step(engine: &Arc<Engine>) -> bool {
     if engine.poisoned_by().is_some() || engine.read_only {
         return false;
     }
@@ -103,7 +111,7 @@ pub(crate) fn step(engine: &Arc<Engine>) -> bool {
         Ok(true) => return true,
         Ok(false) => {}
         Err(error) if backed_off::is_own_failure(&error) => {
-            engine.events.error("compaction_backed_off", &error);
+            engine.events.add(Event::CompactionBackedOff { error });
         }
         Err(error) => failed(engine, error),
     }
@@ -380,7 +388,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             };
             engine.scheduler.lock().running -= 1;
             if is_backed_off {
-                engine.events.error("compaction_backed_off", &error);
+                engine.events.add(Event::CompactionBackedOff { error });
             } else {
                 failed(engine, error);
             }
@@ -418,7 +426,7 @@ fn failed(engine: &Arc<Engine>, error: Error) {
     if is_over || engine.poisoned_by().is_some() {
         return;
     }
-    engine.events.error("background_error", &error);
+    engine.events.add(Event::BackgroundError { error: error.clone() });
     let mut queue = engine.scheduler.lock();
     queue.last_error = Some(error);
     // A writer that waits for space gets this error.

@@ -4,7 +4,8 @@
 //! An event has the bytes since the event before, or since opening, so any of them add up. What is
 //! written after the last event, the end of the event log itself, is in no event.
 
-use crate::engine::events::{Event, Events};
+use crate::engine::events::Events;
+use crate::event::{CauseBytes, Event};
 use base::{Ledger, LedgerSnapshot};
 use parking_lot::Mutex;
 
@@ -38,14 +39,14 @@ impl Noted {
 fn note_since(last: &mut (u64, LedgerSnapshot), ledger: &Ledger, events: &Events, now_ns: u64) {
     let now = ledger.snapshot();
     let moved = now.since(&last.1);
-    let mut event = Event::new("traffic")
-        .number("micros", now_ns.saturating_sub(last.0) / 1000)
-        .number("user_write_bytes", moved.user_write_bytes)
-        .number("user_read_bytes", moved.user_read_bytes);
-    for (cause, of) in moved.causes() {
-        let bytes = [of.write_bytes, of.read_bytes, of.media_write_bytes, of.media_read_bytes];
-        event = event.numbers(&cause.name(), bytes);
-    }
-    events.add(event);
+    let bytes = moved.causes().map(|(cause, of)| {
+        (cause, [of.write_bytes, of.read_bytes, of.media_write_bytes, of.media_read_bytes])
+    });
+    events.add(Event::Traffic {
+        micros: now_ns.saturating_sub(last.0) / 1000,
+        user_write_bytes: moved.user_write_bytes,
+        user_read_bytes: moved.user_read_bytes,
+        causes: CauseBytes(bytes.collect()),
+    });
     *last = (now_ns, now);
 }

@@ -11,6 +11,7 @@
 use crate::engine::backed_off::BackedOff;
 use crate::engine::context::Context;
 use crate::engine::trees::{Flushed, Manifest, Trees};
+use crate::event::Event;
 use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileHint, FileName};
 use parking_lot::{Mutex, MutexGuard};
@@ -179,7 +180,7 @@ impl VersionSet {
         manifest.first_bytes = bytes;
         match self.write_manifest(trees, self.snapshots.visible()) {
             Ok(()) => trees.dead_files.push(FileName::manifest(old)),
-            Err(error) => self.events.error("manifest_rewrite_failed", &error),
+            Err(error) => self.events.add(Event::ManifestRewriteFailed { error }),
         }
     }
 
@@ -279,7 +280,7 @@ impl VersionSet {
             value_bytes = value_bytes.max(self.value_pressure(&usage));
             value_debt_percent = value_debt_percent.max(tree.keyspace.values.debt_percent(&usage));
         }
-        self.admission.update(|pressure| {
+        self.change_pressure(|pressure| {
             pressure.level0_runs = level0_runs;
             pressure.debt_bytes = debt_bytes;
             pressure.value_bytes = value_bytes;

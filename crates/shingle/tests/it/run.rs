@@ -1,5 +1,6 @@
 //! Runs a history on a database and compares every answer with the model.
 
+use crate::events::Lawful;
 use crate::guarded::Guarded;
 use crate::history::{Profile, Step};
 use crate::model::{Contents, Found, Key, Model, Op, Operator, Prefix, SLOTS, Value, pair_hash};
@@ -192,7 +193,8 @@ impl Config {
     }
 
     pub fn open(&self, store: Arc<dyn FileStore>) -> shingle::Result<Db> {
-        self.options().open_in(Arc::new(Guarded::new(store)), self.runtime())
+        let options = self.options().event_listener(Arc::new(Lawful::default()));
+        options.open_in(Arc::new(Guarded::new(store)), self.runtime())
     }
 }
 

@@ -11,6 +11,7 @@
 use crate::engine::core::Core;
 use crate::engine::trees::Flushed;
 use crate::engine::values::active_segment::{ActiveSegment, active_segment_bytes_max};
+use crate::event::Event;
 use crate::keyspace::KeyspaceState;
 use base::{Cause, Error, ErrorKind, FileId, Result};
 use media::{FileHint, FileName};
@@ -34,7 +35,7 @@ impl Core {
             Err(error) => {
                 state.refuse_segment(keyspace.id);
                 drop(state);
-                self.events.error("segment_begin_failed", &error);
+                self.events.add(Event::SegmentBeginFailed { error });
             }
         }
         true

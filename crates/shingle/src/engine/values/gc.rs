@@ -21,13 +21,14 @@ mod pointers;
 use super::segment_buffer::SegmentBuffer;
 use super::writers::ValueWriters;
 use crate::engine::core::Core;
-use crate::engine::events::Event;
 use crate::engine::memory::Buffers;
 use crate::engine::rewrite::Progress;
 use crate::engine::trees::{Flushed, TreeState, Trees};
+use crate::event::Event;
 use crate::keyspace::KeyspaceState;
 use crate::read::get::{Found, find};
 use crate::read::missing;
+use crate::span::{Span, span};
 use crate::value_stats::{Collected, ValueTimes};
 use base::key::SEQUENCE_MAX;
 use base::{Cause, FileId, Result, SequenceNumber};
@@ -64,6 +65,9 @@ enum Phase {
 
 /// GC in progress.
 pub(crate) struct GcJob {
+    /// Its number in the event log.
+    number: u64,
+    span: Span,
     keyspace: Arc<KeyspaceState>,
     collection: Collection,
     /// Keeps the segments that it reads.
@@ -117,7 +121,18 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<GcJob>> {
             Validity::GroupOrder => Phase::Order,
             Validity::Lookup => Phase::Move,
         };
+        let number = core.events.begin_job();
+        let span = span!("value_collection", job = number, keyspace = %keyspace.name);
+        let started = Event::ValueGcStarted {
+            job: number,
+            keyspace: keyspace.name.clone(),
+            files: collection.files.iter().map(|file| file.0).collect(),
+            read_bytes: collection.read_bytes,
+        };
+        span.within(|| core.events.add(started));
         Some(Box::new(GcJob {
+            number,
+            span,
             keyspace: keyspace.clone(),
             version: tree.version.clone(),
             phase,
@@ -171,6 +186,10 @@ pub(crate) fn pick(core: &Core, tree: &TreeState) -> Option<Collection> {
 impl GcJob {
     /// One bounded step.
     pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        self.span.clone().within(|| self.step_inside(core))
+    }
+
+    fn step_inside(&mut self, core: &Arc<Core>) -> Result<Progress> {
         let (phase, begin_ns) = (self.phase, core.runtime.now_ns());
         let stepped = self.step_phase(core);
         let mut times = ValueTimes {
@@ -443,16 +462,16 @@ impl GcJob {
             write_bytes: written,
             lookups: self.lookups,
         });
-        core.events.add(
-            Event::new("value_collection_finished")
-                .text("keyspace", &self.keyspace.name)
-                .numbers("files", self.collection.files.iter().map(|file| file.0))
-                .number("read_bytes", self.collection.read_bytes)
-                .number("written_bytes", written)
-                .number("moved", self.moved.len() as u64)
-                .number("lookups", self.lookups)
-                .number("micros", (core.runtime.now_ns() - self.begin_ns) / 1000),
-        );
+        core.events.add(Event::ValueGcFinished {
+            job: self.number,
+            keyspace: self.keyspace.name.clone(),
+            files: self.collection.files.iter().map(|file| file.0).collect(),
+            read_bytes: self.collection.read_bytes,
+            written_bytes: written,
+            moved: self.moved.len() as u64,
+            lookups: self.lookups,
+            micros: (core.runtime.now_ns() - self.begin_ns) / 1000,
+        });
     }
 
     /// Gives up after a failure. Segments that are in the tree stay, provisional: GC reads them
