@@ -7,8 +7,7 @@
 mod field;
 mod table;
 
-pub(crate) use field::CauseBytes;
-pub use field::Field;
+pub use field::{CauseBytes, Field};
 pub use table::Event;
 
 use crate::json;
@@ -104,12 +103,12 @@ impl Event {
     /// The event as one JSON object: `time_micros`, `event`, and its fields.
     pub fn to_json(&self, time_micros: u64) -> String {
         let first = [
-            ("time_micros".into(), time_micros.to_string()),
-            ("event".into(), json::string(self.name())),
+            ("time_micros".to_string(), time_micros.to_string()),
+            ("event".to_string(), json::string(self.name())),
         ];
         let fields = self.fields().into_iter().map(|(name, field)| (name, field.to_json()));
-        let all: Vec<_> = first.into_iter().chain(fields).collect();
-        json::object(all.iter().map(|(name, value)| (name.as_ref(), value.clone())))
+        let all: Vec<(String, String)> = first.into_iter().chain(fields).collect();
+        json::object(all.iter().map(|(name, value)| (name.as_str(), value.clone())))
     }
 }
 

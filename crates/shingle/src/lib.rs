@@ -34,8 +34,8 @@
 //! # Features
 //!
 //! - `tracing`: [`Event`]s are also events of the crate `tracing`, in the target `shingle`, and
-//!   background jobs and long calls are spans. The engine calls the subscriber while it holds locks:
-//!   a subscriber must not call the database.
+//!   background jobs and long calls are spans. The engine calls the subscriber while it holds
+//!   locks, so a subscriber must not call the database.
 //! - `testing` opens doors for the tests of the engine. Programs do not need it.
 
 #![warn(clippy::missing_errors_doc)]

@@ -1,5 +1,5 @@
-//! Spans of `tracing` for background jobs and long calls. Without the feature `tracing` a span has no
-//! size, and its calls do nothing.
+//! Spans of `tracing` for background jobs and long calls. Without the feature `tracing` a span has
+//! no size, and its calls do nothing.
 //!
 //! A job runs in steps, on one thread after another, and each step is in the job's span.
 

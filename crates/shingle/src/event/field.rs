@@ -3,7 +3,6 @@
 use crate::json;
 use crate::{StallCondition, StallReason};
 use base::{Cause, Error};
-use std::borrow::Cow;
 use std::ops::Range;
 
 /// Maximum number of extents that one event lists.
@@ -13,18 +12,18 @@ const EXTENTS_MAX: usize = 64;
 /// [`Event::fields`](super::Event::fields).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Field<'a> {
+pub enum Field {
     /// A number.
     Number(u64),
     /// A number that is not whole.
     Real(f64),
     /// A text.
-    Text(Cow<'a, str>),
+    Text(String),
     /// Numbers.
-    Numbers(Cow<'a, [u64]>),
+    Numbers(Vec<u64>),
 }
 
-impl Field<'_> {
+impl Field {
     pub(super) fn to_json(&self) -> String {
         match self {
             Field::Number(number) => number.to_string(),
@@ -36,12 +35,12 @@ impl Field<'_> {
 }
 
 /// The fields of an event, by name.
-pub(super) type Fields<'a> = Vec<(Cow<'static, str>, Field<'a>)>;
+pub(super) type Fields = Vec<(String, Field)>;
 
 /// A type of field.
 pub(super) trait FieldType {
     /// Adds what the field called `name` has to say: usually one field.
-    fn add_to<'a>(&'a self, name: &'static str, fields: &mut Fields<'a>);
+    fn add_to(&self, name: &str, fields: &mut Fields);
 
     /// The field for `tracing`.
     #[cfg(feature = "tracing")]
@@ -52,7 +51,7 @@ pub(super) trait FieldType {
 macro_rules! one_field {
     ($kind:ty, |$value:ident| $field:expr, $traced:expr) => {
         impl FieldType for $kind {
-            fn add_to<'a>(&'a self, name: &'static str, fields: &mut Fields<'a>) {
+            fn add_to(&self, name: &str, fields: &mut Fields) {
                 let $value = self;
                 fields.push((name.into(), $field));
             }
@@ -68,16 +67,16 @@ macro_rules! one_field {
 
 one_field!(u64, |value| Field::Number(*value), *value);
 one_field!(f64, |value| Field::Real(*value), *value);
-one_field!(String, |value| Field::Text(value.as_str().into()), value.as_str());
-one_field!(Error, |value| Field::Text(value.to_string().into()), tracing::field::display(value));
+one_field!(String, |value| Field::Text(value.clone()), value.as_str());
+one_field!(Error, |value| Field::Text(value.to_string()), tracing::field::display(value));
 one_field!(StallCondition, |value| Field::Text(value.name().into()), value.name());
 one_field!(StallReason, |value| Field::Text(value.name().into()), value.name());
-one_field!(Vec<u64>, |value| Field::Numbers(value.as_slice().into()), tracing::field::debug(value));
+one_field!(Vec<u64>, |value| Field::Numbers(value.clone()), tracing::field::debug(value));
 
 /// Extents on a device, as start and length in turn; no field where the store does not know them.
 /// Extents that touch are joined; if there are too many, the first are listed.
 impl FieldType for Vec<Range<u64>> {
-    fn add_to<'a>(&'a self, name: &'static str, fields: &mut Fields<'a>) {
+    fn add_to(&self, name: &str, fields: &mut Fields) {
         let mut joined: Vec<Range<u64>> = Vec::new();
         for extent in self {
             match joined.last_mut() {
@@ -101,14 +100,22 @@ impl FieldType for Vec<Range<u64>> {
     }
 }
 
-/// Bytes by cause: written, read, and the same of the medium. Each cause is a field by its name.
+/// Bytes by cause: written, read, written by the medium, read by the medium. In `LOG` each cause is
+/// a field by its name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CauseBytes(pub(crate) Vec<(Cause, [u64; 4])>);
 
+impl CauseBytes {
+    /// The causes that have bytes.
+    pub fn causes(&self) -> impl Iterator<Item = (Cause, [u64; 4])> + '_ {
+        self.0.iter().copied()
+    }
+}
+
 impl FieldType for CauseBytes {
-    fn add_to<'a>(&'a self, _name: &'static str, fields: &mut Fields<'a>) {
+    fn add_to(&self, _name: &str, fields: &mut Fields) {
         for (cause, bytes) in &self.0 {
-            fields.push((cause.name().to_string().into(), Field::Numbers(bytes.as_slice().into())));
+            fields.push((cause.name(), Field::Numbers(bytes.to_vec())));
         }
     }
 

@@ -4,11 +4,10 @@ use super::Severity;
 use super::field::{CauseBytes, Field, FieldType, Fields};
 use crate::{StallCondition, StallReason};
 use base::Error;
-use std::borrow::Cow;
 use std::ops::Range;
 
-/// Makes [`Event`] of the table: for each event its severity, its name in `LOG`, its variant and its
-/// fields.
+/// Makes [`Event`] of the table: for each event its severity, its name in `LOG`, its variant and
+/// its fields.
 macro_rules! events {
     ($(
         $(#[$doc:meta])*
@@ -51,7 +50,7 @@ macro_rules! events {
             }
 
             /// Its fields by name, in the order of `LOG`.
-            pub fn fields(&self) -> Vec<(Cow<'static, str>, Field<'_>)> {
+            pub fn fields(&self) -> Vec<(String, Field)> {
                 let mut fields = Fields::new();
                 match self {
                     $( Event::$variant { $($field),* } => {

@@ -43,7 +43,6 @@ mod schedule;
 mod script;
 mod serial;
 mod threads;
-mod traced;
 mod transactions;
 mod values;
 mod watched;

@@ -1,4 +1,9 @@
 //! The feature `tracing`: jobs are spans, and events are events inside them.
+//!
+//! A program of its own: which callsites are of interest is a property of the process, and other
+//! tests have no subscriber.
+
+#![allow(clippy::unwrap_used, missing_docs)]
 
 use media::mem::MemStore;
 use parking_lot::Mutex;
