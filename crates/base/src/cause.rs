@@ -1,7 +1,7 @@
 //! Why a byte moves. Every read and every write of the engine carries a [`Cause`].
 
 /// The deepest level that a tree may have, plus one.
-pub const LEVELS_MAX: usize = 16;
+pub const LEVELS_MAX: u8 = 32;
 
 /// Why bytes are read from or written to the file store.
 ///
@@ -52,7 +52,7 @@ pub enum Cause {
 
 impl Cause {
     /// How many distinct causes there are; [`Cause::index`] is below this.
-    pub const COUNT: usize = 14 + LEVELS_MAX;
+    pub const COUNT: usize = 14 + LEVELS_MAX as usize;
 
     /// A dense number for tables indexed by cause.
     pub fn index(self) -> usize {
@@ -71,7 +71,7 @@ impl Cause {
             Cause::Checkpoint => 11,
             Cause::StoreMetadata => 12,
             Cause::Reclaim => 13,
-            Cause::Compaction(level) => 14 + (level as usize).min(LEVELS_MAX - 1),
+            Cause::Compaction(level) => 14 + level.min(LEVELS_MAX - 1) as usize,
         }
     }
 
@@ -94,7 +94,7 @@ impl Cause {
             StoreMetadata,
             Reclaim,
         ];
-        fixed.into_iter().chain((0..LEVELS_MAX as u8).map(Compaction))
+        fixed.into_iter().chain((0..LEVELS_MAX).map(Compaction))
     }
 
     /// The name used in tables, JSON and metrics.

@@ -6,6 +6,7 @@
 //! Counters only grow; an interval is the difference of two [`LedgerSnapshot`]s.
 
 use crate::cause::Cause;
+use std::array;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -87,11 +88,21 @@ impl Traffic {
 }
 
 /// The counters of one database, shared by its file store and its engine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Ledger {
     host: [Cell; Cause::COUNT],
     user_write_bytes: AtomicU64,
     user_read_bytes: Striped,
+}
+
+impl Default for Ledger {
+    fn default() -> Ledger {
+        Ledger {
+            host: array::from_fn(|_| Cell::default()),
+            user_write_bytes: AtomicU64::default(),
+            user_read_bytes: Striped::default(),
+        }
+    }
 }
 
 impl Ledger {

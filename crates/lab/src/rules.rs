@@ -1,4 +1,4 @@
-//! When a value holds: the rules as data, and their application.
+//! When a value is reproduced: the rules as data, and their application.
 
 use crate::claim::{Sort, Stated};
 use base::{Error, Result};
@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Verdict {
     /// As the paper says.
-    #[serde(rename = "holds")]
+    #[serde(rename = "reproduced")]
     Holds,
     /// The direction and the order of magnitude.
-    #[serde(rename = "holds in shape")]
+    #[serde(rename = "reproduced in shape")]
     InShape,
     /// Otherwise.
-    #[serde(rename = "does not hold")]
+    #[serde(rename = "not reproduced")]
     DoesNotHold,
     /// It depends on what is not here.
     #[serde(rename = "cannot be reproduced")]
@@ -30,9 +30,9 @@ impl Verdict {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Holds => "holds",
-            Verdict::InShape => "holds in shape",
-            Verdict::DoesNotHold => "does not hold",
+            Verdict::Holds => "reproduced",
+            Verdict::InShape => "reproduced in shape",
+            Verdict::DoesNotHold => "not reproduced",
             Verdict::Impossible => "cannot be reproduced",
         }
     }

@@ -231,11 +231,12 @@ impl Dump<'_, '_> {
 }
 
 /// A run in a few lines.
-fn describe(run: &RunSummary) -> [String; 4] {
-    let (smallest, largest) = (brief(&run.smallest), brief(&run.largest));
-    let (raw_keys, raw_values) = (run.raw_key_bytes, run.raw_value_bytes);
+fn describe(summary: &RunSummary) -> [String; 4] {
+    let run = &summary.run;
+    let (smallest, largest) = (brief(&summary.smallest), brief(&summary.largest));
+    let (raw_keys, raw_values) = (summary.raw_key_bytes, summary.raw_value_bytes);
     [
-        format!("run {} at byte {}, {}", run.run, run.offset, units::bytes(run.bytes)),
+        format!("run {} at byte {}, {}", run.id, run.offset, units::bytes(run.bytes)),
         format!(
             "  keys {smallest} to {largest}, sequence {} to {}",
             run.sequence_min, run.sequence_max
@@ -244,17 +245,17 @@ fn describe(run: &RunSummary) -> [String; 4] {
             "  {} entries: {} deletes, {} merges, {} pointers; {} range deletes",
             units::count(run.entries),
             units::count(run.deletes),
-            units::count(run.merges),
-            units::count(run.pointers),
+            units::count(summary.merges),
+            units::count(summary.pointers),
             units::count(run.range_deletes)
         ),
         format!(
             "  {} data blocks of {}, filters {}, indexes {}; keys {} and values {} before \
              compression",
-            units::count(run.data_blocks),
-            units::bytes(run.data_bytes),
-            units::bytes(run.filter_bytes),
-            units::bytes(run.index_bytes),
+            units::count(summary.data_blocks),
+            units::bytes(summary.data_bytes),
+            units::bytes(summary.filter_bytes),
+            units::bytes(summary.index_bytes),
             units::bytes(raw_keys),
             units::bytes(raw_values)
         ),

@@ -77,7 +77,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Outcome {
     let mut context = Context::new(cli.global.into(), out);
     match cli.command {
         Command::Data(command) => commands::run(&mut context, command),
-        Command::Salvage(args) => commands::care::salvage(&mut context, args),
+        Command::Salvage(args) => commands::maintenance::salvage(&mut context, args),
         Command::Backup(args) => commands::backup::backup(&mut context, args),
         Command::Keyspace(args) => commands::keyspace::keyspace(&mut context, args.action),
         Command::Shell(args) => shell::shell(&mut context, args),

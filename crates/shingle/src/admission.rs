@@ -225,6 +225,12 @@ impl Admission {
         }
     }
 
+    /// The sealed bytes that it knows of.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn sealed_bytes(&self) -> u64 {
+        self.pressure.lock().sealed_bytes
+    }
+
     /// Wakes all waiting writers, so that they see a poisoned or closed database.
     pub(crate) fn release(&self) {
         self.relieved.signal();

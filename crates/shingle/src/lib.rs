@@ -103,7 +103,7 @@ pub use options::{Durability, Expert, Options, Preset};
 pub use progress::Progress;
 pub use resources::Resources;
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
-pub use stats::{CacheCounters, CheckReport, FileInfo, LevelStats, ParkedWork, Stats};
+pub use stats::{BackedOffWork, CacheCounters, CheckReport, FileInfo, LevelStats, Stats};
 #[doc(inline)]
 pub use table::{Bytes, Compression, PrefixRule};
 pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOptions};

@@ -91,10 +91,10 @@ pub struct Expert {
     /// [`Options::filter_bits_per_key`]. 0: no filters there, which saves 90 % of their
     /// memory, for programs that hardly ever look up a missing key.
     pub filter_bits_last: Option<u8>,
-    /// Levels from this one down have Ribbon filters, with as many false answers in about three
-    /// quarters of the memory, but slower to build and to ask; default: none.
+    /// Levels from this one down have Ribbon filters, with as many false positives in about
+    /// 75 % of the memory, but slower to build and to ask; default: none.
     pub filter_ribbon_level: Option<u8>,
-    /// Bytes that compaction reads ahead for each input, at most, and a long scan for each run that
+    /// Maximum number of bytes that compaction prefetches for each input, and a long scan for each run that
     /// is not mapped into memory; default 256 KiB.
     pub readahead_bytes: Option<u32>,
     /// The same for long scans on devices; default up to 1 MiB.
@@ -109,9 +109,9 @@ pub struct Expert {
     /// Maximum number of table and value files open for reads; the least recently read are closed
     /// first. Default: 25 % of the process's descriptor limit.
     pub open_files_max: Option<usize>,
-    /// The rate that writes are slowed down to first, in bytes per second.
+    /// The rate at which throttling of writes begins, in bytes per second.
     pub slow_rate_bytes_max: Option<u64>,
-    /// The rate that they are slowed down to at most, in bytes per second.
+    /// The lowest rate to which writes are throttled, in bytes per second.
     pub slow_rate_bytes_min: Option<u64>,
     /// Commits append large values to segments, and pointers to the log, in layouts that have one
     /// log of values: each is written once. No: a flush writes them, and the log does before, which
@@ -246,7 +246,7 @@ impl Options {
     }
 
     /// The memory budget in bytes: memtables, open tables and buffers of background work; the
-    /// block cache has what they leave. A fifth is the write buffer. The process takes more: what
+    /// block cache has what they leave. 20 % of it is the write buffer. The process takes more: what
     /// the program itself holds, and the allocator's losses.
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
@@ -289,7 +289,7 @@ impl Options {
         self
     }
 
-    /// The most bytes that background work writes per second; 0: no limit.
+    /// Maximum number of bytes that background work writes per second; 0: no limit.
     pub fn background_bytes_per_second(mut self, bytes: u64) -> Self {
         self.background_bytes_per_second = bytes;
         self

@@ -84,7 +84,7 @@ impl LevelStats {
 /// A compaction that failed and waits for another try.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct ParkedWork {
+pub struct BackedOffWork {
     /// The keyspace.
     pub keyspace: String,
     /// How often it failed in a row.
@@ -159,7 +159,7 @@ pub struct Stats {
     /// Bytes of pending compaction.
     pub pending_bytes: u64,
     /// Compactions that failed and wait for another try; other compactions go on.
-    pub parked: Vec<ParkedWork>,
+    pub backed_off: Vec<BackedOffWork>,
     /// Live snapshots.
     pub snapshots: u64,
     /// How transactions ended.
@@ -264,7 +264,7 @@ impl Stats {
             ("stalls", json::array(stalls)),
             ("cache", json::array(caches)),
             ("latency_ns", json::object(latencies.map(|(name, l)| (name, latency_json(l))))),
-            ("parked", json::array(self.parked.iter().map(parked_json))),
+            ("backed_off", json::array(self.backed_off.iter().map(backed_off_json))),
             ("background_error", error),
         ])
     }
@@ -279,7 +279,7 @@ fn values_json(values: &ValueStats) -> String {
         ("dead_bytes", int(values.dead_bytes)),
         ("retired_bytes", int(values.retired_bytes)),
         ("cold_store_bytes", int(values.cold_store_bytes)),
-        ("collections", int(values.collected.count)),
+        ("gc_runs", int(values.collected.count)),
         ("collected_read_bytes", int(values.collected.read_bytes)),
         ("collected_write_bytes", int(values.collected.write_bytes)),
         ("collected_lookups", int(values.collected.lookups)),
@@ -302,12 +302,12 @@ fn group_json(of: &ValueGroup) -> String {
     ])
 }
 
-fn parked_json(parked: &ParkedWork) -> String {
+fn backed_off_json(work: &BackedOffWork) -> String {
     json::object([
-        ("keyspace", json::string(&parked.keyspace)),
-        ("failures", parked.failures.to_string()),
-        ("retry_seconds", json::number(Some(parked.retry_seconds))),
-        ("error", json::string(&parked.error)),
+        ("keyspace", json::string(&work.keyspace)),
+        ("failures", work.failures.to_string()),
+        ("retry_seconds", json::number(Some(work.retry_seconds))),
+        ("error", json::string(&work.error)),
     ])
 }
 
@@ -391,11 +391,11 @@ impl Stats {
             let seconds = *ns as f64 / 1e9;
             writeln!(f, "Write Stall: {}: {count} times, {seconds:.3} seconds", reason.name())?;
         }
-        for parked in &self.parked {
+        for work in &self.backed_off {
             writeln!(
                 f,
                 "BackedOff compaction of `{}`: failed {} times, next try in {:.1} s: {}",
-                parked.keyspace, parked.failures, parked.retry_seconds, parked.error,
+                work.keyspace, work.failures, work.retry_seconds, work.error,
             )?;
         }
         match &self.background_error {
@@ -443,7 +443,7 @@ fn value_lines(f: &mut impl fmt::Write, stats: &Stats) -> fmt::Result {
     }
     writeln!(
         f,
-        "Value collections: {}, read {:.3} GB, written {:.3} GB, look-ups {}, reclaimed per byte \
+        "Value GC: {} runs, read {:.3} GB, written {:.3} GB, look-ups {}, reclaimed per byte \
          written: {}",
         collected.count,
         gb(collected.read_bytes),
@@ -454,7 +454,7 @@ fn value_lines(f: &mut impl fmt::Write, stats: &Stats) -> fmt::Result {
     let seconds = |ns: u64| ns as f64 / 1e9;
     writeln!(
         f,
-        "Value seconds: written {:.3}; collections: read {:.3}, look-ups {:.3}, written {:.3}, \
+        "Value seconds: written {:.3}; GC: read {:.3}, look-ups {:.3}, written {:.3}, \
          pointers {:.3}",
         seconds(times.write_ns),
         seconds(times.collect_read_ns),

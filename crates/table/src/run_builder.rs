@@ -83,7 +83,7 @@ impl RunBuilder {
         };
         let filter_bytes = self.hashes.len() * usize::from(filter_bits) / 8;
         let pending = self.data.estimated_bytes() + self.index.estimated_bytes() + filter_bytes;
-        sink.offset() - self.summary.offset + (pending + self.partition_bytes) as u64 + 256
+        sink.offset() - self.summary.run.offset + (pending + self.partition_bytes) as u64 + 256
     }
 
     /// Bytes kept in memory until the run ends, about.
@@ -118,7 +118,7 @@ impl RunBuilder {
         self.data.add(shared, internal_key, value, self.last_hash);
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&internal_key[shared..]);
-        if self.summary.entries == 1 {
+        if self.summary.run.entries == 1 {
             self.first_key.extend_from_slice(internal_key);
         }
         if self.data.estimated_bytes() >= self.options.block_bytes as usize {
@@ -149,7 +149,7 @@ impl RunBuilder {
         if same_key && !self.partition_is_new {
             return;
         }
-        if !same_key || self.summary.entries == 1 {
+        if !same_key || self.summary.run.entries == 1 {
             self.last_hash = key_hash(key);
         }
         if self.options.filter == Filter::None {
@@ -246,8 +246,8 @@ impl RunBuilder {
             self.cut_partition();
         }
         let mut footer = Footer {
-            run: self.summary.run,
-            start: self.summary.offset,
+            run: self.summary.run.id,
+            start: self.summary.run.offset,
             data_end: sink.offset(),
             ..Footer::default()
         };
@@ -267,10 +267,10 @@ impl RunBuilder {
         self.summary.index_bytes =
             index_blocks + footer.top.end(BlockKind::Top) - footer.top.offset;
         footer.summary = pin(sink, &self.summary.encode())?;
-        footer.entries = self.summary.entries;
-        footer.range_deletes = self.summary.range_deletes;
+        footer.entries = self.summary.run.entries;
+        footer.range_deletes = self.summary.run.range_deletes;
         footer.bytes = sink.offset() + crate::format::FOOTER_BYTES - footer.start;
-        self.summary.bytes = footer.bytes;
+        self.summary.run.bytes = footer.bytes;
         sink.write(&footer.encode(sink.place()))?;
         RunEnd::written(footer, top, filter, tombstones, self.summary)
     }

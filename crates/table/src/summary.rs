@@ -5,37 +5,22 @@ use crate::options::{Compression, Filter, PrefixRule, TableOptions};
 use crate::range_delete::RangeDeletes;
 use base::coding::{Reader, push_bytes, push_varint};
 use base::key::{split_internal_key, trailer_kind, trailer_sequence};
-use base::{EntryKind, KeyRange, RunId, SequenceNumber};
+use base::{EntryKind, KeyRange, RunId};
+use tree::Run;
 
 /// A run as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
-    /// The run.
-    pub run: RunId,
-    /// Where its extent begins in the file.
-    pub offset: u64,
-    /// Bytes of its extent.
-    pub bytes: u64,
-    /// Covers every point key and every range tombstone; empty for a run without any.
-    pub range: KeyRange,
+    /// What the manifest records of it, but for its file.
+    pub run: Run<()>,
     /// The smallest user key of a point entry; empty without entries.
     pub smallest: Vec<u8>,
     /// The largest user key of a point entry; empty without entries.
     pub largest: Vec<u8>,
-    /// Point entries, tombstones included.
-    pub entries: u64,
-    /// Point tombstones.
-    pub deletes: u64,
     /// Merge operands.
     pub merges: u64,
     /// Entries whose values are in the value store.
     pub pointers: u64,
-    /// Range tombstones: pairs of a fragment and a sequence number.
-    pub range_deletes: u64,
-    /// The smallest sequence number, range tombstones included; 0 for an empty run.
-    pub sequence_min: SequenceNumber,
-    /// The largest sequence number, range tombstones included.
-    pub sequence_max: SequenceNumber,
     /// Bytes of internal keys as they were added.
     pub raw_key_bytes: u64,
     /// Bytes of values as they were added.
@@ -53,21 +38,25 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    pub(crate) fn new(run: RunId, offset: u64, options: TableOptions) -> RunSummary {
-        RunSummary {
-            run,
+    pub(crate) fn new(id: RunId, offset: u64, options: TableOptions) -> RunSummary {
+        let run = Run {
+            id,
+            file: (),
             offset,
             bytes: 0,
             range: KeyRange::new([], Some([].into())),
-            smallest: Vec::new(),
-            largest: Vec::new(),
             entries: 0,
             deletes: 0,
-            merges: 0,
-            pointers: 0,
             range_deletes: 0,
             sequence_min: 0,
             sequence_max: 0,
+        };
+        RunSummary {
+            run,
+            smallest: Vec::new(),
+            largest: Vec::new(),
+            merges: 0,
+            pointers: 0,
             raw_key_bytes: 0,
             raw_value_bytes: 0,
             data_blocks: 0,
@@ -84,19 +73,19 @@ impl RunSummary {
     pub(crate) fn count(&mut self, trailer: u64, key_bytes: usize, value_bytes: usize) -> bool {
         match trailer_kind(trailer) {
             Some(EntryKind::Put) => {}
-            Some(EntryKind::Delete) => self.deletes += 1,
+            Some(EntryKind::Delete) => self.run.deletes += 1,
             Some(EntryKind::Merge) => self.merges += 1,
             Some(EntryKind::Pointer) => self.pointers += 1,
             Some(EntryKind::DeleteRange) | None => return false,
         }
         let sequence = trailer_sequence(trailer);
-        if self.entries == 0 {
-            (self.sequence_min, self.sequence_max) = (sequence, sequence);
+        if self.run.entries == 0 {
+            (self.run.sequence_min, self.run.sequence_max) = (sequence, sequence);
         } else {
-            self.sequence_min = self.sequence_min.min(sequence);
-            self.sequence_max = self.sequence_max.max(sequence);
+            self.run.sequence_min = self.run.sequence_min.min(sequence);
+            self.run.sequence_max = self.run.sequence_max.max(sequence);
         }
-        self.entries += 1;
+        self.run.entries += 1;
         self.raw_key_bytes += key_bytes as u64;
         self.raw_value_bytes += value_bytes as u64;
         true
@@ -111,17 +100,17 @@ impl RunSummary {
             self.smallest = smallest.to_vec();
             self.largest = largest.to_vec();
         }
-        self.range_deletes = tombstones.count();
+        self.run.range_deletes = tombstones.count();
         if let Some((min, max)) = tombstones.sequence_bounds() {
-            let any = self.entries > 0;
-            self.sequence_min = if any { self.sequence_min.min(min) } else { min };
-            self.sequence_max = self.sequence_max.max(max);
+            let any = self.run.entries > 0;
+            self.run.sequence_min = if any { self.run.sequence_min.min(min) } else { min };
+            self.run.sequence_max = self.run.sequence_max.max(max);
         }
-        self.range = self.range_with(tombstones);
+        self.run.range = self.range_with(tombstones);
     }
 
     fn range_with(&self, tombstones: &RangeDeletes) -> KeyRange {
-        match (self.entries, tombstones.range()) {
+        match (self.run.entries, tombstones.range()) {
             (0, None) => KeyRange::new([], Some([].into())),
             (0, Some(range)) => range,
             (_, None) => KeyRange::closed(&self.smallest, &self.largest),
@@ -136,13 +125,13 @@ impl RunSummary {
         push_bytes(&mut out, &self.smallest);
         push_bytes(&mut out, &self.largest);
         for count in [
-            self.entries,
-            self.deletes,
+            self.run.entries,
+            self.run.deletes,
             self.merges,
             self.pointers,
-            self.range_deletes,
-            self.sequence_min,
-            self.sequence_max,
+            self.run.range_deletes,
+            self.run.sequence_min,
+            self.run.sequence_max,
             self.raw_key_bytes,
             self.raw_value_bytes,
             self.data_blocks,
@@ -183,16 +172,10 @@ impl RunSummary {
             index_bytes,
         ] = counts;
         let mut summary = RunSummary {
-            bytes: extent_bytes,
             smallest,
             largest,
-            entries,
-            deletes,
             merges,
             pointers,
-            range_deletes,
-            sequence_min,
-            sequence_max,
             raw_key_bytes,
             raw_value_bytes,
             data_blocks,
@@ -201,7 +184,16 @@ impl RunSummary {
             index_bytes,
             ..RunSummary::new(run, offset, options)
         };
-        summary.range = summary.range_with(tombstones);
+        summary.run = Run {
+            bytes: extent_bytes,
+            entries,
+            deletes,
+            range_deletes,
+            sequence_min,
+            sequence_max,
+            ..summary.run
+        };
+        summary.run.range = summary.range_with(tombstones);
         let sound = reader.is_empty()
             && summary.smallest <= summary.largest
             && range_deletes == tombstones.count();

@@ -9,7 +9,8 @@
 use crate::edit::{Change, RunRecord, SegmentChange, SliceRecord};
 use crate::run_table::{RunTable, Shown};
 use crate::segments::Segment;
-use crate::version::{FileRef, LEVEL0_NODE, LEVELS_MAX, Level, Node, NodeId, Run, Slice, Version};
+use crate::version::{FileRef, LEVEL0_NODE, Level, Node, NodeId, Run, Slice, Version};
+use base::cause::LEVELS_MAX;
 use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId};
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
@@ -192,18 +193,7 @@ impl<'a> Apply<'a> {
         if self.runs.contains_key(&record.id) || self.table.run(record.id).is_some() {
             return Err("there is a run of this number".to_string());
         }
-        let run = Run {
-            id: record.id,
-            file: file.file.clone(),
-            offset: record.offset,
-            bytes: record.bytes,
-            range: record.range.clone(),
-            entries: record.entries,
-            deletes: record.deletes,
-            range_deletes: record.range_deletes,
-            sequence_min: record.sequence_min,
-            sequence_max: record.sequence_max,
-        };
+        let run = record.in_file(file.file.clone());
         self.runs.insert(record.id, Arc::new(run));
         Ok(())
     }

@@ -6,32 +6,11 @@
 
 use crate::node_id::NodeId;
 use crate::segments::Group;
+use crate::version::Run;
 use base::{FileId, Key, KeyRange, KeyspaceId, RunId, SequenceNumber};
 
-/// A run as the manifest records it, see [`crate::version::Run`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunRecord {
-    /// Its number.
-    pub id: RunId,
-    /// The table file that it lies in.
-    pub file: FileId,
-    /// The byte of the file where its extent begins.
-    pub offset: u64,
-    /// Bytes of its extent.
-    pub bytes: u64,
-    /// A range that covers all its keys and range tombstones.
-    pub range: KeyRange,
-    /// Point entries, tombstones included.
-    pub entries: u64,
-    /// How many of the entries are point tombstones.
-    pub deletes: u64,
-    /// Range tombstones.
-    pub range_deletes: u64,
-    /// The smallest sequence number of what it holds.
-    pub sequence_min: SequenceNumber,
-    /// The largest sequence number of what it holds.
-    pub sequence_max: SequenceNumber,
-}
+/// A run as the manifest records it.
+pub type RunRecord = Run<FileId>;
 
 /// A slice as the manifest records it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,8 @@
 use crate::node_id::NodeId;
 use crate::version::{Node, Slice, SliceId};
 use base::{KeyRange, RunId};
+use std::borrow::Cow;
+use std::slice;
 
 /// Slices of one node, as input of a move. They are named one by one: while the move runs, another
 /// slice of the same run may come to the node, which the move has not read.
@@ -117,21 +119,29 @@ pub enum Move {
 }
 
 impl Move {
-    /// What it takes, and the level that it writes to. A balance takes both its nodes.
-    pub fn inputs(&self) -> (Vec<Input>, u8) {
-        let of = |level, node| Input { level, node, slices: Vec::new() };
+    /// What it takes. A balance takes both its nodes.
+    pub fn inputs(&self) -> Cow<'_, [Input]> {
         match self {
-            Move::Push { input, to_level } | Move::Append { input, to_level, .. } => {
-                (vec![input.clone()], *to_level)
+            Move::Push { input, .. } | Move::Append { input, .. } | Move::Divide { input, .. } => {
+                Cow::Borrowed(slice::from_ref(input))
             }
-            Move::Merge { inputs, to_level, .. } => (inputs.clone(), *to_level),
-            Move::Divide { input, .. } => (vec![input.clone()], input.level),
+            Move::Merge { inputs, .. } | Move::Drop { inputs } => Cow::Borrowed(inputs),
             Move::Balance { level, from, to, .. } => {
-                (vec![of(*level, *from), of(*level, *to)], *level)
+                let whole = |node| Input { level: *level, node, slices: Vec::new() };
+                Cow::Owned(vec![whole(*from), whole(*to)])
             }
-            Move::Drop { inputs } => {
-                (inputs.clone(), inputs.iter().map(|input| input.level).max().unwrap_or(0))
-            }
+        }
+    }
+
+    /// The level that it writes to; of a drop, the deepest that it takes from.
+    pub fn to_level(&self) -> u8 {
+        match self {
+            Move::Push { to_level, .. }
+            | Move::Append { to_level, .. }
+            | Move::Merge { to_level, .. } => *to_level,
+            Move::Divide { input, .. } => input.level,
+            Move::Balance { level, .. } => *level,
+            Move::Drop { inputs } => inputs.iter().map(|input| input.level).max().unwrap_or(0),
         }
     }
 }

@@ -5,9 +5,11 @@
 //! run that the newest version has no slice of is forgotten at once, even while a reader's older
 //! version holds it, so that an edit is accepted now exactly when its replay will be.
 
-use crate::version::{FileRef, ObsoleteFiles, Run};
+use crate::version::{FileRef, ObsoleteFiles, Run, Version};
 use base::{FileId, RunId};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
 use std::sync::{Arc, Weak};
 
 /// Runs and files by number, for replaying edits. One for a keyspace.
@@ -70,6 +72,28 @@ impl RunTable {
         self.runs.len()
     }
 
+    /// Compares the counts with the slices of the newest version, and says what differs.
+    pub fn errors(&self, version: &Version) -> Vec<String> {
+        let mut recounted: HashMap<RunId, usize> = HashMap::new();
+        let mut in_files: HashMap<FileId, (BTreeSet<RunId>, usize)> = HashMap::new();
+        for slice in version.slices() {
+            *recounted.entry(slice.run.id).or_default() += 1;
+            let (runs, slices) = in_files.entry(slice.run.file.id).or_default();
+            runs.insert(slice.run.id);
+            *slices += 1;
+        }
+        let counted: HashMap<RunId, usize> =
+            self.runs.iter().map(|(&id, entry)| (id, entry.slices)).collect();
+        let shown = self.shown.iter().map(|(&file, shown)| (file, (shown.runs, shown.slices)));
+        let counted_in_files: HashMap<FileId, (usize, usize)> = shown.collect();
+        let in_files =
+            in_files.into_iter().map(|(file, (runs, slices))| (file, (runs.len(), slices)));
+        let mut errors = differences("slices of run", &counted, &recounted);
+        let in_files = in_files.collect();
+        errors.extend(differences("runs and slices in table file", &counted_in_files, &in_files));
+        errors
+    }
+
     /// A slice of the newest version points into this file.
     pub(crate) fn shows(&self, file: FileId) -> bool {
         self.shown.contains_key(&file)
@@ -129,4 +153,23 @@ impl RunTable {
             _ => None,
         }
     }
+}
+
+/// Where two counts differ, in the order of their numbers.
+fn differences<Number: Ord + Hash + Display, Count: Copy + Default + PartialEq + Debug>(
+    account: &str,
+    counted: &HashMap<Number, Count>,
+    recounted: &HashMap<Number, Count>,
+) -> Vec<String> {
+    let numbers: BTreeSet<&Number> = counted.keys().chain(recounted.keys()).collect();
+    let counts = |number| {
+        let of = |counts: &HashMap<Number, Count>| counts.get(number).copied().unwrap_or_default();
+        (of(counted), of(recounted))
+    };
+    let both = numbers.into_iter().map(|number| (number, counts(number)));
+    both.filter(|(_, (counted, recounted))| counted != recounted)
+        .map(|(number, (counted, recounted))| {
+            format!("{account} {number}: {counted:?} counted, {recounted:?} recounted")
+        })
+        .collect()
 }

@@ -160,7 +160,7 @@ impl Scene {
             oldest_snapshot: base::key::SEQUENCE_MAX,
         };
         let Some(plan) = (scheme.make)().pick(&view) else { return "none\n".to_string() };
-        let (inputs, to) = plan.action.inputs();
+        let (inputs, to) = (plan.action.inputs(), plan.action.to_level());
         let name = match plan.action {
             Move::Push { .. } => "push",
             Move::Merge { one_file: true, to_level: 1.., .. } => "set",

@@ -179,6 +179,13 @@ impl Segments {
         self.usage
     }
 
+    /// [`Segments::usage`] counted anew, to verify it.
+    pub fn recount(&self) -> Usage {
+        let mut usage = Usage::default();
+        self.iter().for_each(|segment| usage.add(segment));
+        usage
+    }
+
     /// Adds a segment.
     pub fn add(&mut self, segment: Segment) -> Fit {
         if !segment.group.is_valid() {

@@ -13,16 +13,18 @@ pub use crate::node_id::NodeId;
 
 use crate::edit::{Change, RunRecord, SegmentChange, SliceRecord};
 use crate::segments::{Segment, Segments};
+use base::cause::LEVELS_MAX;
 use base::{Key, KeyRange, RunId, SequenceNumber};
 use std::sync::Arc;
 
-/// An immutable sorted sequence of entries in one contiguous extent of a table file.
-#[derive(Debug)]
-pub struct Run {
+/// An immutable sorted sequence of entries in one contiguous extent of a table file. A version
+/// refers to the file and keeps it alive; [`RunRecord`](crate::edit::RunRecord) names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run<File = Arc<FileRef>> {
     /// Its number.
     pub id: RunId,
     /// The file that holds it.
-    pub file: Arc<FileRef>,
+    pub file: File,
     /// Where its extent begins in the file, in bytes.
     pub offset: u64,
     /// Bytes of its extent: blocks, index, filter, footer.
@@ -34,20 +36,20 @@ pub struct Run {
     pub entries: u64,
     /// Point tombstones.
     pub deletes: u64,
-    /// Range tombstones.
+    /// Range tombstones: pairs of a fragment and a sequence number.
     pub range_deletes: u64,
-    /// The smallest sequence number in it.
+    /// The smallest sequence number in it, range tombstones included; 0 for an empty run.
     pub sequence_min: SequenceNumber,
-    /// The largest sequence number in it.
+    /// The largest sequence number in it, range tombstones included.
     pub sequence_max: SequenceNumber,
 }
 
-impl Run {
-    /// The run as the manifest records it.
-    pub fn record(&self) -> RunRecord {
-        RunRecord {
+impl<File> Run<File> {
+    /// The same run, with another way to name its file.
+    pub fn in_file<Other>(&self, file: Other) -> Run<Other> {
+        Run {
             id: self.id,
-            file: self.file.id,
+            file,
             offset: self.offset,
             bytes: self.bytes,
             range: self.range.clone(),
@@ -57,6 +59,13 @@ impl Run {
             sequence_min: self.sequence_min,
             sequence_max: self.sequence_max,
         }
+    }
+}
+
+impl Run {
+    /// The run as the manifest records it.
+    pub fn record(&self) -> RunRecord {
+        self.in_file(self.file.id)
     }
 }
 
@@ -109,9 +118,6 @@ impl SliceId {
         self.run == slice.run.id && self.range == slice.range
     }
 }
-
-/// Maximum number of levels of a tree.
-pub const LEVELS_MAX: u8 = 32;
 
 /// Level 0's only node.
 pub const LEVEL0_NODE: NodeId = NodeId(0);

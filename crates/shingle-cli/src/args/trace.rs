@@ -67,7 +67,7 @@ pub struct TraceArgs {
     /// Rows of the table
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub rows: usize,
-    /// Write candidates.csv and front.svg to this directory
+    /// Write candidates.csv and candidates.svg to this directory
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -218,10 +218,10 @@ fn conclude(
 ) -> Outcome {
     let out = &mut context.out;
     let Some(bytes) = threshold else {
-        let what = "values apart cost more time at the largest size: keep them in the runs";
+        let what = "separated values cost more time at the largest size: keep values inline";
         return Ok(writeln!(out, "{what} (--option values=inline), or measure larger ones")?);
     };
-    writeln!(out, "from {bytes} bytes on, values apart cost no more time ({layout})")?;
+    writeln!(out, "from {bytes} bytes on, separated values cost no more time ({layout})")?;
     let what = match is_kept {
         true => "kept with the database, for --option value_threshold=auto".to_string(),
         false => format!("use it with --option value_threshold={bytes}"),

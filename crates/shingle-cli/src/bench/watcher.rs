@@ -14,8 +14,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Silent where the flags or a missing terminal say so. Without `threads`, a simulation, there
-    /// is nobody to draw a bar.
+    /// Silent where the flags or a missing terminal say so. Without `threads`, a simulation,
+    /// no thread draws a bar.
     pub fn new(context: &Context, threads: bool) -> Watcher {
         let quiet = context.global.quiet || context.global.json;
         let target = if quiet || !threads {

@@ -6,12 +6,12 @@ use crate::failure::Outcome;
 use crate::transfer;
 
 pub mod backup;
-pub mod care;
 pub mod data;
 pub mod history;
 pub mod keyspace;
 pub mod ledger;
 mod levels;
+pub mod maintenance;
 pub mod options;
 pub mod scan;
 pub mod schemes;
@@ -30,8 +30,8 @@ pub fn run(context: &mut Context, command: DataCommand) -> Outcome {
         DataCommand::Import(args) => transfer::import(context, args),
         DataCommand::Export(args) => transfer::export(context, args),
         DataCommand::Stat(args) => stat::stat(context, args),
-        DataCommand::Check => care::check(context),
-        DataCommand::Compact(args) => care::compact(context, args),
-        DataCommand::Checkpoint(args) => care::checkpoint(context, args),
+        DataCommand::Check => maintenance::check(context),
+        DataCommand::Compact(args) => maintenance::compact(context, args),
+        DataCommand::Checkpoint(args) => maintenance::checkpoint(context, args),
     }
 }

@@ -45,7 +45,7 @@ impl Dump<'_, '_> {
             found = found.filter(|(id, ..)| !edit.dropped.contains(id));
             if let Some(created) = edit.created.iter().find(|record| record.name == keyspace) {
                 let runs = RunTable::new(Arc::new(ObsoleteFiles::default()));
-                found = Some((created.id, Version::empty(tree::version::LEVELS_MAX), runs));
+                found = Some((created.id, Version::empty(base::cause::LEVELS_MAX), runs));
             }
             let Some((id, version, runs)) = &mut found else { continue };
             for part in edit.keyspaces.iter().filter(|part| part.keyspace == *id) {

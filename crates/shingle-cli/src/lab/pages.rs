@@ -51,8 +51,8 @@ fn page(account: &Account<'_>, name: &str, claims: &[&ClaimResult]) -> String {
     let [hold, shape, not, cannot] = Verdict::ALL.map(of);
     let file = values_file(name, scale);
     let mut text = format!(
-        "## Claims\n\nAt `{scale}`, of {} claims {hold} hold, {shape} hold in shape, {not} do not \
-         hold and {cannot} cannot be reproduced.\nA figure links to its experiment. All values, \
+        "## Claims\n\nAt `{scale}`, of {} claims {hold} are reproduced, {shape} in shape, {not} are not \
+         reproduced and {cannot} cannot be reproduced.\nA figure links to its experiment. All values, \
          the paper's and the measured ones, are in\n[values/{file}](values/{file}). A short line \
          across a bar or over a point is the paper's value.\n\n\
          | figure | claim | verdict at `{scale}` | its values |\n|---|---|---|---|\n",
@@ -77,7 +77,7 @@ pub fn measured(value: &ValueResult) -> String {
 fn row(claim: &ClaimResult) -> String {
     let of = |verdict| claim.values.iter().filter(|value| value.verdict == verdict).count();
     let counts =
-        Verdict::ALL.map(of).into_iter().zip(["hold", "in shape", "not", "not reproducible"]);
+        Verdict::ALL.map(of).into_iter().zip(["reproduced", "in shape", "not", "not reproducible"]);
     let counts = counts.filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
     format!(

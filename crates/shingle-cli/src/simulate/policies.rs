@@ -127,11 +127,11 @@ fn costs(results: &[Answer]) -> String {
     let is_used = |level: &usize| {
         results.iter().any(|r| r.report.written_bytes.get(*level).is_some_and(|&bytes| bytes > 0))
     };
-    let used: Vec<usize> = (0..usize::from(tree::version::LEVELS_MAX)).filter(is_used).collect();
+    let used: Vec<usize> = (0..usize::from(base::cause::LEVELS_MAX)).filter(is_used).collect();
     let names: Vec<String> = used.iter().map(|level| format!("L{level}")).collect();
     let mut header = vec!["scheme", "WA", "flush"];
     header.extend(names.iter().map(String::as_str));
-    header.extend(["space", "at most", "slices", "at rest", "stack", "moves"]);
+    header.extend(["space", "at most", "slices", "settled", "stack", "moves"]);
     let mut table = plain_table(&header);
     for Answer { report, .. } in results {
         let of_user = |bytes| units::ratio(bytes, report.user_bytes);

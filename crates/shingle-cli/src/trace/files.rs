@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use std::path::Path;
 use workloads::trace::{Candidate, DEVICES};
 
-/// Writes `candidates.csv` and `front.svg` to a directory, which is made where there is none.
+/// Writes `candidates.csv` and `candidates.svg` to a directory, which is made where there is none.
 pub(super) fn write(directory: &Path, answer: &Answer) -> Outcome {
     let failed = |error| Failure::io(format!("write to {}", directory.display()), &error);
     std::fs::create_dir_all(directory).map_err(failed)?;
@@ -13,7 +13,7 @@ pub(super) fn write(directory: &Path, answer: &Answer) -> Outcome {
     let csv = csv(candidates).map_err(|error| Failure::said(format!("write CSV: {error}"), ""))?;
     std::fs::write(directory.join("candidates.csv"), csv).map_err(failed)?;
     let svg = picture::front(candidates).into_string();
-    std::fs::write(directory.join("front.svg"), svg).map_err(failed)?;
+    std::fs::write(directory.join("candidates.svg"), svg).map_err(failed)?;
     Ok(())
 }
 

@@ -201,7 +201,7 @@ fn an_existing_database_tells_where_and_how_much_it_wrote_over_time() {
         assert!(all["wa"].as_f64() > all["wa_without_wal"].as_f64(), "{history}");
         assert!(all["wa_without_wal"].as_f64() > Some(1.0), "{history}");
         assert!((sum(&all["causes"], "wa") - all["wa"].as_f64().unwrap()).abs() < 1e-9);
-        assert!(all["awa"].is_null(), "nobody tells of the medium of a file: {history}");
+        assert!(all["awa"].is_null(), "the medium of a file is not counted: {history}");
         ends.push((intervals.len(), user));
     }
     // One for each benchmark, whose bytes are all there.
@@ -259,7 +259,7 @@ fn counters_of_a_drive_stand_beside_the_ledger() {
     assert!(own >= load["host_write_bytes"].as_u64().unwrap(), "{facts:?}");
     assert_eq!(smart["drive_host_write_bytes"], 51_200_000);
     assert_eq!(smart["other_write_bytes"].as_u64().unwrap() + own, 51_200_000);
-    // Who cannot read them says why, and what to do.
+    // Without access to them, the error says why, and what to do.
     smartctl(&shell, "smartctl", include_str!("../smart/denied.json"), 0);
     let words = run(&bench).fails(1);
     assert!(words.contains("Permission denied") && words.contains("root"), "{words}");

@@ -1,7 +1,6 @@
 //! The built command, run as a user runs it.
 
 mod bench;
-mod care;
 mod color;
 mod completions;
 mod data;
@@ -10,6 +9,7 @@ mod device;
 mod dump;
 mod interrupt;
 mod lab;
+mod maintenance;
 mod man;
 mod operators;
 mod ranges;

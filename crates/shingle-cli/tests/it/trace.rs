@@ -21,7 +21,7 @@ fn a_recorded_benchmark_is_answered() {
     assert!(text.contains("put 50.0%") && text.contains("\nTake "), "{text}");
     let csv = std::fs::read_to_string(shell.path("answer/candidates.csv")).expect("it was written");
     assert!(csv.starts_with("scheme,values,fan_out,write_amplification"), "{csv}");
-    let svg = std::fs::read_to_string(shell.path("answer/front.svg")).expect("it was written");
+    let svg = std::fs::read_to_string(shell.path("answer/candidates.svg")).expect("it was written");
     let picture = roxmltree::Document::parse(&svg).expect("the picture is well-formed");
     let marks = picture.descendants().filter(|node| node.has_tag_name("title")).count();
     assert_eq!(marks, csv.lines().count() - 1);

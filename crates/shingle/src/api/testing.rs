@@ -37,7 +37,7 @@ impl Keyspace {
         self.engine().chunks.kept_bytes()
     }
 
-    /// What a collection that began now would read.
+    /// What a GC that began now would read.
     pub fn due_collection_for_test(&self) -> Result<Option<Collection>> {
         let engine = self.engine();
         Ok(gc::pick(engine, engine.versions.lock().tree(self.id())?))

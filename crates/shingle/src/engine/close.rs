@@ -99,6 +99,10 @@ impl Engine {
         self.gate.wait_empty(&*self.runtime);
         let closed = if self.read_only { Ok(()) } else { span!("close").within(|| self.settle()) };
         self.finish_writing();
+        #[cfg(any(test, feature = "testing"))]
+        if closed.is_ok() && !self.read_only {
+            self.assert_consistent();
+        }
         self.events.deliver();
         drop(self.lock.lock().take());
         self.progress.signal();

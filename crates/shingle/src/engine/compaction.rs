@@ -69,7 +69,7 @@ pub(crate) fn begin(
     let changes = edit_only(core, &version, &plan)?;
     if let Some(changes) = changes {
         let moved_bytes = input_bytes(&version, &plan);
-        let (to_level, keyspace) = (plan.action.inputs().1, tree.keyspace.name.clone());
+        let (to_level, keyspace) = (plan.action.to_level(), tree.keyspace.name.clone());
         install(core, trees, id, changes, &plan)?;
         core.work_stats.add(to_level, |work| {
             work.count += 1;
@@ -150,8 +150,7 @@ fn input_slices(version: &Version, inputs: &[Input]) -> Vec<(u8, Slice)> {
 }
 
 fn input_runs(version: &Version, plan: &Plan) -> BTreeSet<RunId> {
-    let (inputs, _) = plan.action.inputs();
-    input_slices(version, &inputs).iter().map(|(_, slice)| slice.run.id).collect()
+    input_slices(version, &plan.action.inputs()).iter().map(|(_, slice)| slice.run.id).collect()
 }
 
 /// A move failed: its inputs are free, or backed off when the failure concerns the move alone.
@@ -172,8 +171,7 @@ fn end_failed(
 
 /// Bytes of the input slices of a move.
 pub(crate) fn input_bytes(version: &Version, plan: &Plan) -> u64 {
-    let (inputs, _) = plan.action.inputs();
-    input_slices(version, &inputs).iter().map(|(_, slice)| slice.bytes).sum()
+    input_slices(version, &plan.action.inputs()).iter().map(|(_, slice)| slice.bytes).sum()
 }
 
 /// Cuts a rewriting move into parts.
@@ -185,8 +183,8 @@ fn parts(
     plan: Plan,
     work: WorkId,
 ) -> Result<Vec<CompactionPart>> {
-    let (inputs, to_level) = plan.action.inputs();
-    let slices = input_slices(&version, &inputs);
+    let to_level = plan.action.to_level();
+    let slices = input_slices(&version, &plan.action.inputs());
     let bytes_of = |lower: bool| {
         let of_level = slices.iter().filter(|(level, _)| (*level == to_level) == lower);
         of_level.map(|(_, slice)| slice.bytes).sum::<u64>()
@@ -226,7 +224,7 @@ fn parts(
             memtables: Vec::new(),
             slices: plain.clone(),
             snapshots: core.snapshots.list(),
-            older: OlderData::new(&version, &inputs, to_level),
+            older: OlderData::new(&version, &shared.plan.action.inputs(), to_level),
             options: core.settings.table_options(&keyspace, to_level, levels_below),
             hint: hint(&shared.plan, to_level, shared.work),
             rule: rule(&version, known, &shared.plan, read_bytes_upper + read_bytes_lower)?,
@@ -367,19 +365,7 @@ fn target(child: Child, file_bytes_max: u64, part_bytes: u64) -> ChildTarget {
 
 /// The manifest's record of a run that was written.
 pub(crate) fn record(run: &WrittenRun) -> RunRecord {
-    let summary = &run.summary;
-    RunRecord {
-        id: summary.run,
-        file: run.file,
-        offset: summary.offset,
-        bytes: summary.bytes,
-        range: summary.range.clone(),
-        entries: summary.entries,
-        deletes: summary.deletes,
-        range_deletes: summary.range_deletes,
-        sequence_min: summary.sequence_min,
-        sequence_max: summary.sequence_max,
-    }
+    run.summary.run.in_file(run.file)
 }
 
 impl CompactionPart {
@@ -542,7 +528,7 @@ impl Compaction {
 
     fn report(&self, core: &Core, outputs: &[Written]) {
         let runs = || outputs.iter().flat_map(|output| &output.runs);
-        let written: u64 = runs().map(|run| run.summary.bytes).sum();
+        let written: u64 = runs().map(|run| run.summary.run.bytes).sum();
         let (entries_in, entries_out) =
             (self.entries_in.load(Ordering::Relaxed), self.entries_out.load(Ordering::Relaxed));
         core.work_stats.add(self.to_level, |work| {

@@ -45,7 +45,7 @@ impl Engine {
         let id = KeyspaceId(trees.next_keyspace);
         let record = KeyspaceRecord { id, name: name.into(), options: options.encode() };
         let runs = RunTable::new(trees.obsolete_files.clone());
-        let version = Arc::new(Version::empty(base::cause::LEVELS_MAX as u8));
+        let version = Arc::new(Version::empty(base::cause::LEVELS_MAX));
         let view = Arc::new(TreeView::new(version.clone(), None, &self.read));
         let (state, tree, active) =
             keyspace_parts(record.clone(), (version, runs, view), &self.settings)?;

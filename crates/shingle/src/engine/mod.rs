@@ -8,6 +8,7 @@
 //!
 //! A layer uses only the layers below it. `cargo xtask tidy` looks for cycles among files.
 
+mod accounts;
 mod backed_off;
 mod check;
 pub(crate) mod checkpoint;

@@ -78,8 +78,8 @@ pub(crate) struct Written {
 impl WrittenRun {
     /// The file's places on the device, as far as the store knows.
     pub(crate) fn places(&self, store: &dyn FileStore) -> Vec<Range<u64>> {
-        let RunSummary { offset, bytes, .. } = self.summary;
-        let (name, range) = (FileName::table(self.file), offset..offset + bytes);
+        let run = &self.summary.run;
+        let (name, range) = (FileName::table(self.file), run.offset..run.offset + run.bytes);
         store.device_map().map_or_else(Vec::new, |map| map.places(name, range))
     }
 }
@@ -129,7 +129,7 @@ impl Written {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.runs.iter().map(|run| run.summary.bytes).sum()
+        self.runs.iter().map(|run| run.summary.run.bytes).sum()
     }
 }
 

@@ -76,7 +76,7 @@ impl Found {
 
     pub(crate) fn add_keyspace(&mut self, record: KeyspaceRecord) {
         let runs = RunTable::new(self.obsolete_files.clone());
-        let version = Version::empty(base::cause::LEVELS_MAX as u8);
+        let version = Version::empty(base::cause::LEVELS_MAX);
         self.next_keyspace = self.next_keyspace.max(record.id.0 + 1);
         self.keyspaces.insert(record.id, FoundKeyspace { record, version, runs });
     }

@@ -2,9 +2,8 @@
 
 use crate::engine::Engine;
 use crate::engine::trees::{TreeState, Trees};
-use crate::stats::{CacheCounters, FileInfo, LevelStats, ParkedWork, Stats};
+use crate::stats::{BackedOffWork, CacheCounters, FileInfo, LevelStats, Stats};
 use crate::value_stats::{ValueGroup, ValueStats};
-use base::cause::LEVELS_MAX;
 use base::{FileId, KeyRange, SequenceNumber};
 use media::FileName;
 use std::collections::{BTreeSet, HashMap};
@@ -70,16 +69,16 @@ impl Engine {
         }
         let (values, value_groups) = value_stats(&trees);
         let now_ns = self.runtime.now_ns();
-        let parked = trees.backed_off.iter().map(|parked| ParkedWork {
+        let backed_off = trees.backed_off.iter().map(|work| BackedOffWork {
             keyspace: trees
                 .keyspaces
-                .get(&parked.keyspace)
+                .get(&work.keyspace)
                 .map_or_else(String::new, |tree| tree.keyspace.name.clone()),
-            failures: parked.failures,
-            retry_seconds: parked.retry_ns.saturating_sub(now_ns) as f64 / 1e9,
-            error: parked.error.to_string(),
+            failures: work.failures,
+            retry_seconds: work.retry_ns.saturating_sub(now_ns) as f64 / 1e9,
+            error: work.error.to_string(),
         });
-        let parked = parked.collect();
+        let backed_off = backed_off.collect();
         drop(trees);
         let in_runs: u64 = levels.iter().map(|level| level.bytes).sum();
         let live_bytes = in_runs + values.total_bytes - values.dead_bytes - values.retired_bytes;
@@ -101,7 +100,7 @@ impl Engine {
             background_buffer_bytes: self.memory.background_bytes(),
             cache_counters: self.cache_counters(),
             pending_bytes,
-            parked,
+            backed_off,
             snapshots: self.snapshots.len(),
             transactions: self.transactions.get(),
             sequence: self.snapshots.visible(),
@@ -111,19 +110,20 @@ impl Engine {
     }
 
     fn level_work(&self) -> Vec<LevelStats> {
-        let work = self.work_stats.levels();
-        (0..LEVELS_MAX)
-            .map(|level| LevelStats {
-                level: level as u8,
-                read_bytes_upper: work[level].read_bytes_upper,
-                read_bytes_lower: work[level].read_bytes_lower,
-                write_bytes: work[level].write_bytes,
-                moved_bytes: work[level].moved_bytes,
-                count: work[level].count,
-                seconds: work[level].busy_ns as f64 / 1e9,
-                keys_in: work[level].entries_in,
-                keys_dropped: work[level].entries_dropped,
-                predicted_write_bytes: work[level].predicted_write_bytes,
+        let used = self.work_stats.levels();
+        let levels = (0..).zip(used);
+        levels
+            .map(|(level, work)| LevelStats {
+                level,
+                read_bytes_upper: work.read_bytes_upper,
+                read_bytes_lower: work.read_bytes_lower,
+                write_bytes: work.write_bytes,
+                moved_bytes: work.moved_bytes,
+                count: work.count,
+                seconds: work.busy_ns as f64 / 1e9,
+                keys_in: work.entries_in,
+                keys_dropped: work.entries_dropped,
+                predicted_write_bytes: work.predicted_write_bytes,
                 ..LevelStats::default()
             })
             .collect()

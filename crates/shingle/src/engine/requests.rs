@@ -15,7 +15,7 @@ pub(crate) fn begin_plan(engine: &Arc<Engine>, id: KeyspaceId, plan: Plan) -> Re
     let _inside = engine.enter()?;
     let mut trees = engine.versions.lock();
     let tree = trees.tree(id)?;
-    let (inputs, to_level) = plan.action.inputs();
+    let (inputs, to_level) = (plan.action.inputs(), plan.action.to_level());
     let is_balance = matches!(plan.action, Move::Balance { .. });
     let fits = is_balance || tree::moves::check_inputs(&tree.version, &inputs, to_level).is_ok();
     if !fits || tree.busy.conflicts(&tree.version, &plan) {

@@ -29,16 +29,16 @@ pub struct LevelWork {
 /// Counters by level; level 0 is the output of flushes.
 #[derive(Debug, Default)]
 pub(crate) struct WorkStats {
-    levels: Mutex<[LevelWork; LEVELS_MAX]>,
+    levels: Mutex<[LevelWork; LEVELS_MAX as usize]>,
 }
 
 impl WorkStats {
     pub(crate) fn add(&self, level: u8, change: impl FnOnce(&mut LevelWork)) {
         let mut levels = self.levels.lock();
-        change(&mut levels[usize::from(level).min(LEVELS_MAX - 1)]);
+        change(&mut levels[usize::from(level.min(LEVELS_MAX - 1))]);
     }
 
-    pub(crate) fn levels(&self) -> [LevelWork; LEVELS_MAX] {
+    pub(crate) fn levels(&self) -> [LevelWork; LEVELS_MAX as usize] {
         *self.levels.lock()
     }
 }

@@ -71,7 +71,7 @@ impl TableCache {
     pub(crate) fn written(self: &Arc<Self>, file: FileId, end: RunEnd) -> Arc<RunHandle> {
         let place = TablePlace { database: self.database, file };
         let extent = Extent::of(end.summary(), place);
-        let is_costly = !self.store.recalls_writes() || end.summary().range_deletes > 0;
+        let is_costly = !self.store.recalls_writes() || end.summary().run.range_deletes > 0;
         let keeps = is_costly && self.open_bytes() < self.written_bytes_max;
         let handle = self.new_handle(extent, keeps.then(|| Box::new(end)));
         self.handles.lock().insert(extent.run, &handle);
@@ -102,6 +102,14 @@ impl TableCache {
     /// Memory that open runs hold outside the cache, in bytes.
     pub(crate) fn open_bytes(&self) -> u64 {
         self.open_bytes.load(Relaxed)
+    }
+
+    /// [`TableCache::open_bytes`] counted anew.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn recount_open_bytes(&self) -> u64 {
+        let handles: Vec<_> =
+            self.handles.lock().items.values().filter_map(Weak::upgrade).collect();
+        handles.iter().map(|handle| handle.memory_bytes()).sum()
     }
 }
 
@@ -151,6 +159,11 @@ fn end_bytes(end: &Option<Box<RunEnd>>) -> u64 {
 }
 
 impl RunHandle {
+    /// Memory that it holds outside the cache, in bytes.
+    fn memory_bytes(&self) -> u64 {
+        self.open.get().map_or(0, |run| run.memory_bytes()) + end_bytes(&self.end.lock())
+    }
+
     /// The open run.
     #[inline]
     pub(crate) fn run(&self) -> Result<&Arc<Run>> {
@@ -233,8 +246,6 @@ impl fmt::Debug for RunHandle {
 
 impl Drop for RunHandle {
     fn drop(&mut self) {
-        let end = self.end.get_mut();
-        let bytes = self.open.get().map_or(0, |run| run.memory_bytes()) + end_bytes(end);
-        self.cache.open_bytes.fetch_sub(bytes, Relaxed);
+        self.cache.open_bytes.fetch_sub(self.memory_bytes(), Relaxed);
     }
 }

@@ -294,7 +294,7 @@ impl Finder<'_, '_> {
                 };
                 let opened = Run::open(file.clone(), extent, BlockCache::new(0), Cause::Recovery);
                 let range = match opened {
-                    Ok(run) => run.summary().range.clone(),
+                    Ok(run) => run.summary().run.range.clone(),
                     // The rest is found out when it is read.
                     Err(_) => KeyRange::all(),
                 };

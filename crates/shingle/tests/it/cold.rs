@@ -183,7 +183,7 @@ fn when_the_cold_store_is_full_values_stay_in_their_groups() {
     let content = write(&db, 5);
     let stats = db.stats();
     println!("{:?}", stats.values);
-    assert!(stats.parked.is_empty(), "{:?}", stats.parked);
+    assert!(stats.backed_off.is_empty(), "{:?}", stats.backed_off);
     let cold = stats.values.cold_store_bytes;
     assert!(cold > 0 && cold < (KEYS - HOT_KEYS) * 200, "{cold} bytes");
     assert!(

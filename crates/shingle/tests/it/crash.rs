@@ -282,7 +282,7 @@ pub fn short(steps: usize) -> Profile {
         steps,
         keys: 60,
         value_bytes_max: 5000,
-        relocate_odds: 8,
+        move_odds: 8,
         range_odds: 0,
         reopens: true,
         reads: false,

@@ -63,7 +63,7 @@ pub fn tiny() -> Profile {
         steps: 60,
         keys: 40,
         value_bytes_max: 3000,
-        relocate_odds: 9,
+        move_odds: 9,
         range_odds: 0,
         reopens: false,
         reads: false,

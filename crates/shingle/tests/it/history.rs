@@ -42,7 +42,7 @@ pub enum Step {
     Checkpoint,
     Check,
     /// A random move of the tree.
-    Relocate(usize),
+    RandomMove(usize),
     WaitIdle,
 }
 
@@ -53,7 +53,7 @@ pub struct Profile {
     pub keys: u64,
     pub value_bytes_max: u64,
     /// One step in this many is a move of the tree; 0: none.
-    pub relocate_odds: u64,
+    pub move_odds: u64,
     /// One operation in this many is a range deletion of any shape, beside the usual ones, with
     /// snapshots between; 0: none.
     pub range_odds: u64,
@@ -221,9 +221,9 @@ impl Generator {
     }
 
     fn step(&mut self) -> Step {
-        let odds = self.profile.relocate_odds;
+        let odds = self.profile.move_odds;
         if odds > 0 && self.random.one_in(odds) {
-            return Step::Relocate(self.slot());
+            return Step::RandomMove(self.slot());
         }
         if self.profile.range_odds > 0 && self.random.one_in(12) {
             let number = self.random.below(8) as usize;

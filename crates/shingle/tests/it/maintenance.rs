@@ -78,7 +78,7 @@ fn fill(keyspace: &shingle::Keyspace, db: &Db, rounds: u64) {
 }
 
 #[test]
-fn a_move_that_cannot_read_its_input_is_parked_and_others_go_on() {
+fn a_move_that_cannot_read_its_input_is_backed_off_and_others_go_on() {
     let store = MemStore::new(Arc::default());
     let plan = Arc::new(FaultPlan::default());
     let faulty = FaultyStore::new(Arc::new(store), plan.clone());
@@ -96,9 +96,9 @@ fn a_move_that_cannot_read_its_input_is_parked_and_others_go_on() {
     let error = db.wait_idle().unwrap_err();
     assert_eq!(error.file(), Some(bad.name.as_str()), "{error}");
     let stats = db.stats();
-    let parked = stats.parked.first().expect("nothing is parked");
-    assert_eq!(parked.keyspace, "default");
-    assert!(parked.error.contains(&bad.name), "{}", parked.error);
+    let work = stats.backed_off.first().expect("no work is backed off");
+    assert_eq!(work.keyspace, "default");
+    assert!(work.error.contains(&bad.name), "{}", work.error);
     assert!(stats.background_error.is_some() && stats.to_string().contains("BackedOff compaction"));
     assert_eq!(db.property("rocksdb.background-errors").as_deref(), Some("1"));
     let of_good =
@@ -108,18 +108,18 @@ fn a_move_that_cannot_read_its_input_is_parked_and_others_go_on() {
     // Each try doubles the pause.
     let mut pauses = Vec::new();
     for _ in 0..5 {
-        let parked = db.stats().parked.remove(0);
-        pauses.push(parked.retry_seconds);
-        runtime.pass((parked.retry_seconds * 1e9) as u64 + 1000);
+        let work = db.stats().backed_off.remove(0);
+        pauses.push(work.retry_seconds);
+        runtime.pass((work.retry_seconds * 1e9) as u64 + 1000);
         db.wait_idle().unwrap_err();
-        assert_eq!(db.stats().parked[0].failures, parked.failures + 1);
+        assert_eq!(db.stats().backed_off[0].failures, work.failures + 1);
     }
     assert!(pauses.windows(2).all(|pair| pair[1] > pair[0] * 1.8), "{pauses:?}");
 
     plan.clear();
     runtime.pass(400_000_000_000);
     db.wait_idle().unwrap();
-    assert!(db.stats().parked.is_empty() && db.stats().background_error.is_none());
+    assert!(db.stats().backed_off.is_empty() && db.stats().background_error.is_none());
     assert_eq!(db.iter().map(Result::unwrap).count(), 150);
 }
 

@@ -88,7 +88,7 @@ pub fn begin_random(
     for _ in 0..6 {
         let version = keyspace.tree_for_test()?;
         let Some((name, action)) = choose(random, &version, levels) else { continue };
-        let (inputs, to_level) = action.inputs();
+        let (inputs, to_level) = (action.inputs(), action.to_level());
         if !matches!(action, Move::Balance { .. })
             && moves::check_inputs(&version, &inputs, to_level).is_err()
         {

@@ -364,7 +364,7 @@ impl Runner {
             // Only files can be shared: a separate test takes checkpoints.
             Step::Checkpoint => Ok(()),
             Step::Check => self.check(),
-            Step::Relocate(slot) => self.relocate(*slot),
+            Step::RandomMove(slot) => self.random_move(*slot),
             Step::WaitIdle => Ok(self.db.wait_idle()?),
         }
     }
@@ -711,7 +711,7 @@ impl Runner {
         Ok(())
     }
 
-    fn relocate(&mut self, slot: usize) -> Outcome {
+    fn random_move(&mut self, slot: usize) -> Outcome {
         let Some(keyspace) = &self.keyspaces[slot] else { return Ok(()) };
         let levels = self.config.levels();
         if let Some(name) = moves::begin_random(keyspace, &mut self.random, levels)? {
@@ -809,7 +809,7 @@ pub fn profile(steps: usize) -> Profile {
         steps,
         keys: 300,
         value_bytes_max: 20_000,
-        relocate_odds: 8,
+        move_odds: 8,
         range_odds: 0,
         reopens: true,
         reads: true,

@@ -100,7 +100,7 @@ impl RunEnd {
         let summary = pinned(footer.summary)?;
         let summary =
             RunSummary::decode(&summary, extent.run, extent.offset, extent.bytes, &tombstones)
-                .filter(|summary| summary.entries == footer.entries)
+                .filter(|summary| summary.run.entries == footer.entries)
                 .ok_or_else(|| malformed(footer.summary, "a malformed summary"))?;
         let keeps_filter = keeps_filter(&footer, &summary);
         // Damage is reported when the filter is needed.

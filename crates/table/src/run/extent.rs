@@ -29,9 +29,9 @@ impl Extent {
         Extent {
             database: place.database,
             file: place.file,
-            run: summary.run,
-            offset: summary.offset,
-            bytes: summary.bytes,
+            run: summary.run.id,
+            offset: summary.run.offset,
+            bytes: summary.run.bytes,
         }
     }
 

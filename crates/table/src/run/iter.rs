@@ -291,7 +291,7 @@ impl RunIter {
             return Ok(());
         }
         let part = self.options.range.take();
-        if let Some(range) = part.filter(|range| !range.covers(&self.run.summary.range)) {
+        if let Some(range) = part.filter(|range| !range.covers(&self.run.summary.run.range)) {
             let (fill, cause) = (self.options.fill_cache, self.options.cause);
             self.data_range = self.run.data_extent(&range, fill, cause)?;
         }

@@ -23,7 +23,7 @@ impl Run {
     /// to about a block at each end, and at least 1. Ranges that follow each other count no block
     /// twice. Reads the index blocks at both ends, through the cache.
     pub fn approximate_bytes(&self, range: &KeyRange, cause: Cause) -> Result<u64> {
-        if range.covers(&self.summary.range) {
+        if range.covers(&self.summary.run.range) {
             return Ok(self.extent.bytes);
         }
         let total = self.footer.data_end - self.footer.start;

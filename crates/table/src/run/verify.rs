@@ -62,7 +62,7 @@ impl Run {
         progress(end - self.footer.pinned_start());
         let mut summary = seen.summary;
         summary.set_bounds(&seen.first_key, &seen.last_key, &self.tombstones);
-        summary.bytes = self.extent.bytes;
+        summary.run.bytes = self.extent.bytes;
         summary.data_bytes = self.summary.data_bytes;
         summary.filter_bytes = self.summary.filter_bytes;
         summary.index_bytes = self.summary.index_bytes;
@@ -185,7 +185,7 @@ impl Run {
             if !seen.summary.count(trailer, key.len(), cursor.value().len()) {
                 return Err(malformed(Malformed("an entry of an unknown kind")));
             }
-            if seen.summary.entries == 1 {
+            if seen.summary.run.entries == 1 {
                 seen.first_key = key.to_vec();
             }
             let hash = key_hash(user);

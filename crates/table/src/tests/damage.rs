@@ -131,17 +131,19 @@ fn every_truncation_is_found() {
 #[test]
 fn blocks_at_a_wrong_place_are_found() {
     let (file, summary, _) = small(Compression::None, Filter::None);
-    let other = RunSummary { run: RunId(99), ..summary.clone() };
+    let mut other = summary.clone();
+    other.run.id = RunId(99);
     assert!(acceptable(open(&file, &other, &BlockCache::new(0))).is_none());
     let mut moved = file.bytes();
     moved.insert(HEADER_BYTES as usize, 0);
-    let shifted = RunSummary { offset: summary.offset + 1, ..summary };
+    let mut shifted = summary;
+    shifted.run.offset += 1;
     assert!(acceptable(open(&MemoryFile::with(moved), &shifted, &BlockCache::new(0))).is_none());
 }
 
 /// The frames of the file, as kind, begin and end, found by its own checksums.
 fn frames(bytes: &[u8], summary: &RunSummary) -> Vec<(BlockKind, usize, usize)> {
-    let end = (summary.offset + summary.bytes - FOOTER_BYTES) as usize;
+    let end = (summary.run.offset + summary.run.bytes - FOOTER_BYTES) as usize;
     let kinds = [BlockKind::Data, BlockKind::Filter, BlockKind::Index, BlockKind::Top];
     let mut frames = Vec::new();
     let mut at = HEADER_BYTES as usize;

@@ -46,7 +46,8 @@ fn golden_files_stay_readable() {
         let end = bytes.len() as u64;
         let (footers, error) = crate::format::footers_backwards(&file, PLACE, end, Cause::Check);
         assert!(error.is_none() && footers.len() == 1, "{name}");
-        let stored = RunSummary { bytes: footers[0].bytes, ..summary };
+        let mut stored = summary;
+        stored.run.bytes = footers[0].bytes;
         let run = open(&file, &stored, &BlockCache::new(1 << 20)).unwrap();
         run.verify(&mut |_| {}).unwrap();
         let found = collect(&mut run.iter(IterOptions::cached(Cause::Scan))).unwrap();

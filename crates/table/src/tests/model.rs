@@ -103,20 +103,20 @@ fn check_iteration(iter: &mut dyn EntryIter, entries: &Entries, strangers: &[Vec
 }
 
 fn check_summary(summary: &RunSummary, entries: &Entries) {
-    assert_eq!(summary.entries, entries.len() as u64);
+    assert_eq!(summary.run.entries, entries.len() as u64);
     let sequences = || {
         entries.iter().filter_map(|e| split_internal_key(&e.0)).map(|(_, t)| trailer_sequence(t))
     };
-    assert_eq!(summary.sequence_min, sequences().min().unwrap_or(0));
-    assert_eq!(summary.sequence_max, sequences().max().unwrap_or(0));
+    assert_eq!(summary.run.sequence_min, sequences().min().unwrap_or(0));
+    assert_eq!(summary.run.sequence_max, sequences().max().unwrap_or(0));
     for (key, _) in entries {
-        assert!(summary.range.contains(base::key::user_key(key)));
+        assert!(summary.run.range.contains(base::key::user_key(key)));
     }
 }
 
 fn check_ranges(run: &Run, entries: &Entries, range: &KeyRange) {
     let bytes = run.approximate_bytes(range, Cause::Scan).unwrap();
-    assert!(bytes <= run.summary().bytes);
+    assert!(bytes <= run.summary().run.bytes);
     let inside = |entry: &&(Vec<u8>, Vec<u8>)| range.contains(base::key::user_key(&entry.0));
     if entries.iter().any(|entry| inside(&entry)) {
         assert!(bytes > 0);
@@ -158,7 +158,7 @@ fn check_run(
         check_ranges(&run, entries, &KeyRange::all());
         let mut verified = 0;
         assert_eq!(run.verify(&mut |bytes| verified += bytes).unwrap(), summary);
-        assert_eq!(verified, summary.bytes);
+        assert_eq!(verified, summary.run.bytes);
     }
 }
 

@@ -40,7 +40,10 @@ fn wrong_calls_are_refused_and_change_nothing() {
     writer.add(&put(b"b", 4), b"2").unwrap();
     let summary = writer.finish_run().unwrap().into_summary();
     writer.finish().unwrap();
-    assert_eq!((summary.entries, summary.sequence_min, summary.sequence_max), (2, 4, 5));
+    assert_eq!(
+        (summary.run.entries, summary.run.sequence_min, summary.run.sequence_max),
+        (2, 4, 5)
+    );
     let run = open(&file, &summary, &BlockCache::new(0)).unwrap();
     let entries = collect(&mut run.iter(IterOptions::cached(Cause::Scan))).unwrap();
     assert_eq!(entries, vec![(put(b"b", 5), b"1".to_vec()), (put(b"b", 4), b"2".to_vec())]);
@@ -76,7 +79,8 @@ fn files_hold_several_runs_that_can_be_appended_and_walked_back() {
     let (footers, error) = footers_backwards(&file, PLACE, length, Cause::Check);
     assert!(error.is_none());
     let found: Vec<_> = footers.iter().rev().map(|f: &Footer| (f.run, f.start, f.bytes)).collect();
-    let expected: Vec<_> = summaries.iter().map(|s| (s.run, s.offset, s.bytes)).collect();
+    let expected: Vec<_> =
+        summaries.iter().map(|s| (s.run.id, s.run.offset, s.run.bytes)).collect();
     assert_eq!(found, expected);
     let (footers, error) = footers_backwards(&file, PLACE, length - 1, Cause::Check);
     assert!(footers.is_empty() && error.unwrap().kind() == ErrorKind::Corruption);
@@ -107,7 +111,7 @@ fn the_size_estimate_is_near_the_size() {
             writer.add(&put(&n.to_be_bytes(), n), &[7; 100]).unwrap();
         }
         let estimate = writer.run_bytes() as f64;
-        let bytes = writer.finish_run().unwrap().summary().bytes as f64;
+        let bytes = writer.finish_run().unwrap().summary().run.bytes as f64;
         assert!((estimate / bytes - 1.0).abs() < 0.01, "{estimate} {bytes}");
     }
 }

@@ -267,7 +267,7 @@ impl Chaos {
     fn begin(&mut self) {
         if !self.random.one_in(self.chance) {
             let Some(plan) = self.store.policy().pick(&self.store.view()) else { return };
-            let (inputs, to_level) = plan.action.inputs();
+            let (inputs, to_level) = (plan.action.inputs(), plan.action.to_level());
             moves::check_inputs(&self.store.version, &inputs, to_level)
                 .unwrap_or_else(|error| panic!("{error}: {plan:?}"));
             let is_free = !self.store.busy.conflicts(&self.store.version, &plan);
@@ -287,7 +287,7 @@ impl Chaos {
     fn try_begin(&mut self, chosen: Option<(&'static str, Move)>) -> bool {
         let Some((name, action)) = chosen else { return false };
         let plan = plan(action);
-        let (inputs, to_level) = plan.action.inputs();
+        let (inputs, to_level) = (plan.action.inputs(), plan.action.to_level());
         let version = &self.store.version;
         let is_balance = matches!(plan.action, Move::Balance { .. });
         if self.store.busy.conflicts(version, &plan)

@@ -40,14 +40,14 @@ struct Work {
     /// It writes to nodes that it does not take.
     is_append: bool,
     /// It failed, and keeps its inputs until it may be tried again.
-    is_parked: bool,
+    is_backed_off: bool,
 }
 
 impl Work {
     fn new(version: &Version, action: &Move) -> Work {
-        let (inputs, to_level) = action.inputs();
+        let (inputs, to_level) = (action.inputs(), action.to_level());
         let mut range = KeyRange::new([], Some([].into()));
-        for input in &inputs {
+        for input in inputs.iter() {
             let Some(node) = version.node(input.level, input.node) else { continue };
             range = range.union(&hull(input.taken(node)));
             if input.level > 0 {
@@ -63,13 +63,13 @@ impl Work {
             range = below.fold(range.clone(), |range, node| range.union(&node.range));
         }
         Work {
-            inputs,
+            inputs: inputs.into_owned(),
             levels: if same_level { to_level..=to_level } else { top + 1..=to_level },
             range,
             in_place: same_level && rewrites,
             is_push: matches!(action, Move::Push { .. }),
             is_append,
-            is_parked: false,
+            is_backed_off: false,
         }
     }
 
@@ -152,7 +152,7 @@ impl Busy {
 
     /// Moves in progress, without the backed-off ones.
     pub fn count(&self) -> usize {
-        self.works.values().filter(|work| !work.is_parked).count()
+        self.works.values().filter(|work| !work.is_backed_off).count()
     }
 
     /// A plan that was made for `version` begins.
@@ -173,7 +173,7 @@ impl Busy {
     /// A move failed: nothing works on it, but others stay out of its way until it ends.
     pub fn park(&mut self, id: WorkId) {
         if let Some(work) = self.works.get_mut(&id) {
-            work.is_parked = true;
+            work.is_backed_off = true;
         }
     }
 

@@ -52,7 +52,7 @@ fn plans_are_pure_free_of_conflicts_and_keep_recency() {
                 let again = (scheme.make)().pick(&store.view());
                 assert_eq!(again.as_ref(), Some(&plan), "{}", scheme.name);
                 assert!(!store.busy.conflicts(&store.version, &plan), "{}: {plan:?}", scheme.name);
-                let (inputs, to_level) = plan.action.inputs();
+                let (inputs, to_level) = (plan.action.inputs(), plan.action.to_level());
                 moves::check_inputs(&store.version, &inputs, to_level).unwrap();
                 under_way.push(store.begin(plan));
                 if random.one_in(2) {
@@ -85,7 +85,7 @@ fn flushed(scheme: &Descriptor, runs: &[std::ops::Range<u32>]) -> Store {
 /// What the scheme picks is free of conflicts and passes nothing older.
 fn pick_fits(store: &Store) {
     let Some(plan) = store.policy().pick(&store.view()) else { return };
-    let (inputs, to_level) = plan.action.inputs();
+    let (inputs, to_level) = (plan.action.inputs(), plan.action.to_level());
     let name = store.policy().name();
     moves::check_inputs(&store.version, &inputs, to_level)
         .unwrap_or_else(|error| panic!("{name}: {error}: {plan:?}"));

@@ -149,7 +149,7 @@ impl Store {
             limits,
             observed: Observed::default(),
             flushed_bytes: 0,
-            written_bytes: vec![0; usize::from(crate::version::LEVELS_MAX)],
+            written_bytes: vec![0; usize::from(base::cause::LEVELS_MAX)],
             divided_bytes: 0,
             moves: 0,
             level0_runs_max: 0,
@@ -243,7 +243,7 @@ impl Store {
         }
         let children: Vec<Option<NodeId>> = work.outputs.iter().map(|run| run.child).collect();
         let output = self.write(work.outputs);
-        let (_, to_level) = work.plan.action.inputs();
+        let to_level = work.plan.action.to_level();
         let bytes: u64 = output.nodes.iter().map(|node| node.run.bytes).sum();
         self.written_bytes[usize::from(to_level)] += bytes;
         if matches!(work.plan.action, Move::Divide { .. }) {

@@ -78,7 +78,7 @@ impl Policy for Sets {
 
     fn pick(&self, view: &View<'_>) -> Option<Plan> {
         let plan = LevelDb.pick(view)?;
-        let level = plan.action.inputs().0.first().map_or(0, |input| input.level);
+        let level = plan.action.inputs().first().map_or(0, |input| input.level);
         if level == 0 || plan.reason != Reason::LevelBytes {
             return Some(as_set(plan));
         }

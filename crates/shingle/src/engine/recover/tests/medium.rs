@@ -195,14 +195,14 @@ impl Medium {
         let run = RunRecord {
             id: RunId(id),
             file,
-            offset: end.offset,
-            bytes: end.bytes,
+            offset: end.run.offset,
+            bytes: end.run.bytes,
             range: KeyRange::closed(&end.smallest, &end.largest),
-            entries: end.entries,
-            deletes: end.deletes,
+            entries: end.run.entries,
+            deletes: end.run.deletes,
             range_deletes: 0,
-            sequence_min: end.sequence_min,
-            sequence_max: end.sequence_max,
+            sequence_min: end.run.sequence_min,
+            sequence_max: end.run.sequence_max,
         };
         self.tables.insert(id, (run, bytes));
     }
