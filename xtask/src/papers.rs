@@ -111,13 +111,13 @@ fn keep(root: &Path, results: &Path) -> Result<(), String> {
 
 /// How many claims of each paper got which verdict, as the pages say themselves.
 fn total(pages: &BTreeMap<String, String>) -> String {
-    let mut text = "# The papers\n\nHow many claims of five papers are reproduced when the lab reruns their \
-                    figures. Each row is the result of one\n`shingle lab run PAPER --scale SCALE`. \
-                    At `small` everything is scaled down; at `paper` nothing is.\n[The manual]\
-                    (../manual/lab.md) defines scales and verdicts, and [the decisions]\
+    let mut text = "# The papers\n\nHow many claims of five papers are reproduced when the lab \
+                    reruns their figures. Each row is the result of one\n`shingle lab run PAPER \
+                    --scale SCALE`. At `small` everything is scaled down; at `paper` nothing is.\n\
+                    [The manual](../manual/lab.md) defines scales and verdicts, and [the decisions]\
                     (decisions/README.md) explain the\nset-ups.\n\n\
-                    | paper | scale | claims | reproduced | reproduced in shape | not reproduced | cannot be \
-                    reproduced |\n|---|---|---|---|---|---|---|\n"
+                    | paper | scale | claims | reproduced | reproduced in shape | not reproduced | \
+                    cannot be reproduced |\n|---|---|---|---|---|---|---|\n"
         .to_string();
     let mut by_scale: BTreeMap<&str, Vec<(&str, [u32; 5])>> = BTreeMap::new();
     for (path, page) in pages.iter().filter(|(path, _)| *path != TOTAL) {
@@ -186,8 +186,8 @@ mod tests {
     /// Claims as the lab writes them, `counts` being how many there are and got which verdict.
     fn claims(scale: &str, [a, b, c, d, e]: [u32; 5]) -> String {
         format!(
-            "## Claims\n\nAt `{scale}`, of {a} claims {b} are reproduced, {c} in shape, {d} are not \
-             reproduced and {e} cannot be reproduced.\n"
+            "## Claims\n\nAt `{scale}`, of {a} claims {b} are reproduced, {c} in shape, {d} \
+             are not reproduced and {e} cannot be reproduced.\n"
         )
     }
 

@@ -94,8 +94,8 @@ pub struct Expert {
     /// Levels from this one down have Ribbon filters, with as many false positives in about
     /// 75 % of the memory, but slower to build and to ask; default: none.
     pub filter_ribbon_level: Option<u8>,
-    /// Maximum number of bytes that compaction prefetches for each input, and a long scan for each run that
-    /// is not mapped into memory; default 256 KiB.
+    /// Maximum number of bytes that compaction prefetches for each input, and a long scan for each
+    /// run that is not mapped into memory; default 256 KiB.
     pub readahead_bytes: Option<u32>,
     /// The same for long scans on devices; default up to 1 MiB.
     pub device_walk_bytes_max: Option<u32>,
@@ -246,8 +246,8 @@ impl Options {
     }
 
     /// The memory budget in bytes: memtables, open tables and buffers of background work; the
-    /// block cache has what they leave. 20 % of it is the write buffer. The process takes more: what
-    /// the program itself holds, and the allocator's losses.
+    /// block cache has what they leave. The write buffer is 20 % of it. The process takes more:
+    /// what the program itself holds, and the allocator's losses.
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self

@@ -6,13 +6,13 @@ use crate::range_delete::RangeDeletes;
 use base::coding::{Reader, push_bytes, push_varint};
 use base::key::{split_internal_key, trailer_kind, trailer_sequence};
 use base::{EntryKind, KeyRange, RunId};
-use tree::Run;
+use tree::RunMetadata;
 
 /// A run as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
     /// What the manifest records of it, but for its file.
-    pub run: Run<()>,
+    pub run: RunMetadata<()>,
     /// The smallest user key of a point entry; empty without entries.
     pub smallest: Vec<u8>,
     /// The largest user key of a point entry; empty without entries.
@@ -39,7 +39,7 @@ pub struct RunSummary {
 
 impl RunSummary {
     pub(crate) fn new(id: RunId, offset: u64, options: TableOptions) -> RunSummary {
-        let run = Run {
+        let run = RunMetadata {
             id,
             file: (),
             offset,
@@ -184,7 +184,7 @@ impl RunSummary {
             index_bytes,
             ..RunSummary::new(run, offset, options)
         };
-        summary.run = Run {
+        summary.run = RunMetadata {
             bytes: extent_bytes,
             entries,
             deletes,

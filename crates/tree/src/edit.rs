@@ -5,12 +5,12 @@
 //! order and show as one: ranges and stacks need to fit only when the last is done.
 
 use crate::node_id::NodeId;
+use crate::run::RunMetadata;
 use crate::segments::Group;
-use crate::version::Run;
 use base::{FileId, Key, KeyRange, KeyspaceId, RunId, SequenceNumber};
 
 /// A run as the manifest records it.
-pub type RunRecord = Run<FileId>;
+pub type RunRecord = RunMetadata<FileId>;
 
 /// A slice as the manifest records it.
 #[derive(Clone, Debug, PartialEq, Eq)]

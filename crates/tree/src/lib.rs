@@ -12,6 +12,7 @@ pub mod moves;
 mod node_id;
 pub mod plan;
 pub mod policy;
+mod run;
 pub mod run_table;
 #[cfg(test)]
 mod scenario;
@@ -24,6 +25,7 @@ pub use apply::Undo;
 pub use edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 pub use node_id::NodeId;
 pub use plan::{Cut, Input, Move, Plan, Reason};
+pub use run::RunMetadata;
 pub use run_table::RunTable;
 pub use segments::{Group, Segment, Segments, Tier};
 pub use version::{

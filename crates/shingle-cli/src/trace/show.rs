@@ -19,7 +19,8 @@ pub(super) fn show(context: &mut Context, args: &TraceArgs, answer: &Answer) -> 
     writeln!(
         context.out,
         "\nwrite: bytes written for a byte of the user, without the log.\nread: places asked for a \
-         get, filters aside: runs, and one more for a separated value.\nspace: bytes of files for a \
+         get, filters aside: runs, and one more for a \
+         separated value.\nspace: bytes of files for a \
          byte of live data, at the end.\nssd, hdd, smr: how long the device is busy, one request \
          at a time, without any cache.\n*: none is better both at writing and at reading.\nAll of \
          it is estimated."

@@ -66,7 +66,7 @@ fn parts_that_were_run_apart_are_compared_together() {
     assert!(words.contains("absent/metrics.csv") && words.contains("lab run"), "{words}");
 }
 
-/// Runs of the papers' size are not repeated to see whether their stored results are still true. After a
+/// Runs of the papers' size are not repeated here: their stored results must still be true. After a
 /// change of rules or reasons: `lab compare` as here, and `cargo xtask papers again`.
 #[test]
 fn what_is_kept_of_runs_at_full_size_gives_the_kept_verdicts() {

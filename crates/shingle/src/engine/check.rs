@@ -173,7 +173,7 @@ impl Core {
         report.bytes += found.run.bytes;
         report.entries += found.run.entries;
         // The manifest's range may be wider.
-        let recorded = tree::Run { range: found.run.range.clone(), ..run.in_file(()) };
+        let recorded = tree::RunMetadata { range: found.run.range.clone(), ..run.in_file(()) };
         let agrees = found.run == recorded && run.range.covers(&found.run.range);
         if !agrees {
             report.problems.push(format!(
