@@ -65,7 +65,7 @@ pub trait Runtime: Send + Sync {
     /// Nanoseconds on a clock that never runs backwards; its zero means nothing.
     fn now_ns(&self) -> u64;
 
-    /// Microseconds since 1970 on the wall clock, for event logs. Nothing durable depends on it.
+    /// Microseconds since 1970 on the wall clock, for event logs, and for values that expire.
     fn wall_micros(&self) -> u64;
 
     /// A number that is unpredictable in production, and that the seed fixes in simulation.

@@ -44,11 +44,15 @@ pub enum EntryKind {
     Pointer = 3,
     /// All keys from this key to the value (exclusive) are absent. Lives apart from point entries.
     DeleteRange = 4,
+    /// The key has this value until it expires; see [`crate::expiry`].
+    ExpiringPut = 5,
+    /// The key has the value that this pointer names, until it expires.
+    ExpiringPointer = 6,
 }
 
 impl EntryKind {
     /// The largest kind by number: with it, a search key stands before every entry of its sequence.
-    pub const SEARCH: EntryKind = EntryKind::DeleteRange;
+    pub const SEARCH: EntryKind = EntryKind::ExpiringPointer;
 
     /// The kind stored as `byte`, if there is one.
     pub fn from_byte(byte: u8) -> Option<EntryKind> {
@@ -58,8 +62,28 @@ impl EntryKind {
             2 => EntryKind::Merge,
             3 => EntryKind::Pointer,
             4 => EntryKind::DeleteRange,
+            5 => EntryKind::ExpiringPut,
+            6 => EntryKind::ExpiringPointer,
             _ => return None,
         })
+    }
+
+    /// It holds a value, which may move to the value store.
+    #[inline]
+    pub fn is_value(self) -> bool {
+        matches!(self, EntryKind::Put | EntryKind::ExpiringPut)
+    }
+
+    /// It holds a pointer into the value store.
+    #[inline]
+    pub fn is_pointer(self) -> bool {
+        matches!(self, EntryKind::Pointer | EntryKind::ExpiringPointer)
+    }
+
+    /// Its value begins with an expiry.
+    #[inline]
+    pub fn is_expiring(self) -> bool {
+        matches!(self, EntryKind::ExpiringPut | EntryKind::ExpiringPointer)
     }
 }
 
@@ -342,7 +366,7 @@ mod tests {
     #[test]
     fn a_search_key_stands_before_every_entry_of_its_sequence() {
         let search = internal_key(b"k", 7, EntryKind::SEARCH);
-        for kind in [EntryKind::Delete, EntryKind::Put, EntryKind::Merge, EntryKind::Pointer] {
+        for kind in (0..=6).filter_map(EntryKind::from_byte).filter(|k| *k != EntryKind::SEARCH) {
             assert!(compare_internal(&search, &internal_key(b"k", 7, kind)).is_lt());
         }
     }

@@ -9,6 +9,7 @@ pub mod checksum;
 pub mod coding;
 pub mod env;
 pub mod error;
+pub mod expiry;
 pub mod id;
 pub mod key;
 pub mod ledger;
@@ -20,6 +21,7 @@ pub mod size;
 
 pub use cause::Cause;
 pub use error::{Error, ErrorKind, Result};
+pub use expiry::{Expiry, ExpirySpan};
 pub use id::{DatabaseId, FileId, KeyspaceId, RunId};
 pub use key::{EntryKind, Key, KeyRange, SequenceNumber};
 pub use ledger::{Ledger, LedgerSnapshot};

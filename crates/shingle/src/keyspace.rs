@@ -1,5 +1,7 @@
 //! A keyspace inside the engine: its fixed properties, and the view that its readers use.
 
+use crate::cleanup::Cleanup;
+use crate::compaction_filter::CompactionFilter;
 use crate::memtable::Memtable;
 use crate::merge_operator::KeyspaceOperator;
 use crate::read::context::ReadContext;
@@ -9,9 +11,13 @@ use base::{Error, ErrorKind, KeyspaceId, Result};
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 use table::PrefixRule;
 use tree::Version;
 use tree::policy::{Limits, Policy};
+
+/// The longest time to live of a keyspace.
+const TTL_MAX: Duration = Duration::from_secs(1000 * 366 * 86_400);
 
 /// Fixed properties of a keyspace, given when it is created and stored in the manifest.
 ///
@@ -36,13 +42,24 @@ pub struct KeyspaceOptions {
     pub without_wal: bool,
     /// The name of the operator that its merge operands need.
     pub merge_operator: Option<String>,
+    /// Time to live of its values: a write that does not say otherwise expires after this time. Not
+    /// for a keyspace with a merge operator, because operands do not expire.
+    pub ttl: Option<Duration>,
+    /// The name of the filter that its compactions ask.
+    pub compaction_filter: Option<String>,
     /// The part of a key that its filters contain beside the whole key.
     pub prefix: PrefixRule,
 }
 
 impl Default for KeyspaceOptions {
     fn default() -> KeyspaceOptions {
-        KeyspaceOptions { without_wal: false, merge_operator: None, prefix: PrefixRule::None }
+        KeyspaceOptions {
+            without_wal: false,
+            merge_operator: None,
+            ttl: None,
+            compaction_filter: None,
+            prefix: PrefixRule::None,
+        }
     }
 }
 
@@ -56,6 +73,12 @@ impl KeyspaceOptions {
         if let Some(name) = &self.merge_operator {
             text.push_str(&format!("merge_operator = {name}\n"));
         }
+        if let Some(ttl) = self.ttl {
+            text.push_str(&format!("ttl_ms = {}\n", ttl.as_millis()));
+        }
+        if let Some(name) = &self.compaction_filter {
+            text.push_str(&format!("compaction_filter = {name}\n"));
+        }
         match self.prefix {
             PrefixRule::None => {}
             PrefixRule::Fixed(bytes) => text.push_str(&format!("prefix = fixed {bytes}\n")),
@@ -64,6 +87,29 @@ impl KeyspaceOptions {
             }
         }
         text
+    }
+
+    /// Checks what can be said of the options alone. `InvalidArgument` otherwise.
+    pub(crate) fn check(&self) -> Result<()> {
+        let is_plain = |name: &String| !name.chars().any(char::is_control);
+        if !self.merge_operator.as_ref().is_none_or(is_plain) {
+            return Err(Error::invalid("the name of a merge operator has control characters"));
+        }
+        if !self.compaction_filter.as_ref().is_none_or(is_plain) {
+            return Err(Error::invalid("the name of a compaction filter has control characters"));
+        }
+        let Some(ttl) = self.ttl else { return Ok(()) };
+        if self.merge_operator.is_some() {
+            return Err(Error::invalid(
+                "a keyspace with a merge operator has no time to live: operands do not expire",
+            ));
+        }
+        if ttl.subsec_nanos() % 1_000_000 != 0 || ttl.is_zero() || ttl > TTL_MAX {
+            return Err(Error::invalid(
+                "a time to live is a whole number of milliseconds, from 1 to 1000 years",
+            ));
+        }
+        Ok(())
     }
 
     pub(crate) fn decode(text: &str) -> Result<KeyspaceOptions> {
@@ -78,6 +124,11 @@ impl KeyspaceOptions {
             match key {
                 "without_wal" => options.without_wal = value.parse().map_err(|_| unknown())?,
                 "merge_operator" => options.merge_operator = Some(value.to_string()),
+                "ttl_ms" => {
+                    let millis = value.parse().map_err(|_| unknown())?;
+                    options.ttl = Some(Duration::from_millis(millis));
+                }
+                "compaction_filter" => options.compaction_filter = Some(value.to_string()),
                 "prefix" => options.prefix = parse_prefix(value).ok_or_else(unknown)?,
                 _ => return Err(unknown()),
             }
@@ -99,6 +150,7 @@ fn parse_prefix(text: &str) -> Option<PrefixRule> {
 
 /// What the database's options determine for each keyspace.
 pub(crate) struct Rules {
+    pub filter: Option<Arc<dyn CompactionFilter>>,
     pub policy: Arc<dyn Policy>,
     pub limits: Limits,
     pub values: ValueRules,
@@ -110,6 +162,8 @@ pub(crate) struct KeyspaceState {
     pub name: String,
     pub options: KeyspaceOptions,
     pub operator: Option<Arc<KeyspaceOperator>>,
+    /// `None` also where this process does not know it.
+    pub filter: Option<Arc<dyn CompactionFilter>>,
     pub policy: Arc<dyn Policy>,
     pub limits: Limits,
     pub values: ValueRules,
@@ -117,6 +171,9 @@ pub(crate) struct KeyspaceState {
     /// Beside the lock, which every read touches anyway.
     reads: AtomicU64,
     dropped: AtomicBool,
+    /// The manifest allows entries that expire.
+    may_expire: AtomicBool,
+    pub cleanup: Cleanup,
 }
 
 impl KeyspaceState {
@@ -133,12 +190,15 @@ impl KeyspaceState {
             name,
             options,
             operator,
+            filter: rules.filter,
             policy: rules.policy,
             limits: rules.limits,
             values: rules.values,
             view: RwLock::new(Arc::new(view)),
             reads: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
+            may_expire: AtomicBool::new(false),
+            cleanup: Cleanup::default(),
         }
     }
 
@@ -147,6 +207,11 @@ impl KeyspaceState {
     #[inline]
     pub(crate) fn view(&self) -> Arc<ReadView> {
         self.reads.fetch_add(1, Ordering::Relaxed);
+        self.view.read().clone()
+    }
+
+    /// [`KeyspaceState::view`] that counts as no read.
+    pub(crate) fn current_view(&self) -> Arc<ReadView> {
         self.view.read().clone()
     }
 
@@ -211,6 +276,15 @@ impl KeyspaceState {
         });
     }
 
+    /// The manifest allows entries that expire.
+    pub(crate) fn may_expire(&self) -> bool {
+        self.may_expire.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_may_expire(&self) {
+        self.may_expire.store(true, Ordering::Release);
+    }
+
     pub(crate) fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
     }
@@ -239,9 +313,15 @@ mod tests {
             KeyspaceOptions {
                 without_wal: true,
                 merge_operator: Some("add-u64".into()),
+                ttl: None,
+                compaction_filter: Some("no-guests".into()),
                 prefix: PrefixRule::Delimiter { byte: b'/', count: 2 },
             },
             KeyspaceOptions { prefix: PrefixRule::Fixed(8), ..KeyspaceOptions::default() },
+            KeyspaceOptions {
+                ttl: Some(Duration::from_millis(90_001)),
+                ..KeyspaceOptions::default()
+            },
         ] {
             assert_eq!(KeyspaceOptions::decode(&options.encode()).unwrap(), options);
         }

@@ -43,6 +43,8 @@
 mod admission;
 mod api;
 mod backup;
+mod cleanup;
+mod compaction_filter;
 mod engine;
 pub mod event;
 mod histogram;
@@ -89,8 +91,10 @@ pub use base::env::Runtime;
 pub use base::ledger::Traffic;
 #[doc(inline)]
 pub use base::{
-    Cause, Error, ErrorKind, Key, KeyRange, Ledger, LedgerSnapshot, Result, SequenceNumber,
+    Cause, Error, ErrorKind, Expiry, Key, KeyRange, Ledger, LedgerSnapshot, Result, SequenceNumber,
 };
+pub use cleanup::CleanupStats;
+pub use compaction_filter::{CompactionFilter, FilterDecision, FilterEntry};
 pub use event::{Event, EventListener};
 pub use histogram::Latency;
 pub use keyspace::KeyspaceOptions;

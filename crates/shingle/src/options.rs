@@ -11,6 +11,7 @@ pub use preset::Preset;
 pub use tree::policy::Parameters as SchemeParameters;
 pub use values::Parameters as ValueParameters;
 
+use crate::compaction_filter::CompactionFilter;
 use crate::event::EventListener;
 use crate::merge_operator::MergeOperator;
 use crate::resources::Resources;
@@ -121,6 +122,9 @@ pub struct Expert {
     /// on when it is full; 0: none. Default: 1 MiB and what the memtables hold, at least
     /// 1/16 of the database and at most two write buffers; no more than 1/4 of the medium.
     pub reserve_bytes: Option<u64>,
+    /// Milliseconds that an expired value may stay on the medium before a compaction of its run is
+    /// due; default one day. A compaction is due earlier where half of a run has expired.
+    pub expiry_delay_ms: Option<u64>,
     /// Background threads are not started: the caller runs the steps (simulation).
     pub no_threads: bool,
 }
@@ -163,6 +167,7 @@ pub struct Options {
     pub(crate) operators: Vec<Arc<dyn MergeOperator>>,
     pub(crate) listener: Option<Arc<dyn EventListener>>,
     pub(crate) absent_operators: bool,
+    pub(crate) compaction_filters: Vec<Arc<dyn CompactionFilter>>,
     /// Parameters that were set by name: the scheme, or the value layout, must have them.
     pub(crate) named_parameters: BTreeSet<&'static str>,
 }
@@ -190,6 +195,7 @@ impl Default for Options {
             operators: Vec::new(),
             listener: None,
             absent_operators: false,
+            compaction_filters: Vec::new(),
             named_parameters: BTreeSet::new(),
         }
     }
@@ -325,6 +331,13 @@ impl Options {
     /// says when and on which thread. A follower has no events.
     pub fn event_listener(mut self, listener: Arc<dyn EventListener>) -> Self {
         self.listener = Some(listener);
+        self
+    }
+
+    /// Makes a compaction filter known, for the keyspaces that name it. A keyspace whose filter is
+    /// not known is compacted without it.
+    pub fn compaction_filter(mut self, filter: Arc<dyn CompactionFilter>) -> Self {
+        self.compaction_filters.push(filter);
         self
     }
 

@@ -7,17 +7,23 @@
 //! - Whatever a snapshot, or a later reader, saw before, it sees after.
 //! - A tombstone is dropped only from the oldest stripe, and only when no older version of its key
 //!   can exist outside the inputs ([`OlderData`]).
+//! - A value that has expired is a tombstone from then on, for snapshots too. The job's time is one
+//!   for all entries.
+//! - A filter is asked only about the newest version of a key, and only if no snapshot sees it.
 //! - Operands are combined only within a stripe, and only down to a value, a tombstone, or the
-//!   certain end of the key's history.
+//!   certain end of the key's history. A value that expires later is no such end: they outlive it.
 
+use crate::compaction_filter::{CompactionFilter, FilterDecision, FilterEntry, decide};
 use crate::merge_operator::MergeOperator;
+use crate::read::clock;
 use crate::read::values::ValueFiles;
 use crate::unvouched::Unvouched;
+use base::expiry::EXPIRY_BYTES;
 use base::key::{
-    EntryKind, SEQUENCE_MAX, SequenceNumber, push_internal_key, split_internal_key, trailer_kind,
-    trailer_sequence,
+    EntryKind, SEQUENCE_MAX, SequenceNumber, VALUE_BYTES_MAX, push_internal_key,
+    split_internal_key, trailer_kind, trailer_sequence,
 };
-use base::{Cause, Error, FileId, Result};
+use base::{Cause, Error, Expiry, FileId, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::Bytes;
@@ -39,6 +45,24 @@ pub(crate) struct Counts {
     pub entries_in: u64,
     pub entries_out: u64,
     pub bytes_in: u64,
+    /// Values that had expired.
+    pub expired: u64,
+    /// Decisions of the filter.
+    pub kept: u64,
+    pub dropped: u64,
+    pub replaced: u64,
+}
+
+/// What a merge goes by.
+pub(crate) struct Rules {
+    /// Ascending.
+    pub snapshots: Vec<SequenceNumber>,
+    pub range_deletes: RangeDeletes,
+    pub operator: Option<Arc<dyn MergeOperator>>,
+    pub filter: Option<Arc<dyn CompactionFilter>>,
+    pub older: OlderData,
+    /// Values that expire up to this time have expired.
+    pub now_ms: u64,
 }
 
 /// The segments that entries of the merged stream point to.
@@ -54,10 +78,14 @@ impl ValueSource {
     /// The value; `None` where its segment is gone: a newer version is in a run above, and no
     /// reader can see this one.
     fn read(&self, pointer: &[u8], key: &[u8]) -> Result<Option<Bytes>> {
-        if self.segments.get(ValuePointer::decode(pointer)?.file).is_none() {
+        if !self.has_segment(pointer)? {
             return Ok(None);
         }
         self.files.read(pointer, key, Cause::ValueGc).map(Some)
+    }
+
+    fn has_segment(&self, pointer: &[u8]) -> Result<bool> {
+        Ok(self.segments.get(ValuePointer::decode(pointer)?.file).is_some())
     }
 }
 
@@ -69,9 +97,13 @@ pub(crate) struct Reducer {
     /// The current key's position in them.
     deletes_at: usize,
     operator: Option<Arc<dyn MergeOperator>>,
+    filter: Option<Arc<dyn CompactionFilter>>,
     older: OlderData,
+    now_ms: u64,
     user_key: Vec<u8>,
     has_key: bool,
+    /// Operands of the current key were passed on as they are.
+    has_operands: bool,
     /// The stripe of the current key whose newest version was seen.
     settled: Option<usize>,
     operands: Vec<Vec<u8>>,
@@ -83,22 +115,19 @@ pub(crate) struct Reducer {
 }
 
 impl Reducer {
-    pub(crate) fn new(
-        snapshots: Vec<SequenceNumber>,
-        range_deletes: RangeDeletes,
-        operator: Option<Arc<dyn MergeOperator>>,
-        older: OlderData,
-        values: ValueSource,
-    ) -> Reducer {
-        debug_assert!(snapshots.is_sorted());
+    pub(crate) fn new(rules: Rules, values: ValueSource) -> Reducer {
+        debug_assert!(rules.snapshots.is_sorted());
         Reducer {
-            snapshots,
-            range_deletes,
+            snapshots: rules.snapshots,
+            range_deletes: rules.range_deletes,
             deletes_at: 0,
-            operator,
-            older,
+            operator: rules.operator,
+            filter: rules.filter,
+            older: rules.older,
+            now_ms: rules.now_ms,
             user_key: Vec::new(),
             has_key: false,
+            has_operands: false,
             settled: None,
             operands: Vec::new(),
             scratch: Vec::new(),
@@ -115,6 +144,15 @@ impl Reducer {
     /// Bytes of value records that nothing refers to any more, by segment.
     pub(crate) fn buried(&self) -> &BTreeMap<FileId, u64> {
         &self.buried
+    }
+
+    /// Counts the record of an entry that goes, if it has one.
+    fn bury_entry(&mut self, kind: EntryKind, stored: &[u8]) -> Result<()> {
+        match kind {
+            EntryKind::Pointer => self.bury(stored),
+            EntryKind::ExpiringPointer => self.bury(clock::split(stored)?.1),
+            _ => Ok(()),
+        }
     }
 
     fn bury(&mut self, pointer: &[u8]) -> Result<()> {
@@ -134,33 +172,143 @@ impl Reducer {
             self.user_key.clear();
             self.user_key.extend_from_slice(user_key);
             self.has_key = true;
+            self.has_operands = false;
             self.settled = None;
         }
         self.count_in(input);
         let stripe = self.stripe(sequence);
         if self.settled == Some(stripe) || self.is_range_deleted(sequence, stripe) {
-            if kind == EntryKind::Pointer {
-                self.bury(input.value())?;
-            }
+            self.bury_entry(kind, input.value())?;
             return input.next();
         }
         match kind {
             EntryKind::Merge if self.operator.is_some() => {
                 return self.combine(input, sink, sequence, stripe);
             }
-            EntryKind::Merge => {}
+            EntryKind::Merge => self.has_operands = true,
             EntryKind::Delete => {
                 self.settled = Some(stripe);
                 if stripe == 0 && !self.older.may_hold(&self.user_key) {
                     return input.next();
                 }
             }
-            EntryKind::Put | EntryKind::Pointer => self.settled = Some(stripe),
+            EntryKind::Put
+            | EntryKind::Pointer
+            | EntryKind::ExpiringPut
+            | EntryKind::ExpiringPointer => {
+                self.settled = Some(stripe);
+                if self.has_expired(kind, input.value())? {
+                    self.counts.expired += 1;
+                    self.bury_entry(kind, input.value())?;
+                    self.delete(sink, sequence, stripe)?;
+                    return input.next();
+                }
+                if self.filter.is_some() && stripe == self.snapshots.len() && !self.has_operands {
+                    return self.ask_filter(input, sink, sequence, kind, stripe);
+                }
+            }
             EntryKind::DeleteRange => return Err(unexpected("a range tombstone among entries")),
         }
         self.counts.entries_out += 1;
         sink.entry(input.key(), input.value())?;
         input.next()
+    }
+
+    fn has_expired(&self, kind: EntryKind, stored: &[u8]) -> Result<bool> {
+        Ok(kind.is_expiring() && clock::split(stored)?.0.is_over(self.now_ms))
+    }
+
+    /// The current key is deleted at `sequence`: leaves a tombstone where something may be older.
+    fn delete(
+        &mut self,
+        sink: &mut impl Sink,
+        sequence: SequenceNumber,
+        stripe: usize,
+    ) -> Result<()> {
+        if stripe == 0 && !self.older.may_hold(&self.user_key) {
+            return Ok(());
+        }
+        self.write(sink, sequence, EntryKind::Delete, &[])
+    }
+
+    fn write(
+        &mut self,
+        sink: &mut impl Sink,
+        sequence: SequenceNumber,
+        kind: EntryKind,
+        stored: &[u8],
+    ) -> Result<()> {
+        self.scratch.clear();
+        push_internal_key(&mut self.scratch, &self.user_key, sequence, kind);
+        self.counts.entries_out += 1;
+        sink.entry(&self.scratch, stored)
+    }
+
+    /// Does what the filter decides about the value that `input` is at, and moves past it.
+    fn ask_filter(
+        &mut self,
+        input: &mut impl EntryIter,
+        sink: &mut impl Sink,
+        sequence: SequenceNumber,
+        kind: EntryKind,
+        stripe: usize,
+    ) -> Result<()> {
+        let stored = input.value();
+        let (expiry, content) = match kind.is_expiring() {
+            true => clock::split(stored).map(|(expiry, content)| (Some(expiry), content))?,
+            false => (None, stored),
+        };
+        let (values, key) = (&self.values, &self.user_key);
+        if kind.is_pointer() && !values.has_segment(content)? {
+            // A newer version is in a run above.
+            self.write(sink, sequence, kind, stored)?;
+            return input.next();
+        }
+        let value = || match kind.is_pointer() {
+            true => values.files.read(content, key, Cause::ValueGc),
+            false => Ok(Bytes::from(content)),
+        };
+        let decision = match &self.filter {
+            Some(filter) => decide(filter, &FilterEntry { key, expiry, value: &value })?,
+            None => FilterDecision::Keep,
+        };
+        match decision {
+            FilterDecision::Keep => {
+                self.counts.kept += 1;
+                self.write(sink, sequence, kind, stored)?;
+            }
+            FilterDecision::Drop => {
+                self.counts.dropped += 1;
+                self.bury_entry(kind, stored)?;
+                self.delete(sink, sequence, stripe)?;
+            }
+            FilterDecision::Replace(value) => {
+                self.counts.replaced += 1;
+                if value.len() > VALUE_BYTES_MAX {
+                    return Err(Error::invalid(
+                        "a compaction filter gave a value that is too long",
+                    ));
+                }
+                self.bury_entry(kind, stored)?;
+                self.write_value(sink, sequence, expiry, value)?;
+            }
+        }
+        input.next()
+    }
+
+    fn write_value(
+        &mut self,
+        sink: &mut impl Sink,
+        sequence: SequenceNumber,
+        expiry: Option<Expiry>,
+        value: Vec<u8>,
+    ) -> Result<()> {
+        let Some(expiry) = expiry else {
+            return self.write(sink, sequence, EntryKind::Put, &value);
+        };
+        let mut stored = Vec::with_capacity(EXPIRY_BYTES + value.len());
+        expiry.push_with(&value, &mut stored);
+        self.write(sink, sequence, EntryKind::ExpiringPut, &stored)
     }
 
     fn count_in(&mut self, input: &impl EntryIter) {
@@ -206,9 +354,17 @@ impl Reducer {
             }
             let base_found = match kind {
                 _ if self.is_range_deleted(sequence, stripe) => {
-                    if kind == EntryKind::Pointer {
-                        self.bury(input.value())?;
-                    }
+                    self.bury_entry(kind, input.value())?;
+                    true
+                }
+                _ if self.has_expired(kind, input.value())? => {
+                    self.counts.expired += 1;
+                    self.bury_entry(kind, input.value())?;
+                    base = Base::Deleted(sequence);
+                    true
+                }
+                EntryKind::ExpiringPut | EntryKind::ExpiringPointer => {
+                    base = Base::Expiring { sequence, kind, stored: input.value().to_vec() };
                     true
                 }
                 EntryKind::Merge => {
@@ -278,7 +434,7 @@ impl Reducer {
         stripe: usize,
         base: &Base,
     ) -> Result<()> {
-        if let Base::Pointer { value: None, .. } = base {
+        if matches!(base, Base::Pointer { value: None, .. } | Base::Expiring { .. }) {
             return self.pass_all(sink, sequences, base);
         }
         let Some(operator) = &self.operator else { return Ok(()) };
@@ -289,14 +445,10 @@ impl Reducer {
         if let Base::Pointer { pointer, .. } = base {
             self.bury(pointer)?;
         }
-        let kind = if value.is_some() { EntryKind::Put } else { EntryKind::Delete };
-        if value.is_none() && stripe == 0 && !self.older.may_hold(&self.user_key) {
-            return Ok(());
+        match value {
+            Some(value) => self.write(sink, sequences[0], EntryKind::Put, &value),
+            None => self.delete(sink, sequences[0], stripe),
         }
-        self.scratch.clear();
-        push_internal_key(&mut self.scratch, &self.user_key, sequences[0], kind);
-        self.counts.entries_out += 1;
-        sink.entry(&self.scratch, value.as_deref().unwrap_or_default())
     }
 
     /// Keeps the operands and their base as they are.
@@ -314,11 +466,9 @@ impl Reducer {
             Base::Pointer { sequence, pointer, .. } => {
                 (*sequence, EntryKind::Pointer, pointer.as_slice())
             }
+            Base::Expiring { sequence, kind, stored } => (*sequence, *kind, stored.as_slice()),
         };
-        self.scratch.clear();
-        push_internal_key(&mut self.scratch, &self.user_key, sequence, kind);
-        self.counts.entries_out += 1;
-        sink.entry(&self.scratch, value)
+        self.write(sink, sequence, kind, value)
     }
 }
 
@@ -334,6 +484,12 @@ enum Base {
         pointer: Vec<u8>,
         value: Option<Bytes>,
     },
+    /// A value, or a pointer to it, that expires later.
+    Expiring {
+        sequence: SequenceNumber,
+        kind: EntryKind,
+        stored: Vec<u8>,
+    },
 }
 
 impl Base {
@@ -341,7 +497,7 @@ impl Base {
         match self {
             Base::Value(_, value) => Some(value),
             Base::Pointer { value, .. } => value.as_deref(),
-            Base::Nothing | Base::Deleted(_) => None,
+            Base::Nothing | Base::Deleted(_) | Base::Expiring { .. } => None,
         }
     }
 }

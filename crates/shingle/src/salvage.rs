@@ -17,7 +17,7 @@ use crate::keyspace::KeyspaceOptions;
 use crate::options::Options;
 use crate::progress::{Progress, Reporter};
 use crate::read::values::ValueFiles;
-use base::{Cause, Error, ErrorKind, KeyspaceId, Ledger, Result};
+use base::{Cause, Error, ErrorKind, Expiry, KeyspaceId, Ledger, Result};
 use find::{Findings, FoundKeyspace};
 use media::FileStore;
 use media::os::{OsOptions, OsStore};
@@ -182,7 +182,8 @@ impl Job {
             }
         }
         if let Some(value) = value {
-            batch.put_in(keyspace, key, value)?;
+            let expiry = resolved.expiry.unwrap_or(Expiry::NEVER);
+            batch.put_expiring_in(keyspace, key, value, expiry)?;
         }
         if keyspace.state.operator.is_none() && !resolved.operands.is_empty() {
             let (key, count) = (base::key::display_key(key), resolved.operands.len());

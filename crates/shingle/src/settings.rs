@@ -1,6 +1,7 @@
 //! Turns options into the numbers that the engine works with.
 
 use crate::admission::AdmissionLimits;
+use crate::compaction_filter::CompactionFilter;
 use crate::event::EventListener;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
@@ -74,12 +75,17 @@ pub(crate) struct Settings {
     filters: Filters,
     operators: Vec<Arc<dyn MergeOperator>>,
     pub listener: Option<Arc<dyn EventListener>>,
+    compaction_filters: Vec<Arc<dyn CompactionFilter>>,
+    /// Maximum time that an expired value stays before a compaction is due, in milliseconds.
+    pub expiry_delay_ms: u64,
     /// Keyspaces open without their operator.
     pub absent_operators: bool,
 }
 
 /// Separation threshold in bytes, if the user did not set one and none was measured.
 const VALUE_THRESHOLD_BYTES: u64 = 1024;
+/// An expired value stays on the medium no longer than a day before a compaction is due.
+const EXPIRY_DELAY_MS: u64 = 24 * 3600 * 1000;
 /// The note in which a database keeps a measured threshold.
 const THRESHOLD_NOTE: &str = "THRESHOLD";
 
@@ -165,6 +171,8 @@ impl Settings {
             filters: Filters::new(options.filter_bits_per_key, preset.filter_bits_step, expert),
             operators: options.operators.clone(),
             listener: options.listener.clone(),
+            compaction_filters: options.compaction_filters.clone(),
+            expiry_delay_ms: options.expert.expiry_delay_ms.unwrap_or(EXPIRY_DELAY_MS),
             absent_operators: options.absent_operators || options.read_only,
         })
     }
@@ -230,6 +238,21 @@ impl Settings {
             None => Err(Error::invalid(format!(
                 "no merge operator is called `{name}`; pass it to Options::merge_operator"
             ))),
+        }
+    }
+
+    /// The filter called `name`; `None` also where the process does not know it.
+    pub(crate) fn filter(&self, name: Option<&str>) -> Option<Arc<dyn CompactionFilter>> {
+        self.compaction_filters.iter().find(|filter| Some(filter.name()) == name).cloned()
+    }
+
+    /// The process knows the filter called `name`.
+    pub(crate) fn check_filter(&self, name: Option<&str>) -> Result<()> {
+        match name {
+            Some(name) if self.filter(Some(name)).is_none() => Err(Error::invalid(format!(
+                "no compaction filter is called `{name}`; pass it to Options::compaction_filter"
+            ))),
+            _ => Ok(()),
         }
     }
 

@@ -40,14 +40,23 @@ impl SnapshotList {
         sequence
     }
 
-    pub(crate) fn release(&self, sequence: SequenceNumber) {
+    /// Ends a hold. Calls `ended` if it was the last one of this sequence number, before another
+    /// can begin.
+    pub(crate) fn release(&self, sequence: SequenceNumber, ended: impl FnOnce()) {
         let mut live = self.live.lock();
         if let Some(held) = live.get_mut(&sequence) {
             held.count -= 1;
             if held.count == 0 {
                 live.remove(&sequence);
+                ended();
             }
         }
+    }
+
+    /// Gives `work` the sequence numbers held, ascending. None begins to be held meanwhile.
+    pub(crate) fn with_held(&self, work: impl FnOnce(&mut dyn Iterator<Item = SequenceNumber>)) {
+        let live = self.live.lock();
+        work(&mut live.keys().copied());
     }
 
     /// The sequence numbers held, ascending.
@@ -93,13 +102,15 @@ mod tests {
         list.publish(9);
         let c = list.acquire(2);
         assert_eq!((a, b, c), (5, 5, 9));
-        list.release(a);
+        list.release(a, || panic!("another holds it"));
         assert_eq!(list.list(), [5, 9]);
         assert_eq!(list.oldest(), Some((5, 0)));
         assert!(list.holds_any(5, 6) && list.holds_any(0, 100) && list.holds_any(6, 10));
         assert!(!list.holds_any(6, 9) && !list.holds_any(10, 100) && !list.holds_any(9, 9));
         assert!(!list.holds_any(9, 5));
-        list.release(b);
+        let mut has_ended = false;
+        list.release(b, || has_ended = true);
+        assert!(has_ended);
         assert_eq!((list.list(), list.len()), (vec![9], 1));
     }
 }

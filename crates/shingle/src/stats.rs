@@ -1,6 +1,7 @@
 //! Statistics: what the database did and how it stands, as a table, as JSON and as properties.
 
 use crate::admission::Stall;
+use crate::cleanup::CleanupStats;
 use crate::histogram::{Histogram, Latency};
 use crate::json;
 use crate::transaction_counters::TransactionCounters;
@@ -144,6 +145,8 @@ pub struct Stats {
     pub live_bytes: u64,
     /// Separated values.
     pub values: ValueStats,
+    /// Expired values and compaction filters, by keyspace; only keyspaces that have either.
+    pub cleanup: Vec<CleanupStats>,
     /// Segment groups, by keyspace.
     pub value_groups: Vec<ValueGroup>,
     /// Bytes in memtables.
@@ -212,13 +215,6 @@ impl Stats {
                 ("media_read_bytes", int(t.media_read_bytes)),
             ])
         });
-        let stalls = self.stalls.iter().map(|stall| {
-            json::object([
-                ("reason", json::string(stall.reason.name())),
-                ("count", int(stall.count)),
-                ("ns", int(stall.ns)),
-            ])
-        });
         let caches = self.cache_counters.iter().map(|counters| {
             json::object([
                 ("kind", json::string(counters.kind)),
@@ -249,6 +245,7 @@ impl Stats {
             ("value_wa", json::number(self.value_write_amplification())),
             ("index_wa", json::number(self.index_write_amplification())),
             ("value_groups", json::array(self.value_groups.iter().map(group_json))),
+            ("cleanup", json::array(self.cleanup.iter().map(CleanupStats::to_json))),
             ("memtable_bytes", int(self.memtable_bytes)),
             ("cache_bytes", int(self.cache_bytes)),
             ("open_runs_bytes", int(self.open_runs_bytes)),
@@ -261,13 +258,21 @@ impl Stats {
             ("uptime_seconds", json::number(Some(self.uptime_seconds))),
             ("causes", json::array(causes)),
             ("levels", json::array(self.levels.iter().map(level_json))),
-            ("stalls", json::array(stalls)),
+            ("stalls", json::array(self.stalls.iter().map(stall_json))),
             ("cache", json::array(caches)),
             ("latency_ns", json::object(latencies.map(|(name, l)| (name, latency_json(l))))),
             ("backed_off", json::array(self.backed_off.iter().map(backed_off_json))),
             ("background_error", error),
         ])
     }
+}
+
+fn stall_json(stall: &Stall) -> String {
+    json::object([
+        ("reason", json::string(stall.reason.name())),
+        ("count", stall.count.to_string()),
+        ("ns", stall.ns.to_string()),
+    ])
 }
 
 fn values_json(values: &ValueStats) -> String {
@@ -382,6 +387,9 @@ impl Stats {
         amplification_line(f, "Cumulative", &self.ledger)?;
         if self.values.segments > 0 {
             value_lines(f, self)?;
+        }
+        for cleanup in &self.cleanup {
+            writeln!(f, "{cleanup}")?;
         }
         let TransactionCounters { committed, conflicts } = self.transactions;
         if committed + conflicts > 0 {

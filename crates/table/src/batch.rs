@@ -14,8 +14,9 @@
 
 use crate::log::RECORD_HEAD_BYTES_MAX;
 use base::coding::{Reader, push_bytes, push_varint};
+use base::expiry::EXPIRY_BYTES;
 use base::key::{KEY_BYTES_MAX, SequenceNumber, VALUE_BYTES_MAX};
-use base::{EntryKind, Error, ErrorKind, KeyspaceId, Result};
+use base::{EntryKind, Error, ErrorKind, Expiry, KeyspaceId, Result};
 
 /// Maximum encoded bytes of a batch.
 pub const BATCH_BYTES_MAX: usize = 1 << 31;
@@ -39,10 +40,12 @@ pub struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// The operation of `kind` on `key`. `value` is the value, operand or pointer; for a range
-    /// deletion the first key after the range; for a deletion it is ignored.
+    /// The operation of `kind` on `key`. `value` is the value, operand or pointer, with its expiry
+    /// before it where the kind has one; for a range deletion the first key after the range; for a
+    /// deletion it is ignored.
     ///
-    /// `InvalidArgument` beyond the limits, and for a range that ends before it starts.
+    /// `InvalidArgument` beyond the limits, for a range that ends before it starts, and for an
+    /// expiring value without its expiry.
     #[inline]
     pub fn new(
         keyspace: KeyspaceId,
@@ -52,9 +55,14 @@ impl<'a> Operation<'a> {
     ) -> Result<Operation<'a>> {
         let value = if kind == EntryKind::Delete { &[] } else { value };
         let is_range = kind == EntryKind::DeleteRange;
-        let value_bytes_max = if is_range { KEY_BYTES_MAX } else { VALUE_BYTES_MAX };
+        let value_bytes_max = match kind {
+            EntryKind::DeleteRange => KEY_BYTES_MAX,
+            kind if kind.is_expiring() => VALUE_BYTES_MAX + EXPIRY_BYTES,
+            _ => VALUE_BYTES_MAX,
+        };
         let is_over = key.len() > KEY_BYTES_MAX || value.len() > value_bytes_max;
-        if is_over || (is_range && value < key) {
+        let is_short = kind.is_expiring() && value.len() < EXPIRY_BYTES;
+        if is_over || is_short || (is_range && value < key) {
             return Err(refused(kind, key, value));
         }
         Ok(Operation { keyspace, kind, key, value })
@@ -78,11 +86,20 @@ impl<'a> Operation<'a> {
         self.key
     }
 
-    /// The value, operand or pointer; for a range deletion the first key after the range; empty for
-    /// a deletion.
+    /// The value, operand or pointer, with its expiry before it where the kind has one; for a range
+    /// deletion the first key after the range; empty for a deletion.
     #[inline]
     pub fn value(&self) -> &'a [u8] {
         self.value
+    }
+
+    /// The expiry, for a kind that has one, and the value or pointer alone.
+    #[inline]
+    pub fn expiry_and_value(&self) -> (Option<Expiry>, &'a [u8]) {
+        match Expiry::split(self.value).filter(|_| self.kind.is_expiring()) {
+            Some((expiry, value)) => (Some(expiry), value),
+            None => (None, self.value),
+        }
     }
 }
 
@@ -95,6 +112,10 @@ fn refused(kind: EntryKind, key: &[u8], value: &[u8]) -> Error {
             return Error::invalid("a range to delete ends before it starts");
         }
         EntryKind::DeleteRange => ("key", value.len(), KEY_BYTES_MAX),
+        kind if kind.is_expiring() && value.len() < EXPIRY_BYTES => {
+            return Error::invalid("an expiring value lacks its expiry");
+        }
+        kind if kind.is_expiring() => ("value", value.len() - EXPIRY_BYTES, VALUE_BYTES_MAX),
         _ => ("value", value.len(), VALUE_BYTES_MAX),
     };
     Error::invalid(format!("the {what} has {bytes} bytes; {bytes_max} are allowed"))
@@ -113,6 +134,7 @@ pub struct WriteBatch {
     first_keyspace: KeyspaceId,
     is_mixed: bool,
     has_merge: bool,
+    has_expiring: bool,
     put_bytes_max: usize,
 }
 
@@ -132,6 +154,45 @@ impl WriteBatch {
     #[inline]
     pub fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
         self.push(&Operation::new(keyspace, EntryKind::Put, key, value)?)
+    }
+
+    /// Sets `key` to `value` until `expiry`; without end for [`Expiry::NEVER`].
+    pub fn put_expiring(
+        &mut self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        value: &[u8],
+        expiry: Expiry,
+    ) -> Result<()> {
+        self.push_expiring(keyspace, (EntryKind::Put, EntryKind::ExpiringPut), key, value, expiry)
+    }
+
+    /// [`WriteBatch::put_pointer`] until `expiry`.
+    pub fn put_expiring_pointer(
+        &mut self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        pointer: &[u8],
+        expiry: Expiry,
+    ) -> Result<()> {
+        let kinds = (EntryKind::Pointer, EntryKind::ExpiringPointer);
+        self.push_expiring(keyspace, kinds, key, pointer, expiry)
+    }
+
+    fn push_expiring(
+        &mut self,
+        keyspace: KeyspaceId,
+        (lasting, expiring): (EntryKind, EntryKind),
+        key: &[u8],
+        value: &[u8],
+        expiry: Expiry,
+    ) -> Result<()> {
+        if expiry == Expiry::NEVER {
+            return self.push(&Operation::new(keyspace, lasting, key, value)?);
+        }
+        let mut stored = Vec::with_capacity(EXPIRY_BYTES + value.len());
+        expiry.push_with(value, &mut stored);
+        self.push(&Operation::new(keyspace, expiring, key, &stored)?)
     }
 
     /// Deletes `key`.
@@ -181,13 +242,17 @@ impl WriteBatch {
         self.has_merge |= kind == EntryKind::Merge;
         if kind == EntryKind::Put {
             self.put_bytes_max = self.put_bytes_max.max(value.len());
+        } else if kind.is_expiring() {
+            self.has_expiring = true;
+            self.put_bytes_max = self.put_bytes_max.max(value.len() - EXPIRY_BYTES);
         }
         push_bytes(&mut self.bytes, key);
         if kind != EntryKind::Delete {
             push_bytes(&mut self.bytes, value);
         }
         self.count += 1;
-        self.user_bytes += (key.len() + value.len()) as u64;
+        let expiry_bytes = if kind.is_expiring() { EXPIRY_BYTES } else { 0 };
+        self.user_bytes += (key.len() + value.len() - expiry_bytes) as u64;
         Ok(())
     }
 
@@ -215,6 +280,12 @@ impl WriteBatch {
     /// Some operation is a merge.
     pub fn has_merge(&self) -> bool {
         self.has_merge
+    }
+
+    /// Some operation puts a value that expires.
+    #[inline]
+    pub fn has_expiring(&self) -> bool {
+        self.has_expiring
     }
 
     /// The keyspace of all operations; `None` when they have several, or there are none.
@@ -386,6 +457,19 @@ mod tests {
     }
 
     #[test]
+    fn an_expiring_value_counts_without_its_expiry() {
+        let mut batch = WriteBatch::new();
+        batch.put_expiring(KeyspaceId(0), b"k", b"value", Expiry::NEVER).unwrap();
+        assert!(!batch.has_expiring());
+        batch.put_expiring(KeyspaceId(0), b"k", b"value 2", Expiry::from_millis(9)).unwrap();
+        assert!(batch.has_expiring());
+        assert_eq!((batch.user_bytes(), batch.put_bytes_max()), (14, 7));
+        let parts: Vec<_> = batch.iter().map(|o| o.expiry_and_value()).collect();
+        assert_eq!(parts[0], (None, &b"value"[..]));
+        assert_eq!(parts[1], (Some(Expiry::from_millis(9)), &b"value 2"[..]));
+    }
+
+    #[test]
     fn a_cleared_batch_begins_again_in_the_default_keyspace() {
         let mut batch = WriteBatch::with_capacity(100);
         batch.put(KeyspaceId(7), b"k", b"v").unwrap();
@@ -420,6 +504,8 @@ mod tests {
             encode(EntryKind::Pointer, &long, b""),
             encode(EntryKind::DeleteRange, b"", &long),
             encode(EntryKind::Merge, b"", &vec![0; VALUE_BYTES_MAX + 1]),
+            encode(EntryKind::ExpiringPut, b"k", &[0; EXPIRY_BYTES - 1]),
+            encode(EntryKind::ExpiringPointer, b"k", b""),
         ] {
             assert_eq!(BatchView::parse(&bytes).unwrap_err().kind(), ErrorKind::Corruption);
         }
@@ -465,8 +551,8 @@ mod tests {
         #[test]
         fn what_goes_in_comes_out(
             input in prop::collection::vec(
-                (0u32..3, 0u8..5, prop::collection::vec(any::<u8>(), 0..20),
-                 prop::collection::vec(any::<u8>(), 0..200)),
+                (0u32..3, 0u8..7, prop::collection::vec(any::<u8>(), 0..20),
+                 prop::collection::vec(any::<u8>(), EXPIRY_BYTES..200)),
                 0..40,
             )
         ) {
@@ -487,6 +573,16 @@ mod tests {
                     EntryKind::DeleteRange => {
                         (key, value) = (key.min(value), key.max(value));
                         batch.delete_range(keyspace, key, value).unwrap();
+                    }
+                    EntryKind::ExpiringPut => {
+                        let (expiry, value) = Expiry::split(value).unwrap();
+                        prop_assume!(expiry != Expiry::NEVER);
+                        batch.put_expiring(keyspace, key, value, expiry).unwrap();
+                    }
+                    EntryKind::ExpiringPointer => {
+                        let (expiry, pointer) = Expiry::split(value).unwrap();
+                        prop_assume!(expiry != Expiry::NEVER);
+                        batch.put_expiring_pointer(keyspace, key, pointer, expiry).unwrap();
                     }
                 }
                 expected.push(Operation { keyspace, kind, key, value });

@@ -49,6 +49,23 @@ impl Bytes {
         }
     }
 
+    /// Without the first `count` bytes, or empty where there are fewer. Shared bytes stay shared.
+    pub fn skip(self, count: usize) -> Bytes {
+        match self.0 {
+            Held::Shared { block, start, end } => {
+                let start = start.saturating_add(count as u32).min(end);
+                Bytes(Held::Shared { block, start, end })
+            }
+            Held::Owned(mut bytes) => {
+                bytes.drain(..count.min(bytes.len()));
+                Bytes(Held::Owned(bytes))
+            }
+            Held::Inline { length, bytes } => {
+                Bytes::from(bytes[..usize::from(length)].get(count..).unwrap_or_default())
+            }
+        }
+    }
+
     /// The bytes as a vector of one's own; copies only shared ones.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {

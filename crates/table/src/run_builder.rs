@@ -16,6 +16,7 @@ use crate::range_delete::{RangeDeletes, RangeTombstone};
 use crate::run::RunEnd;
 use crate::sink::Sink;
 use crate::summary::RunSummary;
+use base::expiry::EXPIRY_BYTES;
 use base::key::{
     KEY_BYTES_MAX, SEQUENCE_MAX, TRAILER_BYTES, VALUE_BYTES_MAX, common_prefix, display_key,
     split_internal_key, user_key,
@@ -97,7 +98,7 @@ impl RunBuilder {
         let Some((key, trailer)) = split_internal_key(internal_key) else {
             return Err(Error::invalid("an internal key without its trailer"));
         };
-        if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+        if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX + EXPIRY_BYTES {
             return Err(Error::invalid("a key or value longer than may be"));
         }
         let Some(shared) = self.shared_with_last(key, trailer) else {
@@ -107,7 +108,7 @@ impl RunBuilder {
                 display_key(&self.last_key)
             )));
         };
-        if !self.summary.count(trailer, internal_key.len(), value.len()) {
+        if !self.summary.count(trailer, internal_key.len(), value) {
             return Err(Error::invalid("an entry of a kind that is no point entry"));
         }
         if self.pending.is_some() {

@@ -5,7 +5,7 @@ use crate::options::{Compression, Filter, PrefixRule, TableOptions};
 use crate::range_delete::RangeDeletes;
 use base::coding::{Reader, push_bytes, push_varint};
 use base::key::{split_internal_key, trailer_kind, trailer_sequence};
-use base::{EntryKind, KeyRange, RunId};
+use base::{EntryKind, Expiry, ExpirySpan, KeyRange, RunId};
 use tree::RunMetadata;
 
 /// A run as a whole.
@@ -50,6 +50,7 @@ impl RunSummary {
             range_deletes: 0,
             sequence_min: 0,
             sequence_max: 0,
+            expiry: None,
         };
         RunSummary {
             run,
@@ -70,12 +71,17 @@ impl RunSummary {
     /// Counts a point entry; its user keys are counted by [`RunSummary::set_bounds`]. False when it
     /// is not one.
     #[inline]
-    pub(crate) fn count(&mut self, trailer: u64, key_bytes: usize, value_bytes: usize) -> bool {
+    pub(crate) fn count(&mut self, trailer: u64, key_bytes: usize, value: &[u8]) -> bool {
         match trailer_kind(trailer) {
             Some(EntryKind::Put) => {}
             Some(EntryKind::Delete) => self.run.deletes += 1,
             Some(EntryKind::Merge) => self.merges += 1,
             Some(EntryKind::Pointer) => self.pointers += 1,
+            Some(kind @ (EntryKind::ExpiringPut | EntryKind::ExpiringPointer)) => {
+                let Some((expiry, _)) = Expiry::split(value) else { return false };
+                self.count_expiry(expiry);
+                self.pointers += u64::from(kind == EntryKind::ExpiringPointer);
+            }
             Some(EntryKind::DeleteRange) | None => return false,
         }
         let sequence = trailer_sequence(trailer);
@@ -87,8 +93,15 @@ impl RunSummary {
         }
         self.run.entries += 1;
         self.raw_key_bytes += key_bytes as u64;
-        self.raw_value_bytes += value_bytes as u64;
+        self.raw_value_bytes += value.len() as u64;
         true
+    }
+
+    fn count_expiry(&mut self, expiry: Expiry) {
+        match &mut self.run.expiry {
+            Some(span) => span.add(expiry),
+            none => *none = Some(ExpirySpan::of(expiry)),
+        }
     }
 
     /// Sets what follows from the first and last internal key (empty without entries) and from the
@@ -142,6 +155,11 @@ impl RunSummary {
             push_varint(&mut out, count);
         }
         encode_options(&self.options, &mut out);
+        if let Some(ExpirySpan { entries, first, last }) = self.run.expiry {
+            for number in [entries, first.as_millis(), last.as_millis()] {
+                push_varint(&mut out, number);
+            }
+        }
         out
     }
 
@@ -160,6 +178,7 @@ impl RunSummary {
             *count = reader.varint()?;
         }
         let options = decode_options(&mut reader)?;
+        let expiry = decode_expiry(&mut reader)?;
         let [entries, deletes, merges, pointers, range_deletes, sequence_min, sequence_max, ..] =
             counts;
         let [
@@ -191,6 +210,7 @@ impl RunSummary {
             range_deletes,
             sequence_min,
             sequence_max,
+            expiry,
             ..summary.run
         };
         summary.run.range = summary.range_with(tombstones);
@@ -199,6 +219,18 @@ impl RunSummary {
             && range_deletes == tombstones.count();
         sound.then_some(summary)
     }
+}
+
+/// The span behind the options; a run without expiring entries ends with them.
+fn decode_expiry(reader: &mut Reader<'_>) -> Option<Option<ExpirySpan>> {
+    if reader.is_empty() {
+        return Some(None);
+    }
+    let entries = reader.varint()?;
+    let (first, last) = (reader.varint()?, reader.varint()?);
+    let span =
+        ExpirySpan { entries, first: Expiry::from_millis(first), last: Expiry::from_millis(last) };
+    (entries > 0 && first <= last).then_some(Some(span))
 }
 
 fn encode_options(options: &TableOptions, out: &mut Vec<u8>) {

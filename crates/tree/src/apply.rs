@@ -68,6 +68,7 @@ fn failure(index: usize, change: &Change, problem: &str) -> Error {
             format!("set the range of node {} at level {level}", node.0)
         }
         Change::SetFlushed { sequence } => format!("flushed up to {sequence}"),
+        Change::AllowExpiry => "allow expiry".to_string(),
         Change::SetCursor { level, .. } => format!("set the cursor of level {level}"),
         Change::Segment { file, change } => format!("segment {file}: {change:?}"),
     };
@@ -133,6 +134,10 @@ impl<'a> Apply<'a> {
             Change::SetRange { level, node, range } => self.set_range(*level, *node, range),
             Change::SetFlushed { sequence } => {
                 self.version.flushed_sequence = self.version.flushed_sequence.max(*sequence);
+                Ok(())
+            }
+            Change::AllowExpiry => {
+                self.version.may_expire = true;
                 Ok(())
             }
             Change::SetCursor { level, key } => {

@@ -123,6 +123,9 @@ pub enum Change {
         /// The last sequence number that is skipped.
         sequence: SequenceNumber,
     },
+    /// From now on the keyspace may hold entries that expire. An older program, which would not
+    /// understand them, refuses the database.
+    AllowExpiry,
     /// Something about a segment of values.
     Segment {
         /// Its file.

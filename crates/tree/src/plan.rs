@@ -165,6 +165,8 @@ pub enum Reason {
     RangeDelete,
     /// Tombstones or overwritten entries are worth purging.
     Garbage,
+    /// Values have expired.
+    Expiry,
     /// Readers probe many runs, and either writes have stopped or there were enough reads.
     Reads,
     /// The user asked for it.

@@ -1,6 +1,6 @@
 //! Runs, as versions, edits and tables describe them.
 
-use base::{KeyRange, RunId, SequenceNumber};
+use base::{ExpirySpan, KeyRange, RunId, SequenceNumber};
 
 /// An immutable sorted sequence of entries in one contiguous extent of a table file. `File` says
 /// which: a version refers to the file, an edit has its number, and its writer need not know it.
@@ -27,9 +27,17 @@ pub struct RunMetadata<File> {
     pub sequence_min: SequenceNumber,
     /// The largest sequence number in it, range tombstones included.
     pub sequence_max: SequenceNumber,
+    /// Its entries that expire, if any.
+    pub expiry: Option<ExpirySpan>,
 }
 
 impl<File> RunMetadata<File> {
+    /// When a compaction pays because of its entries that expire, in milliseconds since 1970; see
+    /// [`ExpirySpan::due_ms`].
+    pub fn expiry_due_ms(&self, delay_ms: u64) -> Option<u64> {
+        self.expiry.map(|span| span.due_ms(self.entries, delay_ms))
+    }
+
     /// The same run, with another way to name its file.
     pub fn in_file<Other>(&self, file: Other) -> RunMetadata<Other> {
         RunMetadata {
@@ -43,6 +51,7 @@ impl<File> RunMetadata<File> {
             range_deletes: self.range_deletes,
             sequence_min: self.sequence_min,
             sequence_max: self.sequence_max,
+            expiry: self.expiry,
         }
     }
 }

@@ -263,6 +263,7 @@ fn add_run(id: &str, keys: &str, bytes: &str, sequences: &str) -> Vec<Change> {
         range_deletes: 0,
         sequence_min: min.parse().unwrap(),
         sequence_max: max.parse().unwrap(),
+        expiry: None,
     };
     vec![Change::File { file, bytes }, Change::AddRun(run)]
 }

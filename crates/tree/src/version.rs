@@ -212,6 +212,8 @@ pub struct Version {
     pub next_node: u64,
     /// Every entry up to this sequence number is in runs, or was not needed.
     pub flushed_sequence: SequenceNumber,
+    /// It may hold entries that expire.
+    pub may_expire: bool,
     /// Where large values are.
     pub segments: Segments,
     /// Kept by each edit; see [`Version::file_bytes`].
@@ -241,6 +243,7 @@ impl Version {
             cursors: vec![None; count],
             next_node: 1,
             flushed_sequence: 0,
+            may_expire: false,
             segments: Segments::default(),
             file_bytes: 0,
         }
@@ -313,11 +316,13 @@ impl Version {
     /// The changes that lead from an empty version to this one: what a rewritten manifest holds.
     /// The next node number is kept too, by a node that comes and goes.
     pub fn snapshot_changes(&self) -> Vec<Change> {
-        let mut changes: Vec<Change> = self
-            .files()
-            .into_iter()
-            .map(|usage| Change::File { file: usage.file.id, bytes: usage.total_bytes })
-            .collect();
+        let mut changes: Vec<Change> =
+            self.may_expire.then_some(Change::AllowExpiry).into_iter().collect();
+        changes.extend(
+            self.files()
+                .into_iter()
+                .map(|usage| Change::File { file: usage.file.id, bytes: usage.total_bytes }),
+        );
         changes.extend(self.runs().iter().map(|run| Change::AddRun(run.record())));
         for (level, nodes) in (0u8..).zip(&self.levels) {
             changes.extend(nodes.nodes.iter().filter_map(|node| snapshot_node(level, node)));

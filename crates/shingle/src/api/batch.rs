@@ -1,7 +1,7 @@
 //! Batches of writes that become visible and durable together.
 
 use super::db::Keyspace;
-use base::{KeyspaceId, Result};
+use base::{Expiry, KeyspaceId, Result};
 
 /// Operations that are committed together, in order, over any keyspaces of a database. Owned and
 /// `Send`.
@@ -82,7 +82,7 @@ impl WriteBatch {
         self.inner.delete_range(DEFAULT, start.as_ref(), end.as_ref())
     }
 
-    /// [`WriteBatch::put`] in a keyspace.
+    /// [`WriteBatch::put`] in a keyspace. The keyspace's time to live, if it has one, begins now.
     ///
     /// # Errors
     ///
@@ -93,7 +93,8 @@ impl WriteBatch {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
-        self.inner.put(keyspace.id(), key.as_ref(), value.as_ref())
+        let expiry = keyspace.default_expiry();
+        self.inner.put_expiring(keyspace.id(), key.as_ref(), value.as_ref(), expiry)
     }
 
     /// [`WriteBatch::delete`] in a keyspace.
@@ -147,6 +148,36 @@ impl WriteBatch {
         end: impl AsRef<[u8]>,
     ) -> Result<()> {
         self.inner.delete_range(keyspace.id(), start.as_ref(), end.as_ref())
+    }
+
+    /// Sets `key` to `value` until `expiry` in the keyspace `default`.
+    /// [`Keyspace::expiry_after`] gives the expiry of a time to live.
+    ///
+    /// # Errors
+    ///
+    /// As for all operations, see [`WriteBatch`].
+    pub fn put_expiring(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expiry: Expiry,
+    ) -> Result<()> {
+        self.inner.put_expiring(DEFAULT, key.as_ref(), value.as_ref(), expiry)
+    }
+
+    /// [`WriteBatch::put_expiring`] in a keyspace.
+    ///
+    /// # Errors
+    ///
+    /// As for all operations, see [`WriteBatch`].
+    pub fn put_expiring_in(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expiry: Expiry,
+    ) -> Result<()> {
+        self.inner.put_expiring(keyspace.id(), key.as_ref(), value.as_ref(), expiry)
     }
 
     /// Removes all operations and keeps the memory.

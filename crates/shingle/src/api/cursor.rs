@@ -6,7 +6,7 @@ use crate::merge_operator::Unmerged;
 use crate::read::cursor::{CursorOptions, InternalCursor};
 use crate::read::moment::Moment;
 use base::key::{KeyRange, SequenceNumber, successor};
-use base::{Error, Result};
+use base::{Error, Expiry, Result};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use table::Bytes;
@@ -81,7 +81,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.engine.snapshots.release(self.sequence);
+        self.engine.release_snapshot(self.sequence);
     }
 }
 
@@ -165,9 +165,13 @@ impl Cursor {
     }
 
     /// Another cursor over the same moment, without a position.
-    fn twin(&self) -> Cursor {
+    fn twin(&mut self) -> Cursor {
+        let mut state = begin(&self.keyspace, &self.moment, self.options, &self.range);
+        if let (State::Ready(first), State::Ready(twin)) = (&mut self.state, &mut state) {
+            twin.fix_time_as(first);
+        }
         Cursor {
-            state: begin(&self.keyspace, &self.moment, self.options, &self.range),
+            state,
             range: self.range.clone(),
             _held: self._held.clone(),
             engine: self.engine.clone(),
@@ -299,6 +303,15 @@ impl Cursor {
         match &self.state {
             State::Ready(cursor) => cursor.unmerged(),
             State::Failed(_) => None,
+        }
+    }
+
+    /// When the value expires; `None`: it does not, or the cursor has no position. Of a merged
+    /// value: when the value that its operands apply to expires.
+    pub fn expiry(&self) -> Option<Expiry> {
+        match &self.state {
+            State::Ready(cursor) if cursor.valid() => cursor.expiry(),
+            _ => None,
         }
     }
 

@@ -10,11 +10,11 @@ use crate::engine::scheduler::EngineWorker;
 use crate::engine::{Engine, open};
 use crate::keyspace::KeyspaceState;
 use crate::options::{Durability, Options};
-use crate::read::get::get;
+use crate::read::get::{get, get_with_expiry};
 use crate::read::multi_get::multi_get;
 use crate::runtime::Threads;
 use base::env::Runtime;
-use base::{KeyspaceId, Result};
+use base::{Expiry, KeyspaceId, Result};
 use media::FileStore;
 use std::cell::RefCell;
 use std::ops::RangeBounds;
@@ -200,7 +200,7 @@ impl Keyspace {
     }
 
     /// Writes one operation.
-    fn write_one(
+    pub(super) fn write_one(
         &self,
         options: &WriteOptions,
         build: impl FnOnce(&mut table::batch::WriteBatch, KeyspaceId) -> Result<()>,
@@ -236,7 +236,27 @@ impl Keyspace {
         value: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.write_one(options, |batch, id| batch.put(id, key.as_ref(), value.as_ref())).map(drop)
+        let (key, value) = (key.as_ref(), value.as_ref());
+        let written = match self.state.options.ttl {
+            None => self.write_one(options, |batch, id| batch.put(id, key, value)),
+            Some(ttl) => {
+                let expiry = self.expiry_after(ttl);
+                self.write_one(options, |batch, id| batch.put_expiring(id, key, value, expiry))
+            }
+        };
+        written.map(drop)
+    }
+
+    /// When a value that is written now with the time to live `ttl` expires, by the clock of the
+    /// database. The clock does not run backwards while the database is open.
+    pub fn expiry_after(&self, ttl: Duration) -> Expiry {
+        self.engine().read.clock.expiry_after(ttl)
+    }
+
+    /// When a value that is written now expires, if the write does not say: the keyspace's time to
+    /// live.
+    pub(crate) fn default_expiry(&self) -> Expiry {
+        self.state.options.ttl.map_or(Expiry::NEVER, |ttl| self.expiry_after(ttl))
     }
 
     /// Deletes `key`. Deleting a missing key succeeds.
@@ -353,6 +373,22 @@ impl Keyspace {
         let value = get(&moment, key.as_ref(), self.state.operator.as_ref())?;
         self.engine().count_read(key.as_ref(), value.as_ref());
         Ok(value)
+    }
+
+    /// [`Keyspace::get`], and when the value expires.
+    ///
+    /// # Errors
+    ///
+    /// As for all reads, see [`Keyspace`].
+    pub fn get_with_expiry(
+        &self,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<(Bytes, Option<Expiry>)>> {
+        self.state.check_open()?;
+        let moment = self.engine().moment(&self.state);
+        let found = get_with_expiry(&moment, key.as_ref(), self.state.operator.as_ref())?;
+        self.engine().count_read(key.as_ref(), found.as_ref().map(|(value, _)| value));
+        Ok(found)
     }
 
     /// The values of `keys`, all at one moment, in the order of the keys.

@@ -3,8 +3,9 @@
 use super::cursor::{Cursor, Iter, ReadOptions};
 use super::db::{Db, Keyspace, WriteOptions};
 use super::snapshot::Snapshot;
-use base::Result;
+use base::{Expiry, Result};
 use std::ops::RangeBounds;
+use std::time::Duration;
 use table::Bytes;
 
 impl Db {
@@ -34,6 +35,46 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         self.default.put_with(key, value, options)
+    }
+
+    /// [`Keyspace::put_with_ttl`] in the keyspace `default`.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`].
+    pub fn put_with_ttl(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.default.put_with_ttl(key, value, ttl)
+    }
+
+    /// [`Keyspace::put_expiring`] in the keyspace `default`.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`].
+    pub fn put_expiring(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expiry: Expiry,
+    ) -> Result<()> {
+        self.default.put_expiring(key, value, expiry)
+    }
+
+    /// [`Keyspace::get_with_expiry`] in the keyspace `default`.
+    ///
+    /// # Errors
+    ///
+    /// As for all reads, see [`Keyspace`].
+    pub fn get_with_expiry(
+        &self,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<(Bytes, Option<Expiry>)>> {
+        self.default.get_with_expiry(key)
     }
 
     /// [`Keyspace::delete`] in the keyspace `default`.

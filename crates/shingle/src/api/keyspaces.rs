@@ -12,9 +12,11 @@ impl Db {
     ///
     /// [`AlreadyExists`](ErrorKind::AlreadyExists) where a keyspace has that name;
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) where the name is empty or too long, or the
-    /// merge operator is not known. Also as for all writes, see [`Keyspace`].
+    /// merge operator or the compaction filter is not known, or there is a time to live beside a
+    /// merge operator. Also as for all writes, see [`Keyspace`].
     pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         self.engine().settings.operator(options.merge_operator.as_deref())?;
+        self.engine().settings.check_filter(options.compaction_filter.as_deref())?;
         let state = self.engine().create_keyspace(name, options)?;
         Ok(Keyspace { state, closer: self.default.closer.clone() })
     }
@@ -35,7 +37,8 @@ impl Db {
     /// # Errors
     ///
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) where the existing keyspace has other
-    /// options: another merge operator, prefix rule or log. Also as for [`Db::create_keyspace`].
+    /// options: another merge operator, time to live, compaction filter, prefix rule or log. Also
+    /// as for [`Db::create_keyspace`].
     pub fn open_or_create_keyspace(
         &self,
         name: &str,

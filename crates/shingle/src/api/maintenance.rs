@@ -2,7 +2,7 @@
 
 use super::db::{Db, Keyspace};
 use crate::engine::checkpoint::CheckpointTarget;
-use crate::engine::queue::Manual;
+use crate::engine::compact::compact_range;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::stats::CheckReport;
@@ -27,15 +27,8 @@ impl Keyspace {
     ///
     /// As for [`Keyspace::compact`].
     pub fn compact_range(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
-        let engine = self.engine();
-        engine.check_writable()?;
-        let _inside = engine.enter()?;
-        engine.flush_all()?;
         let range = KeyRange { start: start.unwrap_or_default().into(), end: end.map(Into::into) };
-        engine.scheduler.add_manual(Manual { keyspace: self.id(), range });
-        engine.runtime.wake();
-        engine.wait_for(|| !engine.scheduler.has_manual())?;
-        engine.versions.backed_off_error(Some(self.id())).map_or(Ok(()), Err)
+        compact_range(self.engine(), &self.state, range)
     }
 }
 

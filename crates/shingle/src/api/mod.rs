@@ -7,6 +7,7 @@ mod cursor;
 mod db;
 mod default;
 mod directory;
+mod expiry;
 mod follower;
 mod keyspaces;
 mod maintenance;

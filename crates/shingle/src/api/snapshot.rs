@@ -4,11 +4,10 @@ use super::cursor::{Cursor, Held, Iter, ReadOptions};
 use super::db::Keyspace;
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceState;
-use crate::read::get::get;
+use crate::read::get::{get, get_with_expiry};
 use crate::read::moment::Moment;
 use crate::read::multi_get::multi_get;
-use base::Result;
-use base::key::SequenceNumber;
+use base::{Expiry, Result, SequenceNumber};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 use table::Bytes;
@@ -17,7 +16,7 @@ use table::Bytes;
 ///
 /// Reads go to the keyspace that the snapshot was taken from; [`Snapshot::of`] gives the same
 /// moment of another keyspace. A snapshot keeps old versions of keys from being dropped: see
-/// [`Snapshot::pins`].
+/// [`Snapshot::pins`]. A value expires for snapshots too: each read takes its own time.
 ///
 /// ```
 /// # fn main() -> shingle::Result<()> {
@@ -94,7 +93,7 @@ impl Snapshot {
 
     /// The moment in a keyspace.
     pub(crate) fn moment_in(&self, keyspace: &KeyspaceState) -> Moment {
-        Moment::held(self.sequence, keyspace.view())
+        self.engine.moment_held(self.sequence, keyspace)
     }
 
     pub(crate) fn sequence(&self) -> SequenceNumber {
@@ -112,6 +111,22 @@ impl Snapshot {
         let value = get(&self.moment(), key.as_ref(), operator)?;
         self.engine.count_read(key.as_ref(), value.as_ref());
         Ok(value)
+    }
+
+    /// [`Snapshot::get`], and when the value expires.
+    ///
+    /// # Errors
+    ///
+    /// As for all reads, see [`Keyspace`].
+    pub fn get_with_expiry(
+        &self,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<(Bytes, Option<Expiry>)>> {
+        self.keyspace.check_open()?;
+        let operator = self.keyspace.operator.as_ref();
+        let found = get_with_expiry(&self.moment(), key.as_ref(), operator)?;
+        self.engine.count_read(key.as_ref(), found.as_ref().map(|(value, _)| value));
+        Ok(found)
     }
 
     /// The values of `keys`, in the order of the keys.

@@ -6,7 +6,7 @@ use crate::engine::values::capacity::LackOfSpace;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, Writer};
 use base::key::{SEQUENCE_MAX, SequenceNumber, common_prefix};
-use base::{EntryKind, FileId, KeyspaceId};
+use base::{FileId, KeyspaceId};
 use media::SyncFile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -168,9 +168,9 @@ impl CommitState {
         let mut wanted: BTreeMap<KeyspaceId, u64> = BTreeMap::new();
         for operation in batch.iter() {
             let Some(active) = self.active(operation.keyspace()) else { continue };
-            let (key, value) = (operation.key(), operation.value());
+            let (key, (_, value)) = (operation.key(), operation.expiry_and_value());
             let is_large = value.len() as u64 >= active.keyspace.values.threshold_bytes;
-            if operation.kind() == EntryKind::Put && is_large {
+            if operation.kind().is_value() && is_large {
                 let bytes = record_bytes(SEQUENCE_MAX, key, Some(value));
                 *wanted.entry(operation.keyspace()).or_default() += bytes as u64;
             }

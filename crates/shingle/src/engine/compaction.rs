@@ -7,13 +7,14 @@ use super::output::{ChildTarget, OutputRule, RUN_END_BYTES, Written, WrittenRun}
 use super::parts::{Parts, Verdict};
 use super::rewrite::{Part, PartSpec, Progress};
 use super::values::writers::ValueWriters;
+use crate::cleanup::Cleanup;
 use crate::engine::core::Core;
 use crate::engine::trees::{Flushed, Trees};
 use crate::event::Event;
 use crate::keyspace::KeyspaceState;
 use crate::span::{Span, span};
 use crate::unvouched::Unvouched;
-use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result, RunId};
+use base::{Cause, Error, FileId, KeyRange, KeyspaceId, Result, RunId, SequenceNumber};
 use media::FileHint;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
 use tree::moves::{Child, Cutter, OlderData, Output, OutputNode, Proportional, SizeEstimate};
 use tree::policy::WorkId;
-use tree::{Cut, Input, Move, NodeId, Plan, RunTable, Slice, Tier, Version};
+use tree::{Cut, Input, Move, NodeId, Plan, Reason, RunTable, Slice, Tier, Version};
 
 /// A move in progress, shared by its parts.
 pub(crate) struct Compaction {
@@ -42,6 +43,9 @@ pub(crate) struct Compaction {
     busy_ns: AtomicU64,
     entries_in: AtomicU64,
     entries_out: AtomicU64,
+    cleanup: Cleanup,
+    /// The snapshots that its parts knew, ascending.
+    snapshots: Vec<SequenceNumber>,
 }
 
 /// One part of a move, for one worker at a time.
@@ -65,27 +69,30 @@ pub(crate) fn begin(
     plan: Plan,
 ) -> Result<Vec<CompactionPart>> {
     let tree = trees.tree(id)?;
-    let version = tree.version.clone();
+    let (version, keyspace) = (tree.version.clone(), tree.keyspace.clone());
     let changes = edit_only(core, &version, &plan)?;
     if let Some(changes) = changes {
         let moved_bytes = input_bytes(&version, &plan);
-        let (to_level, keyspace) = (plan.action.to_level(), tree.keyspace.name.clone());
-        install(core, trees, id, changes, &plan)?;
+        let to_level = plan.action.to_level();
+        core.versions.install(trees, edit_of(id, changes, &plan), &Flushed::new())?;
+        if plan.reason == Reason::Expiry {
+            keyspace.cleanup.add_expired(dropped_entries(&version, &plan));
+        }
         core.work_stats.add(to_level, |work| {
             work.count += 1;
             work.moved_bytes += moved_bytes;
         });
         core.events.add(Event::TrivialMove {
             job: core.events.begin_job(),
-            keyspace,
+            keyspace: keyspace.name.clone(),
             reason: format!("{:?}", plan.reason),
             output_level: to_level.into(),
             moved_bytes,
         });
         return Ok(Vec::new());
     }
+    let tree = trees.tree(id)?;
     let work = tree.busy.begin(&version, &plan);
-    let keyspace = tree.keyspace.clone();
     let runs = input_runs(&version, &plan);
     match parts(core, keyspace, version, &tree.runs, plan, work) {
         Ok(parts) => Ok(parts),
@@ -123,21 +130,13 @@ fn edit_only(core: &Core, version: &Version, plan: &Plan) -> Result<Option<Vec<C
     }))
 }
 
-fn install(
-    core: &Core,
-    trees: &mut Trees,
-    id: KeyspaceId,
-    mut changes: Vec<Change>,
-    plan: &Plan,
-) -> Result<()> {
+/// The edit of `plan`, with these changes.
+fn edit_of(id: KeyspaceId, mut changes: Vec<Change>, plan: &Plan) -> DatabaseEdit {
     let cursors = plan.cursors.iter();
     changes
         .extend(cursors.map(|(level, key)| Change::SetCursor { level: *level, key: key.clone() }));
-    let edit = DatabaseEdit {
-        keyspaces: vec![KeyspaceEdit { keyspace: id, changes }],
-        ..DatabaseEdit::default()
-    };
-    core.versions.install(trees, edit, &Flushed::new())
+    let keyspaces = vec![KeyspaceEdit { keyspace: id, changes }];
+    DatabaseEdit { keyspaces, ..DatabaseEdit::default() }
 }
 
 fn input_slices(version: &Version, inputs: &[Input]) -> Vec<(u8, Slice)> {
@@ -167,6 +166,12 @@ fn end_failed(
     } else if let Ok(tree) = trees.tree(id) {
         tree.busy.end(work);
     }
+}
+
+/// Entries of the whole runs that a move takes.
+fn dropped_entries(version: &Version, plan: &Plan) -> u64 {
+    let slices = input_slices(version, &plan.action.inputs());
+    slices.iter().map(|(_, slice)| slice.run.entries).sum()
 }
 
 /// Bytes of the input slices of a move.
@@ -206,6 +211,8 @@ fn parts(
         busy_ns: AtomicU64::new(0),
         entries_in: AtomicU64::new(0),
         entries_out: AtomicU64::new(0),
+        cleanup: Cleanup::default(),
+        snapshots: core.snapshots.list(),
         plan,
     });
     shared.span.within(|| shared.report_start(core, ranges.len()));
@@ -223,8 +230,9 @@ fn parts(
             cause: Cause::Compaction(to_level),
             memtables: Vec::new(),
             slices: plain.clone(),
-            snapshots: core.snapshots.list(),
+            snapshots: shared.snapshots.clone(),
             older: OlderData::new(&version, &shared.plan.action.inputs(), to_level),
+            filter: keyspace.filter.clone(),
             options: core.settings.table_options(&keyspace, to_level, levels_below),
             hint: hint(&shared.plan, to_level, shared.work),
             rule: rule(&version, known, &shared.plan, read_bytes_upper + read_bytes_lower)?,
@@ -233,14 +241,7 @@ fn parts(
             tier: Tier::Cold,
             unvouched: Unvouched::default(),
         };
-        parts.push(CompactionPart {
-            shared: shared.clone(),
-            index,
-            spec: Some(spec),
-            part: None,
-            has_ended: false,
-            step_bytes: 0,
-        });
+        parts.push(CompactionPart::new(&shared, index, spec));
     }
     Ok(parts)
 }
@@ -369,6 +370,17 @@ pub(crate) fn record(run: &WrittenRun) -> RunRecord {
 }
 
 impl CompactionPart {
+    fn new(shared: &Arc<Compaction>, index: usize, spec: PartSpec) -> CompactionPart {
+        CompactionPart {
+            shared: shared.clone(),
+            index,
+            spec: Some(spec),
+            part: None,
+            has_ended: false,
+            step_bytes: 0,
+        }
+    }
+
     /// Makes one bounded step; the step that ends the last part installs the edit. After an error
     /// the caller abandons the part.
     pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
@@ -418,6 +430,7 @@ impl CompactionPart {
         let counts = part.counts();
         self.shared.entries_in.fetch_add(counts.entries_in, Ordering::Relaxed);
         self.shared.entries_out.fetch_add(counts.entries_out, Ordering::Relaxed);
+        self.shared.cleanup.add(&counts);
         part.into_written()
     }
 
@@ -463,12 +476,17 @@ impl Compaction {
         let tree = trees.tree(self.keyspace.id)?;
         let mut changes = self.changes(&Indexed(core), &tree.version, &runs, &files)?;
         changes.extend(outputs.iter().flat_map(|written| written.value_changes()));
-        install(core, &mut trees, self.keyspace.id, changes, &self.plan)?;
+        let edit = edit_of(self.keyspace.id, changes, &self.plan);
+        match self.cleanup.is_filtered() {
+            true => core.versions.install_filtered(&mut trees, edit, &self.snapshots)?,
+            false => core.versions.install(&mut trees, edit, &Flushed::new())?,
+        }
         if let Ok(tree) = trees.tree(self.keyspace.id) {
             tree.busy.end(self.work);
         }
         trees.forgive(self.keyspace.id, &input_runs(&self.version, &self.plan));
         drop(trees);
+        self.keyspace.cleanup.add_all(&self.cleanup);
         self.report(core, outputs);
         Ok(())
     }

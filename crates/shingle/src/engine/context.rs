@@ -16,13 +16,16 @@ use crate::key_locks::Locks;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::ChunkPool;
 use crate::read::context::ReadContext;
+use crate::read::kept_views::KeptViews;
 use crate::read::moment::Moment;
 use crate::settings::Settings;
 use crate::snapshot_list::SnapshotList;
 use crate::stats::Latencies;
 use crate::transaction_counters::Counters;
 use base::env::Runtime;
-use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId};
+use base::{
+    DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Ledger, Result, RunId, SequenceNumber,
+};
 use media::{AppendFile, FileHint, FileName, FileStore, Space};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
@@ -42,6 +45,7 @@ pub(crate) struct Context {
     pub chunks: Arc<ChunkPool>,
     pub read: Arc<ReadContext>,
     pub snapshots: SnapshotList,
+    pub kept_views: KeptViews,
     pub admission: Admission,
     pub latencies: Latencies,
     pub work_stats: WorkStats,
@@ -97,6 +101,7 @@ impl Context {
         Context {
             admission: Admission::new(parts.settings.admission),
             snapshots: SnapshotList::default(),
+            kept_views: KeptViews::default(),
             latencies: Latencies::default(),
             work_stats: WorkStats::default(),
             events: Events::new(parts.store.clone(), parts.runtime.clone(), listener),
@@ -137,6 +142,23 @@ impl Context {
                 self.runtime.interleave("moment");
             },
         )
+    }
+
+    /// The state of `keyspace` for a reader that holds a snapshot at `sequence`.
+    pub(crate) fn moment_held(&self, sequence: SequenceNumber, keyspace: &KeyspaceState) -> Moment {
+        let view = keyspace.view();
+        // In this order: where the view is the one after a filter's decisions, the view from before
+        // was kept already.
+        let kept = match keyspace.filter {
+            Some(_) => self.kept_views.get(sequence, keyspace.id),
+            None => None,
+        };
+        Moment::held(sequence, kept.unwrap_or(view))
+    }
+
+    /// A reader ends that held `sequence`.
+    pub(crate) fn release_snapshot(&self, sequence: SequenceNumber) {
+        self.snapshots.release(sequence, || self.kept_views.release(sequence));
     }
 
     pub(crate) fn ledger(&self) -> &Arc<Ledger> {

@@ -279,6 +279,7 @@ impl FlushJob {
     fn report(&self, core: &Core, member: &Member) {
         let Some(part) = &member.part else { return };
         let (counts, written) = (part.counts(), part.written());
+        member.keyspace.cleanup.add(&counts);
         core.work_stats.add(member.to_level, |work| {
             work.count += 1;
             work.write_bytes += written.bytes();
@@ -353,6 +354,7 @@ fn spec(core: &Arc<Core>, member: &Member, values: ValueWriters) -> PartSpec {
         range: KeyRange::all(),
         snapshots: core.snapshots.list(),
         older: OlderData::everywhere(),
+        filter: None,
         options: core.settings.table_options(
             &member.keyspace,
             member.to_level,

@@ -136,7 +136,7 @@ impl Follow {
         let root = self.root()?;
         let mut seen = match self.seen.take() {
             Some(seen) if seen.manifest.root == root => seen,
-            _ => Seen::begin(&self.options, &self.store, root)?,
+            _ => Seen::begin(&self.options, (&self.store, &self.runtime), root)?,
         };
         let store = &*self.store;
         seen.read_edits(store)?;
@@ -170,7 +170,11 @@ fn is_final(error: &Error) -> bool {
 
 impl Seen {
     /// Nothing is read yet but the root.
-    fn begin(options: &Options, store: &Arc<dyn FileStore>, bytes: Vec<u8>) -> Result<Seen> {
+    fn begin(
+        options: &Options,
+        (store, runtime): (&Arc<dyn FileStore>, &Arc<dyn Runtime>),
+        bytes: Vec<u8>,
+    ) -> Result<Seen> {
         let root = decode_root(&bytes).map_err(|error| error.in_file("CURRENT"))?;
         let settings = Settings::of_database(options, &**store)?;
         let mut found = Found::empty(root.database, Arc::new(ObsoleteFiles::default()));
@@ -182,7 +186,7 @@ impl Seen {
         Ok(Seen {
             manifest: Manifest { root: bytes, identity, file, position: None },
             logs: Logs { state: ReplayState::of(&found), current: None },
-            readers: Readers::new(options, &settings, store, root.database),
+            readers: Readers::new(options, &settings, (store, runtime), root.database),
             settings,
             found,
             engine: None,

@@ -31,10 +31,7 @@ impl Engine {
         if name.is_empty() || name.len() > KEY_BYTES_MAX {
             return Err(Error::invalid("a keyspace needs a name of 1 to 65535 bytes"));
         }
-        let is_plain = |name: &String| !name.chars().any(char::is_control);
-        if !options.merge_operator.as_ref().is_none_or(is_plain) {
-            return Err(Error::invalid("the name of a merge operator has control characters"));
-        }
+        options.check()?;
         self.check_writable()?;
         let _inside = self.enter()?;
         let mut trees = self.versions.lock();

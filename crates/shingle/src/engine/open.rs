@@ -24,6 +24,7 @@ use crate::event::Event;
 use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
 use crate::options::Options;
+use crate::read::clock::ExpiryClock;
 use crate::read::context::ReadContext;
 use crate::read::table_cache::TableCache;
 use crate::read::values::ValueFiles;
@@ -90,7 +91,7 @@ fn open_inside(
     if !options.read_only {
         Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
     }
-    let readers = Readers::new(options, &settings, &store, found.database);
+    let readers = Readers::new(options, &settings, (&store, &runtime), found.database);
     let read_only = options.read_only;
     let follows = false;
     let foundation = Foundation { store, runtime, settings, readers, read_only, follows };
@@ -164,7 +165,7 @@ impl Readers {
     pub(crate) fn new(
         options: &Options,
         settings: &Settings,
-        store: &Arc<dyn FileStore>,
+        (store, runtime): (&Arc<dyn FileStore>, &Arc<dyn Runtime>),
         database: DatabaseId,
     ) -> Readers {
         let shared = options.resources.as_ref().map(|shared| shared.cache.clone());
@@ -176,7 +177,8 @@ impl Readers {
         let written_bytes_max = memory.written_runs_bytes_max();
         let tables = TableCache::new(store.clone(), cache.clone(), database, written_bytes_max);
         let values = ValueFiles::new(store.clone(), database);
-        let read = Arc::new(ReadContext::new(tables, values, misses_min));
+        let clock = ExpiryClock::new(runtime.clone());
+        let read = Arc::new(ReadContext::new(tables, values, clock, misses_min));
         Readers { cache, read, is_cache_shared }
     }
 }
@@ -254,13 +256,17 @@ pub(crate) fn keyspace_parts(
     let (memtable, writer) = Memtable::new(settings.memtable_bytes_max as usize)?;
     let first = ReadView { active: memtable, sealed: Vec::new(), tree: view.clone() };
     let rules = Rules {
+        filter: settings.filter(options.compaction_filter.as_deref()),
         policy: (settings.scheme.make)().into(),
         limits: settings.limits.clone(),
         values: settings.value_rules(),
     };
     let (id, name) = (record.id, record.name);
     let state = Arc::new(KeyspaceState::new(id, name, options, operator, rules, first));
-    let tree = TreeState::new(state.clone(), version, run_table, view);
+    if version.may_expire {
+        state.set_may_expire();
+    }
+    let tree = TreeState::new(state.clone(), version, run_table, view, settings.expiry_delay_ms);
     let active = Active {
         keyspace: state.clone(),
         writer,

@@ -12,7 +12,7 @@ use crate::engine::exchanged::Exchanged;
 use crate::memtable::{Memtable, Writer};
 use crate::read::missing;
 use base::key::{SEQUENCE_MAX, SequenceNumber, TRAILER_BYTES};
-use base::{Cause, DatabaseId, EntryKind, Error, ErrorKind, FileId, KeyspaceId, Result};
+use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -403,10 +403,10 @@ impl Replay<'_> {
         for (sequence, operation) in (first..).zip(batch.iter()) {
             let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace()) else { continue };
             let is_flushed = sequence <= keyspace.version.flushed_sequence;
-            if operation.kind() != EntryKind::Pointer || is_flushed {
+            if !operation.kind().is_pointer() || is_flushed {
                 continue;
             }
-            let pointer = ValuePointer::decode(operation.value())?;
+            let pointer = ValuePointer::decode(operation.expiry_and_value().1)?;
             let segment = keyspace.version.segments.get(pointer.file);
             if segment.is_none_or(|segment| pointer.end() <= segment.bytes) {
                 continue;

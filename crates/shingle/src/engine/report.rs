@@ -1,12 +1,15 @@
 //! What the engine reports about itself: statistics and files.
 
+use crate::cleanup::CleanupStats;
 use crate::engine::Engine;
 use crate::engine::trees::{TreeState, Trees};
+use crate::keyspace::KeyspaceState;
 use crate::stats::{BackedOffWork, CacheCounters, FileInfo, LevelStats, Stats};
 use crate::value_stats::{ValueGroup, ValueStats};
 use base::{FileId, KeyRange, SequenceNumber};
 use media::FileName;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use table::BlockKind;
 use tree::{Group, Segment, Segments, Version};
 
@@ -93,6 +96,7 @@ impl Engine {
             space_bytes: space.unwrap_or(0),
             live_bytes,
             values,
+            cleanup: self.cleanup_stats(),
             value_groups,
             memtable_bytes,
             cache_bytes: self.cache.used_bytes(),
@@ -107,6 +111,18 @@ impl Engine {
             uptime_seconds: (self.runtime.now_ns() - self.opened_ns) as f64 / 1e9,
             background_error: self.background_error().map(|error| error.to_string()),
         }
+    }
+
+    fn cleanup_stats(&self) -> Vec<CleanupStats> {
+        let keyspaces = self.keyspaces();
+        let cleans =
+            keyspaces.iter().filter(|k| k.may_expire() || k.options.compaction_filter.is_some());
+        let of = |keyspace: &Arc<KeyspaceState>| {
+            let lacks_filter =
+                keyspace.options.compaction_filter.is_some() && keyspace.filter.is_none();
+            keyspace.cleanup.stats(&keyspace.name, lacks_filter)
+        };
+        cleans.map(of).collect()
     }
 
     fn level_work(&self) -> Vec<LevelStats> {

@@ -7,12 +7,13 @@
 use super::output::{OutputRule, OutputWriter, Written};
 use super::values::separate::Separator;
 use super::values::writers::ValueWriters;
+use crate::compaction_filter::CompactionFilter;
 use crate::engine::context::Context;
 use crate::engine::memory::Buffers;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, RangeDelete};
 use crate::read::source::{ChainIter, MemtableIter, Source};
-use crate::reduce::{Counts, Reducer, ValueSource};
+use crate::reduce::{Counts, Reducer, Rules, ValueSource};
 use crate::unvouched::Unvouched;
 use base::key::SequenceNumber;
 use base::{Cause, KeyRange, Result};
@@ -40,6 +41,8 @@ pub(crate) struct PartSpec {
     /// Ascending.
     pub snapshots: Vec<SequenceNumber>,
     pub older: OlderData,
+    /// Asked about values; `None` for a flush.
+    pub filter: Option<Arc<dyn CompactionFilter>>,
     pub options: TableOptions,
     pub hint: FileHint,
     pub rule: OutputRule,
@@ -114,10 +117,14 @@ impl Part {
             buffers,
             inputs,
             reducer: Reducer::new(
-                spec.snapshots,
-                deletes,
-                operator,
-                spec.older,
+                Rules {
+                    snapshots: spec.snapshots,
+                    range_deletes: deletes,
+                    operator,
+                    filter: spec.filter,
+                    older: spec.older,
+                    now_ms: context.read.clock.now_ms(),
+                },
                 ValueSource {
                     files: files.clone(),
                     segments: spec.values.segments().clone(),

@@ -9,6 +9,7 @@
 //! poison the database.
 
 use super::compaction::CompactionPart;
+use super::expiry;
 use super::queue::{Job, Waiting};
 use super::reserve::REFILL_NS;
 use super::rewrite::Progress;
@@ -42,7 +43,8 @@ impl Worker for EngineWorker {
         let now_ns = engine.runtime.now_ns();
         let refill_ns = engine.reserve.is_out().then_some(REFILL_NS);
         let retry_ns = engine.versions.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
-        retry_ns.into_iter().chain(refill_ns).chain(idle_begins_ns(&engine)).min()
+        let idle_ns = idle_begins_ns(&engine);
+        retry_ns.into_iter().chain(refill_ns).chain(idle_ns).chain(expiry_ns(&engine)).min()
     }
 
     fn step(&self) -> bool {
@@ -72,6 +74,15 @@ fn idle_begins_ns(engine: &Engine) -> Option<u64> {
         return None;
     }
     engine.scheduler.idle.begins_in_ns(engine)
+}
+
+/// How long to wait until a look for expired values, after a step that found nothing to do.
+fn expiry_ns(engine: &Engine) -> Option<u64> {
+    // A worker that is busy wakes the others when it is done.
+    if engine.poisoned_by().is_some() || engine.read_only || !engine.scheduler.is_idle() {
+        return None;
+    }
+    expiry::next_look_ns(engine, &engine.versions.lock())
 }
 
 /// Makes one step of background work, and tells the listener what happened. `false`: there is
@@ -293,7 +304,7 @@ fn pick(
     if let Some(found) = pick_manual(engine, trees, oldest) {
         return Some(found);
     }
-    let mut best: Option<(KeyspaceId, Plan)> = None;
+    let mut best = expiry::pick(engine, trees);
     for tree in trees.keyspaces.values_mut() {
         tree.observe(engine.snapshots.visible(), is_idle);
     }

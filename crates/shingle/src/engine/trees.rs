@@ -41,6 +41,8 @@ pub(crate) struct TreeState {
     pub busy: Busy,
     /// The read form of `version`.
     pub view: Arc<TreeView>,
+    /// When a run is due because of what has expired, in milliseconds since 1970.
+    pub expiry_due_ms: Option<u64>,
     /// What the policy knows of the workload.
     observed: Observed,
     read_share: ReadShare,
@@ -65,8 +67,10 @@ impl TreeState {
         version: Arc<Version>,
         runs: RunTable,
         view: Arc<TreeView>,
+        expiry_delay_ms: u64,
     ) -> TreeState {
         TreeState {
+            expiry_due_ms: first_due_ms(&version, expiry_delay_ms),
             keyspace,
             version,
             runs,
@@ -89,7 +93,13 @@ impl TreeState {
     }
 
     /// Makes `version` the tree.
-    pub(crate) fn replace(&mut self, version: Arc<Version>, read: &Arc<ReadContext>) {
+    pub(crate) fn replace(
+        &mut self,
+        version: Arc<Version>,
+        read: &Arc<ReadContext>,
+        expiry_delay_ms: u64,
+    ) {
+        self.expiry_due_ms = first_due_ms(&version, expiry_delay_ms);
         let runs_of = |version: &Version| -> Vec<RunId> {
             version.level0().iter().map(|slice| slice.run.id).collect()
         };
@@ -149,6 +159,14 @@ impl Trees {
             log_floor: Some(self.log_floor),
         }
     }
+}
+
+/// When the first run of `version` is due because of what has expired, in milliseconds since 1970.
+fn first_due_ms(version: &Version, delay_ms: u64) -> Option<u64> {
+    if !version.may_expire {
+        return None;
+    }
+    version.slices().filter_map(|slice| slice.run.expiry_due_ms(delay_ms)).min()
 }
 
 /// Memtables that an edit brought into the tree.

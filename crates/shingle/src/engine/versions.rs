@@ -12,6 +12,8 @@ use crate::engine::backed_off::BackedOff;
 use crate::engine::context::Context;
 use crate::engine::trees::{Flushed, Manifest, Trees};
 use crate::event::Event;
+use crate::keyspace::KeyspaceState;
+use crate::read::view::TreeView;
 use base::{Cause, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileHint, FileName};
 use parking_lot::{Mutex, MutexGuard};
@@ -65,21 +67,45 @@ impl VersionSet {
         edit: DatabaseEdit,
         flushed: &Flushed,
     ) -> Result<()> {
-        self.install_by(trees, edit, flushed, VersionSet::write_edit_or_reserve)
+        self.install_by(trees, edit, VersionSet::write_edit_or_reserve, |keyspace, view| {
+            let memtables = flushed.get(&keyspace.id).map_or(&[][..], Vec::as_slice);
+            keyspace.install(view, memtables);
+        })
+    }
+
+    /// [`VersionSet::install`] for an edit with decisions of a compaction filter, which knew only
+    /// the snapshots `known`: later snapshots keep the view from before.
+    pub(crate) fn install_filtered(
+        &self,
+        trees: &mut Trees,
+        edit: DatabaseEdit,
+        known: &[SequenceNumber],
+    ) -> Result<()> {
+        self.install_by(trees, edit, VersionSet::write_edit_or_reserve, |keyspace, view| {
+            self.snapshots.with_held(|held| {
+                let before = keyspace.current_view();
+                for sequence in held.filter(|sequence| known.binary_search(sequence).is_err()) {
+                    self.kept_views.keep(sequence, keyspace.id, &before);
+                }
+                keyspace.install(view, &[]);
+            });
+        })
     }
 
     /// [`VersionSet::install`] for an edit that the database can do without: it takes nothing from
     /// the reserve.
     pub(crate) fn install_optional(&self, trees: &mut Trees, edit: DatabaseEdit) -> Result<()> {
-        self.install_by(trees, edit, &Flushed::new(), VersionSet::write_edit)
+        self.install_by(trees, edit, VersionSet::write_edit, |keyspace, view| {
+            keyspace.install(view, &[]);
+        })
     }
 
     fn install_by(
         &self,
         trees: &mut Trees,
         mut edit: DatabaseEdit,
-        flushed: &Flushed,
         write: fn(&VersionSet, &mut Trees, &DatabaseEdit) -> Result<()>,
+        publish: impl Fn(&KeyspaceState, Arc<TreeView>),
     ) -> Result<()> {
         self.check_poisoned()?;
         let (next_file, next_run) = self.next_numbers();
@@ -100,9 +126,8 @@ impl VersionSet {
         }
         for (id, version, _) in next {
             let tree = trees.tree(id)?;
-            tree.replace(version, &self.read);
-            let memtables = flushed.get(&id).map_or(&[][..], Vec::as_slice);
-            tree.keyspace.install(tree.view.clone(), memtables);
+            tree.replace(version, &self.read, self.settings.expiry_delay_ms);
+            publish(&tree.keyspace, tree.view.clone());
         }
         self.collect_dead_files(trees);
         self.update_pressure(trees);

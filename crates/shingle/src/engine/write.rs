@@ -46,6 +46,9 @@ impl Engine {
         waits: bool,
         given: &[Unchanged<'_>],
     ) -> Result<Option<Committed>> {
+        if batch.has_expiring() {
+            self.allow_expiry(batch)?;
+        }
         let bytes = batch.bytes().len() as u64;
         let go_on = |is_stopped| self.check_waiting(is_stopped);
         self.admission.admit(bytes, waits, &*self.runtime, go_on)?;

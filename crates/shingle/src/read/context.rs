@@ -1,6 +1,7 @@
 //! What all reads of a database share: its files, as readers open them, and the signal that reads
 //! miss.
 
+use super::clock::ExpiryClock;
 use super::table_cache::TableCache;
 use super::values::ValueFiles;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ pub(crate) struct ReadContext {
     pub tables: Arc<TableCache>,
     /// The segments of separated values.
     pub values: Arc<ValueFiles>,
+    /// By which values expire.
+    pub clock: ExpiryClock,
     /// Misses of a run from which policies want to know them; `None` where no policy does.
     pub misses_min: Option<u64>,
     /// Since the last call of [`ReadContext::take_misses_due`], a run had enough misses for
@@ -23,10 +26,11 @@ impl ReadContext {
     pub(crate) fn new(
         tables: TableCache,
         values: ValueFiles,
+        clock: ExpiryClock,
         misses_min: Option<u64>,
     ) -> ReadContext {
         let (tables, values) = (Arc::new(tables), Arc::new(values));
-        ReadContext { tables, values, misses_min, are_misses_due: AtomicBool::new(false) }
+        ReadContext { tables, values, clock, misses_min, are_misses_due: AtomicBool::new(false) }
     }
 
     /// A run has enough misses for policies to look at.

@@ -3,22 +3,25 @@
 //! Invariants:
 //! - A cursor shows each key once, with the newest version visible at its snapshot.
 //! - Keys hidden by tombstones do not appear.
+//! - Values that have expired do not appear. A cursor judges all of them at one time.
 //! - After an error the cursor stays invalid and repeats the error.
 //!
 //! One error concerns a single key: its operands are not merged. The movement to that key returns
 //! the error, but the cursor is at the key, can tell what it holds, and can move on.
 
+use super::clock::{self, ReadTime};
 use super::deleted::Deleted;
 use super::moment::Moment;
 use super::prefetcher::{ReadAhead, Scene};
 use super::source::{Leap, LevelIter, MemtableIter, SliceIter, Source};
 use super::view::{LevelView, ReadView};
 use crate::merge_operator::{KeyspaceOperator, Unmerged};
+use base::expiry::EXPIRY_BYTES;
 use base::key::{
     EntryKind, Key, KeyRange, SEQUENCE_MAX, SequenceNumber, display_key, internal_key,
     push_internal_key, split_internal_key, trailer_kind, trailer_sequence,
 };
-use base::{Cause, Error, ErrorKind, Result};
+use base::{Cause, Error, ErrorKind, Expiry, Result};
 use std::sync::Arc;
 use table::Bytes;
 use table::{EntryIter, IterOptions, MergingIter};
@@ -56,6 +59,9 @@ pub(crate) struct InternalCursor {
     value: Option<Bytes>,
     /// `value` was read from a segment, and the inputs are still at its pointer.
     stands_on_value: bool,
+    /// When the value expires, or the value that its operands stand on.
+    expiry: Option<Expiry>,
+    time: ReadTime,
     /// Set if the operands of the current key are not merged; its value is empty then.
     unmerged: Option<Box<Unmerged>>,
     view: Arc<ReadView>,
@@ -84,6 +90,8 @@ impl InternalCursor {
             target: Vec::new(),
             value: None,
             stands_on_value: false,
+            expiry: None,
+            time: ReadTime::default(),
             unmerged: None,
             view,
             options,
@@ -91,6 +99,16 @@ impl InternalCursor {
             valid: false,
             error: None,
         })
+    }
+
+    /// Judges values that expire at `time`.
+    pub(crate) fn at(self, time: ReadTime) -> InternalCursor {
+        InternalCursor { time, ..self }
+    }
+
+    /// From now on it judges values that expire at the same time as `other`.
+    pub(crate) fn fix_time_as(&mut self, other: &mut InternalCursor) {
+        self.time = other.time.fix(&self.view.tree.context.clock);
     }
 
     pub(crate) fn valid(&self) -> bool {
@@ -113,6 +131,11 @@ impl InternalCursor {
             Some(value) => value.clone(),
             None => self.inputs.value_bytes(),
         }
+    }
+
+    /// When the value expires; of a merged value, when the value below its operands does.
+    pub(crate) fn expiry(&self) -> Option<Expiry> {
+        self.expiry
     }
 
     /// The content of the current key, if its operands were not merged.
@@ -207,6 +230,7 @@ impl InternalCursor {
     fn stand_nowhere(&mut self) {
         self.value = None;
         self.stands_on_value = false;
+        self.expiry = None;
         self.unmerged = None;
         self.valid = false;
     }
@@ -249,11 +273,23 @@ impl InternalCursor {
                     continue;
                 }
                 EntryKind::Pointer => {
-                    self.read_ahead();
-                    self.value = Some(self.read_value()?);
+                    self.read_ahead(0);
+                    self.value = Some(self.read_value(self.inputs.value())?);
                     self.stands_on_value = true;
                     self.valid = true;
                     return Ok(());
+                }
+                kind @ (EntryKind::ExpiringPut | EntryKind::ExpiringPointer) => {
+                    if kind == EntryKind::ExpiringPointer {
+                        self.read_ahead(EXPIRY_BYTES);
+                    }
+                    self.value = self.unexpired(kind, self.inputs.value_bytes())?;
+                    if self.value.is_some() {
+                        self.stands_on_value = true;
+                        self.valid = true;
+                        return Ok(());
+                    }
+                    skip = true;
                 }
                 EntryKind::Delete => skip = true,
                 EntryKind::DeleteRange => return Err(unexpected_kind()),
@@ -282,7 +318,11 @@ impl InternalCursor {
                     break;
                 }
                 EntryKind::Pointer => {
-                    base_value = Some(self.read_value()?);
+                    base_value = Some(self.read_value(self.inputs.value())?);
+                    break;
+                }
+                kind @ (EntryKind::ExpiringPut | EntryKind::ExpiringPointer) => {
+                    base_value = self.unexpired(kind, self.inputs.value_bytes())?;
                     break;
                 }
                 EntryKind::Delete => break,
@@ -369,9 +409,9 @@ impl InternalCursor {
     fn resolve_backward(&mut self) -> Result<bool> {
         // Oldest first here; each value or tombstone makes older versions irrelevant.
         let mut operands: Vec<Bytes> = Vec::new();
-        let mut value: Option<Bytes> = None;
-        // The pointer is followed at the end, because the segment of an older version may be gone.
-        let mut is_pointer = false;
+        // What the newest value stores. A pointer is followed at the end, because the segment of an
+        // older version may be gone.
+        let mut newest: Option<(EntryKind, Bytes)> = None;
         while self.inputs.valid() {
             crate::work::add(1);
             let (user_key, trailer) = split(self.inputs.key())?;
@@ -383,28 +423,22 @@ impl InternalCursor {
                 let deleted = sequence < self.deleted.newest_over(user_key)?;
                 match kind_of(trailer)? {
                     EntryKind::Merge if !deleted => operands.push(self.inputs.value_bytes()),
-                    EntryKind::Put if !deleted => {
-                        operands.clear();
-                        value = Some(self.inputs.value_bytes());
-                        is_pointer = false;
-                    }
-                    EntryKind::Pointer if !deleted => {
-                        operands.clear();
-                        value = Some(self.inputs.value_bytes());
-                        is_pointer = true;
-                    }
                     EntryKind::DeleteRange => return Err(unexpected_kind()),
-                    _ => {
+                    kind => {
                         operands.clear();
-                        value = None;
+                        let is_value = !deleted && kind != EntryKind::Delete;
+                        newest = is_value.then(|| (kind, self.inputs.value_bytes()));
                     }
                 }
             }
             self.inputs.prev()?;
         }
-        if let Some(pointer) = value.as_ref().filter(|_| is_pointer) {
-            value = Some(self.view.tree.context.values.read(pointer, &self.key, Cause::Scan)?);
-        }
+        let value = match newest {
+            None => None,
+            Some((EntryKind::Pointer, pointer)) => Some(self.read_value(&pointer)?),
+            Some((kind, stored)) if kind.is_expiring() => self.unexpired(kind, stored)?,
+            Some((_, value)) => Some(value),
+        };
         if !operands.is_empty() {
             return self.merge(value, operands);
         }
@@ -412,18 +446,34 @@ impl InternalCursor {
         Ok(self.value.is_some())
     }
 
-    /// In a scan, prefetches the values after the one at the inputs' position.
-    fn read_ahead(&mut self) {
+    /// The value that an expiring entry of this kind stores, unless it has expired.
+    #[cold]
+    fn unexpired(&mut self, kind: EntryKind, stored: Bytes) -> Result<Option<Bytes>> {
+        let (expiry, content) = clock::split(&stored)?;
+        if self.time.is_over(expiry, &self.view.tree.context.clock) {
+            return Ok(None);
+        }
+        self.expiry = Some(expiry);
+        match kind {
+            EntryKind::ExpiringPointer => self.read_value(content).map(Some),
+            _ => Ok(Some(stored.skip(EXPIRY_BYTES))),
+        }
+    }
+
+    /// In a scan, prefetches the values after the one at the inputs' position, whose pointer begins
+    /// at byte `at` of the stored value.
+    fn read_ahead(&mut self, at: usize) {
         let (view, options) = (&self.view, self.options);
         let files = &view.tree.context.values;
         let scene = Scene { files, snapshot: self.snapshot, bounds: &self.bounds };
-        let (key, pointer) = (self.inputs.key(), self.inputs.value());
+        let pointer = self.inputs.value().get(at..).unwrap_or_default();
+        let key = self.inputs.key();
         self.ahead.advance(key, pointer, &scene, || sources(view, options));
     }
 
-    /// The value that the pointer at the inputs' position names.
-    fn read_value(&self) -> Result<Bytes> {
-        self.view.tree.context.values.read(self.inputs.value(), &self.key, Cause::Scan)
+    /// The value of the current key that `pointer` names.
+    fn read_value(&self, pointer: &[u8]) -> Result<Bytes> {
+        self.view.tree.context.values.read(pointer, &self.key, Cause::Scan)
     }
 }
 

@@ -1,15 +1,18 @@
 //! Point reads.
 
+use super::clock::{ExpiryClock, ReadTime, split};
 use super::cursor::{CursorOptions, InternalCursor};
 use super::moment::Moment;
 use super::view::{LevelView, ReadView, SliceView, TreeView};
 use crate::merge_operator::{KeyspaceOperator, Unmerged};
 use base::checksum::hash64;
+use base::expiry::EXPIRY_BYTES;
 use base::key::{SequenceNumber, successor};
-use base::{Cause, EntryKind, Error, ErrorKind, KeyRange, Result};
+use base::{Cause, EntryKind, Error, ErrorKind, Expiry, KeyRange, Result};
 use std::sync::Arc;
 use table::Bytes;
 use table::range_delete::RangeDeletes;
+use values::ValuePointer;
 
 /// What a source has for a key.
 pub(crate) enum Found {
@@ -19,10 +22,55 @@ pub(crate) enum Found {
     Value(Bytes),
     /// The key has the value that this pointer names.
     Pointer(Bytes),
+    /// The key has a value that expires, or had one that has expired.
+    Expiring(Box<Expiring>),
     /// The key is deleted: look no further.
     Absent,
     /// An operand: the value must be combined.
     Operand,
+}
+
+/// A value that expires, or a pointer to it.
+pub(crate) struct Expiring {
+    pub expiry: Expiry,
+    pub is_pointer: bool,
+    /// The value or pointer alone.
+    pub content: Bytes,
+}
+
+impl Expiring {
+    #[cold]
+    fn found(kind: EntryKind, stored: Bytes) -> Result<Found> {
+        let (expiry, _) = split(&stored)?;
+        let is_pointer = kind == EntryKind::ExpiringPointer;
+        let content = stored.skip(EXPIRY_BYTES);
+        Ok(Found::Expiring(Box::new(Expiring { expiry, is_pointer, content })))
+    }
+
+    /// It is the pointer `pointer`.
+    pub(crate) fn names(&self, pointer: &ValuePointer) -> Result<bool> {
+        Ok(self.is_pointer && ValuePointer::decode(&self.content)? == *pointer)
+    }
+
+    /// It has expired by now.
+    pub(crate) fn is_over(&self, clock: &ExpiryClock) -> bool {
+        self.expiry.is_over(clock.now_ms())
+    }
+
+    /// The value, unless it has expired at the read's `time`.
+    pub(super) fn value(
+        self,
+        moment: &Moment,
+        key: &[u8],
+        time: &mut ReadTime,
+    ) -> Result<Option<Bytes>> {
+        let context = &moment.view().tree.context;
+        match self.is_pointer {
+            _ if time.is_over(self.expiry, &context.clock) => Ok(None),
+            true => context.values.read(&self.content, key, Cause::Get).map(Some),
+            false => Ok(Some(self.content)),
+        }
+    }
 }
 
 /// The value of `key` at `moment`.
@@ -36,8 +84,26 @@ pub(crate) fn get(
         Found::Value(value) => Ok(Some(value)),
         Found::Pointer(pointer) => values.read(&pointer, key, Cause::Get).map(Some),
         Found::Nothing | Found::Absent => Ok(None),
-        Found::Operand => combine(moment, key, operator)?.value(),
+        Found::Expiring(expiring) => expiring.value(moment, key, &mut ReadTime::default()),
+        Found::Operand => combine(moment, key, operator, ReadTime::default())?.value(),
     }
+}
+
+/// [`get`], and when the value expires.
+pub(crate) fn get_with_expiry(
+    moment: &Moment,
+    key: &[u8],
+    operator: Option<&Arc<KeyspaceOperator>>,
+) -> Result<Option<(Bytes, Option<Expiry>)>> {
+    if let Found::Expiring(expiring) = find(moment, key)? {
+        let expiry = Some(expiring.expiry);
+        let value = expiring.value(moment, key, &mut ReadTime::default())?;
+        return Ok(value.map(|value| (value, expiry)));
+    }
+    // An operand may stand on a value that expires.
+    let mut cursor = cursor_before(moment, key, operator)?;
+    cursor.seek(key)?;
+    Ok(cursor.valid().then(|| (cursor.value_bytes(), cursor.expiry())))
 }
 
 /// What the tree and the memtables hold for `key` at `moment`, without following a pointer. GC
@@ -59,21 +125,51 @@ pub(crate) fn combine(
     moment: &Moment,
     key: &[u8],
     operator: Option<&Arc<KeyspaceOperator>>,
+    time: ReadTime,
 ) -> Result<Combined> {
+    let mut cursor = cursor_before(moment, key, operator)?.at(time);
+    let moved = cursor.seek(key);
+    Combined::of(&cursor, moved)
+}
+
+/// What `key` has at `moment`, such that writing it again changes nothing, now or later. Operands
+/// on a value that expires are not merged, because they outlive it. Also when that value expires.
+pub(crate) fn restate(
+    moment: &Moment,
+    key: &[u8],
+    operator: Option<&Arc<KeyspaceOperator>>,
+) -> Result<(Combined, Option<Expiry>)> {
+    let mut cursor = cursor_before(moment, key, operator)?;
+    let moved = cursor.seek(key);
+    let Some(expiry) = cursor.expiry() else { return Ok((Combined::of(&cursor, moved)?, None)) };
+    // It merges nothing, and so gives the value and the operands.
+    let none = Arc::new(KeyspaceOperator::absent("", ""));
+    let mut parts = cursor_before(moment, key, Some(&none))?;
+    let moved = parts.seek(key);
+    Ok((Combined::of(&parts, moved)?, Some(expiry)))
+}
+
+fn cursor_before(
+    moment: &Moment,
+    key: &[u8],
+    operator: Option<&Arc<KeyspaceOperator>>,
+) -> Result<InternalCursor> {
     let options = CursorOptions { fill_cache: true, readahead_bytes: 0, walk_bytes_max: 0 };
-    let operator = operator.cloned();
     // Limited to this key: damage of the next key must not fail this read.
     let only = KeyRange { start: key.into(), end: Some(successor(key)) };
-    let mut cursor = InternalCursor::new(moment.clone(), operator, options, only)?;
-    let moved = cursor.seek(key);
-    if let Some(unmerged) = cursor.unmerged() {
-        return Ok(Combined::Unmerged(unmerged.clone()));
-    }
-    moved?;
-    Ok(Combined::Merged(cursor.valid().then(|| cursor.value_bytes())))
+    InternalCursor::new(moment.clone(), operator.cloned(), options, only)
 }
 
 impl Combined {
+    /// What the cursor found, which `moved` to the key.
+    fn of(cursor: &InternalCursor, moved: Result<()>) -> Result<Combined> {
+        if let Some(unmerged) = cursor.unmerged() {
+            return Ok(Combined::Unmerged(unmerged.clone()));
+        }
+        moved?;
+        Ok(Combined::Merged(cursor.valid().then(|| cursor.value_bytes())))
+    }
+
     /// The value, or the error that explains why there is none.
     pub(super) fn value(self) -> Result<Option<Bytes>> {
         match self {
@@ -207,6 +303,7 @@ impl<'a> Lookup<'a> {
             EntryKind::Delete => Ok(Found::Absent),
             EntryKind::Merge => Ok(Found::Operand),
             EntryKind::Pointer => Ok(Found::Pointer(value())),
+            EntryKind::ExpiringPut | EntryKind::ExpiringPointer => Expiring::found(kind, value()),
             EntryKind::DeleteRange => {
                 Err(Error::new(ErrorKind::Corruption, "a range tombstone is among the entries"))
             }

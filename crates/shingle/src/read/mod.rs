@@ -2,10 +2,12 @@
 //! one node whose range contains the key. It probes a node's slices newest first, each behind its
 //! filter.
 
+pub(crate) mod clock;
 pub(crate) mod context;
 pub(crate) mod cursor;
 mod deleted;
 pub(crate) mod get;
+pub(crate) mod kept_views;
 pub(crate) mod moment;
 pub(crate) mod multi_get;
 mod prefetcher;

@@ -5,6 +5,7 @@
 //! remaining keys are located, and prefetched where several must be read. Each block is read once
 //! for all keys in it, with or without a cache (`table::Run::get_many`).
 
+use super::clock::ReadTime;
 use super::get::{Found, Lookup, combine};
 use super::moment::Moment;
 use super::view::{LevelView, NodeView, SliceView};
@@ -55,6 +56,7 @@ fn give<K: AsRef<[u8]>>(
 ) -> Result<Vec<Option<Bytes>>> {
     let pointers = wanted.iter().filter_map(|one| match &one.found {
         Some(Found::Pointer(pointer)) => Some(pointer),
+        Some(Found::Expiring(expiring)) if expiring.is_pointer => Some(&expiring.content),
         _ => None,
     });
     let files = &moment.view().tree.context.values;
@@ -62,13 +64,21 @@ fn give<K: AsRef<[u8]>>(
         pointers.for_each(|pointer| files.prefetch(pointer));
     }
     let mut values = vec![None; keys.len()];
+    // Combining the operands of a key reads expiring values too.
+    let judges = |found: &Option<Found>| matches!(found, Some(Found::Expiring(_) | Found::Operand));
+    let clock = &moment.view().tree.context.clock;
+    let mut time = match wanted.iter().any(|one| judges(&one.found)) {
+        true => ReadTime::now(clock),
+        false => ReadTime::default(),
+    };
     let mut places = order.iter().copied().peekable();
     for one in wanted {
         let key = one.lookup.key();
         let value = match one.found {
             Some(Found::Value(value)) => Some(value),
             Some(Found::Pointer(pointer)) => Some(files.read(&pointer, key, Cause::Get)?),
-            Some(Found::Operand) => combine(moment, key, operator)?.value()?,
+            Some(Found::Expiring(expiring)) => expiring.value(moment, key, &mut time)?,
+            Some(Found::Operand) => combine(moment, key, operator, time)?.value()?,
             Some(Found::Nothing | Found::Absent) | None => None,
         };
         while let Some(place) = places.next_if(|&place| keys[place].as_ref() == key) {

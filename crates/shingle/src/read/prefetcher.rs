@@ -11,6 +11,7 @@
 
 use super::source::Source;
 use super::values::ValueFiles;
+use base::expiry::EXPIRY_BYTES;
 use base::key::{EntryKind, SequenceNumber, split_internal_key, trailer_kind, trailer_sequence};
 use base::{KeyRange, Result};
 use table::{EntryIter, MergingIter};
@@ -115,8 +116,13 @@ impl Prefetcher {
             if trailer_sequence(trailer) <= scene.snapshot && user_key != self.key {
                 self.key.clear();
                 self.key.extend_from_slice(user_key);
-                if trailer_kind(trailer) == Some(EntryKind::Pointer) {
-                    let pointer = self.inputs.value();
+                let stored = self.inputs.value();
+                let pointer = match trailer_kind(trailer) {
+                    Some(EntryKind::Pointer) => Some(stored),
+                    Some(EntryKind::ExpiringPointer) => stored.get(EXPIRY_BYTES..),
+                    _ => None,
+                };
+                if let Some(pointer) = pointer {
                     self.ahead_bytes += u64::from(ValuePointer::decode(pointer)?.record_bytes);
                     self.ahead += 1;
                     scene.files.prefetch(pointer);

@@ -322,6 +322,8 @@ mod tests {
     use super::super::table_cache::TableCache;
     use super::super::values::ValueFiles;
     use super::*;
+    use crate::read::clock::ExpiryClock;
+    use crate::runtime::Stepped;
     use base::DatabaseId;
     use base::random::Random;
     use media::mem::MemStore;
@@ -332,7 +334,8 @@ mod tests {
         let store = Arc::new(MemStore::new(Arc::default()));
         let database = DatabaseId(0);
         let tables = TableCache::new(store.clone(), BlockCache::new(0), database, 0);
-        Arc::new(ReadContext::new(tables, ValueFiles::new(store, database), None))
+        let clock = ExpiryClock::new(Arc::new(Stepped::new(0, 1)));
+        Arc::new(ReadContext::new(tables, ValueFiles::new(store, database), clock, None))
     }
 
     fn node(id: usize, start: &[u8]) -> Arc<Node> {

@@ -9,7 +9,7 @@ use crate::memtable::Memtable;
 use crate::read::source::MemtableIter;
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, split_internal_key, trailer_kind};
 use base::key::{compare_internal, successor, trailer_sequence, user_key};
-use base::{Cause, Error, ErrorKind, Key, KeyRange, Result, SequenceNumber};
+use base::{Cause, Error, ErrorKind, Expiry, Key, KeyRange, Result, SequenceNumber};
 use media::{FileName, FileStore};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -26,6 +26,20 @@ pub(super) struct Resolved {
     pub operands: Vec<Vec<u8>>,
     /// The pointer to the newest value, where that is in a segment.
     pub pointer: Option<Vec<u8>>,
+    /// When the value expires.
+    pub expiry: Option<Expiry>,
+}
+
+impl Resolved {
+    /// Takes an expiring value as it is, expired or not. One that is too short is lost.
+    fn take_expiring(&mut self, kind: EntryKind, stored: &[u8]) {
+        let Some((expiry, content)) = Expiry::split(stored) else { return };
+        self.expiry = Some(expiry);
+        match kind {
+            EntryKind::ExpiringPointer => self.pointer = Some(content.to_vec()),
+            _ => self.value = Some(content.to_vec()),
+        }
+    }
 }
 
 /// Merges pieces of runs and memtables; see the module.
@@ -331,6 +345,10 @@ impl Merge {
                 }
                 Some(EntryKind::Pointer) => {
                     resolved.pointer = Some(value);
+                    break;
+                }
+                Some(kind @ (EntryKind::ExpiringPut | EntryKind::ExpiringPointer)) => {
+                    resolved.take_expiring(kind, &value);
                     break;
                 }
                 _ => break,

@@ -14,6 +14,7 @@
 //! instead of beginning again. What is correct depends on the check alone.
 
 mod own;
+mod put;
 mod scan;
 mod single;
 mod watches;
@@ -301,7 +302,7 @@ impl Transaction {
             Said::Nothing => Own { base: Base::Below, operands: Vec::new() },
         };
         let below = match base {
-            Base::Written(value) => value,
+            Base::Written(value) => own::unexpired(value, &self.held.engine.read.clock),
             Base::Below if self.own.has_deleted(keyspace.id(), key) => None,
             Base::Below => {
                 if watches {
@@ -382,33 +383,6 @@ impl Transaction {
         let options = ReadOptions { range, ..ReadOptions::default() };
         let below = crate::api::Iter::new(self.snapshot.of(keyspace).cursor(options));
         Ok(TransactionIter::new(below, own, self.own.deleted(keyspace.id()), shown))
-    }
-
-    /// Sets `key` to `value`.
-    ///
-    /// # Errors
-    ///
-    /// As for all methods, see [`Transaction`].
-    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_in(&self.default_keyspace(), key, value)
-    }
-
-    /// [`Transaction::put`] in a keyspace.
-    ///
-    /// # Errors
-    ///
-    /// As for all methods, see [`Transaction`].
-    pub fn put_in(
-        &mut self,
-        keyspace: &Keyspace,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        Operation::new(keyspace.id(), EntryKind::Put, key, value)?;
-        self.begin_write(keyspace, key)?;
-        self.own.put(keyspace.id(), key, Some(value));
-        Ok(())
     }
 
     /// Deletes `key`.

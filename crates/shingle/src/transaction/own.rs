@@ -5,7 +5,8 @@
 //!   a range deletion removes the point writes in its range.
 //! - Undoing goes back through the changes one by one, so that savepoints are only positions.
 
-use base::{Key, KeyRange, KeyspaceId, Result};
+use crate::read::clock::ExpiryClock;
+use base::{Expiry, Key, KeyRange, KeyspaceId, Result};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use table::Bytes;
@@ -24,8 +25,14 @@ pub(super) struct Own {
 pub(super) enum Base {
     /// What the key has below the transaction's point writes.
     Below,
-    /// The value that the transaction put; `None`: it deleted the key.
-    Written(Option<Bytes>),
+    /// The value that the transaction put, and when it expires; `None`: it deleted the key.
+    Written(Option<(Bytes, Expiry)>),
+}
+
+/// The value that a transaction put, unless it has expired since.
+pub(super) fn unexpired(written: Option<(Bytes, Expiry)>, clock: &ExpiryClock) -> Option<Bytes> {
+    let is_over = |expiry: Expiry| expiry != Expiry::NEVER && expiry.is_over(clock.now_ms());
+    written.filter(|(_, expiry)| !is_over(*expiry)).map(|(value, _)| value)
 }
 
 /// What a transaction has to say about a key.
@@ -62,8 +69,10 @@ impl OwnWrites {
         self.keyspaces.values().all(|own| own.points.is_empty() && own.deleted.is_empty())
     }
 
-    pub(super) fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) {
-        let base = Base::Written(value.map(|value| Bytes::from(value.to_vec())));
+    /// Sets `key` to a value with its expiry; `None` deletes it.
+    pub(super) fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<(&[u8], Expiry)>) {
+        let base = value.map(|(value, expiry)| (Bytes::from(value.to_vec()), expiry));
+        let base = Base::Written(base);
         self.set(keyspace, key, Own { base, operands: Vec::new() });
     }
 
@@ -129,7 +138,9 @@ impl OwnWrites {
             for (key, own) in &own.points {
                 match &own.base {
                     Base::Below => {}
-                    Base::Written(Some(value)) => batch.put(keyspace, key, value)?,
+                    Base::Written(Some((value, expiry))) => {
+                        batch.put_expiring(keyspace, key, value, *expiry)?;
+                    }
                     Base::Written(None) => batch.delete(keyspace, key)?,
                 }
                 for operand in &own.operands {
@@ -189,6 +200,10 @@ mod tests {
 
     const ID: KeyspaceId = KeyspaceId(0);
 
+    fn put(own: &mut OwnWrites, key: &[u8], value: &[u8]) {
+        own.put(ID, key, Some((value, Expiry::NEVER)));
+    }
+
     fn shown(own: &OwnWrites) -> String {
         let mut text = String::new();
         for operation in own.batch().unwrap().iter() {
@@ -206,10 +221,10 @@ mod tests {
     #[test]
     fn a_range_deletion_takes_what_was_written_before_and_nothing_after() {
         let mut own = OwnWrites::default();
-        own.put(ID, b"b", Some(b"1"));
-        own.put(ID, b"x", Some(b"2"));
+        put(&mut own, b"b", b"1");
+        put(&mut own, b"x", b"2");
         own.delete_range(ID, range("a", "c"));
-        own.put(ID, b"bb", Some(b"3"));
+        put(&mut own, b"bb", b"3");
         own.merge(ID, b"bb", b"4");
         assert_eq!(shown(&own), "DeleteRange a c; Put bb 3; Merge bb 4; Put x 2; ");
         assert!(matches!(own.said(ID, b"b"), Said::Deleted));
@@ -219,14 +234,14 @@ mod tests {
     #[test]
     fn rolling_back_restores_every_kind_of_write() {
         let mut own = OwnWrites::default();
-        own.put(ID, b"b", Some(b"1"));
+        put(&mut own, b"b", b"1");
         own.merge(ID, b"m", b"2");
         let before = shown(&own);
         own.set_savepoint();
         own.put(ID, b"b", None);
         own.set_savepoint();
         own.delete_range(ID, range("a", "z"));
-        own.put(ID, b"c", Some(b"5"));
+        put(&mut own, b"c", b"5");
         assert!(own.roll_back());
         assert_eq!(shown(&own), "Delete b ; Merge m 2; ");
         assert!(own.roll_back());
@@ -237,7 +252,7 @@ mod tests {
     #[test]
     fn an_empty_range_deletes_nothing() {
         let mut own = OwnWrites::default();
-        own.put(ID, b"b", Some(b"1"));
+        put(&mut own, b"b", b"1");
         own.delete_range(ID, range("b", "b"));
         own.delete_range(ID, range("c", "a"));
         assert!(matches!(own.said(ID, b"b"), Said::Own(_)));

@@ -88,7 +88,9 @@ impl Keyspace {
             let Some(new) = decide(value.as_ref()) else { return Ok(None) };
             batch.clear();
             match &new {
-                Some(value) => batch.put(self.id(), key, value)?,
+                Some(value) => {
+                    batch.put_expiring(self.id(), key, value, self.default_expiry())?;
+                }
                 None => batch.delete(self.id(), key)?,
             }
             let (keyspace, moment, keys) = (self.id(), &moment, vec![key]);

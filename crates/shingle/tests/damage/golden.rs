@@ -1,10 +1,14 @@
 //! Golden databases: what a version of the format wrote stays readable. The same seed also writes
 //! the same bytes.
 
-use crate::build::{State, content, database, options};
+use crate::build::{DEFAULT_SETUP, Setup, State, content, database, options, runtime};
 use crate::image::{Image, everything_in, temporary};
+use media::mem::MemStore;
+use shingle::{Db, Expiry, KeyspaceOptions, ReadOptions};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 const SEED: u64 = 7;
 
@@ -45,6 +49,81 @@ pub fn golden_databases_stay_readable() {
             assert!(dump(&content(&db).unwrap()) == expected, "compacted");
         }
     }
+}
+
+/// Values that ended and values that end in the year 2500, in runs, in segments and in a log.
+fn expiring_database() -> Image {
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let setup = Setup { values: "log", ..DEFAULT_SETUP };
+    let db = setup.options().open_in(store.clone(), runtime(SEED)).unwrap();
+    let ttl = Some(Duration::from_secs(86_400));
+    let options = KeyspaceOptions { ttl, ..KeyspaceOptions::default() };
+    db.create_keyspace("a day", options).unwrap();
+    let put = |from: u64, to: u64| {
+        for n in from..to {
+            let expiry = Expiry::from_millis(if n % 3 == 0 { 1 } else { FAR_MS + n });
+            let value = format!("value {n} ").repeat(1 + n as usize % 8);
+            db.put_expiring(format!("key{n:03}"), value, expiry).unwrap();
+        }
+    };
+    put(0, 60);
+    db.flush().unwrap();
+    put(40, 80);
+    db.put("stays", "value").unwrap();
+    db.sync().unwrap();
+    drop(db);
+    Image::of(&*store)
+}
+
+/// In the year 2500.
+const FAR_MS: u64 = 16_725_225_600_000;
+
+/// A line for each pair: key, expiry, value.
+fn dump_expiring(db: &Db) -> String {
+    let mut text = String::new();
+    let mut cursor = db.cursor(ReadOptions::default());
+    cursor.seek_to_first().unwrap();
+    while cursor.valid() {
+        let expiry = cursor.expiry().map_or(0, Expiry::as_millis);
+        let (key, value) = (cursor.key().escape_ascii(), cursor.value().escape_ascii());
+        writeln!(text, "{key} {expiry} {value}").unwrap();
+        cursor.next().unwrap();
+    }
+    text
+}
+
+#[test]
+fn a_golden_database_with_expiring_values_stays_readable() {
+    let expected = std::fs::read_to_string(golden("v1-expiry.dump")).unwrap();
+    assert_eq!(expected.lines().count(), 54);
+    for read_only in [true, false] {
+        let directory = copy(&golden("v1-expiry"));
+        let db = options().read_only(read_only).create(false).open(directory.path()).unwrap();
+        assert!(dump_expiring(&db) == expected, "read_only: {read_only}");
+        let report = db.check(&mut |_| {}).unwrap();
+        assert!(report.is_clean(), "{:?}", report.problems);
+        if !read_only {
+            db.compact().unwrap();
+            assert!(dump_expiring(&db) == expected, "compacted");
+            let day = db.keyspace("a day").unwrap();
+            day.put("key", "value").unwrap();
+            assert!(day.get_with_expiry("key").unwrap().unwrap().1.is_some());
+        }
+    }
+}
+
+/// Run by hand, once.
+#[test]
+#[ignore = "writes the golden database with expiring values"]
+fn write_golden_expiry() {
+    let directory = expiring_database().in_directory();
+    std::fs::create_dir_all(golden("v1-expiry")).unwrap();
+    for (name, (bytes, _)) in everything_in(directory.path()) {
+        std::fs::write(golden("v1-expiry").join(name), bytes).unwrap();
+    }
+    let copied = copy(&golden("v1-expiry"));
+    let db = options().read_only(true).create(false).open(copied.path()).unwrap();
+    std::fs::write(golden("v1-expiry.dump"), dump_expiring(&db)).unwrap();
 }
 
 #[test]

@@ -208,6 +208,7 @@ pub fn keyspace_options(slot: usize) -> KeyspaceOptions {
             Operator::Append => Some("append".into()),
         },
         prefix: if SLOTS[slot].prefix { PrefixRule::Fixed(3) } else { PrefixRule::None },
+        ..KeyspaceOptions::default()
     }
 }
 

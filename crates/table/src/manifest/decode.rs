@@ -4,7 +4,10 @@
 use super::{VERSION, change_tag, edit_tag};
 use base::coding::Reader;
 use base::key::{KEY_BYTES_MAX, SEQUENCE_MAX};
-use base::{Error, ErrorKind, FileId, Key, KeyRange, KeyspaceId, Result, RunId, SequenceNumber};
+use base::{
+    Error, ErrorKind, Expiry, ExpirySpan, FileId, Key, KeyRange, KeyspaceId, Result, RunId,
+    SequenceNumber,
+};
 use media::FileName;
 use tree::edit::{KeyspaceRecord, RunRecord, SliceRecord};
 use tree::segments::GROUP_DEPTH_MAX;
@@ -89,6 +92,11 @@ fn change(tag: u64, body: &mut Reader<'_>) -> Decoded<Option<Change>> {
     let change = match tag {
         change_tag::FILE => Change::File { file: FileId(number(body)?), bytes: number(body)? },
         change_tag::ADD_RUN => Change::AddRun(run(body)?),
+        change_tag::ADD_EXPIRING_RUN => {
+            let run = run(body)?;
+            Change::AddRun(RunRecord { expiry: Some(expiry(body)?), ..run })
+        }
+        change_tag::ALLOW_EXPIRY => Change::AllowExpiry,
         change_tag::ADD_NODE => {
             let (level, node) = place(body)?;
             Change::AddNode { level, node, range: range(body)?, slices: slices(body)? }
@@ -179,9 +187,17 @@ fn run(body: &mut Reader<'_>) -> Decoded<RunRecord> {
         range_deletes: number(body)?,
         sequence_min: sequence(body)?,
         sequence_max: sequence(body)?,
+        expiry: None,
     };
     need(run.offset.checked_add(run.bytes), "a run that ends nowhere")?;
     Ok(run)
+}
+
+fn expiry(body: &mut Reader<'_>) -> Decoded<ExpirySpan> {
+    let entries = number(body)?;
+    let (first, last) = (Expiry::from_millis(number(body)?), Expiry::from_millis(number(body)?));
+    let span = ExpirySpan { entries, first, last };
+    need((entries > 0 && first <= last).then_some(span), "no span of expiries")
 }
 
 fn slices(body: &mut Reader<'_>) -> Decoded<Vec<SliceRecord>> {

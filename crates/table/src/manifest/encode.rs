@@ -2,7 +2,7 @@
 
 use super::{VERSION, change_tag, edit_tag};
 use base::coding::{push_bytes, push_varint};
-use base::{KeyRange, RunId};
+use base::{ExpirySpan, KeyRange, RunId};
 use tree::edit::{RunRecord, SliceRecord};
 use tree::{Change, DatabaseEdit, NodeId, SegmentChange};
 
@@ -60,7 +60,13 @@ fn push_change(out: &mut Vec<u8>, change: &Change) -> u64 {
         }
         Change::AddRun(run) => {
             push_run(out, run);
-            change_tag::ADD_RUN
+            match &run.expiry {
+                None => change_tag::ADD_RUN,
+                Some(expiry) => {
+                    push_expiry(out, expiry);
+                    change_tag::ADD_EXPIRING_RUN
+                }
+            }
         }
         Change::AddNode { level, node, range, slices } => {
             push_node(out, *level, *node);
@@ -98,6 +104,7 @@ fn push_change(out: &mut Vec<u8>, change: &Change) -> u64 {
             push_varint(out, *sequence);
             change_tag::SET_FLUSHED
         }
+        Change::AllowExpiry => change_tag::ALLOW_EXPIRY,
         Change::SetCursor { level, key } => {
             out.push(*level);
             push_optional_key(out, key.as_deref());
@@ -146,6 +153,13 @@ fn push_run(out: &mut Vec<u8>, run: &RunRecord) {
     push_range(out, &run.range);
     for number in [run.entries, run.deletes, run.range_deletes, run.sequence_min, run.sequence_max]
     {
+        push_varint(out, number);
+    }
+}
+
+fn push_expiry(out: &mut Vec<u8>, expiry: &ExpirySpan) {
+    let ExpirySpan { entries, first, last } = expiry;
+    for number in [*entries, first.as_millis(), last.as_millis()] {
         push_varint(out, number);
     }
 }

@@ -51,4 +51,6 @@ mod change_tag {
     pub const RETIRE_SEGMENT: u64 = 28;
     pub const REMOVE_SEGMENT: u64 = 30;
     pub const CONFIRM_SEGMENT: u64 = 32;
+    pub const ALLOW_EXPIRY: u64 = 34;
+    pub const ADD_EXPIRING_RUN: u64 = 36;
 }

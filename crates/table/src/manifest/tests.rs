@@ -2,7 +2,7 @@
 
 use super::*;
 use base::random::Random;
-use base::{DatabaseId, ErrorKind, FileId, Key, KeyRange, KeyspaceId, RunId};
+use base::{DatabaseId, ErrorKind, Expiry, ExpirySpan, FileId, Key, KeyRange, KeyspaceId, RunId};
 use media::FileName;
 use proptest::prelude::*;
 use tree::edit::{KeyspaceRecord, RunRecord, SliceRecord};
@@ -35,8 +35,12 @@ fn slices() -> impl Strategy<Value = Vec<SliceRecord>> {
 
 fn runs() -> impl Strategy<Value = RunRecord> {
     let sequences = 0..=base::key::SEQUENCE_MAX;
-    (any::<[u64; 5]>(), any::<[u32; 2]>(), ranges(), sequences.clone(), sequences).prop_map(
-        |(numbers, extent, range, sequence_min, sequence_max)| RunRecord {
+    let expiry = prop::option::of((1u64.., any::<[u64; 2]>()).prop_map(|(entries, [a, b])| {
+        let (first, last) = (Expiry::from_millis(a.min(b)), Expiry::from_millis(a.max(b)));
+        ExpirySpan { entries, first, last }
+    }));
+    (any::<[u64; 5]>(), any::<[u32; 2]>(), ranges(), sequences.clone(), sequences, expiry).prop_map(
+        |(numbers, extent, range, sequence_min, sequence_max, expiry)| RunRecord {
             id: RunId(numbers[0]),
             file: FileId(numbers[1]),
             offset: extent[0].into(),
@@ -47,6 +51,7 @@ fn runs() -> impl Strategy<Value = RunRecord> {
             range_deletes: numbers[4],
             sequence_min,
             sequence_max,
+            expiry,
         },
     )
 }
@@ -98,6 +103,7 @@ fn changes() -> impl Strategy<Value = Change> {
         (any::<u8>(), prop::option::of(keys()))
             .prop_map(|(level, key)| Change::SetCursor { level, key }),
         segment_changes(),
+        Just(Change::AllowExpiry),
     ]
 }
 
@@ -191,6 +197,40 @@ fn the_bytes_of_an_edit_are_fixed() {
     let bytes = encode(&sample());
     assert_eq!(bytes, expected);
     assert_eq!(decode(&bytes).unwrap(), sample());
+}
+
+#[test]
+fn a_program_without_expiry_refuses_what_it_allows() {
+    let run = RunRecord {
+        id: RunId(5),
+        file: FileId(4),
+        offset: 36,
+        bytes: 200,
+        range: KeyRange::closed(b"a", b"b"),
+        entries: 2,
+        deletes: 0,
+        range_deletes: 0,
+        sequence_min: 1,
+        sequence_max: 2,
+        expiry: Some(ExpirySpan {
+            entries: 1,
+            first: Expiry::from_millis(3),
+            last: Expiry::from_millis(300),
+        }),
+    };
+    let of = |changes: Vec<Change>| DatabaseEdit {
+        keyspaces: vec![KeyspaceEdit { keyspace: KeyspaceId(1), changes }],
+        ..DatabaseEdit::default()
+    };
+    // Both tags are even: required.
+    assert_eq!(encode(&of(vec![Change::AllowExpiry])), [1, 6, 3, 1, 34, 0]);
+    let bytes = encode(&of(vec![Change::AddRun(run.clone())]));
+    assert_eq!(bytes[..4], [1, 6, bytes.len() as u8 - 3, 1]);
+    assert_eq!((bytes[4], &bytes[bytes.len() - 4..]), (36, &[1, 3, 0xac, 2][..]));
+    let plain = RunRecord { expiry: None, ..run.clone() };
+    assert_eq!(encode(&of(vec![Change::AddRun(plain)]))[4], 4);
+    let text = render_edit(&of(vec![Change::AddRun(run)]));
+    assert!(text.ends_with("sequences 1..=2 expiring 1 from 3 to 300 ms\n"), "{text}");
 }
 
 #[test]

@@ -61,6 +61,7 @@ fn render_change(change: &Change) -> String {
             format!("set node {} on level {level} range {range:?}", node.0)
         }
         Change::SetFlushed { sequence } => format!("flushed up to {sequence}"),
+        Change::AllowExpiry => "allow expiry".to_string(),
         Change::SetCursor { level, key: Some(key) } => {
             format!("set cursor of level {level} to {}", display_key(key))
         }
@@ -93,9 +94,13 @@ fn render_segment(file: &FileId, change: &SegmentChange) -> String {
 }
 
 fn render_run(run: &RunRecord) -> String {
+    let expiry = run.expiry.map_or_else(String::new, |span| {
+        let (first, last) = (span.first.as_millis(), span.last.as_millis());
+        format!(" expiring {} from {first} to {last} ms", span.entries)
+    });
     format!(
         "add run {} in file {} at {} bytes {} range {:?} entries {} deletes {} range deletes {} \
-         sequences {}..={}",
+         sequences {}..={}{expiry}",
         run.id,
         run.file,
         run.offset,

@@ -182,7 +182,7 @@ impl Run {
                 return Err(malformed(Malformed("entries out of order")));
             }
             let (user, trailer) = split_internal_key(key).unwrap_or((&[], 0));
-            if !seen.summary.count(trailer, key.len(), cursor.value().len()) {
+            if !seen.summary.count(trailer, key.len(), cursor.value()) {
                 return Err(malformed(Malformed("an entry of an unknown kind")));
             }
             if seen.summary.run.entries == 1 {

@@ -409,6 +409,7 @@ fn small_edits_of_a_large_tree_keep_its_invariants() {
             range_deletes: 0,
             sequence_min: 1,
             sequence_max: 1,
+            expiry: None,
         }));
         let slices = vec![SliceRecord { run: id, range: range.clone(), bytes }];
         changes.push(Change::AddNode { level: 1, node: NodeId(number + 1), range, slices });

@@ -352,6 +352,7 @@ impl Store {
                 range_deletes: 0,
                 sequence_min: sequences.clone().min().unwrap_or_default(),
                 sequence_max: sequences.max().unwrap_or_default(),
+                expiry: None,
             };
             self.file_bytes_max = self.file_bytes_max.max(last.1);
             output.files.push(last);

@@ -20,7 +20,7 @@ use crate::engine::commit_state::{Active, CommitState};
 use crate::engine::context::Context;
 use crate::keyspace::KeyspaceState;
 use crate::unvouched::Unvouched;
-use base::{Cause, EntryKind, FileId, KeyspaceId, Result, SequenceNumber};
+use base::{Cause, Expiry, FileId, KeyspaceId, Result, SequenceNumber};
 use media::SyncFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -165,8 +165,9 @@ impl UnflushedExtents {
 impl Active {
     /// The value goes to the active segment.
     fn separates(&self, operation: &Operation<'_>) -> bool {
-        let is_large = operation.value().len() as u64 >= self.keyspace.values.threshold_bytes;
-        operation.kind() == EntryKind::Put && is_large && !self.keyspace.options.without_wal
+        let (_, value) = operation.expiry_and_value();
+        let is_large = value.len() as u64 >= self.keyspace.values.threshold_bytes;
+        operation.kind().is_value() && is_large && !self.keyspace.options.without_wal
     }
 
     fn open_segment(&mut self) -> Option<&mut ActiveSegment> {
@@ -203,12 +204,11 @@ impl Active {
         sequence: SequenceNumber,
         operation: &Operation<'_>,
     ) -> Result<Option<values::ValuePointer>> {
+        let (_, value) = operation.expiry_and_value();
         match self.open_segment() {
-            Some(segment) => {
-                segment.writer.add(sequence, operation.key(), Some(operation.value())).map(Some)
-            }
+            Some(segment) => segment.writer.add(sequence, operation.key(), Some(value)).map(Some),
             None => {
-                self.values.passed_bytes += operation.value().len() as u64;
+                self.values.passed_bytes += value.len() as u64;
                 Ok(None)
             }
         }
@@ -269,7 +269,8 @@ impl Separated {
                     self.note_written(id, pointer.record_bytes.into());
                     self.pointer.clear();
                     pointer.push(&mut self.pointer);
-                    self.batch.put_pointer(id, operation.key(), &self.pointer)?;
+                    let expiry = operation.expiry_and_value().0.unwrap_or(Expiry::NEVER);
+                    self.batch.put_expiring_pointer(id, operation.key(), &self.pointer, expiry)?;
                     continue;
                 }
             }

@@ -376,6 +376,7 @@ impl GcJob {
                 }
                 Replacement::Record(to)
             }
+            Held::Expired => Replacement::Expired,
             Held::Operands => Replacement::Combined,
             Held::Otherwise => return Ok(()),
         };
@@ -396,6 +397,9 @@ impl GcJob {
         Ok(match found {
             Found::Pointer(held) if ValuePointer::decode(&held)? == record.pointer => {
                 Held::ThisRecord
+            }
+            Found::Expiring(held) if held.names(&record.pointer)? => {
+                if held.is_over(&core.read.clock) { Held::Expired } else { Held::ThisRecord }
             }
             Found::Operand => Held::Operands,
             _ => Held::Otherwise,
@@ -497,6 +501,8 @@ impl Drop for GcJob {
 enum Held {
     /// A pointer to the record, unless something newer came since the order was found.
     ThisRecord,
+    /// A pointer to the record in an entry that has expired.
+    Expired,
     /// Operands, which may apply to the record.
     Operands,
     /// Something else, or nothing.

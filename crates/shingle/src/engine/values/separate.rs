@@ -6,12 +6,13 @@
 
 use super::writers::ValueWriters;
 use crate::engine::output::OutputWriter;
+use crate::read::clock;
 use crate::read::values::ValueFiles;
 use crate::reduce::Sink;
 use crate::unvouched::Unvouched;
 use crate::value_rules::ValueRules;
 use base::key::{EntryKind, push_internal_key, split_internal_key, trailer_kind, trailer_sequence};
-use base::{Cause, Error, ErrorKind, FileId, Result};
+use base::{Cause, Error, ErrorKind, Expiry, FileId, Result, SequenceNumber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tree::Tier;
@@ -33,7 +34,7 @@ pub(crate) struct Separator {
     /// Bytes of records whose values returned to runs, by segment.
     pub inlined: BTreeMap<FileId, u64>,
     key: Vec<u8>,
-    pointer: Vec<u8>,
+    stored: Vec<u8>,
 }
 
 impl Separator {
@@ -57,7 +58,7 @@ impl Separator {
             unvouched: Unvouched::default(),
             inlined: BTreeMap::new(),
             key: Vec::new(),
-            pointer: Vec::new(),
+            stored: Vec::new(),
         }
     }
 
@@ -68,50 +69,62 @@ impl Separator {
 
     /// Writes the entry's value to a segment, and a pointer to the run. Where segments have no
     /// space for it, the value stays in the run.
-    fn move_out(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
-        let (user_key, trailer) = split(internal_key)?;
-        let sequence = trailer_sequence(trailer);
+    fn move_out(&mut self, entry: Entry<'_>, value: &[u8]) -> Result<()> {
+        let Entry { user_key, sequence, .. } = entry;
         let bytes = record_bytes(sequence, user_key, Some(value));
         if !self.writers.take_space(self.tier, bytes as u64) {
-            return self.output.entry(internal_key, value);
+            return self.put(entry, value);
         }
-        let pointer = self.writers.add(self.tier, sequence, user_key, Some(value))?;
-        self.pointer.clear();
-        pointer.push(&mut self.pointer);
-        self.key.clear();
-        push_internal_key(&mut self.key, user_key, sequence, EntryKind::Pointer);
-        self.output.entry(&self.key, &self.pointer)
+        let pointer = self.writers.add(self.tier, sequence, user_key, Some(value))?.encode();
+        self.write(entry, (EntryKind::Pointer, EntryKind::ExpiringPointer), &pointer)
     }
 
     /// Brings the value back into the run. Where its segment is gone, a newer version is in a run
     /// above and no reader can see this one: the pointer stays as it is.
-    fn move_in(&mut self, internal_key: &[u8], pointer: &[u8]) -> Result<()> {
-        let (user_key, trailer) = split(internal_key)?;
+    fn move_in(&mut self, entry: Entry<'_>, pointer: &[u8]) -> Result<()> {
         let record = ValuePointer::decode(pointer)?;
         if self.writers.segments().get(record.file).is_none() {
-            return self.output.entry(internal_key, pointer);
+            let kinds = (EntryKind::Pointer, EntryKind::ExpiringPointer);
+            return self.write(entry, kinds, pointer);
         }
-        let value = self.files.read(pointer, user_key, self.cause)?;
+        let value = self.files.read(pointer, entry.user_key, self.cause)?;
         if !self.unvouched.holds(&record) {
             *self.inlined.entry(record.file).or_default() += u64::from(record.record_bytes);
         }
-        self.key.clear();
-        let sequence = trailer_sequence(trailer);
-        push_internal_key(&mut self.key, user_key, sequence, EntryKind::Put);
-        self.output.entry(&self.key, &value)
+        self.put(entry, &value)
     }
 
     /// A pointer to bytes that may be only in a cache: the value goes where it would go if the log
     /// had it.
-    fn move_on(&mut self, internal_key: &[u8], pointer: &[u8]) -> Result<()> {
-        let (user_key, trailer) = split(internal_key)?;
-        let value = self.files.read(pointer, user_key, self.cause)?;
-        let mut key = Vec::with_capacity(internal_key.len());
-        push_internal_key(&mut key, user_key, trailer_sequence(trailer), EntryKind::Put);
+    fn move_on(&mut self, entry: Entry<'_>, pointer: &[u8]) -> Result<()> {
+        let value = self.files.read(pointer, entry.user_key, self.cause)?;
         if value.len() as u64 >= self.threshold_bytes {
-            return self.move_out(&key, &value);
+            return self.move_out(entry, &value);
         }
-        self.output.entry(&key, &value)
+        self.put(entry, &value)
+    }
+
+    /// Writes the entry with its value to the run.
+    fn put(&mut self, entry: Entry<'_>, value: &[u8]) -> Result<()> {
+        self.write(entry, (EntryKind::Put, EntryKind::ExpiringPut), value)
+    }
+
+    /// Writes the entry to the run, as the first kind, or the second if it expires.
+    fn write(
+        &mut self,
+        Entry { user_key, sequence, expiry }: Entry<'_>,
+        (lasting, expiring): (EntryKind, EntryKind),
+        content: &[u8],
+    ) -> Result<()> {
+        self.key.clear();
+        let Some(expiry) = expiry else {
+            push_internal_key(&mut self.key, user_key, sequence, lasting);
+            return self.output.entry(&self.key, content);
+        };
+        push_internal_key(&mut self.key, user_key, sequence, expiring);
+        self.stored.clear();
+        expiry.push_with(content, &mut self.stored);
+        self.output.entry(&self.key, &self.stored)
     }
 
     fn is_unvouched(&self, pointer: &[u8]) -> Result<bool> {
@@ -135,16 +148,33 @@ impl Sink for Separator {
         if !large && !self.inlines && self.unvouched.is_empty() {
             return self.output.entry(internal_key, value);
         }
-        let (_, trailer) = split(internal_key)?;
-        match trailer_kind(trailer) {
-            Some(EntryKind::Put) if large => self.move_out(internal_key, value),
-            Some(EntryKind::Pointer) if self.inlines => self.move_in(internal_key, value),
-            Some(EntryKind::Pointer) if self.is_unvouched(value)? => {
-                self.move_on(internal_key, value)
+        let (user_key, trailer) = split(internal_key)?;
+        let Some(kind) = trailer_kind(trailer) else {
+            return self.output.entry(internal_key, value);
+        };
+        let (expiry, content) = match kind.is_expiring() {
+            true => clock::split(value).map(|(expiry, content)| (Some(expiry), content))?,
+            false => (None, value),
+        };
+        let entry = Entry { user_key, sequence: trailer_sequence(trailer), expiry };
+        let is_large = content.len() as u64 >= self.threshold_bytes;
+        match kind {
+            kind if kind.is_value() && is_large => self.move_out(entry, content),
+            kind if kind.is_pointer() && self.inlines => self.move_in(entry, content),
+            kind if kind.is_pointer() && self.is_unvouched(content)? => {
+                self.move_on(entry, content)
             }
             _ => self.output.entry(internal_key, value),
         }
     }
+}
+
+/// An entry without its value or pointer.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    user_key: &'a [u8],
+    sequence: SequenceNumber,
+    expiry: Option<Expiry>,
 }
 
 fn split(internal_key: &[u8]) -> Result<(&[u8], u64)> {

@@ -203,6 +203,7 @@ impl Medium {
             range_deletes: 0,
             sequence_min: end.run.sequence_min,
             sequence_max: end.run.sequence_max,
+            expiry: None,
         };
         self.tables.insert(id, (run, bytes));
     }

@@ -3,8 +3,8 @@
 
 use super::GcJob;
 use crate::engine::core::Core;
-use crate::read::get::{Combined, Found, combine, find};
-use base::{KeyspaceId, Result};
+use crate::read::get::{Combined, Found, find, restate};
+use base::{Expiry, KeyspaceId, Result};
 use std::sync::Arc;
 use table::batch::WriteBatch;
 use values::ValuePointer;
@@ -24,6 +24,8 @@ pub(super) enum Replacement {
     Record(ValuePointer),
     /// Operands apply to the record: their combined value replaces it.
     Combined,
+    /// The entry that points to the record has expired: a deletion replaces it.
+    Expired,
 }
 
 impl Replacement {
@@ -31,7 +33,7 @@ impl Replacement {
     fn record(&self) -> Option<ValuePointer> {
         match self {
             Replacement::Record(pointer) => Some(*pointer),
-            Replacement::Combined => None,
+            Replacement::Combined | Replacement::Expired => None,
         }
     }
 }
@@ -63,12 +65,26 @@ impl GcJob {
                 {
                     batch.put_pointer(id, &moved.key, &to.encode())?;
                 }
+                // The record may have been copied before the entry expired.
+                (to, Found::Expiring(held)) if held.names(&moved.from)? => {
+                    match (to.record(), held.is_over(&core.read.clock)) {
+                        (Some(to), false) => {
+                            let pointer = to.encode();
+                            batch.put_expiring_pointer(id, &moved.key, &pointer, held.expiry)?;
+                        }
+                        (record, _) => {
+                            batch.delete(id, &moved.key)?;
+                            lost.extend(record);
+                        }
+                    }
+                }
                 // Independent of what was found when the record was read: operands may apply to it
                 // by now.
                 (to, Found::Operand) => {
                     let operator = self.keyspace.operator.as_ref();
-                    let combined = combine(&moment, &moved.key, operator)?;
-                    push_combined(&mut batch, id, &moved.key, &combined)?;
+                    let (combined, expiry) = restate(&moment, &moved.key, operator)?;
+                    let expiry = expiry.unwrap_or(Expiry::NEVER);
+                    push_combined(&mut batch, id, &moved.key, &combined, expiry)?;
                     lost.extend(to.record());
                 }
                 (to, _) => {
@@ -118,13 +134,14 @@ fn push_combined(
     id: KeyspaceId,
     key: &[u8],
     combined: &Combined,
+    expiry: Expiry,
 ) -> Result<()> {
     let (value, operands) = match combined {
         Combined::Merged(value) => (value, &[][..]),
         Combined::Unmerged(unmerged) => (&unmerged.base, &unmerged.operands[..]),
     };
     match value {
-        Some(value) => batch.put(id, key, value)?,
+        Some(value) => batch.put_expiring(id, key, value, expiry)?,
         None => batch.delete(id, key)?,
     }
     operands.iter().try_for_each(|operand| batch.merge(id, key, operand))
