@@ -4,6 +4,8 @@
 use crate::package::Package;
 use crate::repository::Repository;
 use crate::rules::publishable;
+use std::collections::BTreeMap;
+use std::fs;
 use std::process::Command;
 
 /// The crate whose features programs choose.
@@ -26,7 +28,15 @@ pub fn publishable(repository: &Repository, dry_run: bool) -> Result<(), String>
     if !dry_run {
         return Ok(());
     }
+    // A folder of its own: packages of an earlier run would be taken for released ones.
+    let folder = repository.root.as_deref().map(|root| root.join("target/publish"));
+    let folder = folder.ok_or("there is no repository")?;
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(|error| format!("cannot empty {folder:?}: {error}"))?;
+    }
+    let folder = folder.to_string_lossy().into_owned();
     let mut arguments = vec!["publish", "--workspace", "--dry-run", "--locked"];
+    arguments.extend(["--target-dir", &folder]);
     for package in repository.members().filter(|package| !package.is_published()) {
         arguments.extend(["--exclude", package.cargo_name()]);
     }
@@ -60,21 +70,30 @@ fn sets(package: &Package) -> Vec<String> {
     sets.map(|set| of(set).join(",")).collect()
 }
 
-/// Compiles the workspace with the compiler that `rust-version` names, which must be installed.
+/// Compiles each published crate with the compiler that its `rust-version` names. The compilers
+/// must be installed.
 pub fn oldest_compiler(repository: &Repository) -> Result<(), String> {
-    let root = repository.toml("Cargo.toml").unwrap_or_default();
-    let package = root.get("workspace").and_then(|workspace| workspace.get("package"));
-    let version = package.and_then(|package| package.get("rust-version")?.as_str());
-    let version = version.ok_or("[workspace.package] has no `rust-version`")?;
-    let toolchain = format!("{version}.0");
     let installed = run(repository, "rustup", &["toolchain", "list"], true)?;
-    if !installed.lines().any(|line| line.starts_with(&toolchain)) {
-        return Err(format!(
-            "`rustup toolchain install {toolchain} --profile minimal` comes first"
-        ));
+    let root = repository.toml("Cargo.toml").unwrap_or_default();
+    let mut by_version: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in repository.members().filter(|package| package.is_published()) {
+        let version = publishable::rust_version(&root, package);
+        let missing = || format!("{} has no `rust-version`", package.cargo_name());
+        by_version.entry(version.ok_or_else(missing)?).or_default().push(package.cargo_name());
     }
-    let arguments = ["run", &toolchain, "cargo", "check", "--workspace", "--locked"];
-    run(repository, "rustup", &arguments, false).map(drop)
+    for (version, packages) in by_version {
+        let toolchain = format!("{version}.0");
+        if !installed.lines().any(|line| line.starts_with(&toolchain)) {
+            return Err(format!(
+                "`rustup toolchain install {toolchain} --profile minimal` comes first"
+            ));
+        }
+        println!("Rust {version}: {}", packages.join(", "));
+        let mut arguments = vec!["run", &toolchain, "cargo", "check", "--locked"];
+        arguments.extend(packages.iter().flat_map(|name| ["--package", name]));
+        run(repository, "rustup", &arguments, false)?;
+    }
+    Ok(())
 }
 
 fn cargo(repository: &Repository, arguments: &[&str]) -> Result<(), String> {

@@ -34,7 +34,7 @@ fn results(ids: &[&str], threads: usize) -> String {
 }
 
 #[test]
-fn two_runs_give_the_same_figures_whoever_runs_first() {
+fn two_runs_give_the_same_figures_in_either_order() {
     let ids = ["lwc/fig02", "sealdb/set-size", "hashkv/exp05", "ldc/table01", "cascaded/fig03"];
     let first = results(&ids, 2);
     assert!(first == results(&ids, 1));

@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn nearly_full_segments_slow_down_and_never_stop() {
+    fn nearly_full_segments_throttle_and_never_stop() {
         let at = |value_bytes| pace(&Pressure { value_bytes, ..Pressure::default() }, &limits());
         assert_eq!(at(1 << 40), Pace::Free);
         let reason = StallReason::ValueSpace;
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_among_values_slows_down_when_collections_are_far_behind() {
+    fn garbage_among_values_throttles_when_gc_is_far_behind() {
         let at = |percent| {
             let pressure = Pressure { value_debt_percent: percent, ..Pressure::default() };
             pace(&pressure, &limits())

@@ -51,6 +51,7 @@ mod histogram;
 mod json;
 mod key_locks;
 mod keyspace;
+mod live;
 #[cfg(feature = "testing")]
 #[expect(clippy::missing_errors_doc, reason = "for measurements of memtables alone")]
 pub mod memtable;

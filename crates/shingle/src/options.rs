@@ -401,6 +401,8 @@ pub struct OptionEntry {
     pub unit: &'static str,
     /// What it is for, in a sentence.
     pub help: &'static str,
+    /// [`Db::set_option`](crate::Db::set_option) takes it.
+    pub at_run_time: bool,
     get: fn(&Options) -> String,
     set: fn(Options, &str) -> Result<Options>,
 }
@@ -417,6 +419,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "preset",
         unit: "name",
         help: "`modern`, or `leveldb` for LevelDB's rules to the letter",
+        at_run_time: false,
         get: |o| if o.preset == Preset::Modern { "modern" } else { "leveldb" }.into(),
         set: |o, v| match v {
             "modern" => Ok(o.preset(Preset::Modern)),
@@ -428,6 +431,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "scheme",
         unit: "name",
         help: "the compaction scheme; `shingle schemes` lists them",
+        at_run_time: false,
         get: |o| o.scheme.clone(),
         set: |o, v| tree::policy::by_name(v).map(|_| o.scheme(v)),
     },
@@ -435,6 +439,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "values",
         unit: "name",
         help: "the value layout; `shingle schemes --values` lists them, `inline` separates none",
+        at_run_time: false,
         get: |o| o.values.clone(),
         set: |o, v| values::by_name(v).map(|_| o.values(v)),
     },
@@ -443,6 +448,7 @@ pub static TABLE: &[OptionEntry] = &[
         unit: "bytes",
         help: "separation threshold: separate values of at least this size, with values = log or \
                hashed; `auto`: the threshold measured by `bench threshold`, otherwise 1024",
+        at_run_time: false,
         get: |o| o.value_threshold_bytes.map_or("auto".into(), |bytes| bytes.to_string()),
         set: |mut o, v| {
             o.value_threshold_bytes = if v == "auto" { None } else { Some(bytes(v, 1)?) };
@@ -453,6 +459,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "value_capacity_bytes",
         unit: "bytes",
         help: "maximum bytes of a keyspace's value segments, from 64K; `auto`: the whole medium",
+        at_run_time: false,
         get: |o| {
             let capacity = o.expert.values.capacity_bytes.flatten();
             capacity.map_or("auto".into(), |bytes| bytes.to_string())
@@ -467,6 +474,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "durability",
         unit: "name",
         help: "`buffered` survives the death of the process, `synced` survives power loss",
+        at_run_time: true,
         get: |o| if o.durability == Durability::Synced { "synced" } else { "buffered" }.into(),
         set: |o, v| match v {
             "buffered" => Ok(o.durability(Durability::Buffered)),
@@ -478,6 +486,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "memory_bytes",
         unit: "bytes",
         help: "memory budget for memtables, tables, background work and block cache, from 1M",
+        at_run_time: true,
         get: |o| o.memory_bytes.to_string(),
         set: |o, v| Ok(o.memory_bytes(bytes(v, 1 << 20)?)),
     },
@@ -485,6 +494,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "write_buffer_bytes",
         unit: "bytes",
         help: "memtable bytes that are flushed together, from 16K; default 20 % of memory_bytes",
+        at_run_time: false,
         get: |o| o.write_buffer_bytes.map_or("auto".into(), |b| b.to_string()),
         set: |o, v| Ok(o.write_buffer_bytes(bytes(v, 16 << 10)?)),
     },
@@ -492,6 +502,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "cache_bytes",
         unit: "bytes",
         help: "block cache; default: the rest of memory_bytes",
+        at_run_time: true,
         get: |o| o.cache_bytes.map_or("auto".into(), |b| b.to_string()),
         set: |o, v| Ok(o.cache_bytes(bytes(v, 0)?)),
     },
@@ -499,6 +510,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "compression",
         unit: "name",
         help: "`none`, `lz4` or `zstd` for every level; `auto` compresses deep levels more",
+        at_run_time: false,
         get: |o| match o.compression {
             None => "auto".into(),
             Some(Compression::None) => "none".into(),
@@ -523,6 +535,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "filter_bits_per_key",
         unit: "bits",
         help: "filter bits for each key, 0 to 30; 0 means no filters",
+        at_run_time: false,
         get: |o| o.filter_bits_per_key.to_string(),
         set: |o, v| Ok(o.filter_bits_per_key(number(v, 0, 30)? as u8)),
     },
@@ -530,6 +543,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "table_bytes",
         unit: "bytes",
         help: "bytes of a table, from 4K; default as the preset says",
+        at_run_time: false,
         get: |o| o.expert.scheme.table_bytes_max.map_or("auto".into(), |b| b.to_string()),
         set: |o, v| Ok(o.table_bytes(bytes(v, 4 << 10)?)),
     },
@@ -537,6 +551,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "background_threads",
         unit: "threads",
         help: "threads for flushes and compaction, 1 to 64",
+        at_run_time: false,
         get: |o| o.background_threads.to_string(),
         set: |o, v| Ok(o.background_threads(number(v, 1, 64)? as usize)),
     },
@@ -544,6 +559,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "background_bytes_per_second",
         unit: "bytes",
         help: "maximum bytes that background work writes per second; 0 means no limit",
+        at_run_time: true,
         get: |o| o.background_bytes_per_second.to_string(),
         set: |o, v| Ok(o.background_bytes_per_second(bytes(v, 0)?)),
     },
@@ -551,6 +567,7 @@ pub static TABLE: &[OptionEntry] = &[
         name: "direct_io",
         unit: "yes or no",
         help: "`true`: flushes and compaction bypass the page cache where the file system can",
+        at_run_time: false,
         get: |o| o.direct_io.to_string(),
         set: |o, v| v.parse().map(|yes| o.direct_io(yes)).map_err(|_| Error::invalid("unknown")),
     },

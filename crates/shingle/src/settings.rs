@@ -6,7 +6,7 @@ use crate::event::EventListener;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::merge_operator::{KeyspaceOperator, MergeOperator, built_in};
-use crate::options::{Durability, Expert, Options};
+use crate::options::{Expert, Options};
 use crate::value_rules::ValueRules;
 use base::{Error, Result};
 use media::{FileStore, lacks};
@@ -27,7 +27,8 @@ const COLLECTION_SHARE: u64 = 4;
 /// The numbers that an open database works with.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    pub durability: Durability,
+    /// The options that they follow from.
+    pub options: Options,
     /// A memtable is sealed at this size.
     pub memtable_bytes_max: u64,
     entry_bytes_free: u64,
@@ -46,7 +47,6 @@ pub(crate) struct Settings {
     /// When the logs together exceed this, flushes make the oldest unneeded.
     pub log_bytes_max: u64,
     pub background_threads: usize,
-    pub background_bytes_per_second: u64,
     pub step_bytes: u64,
     pub readahead_bytes: u32,
     /// The same for a long scan where each read goes to a device.
@@ -136,7 +136,7 @@ impl Settings {
         let admission = (preset.admission)(&limits, write_buffer);
         let admission = adjust(admission, expert, &*layout, &value_limits);
         Ok(Settings {
-            durability: options.durability,
+            options: options.clone(),
             memtable_bytes_max,
             entry_bytes_free: preset.entry_bytes_free,
             flush_memtables,
@@ -147,7 +147,6 @@ impl Settings {
             cache_bytes: options.cache_bytes,
             log_bytes_max,
             background_threads: options.background_threads.clamp(1, preset.background_threads_max),
-            background_bytes_per_second: options.background_bytes_per_second,
             step_bytes: expert.step_bytes.unwrap_or(1 << 20),
             readahead_bytes: expert.readahead_bytes.unwrap_or(READAHEAD_BYTES),
             device_walk_bytes_max: device_walk_bytes_max(options),

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_multiply_and_are_absent_where_nobody_tells() {
+    fn factors_multiply_and_are_absent_where_unknown() {
         let added = counters();
         let found = Amplification::of(&added, 100);
         let expected = [6.0, 5.0, 2.0, 12.0, 3.0, 3.0, 9.0].map(Some);

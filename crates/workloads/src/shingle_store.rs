@@ -91,8 +91,9 @@ impl ShingleStore {
                            other way round; open the store for the writes that it gets";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        let durability = if options.sync { Durability::Synced } else { Durability::Buffered };
-        let options = shingle::WriteOptions { durability: Some(durability), wait: true };
+        // Otherwise the database's own setting counts.
+        let durability = options.sync.then_some(Durability::Synced);
+        let options = shingle::WriteOptions { durability, wait: true };
         self.db.write(batch, &options)
     }
 }

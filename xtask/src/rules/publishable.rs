@@ -63,6 +63,11 @@ fn value<'a>(root: &'a toml::Table, package: &'a Package, key: &str) -> Option<&
     if is_inherited { shared(root, key) } else { Some(value) }
 }
 
+/// The oldest compiler that the package states.
+pub fn rust_version<'a>(root: &'a toml::Table, package: &'a Package) -> Option<&'a str> {
+    value(root, package, "rust-version")?.as_str()
+}
+
 fn metadata(repository: &Repository, root: &toml::Table, package: &Package) -> Vec<Violation> {
     let path = package.manifest_path();
     let mut found = Vec::new();

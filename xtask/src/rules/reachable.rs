@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_nobody_declares_is_found() {
+    fn a_file_that_is_not_declared_is_found() {
         let repository = Repository::of(&[
             ("crates/a/Cargo.toml", "[package]\nname = \"a\"\n[[bin]]\npath = \"src/x.rs\""),
             ("crates/a/src/lib.rs", "mod used;\n// mod unused;"),

@@ -209,7 +209,7 @@ fn two_workers_share_the_device() {
 }
 
 #[test]
-fn who_waits_goes_on_when_the_signal_was_given() {
+fn a_waiting_thread_goes_on_when_the_signal_was_given() {
     let simulation = simulation(1);
     let device = device(&simulation);
     let event = Arc::new(Event::default());

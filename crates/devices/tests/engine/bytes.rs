@@ -128,7 +128,7 @@ impl BlockDevice for Stutter {
 }
 
 #[test]
-fn a_sector_that_nobody_accounts_for_shows_in_the_sums() {
+fn a_sector_without_an_account_shows_in_the_sums() {
     let setup = Setup::new(MODELS[0], 1);
     let (device, writes) = (setup.device.clone(), AtomicU64::new(0));
     let stutter: Arc<dyn BlockDevice> = Arc::new(Stutter { device, writes });

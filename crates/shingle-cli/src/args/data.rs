@@ -83,7 +83,7 @@ Examples:
     ///
     /// Reads records as a stream, writes them in batches, and syncs once at the end. The format
     /// follows from the name, with or without `.gz`, or from --format (a pipe may be compressed):
-    /// `tsv` (key TAB value, escaped as by scan, or --raw), `csv` (columns key, value and, where
+    /// `tsv` (key TAB value, escaped as by scan, or --raw), `csv` (a header key,value and, where
     /// needed, encoding; or any columns with --key-field), `jsonl` and `json` (objects with key or
     /// key_base64 and value or value_base64; or any objects with --key-field), `dir` (a directory
     /// tree: relative path and content), `deb822` (Debian control stanzas by --key-field). With
@@ -255,6 +255,9 @@ pub struct TransferArgs {
     /// With --key-field, import only this field as the value (csv, jsonl, json)
     #[arg(long, value_name = "NAME", requires = "key_field")]
     pub value_field: Option<String>,
+    /// Read and write csv without the header `key,value`: the first row is a record
+    #[arg(long, conflicts_with = "key_field")]
+    pub no_header: bool,
     /// Read and write tsv without escapes: a backslash is a backslash
     #[arg(long)]
     pub raw: bool,

@@ -1,6 +1,7 @@
 //! `bench`: the workloads of the lab on a database of the engine.
 
 mod factory;
+mod help;
 mod recording;
 mod simulated;
 mod threshold;
@@ -37,6 +38,8 @@ pub fn bench(context: &mut Context, args: BenchArgs) -> Outcome {
         return Err(Failure::usage(what, "leave --cold-store and SHINGLE_COLD_STORE out"));
     }
     match name.as_str() {
+        "db" | "db_bench" if help::is_asked(flags) => Ok(write!(context.out, "{}", help::db())?),
+        "ycsb" if help::is_asked(flags) => Ok(write!(context.out, "{}", help::ycsb())?),
         "db" | "db_bench" => db(context, &args, flags),
         "ycsb" => ycsb::run(context, &args, flags),
         "threshold" => threshold::run(context, &args, flags),

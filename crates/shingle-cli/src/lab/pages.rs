@@ -52,9 +52,10 @@ fn page(account: &Account<'_>, name: &str, claims: &[&ClaimResult]) -> String {
     let file = values_file(name, scale);
     let mut text = format!(
         "## Claims\n\nAt `{scale}`, of {} claims {hold} are reproduced, {shape} in shape, \
-         {not} are not reproduced and {cannot} cannot be reproduced.\nA figure links to its experiment. All \
-         values, the paper's and the measured ones, are in\n[values/{file}](values/{file}). \
-         A short line across a bar or over a point is the paper's value.\n\n\
+         {not} are not reproduced and {cannot} cannot be reproduced.\n\
+         A figure links to its experiment. All values, the paper's and the measured ones, are in\n\
+         [values/{file}](values/{file}). A short line across a bar or over a \
+         point is the paper's value.\n\n\
          | figure | claim | verdict at `{scale}` | its values |\n|---|---|---|---|\n",
         claims.len()
     );

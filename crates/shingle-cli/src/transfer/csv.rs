@@ -1,6 +1,6 @@
-//! Comma-separated (RFC 4180). Without a key field: the columns `key,value,encoding`. The third
-//! says `base64` where key or value is not UTF-8, and both are coded then; it is empty, or absent,
-//! where they are text.
+//! Comma-separated (RFC 4180). Without a key field: the columns `key,value,encoding`. The first row
+//! names them, unless the caller says that it is a record. The third column says `base64` where key
+//! or value is not UTF-8, and both are coded then; it is empty, or absent, where they are text.
 //!
 //! With a key field the first row names the columns. A row's value is the field that the value
 //! field names, or the whole row as a JSON object of strings, in the order of the columns.
@@ -17,11 +17,11 @@ const HEADER: [&str; 3] = ["key", "value", "encoding"];
 
 type Input<'a> = &'a mut dyn BufRead;
 
-/// Reads records.
-pub fn read(name: &str, input: Input, fields: &Fields, each: Each) -> Outcome {
+/// Reads records. With `no_header` the first row is one.
+pub fn read(name: &str, input: Input, fields: &Fields, no_header: bool, each: Each) -> Outcome {
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
     match &fields.key {
-        None => read_pairs(name, &mut reader, each),
+        None => read_pairs(name, &mut reader, no_header, each),
         Some(key) => read_rows(name, &mut reader, key, fields.value.as_deref(), each),
     }
 }
@@ -31,17 +31,17 @@ fn next(name: &str, reader: &mut Reader<Input>, row: &mut ByteRecord) -> Outcome
     Ok(is_there.then(|| row.position().map_or(0, csv::Position::line)))
 }
 
-/// A first row that says `key,value` is a header; any other is a record.
-fn read_pairs(name: &str, reader: &mut Reader<Input>, each: Each) -> Outcome {
+fn read_pairs(name: &str, reader: &mut Reader<Input>, no_header: bool, each: Each) -> Outcome {
     let mut row = ByteRecord::new();
-    let mut first = true;
-    while let Some(line) = next(name, reader, &mut row)? {
-        let is_header = std::mem::take(&mut first)
-            && (2..=3).contains(&row.len())
+    if !no_header {
+        let Some(line) = next(name, reader, &mut row)? else { return Ok(()) };
+        let is_header = (2..=3).contains(&row.len())
             && row.iter().zip(HEADER).all(|(field, name)| field == name.as_bytes());
-        if is_header {
-            continue;
+        if !is_header {
+            return Err(no_header_found(name, line, &row));
         }
+    }
+    while let Some(line) = next(name, reader, &mut row)? {
         let (key, value, encoding) = match (row.get(0), row.get(1), row.get(2), row.len()) {
             (Some(key), Some(value), encoding, 2 | 3) => (key, value, encoding.unwrap_or(b"")),
             _ => return Err(no_pair(name, line, &row)),
@@ -55,16 +55,21 @@ fn read_pairs(name: &str, reader: &mut Reader<Input>, each: Each) -> Outcome {
     Ok(())
 }
 
-/// A row that is not `key,value,encoding`: probably the file has columns of its own.
-fn no_pair(name: &str, line: u64, row: &ByteRecord) -> Failure {
+/// The first row may be a record, or name columns of the file's own.
+fn no_header_found(name: &str, line: u64, row: &ByteRecord) -> Failure {
     let first = String::from_utf8_lossy(row.get(0).unwrap_or_default());
-    Failure::said(
-        format!("{name}, line {line}: {} columns are not `key,value,encoding`", row.len()),
-        format!(
-            "if the first row names the columns, say which one is the key: --key-field {}",
-            if line == 1 { &first } else { "NAME" }
-        ),
-    )
+    let mut help =
+        format!("if it names the columns, say which one is the key: --key-field {first}");
+    if (2..=3).contains(&row.len()) {
+        help += "; if it is a record: --no-header";
+    }
+    Failure::said(format!("{name}, line {line}: the row is not the header `key,value`"), help)
+}
+
+/// A row that is not `key,value,encoding`.
+fn no_pair(name: &str, line: u64, row: &ByteRecord) -> Failure {
+    let what = format!("{} columns are not `key,value,encoding`", row.len());
+    wrong(name, line, what)
 }
 
 fn read_rows(
@@ -138,14 +143,16 @@ fn written(result: csv::Result<()>) -> Outcome {
     })
 }
 
-/// Writes records, the header first.
+/// Writes records.
 pub struct Writer<'a>(csv::Writer<&'a mut dyn Write>);
 
 impl<'a> Writer<'a> {
-    /// To `out`.
-    pub fn new(out: &'a mut dyn Write) -> Outcome<Writer<'a>> {
+    /// To `out`, the header first unless it is not wanted.
+    pub fn new(out: &'a mut dyn Write, no_header: bool) -> Outcome<Writer<'a>> {
         let mut writer = csv::Writer::from_writer(out);
-        written(writer.write_record(HEADER))?;
+        if !no_header {
+            written(writer.write_record(HEADER))?;
+        }
         Ok(Writer(writer))
     }
 }

@@ -56,6 +56,7 @@ struct Place {
     format: Format,
     fields: Fields,
     is_raw: bool,
+    has_no_header: bool,
     /// Compressed by gzip.
     is_compressed: bool,
 }
@@ -84,7 +85,8 @@ impl Place {
         let fields = Fields { key: args.key_field.clone(), value: args.value_field.clone() };
         let path = args.path.clone();
         let is_compressed = format != Format::Dir && has_extension(&path, "gz");
-        let place = Place { path, format, fields, is_raw: args.raw, is_compressed };
+        let (is_raw, has_no_header) = (args.raw, args.no_header);
+        let place = Place { path, format, fields, is_raw, has_no_header, is_compressed };
         place.check_flags()?;
         if place.is_stream() && args.verify {
             return Err(Failure::usage(
@@ -107,6 +109,9 @@ impl Place {
         let has_fields = matches!(self.format, Format::Csv | Format::Jsonl | Format::Json);
         if self.is_raw && self.format != Format::Tsv {
             return refuse("--raw", "tsv");
+        }
+        if self.has_no_header && self.format != Format::Csv {
+            return refuse("--no-header", "csv");
         }
         if self.fields.key.is_some() && !has_fields && self.format != Format::Deb822 {
             return refuse("--key-field", "csv, jsonl, json and deb822");
@@ -137,7 +142,7 @@ impl Place {
         let fields = &self.fields;
         match self.format {
             Format::Tsv => tsv::read(&name, &mut input, self.is_raw, each),
-            Format::Csv => csv::read(&name, &mut input, fields, each),
+            Format::Csv => csv::read(&name, &mut input, fields, self.has_no_header, each),
             Format::Jsonl => jsonl::read(&name, &mut input, fields, each),
             Format::Json => json::read(&name, &mut input, fields, each),
             Format::Deb822 => deb822::read(&name, &mut input, fields.key.as_deref(), each),
@@ -175,7 +180,7 @@ impl Place {
         let field = self.fields.key.clone();
         Ok(match self.format {
             Format::Tsv => Box::new(tsv::Writer::new(out, self.is_raw)),
-            Format::Csv => Box::new(csv::Writer::new(out)?),
+            Format::Csv => Box::new(csv::Writer::new(out, self.has_no_header)?),
             Format::Jsonl => Box::new(jsonl::Writer::new(out, field)),
             Format::Json => Box::new(json::Writer::new(out, field)),
             Format::Deb822 => Box::new(deb822::Writer::new(out, field)),

@@ -135,7 +135,8 @@ fn wrong_sources_are_named() {
     write(&shell.path("bad.jsonl"), b"{\"key\":1}\n");
     assert!(shell.run(&["import", "bad.jsonl"]).fails(1).contains("neither `value`"));
     write(&shell.path("bad.csv"), b"a,b,c,d\n");
-    assert!(shell.run(&["import", "bad.csv"]).fails(1).contains("4 columns"));
+    assert!(shell.run(&["import", "bad.csv"]).fails(1).contains("--key-field a"));
+    assert!(shell.run(&["import", "bad.csv", "--no-header"]).fails(1).contains("4 columns"));
     shell.run(&["import", "not-there.tsv"]).fails(1);
     write(&shell.path("what"), b"");
     shell.run(&["import", "what"]).fails(2);
@@ -186,12 +187,24 @@ fn a_csv_with_a_header_is_imported_by_its_key_field() {
 }
 
 #[test]
+fn a_header_of_two_columns_is_no_record() {
+    let shell = Shell::new();
+    write(&shell.path("names.csv"), b"id,name\n7,Ann\n");
+    let words = shell.run(&["import", "names.csv"]).fails(1);
+    assert!(words.contains("--key-field id") && words.contains("--no-header"), "{words}");
+    write(&shell.path("plain.csv"), b"7,Ann\n8,Bo\n");
+    shell.run(&["import", "plain.csv", "--no-header", "--verify"]).ok();
+    assert_eq!(shell.run(&["scan"]).ok(), "7 : Ann\n8 : Bo\n");
+}
+
+#[test]
 fn a_flag_that_the_format_does_not_have_is_refused() {
     let shell = Shell::new();
     write(&shell.path("a.tsv"), b"a\t1\n");
     write(&shell.path("a.csv"), b"a,1\n");
     shell.run(&["import", "a.tsv", "--key-field", "a"]).fails(2);
     shell.run(&["import", "a.csv", "--raw"]).fails(2);
+    shell.run(&["import", "a.tsv", "--no-header"]).fails(2);
     shell.run(&["import", "a.tsv", "--raw", "--verify"]).ok();
     shell.run(&["export", "b.csv", "--key-field", "a"]).fails(2);
 }

@@ -1,5 +1,5 @@
-//! What the README shows is what happens: its Rust example is compiled and run, its shell blocks
-//! are run with the built command.
+//! What the README and the manual show is what happens: the README's Rust example is compiled and
+//! run, and every shell block is run with the built command.
 
 mod example {
     #![allow(clippy::print_stdout)]
@@ -16,11 +16,9 @@ use std::process::Command;
 
 const README: &str = include_str!("../../../../README.md");
 const EXAMPLE: &str = include_str!("example.rs");
-const MANUAL: [&str; 3] = [
-    include_str!("../../../../docs/manual/command.md"),
-    include_str!("../../../../docs/manual/device.md"),
-    include_str!("../../../../docs/manual/shell.md"),
-];
+const MANUAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/manual");
+/// Lines that build the command; here it is built.
+const BUILDS: [&str; 4] = ["cargo test", "cargo install", "cargo build", "export PATH="];
 
 /// The code blocks of `language`.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
@@ -38,13 +36,14 @@ fn the_rust_example_is_the_one_that_is_tested() {
 /// Runs every `sh` block of `text`, one after another, in one new directory.
 fn run_blocks(text: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(directory.path().join("README.md"), README).expect("it can be written");
     let command = env!("CARGO_BIN_EXE_shingle");
     let commands = Path::new(command).parent().expect("the command lies in a directory");
     let path = format!("{}:{}", commands.display(), std::env::var("PATH").unwrap_or_default());
     for block in blocks(text, "sh") {
         let script: Vec<String> = block
             .lines()
-            .filter(|line| !line.starts_with("cargo test") && !line.starts_with("cargo install"))
+            .filter(|line| !BUILDS.iter().any(|build| line.starts_with(build)))
             .map(|line| line.replace("cargo run --release --bin shingle --", command))
             .collect();
         let output = Command::new("sh")
@@ -72,9 +71,14 @@ fn the_shell_blocks_of_the_readme_run() {
 
 #[test]
 fn the_shell_blocks_of_the_manual_run() {
-    for page in MANUAL {
-        assert!(blocks(page, "sh").len() > 1);
-        run_blocks(page);
+    let entries = std::fs::read_dir(MANUAL).expect("the manual is a folder");
+    let paths = entries.map(|entry| entry.expect("it can be listed").path());
+    let pages = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let texts = pages.map(|page| std::fs::read_to_string(page).expect("it can be read"));
+    let run: Vec<String> = texts.filter(|text| !blocks(text, "sh").is_empty()).collect();
+    assert!(run.len() > 20, "{} pages have blocks", run.len());
+    for text in &run {
+        run_blocks(text);
     }
 }
 

@@ -33,6 +33,34 @@ impl Keyspace {
 }
 
 impl Db {
+    /// Changes an option of the open database: one of those whose
+    /// [`at_run_time`](crate::options::OptionEntry::at_run_time) is set. A later opening begins
+    /// with its own options again.
+    ///
+    /// A smaller `memory_bytes` shrinks the block cache at once. The write buffer keeps the size
+    /// that it had at opening.
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir()?;
+    /// let db = shingle::Options::new().open(dir.path())?;
+    /// // Compaction leaves most of the disk to a backup.
+    /// db.set_option("background_bytes_per_second", "20MiB")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an unknown name, a value out of
+    /// bounds, or an option that counts at opening only;
+    /// [`Closed`](crate::ErrorKind::Closed) after [`Db::close`].
+    pub fn set_option(&self, name: &str, value: &str) -> Result<()> {
+        let engine = self.engine();
+        let _inside = engine.enter()?;
+        engine.set_option(name, value)
+    }
+
     /// Stores `bytes` with the database as its measured separation threshold. Later openings use
     /// it, unless they set [`crate::Options::value_threshold_bytes`].
     ///

@@ -14,6 +14,7 @@ use crate::engine::work_stats::WorkStats;
 use crate::event::Event;
 use crate::key_locks::Locks;
 use crate::keyspace::KeyspaceState;
+use crate::live::Live;
 use crate::memtable::ChunkPool;
 use crate::read::context::ReadContext;
 use crate::read::kept_views::KeptViews;
@@ -38,6 +39,7 @@ pub(crate) struct Context {
     pub store: Arc<dyn FileStore>,
     pub runtime: Arc<dyn Runtime>,
     pub settings: Settings,
+    pub live: Live,
     pub database: DatabaseId,
     pub cache: Arc<BlockCache>,
     pub memory: Memory,
@@ -99,6 +101,7 @@ impl Context {
         // Each look of a follower is an engine of its own.
         let listener = parts.settings.listener.clone().filter(|_| !parts.follows);
         Context {
+            live: Live::new(&parts.settings.options),
             admission: Admission::new(parts.settings.admission),
             snapshots: SnapshotList::default(),
             kept_views: KeptViews::default(),
@@ -295,6 +298,16 @@ impl Context {
         if let Some(bytes) = self.memory.cache_resize(open_bytes, self.cache.capacity_bytes()) {
             self.cache.set_capacity(bytes);
         }
+    }
+
+    /// Changes an option of those that may change while the database is open.
+    pub(crate) fn set_option(&self, name: &str, value: &str) -> Result<()> {
+        let options = self.live.set(name, value)?;
+        match self.memory.set_budget(options.memory_bytes, options.cache_bytes) {
+            Some(cache_bytes) => self.cache.set_capacity(cache_bytes),
+            None => self.resize_cache(),
+        }
+        Ok(())
     }
 
     /// Space on the medium; `None` where it is unknown.

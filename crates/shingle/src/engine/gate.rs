@@ -79,7 +79,7 @@ mod tests {
     use crate::runtime::Threads;
 
     #[test]
-    fn nobody_enters_a_shut_gate_and_the_last_to_leave_is_waited_for() {
+    fn a_shut_gate_admits_no_one_and_waits_for_the_last_to_leave() {
         let gate = Gate::default();
         let (first, second) = (gate.enter().unwrap(), gate.enter().unwrap());
         gate.shut();

@@ -15,7 +15,7 @@
 
 use crate::settings::Settings;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// The cache keeps at least one part in this many of the budget.
 const CACHE_SHARE_MIN: u64 = 8;
@@ -28,12 +28,13 @@ const RESIZE_SHARE: u64 = 64;
 /// The account of one database, in bytes.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    budget_bytes: u64,
+    budget_bytes: AtomicU64,
     /// Reserved for memtables even while they are small, so that the cache keeps its size from one
     /// flush to the next.
     reserved_bytes: u64,
     /// The cache gets what the others leave.
-    resizes_cache: bool,
+    resizes_cache: AtomicBool,
+    is_cache_shared: bool,
     memtable_bytes: AtomicU64,
     sealed_bytes: AtomicU64,
     background_bytes: Arc<AtomicU64>,
@@ -42,9 +43,10 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new(settings: &Settings, is_cache_shared: bool) -> Memory {
         Memory {
-            budget_bytes: settings.memory_bytes,
+            budget_bytes: AtomicU64::new(settings.memory_bytes),
             reserved_bytes: 2 * settings.flush_bytes,
-            resizes_cache: settings.cache_bytes.is_none() && !is_cache_shared,
+            resizes_cache: AtomicBool::new(settings.cache_bytes.is_none() && !is_cache_shared),
+            is_cache_shared,
             memtable_bytes: AtomicU64::new(0),
             sealed_bytes: AtomicU64::new(0),
             background_bytes: Arc::default(),
@@ -54,8 +56,20 @@ impl Memory {
     /// The size of a cache beside the memtables and `others`, the sum of everything else that
     /// counts.
     fn cache_bytes(&self, memtable_bytes: u64, others: u64) -> u64 {
+        let budget_bytes = self.budget_bytes();
         let taken = memtable_bytes.max(self.reserved_bytes) + others;
-        self.budget_bytes.saturating_sub(taken).max(self.budget_bytes / CACHE_SHARE_MIN)
+        budget_bytes.saturating_sub(taken).max(budget_bytes / CACHE_SHARE_MIN)
+    }
+
+    fn budget_bytes(&self) -> u64 {
+        self.budget_bytes.load(Relaxed)
+    }
+
+    /// Sets the budget. `Some`: the cache has a fixed size, which the caller sets.
+    pub(crate) fn set_budget(&self, budget_bytes: u64, cache_bytes: Option<u64>) -> Option<u64> {
+        self.budget_bytes.store(budget_bytes, Relaxed);
+        self.resizes_cache.store(cache_bytes.is_none() && !self.is_cache_shared, Relaxed);
+        cache_bytes.filter(|_| !self.is_cache_shared)
     }
 
     /// The size of the cache of a database that is being opened.
@@ -66,7 +80,8 @@ impl Memory {
     /// Maximum memory of open runs up to which a run stays open after it is written. Unlimited if
     /// the cache does not yield, as for runs that are opened to be read.
     pub(crate) fn written_runs_bytes_max(&self) -> u64 {
-        if self.resizes_cache { self.budget_bytes / WRITTEN_RUNS_SHARE } else { u64::MAX }
+        let resizes_cache = self.resizes_cache.load(Relaxed);
+        if resizes_cache { self.budget_bytes() / WRITTEN_RUNS_SHARE } else { u64::MAX }
     }
 
     /// Sets the bytes of the memtables. The caller holds the commit lock.
@@ -88,12 +103,12 @@ impl Memory {
     /// The size that a cache of `capacity_bytes` should have beside runs that hold `open_bytes`.
     /// `None`: it is close enough, or it is fixed.
     pub(crate) fn cache_resize(&self, open_bytes: u64, capacity_bytes: u64) -> Option<u64> {
-        if !self.resizes_cache {
+        if !self.resizes_cache.load(Relaxed) {
             return None;
         }
         let others = open_bytes + self.background_bytes();
         let wanted = self.cache_bytes(self.memtable_bytes.load(Relaxed), others);
-        (wanted.abs_diff(capacity_bytes) > self.budget_bytes / RESIZE_SHARE).then_some(wanted)
+        (wanted.abs_diff(capacity_bytes) > self.budget_bytes() / RESIZE_SHARE).then_some(wanted)
     }
 
     /// Bytes in buffers of background steps.
@@ -172,10 +187,11 @@ mod tests {
 
     #[test]
     fn a_cache_that_was_set_apart_keeps_its_size() {
-        assert!(memory(Options::new()).resizes_cache);
+        assert!(memory(Options::new()).resizes_cache.into_inner());
         let apart = Settings::new(&Options::new().cache_bytes(5)).unwrap();
-        assert!(!Memory::new(&apart, false).resizes_cache);
+        assert!(!Memory::new(&apart, false).resizes_cache.into_inner());
         assert_eq!(Memory::first_cache_bytes(&apart), 5);
-        assert!(!Memory::new(&Settings::new(&Options::new()).unwrap(), true).resizes_cache);
+        let shared = Memory::new(&Settings::new(&Options::new()).unwrap(), true);
+        assert!(!shared.resizes_cache.into_inner());
     }
 }

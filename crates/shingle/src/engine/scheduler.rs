@@ -412,7 +412,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
 
 /// Keeps moves to the rate that the user allows. Flushes are not paced: writers wait for them.
 fn pace(engine: &Engine, bytes: u64) {
-    let rate = engine.settings.background_bytes_per_second;
+    let rate = engine.live.background_bytes_per_second();
     if rate == 0 {
         return;
     }

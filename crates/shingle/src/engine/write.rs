@@ -61,7 +61,7 @@ impl Engine {
                 Outcome::LacksSpace(lack) => self.make_space(&lack, waits)?,
             }
         };
-        let durability = durability.unwrap_or(self.settings.durability);
+        let durability = durability.unwrap_or_else(|| self.live.durability());
         if durability == Durability::Synced {
             self.commits.sync_log(committed.position)?;
         }

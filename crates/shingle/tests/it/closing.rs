@@ -198,7 +198,7 @@ fn interrupted(no_threads: bool, name: &str, call: Call, passes: u64) -> bool {
 }
 
 #[test]
-fn a_close_gives_the_lock_back_after_everybody_elses_last_change() {
+fn a_close_gives_the_lock_back_after_the_last_change_of_others() {
     for no_threads in [true, false] {
         for (name, call) in CALLS {
             let positions = (0..60).take_while(|&n| interrupted(no_threads, name, call, n)).count();

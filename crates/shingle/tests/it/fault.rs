@@ -355,7 +355,7 @@ fn what_a_failed_sync_dropped_is_written_anew_by_the_next_process() {
 }
 
 #[test]
-fn a_full_medium_goes_on_when_room_returns() {
+fn a_full_medium_goes_on_when_space_returns() {
     for seed in seeds_for_schemes(12) {
         let config = Config::draw(seed);
         let steps = Generator::new(seed, Profile { steps: 150, ..tiny() }).steps();

@@ -86,7 +86,7 @@ fn child_whose_table_is_cut() {
 }
 
 #[test]
-fn a_table_that_somebody_cuts_is_an_error_and_no_signal() {
+fn a_table_that_is_cut_is_an_error_and_no_signal() {
     let home = tempfile::tempdir().unwrap();
     run_child("true", "child_whose_table_is_cut", home.path());
 }

@@ -26,6 +26,7 @@ mod history;
 mod kill;
 mod limits;
 mod links;
+mod long_calls;
 mod maintenance;
 mod medium;
 mod metamorphic;

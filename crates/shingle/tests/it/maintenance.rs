@@ -1,5 +1,6 @@
 //! What keeps a database well over time: limits on memory and logs, and failures that stay local.
 
+use base::env::Runtime;
 use media::faulty::{FaultPlan, FaultyStore};
 use media::mem::MemStore;
 use media::{FileKind, FileName, FileStore};
@@ -279,4 +280,54 @@ fn a_reader_keeps_writers_out_and_other_readers_not() {
     assert_eq!(second.get("a").unwrap().as_deref(), Some(&b"1"[..]));
     drop(second);
     drop(Options::new().open(home.path()).unwrap());
+}
+
+#[test]
+fn options_that_change_at_run_time_count_at_once() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store.clone()), stepped(), |_| {});
+    let syncs = || store.ledger().snapshot().cause(Cause::Wal).sync_ops;
+    db.put("a", "1").unwrap();
+    let before = syncs();
+    db.put("b", "1").unwrap();
+    assert_eq!(syncs(), before);
+    db.set_option("durability", "synced").unwrap();
+    db.put("c", "1").unwrap();
+    assert!(syncs() > before);
+    for (name, value, said) in [
+        ("scheme", "ldc", "next opening"),
+        ("durability", "sometimes", "durability"),
+        ("no_such_option", "1", "no_such_option"),
+    ] {
+        let error = db.set_option(name, value).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().contains(said), "{error}");
+    }
+    db.clone().close().unwrap();
+    assert_eq!(db.set_option("durability", "buffered").unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn a_limit_of_background_bytes_is_kept() {
+    const BYTES_PER_SECOND: u64 = 100 << 10;
+    let seconds_and_bytes = |limit: u64| {
+        let store = MemStore::new(Arc::default());
+        let runtime = stepped();
+        let db = open(Arc::new(store.clone()), runtime.clone(), |_| {});
+        db.set_option("background_bytes_per_second", &limit.to_string()).unwrap();
+        for n in 0..4000u64 {
+            db.put((n * 7919 % 4000).to_be_bytes(), [n as u8; 100]).unwrap();
+        }
+        db.wait_idle().unwrap();
+        let ledger = store.ledger().snapshot();
+        let compactions =
+            ledger.causes().filter(|(cause, _)| matches!(cause, Cause::Compaction(_)));
+        let bytes = compactions.map(|(_, traffic)| traffic.write_bytes).sum::<u64>();
+        (runtime.now_ns() as f64 / 1e9, bytes)
+    };
+    let (seconds, bytes) = seconds_and_bytes(BYTES_PER_SECOND);
+    let seconds_min = bytes as f64 / BYTES_PER_SECOND as f64;
+    assert!(bytes > 10 * BYTES_PER_SECOND, "{bytes}");
+    assert!(seconds > 0.5 * seconds_min, "{seconds} s for {bytes} bytes");
+    assert!(seconds_and_bytes(0).0 < 0.1 * seconds_min);
 }

@@ -204,7 +204,7 @@ fn verify_unmerged(db: &Db) {
 }
 
 #[test]
-fn an_unknown_operator_locks_nobody_out_of_the_database() {
+fn an_unknown_operator_does_not_lock_the_database() {
     let store = MemStore::new(Arc::default());
     lists(&store, "inline");
     let db = open(&store, options("inline").read_only(true)).unwrap();

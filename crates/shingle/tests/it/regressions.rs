@@ -155,7 +155,7 @@ fn a_check_beside_appends_finds_nothing() {
 }
 
 #[test]
-fn a_keyspace_dropped_during_its_flush_fails_nobody() {
+fn a_keyspace_dropped_during_its_flush_fails_no_call() {
     let store = MemStore::new(Arc::default());
     let db = open(Arc::new(store)).unwrap();
     let passing = db.create_keyspace("passing", KeyspaceOptions::default()).unwrap();

@@ -468,7 +468,7 @@ fn explore_named(config: Config, start: &(MemStore, Content), schedule: &[(usize
 /// The copies of GC look like garbage until the tree points to them. Regression: a second GC gave
 /// them up, and the values that pointers named by then were lost.
 #[test]
-fn nobody_collects_what_a_collection_under_way_has_written() {
+fn gc_leaves_what_a_running_gc_has_written() {
     for config in CONFIGS {
         let (script, start) = (Arc::default(), prepare(config).0);
         let db = open(Arc::new(start), config, &script, 0.2);
@@ -490,7 +490,7 @@ fn nobody_collects_what_a_collection_under_way_has_written() {
 }
 
 #[test]
-fn one_act_of_a_user_at_any_position_of_a_collection() {
+fn one_act_of_a_user_at_any_position_of_gc() {
     let mut count = 0;
     for config in CONFIGS {
         let start = prepare(config);
@@ -544,7 +544,7 @@ fn acts_of_users_at_any_position_of_a_read() {
 /// A flush continues a segment that GC wrote, and adds values that are older than the listing of
 /// the copies. A snapshot may need them when GC reads that segment in turn.
 #[test]
-fn a_snapshot_sees_what_a_flush_added_to_the_segments_of_a_collection() {
+fn a_snapshot_sees_what_a_flush_added_to_the_segments_of_gc() {
     for config in CONFIGS {
         let start = prepare(config);
         let positions = explore_named(config, &start, &[]);
@@ -557,7 +557,7 @@ fn a_snapshot_sees_what_a_flush_added_to_the_segments_of_a_collection() {
 }
 
 #[test]
-fn two_acts_of_users_at_any_positions_of_a_collection() {
+fn two_acts_of_users_at_any_positions_of_gc() {
     let (mut count, mut all) = (0, 0);
     let wanted = scaled(600);
     for config in CONFIGS {

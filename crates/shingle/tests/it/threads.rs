@@ -173,3 +173,22 @@ fn opening_and_closing_a_thousand_times_keeps_nothing() {
     let files = count(dir.path().to_str().unwrap());
     assert!(files < 60, "{files} files after a thousand openings");
 }
+
+/// Compiles only if they are: programs keep handles in structs that several threads share.
+#[test]
+fn handles_are_send_and_sync_and_owned() {
+    fn shared<T: Send + Sync + 'static>() {}
+    fn owned<T: Send + 'static>() {}
+    shared::<Db>();
+    shared::<shingle::Keyspace>();
+    shared::<shingle::Snapshot>();
+    shared::<shingle::Options>();
+    shared::<shingle::Resources>();
+    shared::<shingle::Error>();
+    shared::<shingle::Bytes>();
+    owned::<shingle::Cursor>();
+    owned::<shingle::Iter>();
+    owned::<WriteBatch>();
+    owned::<shingle::Transaction>();
+    owned::<shingle::Follower>();
+}

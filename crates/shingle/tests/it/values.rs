@@ -80,7 +80,7 @@ fn assert_content(db: &Db, content: &Content) {
 }
 
 #[test]
-fn collections_keep_the_space_of_updated_values_bounded() {
+fn gc_keeps_the_space_of_updated_values_bounded() {
     for layout in ["log", "hashed"] {
         let store = MemStore::new(Arc::default());
         let db = open(&store, layout);
@@ -121,7 +121,7 @@ fn assert_collected(stats: &Stats, gc_bytes: u64) {
 /// Regression: the pointers that GC moves fill a memtable slowly, and each stands for a value. A
 /// store of 1 GB had 2 GB in segments that waited for the next flush.
 #[test]
-fn few_collected_segments_wait_for_the_flush_of_what_replaced_them() {
+fn few_segments_that_gc_emptied_wait_for_the_flush_of_what_replaced_them() {
     const WRITE_BUFFER_BYTES: u64 = 32 << 10;
     const LOGS_MAX: u64 = 4;
     for layout in ["log", "hashed"] {
@@ -144,7 +144,7 @@ fn few_collected_segments_wait_for_the_flush_of_what_replaced_them() {
 
 /// HashKV's GC works without look-ups, but no order shows what was deleted.
 #[test]
-fn a_collection_asks_the_index_only_where_the_order_of_a_group_does_not_tell() {
+fn gc_asks_the_index_only_where_the_order_of_a_group_does_not_tell() {
     let store = MemStore::new(Arc::default());
     let db = open(&store, "hashed");
     let update = |keys: std::ops::Range<u64>, rounds: u64| {
@@ -168,7 +168,7 @@ fn a_collection_asks_the_index_only_where_the_order_of_a_group_does_not_tell() {
 /// Regression: between one and two main segments of a group's live bytes were cut into log
 /// segments: tens of thousands of files in a store of 2 GB.
 #[test]
-fn what_a_collection_leaves_of_a_group_lies_in_main_segments() {
+fn what_gc_leaves_of_a_group_is_in_main_segments() {
     let store = MemStore::new(Arc::default());
     let db = open(&store, "hashed");
     let (mut random, keys) = (Random::new(3), 63);
@@ -204,7 +204,7 @@ fn deleting_everything_gives_the_space_of_values_back() {
 }
 
 #[test]
-fn a_snapshot_reads_values_whose_segments_were_collected() {
+fn a_snapshot_reads_values_whose_segments_gc_emptied() {
     for layout in ["log", "hashed"] {
         let store = MemStore::new(Arc::default());
         let db = open(&store, layout);
@@ -280,7 +280,7 @@ fn a_snapshot_holds_what_it_sees_and_no_later_overwrite() {
 /// Each snapshot is taken a few writes before or after GC, whose copies are younger than the values
 /// in them, and older than what is written next.
 #[test]
-fn snapshots_between_collections_see_what_they_saw() {
+fn snapshots_between_gc_runs_see_what_they_saw() {
     for layout in ["log", "hashed"] {
         let db = open(&MemStore::new(Arc::default()), layout);
         let (mut content, mut random) = (Content::new(), Random::new(22));
@@ -439,7 +439,7 @@ fn a_full_value_store_refuses_writes_and_takes_them_again_after_deletions() {
 }
 
 #[test]
-fn updates_in_a_nearly_full_value_store_go_on_by_collection() {
+fn updates_in_a_nearly_full_value_store_go_on_by_gc() {
     for layout in ["log", "hashed"] {
         let store = MemStore::new(Arc::default());
         let db = open_bounded(&store, layout, 6);
@@ -496,7 +496,7 @@ fn overwriting_without_pause_keeps_the_garbage_among_values_bounded() {
 }
 
 #[test]
-fn a_snapshot_that_holds_the_room_is_named_and_its_end_gives_the_room_back() {
+fn a_snapshot_that_holds_the_space_is_named_and_its_end_gives_the_space_back() {
     for layout in ["log", "hashed"] {
         let store = MemStore::new(Arc::default());
         let db = open_bounded(&store, layout, 7);
@@ -520,7 +520,7 @@ fn a_snapshot_that_holds_the_room_is_named_and_its_end_gives_the_room_back() {
 }
 
 #[test]
-fn who_must_not_wait_learns_whether_waiting_would_help() {
+fn a_write_that_must_not_wait_learns_whether_waiting_would_help() {
     let store = MemStore::new(Arc::default());
     let db = open_bounded(&store, "log", 8);
     let (mut content, mut random, mut numbers) = (Content::new(), Random::new(14), 0..);
@@ -550,7 +550,7 @@ fn a_value_larger_than_the_capacity_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn values_that_find_no_room_when_a_layout_begins_stay_in_the_runs() {
+fn values_that_find_no_space_when_a_layout_begins_stay_in_the_runs() {
     let store = MemStore::new(Arc::default());
     let (mut content, mut random) = (Content::new(), Random::new(15));
     let db = open(&store, "inline");
@@ -580,7 +580,7 @@ fn values_that_find_no_room_when_a_layout_begins_stay_in_the_runs() {
 }
 
 #[test]
-fn a_capacity_without_room_for_collections_is_refused_at_opening() {
+fn a_capacity_without_space_for_gc_is_refused_at_opening() {
     let store = MemStore::new(Arc::default());
     let options = options("hashed").expert(|e| e.values.capacity_bytes = Some(Some(50 << 10)));
     let error = options.open_in(Arc::new(store), Arc::new(runtime::Stepped::new(1, 1)));

@@ -111,7 +111,7 @@ fn damage_of_any_byte_in_place_is_found_when_it_is_first_used() {
 
 #[test]
 #[cfg_attr(miri, ignore)] // Maps files.
-fn a_table_that_somebody_cut_is_an_error_where_it_was_not_used_yet() {
+fn a_table_that_was_cut_is_an_error_where_it_was_not_used_yet() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
     let options = TableOptions::default();
