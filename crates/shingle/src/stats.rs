@@ -1,6 +1,7 @@
 //! Statistics: what the database did and how it stands, as a table, as JSON and as properties.
 
 use crate::admission::Stall;
+use crate::change_stats::ChangeStats;
 use crate::cleanup::CleanupStats;
 use crate::histogram::{Histogram, Latency};
 use crate::json;
@@ -165,6 +166,8 @@ pub struct Stats {
     pub backed_off: Vec<BackedOffWork>,
     /// Live snapshots.
     pub snapshots: u64,
+    /// What is kept for change feeds.
+    pub changes: ChangeStats,
     /// How transactions ended.
     pub transactions: TransactionCounters,
     /// The newest sequence number.
@@ -215,13 +218,6 @@ impl Stats {
                 ("media_read_bytes", int(t.media_read_bytes)),
             ])
         });
-        let caches = self.cache_counters.iter().map(|counters| {
-            json::object([
-                ("kind", json::string(counters.kind)),
-                ("hits", int(counters.hits)),
-                ("misses", int(counters.misses)),
-            ])
-        });
         let latencies =
             [("wal_sync", self.wal_sync), ("flush", self.flush), ("compaction", self.compaction)];
         let error = self.background_error.as_deref().map_or("null".into(), json::string);
@@ -252,6 +248,7 @@ impl Stats {
             ("background_buffer_bytes", int(self.background_buffer_bytes)),
             ("pending_bytes", int(self.pending_bytes)),
             ("snapshots", int(self.snapshots)),
+            ("changes", self.changes.to_json()),
             ("transactions_committed", int(self.transactions.committed)),
             ("transaction_conflicts", int(self.transactions.conflicts)),
             ("sequence", int(self.sequence)),
@@ -259,7 +256,7 @@ impl Stats {
             ("causes", json::array(causes)),
             ("levels", json::array(self.levels.iter().map(level_json))),
             ("stalls", json::array(self.stalls.iter().map(stall_json))),
-            ("cache", json::array(caches)),
+            ("cache", json::array(self.cache_counters.iter().map(cache_json))),
             ("latency_ns", json::object(latencies.map(|(name, l)| (name, latency_json(l))))),
             ("backed_off", json::array(self.backed_off.iter().map(backed_off_json))),
             ("background_error", error),
@@ -290,6 +287,14 @@ fn values_json(values: &ValueStats) -> String {
         ("collected_lookups", int(values.collected.lookups)),
         ("times_ns", json::object(values.times.parts().map(|(name, ns)| (name, int(ns))))),
         ("reclaimed_per_written", json::number(values.collected.reclaimed_per_written())),
+    ])
+}
+
+fn cache_json(counters: &CacheCounters) -> String {
+    json::object([
+        ("kind", json::string(counters.kind)),
+        ("hits", counters.hits.to_string()),
+        ("misses", counters.misses.to_string()),
     ])
 }
 
@@ -391,6 +396,7 @@ impl Stats {
         for cleanup in &self.cleanup {
             writeln!(f, "{cleanup}")?;
         }
+        self.changes.write_line(f)?;
         let TransactionCounters { committed, conflicts } = self.transactions;
         if committed + conflicts > 0 {
             writeln!(f, "Transactions: {committed} committed, {conflicts} conflicts")?;

@@ -1,7 +1,9 @@
 //! What the engine reports about itself: statistics and files.
 
+use crate::change_stats::ChangeStats;
 use crate::cleanup::CleanupStats;
 use crate::engine::Engine;
+use crate::engine::changes::chain;
 use crate::engine::trees::{TreeState, Trees};
 use crate::keyspace::KeyspaceState;
 use crate::stats::{BackedOffWork, CacheCounters, FileInfo, LevelStats, Stats};
@@ -82,7 +84,9 @@ impl Engine {
             error: work.error.to_string(),
         });
         let backed_off = backed_off.collect();
+        let floor = trees.log_floor;
         drop(trees);
+        let changes = self.change_stats(floor);
         let in_runs: u64 = levels.iter().map(|level| level.bytes).sum();
         let live_bytes = in_runs + values.total_bytes - values.dead_bytes - values.retired_bytes;
         let space = self.store.list().map(|files| files.iter().map(|file| file.bytes).sum());
@@ -106,6 +110,7 @@ impl Engine {
             pending_bytes,
             backed_off,
             snapshots: self.snapshots.len(),
+            changes,
             transactions: self.transactions.get(),
             sequence: self.snapshots.visible(),
             uptime_seconds: (self.runtime.now_ns() - self.opened_ns) as f64 / 1e9,
@@ -123,6 +128,18 @@ impl Engine {
             keyspace.cleanup.stats(&keyspace.name, lacks_filter)
         };
         cleans.map(of).collect()
+    }
+
+    /// A handle that only reads finds the logs in the store; those that it cannot read do not
+    /// count.
+    fn change_stats(&self, floor: FileId) -> ChangeStats {
+        match &self.changes {
+            Some(changes) => changes.stats(),
+            None if self.read_only => {
+                chain::stats(&*self.store, self.database, floor).unwrap_or_default()
+            }
+            None => ChangeStats::default(),
+        }
     }
 
     fn level_work(&self) -> Vec<LevelStats> {

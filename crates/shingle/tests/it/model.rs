@@ -135,7 +135,7 @@ impl Incarnation {
     }
 }
 
-fn combine(operator: Operator, before: Option<&[u8]>, operand: &[u8]) -> Value {
+pub fn combine(operator: Operator, before: Option<&[u8]>, operand: &[u8]) -> Value {
     match operator {
         Operator::Append => [before.unwrap_or_default(), operand].concat().into(),
         _ => {
@@ -164,6 +164,8 @@ pub struct Model {
     commits: u64,
     logged_floor: u64,
     unlogged_floor: u64,
+    /// A feed of durable changes has shown everything up to this sequence number.
+    pub shown_sequence: u64,
 }
 
 /// What was found after a crash: which prefix of each order.
@@ -185,6 +187,7 @@ impl Model {
             commits: 0,
             logged_floor: 0,
             unlogged_floor: 0,
+            shown_sequence: 0,
         }
     }
 
