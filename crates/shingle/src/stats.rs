@@ -257,7 +257,7 @@ impl Stats {
             ("levels", json::array(self.levels.iter().map(level_json))),
             ("stalls", json::array(self.stalls.iter().map(stall_json))),
             ("cache", json::array(self.cache_counters.iter().map(cache_json))),
-            ("latency_ns", json::object(latencies.map(|(name, l)| (name, latency_json(l))))),
+            ("latency_ns", json::object(latencies.map(|(name, l)| (name, l.to_json())))),
             ("backed_off", json::array(self.backed_off.iter().map(backed_off_json))),
             ("background_error", error),
         ])
@@ -340,17 +340,6 @@ fn level_json(level: &LevelStats) -> String {
         ("seconds", json::number(Some(level.seconds))),
         ("keys_in", int(level.keys_in)),
         ("keys_dropped", int(level.keys_dropped)),
-    ])
-}
-
-fn latency_json(latency: Latency) -> String {
-    let int = |n: u64| n.to_string();
-    json::object([
-        ("count", int(latency.count)),
-        ("p50", int(latency.p50_ns)),
-        ("p99", int(latency.p99_ns)),
-        ("p999", int(latency.p999_ns)),
-        ("max", int(latency.max_ns)),
     ])
 }
 
