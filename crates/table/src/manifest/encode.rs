@@ -58,6 +58,12 @@ fn push_change(out: &mut Vec<u8>, change: &Change) -> u64 {
             push_varint(out, *bytes);
             change_tag::FILE
         }
+        Change::IngestedFile { file, bytes, identity } => {
+            push_varint(out, file.0);
+            push_varint(out, *bytes);
+            out.extend_from_slice(&identity.0.to_le_bytes());
+            change_tag::INGESTED_FILE
+        }
         Change::AddRun(run) => {
             push_run(out, run);
             match &run.expiry {

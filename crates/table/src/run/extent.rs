@@ -2,7 +2,7 @@
 
 use crate::place::TablePlace;
 use crate::summary::RunSummary;
-use base::{DatabaseId, Error, FileId, RunId};
+use base::{DatabaseId, Error, FileId, RunId, SequenceNumber};
 use media::ReadFile;
 
 /// The unit in which media and page caches read.
@@ -11,16 +11,19 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 /// Where a run lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The database.
+    /// The database, as the checksums know it.
     pub database: DatabaseId,
-    /// The file.
+    /// The file, as the checksums know it.
     pub file: FileId,
-    /// The run.
+    /// The run, as its footer names it.
     pub run: RunId,
     /// Where its extent begins in the file.
     pub offset: u64,
     /// Bytes of its extent.
     pub bytes: u64,
+    /// The sequence number of every entry of a run in a sorted file, which stores none. `None`: the
+    /// run stores the sequence numbers.
+    pub sequence: Option<SequenceNumber>,
 }
 
 impl Extent {
@@ -32,6 +35,7 @@ impl Extent {
             run: summary.run.id,
             offset: summary.run.offset,
             bytes: summary.run.bytes,
+            sequence: None,
         }
     }
 
