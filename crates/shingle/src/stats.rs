@@ -3,6 +3,7 @@
 use crate::admission::Stall;
 use crate::cleanup::CleanupStats;
 use crate::histogram::{Histogram, Latency};
+use crate::ingest::IngestCounters;
 use crate::json;
 use crate::transaction_counters::TransactionCounters;
 use crate::value_stats::{ValueGroup, ValueStats};
@@ -167,6 +168,8 @@ pub struct Stats {
     pub snapshots: u64,
     /// How transactions ended.
     pub transactions: TransactionCounters,
+    /// Sorted files that were ingested.
+    pub ingestions: IngestCounters,
     /// The newest sequence number.
     pub sequence: u64,
     /// Seconds since the database was opened.
@@ -254,6 +257,7 @@ impl Stats {
             ("snapshots", int(self.snapshots)),
             ("transactions_committed", int(self.transactions.committed)),
             ("transaction_conflicts", int(self.transactions.conflicts)),
+            ("ingested", ingested_json(&self.ingestions)),
             ("sequence", int(self.sequence)),
             ("uptime_seconds", json::number(Some(self.uptime_seconds))),
             ("causes", json::array(causes)),
@@ -290,6 +294,18 @@ fn values_json(values: &ValueStats) -> String {
         ("collected_lookups", int(values.collected.lookups)),
         ("times_ns", json::object(values.times.parts().map(|(name, ns)| (name, int(ns))))),
         ("reclaimed_per_written", json::number(values.collected.reclaimed_per_written())),
+    ])
+}
+
+fn ingested_json(of: &IngestCounters) -> String {
+    let int = |n: u64| n.to_string();
+    json::object([
+        ("ingestions", int(of.ingestions)),
+        ("files", int(of.files)),
+        ("files_below_level0", int(of.files_below_level0)),
+        ("entries", int(of.entries)),
+        ("bytes", int(of.bytes)),
+        ("copied_bytes", int(of.copied_bytes)),
     ])
 }
 

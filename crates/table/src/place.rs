@@ -16,6 +16,12 @@ pub struct TablePlace {
 }
 
 impl TablePlace {
+    /// The table file `file` of `database`, as its checksums know it.
+    pub fn of(file: &tree::FileRef, database: DatabaseId) -> TablePlace {
+        let own = TablePlace { database, file: file.id };
+        file.identity.map_or(own, crate::sorted::place)
+    }
+
     /// The place of a piece in this file, for its checksum.
     pub(crate) fn at(self, offset: u64, kind: u8) -> Place {
         Place { database: self.database, file: self.file, offset, kind }

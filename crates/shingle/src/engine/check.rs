@@ -141,14 +141,14 @@ impl Core {
             report.files += 1;
             match listed.iter().find(|file| file.name == name) {
                 // A follower has it open; the writer removed it since.
-                None if self.check_header(name).is_ok() => {}
+                None if self.check_header(&usage.file).is_ok() => {}
                 None => report.problems.push(format!("{name} is missing")),
                 Some(file) if file.bytes < usage.total_bytes => report.problems.push(format!(
                     "{name} has {} bytes, the manifest vouches for {}",
                     file.bytes, usage.total_bytes
                 )),
                 Some(_) => {
-                    report.note(self.check_header(name));
+                    report.note(self.check_header(&usage.file));
                 }
             }
             if usage.live_bytes > usage.total_bytes {
@@ -159,9 +159,9 @@ impl Core {
     }
 
     /// No read uses a table's header, so damage there shows only here.
-    fn check_header(&self, name: FileName) -> Result<()> {
-        let file = self.store.open(name, true)?;
-        let place = TablePlace { database: self.database, file: name.id };
+    fn check_header(&self, table: &tree::FileRef) -> Result<()> {
+        let file = self.store.open(FileName::table(table.id), true)?;
+        let place = TablePlace::of(table, self.database);
         table::format::check_header(&*file, place, Cause::Check)
     }
 

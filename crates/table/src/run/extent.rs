@@ -1,6 +1,7 @@
 //! The place of a run in its file, and the errors that name it.
 
 use crate::place::TablePlace;
+use crate::sorted;
 use crate::summary::RunSummary;
 use base::{DatabaseId, Error, FileId, RunId, SequenceNumber};
 use media::ReadFile;
@@ -37,6 +38,15 @@ impl Extent {
             bytes: summary.run.bytes,
             sequence: None,
         }
+    }
+
+    /// The extent of a run of `database`, as the tree knows it.
+    pub fn of_run(run: &tree::Run, database: DatabaseId) -> Extent {
+        if let Some(identity) = run.file.identity {
+            return sorted::extent(identity, run.offset + run.bytes, run.sequence_max);
+        }
+        let (file, offset, bytes) = (run.file.id, run.offset, run.bytes);
+        Extent { database, file, run: run.id, offset, bytes, sequence: None }
     }
 
     /// The file, as checksums know it.
