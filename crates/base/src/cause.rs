@@ -48,7 +48,7 @@ pub enum Cause {
     StoreMetadata,
     /// Live bytes that such a store moves to empty the zone in which they lie.
     Reclaim,
-    /// Sorted files on their way into the database.
+    /// Sorted files that an ingestion copies or verifies.
     Ingest,
 }
 

@@ -122,7 +122,7 @@ impl Dump<'_, '_> {
         let bytes = file.len()?;
         self.line(&format!("{name}: {}", units::bytes(bytes)))?;
         let header = table::format::header_place(file.as_ref(), Cause::Check)?;
-        if header.is_some_and(|place| place == table::sorted::place(place.database)) {
+        if header.is_some_and(|place| place == TablePlace::of_sorted(place.database)) {
             return self.ingested(&file);
         }
         let place = TablePlace { database: self.database, file: name.id };
@@ -151,7 +151,7 @@ impl Dump<'_, '_> {
     fn ingested(&mut self, file: &Arc<dyn ReadFile>) -> Outcome {
         let identity = table::sorted::identity(file.as_ref(), Cause::Check)?;
         self.line(&format!("  sorted file of identity {:016x}", identity.0))?;
-        let extent = table::sorted::extent(identity, file.len()?, 0);
+        let extent = Extent::of_sorted(identity, file.len()?, 0);
         let run = Run::open(file.clone(), extent, BlockCache::new(CACHE_BYTES), Cause::Check)?;
         self.run(&run)
     }

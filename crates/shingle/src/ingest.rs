@@ -1,6 +1,7 @@
 //! Bulk ingestion as programs see it: options, results and counters. [`crate::sorted_file`] writes
 //! the files; `engine::ingest` brings them in.
 
+use crate::json;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -80,6 +81,20 @@ pub struct IngestCounters {
     pub bytes: u64,
     /// Bytes that were copied.
     pub copied_bytes: u64,
+}
+
+impl IngestCounters {
+    pub(crate) fn to_json(self) -> String {
+        let int = |n: u64| n.to_string();
+        json::object([
+            ("ingestions", int(self.ingestions)),
+            ("files", int(self.files)),
+            ("files_below_level0", int(self.files_below_level0)),
+            ("entries", int(self.entries)),
+            ("bytes", int(self.bytes)),
+            ("copied_bytes", int(self.copied_bytes)),
+        ])
+    }
 }
 
 /// The same, while they are counted.

@@ -5,7 +5,7 @@ use base::env::Runtime;
 use base::key::TRAILER_BYTES;
 use base::{Cause, DatabaseId, EntryKind, KeyRange, Ledger, Result};
 use media::os::outside;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use table::sorted::SortedWriter;
 use table::{Compression, Filter, PrefixRule, TableOptions};
@@ -63,8 +63,6 @@ impl SortedFileOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SortedFileSummary {
-    /// Where it is.
-    pub path: PathBuf,
     /// Covers all keys and all deleted ranges; empty for a file without any.
     pub range: KeyRange,
     /// Entries, deletions included.
@@ -103,7 +101,6 @@ pub struct SortedFileSummary {
 /// ```
 pub struct SortedFileWriter {
     writer: SortedWriter,
-    path: PathBuf,
 }
 
 impl SortedFileWriter {
@@ -115,17 +112,13 @@ impl SortedFileWriter {
     /// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument): no file can be written with these
     ///   options.
     /// - [`Io`](crate::ErrorKind::Io): the system cannot create the file.
-    pub fn create(
-        path: impl AsRef<Path>,
-        options: &SortedFileOptions,
-    ) -> Result<SortedFileWriter> {
+    pub fn create(path: impl AsRef<Path>, options: &SortedFileOptions) -> Result<SortedFileWriter> {
         let options = options.table_options();
         options.validate()?;
-        let path = path.as_ref().to_path_buf();
-        let file = outside::create(&path, Arc::new(Ledger::default()))?;
+        let file = outside::create(path.as_ref(), Arc::new(Ledger::default()))?;
         let identity = DatabaseId(Threads::new().random_u64());
         let writer = SortedWriter::create(file, identity, &options, Cause::Ingest)?;
-        Ok(SortedFileWriter { writer, path })
+        Ok(SortedFileWriter { writer })
     }
 
     /// Adds `key` with `value`. `key` must come after the key before it.
@@ -173,21 +166,20 @@ impl SortedFileWriter {
     /// [`Io`](crate::ErrorKind::Io), [`NoSpace`](crate::ErrorKind::NoSpace): the system cannot
     /// write or sync. The file is no sorted file then.
     pub fn finish(self) -> Result<SortedFileSummary> {
-        let (bytes, run) = self.writer.finish()?;
+        let (bytes, summary) = self.writer.finish()?;
         Ok(SortedFileSummary {
-            path: self.path,
-            range: run.range.clone(),
-            entries: run.entries,
-            deletes: run.deletes,
-            range_deletes: run.range_deletes,
-            user_bytes: user_bytes(&run),
+            user_bytes: user_bytes(&summary),
+            range: summary.run.range,
+            entries: summary.run.entries,
+            deletes: summary.run.deletes,
+            range_deletes: summary.run.range_deletes,
             bytes,
         })
     }
 }
 
 /// Bytes of the keys and values of a sorted file.
-pub(crate) fn user_bytes(run: &table::RunSummary) -> u64 {
-    let key_bytes = run.raw_key_bytes.saturating_sub(run.entries * TRAILER_BYTES as u64);
-    key_bytes + run.raw_value_bytes
+pub(crate) fn user_bytes(summary: &table::RunSummary) -> u64 {
+    let trailer_bytes = summary.run.entries * TRAILER_BYTES as u64;
+    summary.raw_key_bytes.saturating_sub(trailer_bytes) + summary.raw_value_bytes
 }

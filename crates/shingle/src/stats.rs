@@ -227,7 +227,6 @@ impl Stats {
         });
         let latencies =
             [("wal_sync", self.wal_sync), ("flush", self.flush), ("compaction", self.compaction)];
-        let error = self.background_error.as_deref().map_or("null".into(), json::string);
         json::object([
             ("user_write_bytes", int(self.ledger.user_write_bytes)),
             ("user_read_bytes", int(self.ledger.user_read_bytes)),
@@ -257,7 +256,7 @@ impl Stats {
             ("snapshots", int(self.snapshots)),
             ("transactions_committed", int(self.transactions.committed)),
             ("transaction_conflicts", int(self.transactions.conflicts)),
-            ("ingested", ingested_json(&self.ingestions)),
+            ("ingested", self.ingestions.to_json()),
             ("sequence", int(self.sequence)),
             ("uptime_seconds", json::number(Some(self.uptime_seconds))),
             ("causes", json::array(causes)),
@@ -266,7 +265,7 @@ impl Stats {
             ("cache", json::array(caches)),
             ("latency_ns", json::object(latencies.map(|(name, l)| (name, latency_json(l))))),
             ("backed_off", json::array(self.backed_off.iter().map(backed_off_json))),
-            ("background_error", error),
+            ("background_error", error_json(self.background_error.as_deref())),
         ])
     }
 }
@@ -297,16 +296,8 @@ fn values_json(values: &ValueStats) -> String {
     ])
 }
 
-fn ingested_json(of: &IngestCounters) -> String {
-    let int = |n: u64| n.to_string();
-    json::object([
-        ("ingestions", int(of.ingestions)),
-        ("files", int(of.files)),
-        ("files_below_level0", int(of.files_below_level0)),
-        ("entries", int(of.entries)),
-        ("bytes", int(of.bytes)),
-        ("copied_bytes", int(of.copied_bytes)),
-    ])
+fn error_json(error: Option<&str>) -> String {
+    error.map_or("null".into(), json::string)
 }
 
 fn group_json(of: &ValueGroup) -> String {

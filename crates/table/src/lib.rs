@@ -2,8 +2,9 @@
 //!
 //! [`mod@log`] frames the write-ahead log and the manifest, [`manifest`] encodes edits, [`batch`]
 //! is what a commit writes. A table file is a header and one or more runs, one after another; see
-//! `docs/format/table.md`. [`sorted`] writes table files for bulk ingestion. [`TableWriter`] writes runs, [`Run`] reads one, [`BlockCache`] keeps
+//! `docs/format/table.md`. [`TableWriter`] writes runs, [`Run`] reads one, [`BlockCache`] keeps
 //! blocks of all of them, [`EntryIter`] is how sorted entries are walked, whatever holds them.
+//! [`sorted`] writes table files for bulk ingestion.
 
 pub mod batch;
 mod block;

@@ -103,7 +103,9 @@ impl RangeDeletes {
 
     /// The same tombstones, all with the sequence number `sequence`.
     pub(crate) fn stamped(&self, sequence: SequenceNumber) -> RangeDeletes {
-        RangeDeletes::of(self.tombstones().map(|tombstone| RangeTombstone { sequence, ..tombstone }))
+        RangeDeletes::of(
+            self.tombstones().map(|tombstone| RangeTombstone { sequence, ..tombstone }),
+        )
     }
 
     /// Those of `tombstones` that a rewrite must know while `snapshots`, ascending, are alive: over

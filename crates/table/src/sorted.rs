@@ -6,44 +6,21 @@
 //!   that it verifies in whatever database and under whatever name it lies.
 //! - Its keys ascend, and each stands once. Its entries are puts and deletions, and have sequence
 //!   number 0. The database that ingests the file gives them one of its own
-//!   ([`Extent::sequence`]).
+//!   ([`Extent::sequence`](crate::Extent::sequence)).
 //! - Its range tombstones are older than its entries.
 
 use crate::format::{FOOTER_BYTES, Footer, HEADER_BYTES, check_header};
 use crate::options::TableOptions;
 use crate::place::TablePlace;
-use crate::run::Extent;
+use crate::run::SORTED_RUN;
 use crate::summary::RunSummary;
 use crate::writer::TableWriter;
 use base::key::{display_key, push_internal_key};
-use base::{Cause, DatabaseId, EntryKind, Error, FileId, Result, RunId, SequenceNumber};
+use base::{Cause, DatabaseId, EntryKind, Error, Result, SequenceNumber};
 use media::{AppendFile, ReadFile};
-
-/// The number of a sorted file in its checksums. No table of a database has it.
-const FILE: FileId = FileId(0);
-
-/// The number of its run.
-const RUN: RunId = RunId(0);
 
 /// The sequence number of its entries as they are stored.
 const SEQUENCE: SequenceNumber = 0;
-
-/// Where the pieces of the sorted file of this identity are, as their checksums know it.
-pub fn place(identity: DatabaseId) -> TablePlace {
-    TablePlace { database: identity, file: FILE }
-}
-
-/// The run of a sorted file of `bytes` bytes, read as of `sequence`.
-pub fn extent(identity: DatabaseId, bytes: u64, sequence: SequenceNumber) -> Extent {
-    Extent {
-        database: identity,
-        file: FILE,
-        run: RUN,
-        offset: HEADER_BYTES,
-        bytes: bytes.saturating_sub(HEADER_BYTES),
-        sequence: Some(sequence),
-    }
-}
 
 /// The identity of the sorted file that `file` is. `Corruption`: it is damaged, or no sorted file.
 /// `Incompatible`: a table of a database, or of a newer version.
@@ -57,14 +34,14 @@ pub fn identity(file: &dyn ReadFile, cause: Cause) -> Result<DatabaseId> {
     let mut head = [0; HEADER_BYTES as usize];
     file.read_at(0, &mut head, cause)?;
     let identity = head[12..].first_chunk().copied().map_or(0, u64::from_le_bytes);
-    let place = place(DatabaseId(identity));
+    let place = TablePlace::of_sorted(DatabaseId(identity));
     check_header(file, place, cause)?;
     let mut tail = [0; FOOTER_BYTES as usize];
     let at = bytes - FOOTER_BYTES;
     file.read_at(at, &mut tail, cause)?;
     let footer = Footer::decode(&tail, bytes, place);
     let footer = footer.map_err(|what| Error::corruption(name(), at, what))?;
-    if (footer.run, footer.start) != (RUN, HEADER_BYTES) {
+    if (footer.run, footer.start) != (SORTED_RUN, HEADER_BYTES) {
         return Err(Error::corruption(name(), at, "a sorted file has one run"));
     }
     Ok(DatabaseId(identity))
@@ -87,8 +64,8 @@ impl SortedWriter {
         cause: Cause,
     ) -> Result<SortedWriter> {
         options.validate()?;
-        let mut writer = TableWriter::create(file, place(identity), cause)?;
-        writer.begin_run(RUN, options)?;
+        let mut writer = TableWriter::create(file, TablePlace::of_sorted(identity), cause)?;
+        writer.begin_run(SORTED_RUN, options)?;
         Ok(SortedWriter { writer, key: Vec::new(), last_key: None })
     }
 

@@ -1,5 +1,6 @@
-//! Files outside of any store, at paths that a program chooses: sorted files on their way into a
-//! database. A store that shares a directory takes one in by [`Sharing::adopt`](crate::Sharing).
+//! Files outside of any store, at paths that a program chooses: sorted files before a database
+//! ingests them. A store that shares a directory takes one in by
+//! [`Sharing::adopt`](crate::Sharing::adopt).
 //!
 //! They have no [`FileName`]: errors name their path.
 

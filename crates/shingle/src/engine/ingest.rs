@@ -20,17 +20,17 @@ use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::sorted_file::user_bytes;
 use base::key::SEQUENCE_MAX;
-use base::{Cause, DatabaseId, Error, FileId, KeyRange, KeyspaceId, Result, SequenceNumber};
+use base::{Cause, DatabaseId, Error, FileId, KeyspaceId, Result, SequenceNumber};
 use media::os::outside;
 use media::{FileHint, FileName, ReadFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use table::{BlockCache, Run, RunSummary, sorted};
+use table::{BlockCache, Extent, Run, RunSummary, sorted};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
 use tree::moves::IngestedRun;
 
-/// Flushes without holding writers. Each finds less in memory, as it is shorter than the one before.
+/// Flushes without holding writers. Each finds less in memory than the one before.
 const FREE_FLUSHES: u32 = 2;
 
 /// Bytes of a copy at once.
@@ -118,10 +118,10 @@ impl Engine {
             let path = path.clone();
             arrivals.files.push(Arrived { path, file, identity, bytes, is_copy, summary });
         }
-        arrivals.files.retain(|file| !file.summary.range.is_empty());
-        arrivals.files.sort_by(|a, b| a.summary.range.start.cmp(&b.summary.range.start));
+        arrivals.files.retain(|file| !file.summary.run.range.is_empty());
+        arrivals.files.sort_by(|a, b| a.summary.run.range.start.cmp(&b.summary.run.range.start));
         for pair in arrivals.files.windows(2) {
-            if pair[0].summary.range.overlaps(&pair[1].summary.range) {
+            if pair[0].summary.run.range.overlaps(&pair[1].summary.run.range) {
                 return Err(Error::invalid(format!(
                     "the files of one ingestion must not overlap: {} and {} do; ingest them one \
                      after the other, the newer one last",
@@ -261,31 +261,21 @@ impl Engine {
     ) -> Result<Vec<IngestedRun>> {
         let view = trees.tree(keyspace.id)?.picker_view(&keyspace.limits, SequenceNumber::MAX);
         let run = |file: &Arrived| {
-            let range = file.summary.range.clone();
+            let known = &file.summary.run;
             // Range tombstones stay above what they hide, as those of a flush do.
-            let to_level = match file.summary.range_deletes {
-                0 => keyspace.policy.flush_level(&view, &range),
+            let to_level = match known.range_deletes {
+                0 => keyspace.policy.flush_level(&view, &known.range),
                 _ => 0,
             };
-            let run = self.run_record(file, range, sequence);
+            let run = RunRecord {
+                id: self.new_run(),
+                sequence_min: sequence,
+                sequence_max: sequence,
+                ..known.in_file(file.file)
+            };
             IngestedRun { run, identity: file.identity, file_bytes: file.bytes, to_level }
         };
         Ok(files.iter().map(run).collect())
-    }
-
-    fn run_record(&self, file: &Arrived, range: KeyRange, sequence: SequenceNumber) -> RunRecord {
-        RunRecord {
-            id: self.new_run(),
-            file: file.file,
-            offset: file.summary.offset,
-            bytes: file.summary.bytes,
-            range,
-            entries: file.summary.entries,
-            deletes: file.summary.deletes,
-            range_deletes: file.summary.range_deletes,
-            sequence_min: sequence,
-            sequence_max: sequence,
-        }
     }
 
     fn report_ingested(
@@ -317,7 +307,7 @@ fn check_file(
     bytes: u64,
     verifies: bool,
 ) -> Result<RunSummary> {
-    let extent = sorted::extent(identity, bytes, 0);
+    let extent = Extent::of_sorted(identity, bytes, 0);
     let run = Run::open(file, extent, BlockCache::new(0), Cause::Ingest)?;
     let summary = if verifies { run.verify(&mut |_| {})? } else { run.summary().clone() };
     if summary.merges > 0 || summary.pointers > 0 {
@@ -332,7 +322,7 @@ fn summed(files: &[Arrived], sequence: SequenceNumber, files_below_level0: u64) 
         sequence,
         files: files.len() as u64,
         files_below_level0,
-        entries: files.iter().map(|file| file.summary.entries).sum(),
+        entries: files.iter().map(|file| file.summary.run.entries).sum(),
         bytes: files.iter().map(|file| file.bytes).sum(),
         copied_bytes: copies.map(|file| file.bytes).sum(),
         held: Duration::ZERO,

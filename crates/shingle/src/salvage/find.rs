@@ -363,7 +363,7 @@ impl Finder<'_, '_> {
                 }
             },
         };
-        let extent = sorted::extent(found.identity, file.len()?, found.sequence);
+        let extent = Extent::of_sorted(found.identity, file.len()?, found.sequence);
         self.piece_of(found.keyspace, Piece { file: name.id, extent, range: KeyRange::all() });
         Ok(true)
     }

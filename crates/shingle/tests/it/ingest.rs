@@ -2,8 +2,8 @@
 //! written after; and everything that copies or checks a database knows the files.
 
 use shingle::{
-    Backups, Cause, Compression, Db, ErrorKind, IngestOptions, Ingested, KeyspaceOptions,
-    Options, SortedFileOptions, SortedFileWriter, WriteOptions, salvage,
+    Backups, Cause, Compression, Db, ErrorKind, IngestOptions, Ingested, KeyspaceOptions, Options,
+    SortedFileOptions, SortedFileWriter, WriteOptions, salvage,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,8 @@ impl Home {
                 None => file.delete(key).unwrap(),
             }
         }
-        file.finish().unwrap().path
+        file.finish().unwrap();
+        self.path(name)
     }
 
     /// A sorted file with the numbers of `range` as keys.
@@ -139,7 +140,7 @@ fn a_deleted_range_of_a_file_hides_what_is_older_and_nothing_of_the_file() {
     assert!(file.delete_range("b", "a").is_err());
     let summary = file.finish().unwrap();
     assert_eq!((summary.entries, summary.range_deletes), (1, 1));
-    db.ingest(&[summary.path], &MOVE).unwrap();
+    db.ingest(&[home.path("f")], &MOVE).unwrap();
     for _ in 0..2 {
         let found = all(&db);
         assert_eq!(found.len(), 81);
@@ -253,7 +254,7 @@ fn a_transaction_that_read_before_an_ingestion_does_not_commit_over_it() {
     assert_eq!(get(&db, &key(8)), Some("old".into()));
 }
 
-/// Writers go on between the keys of the files the whole time. Whoever sees a value of an
+/// Writers go on between the keys of the files the whole time. A reader that sees a value of an
 /// ingestion sees it all, and no write that returned is lost.
 #[test]
 fn writers_between_the_keys_go_on_and_lose_nothing() {
@@ -286,7 +287,8 @@ fn writers_between_the_keys_go_on_and_lose_nothing() {
         });
         for round in 0..ROUNDS {
             let value = format!("round {round}");
-            let (low, high) = (home.numbers("low", 0..500, &value), home.numbers("high", 500..1000, &value));
+            let (low, high) =
+                (home.numbers("low", 0..500, &value), home.numbers("high", 500..1000, &value));
             db.ingest(&[low, high], &MOVE).unwrap();
             assert_eq!(get(&db, &key(3)), Some(value));
         }
@@ -471,7 +473,7 @@ fn files_of_every_layout_are_read() {
             let about = file.bytes();
             let summary = file.finish().unwrap();
             assert!(summary.bytes.abs_diff(about) < 64 << 10, "{about} {}", summary.bytes);
-            db.ingest(&[summary.path], &MOVE).unwrap();
+            db.ingest(&[home.path("f")], &MOVE).unwrap();
             assert_eq!(get(&db, &key(2222)), Some("2222".into()));
             assert_eq!(get(&db, "key1"), None);
             assert_eq!(db.range(key(5)..key(15)).count(), 10);

@@ -104,7 +104,7 @@ impl RunEnd {
                 .ok_or_else(|| malformed(footer.summary, "a malformed summary"))?;
         let (summary, tombstones) = match extent.sequence {
             None => (summary, tombstones),
-            Some(_) if summary.sequence_max > 0 => {
+            Some(_) if summary.run.sequence_max > 0 => {
                 return Err(malformed(footer.summary, "a sorted file with sequence numbers"));
             }
             Some(sequence) => (summary.stamped(sequence), tombstones.stamped(sequence)),

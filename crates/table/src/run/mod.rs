@@ -15,6 +15,7 @@ mod window;
 
 pub use end::RunEnd;
 pub use extent::Extent;
+pub(crate) use extent::SORTED_RUN;
 pub use iter::{IterOptions, RunIter};
 pub use many::Probe;
 pub use ranges::Boundary;

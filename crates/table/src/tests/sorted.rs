@@ -29,7 +29,7 @@ fn write(options: &TableOptions) -> MemoryFile {
     writer.add_range_delete(b"key0050", b"key0060").unwrap();
     let (bytes, summary) = writer.finish().unwrap();
     assert_eq!(bytes, file.bytes().len() as u64);
-    assert_eq!((summary.entries, summary.sequence_max), (150, 0));
+    assert_eq!((summary.run.entries, summary.run.sequence_max), (150, 0));
     file
 }
 
@@ -39,7 +39,7 @@ fn expected(sequence: u64) -> Entries {
 }
 
 fn open_at(file: &MemoryFile, sequence: u64) -> Result<Arc<Run>> {
-    let extent = sorted::extent(IDENTITY, file.bytes().len() as u64, sequence);
+    let extent = Extent::of_sorted(IDENTITY, file.bytes().len() as u64, sequence);
     Run::open(Arc::new(file.clone()), extent, BlockCache::new(1 << 20), Cause::OpenRun)
 }
 
@@ -50,7 +50,7 @@ fn every_way_to_read_sees_the_sequence_number_of_the_ingestion() {
         assert_eq!(sorted::identity(&file, Cause::Check).unwrap(), IDENTITY);
         let run = open_at(&file, 900).unwrap();
         let summary = run.verify(&mut |_| {}).unwrap();
-        assert_eq!((summary.sequence_min, summary.sequence_max), (900, 900));
+        assert_eq!((summary.run.sequence_min, summary.run.sequence_max), (900, 900));
         let expected = expected(900);
         for walk in [IterOptions::cached(Cause::Scan), IterOptions::streaming(Cause::Flush, 4096)] {
             assert_eq!(collect(&mut run.iter(walk)).unwrap(), expected);
@@ -95,7 +95,7 @@ fn keys_out_of_order_are_refused_by_name_and_change_nothing() {
     }
     writer.add(b"n", EntryKind::Delete, b"").unwrap();
     let (_, summary) = writer.finish().unwrap();
-    assert_eq!((summary.entries, summary.deletes), (3, 1));
+    assert_eq!((summary.run.entries, summary.run.deletes), (3, 1));
     open_at(&file, 1).unwrap().verify(&mut |_| {}).unwrap();
 }
 

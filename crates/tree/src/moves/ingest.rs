@@ -5,7 +5,7 @@ use crate::moves::merge::whole;
 use crate::version::{LEVEL0_NODE, NodeId, Version};
 use base::{DatabaseId, KeyRange};
 
-/// A sorted file on its way in: one run in a file of its own.
+/// A sorted file that is to come in: one run in a file of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IngestedRun {
     /// Its run, newer than all that the version holds of its keys.
@@ -48,7 +48,8 @@ pub fn ingest(version: &Version, runs: &[IngestedRun]) -> Vec<Change> {
 fn is_clear(version: &Version, level: u8, range: &KeyRange) -> bool {
     let above = (0..level).flat_map(|above| version.level(above).overlap(range));
     let mut slices = above.flat_map(|node| &node.slices);
-    !slices.any(|slice| slice.range.overlaps(range)) && version.level(level).overlap(range).is_empty()
+    !slices.any(|slice| slice.range.overlaps(range))
+        && version.level(level).overlap(range).is_empty()
 }
 
 #[cfg(test)]
