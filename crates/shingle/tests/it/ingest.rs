@@ -413,7 +413,7 @@ fn copies_and_followers_have_the_ingested_files() {
     db.checkpoint(home.path("checkpoint")).unwrap();
     let backups = Backups::open(home.path("backups")).unwrap();
     let backup = backups.create(&db, &mut |_| {}).unwrap();
-    backups.restore(backup.number, &home.path("restored"), &mut |_| {}).unwrap();
+    backups.restore(backup.number, home.path("restored"), &mut |_| {}).unwrap();
     // The original goes on, and gives the ingested files up.
     db.compact().unwrap();
     db.close().unwrap();
