@@ -309,7 +309,7 @@ fn options_that_change_at_run_time_count_at_once() {
 
 #[test]
 fn a_limit_of_background_bytes_is_kept() {
-    const BYTES_PER_SECOND: u64 = 100 << 10;
+    const BYTES_PER_SECOND: u64 = 10 << 10;
     let seconds_and_bytes = |limit: u64| {
         let store = MemStore::new(Arc::default());
         let runtime = stepped();
