@@ -212,6 +212,7 @@ impl Store for ShingleStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use media::FileStore;
     use media::mem::MemStore;
     use shingle::Options;
     use std::sync::Arc;
@@ -253,6 +254,22 @@ mod tests {
             assert_eq!(scan(&store, "b", 9, Direction::Reverse), "a");
             assert_eq!(scan(&store, "c", 1, Direction::Reverse), "c");
             store.close().unwrap();
+        }
+    }
+
+    #[test]
+    fn the_durability_of_the_database_counts_where_a_write_asks_for_none() {
+        for durability in [Durability::Buffered, Durability::Synced] {
+            let disk = Arc::new(MemStore::new(Arc::default()));
+            let db = Options::new().durability(durability).open_store(disk.clone()).unwrap();
+            let store = ShingleStore::new(db, false).unwrap();
+            let syncs = || disk.ledger().snapshot().cause(shingle::Cause::Wal).sync_ops;
+            let before = syncs();
+            store.put(b"a", b"1", WriteOptions { sync: false, disable_wal: false }).unwrap();
+            assert_eq!(syncs() > before, durability == Durability::Synced);
+            let before = syncs();
+            store.put(b"b", b"1", WriteOptions { sync: true, disable_wal: false }).unwrap();
+            assert!(syncs() > before);
         }
     }
 

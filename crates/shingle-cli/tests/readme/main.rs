@@ -82,6 +82,37 @@ fn the_shell_blocks_of_the_manual_run() {
     }
 }
 
+/// The page promises a test for each feature.
+#[test]
+fn the_page_of_features_names_tests_that_exist() {
+    let page = std::fs::read_to_string(format!("{MANUAL}/features.md")).expect("it can be read");
+    let is_name = |word: &&str| word.len() > 11 && !word.contains(|c: char| !is_of_a_name(c));
+    let options = shingle::options::TABLE;
+    let is_option = |word: &&str| options.iter().any(|option| option.name == *word);
+    let named: Vec<&str> = page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(is_name)
+        .filter(|word| !is_option(word))
+        .collect();
+    assert!(named.len() > 30, "{named:?}");
+    let crates = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let files = walkdir::WalkDir::new(crates).into_iter().map(|file| file.expect("it can be read"));
+    let sources = files.filter(|file| file.path().extension().is_some_and(|e| e == "rs"));
+    let texts: Vec<String> =
+        sources.map(|file| std::fs::read_to_string(file.path()).expect("it is text")).collect();
+    for name in named {
+        let declaration = format!("fn {name}()");
+        assert!(texts.iter().any(|text| text.contains(&declaration)), "there is no test `{name}`");
+    }
+}
+
+/// Names of tests have these characters only.
+fn is_of_a_name(c: char) -> bool {
+    c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'
+}
+
 #[test]
 fn the_rust_example_runs() {
     let directory = tempfile::tempdir().expect("a temporary directory");
