@@ -82,7 +82,7 @@ fn a_cancelled_salvage_is_an_error_and_leaves_the_source_as_it_was() {
 }
 
 #[test]
-fn salvage_of_cut_tables_reads_each_byte_a_few_times() {
+fn salvage_of_cut_tables_reads_each_byte_about_once() {
     let store = MemStore::new(Arc::default());
     filled(&store).close().unwrap();
     // Whole, without a byte of the end, and half.
@@ -93,7 +93,7 @@ fn salvage_of_cut_tables_reads_each_byte_a_few_times() {
         salvage_store(Arc::new(source), target.path(), Options::new(), &mut |_| {}).unwrap();
         let read_bytes = ledger.snapshot().host().read_bytes;
         assert!(
-            read_bytes <= 3 * total_bytes,
+            read_bytes <= total_bytes + total_bytes / 4,
             "{read_bytes} bytes read of files of {total_bytes} bytes"
         );
     }
