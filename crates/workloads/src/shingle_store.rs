@@ -263,7 +263,7 @@ mod tests {
             let disk = Arc::new(MemStore::new(Arc::default()));
             let db = Options::new().durability(durability).open_store(disk.clone()).unwrap();
             let store = ShingleStore::new(db, false).unwrap();
-            let syncs = || disk.ledger().snapshot().cause(shingle::Cause::Wal).sync_ops;
+            let syncs = || disk.ledger().snapshot().cause(Cause::Wal).sync_ops;
             let before = syncs();
             store.put(b"a", b"1", WriteOptions { sync: false, disable_wal: false }).unwrap();
             assert_eq!(syncs() > before, durability == Durability::Synced);
