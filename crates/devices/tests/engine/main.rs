@@ -124,10 +124,10 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0x6132_55cd_7cd3_54db,
+            trace_hash: 0x3634_df4b_44e1_21b8,
             latencies_hash: 0x01dc_bcea_8463_8a2d,
-            write_bytes: 0x018e_7000,
-            media_write_bytes: 0x05df_f000,
+            write_bytes: 0x018e_8000,
+            media_write_bytes: 0x05e0_0000,
         },
     ),
     (
