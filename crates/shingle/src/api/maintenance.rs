@@ -42,7 +42,7 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> shingle::Result<()> {
-    /// # let dir = tempfile::tempdir()?;
+    /// # let dir = tempfile::tempdir().unwrap();
     /// let db = shingle::Options::new().open(dir.path())?;
     /// // Compaction leaves most of the disk to a backup.
     /// db.set_option("background_bytes_per_second", "20MiB")?;
