@@ -241,6 +241,11 @@ impl Admission {
         !self.constrained.load(Relaxed)
     }
 
+    /// What a write meets now.
+    pub(crate) fn condition(&self) -> StallCondition {
+        self.current().condition().0
+    }
+
     fn current(&self) -> Pace {
         let pressure = self.pressure.lock();
         pace(&pressure, &self.limits)

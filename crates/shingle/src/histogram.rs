@@ -75,9 +75,13 @@ impl Histogram {
             p99_ns: percentile(0.99),
             p999_ns: percentile(0.999),
             max_ns,
+            buckets: Latency::BOUNDS_NS.map(|bound| counts[..bucket(bound)].iter().sum()),
         }
     }
 }
+
+/// The number of bounds in [`Latency::BOUNDS_NS`].
+const BOUNDS: usize = 25;
 
 /// Summary of a latency distribution, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +99,22 @@ pub struct Latency {
     pub p999_ns: u64,
     /// The largest sample.
     pub max_ns: u64,
+    /// For each bound of [`Latency::BOUNDS_NS`], the number of samples below it. They grow, and the
+    /// samples beyond the last bound are in [`Latency::count`] alone.
+    pub buckets: [u64; BOUNDS],
+}
+
+impl Latency {
+    /// The bounds of [`Latency::buckets`]: powers of two from 4 us to 69 s.
+    pub const BOUNDS_NS: [u64; BOUNDS] = {
+        let mut bounds = [0; BOUNDS];
+        let mut index = 0;
+        while index < BOUNDS {
+            bounds[index] = 1 << (index + 12);
+            index += 1;
+        }
+        bounds
+    };
 }
 
 #[cfg(test)]
@@ -109,6 +129,20 @@ mod tests {
             assert!(index == 0 || ns > upper_ns(index - 1), "{ns}");
         }
         assert!(bucket(u64::MAX) < BUCKETS);
+    }
+
+    #[test]
+    fn buckets_have_exactly_the_samples_below_their_bound() {
+        let histogram = Histogram::default();
+        let samples = [0, 4095, 4096, 5000, 1 << 20, u64::MAX];
+        samples.iter().for_each(|&ns| histogram.record(ns));
+        let summary = histogram.summary();
+        for (bound, count) in Latency::BOUNDS_NS.into_iter().zip(summary.buckets) {
+            let below = samples.iter().filter(|&&ns| ns < bound).count() as u64;
+            assert_eq!(count, below, "{bound}");
+        }
+        assert_eq!(Latency::BOUNDS_NS[0], 4096);
+        assert_eq!(summary.count, 6);
     }
 
     #[test]

@@ -108,7 +108,10 @@ pub use options::{Durability, Expert, Options, Preset};
 pub use progress::Progress;
 pub use resources::Resources;
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
-pub use stats::{BackedOffWork, CacheCounters, CheckReport, FileInfo, LevelStats, Stats};
+pub use stats::{
+    BackedOffWork, CacheCounters, CheckReport, FileInfo, KeyspaceStats, LevelShape, LevelStats,
+    Stats,
+};
 #[doc(inline)]
 pub use table::{Bytes, Compression, PrefixRule};
 pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOptions};

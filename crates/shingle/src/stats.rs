@@ -1,9 +1,10 @@
 //! Statistics: what the database did and how it stands, as a table, as JSON and as properties.
 
-use crate::admission::Stall;
+mod to_json;
+
+use crate::admission::{Stall, StallCondition};
 use crate::cleanup::CleanupStats;
 use crate::histogram::{Histogram, Latency};
-use crate::json;
 use crate::transaction_counters::TransactionCounters;
 use crate::value_stats::{ValueGroup, ValueStats};
 use base::cause::Cause;
@@ -82,6 +83,44 @@ impl LevelStats {
     }
 }
 
+/// A level of a keyspace as it is now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct LevelShape {
+    /// The level.
+    pub level: u8,
+    /// Files that have live runs in it.
+    pub files: u64,
+    /// Nodes.
+    pub nodes: u64,
+    /// Slices.
+    pub runs: u64,
+    /// Live bytes.
+    pub bytes: u64,
+    /// How urgent it is to compact it; 1.0 is at the limit.
+    pub score: f64,
+}
+
+/// How a keyspace stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct KeyspaceStats {
+    /// Its name.
+    pub name: String,
+    /// Level 0 first.
+    pub levels: Vec<LevelShape>,
+    /// Memtables, active and sealed.
+    pub memtables: u64,
+    /// Bytes in them.
+    pub memtable_bytes: u64,
+    /// Bytes of live slices, and of value records not known to be dead.
+    pub live_bytes: u64,
+    /// Bytes of pending compaction.
+    pub pending_bytes: u64,
+    /// Separated values.
+    pub values: ValueStats,
+}
+
 /// A compaction that failed and waits for another try.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -131,6 +170,10 @@ pub struct Stats {
     pub ledger: LedgerSnapshot,
     /// Level 0 first.
     pub levels: Vec<LevelStats>,
+    /// Each keyspace.
+    pub keyspaces: Vec<KeyspaceStats>,
+    /// What a write meets now.
+    pub write_condition: StallCondition,
     /// How often and how long writes waited, by reason.
     pub stalls: Vec<Stall>,
     /// Syncs of the log.
@@ -199,154 +242,6 @@ impl Stats {
     pub fn stall_ns(&self) -> u64 {
         self.stalls.iter().map(|stall| stall.ns).sum()
     }
-
-    /// Everything as one JSON object.
-    pub fn to_json(&self) -> String {
-        let int = |n: u64| n.to_string();
-        let causes = self.ledger.causes().map(|(cause, t)| {
-            json::object([
-                ("cause", json::string(&cause.name())),
-                ("write_bytes", int(t.write_bytes)),
-                ("write_ops", int(t.write_ops)),
-                ("read_bytes", int(t.read_bytes)),
-                ("read_ops", int(t.read_ops)),
-                ("sync_ops", int(t.sync_ops)),
-                ("media_write_bytes", int(t.media_write_bytes)),
-                ("media_read_bytes", int(t.media_read_bytes)),
-            ])
-        });
-        let caches = self.cache_counters.iter().map(|counters| {
-            json::object([
-                ("kind", json::string(counters.kind)),
-                ("hits", int(counters.hits)),
-                ("misses", int(counters.misses)),
-            ])
-        });
-        let latencies =
-            [("wal_sync", self.wal_sync), ("flush", self.flush), ("compaction", self.compaction)];
-        let error = self.background_error.as_deref().map_or("null".into(), json::string);
-        json::object([
-            ("user_write_bytes", int(self.ledger.user_write_bytes)),
-            ("user_read_bytes", int(self.ledger.user_read_bytes)),
-            ("host_write_bytes", int(self.ledger.host().write_bytes)),
-            ("host_read_bytes", int(self.ledger.host().read_bytes)),
-            ("media_write_bytes", int(self.ledger.host().media_write_bytes)),
-            ("wa", json::number(self.ledger.write_amplification())),
-            ("ra", json::number(self.ledger.read_amplification())),
-            ("wa_without_wal", json::number(self.ledger.write_amplification_without_wal())),
-            ("awa", json::number(self.ledger.auxiliary_write_amplification())),
-            ("mwa", json::number(self.ledger.multiplicative_write_amplification())),
-            ("merge_ra", json::number(self.ledger.merge_read_amplification())),
-            ("ara", json::number(self.ledger.auxiliary_read_amplification())),
-            ("mra", json::number(self.ledger.multiplicative_read_amplification())),
-            ("space_bytes", int(self.space_bytes)),
-            ("live_bytes", int(self.live_bytes)),
-            ("values", values_json(&self.values)),
-            ("value_wa", json::number(self.value_write_amplification())),
-            ("index_wa", json::number(self.index_write_amplification())),
-            ("value_groups", json::array(self.value_groups.iter().map(group_json))),
-            ("cleanup", json::array(self.cleanup.iter().map(CleanupStats::to_json))),
-            ("memtable_bytes", int(self.memtable_bytes)),
-            ("cache_bytes", int(self.cache_bytes)),
-            ("open_runs_bytes", int(self.open_runs_bytes)),
-            ("background_buffer_bytes", int(self.background_buffer_bytes)),
-            ("pending_bytes", int(self.pending_bytes)),
-            ("snapshots", int(self.snapshots)),
-            ("transactions_committed", int(self.transactions.committed)),
-            ("transaction_conflicts", int(self.transactions.conflicts)),
-            ("sequence", int(self.sequence)),
-            ("uptime_seconds", json::number(Some(self.uptime_seconds))),
-            ("causes", json::array(causes)),
-            ("levels", json::array(self.levels.iter().map(level_json))),
-            ("stalls", json::array(self.stalls.iter().map(stall_json))),
-            ("cache", json::array(caches)),
-            ("latency_ns", json::object(latencies.map(|(name, l)| (name, latency_json(l))))),
-            ("backed_off", json::array(self.backed_off.iter().map(backed_off_json))),
-            ("background_error", error),
-        ])
-    }
-}
-
-fn stall_json(stall: &Stall) -> String {
-    json::object([
-        ("reason", json::string(stall.reason.name())),
-        ("count", stall.count.to_string()),
-        ("ns", stall.ns.to_string()),
-    ])
-}
-
-fn values_json(values: &ValueStats) -> String {
-    let int = |n: u64| n.to_string();
-    json::object([
-        ("segments", int(values.segments)),
-        ("groups", int(values.groups)),
-        ("total_bytes", int(values.total_bytes)),
-        ("dead_bytes", int(values.dead_bytes)),
-        ("retired_bytes", int(values.retired_bytes)),
-        ("cold_store_bytes", int(values.cold_store_bytes)),
-        ("gc_runs", int(values.collected.count)),
-        ("collected_read_bytes", int(values.collected.read_bytes)),
-        ("collected_write_bytes", int(values.collected.write_bytes)),
-        ("collected_lookups", int(values.collected.lookups)),
-        ("times_ns", json::object(values.times.parts().map(|(name, ns)| (name, int(ns))))),
-        ("reclaimed_per_written", json::number(values.collected.reclaimed_per_written())),
-    ])
-}
-
-fn group_json(of: &ValueGroup) -> String {
-    let tree::Group { tier, prefix, depth } = of.group;
-    let tier = if tier == tree::Tier::Cold { "cold" } else { "main" };
-    json::object([
-        ("keyspace", json::string(&of.keyspace)),
-        ("tier", json::string(tier)),
-        ("depth", depth.to_string()),
-        ("prefix", json::string(&format!("{prefix:016x}"))),
-        ("segments", of.segments.to_string()),
-        ("live_bytes", of.live_bytes.to_string()),
-        ("dead_bytes", of.dead_bytes.to_string()),
-    ])
-}
-
-fn backed_off_json(work: &BackedOffWork) -> String {
-    json::object([
-        ("keyspace", json::string(&work.keyspace)),
-        ("failures", work.failures.to_string()),
-        ("retry_seconds", json::number(Some(work.retry_seconds))),
-        ("error", json::string(&work.error)),
-    ])
-}
-
-fn level_json(level: &LevelStats) -> String {
-    let int = |n: u64| n.to_string();
-    json::object([
-        ("level", int(level.level.into())),
-        ("files", int(level.files)),
-        ("nodes", int(level.nodes)),
-        ("runs", int(level.runs)),
-        ("bytes", int(level.bytes)),
-        ("score", json::number(Some(level.score))),
-        ("read_bytes_upper", int(level.read_bytes_upper)),
-        ("read_bytes_lower", int(level.read_bytes_lower)),
-        ("write_bytes", int(level.write_bytes)),
-        ("predicted_write_bytes", int(level.predicted_write_bytes)),
-        ("moved_bytes", int(level.moved_bytes)),
-        ("wa", json::number(level.write_amplification())),
-        ("count", int(level.count)),
-        ("seconds", json::number(Some(level.seconds))),
-        ("keys_in", int(level.keys_in)),
-        ("keys_dropped", int(level.keys_dropped)),
-    ])
-}
-
-fn latency_json(latency: Latency) -> String {
-    let int = |n: u64| n.to_string();
-    json::object([
-        ("count", int(latency.count)),
-        ("p50", int(latency.p50_ns)),
-        ("p99", int(latency.p99_ns)),
-        ("p999", int(latency.p999_ns)),
-        ("max", int(latency.max_ns)),
-    ])
 }
 
 impl fmt::Display for Stats {

@@ -22,6 +22,20 @@ pub struct ValueStats {
     pub times: ValueTimes,
 }
 
+impl ValueStats {
+    /// Adds `more`.
+    pub(crate) fn add(&mut self, more: &ValueStats) {
+        self.segments += more.segments;
+        self.groups += more.groups;
+        self.total_bytes += more.total_bytes;
+        self.dead_bytes += more.dead_bytes;
+        self.retired_bytes += more.retired_bytes;
+        self.cold_store_bytes += more.cold_store_bytes;
+        self.collected.add(&more.collected);
+        self.times.add(&more.times);
+    }
+}
+
 /// Time of background threads, in nanoseconds, with the parts of HashKV's latency breakdown (4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

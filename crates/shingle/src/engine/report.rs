@@ -2,35 +2,67 @@
 
 use crate::cleanup::CleanupStats;
 use crate::engine::Engine;
-use crate::engine::trees::{TreeState, Trees};
+use crate::engine::trees::TreeState;
 use crate::keyspace::KeyspaceState;
-use crate::stats::{BackedOffWork, CacheCounters, FileInfo, LevelStats, Stats};
+use crate::stats::{
+    BackedOffWork, CacheCounters, FileInfo, KeyspaceStats, LevelShape, LevelStats, Stats,
+};
 use crate::value_stats::{ValueGroup, ValueStats};
 use base::{FileId, KeyRange, SequenceNumber};
 use media::FileName;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use table::BlockKind;
-use tree::{Group, Segment, Segments, Version};
+use tree::{Group, Level, Segment, Segments, Version};
 
-/// The segments of all keyspaces, together and by group.
-fn value_stats(trees: &Trees) -> (ValueStats, Vec<ValueGroup>) {
-    let (mut values, mut all_groups) = (ValueStats::default(), Vec::new());
-    for tree in trees.keyspaces.values() {
-        let (segments, usage) = (&tree.version.segments, tree.version.segments.usage());
-        let groups = groups(&tree.keyspace.name, segments);
-        values.segments += segments.len() as u64;
-        values.groups += groups.len() as u64;
-        values.total_bytes += usage.total_bytes;
-        values.dead_bytes += usage.dead_bytes;
-        values.retired_bytes += usage.retired_bytes;
-        let cold = segments.iter().filter(|segment| segment.is_in_cold_store);
-        values.cold_store_bytes += cold.map(|segment| segment.bytes).sum::<u64>();
-        values.collected.add(&tree.keyspace.values.collected());
-        values.times.add(&tree.keyspace.values.times());
-        all_groups.extend(groups);
+/// The separated values of a keyspace.
+fn value_stats(tree: &TreeState) -> ValueStats {
+    let (segments, usage) = (&tree.version.segments, tree.version.segments.usage());
+    let cold = segments.iter().filter(|segment| segment.is_in_cold_store);
+    ValueStats {
+        segments: segments.len() as u64,
+        groups: segments.groups().len() as u64,
+        total_bytes: usage.total_bytes,
+        dead_bytes: usage.dead_bytes,
+        retired_bytes: usage.retired_bytes,
+        cold_store_bytes: cold.map(|segment| segment.bytes).sum(),
+        collected: tree.keyspace.values.collected(),
+        times: tree.keyspace.values.times(),
     }
-    (values, all_groups)
+}
+
+/// The levels of a keyspace.
+fn level_shapes(tree: &TreeState, scores: &[f64]) -> Vec<LevelShape> {
+    let levels = (0..).zip(&tree.version.levels);
+    let shape = |(level, nodes): (u8, &Level)| {
+        let slices = || nodes.nodes.iter().flat_map(|node| &node.slices);
+        let files: BTreeSet<u64> = slices().map(|slice| slice.run.file.id.0).collect();
+        LevelShape {
+            level,
+            files: files.len() as u64,
+            nodes: nodes.nodes.len() as u64,
+            runs: slices().count() as u64,
+            bytes: nodes.bytes(),
+            score: scores.get(usize::from(level)).copied().unwrap_or(0.0),
+        }
+    };
+    levels.map(shape).collect()
+}
+
+/// A keyspace, but for its memtables.
+fn keyspace_stats(tree: &TreeState) -> KeyspaceStats {
+    let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
+    let policy = &tree.keyspace.policy;
+    let (levels, values) = (level_shapes(tree, &policy.scores(&view)), value_stats(tree));
+    let in_runs: u64 = levels.iter().map(|level| level.bytes).sum();
+    KeyspaceStats {
+        name: tree.keyspace.name.clone(),
+        live_bytes: in_runs + values.total_bytes - values.dead_bytes - values.retired_bytes,
+        pending_bytes: policy.debt(&view).pending_bytes,
+        levels,
+        values,
+        ..KeyspaceStats::default()
+    }
 }
 
 /// The segment groups of a keyspace.
@@ -45,32 +77,27 @@ fn groups(keyspace: &str, segments: &Segments) -> Vec<ValueGroup> {
     segments.groups().into_iter().map(of).collect()
 }
 
+fn sum_of_values(keyspaces: &[KeyspaceStats]) -> ValueStats {
+    let mut sum = ValueStats::default();
+    keyspaces.iter().for_each(|keyspace| sum.add(&keyspace.values));
+    sum
+}
+
 impl Engine {
     pub(crate) fn stats(&self) -> Stats {
-        let mut levels = self.level_work();
-        let mut pending_bytes = 0;
-        let mut memtable_bytes = 0;
-        for state in self.keyspaces() {
-            let view = state.view();
-            memtable_bytes += view.memtables().map(|m| m.bytes()).sum::<u64>();
-        }
+        let memtables: HashMap<String, Vec<u64>> = self
+            .keyspaces()
+            .into_iter()
+            .map(|state| {
+                (state.name.clone(), state.view().memtables().map(|m| m.bytes()).collect())
+            })
+            .collect();
         let trees = self.versions.lock();
-        for tree in trees.keyspaces.values() {
-            let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
-            pending_bytes += tree.keyspace.policy.debt(&view).pending_bytes;
-            let scores = tree.keyspace.policy.scores(&view);
-            for (index, level) in tree.version.levels.iter().enumerate() {
-                let slices = || level.nodes.iter().flat_map(|node| &node.slices);
-                let files: BTreeSet<u64> = slices().map(|slice| slice.run.file.id.0).collect();
-                let stats = &mut levels[index];
-                stats.files += files.len() as u64;
-                stats.nodes += level.nodes.len() as u64;
-                stats.runs += slices().count() as u64;
-                stats.bytes += level.bytes();
-                stats.score = stats.score.max(scores.get(index).copied().unwrap_or(0.0));
-            }
-        }
-        let (values, value_groups) = value_stats(&trees);
+        let mut keyspaces: Vec<KeyspaceStats> =
+            trees.keyspaces.values().map(|tree| keyspace_stats(tree)).collect();
+        let trees_of = trees.keyspaces.values();
+        let value_groups =
+            trees_of.flat_map(|tree| groups(&tree.keyspace.name, &tree.version.segments)).collect();
         let now_ns = self.runtime.now_ns();
         let backed_off = trees.backed_off.iter().map(|work| BackedOffWork {
             keyspace: trees
@@ -83,33 +110,39 @@ impl Engine {
         });
         let backed_off = backed_off.collect();
         drop(trees);
-        let in_runs: u64 = levels.iter().map(|level| level.bytes).sum();
-        let live_bytes = in_runs + values.total_bytes - values.dead_bytes - values.retired_bytes;
+        for keyspace in &mut keyspaces {
+            // A keyspace that was created after the first look has nothing yet.
+            let bytes = memtables.get(&keyspace.name).map_or(&[][..], Vec::as_slice);
+            keyspace.memtables = bytes.len() as u64;
+            keyspace.memtable_bytes = bytes.iter().sum();
+        }
         let space = self.store.list().map(|files| files.iter().map(|file| file.bytes).sum());
         Stats {
             ledger: self.ledger().snapshot(),
-            levels,
+            levels: self.levels_of(&keyspaces),
+            write_condition: self.admission.condition(),
             stalls: self.admission.stalls(),
             wal_sync: self.latencies.wal_sync.summary(),
             flush: self.latencies.flush.summary(),
             compaction: self.latencies.compaction.summary(),
             space_bytes: space.unwrap_or(0),
-            live_bytes,
-            values,
+            live_bytes: keyspaces.iter().map(|keyspace| keyspace.live_bytes).sum(),
+            values: sum_of_values(&keyspaces),
             cleanup: self.cleanup_stats(),
             value_groups,
-            memtable_bytes,
+            memtable_bytes: keyspaces.iter().map(|keyspace| keyspace.memtable_bytes).sum(),
             cache_bytes: self.cache.used_bytes(),
             open_runs_bytes: self.read.tables.open_bytes(),
             background_buffer_bytes: self.memory.background_bytes(),
             cache_counters: self.cache_counters(),
-            pending_bytes,
+            pending_bytes: keyspaces.iter().map(|keyspace| keyspace.pending_bytes).sum(),
             backed_off,
             snapshots: self.snapshots.len(),
             transactions: self.transactions.get(),
             sequence: self.snapshots.visible(),
             uptime_seconds: (self.runtime.now_ns() - self.opened_ns) as f64 / 1e9,
             background_error: self.background_error().map(|error| error.to_string()),
+            keyspaces,
         }
     }
 
@@ -123,6 +156,20 @@ impl Engine {
             keyspace.cleanup.stats(&keyspace.name, lacks_filter)
         };
         cleans.map(of).collect()
+    }
+
+    /// The levels of all keyspaces together, with the work since the database was opened.
+    fn levels_of(&self, keyspaces: &[KeyspaceStats]) -> Vec<LevelStats> {
+        let mut levels = self.level_work();
+        for shape in keyspaces.iter().flat_map(|keyspace| &keyspace.levels) {
+            let sum = &mut levels[usize::from(shape.level)];
+            sum.files += shape.files;
+            sum.nodes += shape.nodes;
+            sum.runs += shape.runs;
+            sum.bytes += shape.bytes;
+            sum.score = sum.score.max(shape.score);
+        }
+        levels
     }
 
     fn level_work(&self) -> Vec<LevelStats> {

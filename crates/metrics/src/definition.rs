@@ -1,0 +1,46 @@
+//! The definition of a metric: everything but its samples.
+
+use crate::family::{Family, Kind, Sample, Unit};
+use crate::table;
+use shingle::Stats;
+
+/// What a metric is; the samples come from [`Stats`].
+#[derive(Debug)]
+pub struct Definition {
+    /// The name, with the unit and without `_total`.
+    pub name: &'static str,
+    /// What it says, in one sentence.
+    pub help: &'static str,
+    /// How it changes.
+    pub kind: Kind,
+    /// What it counts.
+    pub unit: Unit,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// What RocksDB calls the same number: a ticker, a histogram or a property.
+    pub rocksdb: Option<&'static str>,
+    pub(crate) samples: fn(&Stats) -> Vec<Sample>,
+}
+
+impl Definition {
+    /// The names of its series in Prometheus: with `_total`, or with the suffixes of a histogram.
+    pub fn series(&self) -> Vec<String> {
+        match self.kind {
+            Kind::Counter => vec![format!("{}_total", self.name)],
+            Kind::Gauge => vec![self.name.to_string()],
+            Kind::Histogram => {
+                ["_bucket", "_sum", "_count"].map(|end| format!("{}{end}", self.name)).to_vec()
+            }
+        }
+    }
+
+    pub(crate) fn family(&self, stats: &Stats) -> Family {
+        let &Definition { name, help, kind, unit, samples, .. } = self;
+        Family { name, help, kind, unit, samples: samples(stats) }
+    }
+}
+
+/// Every metric that this crate knows.
+pub fn definitions() -> &'static [Definition] {
+    table::TABLE
+}

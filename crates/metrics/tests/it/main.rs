@@ -1,0 +1,11 @@
+//! Tests of the metrics: every number is there, under a conventional name, and reads back from the
+//! text formats.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod complete;
+mod database;
+mod format;
+mod otel;
+mod parser;
+mod serve;
