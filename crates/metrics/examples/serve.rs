@@ -3,6 +3,8 @@
 //!
 //! A program would run this on a thread of its own. REQUESTS ends it after that many answers.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use shingle::{Db, Options};
 use shingle_metrics::{families, text};
 use std::io::{BufRead, BufReader, Result, Write};

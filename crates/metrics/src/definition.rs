@@ -1,7 +1,6 @@
 //! The definition of a metric: everything but its samples.
 
 use crate::family::{Family, Kind, Sample, Unit};
-use crate::table;
 use shingle::Stats;
 
 /// What a metric is; the samples come from [`Stats`].
@@ -38,9 +37,4 @@ impl Definition {
         let &Definition { name, help, kind, unit, samples, .. } = self;
         Family { name, help, kind, unit, samples: samples(stats) }
     }
-}
-
-/// Every metric that this crate knows.
-pub fn definitions() -> &'static [Definition] {
-    table::TABLE
 }

@@ -1,8 +1,8 @@
 //! Statistics of [`shingle`] as metrics.
 //!
-//! [`families`] turns [`Stats`] into a neutral list: each [`Family`] has a name, a unit, a help line
-//! and samples with labels. [`text`] writes the list for Prometheus and OpenMetrics. The feature
-//! `opentelemetry` gives the same numbers to a meter of OpenTelemetry.
+//! [`families`] turns [`Stats`] into a neutral list: each [`Family`] has a name, a unit, a help
+//! line and samples with labels. [`text`] writes the list for Prometheus and OpenMetrics. The
+//! feature `opentelemetry` gives the same numbers to a meter of OpenTelemetry.
 //!
 //! Each metric is defined once, in a table: [`definitions`] lists them, with the names that RocksDB
 //! has for the same numbers.
@@ -38,10 +38,15 @@ pub mod otel;
 mod table;
 pub mod text;
 
-pub use definition::{Definition, definitions};
+pub use definition::Definition;
 pub use family::{Buckets, Family, Kind, Sample, Unit, Value, with_label};
 
 use shingle::Stats;
+
+/// Every metric that this crate knows.
+pub fn definitions() -> &'static [Definition] {
+    table::TABLE
+}
 
 /// Every metric of a database, in the order of [`definitions`].
 pub fn families(stats: &Stats) -> Vec<Family> {

@@ -14,12 +14,14 @@ use parking_lot::Mutex;
 use shingle::Stats;
 use std::sync::Arc;
 
-/// Makes an instrument of `meter` for each metric. `stats` is called once in each collection; where
-/// it has nothing, perhaps because the database is closed, nothing is observed. Every measurement
+/// Makes an instrument of `meter` for each metric. `stats` is called once each time that the
+/// instruments are read; where it has nothing, perhaps because the database is closed, nothing is
+/// observed. Every measurement
 /// has `attributes`, such as the name of the database.
 ///
-/// The instruments live as long as the provider of the meter, and `stats` with them. A function that
-/// holds a [`Db`](shingle::Db) keeps the database open until [`Db::close`](shingle::Db::close).
+/// The instruments live as long as the provider of the meter, and `stats` with them. A function
+/// that holds a [`Db`](shingle::Db) keeps the database open, until
+/// [`Db::close`](shingle::Db::close).
 ///
 /// ```no_run
 /// # fn main() -> shingle::Result<()> {
@@ -37,11 +39,7 @@ pub fn observe(
     attributes: Vec<KeyValue>,
     stats: impl Fn() -> Option<Stats> + Send + Sync + 'static,
 ) {
-    let source = Arc::new(Source {
-        stats: Box::new(stats),
-        attributes,
-        collection: Mutex::new(Collection::default()),
-    });
+    let source = Arc::new(Source { stats: Box::new(stats), attributes, reading: Mutex::default() });
     let mut asker = 0;
     for (index, definition) in definitions().iter().enumerate() {
         for part in Part::of(definition.kind) {
@@ -124,28 +122,28 @@ fn build(meter: &Meter, definition: &'static Definition, part: Part, asker: Aske
 struct Source {
     stats: Box<dyn Fn() -> Option<Stats> + Send + Sync>,
     attributes: Vec<KeyValue>,
-    collection: Mutex<Collection>,
+    reading: Mutex<Reading>,
 }
 
-/// The numbers of one collection. Each instrument asks once, so an instrument that asks again begins
-/// the next collection.
+/// The numbers of one reading of all instruments. Each asks once, so an instrument that asks again
+/// begins the next reading.
 #[derive(Default)]
-struct Collection {
+struct Reading {
     families: Option<Arc<Vec<Family>>>,
     has_asked: Vec<bool>,
 }
 
 impl Source {
     fn families(&self, asker: usize) -> Option<Arc<Vec<Family>>> {
-        let mut collection = self.collection.lock();
-        let asked = collection.has_asked.get(asker).copied().unwrap_or(true);
+        let mut reading = self.reading.lock();
+        let asked = reading.has_asked.get(asker).copied().unwrap_or(true);
         if asked {
             let count: usize = definitions().iter().map(|d| Part::of(d.kind).len()).sum();
-            collection.has_asked = vec![false; count];
-            collection.families = (self.stats)().map(|stats| Arc::new(families(&stats)));
+            reading.has_asked = vec![false; count];
+            reading.families = (self.stats)().map(|stats| Arc::new(families(&stats)));
         }
-        collection.has_asked[asker] = true;
-        collection.families.clone()
+        reading.has_asked[asker] = true;
+        reading.families.clone()
     }
 }
 

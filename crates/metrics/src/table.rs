@@ -16,8 +16,8 @@ const LEVEL: &[&str] = &["level"];
 const SHAPE: &[&str] = &["keyspace", "level"];
 const REASON: &[&str] = &["reason"];
 
-/// Makes a [`Definition`] of a line: kind, unit, name, labels, the help line, RocksDB's name if there
-/// is an equal one, and the samples.
+/// Makes a [`Definition`] of a line: kind, unit, name, labels, the help line, RocksDB's name if
+/// there is an equal one, and the samples.
 macro_rules! metric {
     ($kind:ident $unit:ident $name:literal $labels:expr, $help:literal, $rocksdb:expr,
      $samples:expr) => {
@@ -140,7 +140,8 @@ pub(crate) static TABLE: &[Definition] = &[
         "Bytes of all files.", None, |s| number(s.space_bytes)),
     metric!(Gauge Bytes "shingle_live_bytes" KEYSPACE,
         "Bytes of live slices, and of separated values not known to be garbage.",
-        Some("rocksdb.estimate-live-data-size"), |s| by_keyspace(s, |k| samples::whole(k.live_bytes))),
+        Some("rocksdb.estimate-live-data-size"),
+        |s| by_keyspace(s, |k| samples::whole(k.live_bytes))),
     // Separated values.
     metric!(Gauge Count "shingle_value_segments" KEYSPACE,
         "Value segments, retired ones included.", Some("rocksdb.num-blob-files"),
@@ -166,12 +167,13 @@ pub(crate) static TABLE: &[Definition] = &[
         |s| of_values(s, |v| v.collected.read_bytes)),
     metric!(Counter Bytes "shingle_value_gc_written_bytes" KEYSPACE,
         "Bytes that garbage collection wrote to new segments.",
-        Some("rocksdb.blobdb.gc.bytes.relocated"), |s| of_values(s, |v| v.collected.write_bytes)),
+        None, |s| of_values(s, |v| v.collected.write_bytes)),
     metric!(Counter Count "shingle_value_gc_lookups" KEYSPACE,
         "Values that garbage collection looked up in the tree.", None,
         |s| of_values(s, |v| v.collected.lookups)),
     metric!(Counter Seconds "shingle_value_work_seconds" &["keyspace", "part"],
-        "Time of background threads that wrote and collected values.", None, value_seconds),
+        "Time of background threads in writing and garbage-collecting values.", None,
+        value_seconds),
     // Memory.
     metric!(Gauge Count "shingle_memtables" KEYSPACE,
         "Memtables, active and sealed.", None, |s| by_keyspace(s, |k| samples::whole(k.memtables))),

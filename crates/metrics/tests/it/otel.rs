@@ -64,7 +64,7 @@ impl AsyncInstrument<f64> for Observed {
     }
 }
 
-/// One collection: the measurements of each instrument.
+/// Reads all instruments once.
 fn collect(provider: &Provider) -> BTreeMap<String, Measured> {
     let instruments = provider.0.lock();
     let measured = instruments.iter().map(|instrument| {
@@ -76,7 +76,7 @@ fn collect(provider: &Provider) -> BTreeMap<String, Measured> {
 }
 
 #[test]
-fn a_meter_sees_every_metric_once_in_each_collection() {
+fn a_meter_sees_every_metric_with_one_look_at_the_database() {
     let sample = sample();
     let stats = sample.stats();
     let (provider, calls) = (Arc::new(Provider::default()), Arc::new(AtomicU64::new(0)));

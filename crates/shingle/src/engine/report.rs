@@ -94,7 +94,7 @@ impl Engine {
             .collect();
         let trees = self.versions.lock();
         let mut keyspaces: Vec<KeyspaceStats> =
-            trees.keyspaces.values().map(|tree| keyspace_stats(tree)).collect();
+            trees.keyspaces.values().map(keyspace_stats).collect();
         let trees_of = trees.keyspaces.values();
         let value_groups =
             trees_of.flat_map(|tree| groups(&tree.keyspace.name, &tree.version.segments)).collect();
