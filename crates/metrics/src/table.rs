@@ -5,7 +5,7 @@ mod samples;
 use crate::definition::Definition;
 use crate::family::{Kind, Unit};
 use samples::{
-    by_cause, by_keyspace, by_level, by_reason, by_shape, cache, histogram, number, of_values,
+    by_cause, by_cleanup, by_keyspace, by_level, by_reason, by_shape, cache, histogram, number, of_values,
     real, value_seconds,
 };
 use shingle::StallCondition;
@@ -135,6 +135,16 @@ pub(crate) static TABLE: &[Definition] = &[
     metric!(Gauge Count "shingle_background_error" &[],
         "1 while background work fails.", Some("rocksdb.background-errors"),
         |s| number(s.background_error.is_some().into())),
+    // Expiry and compaction filters.
+    metric!(Counter Count "shingle_expired_entries" KEYSPACE,
+        "Expired values that compactions removed.", None,
+        |s| by_cleanup(s, |keyspace| keyspace.expired)),
+    metric!(Counter Count "shingle_filter_decisions" &["keyspace", "decision"],
+        "Values that the compaction filter kept, dropped or replaced.", None,
+        samples::filter_decisions),
+    metric!(Gauge Count "shingle_filter_unknown" KEYSPACE,
+        "1 while the process does not know the compaction filter of the keyspace.", None,
+        |s| by_cleanup(s, |keyspace| keyspace.lacks_filter.into())),
     // Space.
     metric!(Gauge Bytes "shingle_space_bytes" &[],
         "Bytes of all files.", None, |s| number(s.space_bytes)),

@@ -2,7 +2,7 @@
 
 use crate::family::{Buckets, Sample, Value};
 use shingle::{
-    CacheCounters, KeyspaceStats, Latency, LevelShape, LevelStats, Stall, Stats, Traffic,
+    CacheCounters, CleanupStats, KeyspaceStats, Latency, LevelShape, LevelStats, Stall, Stats, Traffic,
     ValueStats,
 };
 use std::collections::BTreeMap;
@@ -85,6 +85,28 @@ pub(super) fn value_seconds(stats: &Stats) -> Vec<Sample> {
         })
     };
     with_values(stats).flat_map(of_keyspace).collect()
+}
+
+/// The keyspaces whose values expire, or that have a compaction filter.
+pub(super) fn by_cleanup(stats: &Stats, of: fn(&CleanupStats) -> u64) -> Vec<Sample> {
+    let sample =
+        |cleanup: &CleanupStats| Sample::new(whole(of(cleanup))).label("keyspace", &cleanup.keyspace);
+    stats.cleanup.iter().map(sample).collect()
+}
+
+pub(super) fn filter_decisions(stats: &Stats) -> Vec<Sample> {
+    let of_keyspace = |cleanup: &CleanupStats| {
+        let decisions = [
+            ("keep", cleanup.filter_kept),
+            ("drop", cleanup.filter_dropped),
+            ("replace", cleanup.filter_replaced),
+        ];
+        decisions.map(|(decision, count)| {
+            let sample = Sample::new(whole(count)).label("keyspace", &cleanup.keyspace);
+            sample.label("decision", decision)
+        })
+    };
+    stats.cleanup.iter().flat_map(of_keyspace).collect()
 }
 
 /// Compactions that wait for another try, by keyspace, zeros included.

@@ -54,6 +54,8 @@ const NUMBERS: &[(&str, &str, f64)] = &[
     ("keyspaces[].memtable_bytes", "shingle_memtable_bytes", 1.0),
     ("keyspaces[].live_bytes", "shingle_live_bytes", 1.0),
     ("keyspaces[].pending_bytes", "shingle_pending_compaction_bytes", 1.0),
+    ("cleanup[].expired", "shingle_expired_entries_total", 1.0),
+    ("cleanup[].lacks_filter", "shingle_filter_unknown", 1.0),
     ("memtable_bytes", "shingle_memtable_bytes", 1.0),
     ("live_bytes", "shingle_live_bytes", 1.0),
     ("pending_bytes", "shingle_pending_compaction_bytes", 1.0),
@@ -109,6 +111,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("write_condition", "a text; two metrics say it as 0 and 1"),
     ("values.times_ns", "in seconds by keyspace and part: see the test of times"),
     ("keyspaces[].values.times_ns", "in seconds by keyspace and part: see the test of times"),
+    ("cleanup[].filter_kept", DECISION),
+    ("cleanup[].filter_dropped", DECISION),
+    ("cleanup[].filter_replaced", DECISION),
+    ("cleanup[].keyspace", LABEL),
     ("levels[].level", LABEL),
     ("causes[].cause", LABEL),
     ("stalls[].reason", LABEL),
@@ -119,6 +125,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 
 const RATIO: &str = "a ratio of counters, which a query forms over any interval";
 const QUANTILE: &str = "a histogram has buckets, and a query forms quantiles over any interval";
+const DECISION: &str = "a metric by decision: see the test of decisions";
 const LABEL: &str = "a label";
 
 /// The leaves of a JSON text: the sum of the numbers at each path.
@@ -131,7 +138,10 @@ fn leaves(path: &str, value: &Value, sums: &mut BTreeMap<String, f64>) {
             }
         }
         Value::Array(values) => values.iter().for_each(|v| leaves(&format!("{path}[]"), v, sums)),
-        other => *sums.entry(path.to_string()).or_default() += other.as_f64().unwrap_or(0.0),
+        other => {
+            let yes = other.as_bool().map(|yes| f64::from(u8::from(yes)));
+            *sums.entry(path.to_string()).or_default() += other.as_f64().or(yes).unwrap_or(0.0);
+        }
     }
 }
 
@@ -184,6 +194,7 @@ fn every_metric_is_compared_with_the_statistics() {
         "shingle_write_stopped",
         "shingle_backed_off_compactions",
         "shingle_background_error",
+        "shingle_filter_decisions_total",
         "shingle_value_work_seconds_total",
     ];
     let mapped: BTreeSet<&str> = mapped().into_iter().map(|(_, metric, _)| metric).collect();
@@ -203,6 +214,25 @@ fn times_of_values_are_seconds_by_part() {
         .sum();
     let found = parsed.sum("shingle_value_work_seconds_total").unwrap();
     assert!(total > 0.0 && (found - total).abs() < 1e-9, "{total} {found}");
+}
+
+#[test]
+fn decisions_of_filters_are_by_decision() {
+    let stats = sample().stats();
+    let parsed = parse(&text::prometheus(&families(&stats)), false);
+    let cleanup = &stats.cleanup[0];
+    let wanted = [
+        ("keep", cleanup.filter_kept),
+        ("drop", cleanup.filter_dropped),
+        ("replace", cleanup.filter_replaced),
+    ];
+    for (decision, count) in wanted {
+        let labels = [("keyspace", cleanup.keyspace.as_str()), ("decision", decision)];
+        let labels = labels.map(|(name, value)| (name.to_string(), value.to_string())).into();
+        let series = ("shingle_filter_decisions_total".to_string(), labels);
+        assert_eq!(parsed.values[&series], count as f64, "{decision}");
+    }
+    assert!(cleanup.filter_kept > 0 && cleanup.filter_dropped > 0);
 }
 
 #[test]

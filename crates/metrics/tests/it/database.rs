@@ -1,17 +1,35 @@
 //! A database that has something to say in every metric.
 
-use shingle::{Db, KeyspaceOptions, Options, Stats};
+use shingle::{
+    CompactionFilter, Db, FilterDecision, FilterEntry, KeyspaceOptions, Options, Result, Stats,
+};
+use std::sync::Arc;
 
 pub struct Sample {
     pub db: Db,
     _dir: tempfile::TempDir,
 }
 
-/// Two keyspaces, separated values, garbage collections, transactions, snapshots and stalls.
+/// Drops every other key.
+struct Odd;
+
+impl CompactionFilter for Odd {
+    fn name(&self) -> &str {
+        "odd"
+    }
+
+    fn filter(&self, entry: &FilterEntry<'_>) -> Result<FilterDecision> {
+        let is_odd = entry.key().last().is_some_and(|byte| byte % 2 == 1);
+        Ok(if is_odd { FilterDecision::Keep } else { FilterDecision::Drop })
+    }
+}
+
+/// Three keyspaces, a compaction filter, separated values, garbage collections, transactions, snapshots and stalls.
 pub fn sample() -> Sample {
     let dir = tempfile::tempdir().unwrap();
     let db = Options::new()
         .values("log")
+        .compaction_filter(Arc::new(Odd))
         .value_threshold_bytes(512)
         .write_buffer_bytes(64 << 10)
         .expert(|expert| expert.values.segment_bytes = Some(64 << 10))
@@ -19,6 +37,10 @@ pub fn sample() -> Sample {
         .unwrap();
     // A name that needs every escape of the text formats.
     let other = db.create_keyspace("o\"t\\h\ner", KeyspaceOptions::default()).unwrap();
+    let filtered =
+        KeyspaceOptions { compaction_filter: Some("odd".into()), ..KeyspaceOptions::default() };
+    let filtered = db.create_keyspace("filtered", filtered).unwrap();
+    (0..100u8).for_each(|n| filtered.put([n], "value").unwrap());
     for round in 0..8u8 {
         for n in 0..300u64 {
             db.put(n.to_be_bytes(), vec![round; 1000]).unwrap();
@@ -28,6 +50,7 @@ pub fn sample() -> Sample {
     }
     db.compact().unwrap();
     other.compact().unwrap();
+    filtered.compact().unwrap();
     db.wait_idle().unwrap();
     let mut transaction = db.transaction();
     transaction.put("in", "transaction").unwrap();
