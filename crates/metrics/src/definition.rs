@@ -5,6 +5,7 @@ use shingle::Stats;
 
 /// What a metric is; the samples come from [`Stats`].
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Definition {
     /// The name, with the unit and without `_total`.
     pub name: &'static str,
@@ -16,9 +17,20 @@ pub struct Definition {
     pub unit: Unit,
     /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// What RocksDB calls the same number: a ticker, a histogram or a property.
-    pub rocksdb: Option<&'static str>,
+    /// What RocksDB calls the same number, or a part of it.
+    pub rocksdb: &'static [RocksdbName],
     pub(crate) samples: fn(&Stats) -> Vec<Sample>,
+}
+
+/// RocksDB's name for a number of the same meaning: a ticker, a histogram or a property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RocksdbName {
+    /// The name.
+    pub name: &'static str,
+    /// The labels of the samples whose sum it is, in the form of a selector in a query; empty for
+    /// all samples.
+    pub selector: &'static str,
 }
 
 impl Definition {

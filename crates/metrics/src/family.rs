@@ -87,6 +87,9 @@ pub struct Family {
 }
 
 /// Adds a label to every sample, such as the name of the database in a process with several.
+///
+/// `name` consists of letters, digits and `_`. It differs from the labels of all metrics; `db` and
+/// `instance` do.
 pub fn with_label(families: &mut [Family], name: &'static str, value: &str) {
     for sample in families.iter_mut().flat_map(|family| &mut family.samples) {
         sample.labels.insert(0, (name, value.to_string()));

@@ -38,7 +38,7 @@ pub mod otel;
 mod table;
 pub mod text;
 
-pub use definition::Definition;
+pub use definition::{Definition, RocksdbName};
 pub use family::{Buckets, Family, Kind, Sample, Unit, Value, with_label};
 
 use shingle::Stats;

@@ -2,8 +2,8 @@
 
 use crate::family::{Buckets, Sample, Value};
 use shingle::{
-    CacheCounters, CleanupStats, KeyspaceStats, Latency, LevelShape, LevelStats, Stall, Stats, Traffic,
-    ValueStats,
+    CacheCounters, CleanupStats, KeyspaceStats, Latency, LevelShape, LevelStats, Stall, Stats,
+    Traffic, ValueStats,
 };
 use std::collections::BTreeMap;
 
@@ -89,8 +89,9 @@ pub(super) fn value_seconds(stats: &Stats) -> Vec<Sample> {
 
 /// The keyspaces whose values expire, or that have a compaction filter.
 pub(super) fn by_cleanup(stats: &Stats, of: fn(&CleanupStats) -> u64) -> Vec<Sample> {
-    let sample =
-        |cleanup: &CleanupStats| Sample::new(whole(of(cleanup))).label("keyspace", &cleanup.keyspace);
+    let sample = |cleanup: &CleanupStats| {
+        Sample::new(whole(of(cleanup))).label("keyspace", &cleanup.keyspace)
+    };
     stats.cleanup.iter().map(sample).collect()
 }
 

@@ -24,7 +24,7 @@ impl CompactionFilter for Odd {
     }
 }
 
-/// Three keyspaces, a compaction filter, separated values, garbage collections, transactions, snapshots and stalls.
+/// Three keyspaces, a compaction filter, separated values, garbage collections and a transaction.
 pub fn sample() -> Sample {
     let dir = tempfile::tempdir().unwrap();
     let db = Options::new()
