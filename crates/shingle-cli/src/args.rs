@@ -4,6 +4,7 @@ pub mod backup;
 pub mod bench;
 pub mod data;
 pub mod device;
+pub mod duration;
 pub mod help;
 pub mod lab;
 pub mod output;
@@ -23,6 +24,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use device::DeviceArgs;
 use size::{bytes, bytes_in};
 use std::path::PathBuf;
+use std::time::Duration;
 
 const AFTER_HELP: &str = "\
 Start here:
@@ -131,6 +133,7 @@ Examples:
   shingle --db my.db keyspace list
   shingle --db my.db keyspace create users
   shingle --db my.db keyspace create sums --merge-operator add-u64
+  shingle --db my.db keyspace create sessions --ttl 1d
   shingle --db my.db keyspace drop users")]
     Keyspace(KeyspaceArgs),
     /// Work on a database line by line
@@ -278,6 +281,9 @@ pub enum KeyspaceAction {
         /// The operator that applies the operands of `merge`
         #[arg(long, value_name = "NAME", value_parser = ["append", "add-u64"])]
         merge_operator: Option<String>,
+        /// Values expire after this time, unless a write says when: 90s, 10m, 2h, 7d
+        #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+        ttl: Option<Duration>,
     },
     /// Delete a keyspace with everything in it
     Drop {

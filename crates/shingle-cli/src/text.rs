@@ -7,7 +7,7 @@
 
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
-use shingle::Unmerged;
+use shingle::{Expiry, Unmerged};
 use std::borrow::Cow;
 pub use workloads::text::{escape, from_hex, hex, unescape};
 
@@ -47,6 +47,19 @@ pub fn record(key: &[u8], value: Option<&[u8]>) -> Map<String, Value> {
     add(&mut object, "key", key);
     if let Some(value) = value {
         add(&mut object, "value", value);
+    }
+    object
+}
+
+/// [`record`] with `expiry_ms`, when the value expires, in milliseconds since 1970.
+pub fn expiring_record(
+    key: &[u8],
+    value: Option<&[u8]>,
+    expiry: Option<Expiry>,
+) -> Map<String, Value> {
+    let mut object = record(key, value);
+    if let Some(expiry) = expiry {
+        object.insert("expiry_ms".into(), expiry.as_millis().into());
     }
     object
 }

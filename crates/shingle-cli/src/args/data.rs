@@ -1,10 +1,12 @@
 //! The command line of the commands that work on an open database: the same from the shell of the
 //! system and inside `shingle shell`.
 
+use super::duration;
 use super::range::{OrderArgs, RangeArgs};
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Commands on a database.
 #[derive(Subcommand, Debug)]
@@ -18,6 +20,7 @@ pub enum DataCommand {
 Examples:
   shingle --db my.db put apple red
   shingle --db my.db put logo --value-file logo.png
+  shingle --db my.db put session/7 ann --ttl 1h
   shingle --db my.db put --hex 0x00FF 0x2A")]
     Put(PutArgs),
     /// Print the value of a key
@@ -63,7 +66,8 @@ Examples:
     ///
     /// One line a record, `key : value`, in the order of the keys' bytes. Backslash, control
     /// characters and bytes that are not UTF-8 are escaped (`\\` `\t` `\n` `\r` `\xHH`), so that a
-    /// record is always one line; --hex prints hex, --json one object a line.
+    /// record is always one line; --hex prints hex, --json one object a line. With --expiry a line is
+    /// `key : time : value`.
     #[command(after_help = "\
 Examples:
   shingle --db my.db scan --prefix lib --limit 10
@@ -96,12 +100,13 @@ Examples:
   shingle --db my.db import /usr/include --keyspace headers
   shingle --db my.db import events.jsonl --key-field id
   apt-cache dumpavail | shingle --db my.db import - --format deb822 --keyspace packages")]
-    Import(TransferArgs),
+    Import(ImportArgs),
     /// Write records to a file or directory
     ///
     /// The opposite of import, in the same formats; what one writes, the other reads back without
-    /// loss. `dir` and `deb822` refuse records that they could not give back. An export that fails
-    /// or is interrupted leaves nothing behind.
+    /// loss. `dir` and `deb822` refuse records that they could not give back. Only `jsonl` and
+    /// `json` keep the time when a value expires, as `expiry_ms`. An export that fails or is
+    /// interrupted leaves nothing behind.
     #[command(after_help = "\
 Examples:
   shingle --db my.db export all.jsonl --verify
@@ -162,6 +167,9 @@ pub struct PutArgs {
     /// Return when the value survives a power loss
     #[arg(long)]
     pub sync: bool,
+    /// The value expires after this time: 90s, 10m, 2h, 7d
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub ttl: Option<Duration>,
 }
 
 #[derive(Args, Debug)]
@@ -171,6 +179,9 @@ pub struct GetArgs {
     /// Print the value alone, without a newline
     #[arg(long)]
     pub raw: bool,
+    /// Print when the value expires, or `never`, instead of the value
+    #[arg(long, conflicts_with = "raw")]
+    pub expiry: bool,
 }
 
 #[derive(Args, Debug)]
@@ -221,6 +232,9 @@ pub struct ScanArgs {
     /// Print keys only
     #[arg(long)]
     pub keys_only: bool,
+    /// Print also when values expire
+    #[arg(long)]
+    pub expiry: bool,
 }
 
 /// The formats of import and export.
@@ -267,9 +281,21 @@ pub struct TransferArgs {
 }
 
 #[derive(Args, Debug)]
+pub struct ImportArgs {
+    #[command(flatten)]
+    pub transfer: TransferArgs,
+    /// Values expire after this time, unless the file says when: 90s, 10m, 2h, 7d
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub ttl: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
 pub struct ExportArgs {
     #[command(flatten)]
     pub transfer: TransferArgs,
+    /// Write values that expire without the time, where the format has no place for it
+    #[arg(long)]
+    pub without_expiry: bool,
     #[command(flatten)]
     pub range: RangeArgs,
     #[command(flatten)]

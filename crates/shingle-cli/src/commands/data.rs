@@ -1,7 +1,7 @@
 //! `put`, `get`, `delete`, `delete-range`, `merge`.
 
 use crate::args::range::RangeArgs;
-use crate::args::{DeleteArgs, DeleteRangeArgs, GetArgs, MergeArgs, PutArgs};
+use crate::args::{DeleteArgs, DeleteRangeArgs, GetArgs, MergeArgs, PutArgs, duration};
 use crate::context::{Context, Opened};
 use crate::failure::{Failure, Outcome};
 use crate::open::Access;
@@ -56,7 +56,11 @@ pub fn put(context: &mut Context, args: PutArgs) -> Outcome {
     };
     let db = context.open(Access::Create)?;
     let keyspace = context.keyspace(&db, Access::Create)?;
-    write(context, db, args.sync, |batch| batch.put_in(&keyspace, &key, &value))
+    let expiry = args.ttl.map(|ttl| keyspace.expiry_after(ttl));
+    write(context, db, args.sync, |batch| match expiry {
+        None => batch.put_in(&keyspace, &key, &value),
+        Some(expiry) => batch.put_expiring_in(&keyspace, &key, &value, expiry),
+    })
 }
 
 fn read_value(context: &Context, file: &Path) -> Outcome<Vec<u8>> {
@@ -75,11 +79,16 @@ pub fn get(context: &mut Context, args: GetArgs) -> Outcome {
     let key = context.bytes(&args.key)?;
     let db = context.open(Access::Read)?;
     let keyspace = context.keyspace(&db, Access::Read)?;
-    let Some(value) = keyspace.get(&key)? else {
+    let Some((value, expiry)) = keyspace.get_with_expiry(&key)? else {
         return Err(Failure::NoSuchKey(text::brief(&key).into_owned()));
     };
     if context.global.json {
-        return context.json(&text::record(&key, Some(&value)));
+        let value = (!args.expiry).then_some(&value[..]);
+        return context.json(&text::expiring_record(&key, value, expiry));
+    }
+    if args.expiry {
+        writeln!(context.out, "{}", duration::moment(expiry))?;
+        return Ok(());
     }
     if context.global.hex && !args.raw {
         context.out.write_all(text::hex(&value).as_bytes())?;

@@ -20,9 +20,9 @@ pub fn keyspace(context: &mut Context, action: KeyspaceAction) -> Outcome {
             }
             return Ok(());
         }
-        KeyspaceAction::Create { name, merge_operator } => {
+        KeyspaceAction::Create { name, merge_operator, ttl } => {
             let db = context.open(Access::Create)?;
-            let options = KeyspaceOptions { merge_operator, ..KeyspaceOptions::default() };
+            let options = KeyspaceOptions { merge_operator, ttl, ..KeyspaceOptions::default() };
             db.create_keyspace(&name, options)?;
             db.close()?;
         }

@@ -1,7 +1,7 @@
 //! `scan` and `count`.
 
 use crate::args::range::OrderArgs;
-use crate::args::{CountArgs, ScanArgs};
+use crate::args::{CountArgs, ScanArgs, duration};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::interrupt::Interrupt;
@@ -23,7 +23,7 @@ pub fn scan(context: &mut Context, args: ScanArgs) -> Outcome {
     loop {
         interrupt.check(|| format!("{} were listed", units::counted(walk.count, "record")))?;
         let Some(cursor) = walk.next()? else { break };
-        show(context, cursor, args.keys_only, &mut not_merged)?;
+        show(context, cursor, &args, &mut not_merged)?;
     }
     if not_merged.keys > 0 {
         context.remark(&not_merged.sentence("have operands that are not merged"));
@@ -57,12 +57,12 @@ pub fn count(context: &mut Context, args: CountArgs) -> Outcome {
 fn show(
     context: &mut Context,
     cursor: &Cursor,
-    keys_only: bool,
+    args: &ScanArgs,
     not_merged: &mut NotMerged,
 ) -> Outcome {
     let (key, notation) = (cursor.key(), context.notation());
-    let Some(held) = cursor.unmerged().filter(|_| !keys_only) else {
-        return print(context, key, (!keys_only).then(|| cursor.value()));
+    let Some(held) = cursor.unmerged().filter(|_| !args.keys_only) else {
+        return print(context, cursor, args);
     };
     not_merged.add(held);
     if context.global.json {
@@ -75,14 +75,20 @@ fn show(
     Ok(())
 }
 
-fn print(context: &mut Context, key: &[u8], value: Option<&[u8]>) -> Outcome {
+fn print(context: &mut Context, cursor: &Cursor, args: &ScanArgs) -> Outcome {
+    let (key, expiry) = (cursor.key(), cursor.expiry());
+    let value = (!args.keys_only).then(|| cursor.value());
     if context.global.json {
-        return context.json(&text::record(key, value));
+        return context.json(&text::expiring_record(key, value, expiry));
     }
     let notation = context.notation();
-    match value {
-        Some(value) => writeln!(context.out, "{} : {}", notation.show(key), notation.show(value))?,
-        None => writeln!(context.out, "{}", notation.show(key))?,
+    let mut line = notation.show(key);
+    if args.expiry {
+        line += &format!(" : {}", duration::moment(expiry));
     }
+    if let Some(value) = value {
+        line += &format!(" : {}", notation.show(value));
+    }
+    writeln!(context.out, "{line}")?;
     Ok(())
 }

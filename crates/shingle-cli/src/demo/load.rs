@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::progress::Bar;
 use crate::text;
-use crate::transfer::Loader;
+use crate::transfer::{Loader, Record};
 use base::checksum::hash64;
 use shingle::{Db, Keyspace, KeyspaceOptions, WriteBatch, WriteOptions};
 use std::collections::{BTreeMap, HashMap};
@@ -104,7 +104,7 @@ pub fn import(
         let mut origin = Origin { name: "packages".into(), ..Origin::default() };
         packages.read(found.packages_bytes_max, &mut |name, stanza| {
             interrupt.check(String::new)?;
-            loader.put(&spaces.packages, name, stanza)?;
+            loader.put(&spaces.packages, Record::new(name, stanza))?;
             origin.records += 1;
             origin.bytes += stanza.len() as u64;
             let key = name.to_vec();
@@ -144,9 +144,9 @@ fn import_files(
         let Ok(content) = std::fs::read(&file.path) else { continue };
         file.checksum = hash64(&content);
         let number = data.files.len();
-        loader.put(&spaces.files, &file.key, &content)?;
+        loader.put(&spaces.files, Record::new(&file.key, &content))?;
         for (word, count) in words_of(&content) {
-            loader.put(&spaces.words, &posting(word, number), count.to_string().as_bytes())?;
+            loader.put(&spaces.words, Record::new(&posting(word, number), count.to_string().as_bytes()))?;
             if data.words.len() < WORDS_KEPT && number.is_multiple_of(7) {
                 data.words.push(word.to_vec());
             }
@@ -170,7 +170,7 @@ pub fn change(db: &Db, data: &mut Data, account: &mut Account, space: &mut Sampl
         let Some(content) = spaces.files.get(&file.key)? else {
             return Err(lost(&file.key));
         };
-        loader.put(&spaces.files, &file.key, &[&content[..], UPDATE].concat())?;
+        loader.put(&spaces.files, Record::new(&file.key, &[&content[..], UPDATE].concat()))?;
         file.state = State::Updated;
         account.updated += 1;
         space.tick();
@@ -186,7 +186,7 @@ pub fn change(db: &Db, data: &mut Data, account: &mut Account, space: &mut Sampl
             account.deleted += 1;
         } else if i % 5 == 0 {
             let Some(stanza) = spaces.packages.get(name)? else { return Err(lost(name)) };
-            loader.put(&spaces.packages, name, &[&stanza[..], UPDATE].concat())?;
+            loader.put(&spaces.packages, Record::new(name, &[&stanza[..], UPDATE].concat()))?;
             package.state = State::Updated;
             account.updated += 1;
         }

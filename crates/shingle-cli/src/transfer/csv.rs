@@ -7,7 +7,7 @@
 
 use super::fields::Fields;
 use super::lines::wrong;
-use super::{Each, Sink};
+use super::{Each, Record, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::text::{base64, from_base64};
 use csv::{ByteRecord, Reader, ReaderBuilder};
@@ -47,8 +47,11 @@ fn read_pairs(name: &str, reader: &mut Reader<Input>, no_header: bool, each: Eac
             _ => return Err(no_pair(name, line, &row)),
         };
         match encoding {
-            b"" => each(key, value)?,
-            b"base64" => each(&decode(name, line, key)?, &decode(name, line, value)?)?,
+            b"" => each(Record::new(key, value))?,
+            b"base64" => {
+                let (key, value) = (decode(name, line, key)?, decode(name, line, value)?);
+                each(Record::new(&key, &value))?;
+            }
             _ => return Err(no_pair(name, line, &row)),
         }
     }
@@ -102,8 +105,11 @@ fn read_rows(
             return Err(wrong(name, line, what));
         }
         match value_at {
-            Some(at) => each(&row[key_at], &row[at])?,
-            None => each(&row[key_at], object(name, line, &columns, &row)?.as_bytes())?,
+            Some(at) => each(Record::new(&row[key_at], &row[at]))?,
+            None => {
+                let object = object(name, line, &columns, &row)?;
+                each(Record::new(&row[key_at], object.as_bytes()))?;
+            }
         }
     }
     Ok(())
@@ -158,7 +164,7 @@ impl<'a> Writer<'a> {
 }
 
 impl Sink for Writer<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome {
+    fn put(&mut self, Record { key, value, .. }: Record<'_>) -> Outcome {
         let is_text = std::str::from_utf8(key).is_ok() && std::str::from_utf8(value).is_ok();
         written(if is_text {
             self.0.write_record([key, value, b""])

@@ -3,7 +3,7 @@
 //! ended by a newline.
 
 use super::lines::{each_line, wrong};
-use super::{Each, Sink};
+use super::{Each, Record, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::text::brief;
 use std::io::{BufRead, Write};
@@ -48,7 +48,7 @@ pub fn read(name: &str, input: &mut dyn BufRead, field: Option<&str>, each: Each
     let mut stanzas = Stanzas::default();
     let mut last = 0;
     let mut put = |number, stanza: Vec<u8>| match Stanzas::field(&stanza, field) {
-        Some(key) => each(key, &stanza),
+        Some(key) => each(Record::new(key, &stanza)),
         None => Err(wrong(name, number, format!("the stanza before has no field `{field}`"))),
     };
     each_line(name, input, &mut |number, line| {
@@ -79,7 +79,7 @@ fn is_stanza(key: &[u8], value: &[u8], field: &str) -> bool {
 }
 
 impl Sink for Writer<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome {
+    fn put(&mut self, Record { key, value, .. }: Record<'_>) -> Outcome {
         if !is_stanza(key, value, &self.field) {
             return Err(Failure::said(
                 format!("{}: the value is no stanza with this `{}`", brief(key), self.field),

@@ -1,7 +1,7 @@
 //! A directory tree: the key is the path below the directory, with `/` between its parts; the value
 //! is the file's content. Links, devices and empty directories are not records.
 
-use super::{Each, Sink};
+use super::{Each, Record, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::text::brief;
@@ -32,7 +32,7 @@ pub fn read(root: &Path, bar: &Bar, each: Each) -> Outcome {
         }
         let value = fs::read(path).map_err(failed)?;
         let key = path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes();
-        each(key, &value)?;
+        each(Record::new(key, &value))?;
         bar.add(value.len() as u64);
     }
     Ok(())
@@ -86,7 +86,7 @@ fn relative(key: &[u8]) -> Option<&Path> {
 }
 
 impl Sink for Writer {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome {
+    fn put(&mut self, Record { key, value, .. }: Record<'_>) -> Outcome {
         let refuse = |why: &str| {
             Failure::said(
                 format!("{}: {why}", brief(key)),

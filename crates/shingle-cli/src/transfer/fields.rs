@@ -1,12 +1,15 @@
 //! Keys and values of records that are JSON objects.
 //!
 //! Without a key field an object is `{"key": .., "value": ..}`; `key_base64` and `value_base64`
-//! carry bytes that are not UTF-8, and a value that is no string is stored as its JSON text. With a
-//! key field, that member is the key; the value is the whole object as it stands, or the member
-//! that a value field names.
+//! carry bytes that are not UTF-8, and a value that is no string is stored as its JSON text.
+//! `expiry_ms` says when the value expires, in milliseconds since 1970. With a key field, that
+//! member is the key; the value is the whole object as it stands, or the member that a value field
+//! names.
 
+use super::Record;
 use crate::text::from_base64;
 use serde_json::{Map, Value};
+use shingle::Expiry;
 
 /// The fields that the command line names.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +20,22 @@ pub struct Fields {
     pub value: Option<String>,
 }
 
-/// Key and value of the object that `text` spells.
-pub fn record_of(text: &[u8], fields: &Fields) -> Result<(Vec<u8>, Vec<u8>), String> {
+/// A record that was read.
+pub struct Owned {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    expiry: Option<Expiry>,
+}
+
+impl Owned {
+    /// For those who store it.
+    pub fn borrowed(&self) -> Record<'_> {
+        Record { key: &self.key, value: &self.value, expiry: self.expiry }
+    }
+}
+
+/// The record that the object in `text` spells.
+pub fn record_of(text: &[u8], fields: &Fields) -> Result<Owned, String> {
     let object: Map<String, Value> =
         serde_json::from_slice(text).map_err(|error| not_an_object(text, &error))?;
     let Some(key_field) = &fields.key else {
@@ -27,14 +44,21 @@ pub fn record_of(text: &[u8], fields: &Fields) -> Result<(Vec<u8>, Vec<u8>), Str
                            write them";
             return Err(message.into());
         }
-        return Ok((bytes_of(&object, "key")?, bytes_of(&object, "value")?));
+        let (key, value) = (bytes_of(&object, "key")?, bytes_of(&object, "value")?);
+        return Ok(Owned { key, value, expiry: expiry_of(&object)? });
     };
     let key = key_of(&object, key_field)?;
     let value = match &fields.value {
         None => text.to_vec(),
         Some(field) => text_of(object.get(field).ok_or_else(|| missing(&object, field))?),
     };
-    Ok((key, value))
+    Ok(Owned { key, value, expiry: None })
+}
+
+fn expiry_of(object: &Map<String, Value>) -> Result<Option<Expiry>, String> {
+    let Some(value) = object.get("expiry_ms") else { return Ok(None) };
+    let millis = value.as_u64().ok_or("`expiry_ms` is no number of milliseconds since 1970")?;
+    Ok(Some(Expiry::from_millis(millis)))
 }
 
 /// The key of an object by its key field.

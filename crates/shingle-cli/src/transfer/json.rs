@@ -3,9 +3,9 @@
 
 use super::fields::{Fields, record_of};
 use super::jsonl::check_object;
-use super::{Each, Sink};
+use super::{Each, Record, Sink};
 use crate::failure::{Failure, Outcome};
-use crate::text::record;
+use crate::text::expiring_record;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -39,8 +39,8 @@ struct Document<'a, 'b> {
 }
 
 impl Document<'_, '_> {
-    fn put<E: Error>(&mut self, key: &[u8], value: &[u8]) -> Result<(), E> {
-        (self.each)(key, value).map_err(|failure| {
+    fn put<E: Error>(&mut self, record: Record<'_>) -> Result<(), E> {
+        (self.each)(record).map_err(|failure| {
             *self.stopped = Some(failure);
             E::custom("the record was not stored")
         })
@@ -58,9 +58,9 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
         let mut number = 0u64;
         while let Some(item) = items.next_element::<Box<RawValue>>()? {
             number += 1;
-            let (key, value) = record_of(item.get().as_bytes(), self.fields)
+            let record = record_of(item.get().as_bytes(), self.fields)
                 .map_err(|what| A::Error::custom(format!("object {number}: {what}")))?;
-            self.put(&key, &value)?;
+            self.put(record.borrowed())?;
         }
         Ok(())
     }
@@ -72,8 +72,8 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
         while let Some((key, item)) = members.next_entry::<String, Box<RawValue>>()? {
             let text = item.get();
             match serde_json::from_str::<String>(text) {
-                Ok(value) => self.put(key.as_bytes(), value.as_bytes())?,
-                Err(_) => self.put(key.as_bytes(), text.as_bytes())?,
+                Ok(value) => self.put(Record::new(key.as_bytes(), value.as_bytes()))?,
+                Err(_) => self.put(Record::new(key.as_bytes(), text.as_bytes()))?,
             }
         }
         Ok(())
@@ -95,17 +95,23 @@ impl<'a> Writer<'a> {
 }
 
 impl Sink for Writer<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome {
+    fn put(&mut self, Record { key, value, expiry }: Record<'_>) -> Outcome {
         let before = if std::mem::take(&mut self.is_empty) { "[\n" } else { ",\n" };
         self.out.write_all(before.as_bytes())?;
         match &self.field {
-            None => serde_json::to_writer(&mut *self.out, &record(key, Some(value)))?,
+            None => {
+                serde_json::to_writer(&mut *self.out, &expiring_record(key, Some(value), expiry))?;
+            }
             Some(field) => {
                 check_object(key, value, field, true)?;
                 self.out.write_all(value.trim_ascii())?;
             }
         }
         Ok(())
+    }
+
+    fn keeps_expiry(&self) -> bool {
+        self.field.is_none()
     }
 
     fn finish(&mut self) -> Outcome {

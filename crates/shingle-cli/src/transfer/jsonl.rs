@@ -5,9 +5,9 @@
 
 use super::fields::{Fields, key_of, record_of};
 use super::lines::{each_line, wrong};
-use super::{Each, Sink};
+use super::{Each, Record, Sink};
 use crate::failure::{Failure, Outcome};
-use crate::text::{brief, record, unmerged_record};
+use crate::text::{brief, expiring_record, unmerged_record};
 use shingle::Unmerged;
 use std::io::{BufRead, Write};
 
@@ -17,8 +17,8 @@ pub fn read(name: &str, input: &mut dyn BufRead, fields: &Fields, each: Each) ->
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        let (key, value) = record_of(line, fields).map_err(|what| wrong(name, number, what))?;
-        each(&key, &value)
+        let record = record_of(line, fields).map_err(|what| wrong(name, number, what))?;
+        each(record.borrowed())
     })
 }
 
@@ -36,9 +36,11 @@ impl<'a> Writer<'a> {
 }
 
 impl Sink for Writer<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome {
+    fn put(&mut self, Record { key, value, expiry }: Record<'_>) -> Outcome {
         match &self.field {
-            None => serde_json::to_writer(&mut *self.out, &record(key, Some(value)))?,
+            None => {
+                serde_json::to_writer(&mut *self.out, &expiring_record(key, Some(value), expiry))?;
+            }
             Some(field) => {
                 let is_line = !value.contains(&b'\n') && !value.ends_with(b"\r");
                 check_object(key, value, field, is_line)?;
@@ -46,6 +48,10 @@ impl Sink for Writer<'_> {
             }
         }
         Ok(self.out.write_all(b"\n")?)
+    }
+
+    fn keeps_expiry(&self) -> bool {
+        self.field.is_none()
     }
 
     fn put_unmerged(&mut self, key: &[u8], held: &Unmerged) -> Outcome<bool> {

@@ -10,13 +10,17 @@ mod fields;
 mod json;
 mod jsonl;
 mod lines;
+mod loader;
+mod record;
 #[cfg(test)]
 mod tests;
 mod tsv;
 
 pub use deb822::Stanzas;
+pub use loader::Loader;
+pub use record::Record;
 
-use crate::args::{ExportArgs, Format, TransferArgs};
+use crate::args::{ExportArgs, Format, ImportArgs, TransferArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::{Interrupt, interrupted};
@@ -33,22 +37,18 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use lines::Counting;
 use serde_json::json;
-use shingle::{Db, Keyspace, Unmerged, WriteBatch, WriteOptions};
+use shingle::{Keyspace, Unmerged};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// A batch is written when it has this many bytes.
-pub const BATCH_BYTES: usize = 1 << 20;
-/// A batch is written when it has this many records.
-pub const BATCH_RECORDS: usize = 1000;
 /// How many differing keys a verification remembers and names.
 const DIFFERENT_MAX: usize = 100_000;
 
-/// Receives one record: key and value.
-pub type Each<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Outcome;
+/// Receives one record.
+pub type Each<'a> = &'a mut dyn FnMut(Record<'_>) -> Outcome;
 
 /// Where records of one format are read from or written to.
 struct Place {
@@ -59,6 +59,8 @@ struct Place {
     has_no_header: bool,
     /// Compressed by gzip.
     is_compressed: bool,
+    /// Values that expire are written without their expiry.
+    is_without_expiry: bool,
 }
 
 /// How a file begins that gzip compressed.
@@ -67,7 +69,11 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Receives the records of an export.
 trait Sink {
     /// Writes one record, or refuses it.
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome;
+    fn put(&mut self, record: Record<'_>) -> Outcome;
+    /// The format has a place for the expiry of a record.
+    fn keeps_expiry(&self) -> bool {
+        false
+    }
     /// Writes a key whose operands are not merged; `false` where the format has no words for it.
     fn put_unmerged(&mut self, _key: &[u8], _held: &Unmerged) -> Outcome<bool> {
         Ok(false)
@@ -86,7 +92,15 @@ impl Place {
         let path = args.path.clone();
         let is_compressed = format != Format::Dir && has_extension(&path, "gz");
         let (is_raw, has_no_header) = (args.raw, args.no_header);
-        let place = Place { path, format, fields, is_raw, has_no_header, is_compressed };
+        let place = Place {
+            path,
+            format,
+            fields,
+            is_raw,
+            has_no_header,
+            is_compressed,
+            is_without_expiry: false,
+        };
         place.check_flags()?;
         if place.is_stream() && args.verify {
             return Err(Failure::usage(
@@ -124,6 +138,19 @@ impl Place {
 
     fn is_stream(&self) -> bool {
         self.path == Path::new("-")
+    }
+
+    /// The format has no place for an expiry, or each value is a whole object.
+    fn cannot_expire(&self, record: Record<'_>) -> Failure {
+        let (key, format) = (text::brief(record.key), name_of(self.format));
+        let format = match self.fields.key {
+            Some(_) => format!("{format} with --key-field"),
+            None => format,
+        };
+        Failure::said(
+            format!("{key}: the value expires, and {format} has no place for the time"),
+            "--format jsonl keeps it; --without-expiry exports the values alone",
+        )
     }
 
     fn bytes(&self) -> u64 {
@@ -219,60 +246,9 @@ fn guess(path: &Path) -> Outcome<Format> {
     }
 }
 
-/// Writes records in batches.
-pub struct Loader<'a> {
-    db: &'a Db,
-    batch: WriteBatch,
-    batch_bytes: usize,
-    /// Records so far.
-    pub records: u64,
-    /// Bytes of keys and values so far.
-    pub bytes: u64,
-}
-
-impl<'a> Loader<'a> {
-    /// For records of any keyspace of `db`.
-    pub fn new(db: &'a Db) -> Loader<'a> {
-        Loader { db, batch: WriteBatch::new(), batch_bytes: 0, records: 0, bytes: 0 }
-    }
-
-    /// One more record.
-    pub fn put(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) -> Outcome {
-        self.batch.put_in(keyspace, key, value)?;
-        let bytes = key.len() + value.len();
-        self.batch_bytes += bytes;
-        self.records += 1;
-        self.bytes += bytes as u64;
-        self.write_when_full()
-    }
-
-    /// One record less.
-    pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) -> Outcome {
-        self.batch.delete_in(keyspace, key)?;
-        self.write_when_full()
-    }
-
-    fn write_when_full(&mut self) -> Outcome {
-        if self.batch_bytes >= BATCH_BYTES || self.batch.len() >= BATCH_RECORDS {
-            self.write()?;
-        }
-        Ok(())
-    }
-
-    /// Writes what is left.
-    pub fn write(&mut self) -> Outcome {
-        if !self.batch.is_empty() {
-            let batch = std::mem::take(&mut self.batch);
-            self.db.write(batch, &WriteOptions { durability: None, wait: true })?;
-        }
-        self.batch_bytes = 0;
-        Ok(())
-    }
-}
-
 /// `shingle import`.
-pub fn import(context: &mut Context, args: TransferArgs) -> Outcome {
-    let place = Place::new(&args)?;
+pub fn import(context: &mut Context, args: ImportArgs) -> Outcome {
+    let place = Place::new(&args.transfer)?;
     if context.session.as_ref().is_some_and(|session| session.batch.is_some()) {
         return Err(Failure::usage(
             "import writes batches of its own, and no part of the batch that was begun",
@@ -294,11 +270,11 @@ pub fn import(context: &mut Context, args: TransferArgs) -> Outcome {
     let mut loader = Loader::new(&db);
     let bar = context.bar("import", place.bytes());
     let interrupt = Interrupt::listen()?;
-    let read = place.read(&bar, &mut |key, value| {
+    let read = place.read(&bar, &mut |record| {
         if interrupt.is_asked() {
             return Err(Failure::OutputClosed);
         }
-        loader.put(&keyspace, key, value)
+        loader.put(&keyspace, record.expiring_after(args.ttl, &keyspace))
     });
     if !interrupt.is_asked() {
         read?;
@@ -313,18 +289,19 @@ pub fn import(context: &mut Context, args: TransferArgs) -> Outcome {
         return Err(interrupted(&format!("{} records were stored", units::count(records)), help));
     }
     let ns = start.elapsed().as_nanos() as u64;
-    if args.verify && verify(context, &place, &keyspace, &interrupt)?.is_none() {
+    if args.transfer.verify && verify(context, &place, &keyspace, &interrupt)?.is_none() {
         db.close()?;
         let done = format!("{} records were stored, not all are verified", units::count(records));
         return Err(interrupted(&done, "they are durable; the same import again verifies all"));
     }
     db.close()?;
-    report(context, "imported", records, bytes, ns, args.verify)
+    report(context, "imported", records, bytes, ns, args.transfer.verify)
 }
 
 /// `shingle export`.
 pub fn export(context: &mut Context, args: ExportArgs) -> Outcome {
-    let place = Place::new(&args.transfer)?;
+    let mut place = Place::new(&args.transfer)?;
+    place.is_without_expiry = args.without_expiry;
     let range = context.range(&args.range)?;
     let db = context.open(Access::Read)?;
     let keyspace = context.keyspace(&db, Access::Read)?;
@@ -481,9 +458,14 @@ fn write_records(
             (if puts { &mut written.unmerged } else { &mut written.left }).add(held);
             continue;
         }
-        sink.put(cursor.key(), cursor.value())?;
+        let expiry = if place.is_without_expiry { None } else { cursor.expiry() };
+        let record = Record { key: cursor.key(), value: cursor.value(), expiry };
+        if expiry.is_some() && !sink.keeps_expiry() {
+            return Err(place.cannot_expire(record));
+        }
+        sink.put(record)?;
         written.records += 1;
-        let bytes = (cursor.key().len() + cursor.value().len()) as u64;
+        let bytes = record.bytes();
         written.bytes += bytes;
         if let Some(bar) = bar {
             bar.add(bytes);
@@ -505,15 +487,15 @@ fn verify(
     let mut different: BTreeSet<Vec<u8>> = BTreeSet::new();
     let mut records = 0;
     let bar = context.bar("verify", place.bytes());
-    let read = place.read(&bar, &mut |key, value| {
+    let read = place.read(&bar, &mut |record| {
         if interrupt.is_asked() {
             return Err(Failure::OutputClosed);
         }
         records += 1;
-        if keyspace.get(key)?.as_deref() == Some(value) {
-            different.remove(key);
+        if record.is_in(keyspace)? {
+            different.remove(record.key);
         } else if different.len() < DIFFERENT_MAX {
-            different.insert(key.to_vec());
+            different.insert(record.key.to_vec());
         }
         Ok(())
     });

@@ -14,6 +14,7 @@ fn place(format: Format) -> Place {
         is_raw: false,
         has_no_header: false,
         is_compressed: false,
+        is_without_expiry: false,
     }
 }
 
@@ -21,7 +22,7 @@ fn write(format: Format, records: &Records) -> Vec<u8> {
     let mut out = Vec::new();
     let mut sink = place(format).sink(&mut out).unwrap();
     for (key, value) in records {
-        sink.put(key, value).unwrap();
+        sink.put(Record::new(key, value)).unwrap();
     }
     sink.finish().unwrap();
     drop(sink);
@@ -35,8 +36,8 @@ fn read(format: Format, text: &[u8]) -> Outcome<Records> {
 fn read_with(format: Format, text: &[u8], fields: &Fields, is_raw: bool) -> Outcome<Records> {
     let mut records = Records::new();
     let mut input = text;
-    let mut each = |key: &[u8], value: &[u8]| {
-        records.insert(key.to_vec(), value.to_vec());
+    let mut each = |record: Record<'_>| {
+        records.insert(record.key.to_vec(), record.value.to_vec());
         Ok(())
     };
     match format {
@@ -82,7 +83,7 @@ proptest! {
         let mut out = Vec::new();
         let mut sink = deb822::Writer::new(&mut out, None);
         let value = [b"Package: ", &key[..], b"\n", &value[..]].concat();
-        if sink.put(&key, &value).is_ok() {
+        if sink.put(Record::new(&key, &value)).is_ok() {
             let expected = Records::from([(key, value)]);
             prop_assert_eq!(read(Format::Deb822, &out).unwrap(), expected);
         }

@@ -1,7 +1,7 @@
 //! Tab-separated: `key TAB value`, both escaped as in [`crate::text`], or raw: as they stand.
 
 use super::lines::{each_line, wrong};
-use super::{Each, Sink};
+use super::{Each, Record, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::text::{brief, escape, unescape};
 use std::io::{BufRead, Write};
@@ -17,13 +17,13 @@ pub fn read(name: &str, input: &mut dyn BufRead, is_raw: bool, each: Each) -> Ou
         };
         let (key, value) = (&line[..tab], &line[tab + 1..]);
         if is_raw {
-            return each(key, value);
+            return each(Record::new(key, value));
         }
         let field = |text: &[u8]| {
             let hint = "--raw reads a file whose backslashes are no escapes";
             unescape(text).map_err(|what| wrong(name, number, format!("{what}; {hint}")))
         };
-        each(&field(key)?, &field(value)?)
+        each(Record::new(&field(key)?, &field(value)?))
     })
 }
 
@@ -58,7 +58,7 @@ impl<'a> Writer<'a> {
 }
 
 impl Sink for Writer<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome {
+    fn put(&mut self, Record { key, value, .. }: Record<'_>) -> Outcome {
         match self.is_raw {
             true => self.put_raw(key, value),
             false => Ok(writeln!(self.out, "{}\t{}", escape(key), escape(value))?),

@@ -7,6 +7,7 @@ mod data;
 mod demo;
 mod device;
 mod dump;
+mod expiry;
 mod interrupt;
 mod lab;
 mod maintenance;

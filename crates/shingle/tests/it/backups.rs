@@ -37,7 +37,8 @@ fn history(config: &Config, seed: u64) -> Result<u64, Failure> {
     let directory = memory();
     let backups = backups(&directory);
     let mut expected = Vec::new();
-    for (at, step) in Generator::new(seed, profile(300)).steps().iter().enumerate() {
+    let profile = profile(300).sometimes_expiring(seed);
+    for (at, step) in Generator::new(seed, profile).steps().iter().enumerate() {
         runner.step(step)?;
         if at % 60 == 30 {
             let backup = backups.create(&runner.db, &mut |_| ())?;
@@ -48,7 +49,8 @@ fn history(config: &Config, seed: u64) -> Result<u64, Failure> {
         assert!(backups.verify(*number, &mut |_| ())?.is_empty());
         let target: Arc<dyn FileStore> = Arc::new(memory());
         backups.restore_to(*number, &*target, &mut |_| ())?;
-        let found = read_all(&config.options().open_in(target, config.runtime())?)?;
+        let runtime = config.at(model).runtime();
+        let found = read_all(&config.options().open_in(target, runtime)?)?;
         model.recover(&found).map_err(Failure::Wrong)?;
         // A backup flushes first, so nothing is missing.
         for (slot, contents) in &found {

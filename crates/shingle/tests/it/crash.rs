@@ -114,8 +114,8 @@ impl Sweep {
     }
 
     /// Opens, reads everything, and stops the machine: nothing is closed in order.
-    fn find<M: Medium>(&self, medium: &M) -> Result<Found, Failure> {
-        let db = self.config.open(medium.store()?)?;
+    fn find<M: Medium>(config: &Config, medium: &M) -> Result<Found, Failure> {
+        let db = config.open(medium.store()?)?;
         let found = read_all(&db)?;
         medium.stop();
         Ok(found)
@@ -133,7 +133,8 @@ impl Sweep {
         };
         let untouched = goes_on.then(|| image.with_all());
         self.counts.lock().begun += u64::from(has_empty_segment(&*image.store()?)?);
-        let db = self.config.open(self.recovery_store(&image, &model, depth, nests)?)?;
+        let config = self.config.at(&model);
+        let db = config.open(self.recovery_store(&image, &model, depth, nests)?)?;
         let found = read_all(&db)?;
         let recovered = model.recover(&found).map_err(Failure::Wrong)?;
         let report = db.check(&mut |_| {})?;
@@ -151,9 +152,9 @@ impl Sweep {
         // A read-only opening of the same image gives the same and leaves no trace.
         if let Some(untouched) = untouched {
             let before = untouched.content_hash();
-            let options = self.config.options().read_only(true);
+            let options = config.options().read_only(true);
             // If power was lost before the first root, there is no database yet.
-            match options.open_in(untouched.store()?, self.config.runtime()) {
+            match options.open_in(untouched.store()?, config.runtime()) {
                 Ok(db) => same(&found, &read_all(&db)?, "read-only")?,
                 Err(error) if error.kind() == shingle::ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
@@ -162,7 +163,7 @@ impl Sweep {
                 return wrong("a read-only opening changed the store");
             }
         }
-        let again = self.find(&image.without_unsynced())?;
+        let again = Sweep::find(&config, &image.without_unsynced())?;
         same(&found, &again, "the second opening")?;
         if goes_on {
             model.go_on_from(recovered);
@@ -212,7 +213,8 @@ impl Sweep {
         let seed = self.random.lock().next_u64();
         let mut runner = Runner::open(&self.config, image.store()?, model.clone(), seed)?;
         runner.compare_all()?;
-        let steps = Generator::new(seed, Profile { reopens: false, ..short(25) }).steps();
+        let profile = Profile { reopens: false, ..short(25) }.sometimes_expiring(seed);
+        let steps = Generator::new(seed, profile).steps();
         runner.run(&steps)?;
         runner.step(&Step::Sync)?;
         runner.run(&steps[..5])?;
@@ -284,6 +286,7 @@ pub fn short(steps: usize) -> Profile {
         value_bytes_max: 5000,
         move_odds: 8,
         range_odds: 0,
+        expiry_odds: 0,
         reopens: true,
         reads: false,
     }
@@ -294,7 +297,7 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
     let (mut sum, mut points) = (Counts::default(), ByCell::default());
     for seed in seeds_for_cells(24) {
         let config = Config::draw(seed).sometimes_bounded(seed);
-        let steps = Generator::new(seed, short(125)).steps();
+        let steps = Generator::new(seed, short(125).sometimes_expiring(seed)).steps();
         let store = MemStore::new(Arc::default());
         let swept = Sweep::new(&config, seed, 4).run(&store, &steps, seed);
         let counts = swept.unwrap_or_else(|what| {
@@ -327,7 +330,7 @@ fn orphaned<M: Medium>(
     // Every other history is full of range deletions.
     let range_odds = 4 * (seed % 2);
     let profile = Profile { reopens: false, range_odds, ..short(steps) };
-    let steps = Generator::new(seed, profile).steps();
+    let steps = Generator::new(seed, profile.sometimes_expiring(seed)).steps();
     let sweep = Sweep::new(config, seed, 2);
     let model = sweep.model.clone();
     let mut runner = Runner::open(config, medium.store()?, model.clone(), seed)?;
@@ -335,7 +338,7 @@ fn orphaned<M: Medium>(
     let model = model.lock().clone();
     // The lock goes with the process.
     std::mem::forget(runner);
-    let inner = sweep.clone();
+    let (inner, config) = (sweep.clone(), config.at(&model));
     let operations = AtomicU64::new(seed);
     let hook = move |medium: &M| {
         if operations.fetch_add(1, Relaxed).is_multiple_of(stride) {
@@ -365,7 +368,7 @@ const DEVICE_STRIDE: u64 = 24;
 
 /// The history of `seed` on a device of `kind`, with power lost at one request in `stride`.
 fn sweep_device(kind: &Kind, config: &Config, seed: u64, stride: u64, steps: usize) -> Counts {
-    let steps = Generator::new(seed, short(steps)).steps();
+    let steps = Generator::new(seed, short(steps).sometimes_expiring(seed)).steps();
     let sweep = Sweep::strided(config, seed, 1, stride);
     sweep.run(&Direct::new(kind), &steps, seed).unwrap_or_else(|what| {
         let line = replay("power_lost_at", seed, &Failure::Wrong(what));

@@ -65,6 +65,7 @@ pub fn tiny() -> Profile {
         value_bytes_max: 3000,
         move_odds: 9,
         range_odds: 0,
+        expiry_odds: 0,
         reopens: false,
         reads: false,
     }
@@ -112,6 +113,7 @@ pub fn run_with<M: Failing>(
     }
     plan.clear();
     let model = model.lock().clone();
+    let config = &config.at(&model);
     let mut random = Random::new(seed);
     let all = [Personality::KeepAll, Personality::LoseUnsynced, Personality::Subset];
     for personality in all {
@@ -164,7 +166,7 @@ fn every_operation_fails_in_its_turn() {
     let faults_wanted = scaled(750 / seeds.len() as u64).max(1);
     for seed in seeds {
         let config = Config::draw(seed);
-        let steps = Generator::new(seed, tiny()).steps();
+        let steps = Generator::new(seed, tiny().sometimes_expiring(seed)).steps();
         let clean = Arc::new(FaultPlan::default());
         let struck = counts.struck;
         run_with::<MemStore>(&config, &steps, &clean, seed, &mut counts)
@@ -267,6 +269,7 @@ fn forgets<M: Forgetting>(
         return Ok(count());
     }
     // The page cache outlives the process.
+    let config = &config.at(&model.lock());
     let (store, problem) = recovering(config, &medium, &model.lock().clone())?;
     let db = config.open(store)?;
     let found = read_all(&db)?;
@@ -280,13 +283,14 @@ fn forgets<M: Forgetting>(
     drop(db);
     model.lock().go_on_from(recovered);
     let mut runner = Runner::open(config, medium.store()?, model.clone(), seed)?;
-    let more = Generator::new(seed + 1, Profile { steps: 12, ..tiny() }).steps();
+    let profile = Profile { steps: 12, ..tiny() }.sometimes_expiring(seed);
+    let more = Generator::new(seed + 1, profile).steps();
     runner.run(&more)?;
     match after % 2 {
         0 => runner.step(&Step::Sync)?,
         _ => runner.close()?,
     }
-    let db = config.open(medium.without_unsynced().store()?)?;
+    let db = runner.config.open(medium.without_unsynced().store()?)?;
     let found = read_all(&db)?;
     model.lock().recover(&found).map_err(Failure::Wrong)?;
     let report = db.check(&mut |_| {})?;
@@ -327,7 +331,8 @@ fn forget_in_turn<M: Forgetting>(seeds: impl Iterator<Item = u64>, wanted: u64, 
     let mut runs = 0;
     for seed in seeds {
         let config = Config::draw(seed);
-        let steps = Generator::new(seed, Profile { steps: 40, ..tiny() }).steps();
+        let profile = Profile { steps: 40, ..tiny() }.sometimes_expiring(seed);
+        let steps = Generator::new(seed, profile).steps();
         let told = |after: u64, failure: Failure| -> u64 {
             let line = replay("what_a_failed_sync", seed, &failure);
             panic!("{store}, sync {after}: {line} {config:?}")
@@ -358,7 +363,8 @@ fn what_a_failed_sync_dropped_is_written_anew_by_the_next_process() {
 fn a_full_medium_goes_on_when_space_returns() {
     for seed in seeds_for_schemes(12) {
         let config = Config::draw(seed);
-        let steps = Generator::new(seed, Profile { steps: 150, ..tiny() }).steps();
+        let profile = Profile { steps: 150, ..tiny() }.sometimes_expiring(seed);
+        let steps = Generator::new(seed, profile).steps();
         let store = MemStore::new(Arc::default());
         let model = Arc::new(Mutex::new(Model::new()));
         let outcome = (|| -> Outcome {
@@ -387,7 +393,7 @@ fn a_full_medium_goes_on_when_space_returns() {
                 Err(error) => return Err(error.into()),
             }
             let _ = runner.close();
-            let found = read_all(&config.open(Arc::new(store.clone()))?)?;
+            let found = read_all(&runner.config.open(Arc::new(store.clone()))?)?;
             model.lock().recover(&found).map(drop).map_err(Failure::Wrong)
         })();
         outcome.unwrap_or_else(|failure| {

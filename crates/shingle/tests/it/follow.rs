@@ -1,7 +1,7 @@
 //! A follower sees what the writer wrote, whole batches, at one moment, on every configuration and
 //! beside a writer that is killed.
 
-use crate::history::Generator;
+use crate::history::{Generator, Step};
 use crate::kill::{batch, spawn_writer, verify};
 use crate::model::{Found, Model, SLOTS};
 use crate::run::{
@@ -51,11 +51,15 @@ fn follow_history(config: &Config, seed: u64) -> Result<u64, Failure> {
     let store: Arc<dyn FileStore> = Arc::new(MemStore::new(Arc::default()));
     let model = Arc::new(Mutex::new(Model::new()));
     let mut runner = Runner::open(config, store.clone(), model, seed)?;
-    let follower = config.options().follow_in(store, config.runtime())?;
+    let follower = config.options().follow_in(store, runner.config.runtime())?;
     let mut earlier: Option<Earlier> = None;
     let mut compared = 0;
-    for (at, step) in Generator::new(seed, profile(400)).steps().iter().enumerate() {
+    let profile = profile(400).sometimes_expiring(seed);
+    for (at, step) in Generator::new(seed, profile).steps().iter().enumerate() {
         runner.step(step)?;
+        if matches!(step, Step::Advance(_)) {
+            earlier = None; // values of it expired
+        }
         if at % 7 != 0 {
             continue;
         }

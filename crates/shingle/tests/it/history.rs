@@ -44,6 +44,8 @@ pub enum Step {
     /// A random move of the tree.
     RandomMove(usize),
     WaitIdle,
+    /// The wall clock moves on by so many milliseconds.
+    Advance(u64),
 }
 
 /// The kinds and the number of steps in a history.
@@ -57,8 +59,19 @@ pub struct Profile {
     /// One operation in this many is a range deletion of any shape, beside the usual ones, with
     /// snapshots between; 0: none.
     pub range_odds: u64,
+    /// One value in this many expires, and the clock moves at times; 0: none.
+    pub expiry_odds: u64,
+    /// Closings and openings of every kind, and checks, whose report a planned failure would spoil.
     pub reopens: bool,
     pub reads: bool,
+}
+
+impl Profile {
+    /// The same; in one of two histories values expire.
+    pub fn sometimes_expiring(self, seed: u64) -> Profile {
+        let is_expiring = Random::new(seed ^ 0xe4_91).one_in(2);
+        Profile { expiry_odds: if is_expiring { 5 } else { 0 }, ..self }
+    }
 }
 
 pub struct Generator {
@@ -120,6 +133,10 @@ impl Generator {
         }
         let key = self.key();
         let number = |random: &mut Random| -> Value { Arc::from(random.below(99).to_le_bytes()) };
+        let odds = self.profile.expiry_odds;
+        if odds > 0 && self.random.one_in(odds) {
+            return self.put_expiring(key, SLOTS[slot].operator);
+        }
         match (self.random.below(20), SLOTS[slot].operator) {
             (0..=3, _) => Op::Delete(key),
             (4, _) => self.delete_range(),
@@ -131,6 +148,20 @@ impl Generator {
             }
             _ => Op::Put(key, self.value()),
         }
+    }
+
+    /// Over at once, soon, or not within the history.
+    fn put_expiring(&mut self, key: Key, operator: Operator) -> Op {
+        let value = match operator {
+            Operator::Add => Arc::from(self.random.below(99).to_le_bytes()),
+            _ => self.value(),
+        };
+        let ttl_ms = match self.random.below(8) {
+            0 => 0,
+            1 => 1_000_000_000,
+            _ => self.random.below(200),
+        };
+        Op::PutExpiring(key, value, ttl_ms)
     }
 
     fn delete_range(&mut self) -> Op {
@@ -233,6 +264,9 @@ impl Generator {
                 _ => Step::SnapshotRead(number, self.slot(), self.key()),
             };
         }
+        if self.profile.expiry_odds > 0 && self.random.one_in(16) {
+            return Step::Advance(self.random.below(60));
+        }
         match self.random.below(200) {
             0..=2 => Step::Flush,
             3 => {
@@ -248,7 +282,7 @@ impl Generator {
             22 if self.profile.reopens => Step::Reopen,
             23 if self.profile.reopens && self.random.one_in(3) => Step::ReadOnly,
             24 if self.profile.reopens && self.random.one_in(3) => Step::Checkpoint,
-            25 if self.random.one_in(3) => Step::Check,
+            25 if self.profile.reopens && self.random.one_in(3) => Step::Check,
             26 => Step::WaitIdle,
             27..=100 if self.profile.reads => self.read(),
             _ => self.write(),

@@ -11,6 +11,7 @@ mod backups;
 mod bands;
 mod begun_segments;
 mod checkpoints;
+mod clock;
 mod closing;
 mod cold;
 mod crash;

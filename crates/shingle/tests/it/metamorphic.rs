@@ -89,11 +89,28 @@ fn many_range_deletions_give_equal_answers_on_every_configuration() {
     steps_run.finish("steps", 700);
 }
 
+/// Values that expire over every kind of entry, with snapshots, transactions and a clock that moves.
+#[test]
+fn values_that_expire_give_equal_answers_on_every_configuration() {
+    let mut steps_run = ByCell::default();
+    for seed in seeds_for_cells(24) {
+        let profile = Profile { expiry_odds: 3, ..profile(700) };
+        let steps = Generator::new(seed, profile).steps();
+        let config = Config::draw(seed);
+        let runner = in_memory(&config, &steps, seed).unwrap_or_else(|failure| {
+            panic!("{} {config:?}", replay("values_that_expire", seed, &failure))
+        });
+        drop(runner);
+        steps_run.add(&config, steps.len() as u64);
+    }
+    steps_run.finish("steps", 700);
+}
+
 #[test]
 fn threads_give_the_same_answers_as_steps() {
     let mut steps_run = ByCell::default();
     for seed in seeds_for_cells(24) {
-        let steps = Generator::new(seed, profile(700)).steps();
+        let steps = Generator::new(seed, profile(700).sometimes_expiring(seed)).steps();
         let config = Config { stepped: None, ..Config::draw(seed) };
         in_memory(&config, &steps, seed).unwrap_or_else(|failure| {
             panic!("{} {config:?}", replay("threads_give", seed, &failure))
@@ -110,7 +127,8 @@ fn any_scheme_goes_on_with_the_tree_of_any_other() {
         let mut config = Config { switches: true, ..Config::draw(seed) };
         let store = MemStore::new(Arc::default());
         let model = Arc::new(Mutex::new(Model::new()));
-        for (piece, steps) in Generator::new(seed, profile(1400)).steps().chunks(100).enumerate() {
+        let profile = profile(1400).sometimes_expiring(seed);
+        for (piece, steps) in Generator::new(seed, profile).steps().chunks(100).enumerate() {
             let outcome = Runner::open(&config, Arc::new(store.clone()), model.clone(), seed)
                 .and_then(|mut runner| {
                     runner.run(steps)?;
@@ -135,7 +153,7 @@ fn any_scheme_goes_on_with_the_tree_of_any_other() {
 fn files_give_the_same_answers_as_memory() {
     let mut steps_run = Cells::default();
     for seed in seeds_for_schemes(6) {
-        let steps = Generator::new(seed, profile(400)).steps();
+        let steps = Generator::new(seed, profile(400).sometimes_expiring(seed)).steps();
         let config = Config::draw(seed);
         steps_run.add(config.scheme, FILES, steps.len() as u64);
         let dir = tempfile::tempdir().unwrap();
@@ -173,7 +191,7 @@ fn direct_storage_on_every_device_gives_the_same_answers_as_memory() {
             if is_left_out(seed) {
                 continue;
             }
-            let steps = Generator::new(seed, profile(120)).steps();
+            let steps = Generator::new(seed, profile(120).sometimes_expiring(seed)).steps();
             let config = Config::draw(seed);
             on_device(kind, &config, &steps, seed).unwrap_or_else(|failure| {
                 let line = replay("direct_storage_on_every_device", seed, &failure);
@@ -188,7 +206,7 @@ fn direct_storage_on_every_device_gives_the_same_answers_as_memory() {
 #[test]
 fn a_checkpoint_is_the_database_of_its_moment() {
     for seed in seeds_for_schemes(5) {
-        let steps = Generator::new(seed, profile(300)).steps();
+        let steps = Generator::new(seed, profile(300).sometimes_expiring(seed)).steps();
         let config = Config::draw(seed);
         let dir = tempfile::tempdir().unwrap();
         let ledger = Arc::new(Ledger::default());

@@ -48,6 +48,8 @@ pub const SLOTS: [Slot; 6] = [
 #[derive(Clone, Debug)]
 pub enum Op {
     Put(Key, Value),
+    /// A value with its time to live in milliseconds.
+    PutExpiring(Key, Value, u64),
     Delete(Key),
     Merge(Key, Value),
     DeleteRange(Key, Key),
@@ -62,12 +64,43 @@ pub enum Prefix {
     Unlogged,
 }
 
+/// What a commit did with a key.
+#[derive(Clone)]
+enum Written {
+    /// A value, and when it expires by the model's clock.
+    Put(Value, Option<u64>),
+    Delete,
+    Merge(Value),
+}
+
+impl Written {
+    /// The value of the key after it, at `now_ms`.
+    fn value(&self, operator: Operator, before: Option<&[u8]>, now_ms: u64) -> Option<Value> {
+        match self {
+            Written::Put(value, expiry_ms) => {
+                expiry_ms.is_none_or(|expiry_ms| now_ms < expiry_ms).then(|| value.clone())
+            }
+            Written::Delete => None,
+            Written::Merge(operand) => Some(combine(operator, before, operand)),
+        }
+    }
+}
+
+/// A key after a commit that wrote it.
+#[derive(Clone)]
+struct Version {
+    commit: u64,
+    written: Written,
+    /// The value at the present time.
+    value: Option<Value>,
+}
+
 /// One life of a keyspace.
 #[derive(Clone, Default)]
 pub struct Incarnation {
     pub slot: usize,
     /// The versions of each key, by commit, ascending.
-    versions: BTreeMap<Key, Vec<(u64, Option<Value>)>>,
+    versions: BTreeMap<Key, Vec<Version>>,
     /// The fingerprint of the whole after a commit that changed it.
     fingerprints: Vec<(u64, u64)>,
 }
@@ -76,8 +109,8 @@ impl Incarnation {
     /// The value of `key` after commit `at`.
     pub fn get(&self, key: &[u8], at: u64) -> Option<Value> {
         let versions = self.versions.get(key)?;
-        let count = versions.partition_point(|(commit, _)| *commit <= at);
-        versions[..count].last().and_then(|(_, value)| value.clone())
+        let count = versions.partition_point(|version| version.commit <= at);
+        versions[..count].last().and_then(|version| version.value.clone())
     }
 
     /// The pairs from `start` to `end` (exclusive) after commit `at`.
@@ -100,37 +133,58 @@ impl Incarnation {
         self.fingerprints[..count].last().map_or(0, |(_, fingerprint)| *fingerprint)
     }
 
-    fn set(&mut self, key: Key, at: u64, value: Option<Value>) {
-        let before = self.get(&key, at);
-        let mut sum = self.fingerprint(at);
-        sum = sum.wrapping_sub(before.as_deref().map_or(0, |value| pair_hash(&key, value)));
-        sum = sum.wrapping_add(value.as_deref().map_or(0, |value| pair_hash(&key, value)));
+    fn set(&mut self, key: &Key, at: u64, written: Written, now_ms: u64) {
+        let before = self.get(key, at);
+        let value = written.value(SLOTS[self.slot].operator, before.as_deref(), now_ms);
+        let sum = self.fingerprint(at).wrapping_add(change(key, &before, &value));
         self.fingerprints.push((at, sum));
-        self.versions.entry(key).or_default().push((at, value));
+        let version = Version { commit: at, written, value };
+        self.versions.entry(key.clone()).or_default().push(version);
     }
 
-    fn apply(&mut self, op: &Op, at: u64) {
+    fn apply(&mut self, op: &Op, at: u64, now_ms: u64) {
         match op {
-            Op::Put(key, value) => self.set(key.clone(), at, Some(value.clone())),
-            Op::Delete(key) => self.set(key.clone(), at, None),
-            Op::Merge(key, operand) => {
-                let before = self.get(key, at);
-                let value = combine(SLOTS[self.slot].operator, before.as_deref(), operand);
-                self.set(key.clone(), at, Some(value));
+            Op::Put(key, value) => self.set(key, at, Written::Put(value.clone(), None), now_ms),
+            Op::PutExpiring(key, value, ttl_ms) => {
+                self.set(key, at, Written::Put(value.clone(), Some(now_ms + ttl_ms)), now_ms);
             }
+            Op::Delete(key) => self.set(key, at, Written::Delete, now_ms),
+            Op::Merge(key, operand) => self.set(key, at, Written::Merge(operand.clone()), now_ms),
             Op::DeleteRange(start, end) => {
+                // What has expired stays so, deleted or not.
                 for (key, _) in self.range(start, Some(end), at) {
-                    self.set(key, at, None);
+                    self.set(&key, at, Written::Delete, now_ms);
                 }
             }
         }
+    }
+
+    /// Values expire in every version, as they do for snapshots.
+    fn expire(&mut self, now_ms: u64) {
+        let operator = SLOTS[self.slot].operator;
+        let mut changes: BTreeMap<u64, u64> = BTreeMap::new();
+        for (key, versions) in &mut self.versions {
+            let mut before = None;
+            for version in versions {
+                version.value = version.written.value(operator, before.as_deref(), now_ms);
+                let sum = changes.entry(version.commit).or_default();
+                *sum = sum.wrapping_add(change(key, &before, &version.value));
+                before.clone_from(&version.value);
+            }
+        }
+        let mut sum = 0u64;
+        let summed = changes.into_iter().map(|(commit, change)| {
+            sum = sum.wrapping_add(change);
+            (commit, sum)
+        });
+        self.fingerprints = summed.collect();
     }
 
     /// Undoes everything after commit `at`.
     fn cut(&mut self, at: u64) {
         self.fingerprints.retain(|(commit, _)| *commit <= at);
         for versions in self.versions.values_mut() {
-            versions.retain(|(commit, _)| *commit <= at);
+            versions.retain(|version| version.commit <= at);
         }
     }
 }
@@ -144,6 +198,12 @@ fn combine(operator: Operator, before: Option<&[u8]>, operand: &[u8]) -> Value {
             sum.to_le_bytes().to_vec().into()
         }
     }
+}
+
+/// What a fingerprint gains when the value of `key` changes.
+fn change(key: &[u8], before: &Option<Value>, after: &Option<Value>) -> u64 {
+    let share = |value: &Option<Value>| value.as_deref().map_or(0, |value| pair_hash(key, value));
+    share(after).wrapping_sub(share(before))
 }
 
 /// The share of one pair in a fingerprint.
@@ -164,6 +224,8 @@ pub struct Model {
     commits: u64,
     logged_floor: u64,
     unlogged_floor: u64,
+    /// The wall clock.
+    now_ms: u64,
 }
 
 /// What was found after a crash: which prefix of each order.
@@ -185,7 +247,19 @@ impl Model {
             commits: 0,
             logged_floor: 0,
             unlogged_floor: 0,
+            now_ms: 1_000_000,
         }
+    }
+
+    /// The wall clock, in milliseconds.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    /// The wall clock moves on.
+    pub fn advance(&mut self, ms: u64) {
+        self.now_ms += ms;
+        self.incarnations.iter_mut().for_each(|life| life.expire(self.now_ms));
     }
 
     /// The newest commit.
@@ -208,7 +282,7 @@ impl Model {
         self.commits += 1;
         for (slot, op) in batch {
             let index = self.lives.last().unwrap()[*slot].unwrap();
-            self.incarnations[index].apply(op, self.commits);
+            self.incarnations[index].apply(op, self.commits, self.now_ms);
         }
         self.commits
     }
@@ -364,4 +438,21 @@ fn the_model_knows_every_prefix() {
     assert_eq!(model.recover(&found).unwrap().logged, 1);
     model.safe(Prefix::Logged, 2);
     assert!(model.recover(&found).is_err());
+}
+
+#[test]
+fn the_model_expires_values_in_every_version() {
+    let mut model = Model::new();
+    let value = |text: &str| -> Value { text.as_bytes().into() };
+    model.commit(&[(0, Op::Put(b"a".to_vec(), value("1")))]);
+    model.commit(&[(0, Op::PutExpiring(b"a".to_vec(), value("2"), 10))]);
+    model.commit(&[(0, Op::Put(b"b".to_vec(), value("3")))]);
+    let get = |model: &Model, at| model.living(0).unwrap().get(b"a", at).map(|v| v.to_vec());
+    model.advance(9);
+    assert_eq!(get(&model, 3), Some(b"2".to_vec()));
+    model.advance(1);
+    assert_eq!([get(&model, 1), get(&model, 2), get(&model, 3)], [Some(b"1".to_vec()), None, None]);
+    let life = model.living(0).unwrap();
+    let prints = [1, 2, 3].map(|at| life.fingerprint(at));
+    assert_eq!(prints, [pair_hash(b"a", b"1"), 0, pair_hash(b"b", b"3")]);
 }

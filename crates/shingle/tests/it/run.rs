@@ -1,5 +1,6 @@
 //! Runs a history on a database and compares every answer with the model.
 
+use crate::clock::{Clock, Clocked};
 use crate::events::Lawful;
 use crate::guarded::Guarded;
 use crate::history::{Profile, Step};
@@ -11,12 +12,13 @@ use media::FileStore;
 use parking_lot::Mutex;
 use shingle::options::Expert;
 use shingle::{
-    Compression, Db, Durability, Error, ErrorKind, Iter, Keyspace, KeyspaceOptions, Options,
+    Compression, Db, Durability, Error, ErrorKind, Expiry, Iter, Keyspace, KeyspaceOptions, Options,
     PrefixRule, Preset, ReadOptions, Snapshot, WriteBatch, WriteOptions, runtime,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a database is opened.
 #[derive(Clone, Debug)]
@@ -33,6 +35,8 @@ pub struct Config {
     pub stepped: Option<(u64, u64)>,
     /// Each opening but the first is under the next scheme and the next layout.
     pub switches: bool,
+    /// The wall clock of the runtimes.
+    pub clock: Clock,
 }
 
 fn preset_of(scheme: &str) -> Preset {
@@ -154,6 +158,7 @@ impl Config {
             expert,
             stepped: Some((random.next_u64(), one(&mut random, &[1, 2, 5]))),
             switches: false,
+            clock: Clock::default(),
         }
     }
 
@@ -165,6 +170,11 @@ impl Config {
         let capacity_bytes = bytes.max(16 * segment_bytes);
         self.expert.values.capacity_bytes = random.one_in(2).then_some(Some(capacity_bytes));
         self
+    }
+
+    /// The same, with a clock of its own that shows the time of `model`.
+    pub fn at(&self, model: &Model) -> Config {
+        Config { clock: Clock::at(model.now_ms()), ..self.clone() }
     }
 
     pub fn options(&self) -> Options {
@@ -182,9 +192,12 @@ impl Config {
     }
 
     pub fn runtime(&self) -> Arc<dyn Runtime> {
+        let clock = &self.clock;
         match self.stepped {
-            Some((seed, odds)) => Arc::new(runtime::Stepped::new(seed, odds)),
-            None => Arc::new(runtime::Threads::new()),
+            Some((seed, odds)) => {
+                Arc::new(Clocked::new(clock, Arc::new(runtime::Stepped::new(seed, odds))))
+            }
+            None => Arc::new(Clocked::new(clock, Arc::new(runtime::Threads::new()))),
         }
     }
 
@@ -279,9 +292,10 @@ impl Runner {
         model: SharedModel,
         seed: u64,
     ) -> Result<Runner, Failure> {
+        let config = config.at(&model.lock());
         let db = config.open(store.clone())?;
         let mut runner = Runner {
-            config: config.clone(),
+            config,
             store,
             model,
             keyspaces: [const { None }; SLOTS.len()],
@@ -367,7 +381,24 @@ impl Runner {
             Step::Check => self.check(),
             Step::RandomMove(slot) => self.random_move(*slot),
             Step::WaitIdle => Ok(self.db.wait_idle()?),
+            Step::Advance(ms) => {
+                self.advance(*ms);
+                Ok(())
+            }
         }
+    }
+
+    fn advance(&mut self, ms: u64) {
+        // An iterator keeps the time that it took.
+        self.iterators.clear();
+        let mut model = self.model.lock();
+        model.advance(ms);
+        self.config.clock.set(model.now_ms());
+    }
+
+    /// When a value with this time to live expires.
+    fn expiry(&self, ttl_ms: u64) -> Expiry {
+        Expiry::from_millis(self.model.lock().now_ms() + ttl_ms)
     }
 
     fn flushed(&self, commit: u64) {
@@ -411,6 +442,9 @@ impl Runner {
         let keyspace = self.keyspaces[slot].as_ref().unwrap();
         match op {
             Op::Put(key, value) => keyspace.put(key, value),
+            Op::PutExpiring(key, value, ttl_ms) => {
+                keyspace.put_with_ttl(key, value, Duration::from_millis(*ttl_ms))
+            }
             Op::Delete(key) => keyspace.delete(key),
             Op::Merge(key, operand) => keyspace.merge(key, operand),
             Op::DeleteRange(start, end) => keyspace.delete_range(start, end),
@@ -427,6 +461,13 @@ impl Runner {
                     transaction.put_in(keyspace, key, value)?;
                     let read = transaction.get_in(keyspace, key)?;
                     assert_eq!(read.as_deref(), Some(&value[..]), "a transaction's own write");
+                }
+                Op::PutExpiring(key, value, ttl_ms) => {
+                    let expiry = self.expiry(*ttl_ms);
+                    transaction.put_expiring_in(keyspace, key, value, expiry)?;
+                    let read = transaction.get_in(keyspace, key)?;
+                    let left = (*ttl_ms > 0).then_some(&value[..]);
+                    assert_eq!(read.as_deref(), left, "a transaction's own write");
                 }
                 Op::Delete(key) => transaction.delete_in(keyspace, key)?,
                 Op::Merge(key, operand) => transaction.merge_in(keyspace, key, operand)?,
@@ -446,6 +487,9 @@ impl Runner {
             let keyspace = self.keyspaces[*slot].as_ref().unwrap();
             match op {
                 Op::Put(key, value) => out.put_in(keyspace, key, value)?,
+                Op::PutExpiring(key, value, ttl_ms) => {
+                    out.put_expiring_in(keyspace, key, value, self.expiry(*ttl_ms))?;
+                }
                 Op::Delete(key) => out.delete_in(keyspace, key)?,
                 Op::Merge(key, operand) => out.merge_in(keyspace, key, operand)?,
                 Op::DeleteRange(start, end) => out.delete_range_in(keyspace, start, end)?,
@@ -812,6 +856,7 @@ pub fn profile(steps: usize) -> Profile {
         value_bytes_max: 20_000,
         move_odds: 8,
         range_odds: 0,
+        expiry_odds: 0,
         reopens: true,
         reads: true,
     }

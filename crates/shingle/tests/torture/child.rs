@@ -8,13 +8,17 @@ use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::{FileKind, FileStore};
 use shingle::{
-    Db, Durability, ErrorKind, Keyspace, KeyspaceOptions, Options, WriteBatch, WriteOptions,
+    Db, Durability, ErrorKind, Expiry, Keyspace, KeyspaceOptions, Options, WriteBatch,
+    WriteOptions,
 };
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+
+/// After the test.
+const LATER: Expiry = Expiry::from_millis(4_000_000_000_000);
 
 /// Small limits, so that everything happens often.
 pub fn options(plan: &Plan) -> Options {
@@ -121,6 +125,15 @@ fn to_batch(shared: &Shared, ops: &[Op]) -> WriteBatch {
         let added = match op {
             Op::Put(Space::Default, key, value) => batch.put(key, value),
             Op::Put(Space::Appended, key, value) => batch.put_in(&shared.appended, key, value),
+            Op::PutExpiring { space, key, value, is_over } => {
+                let expiry = if is_over { Expiry::from_millis(1) } else { LATER };
+                match space {
+                    Space::Default => batch.put_expiring(key, value, expiry),
+                    Space::Appended => {
+                        batch.put_expiring_in(&shared.appended, key, value, expiry)
+                    }
+                }
+            }
             Op::Delete(Space::Default, key) => batch.delete(key),
             Op::Delete(Space::Appended, key) => batch.delete_in(&shared.appended, key),
             Op::DeleteRange(start, end) => batch.delete_range(start, end),

@@ -19,6 +19,8 @@ pub enum Space {
 #[derive(Clone, Debug)]
 pub enum Op {
     Put(Space, Vec<u8>, Vec<u8>),
+    /// A value that expired long ago, or does not expire while the test runs.
+    PutExpiring { space: Space, key: Vec<u8>, value: Vec<u8>, is_over: bool },
     Delete(Space, Vec<u8>),
     DeleteRange(Vec<u8>, Vec<u8>),
     Append(Vec<u8>, Vec<u8>),
@@ -55,6 +57,12 @@ pub fn batch(writer: u64, number: u64) -> Vec<Op> {
             0 => Op::DeleteRange(key(writer, at), key(writer, at + 1 + random.below(30))),
             1..=6 => Op::Delete(Space::Default, key(writer, at)),
             7 => Op::Delete(Space::Appended, key(writer, at % 20)),
+            17..=20 => {
+                let space = if random.one_in(3) { Space::Appended } else { Space::Default };
+                let at = if space == Space::Appended { at % 20 } else { at };
+                let (key, is_over) = (key(writer, at), random.one_in(2));
+                Op::PutExpiring { space, key, value: value(&mut random, writer, number), is_over }
+            }
             8..=10 => {
                 let value = value(&mut random, writer, number);
                 Op::Put(Space::Appended, key(writer, at % 20), value)
@@ -89,7 +97,10 @@ impl Model {
             Op::Put(space, key, value) => {
                 self.pairs.insert((space, key), value);
             }
-            Op::Delete(space, key) => {
+            Op::PutExpiring { space, key, value, is_over: false } => {
+                self.pairs.insert((space, key), value);
+            }
+            Op::Delete(space, key) | Op::PutExpiring { space, key, is_over: true, .. } => {
                 self.pairs.remove(&(space, key));
             }
             Op::DeleteRange(start, end) => {
