@@ -66,7 +66,8 @@ impl Sessions {
 
     /// What the session holds. It now ends `IDLE` after this use.
     fn enter(&self, key: &str) -> Result<Option<String>> {
-        let Some(held) = self.sessions.get(key)?.filter(|_| !self.blocked.is_blocked(key.as_bytes()))
+        let Some(held) =
+            self.sessions.get(key)?.filter(|_| !self.blocked.is_blocked(key.as_bytes()))
         else {
             return Ok(None);
         };

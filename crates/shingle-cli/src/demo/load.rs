@@ -146,7 +146,10 @@ fn import_files(
         let number = data.files.len();
         loader.put(&spaces.files, Record::new(&file.key, &content))?;
         for (word, count) in words_of(&content) {
-            loader.put(&spaces.words, Record::new(&posting(word, number), count.to_string().as_bytes()))?;
+            loader.put(
+                &spaces.words,
+                Record::new(&posting(word, number), count.to_string().as_bytes()),
+            )?;
             if data.words.len() < WORDS_KEPT && number.is_multiple_of(7) {
                 data.words.push(word.to_vec());
             }

@@ -70,6 +70,11 @@ fn the_time_series_prints_what_its_page_shows() {
 }
 
 #[test]
+fn the_sessions_print_what_their_page_shows() {
+    assert_eq!(run("sessions"), shown("sessions"));
+}
+
+#[test]
 fn the_follower_sees_the_counter_grow() {
     let said = run("follower");
     let counts: Vec<u64> =

@@ -12,8 +12,8 @@ use media::FileStore;
 use parking_lot::Mutex;
 use shingle::options::Expert;
 use shingle::{
-    Compression, Db, Durability, Error, ErrorKind, Expiry, Iter, Keyspace, KeyspaceOptions, Options,
-    PrefixRule, Preset, ReadOptions, Snapshot, WriteBatch, WriteOptions, runtime,
+    Compression, Db, Durability, Error, ErrorKind, Expiry, Iter, Keyspace, KeyspaceOptions,
+    Options, PrefixRule, Preset, ReadOptions, Snapshot, WriteBatch, WriteOptions, runtime,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;

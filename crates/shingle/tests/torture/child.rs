@@ -8,8 +8,7 @@ use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::{FileKind, FileStore};
 use shingle::{
-    Db, Durability, ErrorKind, Expiry, Keyspace, KeyspaceOptions, Options, WriteBatch,
-    WriteOptions,
+    Db, Durability, ErrorKind, Expiry, Keyspace, KeyspaceOptions, Options, WriteBatch, WriteOptions,
 };
 use std::io::Write;
 use std::path::Path;
@@ -126,12 +125,10 @@ fn to_batch(shared: &Shared, ops: &[Op]) -> WriteBatch {
             Op::Put(Space::Default, key, value) => batch.put(key, value),
             Op::Put(Space::Appended, key, value) => batch.put_in(&shared.appended, key, value),
             Op::PutExpiring { space, key, value, is_over } => {
-                let expiry = if is_over { Expiry::from_millis(1) } else { LATER };
+                let expiry = if *is_over { Expiry::from_millis(1) } else { LATER };
                 match space {
                     Space::Default => batch.put_expiring(key, value, expiry),
-                    Space::Appended => {
-                        batch.put_expiring_in(&shared.appended, key, value, expiry)
-                    }
+                    Space::Appended => batch.put_expiring_in(&shared.appended, key, value, expiry),
                 }
             }
             Op::Delete(Space::Default, key) => batch.delete(key),

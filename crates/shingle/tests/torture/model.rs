@@ -20,7 +20,12 @@ pub enum Space {
 pub enum Op {
     Put(Space, Vec<u8>, Vec<u8>),
     /// A value that expired long ago, or does not expire while the test runs.
-    PutExpiring { space: Space, key: Vec<u8>, value: Vec<u8>, is_over: bool },
+    PutExpiring {
+        space: Space,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        is_over: bool,
+    },
     Delete(Space, Vec<u8>),
     DeleteRange(Vec<u8>, Vec<u8>),
     Append(Vec<u8>, Vec<u8>),
