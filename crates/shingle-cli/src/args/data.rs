@@ -66,8 +66,8 @@ Examples:
     ///
     /// One line a record, `key : value`, in the order of the keys' bytes. Backslash, control
     /// characters and bytes that are not UTF-8 are escaped (`\\` `\t` `\n` `\r` `\xHH`), so that a
-    /// record is always one line; --hex prints hex, --json one object a line. With --expiry a line is
-    /// `key : time : value`.
+    /// record is always one line; --hex prints hex, --json one object a line. With --expiry a line
+    /// is `key : time : value`.
     #[command(after_help = "\
 Examples:
   shingle --db my.db scan --prefix lib --limit 10

@@ -44,7 +44,7 @@ pub enum Step {
     /// A random move of the tree.
     RandomMove(usize),
     WaitIdle,
-    /// The wall clock moves on by so many milliseconds.
+    /// The wall clock moves on by this number of milliseconds.
     Advance(u64),
 }
 

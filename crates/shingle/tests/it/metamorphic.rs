@@ -89,7 +89,7 @@ fn many_range_deletions_give_equal_answers_on_every_configuration() {
     steps_run.finish("steps", 700);
 }
 
-/// Values that expire over every kind of entry, with snapshots, transactions and a clock that moves.
+/// Values that expire, over and below every kind of entry, on a clock that moves.
 #[test]
 fn values_that_expire_give_equal_answers_on_every_configuration() {
     let mut steps_run = ByCell::default();
