@@ -1,6 +1,6 @@
 //! The definition of a metric: everything but its samples.
 
-use crate::family::{Family, Kind, Sample, Unit};
+use crate::family::{Family, Kind, Sample, Scope, Unit};
 use shingle::Stats;
 
 /// What a metric is; the samples come from [`Stats`].
@@ -15,6 +15,8 @@ pub struct Definition {
     pub kind: Kind,
     /// What it counts.
     pub unit: Unit,
+    /// Whether it describes the database or one opening of it.
+    pub scope: Scope,
     /// The names of its labels.
     pub labels: &'static [&'static str],
     /// What RocksDB calls the same number, or a part of it.

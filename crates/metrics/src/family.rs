@@ -24,6 +24,16 @@ pub enum Kind {
     Histogram,
 }
 
+/// What a number describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scope {
+    /// The database: a process that reads the files beside the writer finds the same.
+    Database,
+    /// One opening of it: work since the opening, or memory of the process.
+    Opening,
+}
+
 /// A distribution of durations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Buckets {

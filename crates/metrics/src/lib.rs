@@ -39,7 +39,7 @@ mod table;
 pub mod text;
 
 pub use definition::{Definition, RocksdbName};
-pub use family::{Buckets, Family, Kind, Sample, Unit, Value, with_label};
+pub use family::{Buckets, Family, Kind, Sample, Scope, Unit, Value, with_label};
 
 use shingle::Stats;
 
@@ -51,6 +51,13 @@ pub fn definitions() -> &'static [Definition] {
 /// Every metric of a database, in the order of [`definitions`].
 pub fn families(stats: &Stats) -> Vec<Family> {
     definitions().iter().map(|definition| definition.family(stats)).collect()
+}
+
+/// The metrics of one scope. [`Scope::Database`] is for a process that reads the database beside
+/// the program that writes it.
+pub fn families_of(stats: &Stats, scope: Scope) -> Vec<Family> {
+    let of_scope = definitions().iter().filter(|definition| definition.scope == scope);
+    of_scope.map(|definition| definition.family(stats)).collect()
 }
 
 /// The example of the readme compiles.

@@ -3,9 +3,13 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod alerts;
+mod board;
 mod complete;
 mod database;
 mod format;
+mod manual;
 mod otel;
 mod parser;
+mod query;
 mod serve;

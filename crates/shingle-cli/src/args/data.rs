@@ -117,12 +117,14 @@ Examples:
     ///
     /// Prints a table of levels, and every byte that the database read or wrote since it was
     /// opened, by cause. With --property, prints one property by its rocksdb.*, leveldb.* or
-    /// shingle.* name.
+    /// shingle.* name. With --format, prints metrics of the database: levels, space, compaction
+    /// debt and values. Metrics of a process, such as bytes by cause, come from the process itself.
     #[command(after_help = "\
 Examples:
   shingle --db my.db stat
   shingle --db my.db stat --json
-  shingle --db my.db stat --property rocksdb.estimate-num-keys")]
+  shingle --db my.db stat --property rocksdb.estimate-num-keys
+  shingle --db my.db stat --format prometheus")]
     Stat(StatArgs),
     /// Verify every checksum
     ///
@@ -307,6 +309,18 @@ pub struct StatArgs {
     /// Print this property instead
     #[arg(long, value_name = "NAME")]
     pub property: Option<String>,
+    /// Print metrics of the database instead, labelled with its path
+    #[arg(long, value_enum, conflicts_with = "property")]
+    pub format: Option<MetricsFormat>,
+}
+
+/// A text format of metrics.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricsFormat {
+    /// The text format of Prometheus, 0.0.4
+    Prometheus,
+    /// OpenMetrics 1.0
+    Openmetrics,
 }
 
 #[derive(Args, Debug)]

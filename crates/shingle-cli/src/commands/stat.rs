@@ -1,6 +1,6 @@
 //! `stat`.
 
-use crate::args::StatArgs;
+use crate::args::{MetricsFormat, StatArgs};
 use crate::commands::history::History;
 use crate::commands::{ledger, levels};
 use crate::context::Context;
@@ -8,12 +8,20 @@ use crate::failure::{Failure, Outcome};
 use crate::open::Access;
 use crate::text;
 use serde_json::{Value, json};
+use shingle::Stats;
+use shingle_metrics::{Scope, families_of, text as metrics_text, with_label};
 
 /// The widest line.
 const COLUMNS: usize = 80;
 
 /// `shingle stat`.
 pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
+    if args.format.is_some() && context.global.json {
+        return Err(Failure::usage(
+            "stat: --format and --json are two formats",
+            "leave one of them out",
+        ));
+    }
     let db = context.open(Access::Read)?;
     if let Some(name) = args.property {
         let value = db.property(&name).ok_or_else(|| {
@@ -29,6 +37,9 @@ pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
         return Ok(());
     }
     let stats = db.stats();
+    if let Some(format) = args.format {
+        return metrics(context, &stats, format);
+    }
     let history = History::of(&*context.place()?.files()?)?;
     if context.global.json {
         let invalid = |error| Failure::said(format!("statistics: {error}"), "this is a bug");
@@ -47,4 +58,15 @@ pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
         writeln!(context.out, "{}", history.table())?;
     }
     Ok(())
+}
+
+/// Prints what describes the database. The other metrics would describe this command.
+fn metrics(context: &mut Context, stats: &Stats, format: MetricsFormat) -> Outcome {
+    let mut families = families_of(stats, Scope::Database);
+    with_label(&mut families, "db", &context.place()?.path.display().to_string());
+    let text = match format {
+        MetricsFormat::Prometheus => metrics_text::prometheus(&families),
+        MetricsFormat::Openmetrics => metrics_text::openmetrics(&families),
+    };
+    Ok(context.out.write_all(text.as_bytes())?)
 }

@@ -20,6 +20,30 @@ fn stat_is_a_table_or_json_or_a_property() {
 }
 
 #[test]
+fn stat_prints_metrics_of_the_database_and_none_of_the_command() {
+    let shell = filled();
+    shell.run(&["compact"]).ok();
+    let text = shell.run(&["stat", "--format", "prometheus"]).ok();
+    let stats = &shell.run(&["stat", "--json"]).json()[0];
+    let path = shell.path("my.db");
+    let line = |name: &str, labels: &str| {
+        let begin = format!("{name}{{db=\"{}\"{labels}}} ", path.display());
+        let lines = text.lines().filter_map(|line| line.strip_prefix(begin.as_str()));
+        lines.map(|number| number.parse::<u64>().unwrap()).collect::<Vec<_>>()
+    };
+    let wanted = stats["live_bytes"].as_u64().unwrap();
+    assert!(wanted > 0);
+    assert_eq!(line("shingle_live_bytes", ",keyspace=\"default\""), [wanted], "{text}");
+    assert_eq!(line("shingle_sequence", ""), [stats["sequence"].as_u64().unwrap()], "{text}");
+    assert!(!text.contains("_total") && !text.contains("uptime"), "{text}");
+
+    let text = shell.run(&["stat", "--format", "openmetrics"]).ok();
+    assert!(text.contains("# UNIT shingle_live_bytes bytes\n") && text.ends_with("# EOF\n"));
+    shell.run(&["stat", "--format", "prometheus", "--json"]).fails(2);
+    shell.run(&["stat", "--format", "prometheus", "--property", "rocksdb.stats"]).fails(2);
+}
+
+#[test]
 fn a_sound_database_is_found_sound() {
     let shell = filled();
     assert!(shell.run(&["check"]).ok().contains("everything is as it was written"));

@@ -216,7 +216,10 @@ fn an_open_database_is_read_beside_its_writer_and_changed_by_no_other() {
     while std::fs::read_to_string(&lock).unwrap_or_default().trim() != writer.id().to_string() {
         std::thread::yield_now();
     }
-    for command in [&["get", "a"][..], &["scan"], &["stat"], &["check"], &["keyspace", "list"]] {
+    let metrics = &["stat", "--format", "prometheus"];
+    for command in
+        [&["get", "a"][..], &["scan"], &["stat"], metrics, &["check"], &["keyspace", "list"]]
+    {
         let run = shell.run(command);
         assert!(run.err().contains(&id), "{command:?} does not say who writes: {}", run.err());
         run.ok();
