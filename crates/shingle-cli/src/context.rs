@@ -180,10 +180,7 @@ impl<'a> Context<'a> {
             return Err(error);
         }
         let db = place.follower(options)?.db();
-        if !self.global.json {
-            let said = error.message();
-            let _ = writeln!(std::io::stderr(), "note: {said}; read is what it wrote until now");
-        }
+        self.remark(&format!("note: {}; read is what it wrote until now", error.message()));
         Ok(db)
     }
 
