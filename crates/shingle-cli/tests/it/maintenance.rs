@@ -40,7 +40,6 @@ fn stat_prints_metrics_of_the_database_and_none_of_the_command() {
     assert!(text.contains("# UNIT shingle_live_bytes bytes\n") && text.ends_with("# EOF\n"));
     let failure = shell.run(&["stat", "--format", "prometheus", "--json"]).fails_as_json(2);
     assert_eq!(failure["kind"], "Usage");
-    shell.run(&["stat", "--format", "prometheus", "--property", "rocksdb.stats"]).fails(2);
 }
 
 #[test]
