@@ -48,11 +48,13 @@ pub enum Cause {
     StoreMetadata,
     /// Live bytes that such a store moves to empty the zone in which they lie.
     Reclaim,
+    /// Logs read by change feeds.
+    Changes,
 }
 
 impl Cause {
     /// How many distinct causes there are; [`Cause::index`] is below this.
-    pub const COUNT: usize = 14 + LEVELS_MAX as usize;
+    pub const COUNT: usize = 15 + LEVELS_MAX as usize;
 
     /// A dense number for tables indexed by cause.
     pub fn index(self) -> usize {
@@ -71,7 +73,8 @@ impl Cause {
             Cause::Checkpoint => 11,
             Cause::StoreMetadata => 12,
             Cause::Reclaim => 13,
-            Cause::Compaction(level) => 14 + level.min(LEVELS_MAX - 1) as usize,
+            Cause::Changes => 14,
+            Cause::Compaction(level) => 15 + level.min(LEVELS_MAX - 1) as usize,
         }
     }
 
@@ -93,6 +96,7 @@ impl Cause {
             Checkpoint,
             StoreMetadata,
             Reclaim,
+            Changes,
         ];
         fixed.into_iter().chain((0..LEVELS_MAX).map(Compaction))
     }
@@ -115,6 +119,7 @@ impl Cause {
             Cause::Checkpoint => "checkpoint".into(),
             Cause::StoreMetadata => "store-metadata".into(),
             Cause::Reclaim => "reclaim".into(),
+            Cause::Changes => "changes".into(),
         }
     }
 

@@ -65,7 +65,8 @@ pub trait Runtime: Send + Sync {
     /// Nanoseconds on a clock that never runs backwards; its zero means nothing.
     fn now_ns(&self) -> u64;
 
-    /// Microseconds since 1970 on the wall clock, for event logs, and for values that expire.
+    /// Microseconds since 1970 on the wall clock, for event logs, for values that expire, and for
+    /// the age of what is kept for a time.
     fn wall_micros(&self) -> u64;
 
     /// A number that is unpredictable in production, and that the seed fixes in simulation.

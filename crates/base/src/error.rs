@@ -58,6 +58,8 @@ pub enum ErrorKind {
     /// Another write changed what the transaction has read, or holds a lock that it needs. Begin
     /// the transaction again.
     Conflict,
+    /// What was asked for was kept for a time, and is gone. Read everything again.
+    TooLate,
 }
 
 impl ErrorKind {
@@ -80,6 +82,7 @@ impl ErrorKind {
             ErrorKind::Cancelled => 13,
             ErrorKind::Shared => 14,
             ErrorKind::Conflict => 15,
+            ErrorKind::TooLate => 16,
         }
     }
 
@@ -108,6 +111,7 @@ impl ErrorKind {
             ErrorKind::Cancelled => "nothing to do",
             ErrorKind::Shared => "write another file",
             ErrorKind::Conflict => "begin the transaction again",
+            ErrorKind::TooLate => "read everything again, and raise the retention",
         }
     }
 }
@@ -343,9 +347,10 @@ mod tests {
             ErrorKind::Cancelled,
             ErrorKind::Shared,
             ErrorKind::Conflict,
+            ErrorKind::TooLate,
         ];
         let codes: Vec<u16> = kinds.iter().map(|kind| kind.code()).collect();
-        assert_eq!(codes, (1..=15).collect::<Vec<u16>>());
+        assert_eq!(codes, (1..=16).collect::<Vec<u16>>());
     }
 
     #[test]

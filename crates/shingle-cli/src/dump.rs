@@ -11,8 +11,8 @@ use base::{Cause, DatabaseId};
 use media::{FileKind, FileName, FileStore};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use table::batch::BatchView;
 use table::log::{End, LogIdentity, LogKind, LogReader};
+use table::log_record::{LogBegin, LogRecord, Origin};
 use table::manifest::{Root, decode_edit, decode_root, render_edit};
 use table::{BlockCache, EntryIter, Extent, IterOptions, Run, RunSummary, TablePlace};
 
@@ -22,8 +22,6 @@ mod picture;
 
 const CACHE_BYTES: u64 = 8 << 20;
 const READAHEAD_BYTES: u32 = 256 << 10;
-/// Bytes of the first sequence number, which a record of the log begins with.
-const SEQUENCE_BYTES: usize = 8;
 
 /// A database's files, and where the text goes.
 struct Dump<'a, 'b> {
@@ -205,15 +203,19 @@ impl Dump<'_, '_> {
     fn wal(&mut self, name: FileName) -> Outcome {
         self.line("Sequence,Count,ByteSize,Physical Offset")?;
         self.records(name, LogKind::Wal, |dump, offset, payload| {
-            let too_short = || {
-                let message = "the record is too short for a sequence number";
-                Failure::Engine(base::Error::corruption(name.to_string(), offset, message))
+            let record = LogRecord::parse(payload, true);
+            let record = record.map_err(|error| error.in_file(name.to_string()).at(offset))?;
+            let (first, origin, batch) = match record {
+                LogRecord::Proof => return Ok(()),
+                LogRecord::Begin(LogBegin { first_sequence, wall_micros }) => {
+                    return dump.line(&format!(
+                        "begins with sequence {first_sequence}, {wall_micros} us since 1970"
+                    ));
+                }
+                LogRecord::Batch { first, origin, batch } => (first, origin, batch),
             };
-            let (first, batch) =
-                payload.split_first_chunk::<SEQUENCE_BYTES>().ok_or_else(too_short)?;
-            let first = u64::from_le_bytes(*first);
-            let batch = BatchView::parse(batch)?;
-            dump.line(&format!("{first},{},{},{offset}", batch.len(), payload.len()))?;
+            let by = if origin == Origin::Engine { ", by the engine" } else { "" };
+            dump.line(&format!("{first},{},{},{offset}{by}", batch.len(), payload.len()))?;
             let is_shown = dump.entries;
             for operation in batch.iter().filter(|_| is_shown) {
                 let line = format!(

@@ -83,7 +83,8 @@ pub fn unmerged_record(key: &[u8], held: &Unmerged) -> Map<String, Value> {
     object
 }
 
-fn add(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+/// Adds `name` to an object; or `name_base64`, where the bytes are not UTF-8.
+pub fn add(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.into(), text.into()),
         Err(_) => object.insert(format!("{name}_base64"), base64(bytes).into()),

@@ -43,6 +43,7 @@
 mod admission;
 mod api;
 mod backup;
+mod change_stats;
 mod cleanup;
 mod compaction_filter;
 mod engine;
@@ -82,8 +83,8 @@ mod work;
 
 pub use admission::{Stall, StallCondition, StallReason, Wait};
 pub use api::{
-    Cursor, Db, Follower, Iter, Keyspace, Pins, ReadOptions, Snapshot, WriteBatch, WriteOptions,
-    check_closed, check_store,
+    Change, Changes, ChangesOptions, Cursor, Db, Follower, Iter, Keyspace, Operation, Pins,
+    ReadOptions, Since, Snapshot, WriteBatch, WriteOptions, check_closed, check_store,
 };
 pub use backup::{Backup, Backups, Keep, Pruned};
 #[doc(inline)]
@@ -94,6 +95,7 @@ pub use base::ledger::Traffic;
 pub use base::{
     Cause, Error, ErrorKind, Expiry, Key, KeyRange, Ledger, LedgerSnapshot, Result, SequenceNumber,
 };
+pub use change_stats::ChangeStats;
 pub use cleanup::CleanupStats;
 pub use compaction_filter::{CompactionFilter, FilterDecision, FilterEntry};
 pub use event::{Event, EventListener};

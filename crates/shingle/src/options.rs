@@ -5,9 +5,11 @@
 
 mod parameters;
 mod preset;
+mod retention;
 
 pub use parameters::ParameterEntry;
 pub use preset::Preset;
+pub(crate) use retention::Retention;
 pub use tree::policy::Parameters as SchemeParameters;
 pub use values::Parameters as ValueParameters;
 
@@ -18,6 +20,7 @@ use crate::resources::Resources;
 use base::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use table::Compression;
 
 /// What a write is safe from when the call returns.
@@ -162,6 +165,8 @@ pub struct Options {
     pub(crate) background_threads: usize,
     pub(crate) background_bytes_per_second: u64,
     pub(crate) direct_io: bool,
+    pub(crate) changes_retention_bytes: u64,
+    pub(crate) changes_retention_age: Duration,
     pub(crate) expert: Expert,
     pub(crate) resources: Option<Resources>,
     pub(crate) operators: Vec<Arc<dyn MergeOperator>>,
@@ -190,6 +195,8 @@ impl Default for Options {
             background_threads: 2,
             background_bytes_per_second: 0,
             direct_io: false,
+            changes_retention_bytes: 0,
+            changes_retention_age: Duration::ZERO,
             expert: Expert::default(),
             resources: None,
             operators: Vec::new(),
@@ -305,6 +312,22 @@ impl Options {
     /// much larger than memory, or memory that others need.
     pub fn direct_io(mut self, yes: bool) -> Self {
         self.direct_io = yes;
+        self
+    }
+
+    /// Keeps logs for [`Db::changes`](crate::Db::changes), until those that recovery does not need
+    /// are more than this many bytes. 0, the default: no limit where
+    /// [`Options::changes_retention_age`] is set, else nothing is kept.
+    pub fn changes_retention_bytes(mut self, bytes: u64) -> Self {
+        self.changes_retention_bytes = bytes;
+        self
+    }
+
+    /// Keeps logs for [`Db::changes`](crate::Db::changes) for this long after their last write.
+    /// Zero, the default: no limit where [`Options::changes_retention_bytes`] is set, else nothing
+    /// is kept.
+    pub fn changes_retention_age(mut self, age: Duration) -> Self {
+        self.changes_retention_age = age;
         self
     }
 
@@ -571,6 +594,21 @@ pub static TABLE: &[OptionEntry] = &[
         get: |o| o.direct_io.to_string(),
         set: |o, v| v.parse().map(|yes| o.direct_io(yes)).map_err(|_| Error::invalid("unknown")),
     },
+    OptionEntry {
+        name: "changes_retention_bytes",
+        unit: "bytes",
+        help: "maximum bytes of logs that are kept for `changes` alone; 0 with \
+               changes_retention_age: no limit, 0 with both: no changes are kept",
+        get: |o| o.changes_retention_bytes.to_string(),
+        set: |o, v| Ok(o.changes_retention_bytes(bytes(v, 0)?)),
+    },
+    OptionEntry {
+        name: "changes_retention_age",
+        unit: "seconds",
+        help: "how long logs are kept for `changes`, from their last write; 0: no limit",
+        get: |o| o.changes_retention_age.as_secs().to_string(),
+        set: |o, v| Ok(o.changes_retention_age(Duration::from_secs(number(v, 0, u64::MAX)?))),
+    },
 ];
 
 fn bytes(text: &str, min: u64) -> Result<u64> {
@@ -602,7 +640,7 @@ mod tests {
             assert!(!entry.help.is_empty() && !entry.unit.is_empty());
             assert!(Options::new().set(entry.name, "-1").is_err(), "{}", entry.name);
         }
-        assert!(TABLE.len() < 16);
+        assert!(TABLE.len() < 18);
     }
 
     #[test]

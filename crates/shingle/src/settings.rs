@@ -6,7 +6,7 @@ use crate::event::EventListener;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::merge_operator::{KeyspaceOperator, MergeOperator, built_in};
-use crate::options::{Expert, Options};
+use crate::options::{Expert, Options, Retention};
 use crate::value_rules::ValueRules;
 use base::{Error, Result};
 use media::{FileStore, lacks};
@@ -57,6 +57,8 @@ pub(crate) struct Settings {
     pub collection_bytes_kept_max: u64,
     /// Bytes to keep free on the medium; `None`: they follow the database's size.
     pub reserve_bytes: Option<u64>,
+    /// How long logs are kept for change feeds; `None`: not at all.
+    pub change_retention: Option<Retention>,
     pub admission: AdmissionLimits,
     pub scheme: &'static Descriptor,
     pub limits: Limits,
@@ -133,6 +135,8 @@ impl Settings {
         let log_bytes_max = expert.log_bytes.unwrap_or(LOG_BUFFERS_MAX * write_buffer);
         let (limits, value_limits) = (options.limits()?, options.value_limits()?);
         let layout = (values.make)();
+        let (bytes, age) = (options.changes_retention_bytes, options.changes_retention_age);
+        let change_retention = Retention::new(bytes, age);
         let admission = (preset.admission)(&limits, write_buffer);
         let admission = adjust(admission, expert, &*layout, &value_limits);
         Ok(Settings {
@@ -153,6 +157,7 @@ impl Settings {
             job_bytes_max: options.memory_bytes / JOB_SHARE,
             collection_bytes_kept_max: options.memory_bytes / COLLECTION_SHARE,
             reserve_bytes: expert.reserve_bytes,
+            change_retention,
             admission,
             scheme,
             limits,
@@ -160,7 +165,8 @@ impl Settings {
             value_limits,
             value_threshold_bytes: options.value_threshold_bytes.unwrap_or(VALUE_THRESHOLD_BYTES),
             writes_values_at_commit: layout.writes_at_commit()
-                && expert.values_at_commit.unwrap_or(true),
+                && expert.values_at_commit.unwrap_or(true)
+                && change_retention.is_none(),
             unflushed_value_bytes_max: (log_bytes_max / (flush_memtables as u64 + 1))
                 .max(memtable_bytes_max),
             start_threads: !expert.no_threads,

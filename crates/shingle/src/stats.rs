@@ -3,6 +3,7 @@
 mod to_json;
 
 use crate::admission::{Stall, StallCondition};
+use crate::change_stats::ChangeStats;
 use crate::cleanup::CleanupStats;
 use crate::histogram::{Histogram, Latency};
 use crate::transaction_counters::TransactionCounters;
@@ -208,6 +209,8 @@ pub struct Stats {
     pub backed_off: Vec<BackedOffWork>,
     /// Live snapshots.
     pub snapshots: u64,
+    /// What is kept for change feeds.
+    pub changes: ChangeStats,
     /// How transactions ended.
     pub transactions: TransactionCounters,
     /// The newest sequence number.
@@ -286,6 +289,7 @@ impl Stats {
         for cleanup in &self.cleanup {
             writeln!(f, "{cleanup}")?;
         }
+        self.changes.write_line(f)?;
         let TransactionCounters { committed, conflicts } = self.transactions;
         if committed + conflicts > 0 {
             writeln!(f, "Transactions: {committed} committed, {conflicts} conflicts")?;

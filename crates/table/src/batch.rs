@@ -15,7 +15,7 @@
 use crate::log::RECORD_HEAD_BYTES_MAX;
 use base::coding::{Reader, push_bytes, push_varint};
 use base::expiry::EXPIRY_BYTES;
-use base::key::{KEY_BYTES_MAX, SequenceNumber, VALUE_BYTES_MAX};
+use base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use base::{EntryKind, Error, ErrorKind, Expiry, KeyspaceId, Result};
 
 /// Maximum encoded bytes of a batch.
@@ -298,12 +298,13 @@ impl WriteBatch {
         self.bytes.get(FRONT_BYTES..).unwrap_or_default()
     }
 
-    /// The batch as a log record whose first operation has the sequence number `first`: what
+    /// The batch as a log record that begins with `number`, the sequence number of its first
+    /// operation as [`Origin::mark`](crate::log_record::Origin::mark) gives it: what
     /// [`LogWriter::append_in_place`](crate::log::LogWriter::append_in_place) takes. For a batch
     /// with operations.
-    pub fn as_record(&mut self, first: SequenceNumber) -> &mut [u8] {
+    pub fn as_record(&mut self, number: u64) -> &mut [u8] {
         if let Some(front) = self.bytes.get_mut(RECORD_HEAD_BYTES_MAX..FRONT_BYTES) {
-            front.copy_from_slice(&first.to_le_bytes());
+            front.copy_from_slice(&number.to_le_bytes());
         }
         &mut self.bytes
     }

@@ -1,9 +1,10 @@
 //! Every byte on disk: table files and the runs in them, logs, batches, manifests.
 //!
 //! [`mod@log`] frames the write-ahead log and the manifest, [`manifest`] encodes edits, [`batch`]
-//! is what a commit writes. A table file is a header and one or more runs, one after another; see
-//! `docs/format/table.md`. [`TableWriter`] writes runs, [`Run`] reads one, [`BlockCache`] keeps
-//! blocks of all of them, [`EntryIter`] is how sorted entries are walked, whatever holds them.
+//! is what a commit writes, and [`log_record`] what the write-ahead log holds. A table file is a
+//! header and one or more runs, one after another; see `docs/format/table.md`. [`TableWriter`]
+//! writes runs, [`Run`] reads one, [`BlockCache`] keeps blocks of all of them, [`EntryIter`] is how
+//! sorted entries are walked, whatever holds them.
 
 pub mod batch;
 mod block;
@@ -14,6 +15,7 @@ pub mod format;
 mod frame;
 pub mod iter;
 pub mod log;
+pub mod log_record;
 pub mod manifest;
 pub mod merging;
 pub mod options;

@@ -126,6 +126,19 @@ Examples:
   shingle --db my.db stat --property rocksdb.estimate-num-keys
   shingle --db my.db stat --format prometheus")]
     Stat(StatArgs),
+    /// Print what was committed, in commit order
+    ///
+    /// Prints the batches that were committed after a sequence number, one operation a line, or
+    /// with --json one batch a line. Without --since begins with the oldest change that is kept.
+    /// With --follow goes on until Ctrl-C, beside the program that writes. The program must keep
+    /// changes: option changes_retention_bytes or changes_retention_age. All keyspaces are shown;
+    /// --keyspace has no effect.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db changes
+  shingle --db my.db changes --since 4711 --json
+  shingle --db my.db changes --follow")]
+    Changes(ChangesArgs),
     /// Verify every checksum
     ///
     /// Opens the database read-only, reads all files, and verifies checksums, key order and the
@@ -321,6 +334,16 @@ pub enum MetricsFormat {
     Prometheus,
     /// OpenMetrics 1.0
     Openmetrics,
+}
+
+#[derive(Args, Debug)]
+pub struct ChangesArgs {
+    /// Begin after this sequence number
+    #[arg(long, value_name = "SEQUENCE")]
+    pub since: Option<u64>,
+    /// Wait for further changes, until Ctrl-C
+    #[arg(long)]
+    pub follow: bool,
 }
 
 #[derive(Args, Debug)]

@@ -6,6 +6,7 @@ use crate::failure::Outcome;
 use crate::transfer;
 
 pub mod backup;
+mod changes;
 pub mod data;
 pub mod history;
 pub mod keyspace;
@@ -30,6 +31,7 @@ pub fn run(context: &mut Context, command: DataCommand) -> Outcome {
         DataCommand::Import(args) => transfer::import(context, args),
         DataCommand::Export(args) => transfer::export(context, args),
         DataCommand::Stat(args) => stat::stat(context, args),
+        DataCommand::Changes(args) => changes::changes(context, &args),
         DataCommand::Check => maintenance::check(context),
         DataCommand::Compact(args) => maintenance::compact(context, args),
         DataCommand::Checkpoint(args) => maintenance::checkpoint(context, args),

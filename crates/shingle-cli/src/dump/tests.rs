@@ -17,7 +17,14 @@ const DATABASE: DatabaseId = DatabaseId(7);
 
 /// One record in a log of its own.
 fn write_log(store: &OsStore, name: FileName, kind: LogKind, parts: &[&[u8]]) {
-    let header = LogHeader { database: DATABASE, file: name.id, kind, salt: 1, previous: None };
+    let header = LogHeader {
+        database: DATABASE,
+        file: name.id,
+        kind,
+        salt: 1,
+        previous: None,
+        has_origins: false,
+    };
     let file = store.create(name, &FileHint::default()).unwrap();
     let mut log = LogWriter::create(file, header, Cause::Wal).unwrap();
     log.append(parts).unwrap();

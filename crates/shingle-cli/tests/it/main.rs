@@ -1,6 +1,7 @@
 //! The built command, run as a user runs it.
 
 mod bench;
+mod changes;
 mod color;
 mod completions;
 mod data;

@@ -1,7 +1,11 @@
 //! The handle of a follower: a reader beside the process that writes.
 
+use super::changes::{Changes, Since};
 use super::db::{Closer, Db, Keyspace};
 use crate::engine::Engine;
+use crate::engine::changes::feed::Feed;
+use crate::engine::changes::source::{Files, Reader};
+use crate::engine::core::Core;
 use crate::engine::follow::Follow;
 use crate::options::Options;
 use crate::runtime::Threads;
@@ -169,6 +173,20 @@ impl Follower {
         self.shared.catch_up()
     }
 
+    /// The batches that the writer committed after `since`, in commit order: [`Db::changes`] beside
+    /// the writer, which must keep changes. The feed reads the writer's files by itself, synced or
+    /// not, and is independent of [`Follower::catch_up`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Db::changes`], and for [`Follower::catch_up`], which the feed calls where it meets
+    /// a keyspace that it does not know.
+    pub fn changes(&self, since: impl Into<Since>) -> Result<Changes> {
+        self.catch_up()?;
+        let source = Files::new(self.shared.clone())?;
+        Ok(Changes::new(Feed::new(Box::new(source), since.into().sequence())?))
+    }
+
     /// Catches up by itself in this interval, from a thread of its own, until the follower is
     /// dropped. A failed attempt does not end that: [`Follower::poll_error`] has its error.
     pub fn poll_every(&self, interval: Duration) {
@@ -206,6 +224,15 @@ impl Shared {
 
     fn polling(&self) -> parking_lot::MutexGuard<'_, Polling> {
         self.polling.lock()
+    }
+}
+
+impl Reader for Arc<Shared> {
+    fn core(&self, anew: bool) -> Result<Arc<Core>> {
+        if anew {
+            self.catch_up()?;
+        }
+        Ok(self.latest.read().engine().core.clone())
     }
 }
 

@@ -3,6 +3,7 @@
 //! Nothing here decides anything: calls are checked, timed and handed to the engine.
 
 mod batch;
+mod changes;
 mod cursor;
 mod db;
 mod default;
@@ -19,6 +20,7 @@ mod snapshot;
 mod testing;
 
 pub use batch::WriteBatch;
+pub use changes::{Change, Changes, ChangesOptions, Operation, Since};
 pub use cursor::{Cursor, Iter, ReadOptions};
 pub use db::{Db, Keyspace, WriteOptions};
 pub use follower::Follower;

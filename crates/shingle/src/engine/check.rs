@@ -1,15 +1,16 @@
 //! The check: every byte of every live file, and every invariant.
 
 use crate::engine::core::Core;
-use crate::engine::recover::log_record;
 use crate::progress::{Progress, Reporter};
 use crate::read::cursor::{CursorOptions, InternalCursor};
 use crate::stats::CheckReport;
-use base::{Cause, KeyRange, Result};
+use base::{Cause, FileId, KeyRange, Result};
 use media::{FileKind, FileName};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::TablePlace;
 use table::log::{LogIdentity, LogKind, LogReader};
+use table::log_record::LogRecord;
 use table::manifest::decode_edit;
 use tree::Version;
 use tree::invariant::Shape;
@@ -36,7 +37,8 @@ impl Steps<'_> {
 struct Plan {
     versions: Vec<Arc<Version>>,
     manifest: Option<(FileName, LogKind)>,
-    logs: Vec<(FileName, LogKind)>,
+    /// With the bytes that another log names, if one does.
+    logs: BTreeMap<FileId, u64>,
 }
 
 impl Core {
@@ -94,11 +96,13 @@ impl Core {
     }
 
     fn check_logs(&self, plan: Plan, steps: &mut Steps<'_>, report: &mut CheckReport) -> bool {
-        for (name, kind) in plan.manifest.into_iter().chain(plan.logs) {
+        let manifest = plan.manifest.map(|(name, kind)| (name, kind, 0));
+        let logs = plan.logs.into_iter().map(|(log, bytes)| (FileName::wal(log), LogKind::Wal, bytes));
+        for (name, kind, bytes_min) in manifest.into_iter().chain(logs) {
             if !steps.goes_on(name) {
                 return false;
             }
-            let checked = self.check_log(name, kind);
+            let checked = self.check_log(name, kind, bytes_min);
             if checked.is_err() && !self.is_needed(name) {
                 continue;
             }
@@ -121,7 +125,9 @@ impl Core {
         let manifest = trees.manifest.as_ref();
         let manifest = manifest.map(|m| (FileName::manifest(m.file), LogKind::Manifest));
         let state = self.commits.lock();
-        let logs = state.logs.iter().map(|log| (FileName::wal(log.file), LogKind::Wal)).collect();
+        let mut logs: BTreeMap<FileId, u64> =
+            state.logs.iter().map(|log| (log.file, 0)).collect();
+        logs.extend(self.changes.iter().flat_map(|changes| changes.ends_from(FileId(0))));
         Plan { versions, manifest, logs }
     }
 
@@ -129,7 +135,9 @@ impl Core {
     fn is_needed(&self, name: FileName) -> bool {
         let trees = self.versions.lock();
         let is_manifest = trees.manifest.as_ref().is_some_and(|m| m.file == name.id);
-        is_manifest || self.commits.lock().logs.iter().any(|log| log.file == name.id)
+        let is_retained = self.changes.as_ref().is_some_and(|changes| changes.holds(name.id));
+        let is_log = self.commits.lock().logs.iter().any(|log| log.file == name.id);
+        is_manifest || is_retained || is_log
     }
 
     fn check_files(&self, version: &Version, report: &mut CheckReport) -> Result<()> {
@@ -230,15 +238,16 @@ impl Core {
         Ok(true)
     }
 
-    fn check_log(&self, name: FileName, kind: LogKind) -> Result<u64> {
+    fn check_log(&self, name: FileName, kind: LogKind, bytes_min: u64) -> Result<u64> {
         let file = self.store.open(name, true)?;
         let identity = LogIdentity { database: self.database, file: name.id, kind };
-        let mut reader = LogReader::open(&*file, identity, 0, Cause::Check)?;
+        let mut reader = LogReader::open(&*file, identity, bytes_min, Cause::Check)?;
+        let has_origins = reader.header().is_some_and(|header| header.has_origins);
         while let Some(record) = reader.next()? {
             if name.kind == FileKind::Manifest {
                 decode_edit(record.payload, name, record.offset)?;
             } else {
-                log_record(record.payload)
+                LogRecord::parse(record.payload, has_origins)
                     .map_err(|error| error.in_file(name.to_string()).at(record.offset))?;
             }
         }

@@ -162,6 +162,7 @@ impl Core {
             kind: LogKind::Manifest,
             salt: self.runtime.random_u64(),
             previous: None,
+            has_origins: false,
         };
         let append = copy.create_manifest(FileName::manifest(file))?;
         let mut writer = LogWriter::create(append, header, Cause::Checkpoint)?;

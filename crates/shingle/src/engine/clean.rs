@@ -16,6 +16,7 @@ pub(crate) fn step(core: &Core) -> bool {
         return false;
     }
     core.versions.collect_dead_files(&mut trees);
+    core.versions.expire_changes(&mut trees);
     let Some(name) = trees.dead_files.pop() else { return false };
     trees.removals += 1;
     drop(trees);

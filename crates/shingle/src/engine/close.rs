@@ -93,6 +93,7 @@ impl Engine {
         self.admission.release();
         self.scheduler.release();
         self.progress.signal();
+        self.note_changes();
         if !self.read_only {
             self.runtime.stop();
         }

@@ -10,6 +10,7 @@
 //! - A batch is whole: its operations become visible together, and its log record is one frame.
 //! - After a failed append nothing more is written: the record may be there in part.
 
+use crate::engine::changes::retained::ChangeLogs;
 use crate::engine::commit_state::{Active, CommitState, LiveLog, LogPosition, OpenLog, Sealed};
 use crate::engine::context::Context;
 use crate::engine::reserve::only_deletes;
@@ -25,6 +26,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use table::batch::WriteBatch;
 use table::log::{LogHeader, LogKind, LogWriter, PreviousLog};
+use table::log_record::{LogBegin, Origin};
 
 /// The result of a commit.
 #[derive(Clone, Copy, Debug, Default)]
@@ -144,7 +146,7 @@ impl Commits {
         {
             return Ok(Outcome::LacksSpace(lack));
         }
-        let committed = self.commit_checked(&mut state, batch, with_log)?;
+        let committed = self.commit_checked(&mut state, batch, with_log, Origin::User)?;
         state.user_sequence = committed.last_sequence;
         self.ledger().user_wrote(batch.user_bytes());
         Ok(Outcome::Committed(committed))
@@ -161,17 +163,19 @@ impl Commits {
         state: &mut CommitState,
         batch: &mut WriteBatch,
         with_log: bool,
+        origin: Origin,
     ) -> Result<Committed> {
         let at_commit = with_log && self.settings.writes_values_at_commit;
         let last = match at_commit && self.has_large_values(batch) {
             true => self.write_separated(state, batch)?,
-            false => self.write_batch(state, batch, with_log)?,
+            false => self.write_batch(state, batch, with_log, origin)?,
         };
         state.next_sequence = last + 1;
         if with_log {
             state.logged_sequence = last;
         }
         self.snapshots.publish(last);
+        self.note_changes();
         let position = state.position();
         self.seal_full_memtables(state, batch)?;
         Ok(Committed { position, last_sequence: last })
@@ -183,10 +187,11 @@ impl Commits {
         state: &mut CommitState,
         batch: &mut WriteBatch,
         with_log: bool,
+        origin: Origin,
     ) -> Result<SequenceNumber> {
         let first = state.next_sequence;
         if with_log {
-            self.append_or_reserve(state, first, batch)?;
+            self.append_or_reserve(state, first, batch, origin)?;
         }
         self.insert(state, first, batch)
     }
@@ -203,9 +208,11 @@ impl Commits {
         if state.requested_segments.len() > requests {
             self.runtime.wake();
         }
-        let Some(mut separated) = separated? else { return self.write_batch(state, batch, true) };
+        let Some(mut separated) = separated? else {
+            return self.write_batch(state, batch, true, Origin::User);
+        };
         let first = state.next_sequence;
-        let appended = self.append_or_reserve(state, first, &mut separated.batch);
+        let appended = self.append_or_reserve(state, first, &mut separated.batch, Origin::User);
         match &appended {
             Ok(()) => state.note_appended(&separated),
             Err(_) => state.give_up(&separated),
@@ -215,9 +222,9 @@ impl Commits {
         last
     }
 
-    /// Commits `batch`, which restates what a reader saw of `keys` at `moment`. Returns its last
-    /// sequence number, or the moment's for an empty batch. `None`, and no change, when one of the
-    /// keys has a newer entry, or may have.
+    /// Commits `batch` of the engine, which restates what a reader saw of `keys` at `moment`.
+    /// Returns its last sequence number, or the moment's for an empty batch. `None`, and no change,
+    /// when one of the keys has a newer entry, or may have.
     pub(crate) fn commit_unless_newer(
         &self,
         keyspace: &KeyspaceState,
@@ -235,7 +242,8 @@ impl Commits {
         if !(Unchanged { keyspace, moment, keys, ranges: &[] }.holds(&state)?) {
             return Ok(None);
         }
-        self.commit_checked(&mut state, batch, with_log).map(|done| Some(done.last_sequence))
+        let done = self.commit_checked(&mut state, batch, with_log, Origin::Engine)?;
+        Ok(Some(done.last_sequence))
     }
 
     /// Appends to the log. A batch that only deletes may use the reserve of the medium.
@@ -244,11 +252,12 @@ impl Commits {
         state: &mut CommitState,
         first: SequenceNumber,
         batch: &mut WriteBatch,
+        origin: Origin,
     ) -> Result<()> {
-        match self.append_to_log(state, first, batch) {
+        match self.before_change_logs(|| self.append_to_log(state, first, batch, origin)) {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
                 let goes_on = only_deletes(batch) && self.release_reserve();
-                if goes_on { self.append_to_log(state, first, batch) } else { Err(error) }
+                if goes_on { self.append_to_log(state, first, batch, origin) } else { Err(error) }
             }
             appended => appended,
         }
@@ -259,12 +268,14 @@ impl Commits {
         state: &mut CommitState,
         first: SequenceNumber,
         batch: &mut WriteBatch,
+        origin: Origin,
     ) -> Result<()> {
         if state.log.as_ref().is_none_or(|log| log.is_broken) {
             self.begin_log(state)?;
         }
         let Some(log) = &mut state.log else { return Err(self.closed()) };
-        let appended = log.writer.append_in_place(batch.as_record(first));
+        let origin = if self.changes.is_some() { origin } else { Origin::User };
+        let appended = log.writer.append_in_place(batch.as_record(origin.mark(first)));
         appended.map_err(|error| match error.kind() {
             // At most a part of the record is there: a new log goes on after the last whole record.
             ErrorKind::NoSpace => {
@@ -404,16 +415,15 @@ impl Commits {
         let file = self.new_file();
         let previous: Option<PreviousLog> = match &state.log {
             Some(log) => Some(log.writer.as_previous(state.logged_sequence)),
-            None => None,
+            None => self.changes.as_ref().and_then(ChangeLogs::end),
         };
         let salt = self.runtime.random_u64();
-        let header =
-            LogHeader { database: self.database, file, kind: LogKind::Wal, salt, previous };
-        let opened = self
-            .store
-            .create(FileName::wal(file), &FileHint::default())
-            .and_then(|append| LogWriter::create(append, header, Cause::Wal));
-        let writer = opened.map_err(|error| self.log_refused(error, file))?;
+        let has_origins = self.changes.is_some();
+        let (database, kind) = (self.database, LogKind::Wal);
+        let header = LogHeader { database, file, kind, salt, previous, has_origins };
+        let begin = self.log_begin(state);
+        let writer =
+            self.create_log(header, begin).map_err(|error| self.log_refused(error, file))?;
         let Some(syncer) = writer.syncer() else {
             return Err(Error::new(ErrorKind::Unsupported, "the store cannot sync a log"));
         };
@@ -425,7 +435,23 @@ impl Commits {
             state.replaced.push((replaced.file, replaced.syncer));
         }
         state.logs.push(LiveLog { file, bytes: 0 });
+        if let (Some(changes), Some(begin)) = (&self.changes, begin) {
+            changes.begun(&header, begin);
+        }
         Ok(())
+    }
+
+    /// What the next log begins with, if it has origins.
+    fn log_begin(&self, state: &CommitState) -> Option<LogBegin> {
+        let changes = self.changes.as_ref()?;
+        Some(changes.begin_at(state.logged_sequence, self.runtime.wall_micros()))
+    }
+
+    fn create_log(&self, header: LogHeader, begin: Option<LogBegin>) -> Result<LogWriter> {
+        let append = self.store.create(FileName::wal(header.file), &FileHint::default())?;
+        let mut writer = LogWriter::create(append, header, Cause::Wal)?;
+        begin.map_or(Ok(()), |begin| writer.append(&[&begin.encode()]))?;
+        Ok(writer)
     }
 
     /// Requests a background flush of everything in memory; returns the memtables concerned.

@@ -5,6 +5,7 @@
 //! trees.
 
 use crate::admission::{Admission, Pressure, StallChange};
+use crate::engine::changes::retained::ChangeLogs;
 use crate::engine::events::Events;
 use crate::engine::gate::{Gate, Inside};
 use crate::engine::memory::Memory;
@@ -60,6 +61,8 @@ pub(crate) struct Context {
     keyspaces: RwLock<BTreeMap<KeyspaceId, Arc<KeyspaceState>>>,
     numbers: Numbers,
     poison: OnceLock<Error>,
+    /// The logs that change feeds read; `None`: no changes are kept.
+    pub changes: Option<ChangeLogs>,
     /// Space that is kept free for work that must go on.
     pub reserve: Reserve,
     /// Shut when closing begins.
@@ -89,6 +92,7 @@ pub(crate) struct Parts {
     pub read: Arc<ReadContext>,
     pub keyspaces: BTreeMap<KeyspaceId, Arc<KeyspaceState>>,
     pub numbers: Numbers,
+    pub changes: Option<ChangeLogs>,
     pub read_only: bool,
     pub follows: bool,
 }
@@ -113,6 +117,7 @@ impl Context {
             progress: base::env::Event::default(),
             opened_ns: now_ns,
             noted: Noted::new(now_ns, parts.store.ledger().snapshot()),
+            changes: parts.changes,
             reserve: Reserve::default(),
             gate: Gate::default(),
             poison: OnceLock::new(),
@@ -209,6 +214,7 @@ impl Context {
         }
         self.admission.release();
         self.progress.signal();
+        self.note_changes();
         error
     }
 
@@ -320,9 +326,44 @@ impl Context {
         self.reserve.release(&*self.store, &self.events)
     }
 
-    /// Does `work`; if it is out of space, once more with the reserve.
-    pub(crate) fn with_reserve<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    /// Change feeds may find more, or will find no more.
+    #[inline]
+    pub(crate) fn note_changes(&self) {
+        if let Some(changes) = &self.changes {
+            changes.progress.signal();
+        }
+    }
+
+    /// The medium is out of space: removes the logs that only change feeds need. `true`: there were
+    /// some.
+    pub(crate) fn give_up_change_logs(&self) -> bool {
+        let logs = self.changes.as_ref().map_or_else(Vec::new, ChangeLogs::take_all);
+        if logs.is_empty() {
+            return false;
+        }
+        self.events.add(Event::ChangesGivenUp { logs: logs.len() as u64 });
+        for log in logs {
+            if let Err(error) = self.store.remove(FileName::wal(log)) {
+                self.events.add(Event::FileDeletionFailed { error });
+            }
+        }
+        true
+    }
+
+    /// Does `work`; if it is out of space, once more without the logs that only change feeds need.
+    pub(crate) fn before_change_logs<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         match work() {
+            Err(error) if error.kind() == ErrorKind::NoSpace && self.give_up_change_logs() => {
+                work()
+            }
+            done => done,
+        }
+    }
+
+    /// Does `work`; if it is out of space, once more without the logs that only change feeds need,
+    /// and then with the reserve.
+    pub(crate) fn with_reserve<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        match self.before_change_logs(&mut work) {
             Err(error) if error.kind() == ErrorKind::NoSpace && self.release_reserve() => work(),
             done => done,
         }

@@ -250,7 +250,7 @@ impl FlushJob {
     }
 
     /// Syncs the log, so that the runs do not survive older writes of other keyspaces, which only
-    /// the log holds.
+    /// the log holds, nor changes that a feed is to give.
     fn sync_older_writes(&self, core: &Core) -> Result<()> {
         let state = core.commits.lock();
         let is_elsewhere = |id: KeyspaceId, first_log: Option<FileId>| {
@@ -258,7 +258,8 @@ impl FlushJob {
         };
         let is_needed = self.members.iter().any(|m| !m.keyspace.options.without_wal)
             && (state.actives().any(|a| is_elsewhere(a.keyspace.id, a.first_log))
-                || state.sealed.iter().any(|s| is_elsewhere(s.keyspace.id, s.first_log)));
+                || state.sealed.iter().any(|s| is_elsewhere(s.keyspace.id, s.first_log))
+                || core.changes.is_some());
         let position = state.position();
         drop(state);
         if is_needed { core.commits.sync_log(position) } else { Ok(()) }

@@ -26,6 +26,7 @@ use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::log::{LogHeader, LogIdentity, LogKind, LogPosition, LogReader, durable_bytes};
+use table::log_record::LogRecord;
 use table::manifest::{decode_edit, decode_root};
 use tree::ObsoleteFiles;
 
@@ -82,6 +83,7 @@ struct Log {
     position: Option<LogPosition>,
     /// The last sequence number up to the position, as the next log will name it.
     last_sequence: SequenceNumber,
+    has_origins: bool,
 }
 
 /// How far the logs could be read.
@@ -287,7 +289,7 @@ impl Seen {
             follows: true,
         };
         let previous = self.engine.as_deref();
-        let core = assemble(foundation, self.found.clone(), &replayed, previous)?;
+        let core = assemble(foundation, self.found.clone(), &replayed, None, previous)?;
         let engine = Arc::new(Engine::new(core, Box::new(())));
         engine.events.mute();
         for keyspace in engine.keyspaces() {
@@ -320,10 +322,11 @@ impl Log {
         while let Some(record) = reader.next()? {
             let offset = record.offset;
             let in_file = |error: Error| error.in_file(name.to_string()).at(offset);
-            if replay.find_values(record.payload).map_err(in_file)?.is_some() {
+            let record = LogRecord::parse(record.payload, self.has_origins).map_err(in_file)?;
+            if replay.find_values(&record).map_err(in_file)?.is_some() {
                 return Ok(());
             }
-            let last = replay.record(record.payload).map_err(in_file)?;
+            let last = replay.record(&record).map_err(in_file)?;
             self.last_sequence = last.unwrap_or(self.last_sequence);
             self.position = Some(reader.position());
         }
@@ -388,7 +391,13 @@ fn next_log(
             continue;
         };
         let last_sequence = header.previous.map_or(0, |previous| previous.last_sequence);
-        let log = || Log { id: name.id, file: file.clone(), position: None, last_sequence };
+        let log = || Log {
+            id: name.id,
+            file: file.clone(),
+            position: None,
+            last_sequence,
+            has_origins: header.has_origins,
+        };
         return match (current, header.previous) {
             (None, previous) if previous.is_none_or(|before| before.file < floor) => {
                 Ok(Next::Log(log()))

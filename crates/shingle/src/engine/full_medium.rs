@@ -28,6 +28,9 @@ impl Engine {
         if bytes > 0 {
             self.reserve.fill(&*self.store, &self.events, bytes);
         }
+        if self.reserve.is_out() && self.give_up_change_logs() {
+            self.reserve.fill(&*self.store, &self.events, bytes);
+        }
     }
 
     /// Fills the reserve if the medium has twice as much free, so that its next user finds space

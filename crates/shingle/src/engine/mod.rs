@@ -10,6 +10,7 @@
 
 mod accounts;
 mod backed_off;
+pub(crate) mod changes;
 mod check;
 pub(crate) mod checkpoint;
 pub(crate) mod clean;

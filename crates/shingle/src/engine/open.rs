@@ -3,14 +3,16 @@
 //! 1. *Found*: the root names the current manifest; the edits in it give the trees.
 //! 2. *Checked*: every invariant holds, and every file that the trees refer to exists.
 //! 3. *Replayed*: the logs give what was not flushed, as a prefix of the commit order.
-//! 4. *Ready*: first, files that no edit ever named are removed, to free space. Then the replayed
-//!    memtables are flushed to a synced run, and a new manifest becomes the root. Only after that
-//!    are the other leftovers removed.
+//! 4. *Ready*: first, files that no edit ever named, and lost logs, are removed, to free space.
+//!    Then the replayed memtables are flushed to a synced run, and a new manifest becomes the root.
+//!    Only after that are the other leftovers removed.
 //!
 //! Nothing on disk changes before stage 4. After a crash in stage 4, the next opening reaches the
 //! same state.
 
 use crate::engine::Engine;
+use crate::engine::changes::chain::{end_below, find_chain};
+use crate::engine::changes::retained::ChangeLogs;
 use crate::engine::commit_state::{Active, CommitState, LiveLog, Sealed};
 use crate::engine::context::{Numbers, Parts};
 use crate::engine::core::Core;
@@ -32,7 +34,7 @@ use crate::read::view::{ReadView, TreeView};
 use crate::settings::Settings;
 use crate::span::span;
 use base::env::Runtime;
-use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
+use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileKind, FileName, FileStore, FileSummary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -85,22 +87,27 @@ fn open_inside(
             new_database(&files, &*runtime)
         }
     };
-    let strays = found.strays();
+    let mut useless = found.strays();
     let replayed =
         span!("recovery").within(|| replay(&*store, &found, settings.memtable_bytes_max))?;
     if !options.read_only {
         Exchanged::new(&*store, &found).check_useless(&replayed.lost_logs)?;
+        useless.extend(replayed.lost_logs.iter().copied().map(FileName::wal));
     }
     let readers = Readers::new(options, &settings, (&store, &runtime), found.database);
     let read_only = options.read_only;
     let follows = false;
     let foundation = Foundation { store, runtime, settings, readers, read_only, follows };
-    let core = assemble(foundation, found, &replayed, None)?;
+    let changes = match read_only {
+        true => None,
+        false => change_logs(&foundation, &found, &replayed)?,
+    };
+    let core = assemble(foundation, found, &replayed, changes, None)?;
     let engine = Arc::new(Engine::new(core, lock));
     if options.read_only {
         engine.events.mute();
     } else {
-        make_ready(&engine, &strays)?;
+        make_ready(&engine, &useless)?;
         note_options(&*engine.store, options);
         report_recovery(&engine, &replayed, begin_ns);
     }
@@ -193,12 +200,35 @@ pub(crate) struct Foundation {
     pub follows: bool,
 }
 
+/// The logs of earlier openings that change feeds may read, and the end that the next log
+/// continues; `None` without retention.
+fn change_logs(on: &Foundation, found: &Found, replayed: &Replayed) -> Result<Option<ChangeLogs>> {
+    let Some(retention) = on.settings.change_retention else { return Ok(None) };
+    let (store, database) = (&*on.store, found.database);
+    let end = match replayed.end {
+        Some(end) => Some(end),
+        None => end_below(store, database, found.log_floor)?,
+    };
+    // An opening without retention may have written what these logs do not have, and failed to
+    // remove them.
+    let flushed = found.keyspaces.values().filter(|keyspace| !keyspace.is_without_wal());
+    let flushed = flushed.map(|keyspace| keyspace.version.flushed_sequence).max().unwrap_or(0);
+    let end = end.filter(|end| flushed <= end.last_sequence);
+    let chain = end.map(|end| find_chain(store, database, Some(end.file), &[])).transpose()?;
+    let chain = chain.unwrap_or_default();
+    let end = end.filter(|_| !chain.is_empty());
+    // Without replayed logs, all that was logged is in the runs.
+    let logged = if replayed.logs.is_empty() { flushed } else { replayed.last_sequence };
+    Ok(Some(ChangeLogs::new(retention, chain, end, logged)))
+}
+
 /// Builds the core over what was found and replayed. Trees that `previous` has too are not compiled
 /// again.
 pub(crate) fn assemble(
     on: Foundation,
     found: Found,
     replayed: &Replayed,
+    changes: Option<ChangeLogs>,
     previous: Option<&Engine>,
 ) -> Result<Core> {
     let mut trees = Trees {
@@ -212,6 +242,8 @@ pub(crate) fn assemble(
         removals: 0,
     };
     let mut commit = CommitState::new(replayed.last_sequence + 1);
+    let end = changes.as_ref().and_then(ChangeLogs::end);
+    commit.logged_sequence = end.map_or(0, |end| end.last_sequence);
     commit.logs = replayed.logs.iter().map(|&file| LiveLog { file, bytes: 0 }).collect();
     let mut states = BTreeMap::new();
     for (id, keyspace) in found.keyspaces {
@@ -239,6 +271,7 @@ pub(crate) fn assemble(
         read: on.readers.read,
         keyspaces: states,
         numbers,
+        changes,
         read_only: on.read_only,
         follows: on.follows,
     };
@@ -306,15 +339,20 @@ fn take_replayed(
 }
 
 /// Stage 4: makes the engine ready for use.
-fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
+fn make_ready(engine: &Arc<Engine>, useless: &[FileName]) -> Result<()> {
     let state = engine.commits.lock();
     let has_sealed = !state.sealed.is_empty();
     let active_segments: Vec<FileId> = state.ended_segments.iter().map(|(_, file)| *file).collect();
     drop(state);
     // First, because the following steps need space.
     let named_by_logs = |name: &&FileName| active_segments.contains(&name.id);
-    remove(engine, strays.iter().filter(|name| !named_by_logs(name)).copied());
+    remove(engine, useless.iter().filter(|name| !named_by_logs(name)).copied());
+    if useless.iter().any(|name| name.kind == FileKind::Wal) {
+        // A lost log that came back after a crash would pass for the newest that change feeds read.
+        engine.store.sync_names().map_err(|error| engine.poison_unless_tried_again(error))?;
+    }
     own_cold_store(engine)?;
+    sync_change_logs(engine);
     let mut trees = engine.versions.lock();
     if !has_sealed {
         // Nothing in the old logs is needed.
@@ -342,6 +380,23 @@ fn make_ready(engine: &Arc<Engine>, strays: &[FileName]) -> Result<()> {
     drop(trees);
     engine.fill_reserve();
     Ok(())
+}
+
+/// Makes the logs that the last process left durable, because feeds may read them for long. The
+/// feed notices what is lost nevertheless.
+fn sync_change_logs(engine: &Engine) {
+    let Some(changes) = &engine.changes else { return };
+    let floor = engine.versions.lock().log_floor;
+    for (log, bytes) in changes.ends_from(floor) {
+        let name = FileName::wal(log);
+        let log = engine.extend_file(name, bytes, &FileHint::default());
+        match log.and_then(|mut log| log.sync(Cause::Wal)) {
+            // A checkpoint has it, durably.
+            Err(error) if error.kind() == ErrorKind::Shared => {}
+            Err(error) => engine.events.add(Event::LogSyncFailed { error }),
+            Ok(()) => {}
+        }
+    }
 }
 
 /// A manifest that lists a segment in the cold store is younger than the owner's mark there.
@@ -397,9 +452,12 @@ fn remove_leftovers(engine: &Engine, trees: &mut Trees) -> Result<()> {
         versions.flat_map(|v| v.segments.iter().map(|s| s.file.id)).collect();
     let manifest = trees.manifest.as_ref().map(|manifest| manifest.file);
     let floor = trees.log_floor;
+    let changes = engine.changes.as_ref();
+    changes.inspect(|changes| changes.pass_floor(floor));
+    let keeps = |log: FileId| changes.is_some_and(|changes| changes.holds(log));
     let is_dead = |name: FileName| match name.kind {
         FileKind::Table => !live.contains(&name.id),
-        FileKind::Wal => name.id < floor,
+        FileKind::Wal => name.id < floor && !keeps(name.id),
         FileKind::Manifest => Some(name.id) != manifest,
         FileKind::Value => !segments.contains(&name.id),
     };

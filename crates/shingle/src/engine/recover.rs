@@ -9,19 +9,20 @@
 mod tests;
 
 use crate::engine::exchanged::Exchanged;
+use crate::keyspace::KeyspaceOptions;
 use crate::memtable::{Memtable, Writer};
 use crate::read::missing;
-use base::key::{SEQUENCE_MAX, SequenceNumber, TRAILER_BYTES};
+use base::key::SequenceNumber;
 use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use table::TablePlace;
-use table::batch::BatchView;
 use table::format::check_header;
 use table::log::{
     ChainVerdict, LogIdentity, LogKind, LogReader, PreviousLog, check_chain, durable_bytes,
 };
+use table::log_record::LogRecord;
 use table::manifest::{decode_edit, decode_root};
 use tree::edit::{Change, DatabaseEdit, KeyspaceRecord};
 use tree::invariant::Shape;
@@ -54,6 +55,13 @@ pub(crate) struct FoundKeyspace {
     pub record: KeyspaceRecord,
     pub version: Version,
     pub runs: RunTable,
+}
+
+impl FoundKeyspace {
+    /// Its writes go to no log. A keyspace whose options cannot be read does not open.
+    pub(crate) fn is_without_wal(&self) -> bool {
+        KeyspaceOptions::decode(&self.record.options).is_ok_and(|options| options.without_wal)
+    }
 }
 
 impl Found {
@@ -228,6 +236,8 @@ pub(crate) struct Replayed {
     /// The logs among them that hold nothing, or nothing that counts.
     pub lost_logs: Vec<FileId>,
     pub last_sequence: SequenceNumber,
+    /// The end of the last log whose history was replayed whole.
+    pub end: Option<PreviousLog>,
     /// By keyspace and segment: the end of the last value that the logs point to and that the
     /// manifest does not vouch for.
     pub unflushed_ends: BTreeMap<KeyspaceId, BTreeMap<FileId, u64>>,
@@ -259,6 +269,7 @@ pub(crate) fn replay(
                 break;
             }
             LogOutcome::ValueLost(why) => {
+                previous = None;
                 replay.expect_nothing_durable(&logs[index + 1..], &why)?;
                 replay.state.replayed.lost_logs.extend(&logs[index + 1..]);
                 break;
@@ -266,6 +277,7 @@ pub(crate) fn replay(
         }
     }
     state.replayed.logs = logs;
+    state.replayed.end = previous;
     Ok(state.replayed())
 }
 
@@ -364,15 +376,14 @@ impl Replay<'_> {
         let mut logged_sequence = header.previous.map_or(0, |previous| previous.last_sequence);
         while let Some(record) = reader.next()? {
             let offset = record.offset;
-            let lost = self.find_values(record.payload);
-            let lost = lost.map_err(|error| error.in_file(name.to_string()).at(offset))?;
+            let in_file = |error: Error| error.in_file(name.to_string()).at(offset);
+            let record = LogRecord::parse(record.payload, header.has_origins).map_err(in_file)?;
+            let lost = self.find_values(&record).map_err(in_file)?;
             if let Some((segment, why)) = lost {
                 self.exchanged().check_lost_value(segment)?;
                 return self.value_lost(&*file, log, offset, &why);
             }
-            let last = self
-                .record(record.payload)
-                .map_err(|error| error.in_file(name.to_string()).at(offset))?;
+            let last = self.record(&record).map_err(in_file)?;
             logged_sequence = last.unwrap_or(logged_sequence);
         }
         Ok(LogOutcome::Replayed(reader.as_previous(log, logged_sequence)))
@@ -397,8 +408,11 @@ impl Replay<'_> {
     /// Checks the values that a record points to and that the manifest does not vouch for; if all
     /// exist, notes where they end. Otherwise returns the segment of the first missing value, and
     /// the error.
-    pub(crate) fn find_values(&mut self, payload: &[u8]) -> Result<Option<(FileId, Error)>> {
-        let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
+    pub(crate) fn find_values(
+        &mut self,
+        record: &LogRecord<'_>,
+    ) -> Result<Option<(FileId, Error)>> {
+        let Some((first, batch)) = record.batch() else { return Ok(None) };
         let mut found = Vec::new();
         for (sequence, operation) in (first..).zip(batch.iter()) {
             let Some(keyspace) = self.found.keyspaces.get(&operation.keyspace()) else { continue };
@@ -463,8 +477,8 @@ impl Replay<'_> {
     }
 
     /// Replays one batch; returns its last sequence number.
-    pub(crate) fn record(&mut self, payload: &[u8]) -> Result<Option<SequenceNumber>> {
-        let Some((first, batch)) = log_record(payload)? else { return Ok(None) };
+    pub(crate) fn record(&mut self, record: &LogRecord<'_>) -> Result<Option<SequenceNumber>> {
+        let Some((first, batch)) = record.batch() else { return Ok(None) };
         if first < self.state.next_sequence_min {
             let message = format!(
                 "a log record begins at sequence number {first}; the one before ends at {}",
@@ -504,22 +518,5 @@ impl Replay<'_> {
                 Ok(entry.insert(writer))
             }
         }
-    }
-}
-
-/// The content of a log record: the sequence number of its first operation, and its batch. `None`:
-/// a record that only proves the one before it. Sequence numbers up to the last are in bounds.
-pub(crate) fn log_record(payload: &[u8]) -> Result<Option<(SequenceNumber, BatchView<'_>)>> {
-    if payload.is_empty() {
-        return Ok(None);
-    }
-    let damaged = |what: &str| Error::new(ErrorKind::Corruption, what);
-    let (first, batch) = payload
-        .split_first_chunk::<TRAILER_BYTES>()
-        .ok_or_else(|| damaged("a log record without sequence number"))?;
-    let (first, batch) = (u64::from_le_bytes(*first), BatchView::parse(batch)?);
-    match first.checked_add(batch.len() as u64) {
-        Some(behind) if behind <= SEQUENCE_MAX => Ok(Some((first, batch))),
-        _ => Err(damaged("a log record with sequence numbers out of bounds")),
     }
 }

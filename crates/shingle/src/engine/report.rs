@@ -1,7 +1,9 @@
 //! What the engine reports about itself: statistics and files.
 
+use crate::change_stats::ChangeStats;
 use crate::cleanup::CleanupStats;
 use crate::engine::Engine;
+use crate::engine::changes::chain;
 use crate::engine::trees::TreeState;
 use crate::keyspace::KeyspaceState;
 use crate::stats::{
@@ -109,6 +111,7 @@ impl Engine {
             error: work.error.to_string(),
         });
         let backed_off = backed_off.collect();
+        let floor = trees.log_floor;
         drop(trees);
         for keyspace in &mut keyspaces {
             // A keyspace that was created after the first look has nothing yet.
@@ -116,6 +119,7 @@ impl Engine {
             keyspace.memtables = bytes.len() as u64;
             keyspace.memtable_bytes = bytes.iter().sum();
         }
+        let changes = self.change_stats(floor);
         let space = self.store.list().map(|files| files.iter().map(|file| file.bytes).sum());
         Stats {
             ledger: self.ledger().snapshot(),
@@ -138,6 +142,7 @@ impl Engine {
             pending_bytes: keyspaces.iter().map(|keyspace| keyspace.pending_bytes).sum(),
             backed_off,
             snapshots: self.snapshots.len(),
+            changes,
             transactions: self.transactions.get(),
             sequence: self.snapshots.visible(),
             uptime_seconds: (self.runtime.now_ns() - self.opened_ns) as f64 / 1e9,
@@ -170,6 +175,18 @@ impl Engine {
             sum.score = sum.score.max(shape.score);
         }
         levels
+    }
+
+    /// A handle that only reads finds the logs in the store; those that it cannot read do not
+    /// count.
+    fn change_stats(&self, floor: FileId) -> ChangeStats {
+        match &self.changes {
+            Some(changes) => changes.stats(),
+            None if self.read_only => {
+                chain::stats(&*self.store, self.database, floor).unwrap_or_default()
+            }
+            None => ChangeStats::default(),
+        }
     }
 
     fn level_work(&self) -> Vec<LevelStats> {

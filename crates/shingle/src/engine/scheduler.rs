@@ -41,10 +41,12 @@ impl Worker for EngineWorker {
     fn next_ns(&self) -> Option<u64> {
         let engine = self.0.upgrade()?;
         let now_ns = engine.runtime.now_ns();
+        let changes_ns =
+            engine.changes.as_ref().and_then(|c| c.expires_in_ns(engine.runtime.wall_micros()));
         let refill_ns = engine.reserve.is_out().then_some(REFILL_NS);
         let retry_ns = engine.versions.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
-        let idle_ns = idle_begins_ns(&engine);
-        retry_ns.into_iter().chain(refill_ns).chain(idle_ns).chain(expiry_ns(&engine)).min()
+        let waits = [refill_ns, changes_ns, idle_begins_ns(&engine), expiry_ns(&engine)];
+        retry_ns.into_iter().chain(waits.into_iter().flatten()).min()
     }
 
     fn step(&self) -> bool {
@@ -378,10 +380,11 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
         Err(error) => {
             queue.running += 1;
             drop(queue);
+            let is_full = error.kind() == ErrorKind::NoSpace && !engine.give_up_change_logs();
             let is_backed_off = match job {
                 Job::Flush(flush) => {
                     flush.abandon(engine);
-                    if error.kind() == ErrorKind::NoSpace {
+                    if is_full {
                         engine.release_reserve();
                     }
                     false

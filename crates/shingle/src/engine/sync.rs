@@ -52,6 +52,7 @@ impl Commits {
         self.latencies.wal_sync.record(self.runtime.now_ns() - begin_ns);
         *durable = work.target;
         self.mark_synced(work.target);
+        self.note_changes();
         Ok(())
     }
 

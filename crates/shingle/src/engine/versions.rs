@@ -149,12 +149,7 @@ impl VersionSet {
 
     /// [`VersionSet::write_edit`]; out of space, once more with the reserve.
     fn write_edit_or_reserve(&self, trees: &mut Trees, edit: &DatabaseEdit) -> Result<()> {
-        match self.write_edit(trees, edit) {
-            Err(error) if error.kind() == ErrorKind::NoSpace && self.release_reserve() => {
-                self.write_edit(trees, edit)
-            }
-            written => written,
-        }
+        self.with_reserve(|| self.write_edit(trees, edit))
     }
 
     /// Makes `edit` durable. Out of space, nothing happened: a part of a record at the end of a
@@ -269,6 +264,7 @@ impl VersionSet {
             kind: LogKind::Manifest,
             salt: self.runtime.random_u64(),
             previous: None,
+            has_origins: false,
         };
         let mut writer = LogWriter::create(append, header, Cause::Manifest)?;
         writer.append(&[&bytes])?;
@@ -287,9 +283,23 @@ impl VersionSet {
         }));
     }
 
-    /// Notes that logs below `floor` are not needed any more. The floor must be durable.
+    /// Notes that recovery does not need `logs`, which are all below the floor of `trees`. The
+    /// floor must be durable. Logs that change feeds may read stay, as long as the retention says.
     pub(crate) fn bury_logs(&self, trees: &mut Trees, logs: impl IntoIterator<Item = FileId>) {
-        trees.dead_files.extend(logs.into_iter().map(FileName::wal));
+        let is_kept = |log: FileId| self.changes.as_ref().is_some_and(|changes| changes.holds(log));
+        let dead = logs.into_iter().filter(|&log| !is_kept(log));
+        trees.dead_files.extend(dead.map(FileName::wal));
+        if let Some(changes) = &self.changes {
+            changes.pass_floor(trees.log_floor);
+        }
+        self.expire_changes(trees);
+    }
+
+    /// Notes the logs that were kept for change feeds for long enough.
+    pub(crate) fn expire_changes(&self, trees: &mut Trees) {
+        let Some(changes) = &self.changes else { return };
+        let expired = changes.take_expired(self.runtime.wall_micros());
+        trees.dead_files.extend(expired.into_iter().map(FileName::wal));
     }
 
     /// Tells admission how far the trees are behind.

@@ -312,6 +312,19 @@ events! {
         error: Error,
     }
 
+    /// The medium is full: logs that were kept for change feeds alone were removed.
+    Warning "changes_given_up" ChangesGivenUp {
+        /// The number of logs.
+        logs: u64,
+    }
+
+    /// A log that an earlier process left could not be made durable. A change feed that reads it
+    /// after a loss of power may end with an error; nothing else needs it.
+    Warning "log_sync_failed" LogSyncFailed {
+        /// What went wrong.
+        error: Error,
+    }
+
     /// The medium refused to keep space free.
     Warning "space_reserve_failed" SpaceReserveFailed {
         /// What went wrong.

@@ -1,6 +1,6 @@
 //! Finds what can be salvaged: keyspaces, pieces of runs, and the entries of the logs.
 
-use crate::engine::recover::{Found, log_record};
+use crate::engine::recover::Found;
 use crate::memtable::{Memtable, Writer};
 use crate::progress::Reporter;
 use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyRange, KeyspaceId, Result, RunId};
@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use table::format::{self, FOOTER_BYTES, FOOTER_MAGIC, Footer};
 use table::log::{LogIdentity, LogKind, LogReader, Salvage};
+use table::log_record::LogRecord;
 use table::manifest::{decode_edit, decode_root};
 use table::{BlockCache, Extent, Run, TablePlace};
 use tree::edit::KeyspaceRecord;
@@ -396,7 +397,9 @@ impl Finder<'_, '_> {
     }
 
     fn record(&mut self, payload: &[u8], writers: &mut BTreeMap<KeyspaceId, Writer>) -> Result<()> {
-        let Some((first, batch)) = log_record(payload)? else { return Ok(()) };
+        // The header, which says whether records have origins, may be lost.
+        let record = LogRecord::parse(payload, true)?;
+        let Some((first, batch)) = record.batch() else { return Ok(()) };
         for (sequence, operation) in (first..).zip(batch.iter()) {
             let id = operation.keyspace();
             let is_dropped = self.knows_tree && !self.findings.keyspaces.contains_key(&id);

@@ -1,10 +1,11 @@
 //! Golden databases: what a version of the format wrote stays readable. The same seed also writes
 //! the same bytes.
 
-use crate::build::{DEFAULT_SETUP, Setup, State, content, database, options, runtime};
+use crate::build::{DEFAULT_SETUP, Setup, State, Writer, content, database, options, runtime};
 use crate::image::{Image, everything_in, temporary};
+use base::Ledger;
 use media::mem::MemStore;
-use shingle::{Db, Expiry, KeyspaceOptions, ReadOptions};
+use shingle::{Db, Expiry, KeyspaceOptions, ReadOptions, Since};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -156,4 +157,46 @@ fn write_golden_database() {
         std::fs::write(golden("v1").join(name), bytes).unwrap();
     }
     std::fs::write(golden("v1.dump"), dump(history.last())).unwrap();
+}
+
+/// A line for each change.
+fn dump_changes(db: &Db) -> String {
+    let mut text = String::new();
+    for change in db.changes(Since::Oldest).unwrap() {
+        writeln!(text, "{:?}", change.unwrap()).unwrap();
+    }
+    text
+}
+
+/// Logs with origins have version 2.
+#[test]
+fn golden_logs_of_changes_stay_readable() {
+    let expected = std::fs::read_to_string(golden("v1-changes.dump")).unwrap();
+    let changes = std::fs::read_to_string(golden("v1-changes.feed")).unwrap();
+    for read_only in [true, false] {
+        let directory = copy(&golden("v1-changes"));
+        let options = options().changes_retention_bytes(1 << 20).values("hashed");
+        let db = options.read_only(read_only).create(false).open(directory.path()).unwrap();
+        assert!(dump(&content(&db).unwrap()) == expected, "read_only: {read_only}");
+        assert!(dump_changes(&db) == changes, "read_only: {read_only}");
+        let report = db.check(&mut |_| {}).unwrap();
+        assert!(report.is_clean(), "{:?}", report.problems);
+    }
+}
+
+#[test]
+#[ignore = "writes the golden database with logs of changes"]
+fn write_golden_changes() {
+    let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
+    let options = options().changes_retention_bytes(1 << 20).values("hashed");
+    let db = options.open_in(store.clone(), runtime(SEED)).unwrap();
+    let mut writer = Writer::new(db, SEED);
+    writer.fill_a_little();
+    let directory = Image::of(&*store).in_directory();
+    std::fs::create_dir_all(golden("v1-changes")).unwrap();
+    for (name, (bytes, _)) in everything_in(directory.path()) {
+        std::fs::write(golden("v1-changes").join(name), bytes).unwrap();
+    }
+    std::fs::write(golden("v1-changes.dump"), dump(writer.history.last())).unwrap();
+    std::fs::write(golden("v1-changes.feed"), dump_changes(&writer.db)).unwrap();
 }

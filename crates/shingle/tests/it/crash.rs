@@ -4,6 +4,7 @@
 
 use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Kind, Medium};
+use crate::mirror;
 use crate::model::{Found, Model};
 use crate::run::{
     ByCell, Cells, Config, Failure, Outcome, Runner, SharedModel, is_left_out, read_all, replay,
@@ -142,6 +143,7 @@ impl Sweep {
             return wrong(format!("after recovery the check found {:?}", report.problems));
         }
         check_no_empty_segment(&db)?;
+        mirror::check(&self.config, &db, &found, model.shown_sequence)?;
         db.close()?;
         if self.has_failed() {
             return Ok(());

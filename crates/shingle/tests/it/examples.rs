@@ -75,6 +75,11 @@ fn the_sessions_print_what_their_page_shows() {
 }
 
 #[test]
+fn the_index_that_follows_changes_prints_what_its_page_shows() {
+    assert_eq!(run("change_feed"), shown("change_feed"));
+}
+
+#[test]
 fn the_follower_sees_the_counter_grow() {
     let said = run("follower");
     let counts: Vec<u64> =

@@ -189,7 +189,7 @@ impl Incarnation {
     }
 }
 
-fn combine(operator: Operator, before: Option<&[u8]>, operand: &[u8]) -> Value {
+pub fn combine(operator: Operator, before: Option<&[u8]>, operand: &[u8]) -> Value {
     match operator {
         Operator::Append => [before.unwrap_or_default(), operand].concat().into(),
         _ => {
@@ -226,6 +226,8 @@ pub struct Model {
     unlogged_floor: u64,
     /// The wall clock.
     now_ms: u64,
+    /// A feed of durable changes has shown everything up to this sequence number.
+    pub shown_sequence: u64,
 }
 
 /// What was found after a crash: which prefix of each order.
@@ -248,6 +250,7 @@ impl Model {
             logged_floor: 0,
             unlogged_floor: 0,
             now_ms: 1_000_000,
+            shown_sequence: 0,
         }
     }
 

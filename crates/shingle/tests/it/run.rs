@@ -5,7 +5,7 @@ use crate::events::Lawful;
 use crate::guarded::Guarded;
 use crate::history::{Profile, Step};
 use crate::model::{Contents, Found, Key, Model, Op, Operator, Prefix, SLOTS, Value, pair_hash};
-use crate::moves;
+use crate::{mirror, moves};
 use base::env::Runtime;
 use base::random::Random;
 use media::FileStore;
@@ -37,6 +37,8 @@ pub struct Config {
     pub switches: bool,
     /// The wall clock of the runtimes.
     pub clock: Clock,
+    /// All changes are kept for feeds.
+    pub keeps_changes: bool,
 }
 
 fn preset_of(scheme: &str) -> Preset {
@@ -159,6 +161,7 @@ impl Config {
             stepped: Some((random.next_u64(), one(&mut random, &[1, 2, 5]))),
             switches: false,
             clock: Clock::default(),
+            keeps_changes: Random::new(seed ^ 0xfeed).one_in(3),
         }
     }
 
@@ -188,6 +191,7 @@ impl Config {
             .filter_bits_per_key(self.filter_bits)
             .write_buffer_bytes(16 << 10)
             .cache_bytes(64 << 10)
+            .changes_retention_bytes(if self.keeps_changes { 1 << 30 } else { 0 })
             .expert(|e| *e = expert)
     }
 
@@ -334,6 +338,9 @@ impl Runner {
                 Failure::Wrong(what) => Failure::Wrong(format!("step {at} {step:.300?}: {what}")),
                 error => error,
             })?;
+            if self.config.keeps_changes && at % 5 == 0 {
+                self.model.lock().shown_sequence = mirror::durable_position(&self.db)?;
+            }
         }
         Ok(())
     }
@@ -769,6 +776,7 @@ impl Runner {
     pub fn compare_all(&self) -> Outcome {
         let found = read_all(&self.db)?;
         let model = self.model.lock();
+        mirror::check(&self.config, &self.db, &found, model.shown_sequence)?;
         for (slot, contents) in &found {
             let Some(life) = model.living(*slot) else { return wrong("a keyspace too many") };
             if life.fingerprint(model.now()) != contents.fingerprint {

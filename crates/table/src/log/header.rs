@@ -13,6 +13,8 @@ pub const HEADER_BYTES: usize = 80;
 
 const MAGIC: [u8; 8] = *b"SHINGLOG";
 const VERSION: u32 = 1;
+/// The version of logs whose records have origins.
+const VERSION_ORIGINS: u32 = 2;
 const CHECKSUM_AT: usize = HEADER_BYTES - 8;
 
 /// What a log is for. The numbers are on disk: never reuse one.
@@ -88,6 +90,8 @@ pub struct LogHeader {
     pub salt: u64,
     /// The log that this one continues.
     pub previous: Option<PreviousLog>,
+    /// The records of this write-ahead log say what wrote them: see [`crate::log_record`].
+    pub has_origins: bool,
 }
 
 /// What stands where a header should be.
@@ -108,7 +112,8 @@ impl LogHeader {
     pub(super) fn encode(&self) -> ([u8; HEADER_BYTES], u64) {
         let mut out = Vec::with_capacity(HEADER_BYTES);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        let version = if self.has_origins { VERSION_ORIGINS } else { VERSION };
+        out.extend_from_slice(&version.to_le_bytes());
         out.extend_from_slice(&[self.kind as u8, self.previous.is_some() as u8, 0, 0]);
         let none = PreviousLog { file: FileId(0), bytes: 0, digest: 0, last_sequence: 0 };
         let previous = self.previous.unwrap_or(none);
@@ -134,9 +139,11 @@ impl LogHeader {
         let Some((version, header, checksum)) = Self::decode(bytes) else {
             return Ok(Parsed::Bad("no whole log header"));
         };
-        if version != VERSION {
-            let message =
-                format!("log format version {version}, this program knows version {VERSION}");
+        if !is_known(version, header.kind) {
+            let message = format!(
+                "log format version {version}, this program knows versions {VERSION} and \
+                 {VERSION_ORIGINS}"
+            );
             return Err(Error::new(ErrorKind::Incompatible, message).in_file(name.to_string()));
         }
         if header.database != expected.database {
@@ -156,7 +163,7 @@ impl LogHeader {
     /// version.
     pub(super) fn sound(bytes: &[u8]) -> Option<LogHeader> {
         let (version, header, _) = Self::decode(bytes)?;
-        (version == VERSION).then_some(header)
+        is_known(version, header.kind).then_some(header)
     }
 
     /// The version, header and checksum in `bytes`; `None` when the checksum does not hold.
@@ -179,10 +186,16 @@ impl LogHeader {
             last_sequence: reader.u64()?,
         };
         let previous = (linked != 0).then_some(previous);
-        let header = LogHeader { database, file, kind, salt, previous };
+        let has_origins = version == VERSION_ORIGINS;
+        let header = LogHeader { database, file, kind, salt, previous, has_origins };
         let checksum = reader.u64()?;
         let sound = header.identity().header_place().hash64(&bytes[..CHECKSUM_AT]) == checksum;
-        let known = version != VERSION || (linked <= 1 && unused == [0, 0]);
+        let known = !is_known(version, kind) || (linked <= 1 && unused == [0, 0]);
         (sound && known).then_some((version, header, checksum))
     }
+}
+
+/// This program reads logs of `kind` in `version`.
+fn is_known(version: u32, kind: LogKind) -> bool {
+    version == VERSION || (version == VERSION_ORIGINS && kind == LogKind::Wal)
 }

@@ -117,12 +117,12 @@ fn a_log_of_another_database_is_incompatible() {
 #[test]
 fn a_newer_format_is_incompatible_and_named() {
     let (mut bytes, _) = log_of(IDENTITY, &[], &[]);
-    bytes[8] = 2;
+    bytes[8] = 3;
     let sum = IDENTITY.header_place().hash64(&bytes[..HEADER_BYTES - 8]);
     bytes[HEADER_BYTES - 8..].copy_from_slice(&sum.to_le_bytes());
     let error = read(&bytes, KNOWS_NOTHING).1.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Incompatible);
-    assert!(error.message().contains("version 2"), "{error}");
+    assert!(error.message().contains("version 3"), "{error}");
 }
 
 #[test]

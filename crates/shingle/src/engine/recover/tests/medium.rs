@@ -99,8 +99,14 @@ impl Medium {
 
     fn begin_manifest(&mut self, id: u64) {
         let (database, file) = (DATABASE, FileId(id));
-        let header =
-            LogHeader { database, file, kind: LogKind::Manifest, salt: id, previous: None };
+        let header = LogHeader {
+            database,
+            file,
+            kind: LogKind::Manifest,
+            salt: id,
+            previous: None,
+            has_origins: false,
+        };
         let append = self.create(FileName::manifest(file));
         let writer = LogWriter::create(append, header, Cause::Manifest).unwrap();
         self.manifest = Some((file, writer));
@@ -212,7 +218,14 @@ impl Medium {
         let before = self.logs.last_key_value().filter(|_| continues);
         let previous = before.map(|(_, (writer, last))| writer.as_previous(*last));
         let (database, file) = (DATABASE, FileId(id));
-        let header = LogHeader { database, file, kind: LogKind::Wal, salt: id, previous };
+        let header = LogHeader {
+            database,
+            file,
+            kind: LogKind::Wal,
+            salt: id,
+            previous,
+            has_origins: false,
+        };
         let writer = LogWriter::create(self.create(FileName::wal(file)), header, Cause::Wal);
         let last = previous.map_or(0, |previous| previous.last_sequence);
         self.logs.insert(id, (writer.unwrap(), last));
