@@ -3,6 +3,7 @@
 //! A parameter of a scheme or of a value layout is defined once too, beside the schemes and beside
 //! the layouts, and is an option by its name there (`parameters`). Raw knobs are in [`Expert`].
 
+mod number;
 mod parameters;
 mod preset;
 mod retention;
@@ -18,6 +19,7 @@ use crate::event::EventListener;
 use crate::merge_operator::MergeOperator;
 use crate::resources::Resources;
 use base::{Error, Result};
+use number::{bytes, number};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -610,20 +612,6 @@ pub static TABLE: &[OptionEntry] = &[
         set: |o, v| Ok(o.changes_retention_age(Duration::from_secs(number(v, 0, u64::MAX)?))),
     },
 ];
-
-fn bytes(text: &str, min: u64) -> Result<u64> {
-    let number = base::size::parse(text)
-        .ok_or_else(|| Error::invalid(format!("not {}", base::size::FORM)))?;
-    if number < min {
-        return Err(Error::invalid(format!("less than the minimum of {min} bytes")));
-    }
-    Ok(number)
-}
-
-fn number(text: &str, min: u64, max: u64) -> Result<u64> {
-    let number = text.parse::<u64>().ok().filter(|n| (min..=max).contains(n));
-    number.ok_or_else(|| Error::invalid(format!("not a number from {min} to {max}")))
-}
 
 #[cfg(test)]
 mod tests {

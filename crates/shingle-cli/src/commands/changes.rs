@@ -82,7 +82,8 @@ fn print(context: &mut Context, change: &Change) -> Outcome {
     for (keyspace, operation) in change.operations() {
         let what = match operation {
             Operation::Put { key, value, expires, .. } => {
-                let until = expires.map_or(String::new(), |at| format!(" until {}", at.0));
+                let until =
+                    expires.map_or(String::new(), |at| format!(" until {}", at.as_millis()));
                 format!("put {} : {}{until}", show(key), show(value))
             }
             Operation::Delete { key } => format!("delete {}", show(key)),
@@ -104,7 +105,7 @@ fn object(keyspace: &str, operation: Operation<'_>) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("keyspace".into(), keyspace.into());
     if let Operation::Put { expires: Some(at), .. } = operation {
-        object.insert("expires_ms".into(), at.0.into());
+        object.insert("expires_ms".into(), at.as_millis().into());
     }
     let (name, fields) = match operation {
         Operation::Put { key, value, .. } => ("put", vec![("key", key), ("value", value)]),

@@ -109,7 +109,7 @@ impl Db {
     ///     let change = change?;
     ///     for (keyspace, operation) in change.operations() {
     ///         match operation {
-    ///             Operation::Put { key, value, .. } => println!("{keyspace}: {key:?} = {value:?}"),
+    ///             Operation::Put { key, value, .. } => println!("{key:?} = {value:?}"),
     ///             other => println!("{keyspace}: {other:?}"),
     ///         }
     ///     }

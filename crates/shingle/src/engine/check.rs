@@ -97,7 +97,8 @@ impl Core {
 
     fn check_logs(&self, plan: Plan, steps: &mut Steps<'_>, report: &mut CheckReport) -> bool {
         let manifest = plan.manifest.map(|(name, kind)| (name, kind, 0));
-        let logs = plan.logs.into_iter().map(|(log, bytes)| (FileName::wal(log), LogKind::Wal, bytes));
+        let logs =
+            plan.logs.into_iter().map(|(log, bytes)| (FileName::wal(log), LogKind::Wal, bytes));
         for (name, kind, bytes_min) in manifest.into_iter().chain(logs) {
             if !steps.goes_on(name) {
                 return false;
@@ -125,8 +126,7 @@ impl Core {
         let manifest = trees.manifest.as_ref();
         let manifest = manifest.map(|m| (FileName::manifest(m.file), LogKind::Manifest));
         let state = self.commits.lock();
-        let mut logs: BTreeMap<FileId, u64> =
-            state.logs.iter().map(|log| (log.file, 0)).collect();
+        let mut logs: BTreeMap<FileId, u64> = state.logs.iter().map(|log| (log.file, 0)).collect();
         logs.extend(self.changes.iter().flat_map(|changes| changes.ends_from(FileId(0))));
         Plan { versions, manifest, logs }
     }

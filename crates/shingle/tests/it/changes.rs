@@ -286,6 +286,21 @@ fn logs_that_an_opening_without_retention_failed_to_remove_are_no_chain() {
 }
 
 #[test]
+fn a_put_that_expires_has_its_moment() {
+    let db = open(&memory(), options(1 << 20));
+    db.put_with_ttl("a", "1", Duration::from_secs(60)).unwrap();
+    db.put("b", "2").unwrap();
+    let mut found = Vec::new();
+    for change in db.changes(0).unwrap() {
+        for (_, operation) in change.unwrap().operations() {
+            let Operation::Put { value, expires, .. } = operation else { panic!("{operation:?}") };
+            found.push((value.to_vec(), expires.is_some()));
+        }
+    }
+    assert_eq!(found, [(b"1".to_vec(), true), (b"2".to_vec(), false)]);
+}
+
+#[test]
 fn durable_changes_wait_for_a_sync() {
     let db = open(&memory(), options(1 << 30));
     let durable = ChangesOptions::durable();
