@@ -24,6 +24,7 @@ fn write_log(store: &OsStore, name: FileName, kind: LogKind, parts: &[&[u8]]) {
         salt: 1,
         previous: None,
         has_origins: false,
+        restates: false,
     };
     let file = store.create(name, &FileHint::default()).unwrap();
     let mut log = LogWriter::create(file, header, Cause::Wal).unwrap();

@@ -163,6 +163,7 @@ impl Core {
             salt: self.runtime.random_u64(),
             previous: None,
             has_origins: false,
+            restates: false,
         };
         let append = copy.create_manifest(FileName::manifest(file))?;
         let mut writer = LogWriter::create(append, header, Cause::Checkpoint)?;

@@ -420,7 +420,8 @@ impl Commits {
         let salt = self.runtime.random_u64();
         let has_origins = self.changes.is_some();
         let (database, kind) = (self.database, LogKind::Wal);
-        let header = LogHeader { database, file, kind, salt, previous, has_origins };
+        let header =
+            LogHeader { database, file, kind, salt, previous, has_origins, restates: false };
         let begin = self.log_begin(state);
         let writer =
             self.create_log(header, begin).map_err(|error| self.log_refused(error, file))?;

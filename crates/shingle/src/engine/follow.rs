@@ -368,7 +368,7 @@ enum Next {
 }
 
 /// Looks for the log that continues `current`, or for the first one from `floor` on. A log without
-/// a whole header is being created, or was given up.
+/// a whole header is being created, or was given up. One that restates others is for change feeds.
 fn next_log(
     store: &dyn FileStore,
     database: DatabaseId,
@@ -390,6 +390,9 @@ fn next_log(
         let Some(&header) = LogReader::follow(&*file, identity, None, CAUSE)?.header() else {
             continue;
         };
+        if header.restates {
+            continue;
+        }
         let last_sequence = header.previous.map_or(0, |previous| previous.last_sequence);
         let log = || Log {
             id: name.id,

@@ -4,14 +4,15 @@
 //! 2. *Checked*: every invariant holds, and every file that the trees refer to exists.
 //! 3. *Replayed*: the logs give what was not flushed, as a prefix of the commit order.
 //! 4. *Ready*: first, files that no edit ever named, and lost logs, are removed, to free space.
-//!    Then the replayed memtables are flushed to a synced run, and a new manifest becomes the root.
+//!    Logs that change feeds may read are restated. Then the replayed memtables are flushed to a synced run, and a new manifest becomes the root.
 //!    Only after that are the other leftovers removed.
 //!
 //! Nothing on disk changes before stage 4. After a crash in stage 4, the next opening reaches the
 //! same state.
 
 use crate::engine::Engine;
-use crate::engine::changes::chain::{end_below, find_chain};
+use crate::engine::changes::chain::{Newest, end_below, find_chain};
+use crate::engine::changes::restate::restate;
 use crate::engine::changes::retained::ChangeLogs;
 use crate::engine::commit_state::{Active, CommitState, LiveLog, Sealed};
 use crate::engine::context::{Numbers, Parts};
@@ -34,7 +35,7 @@ use crate::read::view::{ReadView, TreeView};
 use crate::settings::Settings;
 use crate::span::span;
 use base::env::Runtime;
-use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
+use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
 use media::{FileHint, FileKind, FileName, FileStore, FileSummary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -210,15 +211,15 @@ fn change_logs(on: &Foundation, found: &Found, replayed: &Replayed) -> Result<Op
         None => end_below(store, database, found.log_floor)?,
     };
     // An opening without retention may have written what these logs do not have, and failed to
-    // remove them.
+    // remove them. Or a log was replayed in part.
     let flushed = found.keyspaces.values().filter(|keyspace| !keyspace.is_without_wal());
     let flushed = flushed.map(|keyspace| keyspace.version.flushed_sequence).max().unwrap_or(0);
-    let end = end.filter(|end| flushed <= end.last_sequence);
-    let chain = end.map(|end| find_chain(store, database, Some(end.file), &[])).transpose()?;
+    let logged = flushed.max(replayed.logged_sequence);
+    let end = end.filter(|end| logged <= end.last_sequence);
+    let chain = end.map(|end| find_chain(store, database, Newest::Log(end.file), &[]));
+    let chain = chain.transpose()?;
     let chain = chain.unwrap_or_default();
     let end = end.filter(|_| !chain.is_empty());
-    // Without replayed logs, all that was logged is in the runs.
-    let logged = if replayed.logs.is_empty() { flushed } else { replayed.last_sequence };
     Ok(Some(ChangeLogs::new(retention, chain, end, logged)))
 }
 
@@ -352,7 +353,8 @@ fn make_ready(engine: &Arc<Engine>, useless: &[FileName]) -> Result<()> {
         engine.store.sync_names().map_err(|error| engine.poison_unless_tried_again(error))?;
     }
     own_cold_store(engine)?;
-    sync_change_logs(engine);
+    let floor = engine.versions.lock().log_floor;
+    restate(engine, floor)?;
     let mut trees = engine.versions.lock();
     if !has_sealed {
         // Nothing in the old logs is needed.
@@ -380,23 +382,6 @@ fn make_ready(engine: &Arc<Engine>, useless: &[FileName]) -> Result<()> {
     drop(trees);
     engine.fill_reserve();
     Ok(())
-}
-
-/// Makes the logs that the last process left durable, because feeds may read them for long. The
-/// feed notices what is lost nevertheless.
-fn sync_change_logs(engine: &Engine) {
-    let Some(changes) = &engine.changes else { return };
-    let floor = engine.versions.lock().log_floor;
-    for (log, bytes) in changes.ends_from(floor) {
-        let name = FileName::wal(log);
-        let log = engine.extend_file(name, bytes, &FileHint::default());
-        match log.and_then(|mut log| log.sync(Cause::Wal)) {
-            // A checkpoint has it, durably.
-            Err(error) if error.kind() == ErrorKind::Shared => {}
-            Err(error) => engine.events.add(Event::LogSyncFailed { error }),
-            Ok(()) => {}
-        }
-    }
 }
 
 /// A manifest that lists a segment in the cold store is younger than the owner's mark there.

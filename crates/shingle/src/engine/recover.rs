@@ -20,7 +20,8 @@ use std::sync::Arc;
 use table::TablePlace;
 use table::format::check_header;
 use table::log::{
-    ChainVerdict, LogIdentity, LogKind, LogReader, PreviousLog, check_chain, durable_bytes,
+    ChainVerdict, LogHeader, LogIdentity, LogKind, LogReader, PreviousLog, check_chain,
+    durable_bytes, named_log,
 };
 use table::log_record::LogRecord;
 use table::manifest::{decode_edit, decode_root};
@@ -238,6 +239,8 @@ pub(crate) struct Replayed {
     pub last_sequence: SequenceNumber,
     /// The end of the last log whose history was replayed whole.
     pub end: Option<PreviousLog>,
+    /// The last sequence number of their records; 0: they have none.
+    pub logged_sequence: SequenceNumber,
     /// By keyspace and segment: the end of the last value that the logs point to and that the
     /// manifest does not vouch for.
     pub unflushed_ends: BTreeMap<KeyspaceId, BTreeMap<FileId, u64>>,
@@ -262,7 +265,9 @@ pub(crate) fn replay(
     for (index, &log) in logs.iter().enumerate() {
         match replay.log(log, previous)? {
             LogOutcome::Replayed(next) => previous = Some(next),
-            LogOutcome::Headerless => replay.state.replayed.lost_logs.push(log),
+            LogOutcome::Headerless | LogOutcome::Restated => {
+                replay.state.replayed.lost_logs.push(log);
+            }
             LogOutcome::HistoryEnded(why) => {
                 replay.expect_nothing_durable(&logs[index..], &why)?;
                 replay.state.replayed.lost_logs.extend(&logs[index..]);
@@ -278,6 +283,7 @@ pub(crate) fn replay(
     }
     state.replayed.logs = logs;
     state.replayed.end = previous;
+    state.replayed.logged_sequence = state.next_sequence_min.saturating_sub(1);
     Ok(state.replayed())
 }
 
@@ -332,6 +338,8 @@ enum LogOutcome {
     /// Nothing of it reached the medium. If its creation was given up, the next log continues the
     /// one before it.
     Headerless,
+    /// A recovery that did not end repeated the logs before it, for change feeds.
+    Restated,
     /// The history ended before this log, for this reason.
     HistoryEnded(String),
     /// The history ended in this log, for this reason: a value that it points to never became
@@ -348,6 +356,9 @@ impl Replay<'_> {
             self.exchanged().check_lost_log(log)?;
             return Ok(LogOutcome::Headerless);
         };
+        if header.restates {
+            return Ok(LogOutcome::Restated);
+        }
         // Finding durable bytes takes a scan, so it is done only if the answer matters.
         let verdict = match (previous, header.previous) {
             // Names become durable in any order: the log between may have lost its own.
@@ -458,6 +469,10 @@ impl Replay<'_> {
     fn expect_nothing_durable(&self, logs: &[FileId], why: &str) -> Result<()> {
         for &log in logs {
             let file = self.store.open(FileName::wal(log), true)?;
+            let restates = |header: LogHeader| header.file == log && header.restates;
+            if named_log(&*file, Cause::Recovery)?.is_some_and(restates) {
+                continue;
+            }
             let proven_bytes = durable_bytes(&*file, self.identity(log), Cause::Recovery)?;
             if proven_bytes > 0 {
                 let message =

@@ -265,6 +265,7 @@ impl VersionSet {
             salt: self.runtime.random_u64(),
             previous: None,
             has_origins: false,
+            restates: false,
         };
         let mut writer = LogWriter::create(append, header, Cause::Manifest)?;
         writer.append(&[&bytes])?;

@@ -318,13 +318,6 @@ events! {
         logs: u64,
     }
 
-    /// A log that an earlier process left could not be made durable. A change feed that reads it
-    /// after a loss of power may end with an error; nothing else needs it.
-    Warning "log_sync_failed" LogSyncFailed {
-        /// What went wrong.
-        error: Error,
-    }
-
     /// The medium refused to keep space free.
     Warning "space_reserve_failed" SpaceReserveFailed {
         /// What went wrong.

@@ -136,8 +136,15 @@ fn sound_log(kind: LogKind, payloads: &[Vec<u8>]) -> Vec<u8> {
     let name = log_name(kind);
     let file = store.create(name, &FileHint::default()).unwrap();
     let (database, file_id) = (PLACE.database, PLACE.file);
-    let header =
-        LogHeader { database, file: file_id, kind, salt: 5, previous: None, has_origins: false };
+    let header = LogHeader {
+        database,
+        file: file_id,
+        kind,
+        salt: 5,
+        previous: None,
+        has_origins: false,
+        restates: false,
+    };
     let mut writer = LogWriter::create(file, header, Cause::Wal).unwrap();
     for (index, payload) in payloads.iter().enumerate() {
         writer.append(&[payload]).unwrap();

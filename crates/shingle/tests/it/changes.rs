@@ -1,12 +1,14 @@
 //! Change feeds: on every scheme and layout they give what the database holds, over reopenings and
 //! beside the writer; a consumer that is too late learns it; a full medium takes the logs back.
 
+use crate::fault::faulty;
 use crate::history::Generator;
 use crate::medium::{Direct, KINDS, Medium};
 use crate::mirror::Mirror;
 use crate::model::Model;
 use crate::run::{ByCell, Config, Failure, Runner, profile, read_all, replay, seeds_for_cells};
 use base::random::Random;
+use media::faulty::{Effect, Fault, FaultPlan, Filter, Operation as Access};
 use media::mem::MemStore;
 use media::{FileHint, FileKind, FileName, FileStore};
 use parking_lot::Mutex;
@@ -357,6 +359,104 @@ fn garbage_collection_is_no_change_and_takes_no_value_from_a_feed() {
         assert!(changes.next().is_none());
         assert!(sequence > count as u64 && changes.sequence() > count as u64, "{values}");
     }
+}
+
+/// A process writes `keys`, the sync of the log fails, and the process dies. The system still shows
+/// the bytes, and no later sync writes them.
+fn die_of_a_failed_sync(store: &Arc<MemStore>, keys: std::ops::Range<u32>) {
+    let filter = Filter { operation: Some(Access::Sync), kind: Some(FileKind::Wal) };
+    let plan = Arc::new(FaultPlan::default());
+    let below = faulty(&**store, &plan).unwrap();
+    let db = options(1 << 30).write_buffer_bytes(1 << 20);
+    let db = db.open_in(below, Arc::new(Stepped::new(1, 2))).unwrap();
+    fill(&db, keys);
+    plan.add(Fault { filter, after: 0, is_sticky: false, effect: Effect::Io });
+    assert_eq!(db.sync().unwrap_err().kind(), ErrorKind::Io);
+}
+
+#[test]
+fn a_log_whose_sync_failed_is_restated_by_the_next_opening() {
+    let store = memory();
+    die_of_a_failed_sync(&store, 0..100);
+    let before = logs(&store);
+    let db = open(&store, options(1 << 30));
+    assert!(logs(&store).iter().all(|log| !before.contains(log)), "an old log is still there");
+    assert_eq!(keys(&mut db.changes(0).unwrap()).len(), 100);
+    db.put_with("key later", "", &WriteOptions::synced()).unwrap();
+    for (title, image) in [("dead", store.with_all()), ("off", store.without_unsynced())] {
+        let image = Arc::new(image);
+        let db = open(&image, options(1 << 30));
+        let shown = keys(&mut db.changes(0).unwrap());
+        assert_eq!(shown.len(), 101, "{title}: {:?}", shown.last());
+        assert_eq!(shown.last().map(String::as_str), Some("key later"), "{title}");
+        let report = db.check(&mut |_| {}).unwrap();
+        assert!(report.is_clean(), "{title}: {:?}", report.problems);
+        db.close().unwrap();
+        let db = open(&image, Options::new().read_only(true));
+        assert_eq!(keys(&mut db.changes(0).unwrap()), shown, "{title}, read only");
+    }
+}
+
+#[test]
+fn a_follower_s_feed_goes_on_in_the_log_that_restates_its_own() {
+    let store = memory();
+    die_of_a_failed_sync(&store, 0..100);
+    let runtime = Arc::new(Stepped::new(1, 2));
+    let follower = Options::new().follow_in(store.clone(), runtime).unwrap();
+    let (mut quick, mut slow) = (follower.changes(0).unwrap(), follower.changes(0).unwrap());
+    assert!(slow.next().unwrap().is_ok());
+    let mut seen = keys(&mut quick);
+    assert_eq!(seen.len(), 100);
+    for restart in 1..=3 {
+        if restart == 2 {
+            die_of_a_failed_sync(&store, 200..300);
+        }
+        let db = open(&store, options(1 << 30));
+        seen.extend(keys(&mut quick));
+        fill(&db, 100 * restart + 1000..100 * restart + 1100);
+        seen.extend(keys(&mut quick));
+    }
+    let all = keys(&mut follower.changes(0).unwrap());
+    assert_eq!((all.len(), &seen), (500, &all));
+    assert_eq!(all[1..], keys(&mut slow)[..]);
+}
+
+/// Between too little space to open and enough to restate: the changes go, and the feed says so.
+#[test]
+fn an_opening_on_a_full_medium_gives_up_changes_and_nothing_else() {
+    let (mut refused, mut given_up, mut whole) = (0, 0, 0);
+    for free_bytes in (0..240u64 << 10).step_by(8 << 10) {
+        let store = memory();
+        die_of_a_failed_sync(&store, 0..400);
+        let used: u64 = store.list().unwrap().iter().map(|file| file.bytes).sum();
+        store.set_capacity_bytes(Some(used + free_bytes));
+        let opened = options(1 << 30).open_in(store.clone(), Arc::new(Stepped::new(1, 2)));
+        store.set_capacity_bytes(None);
+        let db = match opened {
+            Ok(db) => db,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::NoSpace, "{free_bytes}: {error}");
+                refused += 1;
+                open(&store, options(1 << 30))
+            }
+        };
+        assert_eq!(db.iter().count(), 400, "{free_bytes}");
+        match db.changes(0) {
+            Ok(mut changes) => {
+                assert_eq!(keys(&mut changes).len(), 400, "{free_bytes}");
+                whole += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::TooLate, "{free_bytes}: {error}");
+                assert!(db.events().iter().any(|line| line.contains("changes_given_up")));
+                given_up += 1;
+            }
+        }
+        db.put("key later", "").unwrap();
+        let last = keys(&mut db.changes(Since::Oldest).unwrap()).pop();
+        assert_eq!(last.as_deref(), Some("key later"), "{free_bytes}");
+    }
+    assert!(given_up > 0 && whole > 0, "{refused} {given_up} {whole}");
 }
 
 /// A device of 32 MiB gets five times as many bytes of the same keys.

@@ -3,6 +3,7 @@
 
 use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Medium, Pair};
+use crate::mirror;
 use crate::model::{Found, Model, Op, Prefix};
 use crate::run::{
     ByCell, Config, Failure, Outcome, Runner, read_all, replay, scaled, seeds_for_cells,
@@ -52,7 +53,10 @@ impl Failing for Pair {
     }
 }
 
-fn faulty<M: Failing>(medium: &M, plan: &Arc<FaultPlan>) -> shingle::Result<Arc<dyn FileStore>> {
+pub fn faulty<M: Failing>(
+    medium: &M,
+    plan: &Arc<FaultPlan>,
+) -> shingle::Result<Arc<dyn FileStore>> {
     let below = medium.clone();
     let store = FaultyStore::new(medium.store()?, plan.clone());
     Ok(Arc::new(store.on_failed_sync(Box::new(move |name| below.drop_pending(name)))))
@@ -293,6 +297,7 @@ fn forgets<M: Forgetting>(
     let db = runner.config.open(medium.without_unsynced().store()?)?;
     let found = read_all(&db)?;
     model.lock().recover(&found).map_err(Failure::Wrong)?;
+    mirror::check(config, &db, &found, 0)?;
     let report = db.check(&mut |_| {})?;
     if !report.is_clean() {
         return Err(Failure::Wrong(format!("the check found {:?}", report.problems)));
@@ -317,8 +322,10 @@ fn recovering<M: Medium>(
         }
         let look = || -> Outcome {
             let image = medium.without_unsynced();
-            let found = read_all(&config.open(image.store()?)?)?;
-            model.clone().recover(&found).map(drop).map_err(Failure::Wrong)
+            let db = config.open(image.store()?)?;
+            let found = read_all(&db)?;
+            model.clone().recover(&found).map_err(Failure::Wrong)?;
+            mirror::check(&config, &db, &found, 0)
         };
         if let Err(failure) = look() {
             *told.lock() = Some(format!("power lost in the recovery, at {at}: {failure:?}"));

@@ -92,6 +92,9 @@ pub struct LogHeader {
     pub previous: Option<PreviousLog>,
     /// The records of this write-ahead log say what wrote them: see [`crate::log_record`].
     pub has_origins: bool,
+    /// This log repeats the records of the logs that stand before it and behind `previous`, for
+    /// change feeds. Recovery reads those, and never this one. Only with origins.
+    pub restates: bool,
 }
 
 /// What stands where a header should be.
@@ -114,7 +117,8 @@ impl LogHeader {
         out.extend_from_slice(&MAGIC);
         let version = if self.has_origins { VERSION_ORIGINS } else { VERSION };
         out.extend_from_slice(&version.to_le_bytes());
-        out.extend_from_slice(&[self.kind as u8, self.previous.is_some() as u8, 0, 0]);
+        let (is_linked, restates) = (self.previous.is_some() as u8, self.restates as u8);
+        out.extend_from_slice(&[self.kind as u8, is_linked, restates, 0]);
         let none = PreviousLog { file: FileId(0), bytes: 0, digest: 0, last_sequence: 0 };
         let previous = self.previous.unwrap_or(none);
         for number in [
@@ -175,7 +179,7 @@ impl LogHeader {
         }
         let version = reader.u32()?;
         let (kind, linked) = (LogKind::from_byte(reader.byte()?)?, reader.byte()?);
-        let unused = reader.take(2)?;
+        let (restated, unused) = (reader.byte()?, reader.byte()?);
         let database = DatabaseId(reader.u64()?);
         let file = FileId(reader.u64()?);
         let salt = reader.u64()?;
@@ -187,10 +191,12 @@ impl LogHeader {
         };
         let previous = (linked != 0).then_some(previous);
         let has_origins = version == VERSION_ORIGINS;
-        let header = LogHeader { database, file, kind, salt, previous, has_origins };
+        let restates = has_origins && restated != 0;
+        let header = LogHeader { database, file, kind, salt, previous, has_origins, restates };
         let checksum = reader.u64()?;
         let sound = header.identity().header_place().hash64(&bytes[..CHECKSUM_AT]) == checksum;
-        let known = !is_known(version, kind) || (linked <= 1 && unused == [0, 0]);
+        let known = !is_known(version, kind)
+            || (linked <= 1 && restated <= has_origins as u8 && unused == 0);
         (sound && known).then_some((version, header, checksum))
     }
 }

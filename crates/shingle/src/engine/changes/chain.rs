@@ -18,6 +18,8 @@ pub(crate) struct ChangeLog {
     pub begun_micros: u64,
     /// The end of the log before it.
     pub previous: Option<PreviousLog>,
+    /// An opening repeated in it what it found in logs between `previous` and this one.
+    pub restates: bool,
 }
 
 /// How a file that should be a log begins.
@@ -36,18 +38,40 @@ pub(crate) fn wal_identity(database: DatabaseId, file: FileId) -> LogIdentity {
     LogIdentity { database, file, kind: LogKind::Wal }
 }
 
-/// The chain that ends with the log `newest`, oldest first; `None`: with the newest one that has a
-/// header. Empty where that log has no origins. A log in `known` is not read again.
+/// The log that a chain ends with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Newest {
+    Log(FileId),
+    /// The newest log with a header. From `floor` on, one that restates others does not count: the
+    /// opening that writes it has not ended.
+    Found {
+        floor: FileId,
+    },
+}
+
+impl Newest {
+    fn takes(self, header: &LogHeader) -> bool {
+        match self {
+            Newest::Log(newest) => header.file == newest,
+            Newest::Found { floor } => !header.restates || header.file < floor,
+        }
+    }
+}
+
+/// The chain that ends with the log `newest`, oldest first. Empty where that log has no origins. A
+/// log in `known` is not read again.
 pub(crate) fn find_chain(
     store: &dyn FileStore,
     database: DatabaseId,
-    newest: Option<FileId>,
+    newest: Newest,
     known: &[Arc<ChangeLog>],
 ) -> Result<Vec<Arc<ChangeLog>>> {
     let listed = store.list()?;
     let files = listed.iter().map(|file| file.name).filter(|name| name.kind == FileKind::Wal);
-    let mut files: Vec<FileId> =
-        files.map(|name| name.id).filter(|&id| newest.is_none_or(|newest| id <= newest)).collect();
+    let mut files: Vec<FileId> = files.map(|name| name.id).collect();
+    if let Newest::Log(newest) = newest {
+        files.retain(|&id| id <= newest);
+    }
     files.sort_unstable();
     let mut chain: Vec<Arc<ChangeLog>> = Vec::new();
     while let Some(file) = files.pop() {
@@ -66,15 +90,13 @@ pub(crate) fn find_chain(
         match begun(store, database, file)? {
             Begun::Nothing if chain.is_empty() => {}
             Begun::Nothing | Begun::Other => break,
+            Begun::Log { header, .. } if chain.is_empty() && !newest.takes(&header) => {}
             Begun::Log { header, begin } => match as_change_log(&header, begin, newer_micros) {
                 Some(log) => chain.push(Arc::new(log)),
                 None if chain.is_empty() => {}
                 None => break,
             },
         }
-    }
-    if newest.is_some_and(|newest| chain.first().is_none_or(|last| last.file != newest)) {
-        return Ok(Vec::new());
     }
     chain.reverse();
     Ok(chain)
@@ -99,6 +121,7 @@ fn as_change_log(
         first_sequence: begin.first_sequence,
         begun_micros: begin.wall_micros,
         previous: header.previous,
+        restates: header.restates,
     })
 }
 
@@ -170,7 +193,7 @@ pub(crate) fn stats(
     database: DatabaseId,
     floor: FileId,
 ) -> Result<ChangeStats> {
-    let chain = find_chain(store, database, None, &[])?;
+    let chain = find_chain(store, database, Newest::Found { floor }, &[])?;
     let listed = store.list()?;
     let is_kept = |name: FileName| {
         let mut kept = chain.iter().take_while(|log| log.file < floor);

@@ -242,13 +242,7 @@ impl Feed {
         let continues =
             |next: &&Arc<ChangeLog>| next.previous.is_some_and(|previous| previous.file == file);
         let Some(next) = logs.chain.iter().find(continues) else {
-            // The chain may have gone on without the reader.
-            return match logs.chain.first() {
-                Some(first) if first.file > file => {
-                    Err(too_late(self.read_position, first.first_sequence))
-                }
-                _ => Ok(None),
-            };
+            return self.log_after(log, logs);
         };
         let (read, named) = (log.end(), next.previous);
         if read == named {
@@ -260,6 +254,27 @@ impl Feed {
             return Ok(None);
         }
         Err(lost(FileName::wal(file), log.bytes(), named_bytes))
+    }
+
+    /// The chain has no log that continues `log`. `None`: the writer has not gone on yet.
+    fn log_after(&self, log: &OpenLog, logs: &Logs) -> Result<Option<Arc<ChangeLog>>> {
+        let Some(at) = logs.chain.iter().position(|next| next.file > log.log.file) else {
+            return Ok(None);
+        };
+        let next = &logs.chain[at];
+        if !next.restates || next.first_sequence > self.read_position + 1 {
+            // The chain has gone on without the reader.
+            return Err(too_late(self.read_position, next.first_sequence));
+        }
+        // The next opening of the writer restated `log`. It is whole once a log follows it.
+        let end = logs.chain.get(at + 1).and_then(|behind| behind.previous);
+        match end {
+            Some(end) if end.last_sequence < log.last_sequence => {
+                Err(lost(FileName::wal(log.log.file), end.bytes, log.bytes()))
+            }
+            Some(_) => Ok(Some(next.clone())),
+            None => Ok(None),
+        }
     }
 }
 

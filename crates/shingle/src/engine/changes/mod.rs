@@ -9,11 +9,12 @@
 //! - A log that a feed may need holds the values themselves: with retention, commits write no value
 //!   to a segment. Garbage collection and compaction owe a feed nothing.
 //! - A log is durable before the floor passes it, so what runs hold after a crash, the chain holds
-//!   too.
+//!   too. Of logs that an earlier process left, nobody knows it: the opening restates them.
 //! - Recovery needs no log below the floor. A full medium takes these logs back before anything
 //!   else.
 
 pub(crate) mod chain;
 pub(crate) mod feed;
+pub(crate) mod restate;
 pub(crate) mod retained;
 pub(crate) mod source;

@@ -18,8 +18,6 @@ use table::log_record::LogBegin;
 /// The logs of a database that keeps changes.
 pub(crate) struct ChangeLogs {
     retention: Retention,
-    /// The end of the chain at opening.
-    end: Option<PreviousLog>,
     /// Where the first log continues if it is the first of its chain.
     first_sequence: SequenceNumber,
     state: Mutex<State>,
@@ -31,6 +29,8 @@ pub(crate) struct ChangeLogs {
 struct State {
     /// Oldest first.
     logs: VecDeque<Kept>,
+    /// The end of the chain at opening.
+    end: Option<PreviousLog>,
     /// Logs below it are kept for feeds alone.
     floor: FileId,
 }
@@ -54,16 +54,15 @@ impl ChangeLogs {
         let logs = chain.into_iter().zip(ends).map(|(log, bytes)| Kept { log, bytes }).collect();
         ChangeLogs {
             retention,
-            end,
             first_sequence: end.map_or(logged, |end| end.last_sequence).saturating_add(1),
-            state: Mutex::new(State { logs, floor: FileId(0) }),
+            state: Mutex::new(State { logs, end, floor: FileId(0) }),
             progress: Event::default(),
         }
     }
 
     /// The end of the chain at opening, which the first log of this opening continues.
     pub(crate) fn end(&self) -> Option<PreviousLog> {
-        self.end
+        self.state.lock().end
     }
 
     /// What a log begins with that follows the sequence number `logged`; 0: nothing was logged.
@@ -83,8 +82,34 @@ impl ChangeLogs {
             first_sequence: begin.first_sequence,
             begun_micros: begin.wall_micros,
             previous: header.previous,
+            restates: header.restates,
         };
         state.logs.push_back(Kept { log: Arc::new(log), bytes: 0 });
+    }
+
+    /// The logs from `floor` on that this opening found.
+    pub(crate) fn found_from(&self, floor: FileId) -> Vec<Arc<ChangeLog>> {
+        let state = self.state.lock();
+        let found = state.logs.iter().filter(|kept| kept.log.file >= floor);
+        found.map(|kept| kept.log.clone()).collect()
+    }
+
+    /// `log`, which ends at `end`, takes the place of the logs from `floor` on. Recovery never
+    /// needs it.
+    pub(crate) fn restated(&self, floor: FileId, log: ChangeLog, end: PreviousLog) {
+        let mut state = self.state.lock();
+        state.logs.retain(|kept| kept.log.file < floor);
+        state.logs.push_back(Kept { log: Arc::new(log), bytes: end.bytes });
+        state.end = Some(end);
+        state.floor = FileId(end.file.0 + 1);
+    }
+
+    /// Ends the chain of earlier openings: who has not read it comes too late. Returns the number
+    /// of its logs.
+    pub(crate) fn give_up_found(&self) -> u64 {
+        let mut state = self.state.lock();
+        state.end = None;
+        std::mem::take(&mut state.logs).len() as u64
     }
 
     /// The logs from `floor` on that take no more records, with their bytes.

@@ -1,7 +1,7 @@
 //! Where a change feed finds its logs: in the open database that writes them, or in the files of a
 //! database that this handle only reads.
 
-use crate::engine::changes::chain::{ChangeLog, find_chain};
+use crate::engine::changes::chain::{ChangeLog, Newest, find_chain};
 use crate::engine::changes::retained::ChangeLogs;
 use crate::engine::commit_state::LogPosition;
 use crate::engine::core::Core;
@@ -155,9 +155,10 @@ impl<R: Reader> Source for Files<R> {
     }
 
     fn logs(&mut self) -> Result<Logs> {
-        self.chain = find_chain(&*self.store, self.database, None, &self.chain)?;
         let core = self.reader.core(false)?;
         core.check_open()?;
+        let newest = Newest::Found { floor: core.versions.lock().log_floor };
+        self.chain = find_chain(&*self.store, self.database, newest, &self.chain)?;
         let last_sequence = core.snapshots.visible();
         let Some(first) = self.chain.first() else {
             let message = "there are no logs with changes: the writer keeps none, or has written \

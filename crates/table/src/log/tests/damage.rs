@@ -125,6 +125,23 @@ fn a_newer_format_is_incompatible_and_named() {
     assert!(error.message().contains("version 3"), "{error}");
 }
 
+/// Version 1 has a zero there, and later programs may give other numbers a meaning.
+#[test]
+fn only_a_log_of_version_2_restates_others() {
+    let with_byte = |version: u8, restates: u8| {
+        let (mut bytes, _) = log_of(IDENTITY, &[], &[]);
+        (bytes[8], bytes[14]) = (version, restates);
+        let sum = IDENTITY.header_place().hash64(&bytes[..HEADER_BYTES - 8]);
+        bytes[HEADER_BYTES - 8..].copy_from_slice(&sum.to_le_bytes());
+        let header = named_log(&Stored(bytes), Cause::Check).unwrap();
+        header.map(|header| (header.has_origins, header.restates))
+    };
+    assert_eq!(with_byte(1, 0), Some((false, false)));
+    assert_eq!(with_byte(2, 0), Some((true, false)));
+    assert_eq!(with_byte(2, 1), Some((true, true)));
+    assert_eq!((with_byte(1, 1), with_byte(2, 2)), (None, None));
+}
+
 #[test]
 fn damage_below_a_watermark_is_corruption_wherever_it_is() {
     let payloads = small_payloads();

@@ -78,7 +78,7 @@ const IDENTITY: LogIdentity =
 
 fn header(identity: LogIdentity, previous: Option<PreviousLog>) -> LogHeader {
     let LogIdentity { database, file, kind } = identity;
-    LogHeader { database, file, kind, salt: 0x5a17, previous, has_origins: false }
+    LogHeader { database, file, kind, salt: 0x5a17, previous, has_origins: false, restates: false }
 }
 
 fn writer(identity: LogIdentity) -> (LogWriter, Bytes) {

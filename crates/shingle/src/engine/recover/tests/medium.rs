@@ -106,6 +106,7 @@ impl Medium {
             salt: id,
             previous: None,
             has_origins: false,
+            restates: false,
         };
         let append = self.create(FileName::manifest(file));
         let writer = LogWriter::create(append, header, Cause::Manifest).unwrap();
@@ -225,6 +226,7 @@ impl Medium {
             salt: id,
             previous,
             has_origins: false,
+            restates: false,
         };
         let writer = LogWriter::create(self.create(FileName::wal(file)), header, Cause::Wal);
         let last = previous.map_or(0, |previous| previous.last_sequence);
