@@ -138,6 +138,30 @@ fn an_interrupted_scan_ends_with_a_whole_line() {
 }
 
 #[test]
+fn followed_changes_are_printed_beside_the_writer_until_an_interrupt() {
+    let shell = Shell::new();
+    let put = |key: &str| {
+        shell.run(&["-o", "changes_retention_bytes=1M", "put", key, "ripe"]).ok();
+    };
+    put("apple");
+    let mut command = shell.command();
+    command.args(["--db", "my.db", "changes", "--follow"]).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut out = BufReader::new(child.stdout.take().expect("it was asked for"));
+    let mut line = || {
+        let mut line = String::new();
+        out.read_line(&mut line).expect("it can be read");
+        line
+    };
+    assert_eq!(line(), "1 default put apple : ripe\n");
+    put("pear");
+    assert_eq!(line(), "2 default put pear : ripe\n");
+    signal(&child, Signal::INT);
+    let words = Ran(child.wait_with_output().expect("it ends")).fails(130);
+    assert!(words.contains("2 batches were printed"), "{words}");
+}
+
+#[test]
 fn an_interrupted_compaction_leaves_a_whole_database() {
     let shell = filled();
     // New tables over all the others; a compaction of them is slow.
