@@ -217,8 +217,7 @@ fn change_logs(on: &Foundation, found: &Found, replayed: &Replayed) -> Result<Op
     let logged = flushed.max(replayed.logged_sequence);
     let end = end.filter(|end| logged <= end.last_sequence);
     let chain = end.map(|end| find_chain(store, database, Newest::Log(end.file), &[]));
-    let chain = chain.transpose()?;
-    let chain = chain.unwrap_or_default();
+    let chain = chain.transpose()?.unwrap_or_default().logs;
     let end = end.filter(|_| !chain.is_empty());
     Ok(Some(ChangeLogs::new(retention, chain, end, logged)))
 }

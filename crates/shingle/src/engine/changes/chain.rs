@@ -58,14 +58,23 @@ impl Newest {
     }
 }
 
-/// The chain that ends with the log `newest`, oldest first. Empty where that log has no origins. A
+/// The logs that a feed can read, one after another.
+#[derive(Default)]
+pub(crate) struct Chain {
+    /// Oldest first.
+    pub logs: Vec<Arc<ChangeLog>>,
+    /// A log that restates others stands behind them, and does not count yet.
+    pub is_behind: bool,
+}
+
+/// The chain that ends with the log `newest`. Empty where that log has no origins. A
 /// log in `known` is not read again.
 pub(crate) fn find_chain(
     store: &dyn FileStore,
     database: DatabaseId,
     newest: Newest,
     known: &[Arc<ChangeLog>],
-) -> Result<Vec<Arc<ChangeLog>>> {
+) -> Result<Chain> {
     let listed = store.list()?;
     let files = listed.iter().map(|file| file.name).filter(|name| name.kind == FileKind::Wal);
     let mut files: Vec<FileId> = files.map(|name| name.id).collect();
@@ -74,6 +83,7 @@ pub(crate) fn find_chain(
     }
     files.sort_unstable();
     let mut chain: Vec<Arc<ChangeLog>> = Vec::new();
+    let mut is_behind = false;
     while let Some(file) = files.pop() {
         let next = chain.last();
         match next.map(|next| next.previous) {
@@ -90,7 +100,9 @@ pub(crate) fn find_chain(
         match begun(store, database, file)? {
             Begun::Nothing if chain.is_empty() => {}
             Begun::Nothing | Begun::Other => break,
-            Begun::Log { header, .. } if chain.is_empty() && !newest.takes(&header) => {}
+            Begun::Log { header, .. } if chain.is_empty() && !newest.takes(&header) => {
+                is_behind = true;
+            }
             Begun::Log { header, begin } => match as_change_log(&header, begin, newer_micros) {
                 Some(log) => chain.push(Arc::new(log)),
                 None if chain.is_empty() => {}
@@ -99,7 +111,7 @@ pub(crate) fn find_chain(
         }
     }
     chain.reverse();
-    Ok(chain)
+    Ok(Chain { logs: chain, is_behind })
 }
 
 fn as_change_log(
@@ -193,7 +205,7 @@ pub(crate) fn stats(
     database: DatabaseId,
     floor: FileId,
 ) -> Result<ChangeStats> {
-    let chain = find_chain(store, database, Newest::Found { floor }, &[])?;
+    let chain = find_chain(store, database, Newest::Found { floor }, &[])?.logs;
     let listed = store.list()?;
     let is_kept = |name: FileName| {
         let mut kept = chain.iter().take_while(|log| log.file < floor);

@@ -1,7 +1,7 @@
 //! Where a change feed finds its logs: in the open database that writes them, or in the files of a
 //! database that this handle only reads.
 
-use crate::engine::changes::chain::{ChangeLog, Newest, find_chain};
+use crate::engine::changes::chain::{Chain, ChangeLog, Newest, find_chain};
 use crate::engine::changes::retained::ChangeLogs;
 use crate::engine::commit_state::LogPosition;
 use crate::engine::core::Core;
@@ -143,6 +143,14 @@ impl<R: Reader> Files<R> {
         let (store, runtime) = (core.store.clone(), core.runtime.clone());
         Ok(Files { reader, store, runtime, database: core.database, chain: Vec::new() })
     }
+
+    fn find(&self, anew: bool) -> Result<(Arc<Core>, Chain)> {
+        let core = self.reader.core(anew)?;
+        core.check_open()?;
+        let newest = Newest::Found { floor: core.versions.lock().log_floor };
+        let chain = find_chain(&*self.store, self.database, newest, &self.chain)?;
+        Ok((core, chain))
+    }
 }
 
 impl<R: Reader> Source for Files<R> {
@@ -155,10 +163,12 @@ impl<R: Reader> Source for Files<R> {
     }
 
     fn logs(&mut self) -> Result<Logs> {
-        let core = self.reader.core(false)?;
-        core.check_open()?;
-        let newest = Newest::Found { floor: core.versions.lock().log_floor };
-        self.chain = find_chain(&*self.store, self.database, newest, &self.chain)?;
+        let (core, chain) = match self.find(false)? {
+            // The floor may have passed that log since the last look.
+            (_, chain) if chain.is_behind => self.find(true)?,
+            found => found,
+        };
+        self.chain = chain.logs;
         let last_sequence = core.snapshots.visible();
         let Some(first) = self.chain.first() else {
             let message = "there are no logs with changes: the writer keeps none, or has written \
