@@ -37,7 +37,7 @@ pub fn changes(context: &mut Context, args: &ChangesArgs) -> Outcome {
     }
     context.remark(&format!(
         "{}; go on with --since {}",
-        units::counted(count, "batch"),
+        units::counted(count, "commit"),
         changes.sequence()
     ));
     db.map_or(Ok(()), |db| Ok(db.close()?))
@@ -61,7 +61,7 @@ fn check(interrupt: &Interrupt, count: u64, changes: &Changes) -> Outcome {
     if !interrupt.is_asked() {
         return Ok(());
     }
-    let done = format!("{} were printed", units::counted(count, "batch"));
+    let done = format!("{} were printed", units::counted(count, "commit"));
     Err(interrupted(&done, format!("go on with --since {}", changes.sequence())))
 }
 

@@ -158,7 +158,7 @@ fn followed_changes_are_printed_beside_the_writer_until_an_interrupt() {
     assert_eq!(line(), "2 default put pear : ripe\n");
     signal(&child, Signal::INT);
     let words = Ran(child.wait_with_output().expect("it ends")).fails(130);
-    assert!(words.contains("2 batches were printed"), "{words}");
+    assert!(words.contains("2 commits were printed"), "{words}");
 }
 
 #[test]

@@ -4,8 +4,9 @@
 //! 2. *Checked*: every invariant holds, and every file that the trees refer to exists.
 //! 3. *Replayed*: the logs give what was not flushed, as a prefix of the commit order.
 //! 4. *Ready*: first, files that no edit ever named, and lost logs, are removed, to free space.
-//!    Logs that change feeds may read are restated. Then the replayed memtables are flushed to a synced run, and a new manifest becomes the root.
-//!    Only after that are the other leftovers removed.
+//!    Logs that change feeds may read are restated. Then the replayed memtables are flushed to a
+//!    synced run, and a new manifest becomes the root. Only after that are the other leftovers
+//!    removed.
 //!
 //! Nothing on disk changes before stage 4. After a crash in stage 4, the next opening reaches the
 //! same state.

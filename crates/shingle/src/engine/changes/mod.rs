@@ -9,7 +9,7 @@
 //! - A log that a feed may need holds the values themselves: with retention, commits write no value
 //!   to a segment. Garbage collection and compaction owe a feed nothing.
 //! - A log is durable before the floor passes it, so what runs hold after a crash, the chain holds
-//!   too. Of logs that an earlier process left, nobody knows it: the opening restates them.
+//!   too. Logs that an earlier process left may not be: the opening restates them.
 //! - Recovery needs no log below the floor. A full medium takes these logs back before anything
 //!   else.
 

@@ -1,8 +1,8 @@
 //! Restates logs: writes what an opening found in logs to a log of its own, for change feeds.
 //!
 //! The system may show bytes of a log that the medium does not have, because a sync of the process
-//! before failed. No later sync writes them, and the next process cannot tell. Recovery flushes what
-//! it replays, and then needs these logs no more. Change feeds need them for long.
+//! before failed. No later sync writes them, and the next process cannot tell. Recovery flushes
+//! what it replays, and then needs these logs no more. Change feeds need them for long.
 //!
 //! Invariants:
 //! - The log is durable before the floor passes the logs that it restates.

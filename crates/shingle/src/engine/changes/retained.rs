@@ -104,8 +104,8 @@ impl ChangeLogs {
         state.floor = FileId(end.file.0 + 1);
     }
 
-    /// Ends the chain of earlier openings: who has not read it comes too late. Returns the number
-    /// of its logs.
+    /// Ends the chain of earlier openings: a feed that has not read it is too late. Returns the
+    /// number of its logs.
     pub(crate) fn give_up_found(&self) -> u64 {
         let mut state = self.state.lock();
         state.end = None;
