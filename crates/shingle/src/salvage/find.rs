@@ -8,7 +8,7 @@ use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use table::format::{self, FOOTER_BYTES, FOOTER_MAGIC, Footer};
-use table::log::{LogIdentity, LogKind, LogReader, Salvage};
+use table::log::{LogIdentity, LogKind, LogReader, Salvage, named_log};
 use table::log_record::LogRecord;
 use table::manifest::{decode_edit, decode_root};
 use table::{BlockCache, Extent, Run, TablePlace};
@@ -368,6 +368,11 @@ impl Finder<'_, '_> {
     /// The entries of a log that no run has.
     fn log(&mut self, name: FileName) -> Result<()> {
         let file = self.store.open(name, true)?;
+        let header = named_log(&*file, Cause::Recovery)?;
+        if header.is_some_and(|header| header.file == name.id && header.restates) {
+            // Its entries are in the logs before it, or in runs. Twice, an operand counts twice.
+            return Ok(());
+        }
         let identity = LogIdentity { database: self.database, file: name.id, kind: LogKind::Wal };
         let mut records = Salvage::open(&*file, identity, Cause::Recovery)?;
         let mut writers = BTreeMap::new();

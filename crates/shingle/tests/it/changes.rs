@@ -364,12 +364,16 @@ fn garbage_collection_is_no_change_and_takes_no_value_from_a_feed() {
 /// A process writes `keys`, the sync of the log fails, and the process dies. The system still shows
 /// the bytes, and no later sync writes them.
 fn die_of_a_failed_sync(store: &Arc<MemStore>, keys: std::ops::Range<u32>) {
+    die_after(store, |db| fill(db, keys));
+}
+
+fn die_after(store: &Arc<MemStore>, write: impl FnOnce(&Db)) {
     let filter = Filter { operation: Some(Access::Sync), kind: Some(FileKind::Wal) };
     let plan = Arc::new(FaultPlan::default());
     let below = faulty(&**store, &plan).unwrap();
     let db = options(1 << 30).write_buffer_bytes(1 << 20);
     let db = db.open_in(below, Arc::new(Stepped::new(1, 2))).unwrap();
-    fill(&db, keys);
+    write(&db);
     plan.add(Fault { filter, after: 0, is_sticky: false, effect: Effect::Io });
     assert_eq!(db.sync().unwrap_err().kind(), ErrorKind::Io);
 }
@@ -419,6 +423,46 @@ fn a_follower_s_feed_goes_on_in_the_log_that_restates_its_own() {
     let all = keys(&mut follower.changes(0).unwrap());
     assert_eq!((all.len(), &seen), (500, &all));
     assert_eq!(all[1..], keys(&mut slow)[..]);
+}
+
+/// At each of its operations, an opening dies that restates logs. No operand counts twice, for the
+/// next opening, for the feed and for salvage.
+#[test]
+fn the_log_that_a_dead_opening_restated_counts_for_no_reader() {
+    let store = memory();
+    die_after(&store, |db| {
+        let options =
+            KeyspaceOptions { merge_operator: Some("add-u64".into()), ..Default::default() };
+        let sums = db.create_keyspace("sums", options).unwrap();
+        (0..50).for_each(|_| sums.merge("sum", 1u64.to_le_bytes()).unwrap());
+    });
+    let sum = |db: &Db| {
+        let value = db.keyspace("sums").unwrap().get("sum").unwrap().unwrap();
+        u64::from_le_bytes(value.as_ref().try_into().unwrap())
+    };
+    let (mut deaths, mut restated) = (0, 0);
+    loop {
+        let image = Arc::new(store.with_all());
+        let before = logs(&image).len();
+        image.stop_after(deaths);
+        let runtime = Arc::new(Stepped::new(1, 2));
+        if options(1 << 30).open_in(image.clone(), runtime).is_ok() {
+            break;
+        }
+        deaths += 1;
+        let image = Arc::new(image.with_all());
+        restated += u32::from(logs(&image).len() > before);
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("salvaged");
+        let source = Arc::new(image.with_all());
+        shingle::salvage_store(source, &target, Options::new(), &mut |_| {}).unwrap();
+        assert_eq!(sum(&Options::new().open(&target).unwrap()), 50, "salvage, death {deaths}");
+        assert_eq!(sum(&open(&image, Options::new().read_only(true))), 50, "death {deaths}");
+        let db = open(&image, options(1 << 30));
+        assert_eq!(sum(&db), 50, "death {deaths}");
+        assert_eq!(db.changes(0).unwrap().count(), 50, "death {deaths}");
+    }
+    assert!(deaths > 10 && restated > 2, "{deaths} {restated}");
 }
 
 /// Between too little space to open and enough to restate: the changes go, and the feed says so.
