@@ -231,6 +231,8 @@ pub(crate) static TABLE: &[Definition] = &[
     // Readers and transactions.
     metric!(Gauge Count Opening "shingle_snapshots" &[],
         "Live snapshots.", &[all("rocksdb.num-snapshots")], |s| number(s.snapshots)),
+    metric!(Gauge Bytes Database "shingle_changes_bytes" &[],
+        "Logs that are kept for change feeds alone.", &[], |s| number(s.changes.bytes)),
     metric!(Counter Count Opening "shingle_transactions_committed" &[],
         "Transactions that were committed.", &[], |s| number(s.transactions.committed)),
     metric!(Counter Count Opening "shingle_transaction_conflicts" &[],

@@ -2,7 +2,6 @@
 //!
 //! A bucket's width is at most 1/16 of its value, so a percentile is accurate to 6 %.
 
-use crate::json;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const SUB_BITS: u32 = 4;
@@ -116,19 +115,6 @@ impl Latency {
         }
         bounds
     };
-}
-
-impl Latency {
-    pub(crate) fn to_json(self) -> String {
-        let int = |n: u64| n.to_string();
-        json::object([
-            ("count", int(self.count)),
-            ("p50", int(self.p50_ns)),
-            ("p99", int(self.p99_ns)),
-            ("p999", int(self.p999_ns)),
-            ("max", int(self.max_ns)),
-        ])
-    }
 }
 
 #[cfg(test)]
