@@ -231,6 +231,8 @@ pub(crate) static TABLE: &[Definition] = &[
     // Readers and transactions.
     metric!(Gauge Count Opening "shingle_snapshots" &[],
         "Live snapshots.", &[all("rocksdb.num-snapshots")], |s| number(s.snapshots)),
+    metric!(Gauge Count Database "shingle_changes_logs" &[],
+        "Number of logs that are kept for change feeds alone.", &[], |s| number(s.changes.logs)),
     metric!(Gauge Bytes Database "shingle_changes_bytes" &[],
         "Logs that are kept for change feeds alone.", &[], |s| number(s.changes.bytes)),
     metric!(Counter Count Opening "shingle_transactions_committed" &[],

@@ -66,6 +66,8 @@ const NUMBERS: &[(&str, &str, f64)] = &[
     ("open_runs_bytes", "shingle_open_runs_bytes", 1.0),
     ("background_buffer_bytes", "shingle_background_buffer_bytes", 1.0),
     ("snapshots", "shingle_snapshots", 1.0),
+    ("changes.logs", "shingle_changes_logs", 1.0),
+    ("changes.bytes", "shingle_changes_bytes", 1.0),
     ("transactions_committed", "shingle_transactions_committed_total", 1.0),
     ("transaction_conflicts", "shingle_transaction_conflicts_total", 1.0),
     ("sequence", "shingle_sequence", 1.0),
