@@ -88,10 +88,11 @@ fn mirror_history(config: &Config, seed: u64) -> Result<u64, Failure> {
             batches += mirror.follow(&mut runner.db.changes(mirror.position)?)?;
             // What a drop and a creation make of a keyspace is not in the feed.
             let found = read_all(&runner.db)?;
-            mirror.compare(&found, |slot| slot != 5)?;
+            let now_ms = config.clock.now_ms();
+            mirror.compare(&found, now_ms, |slot| slot != 5)?;
             if batches > 0 {
                 behind.follow(&mut follower.changes(behind.position)?)?;
-                behind.compare(&found, |slot| slot != 5)?;
+                behind.compare(&found, now_ms, |slot| slot != 5)?;
             }
         }
     }
@@ -364,16 +365,12 @@ fn garbage_collection_is_no_change_and_takes_no_value_from_a_feed() {
 /// A process writes `keys`, the sync of the log fails, and the process dies. The system still shows
 /// the bytes, and no later sync writes them.
 fn die_of_a_failed_sync(store: &Arc<MemStore>, keys: std::ops::Range<u32>) {
-    die_after(store, |db| fill(db, keys));
-}
-
-fn die_after(store: &Arc<MemStore>, write: impl FnOnce(&Db)) {
     let filter = Filter { operation: Some(Access::Sync), kind: Some(FileKind::Wal) };
     let plan = Arc::new(FaultPlan::default());
     let below = faulty(&**store, &plan).unwrap();
     let db = options(1 << 30).write_buffer_bytes(1 << 20);
     let db = db.open_in(below, Arc::new(Stepped::new(1, 2))).unwrap();
-    write(&db);
+    fill(&db, keys);
     plan.add(Fault { filter, after: 0, is_sticky: false, effect: Effect::Io });
     assert_eq!(db.sync().unwrap_err().kind(), ErrorKind::Io);
 }
@@ -430,12 +427,10 @@ fn a_follower_s_feed_goes_on_in_the_log_that_restates_its_own() {
 #[test]
 fn the_log_that_a_dead_opening_restated_counts_for_no_reader() {
     let store = memory();
-    die_after(&store, |db| {
-        let options =
-            KeyspaceOptions { merge_operator: Some("add-u64".into()), ..Default::default() };
-        let sums = db.create_keyspace("sums", options).unwrap();
-        (0..50).for_each(|_| sums.merge("sum", 1u64.to_le_bytes()).unwrap());
-    });
+    let dying = open(&store, options(1 << 30));
+    let sums = KeyspaceOptions { merge_operator: Some("add-u64".into()), ..Default::default() };
+    let sums = dying.create_keyspace("sums", sums).unwrap();
+    (0..50).for_each(|_| sums.merge("sum", 1u64.to_le_bytes()).unwrap());
     let sum = |db: &Db| {
         let value = db.keyspace("sums").unwrap().get("sum").unwrap().unwrap();
         u64::from_le_bytes(value.as_ref().try_into().unwrap())

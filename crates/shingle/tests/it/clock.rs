@@ -14,6 +14,10 @@ impl Clock {
         Clock(Arc::new(AtomicU64::new(now_ms)))
     }
 
+    pub fn now_ms(&self) -> u64 {
+        self.0.load(SeqCst)
+    }
+
     pub fn set(&self, now_ms: u64) {
         self.0.store(now_ms, SeqCst);
     }

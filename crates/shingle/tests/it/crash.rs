@@ -143,7 +143,7 @@ impl Sweep {
             return wrong(format!("after recovery the check found {:?}", report.problems));
         }
         check_no_empty_segment(&db)?;
-        mirror::check(&self.config, &db, &found, model.shown_sequence)?;
+        mirror::check(&config, &db, &found, model.shown_sequence)?;
         db.close()?;
         if self.has_failed() {
             return Ok(());

@@ -297,7 +297,7 @@ fn forgets<M: Forgetting>(
     let db = runner.config.open(medium.without_unsynced().store()?)?;
     let found = read_all(&db)?;
     model.lock().recover(&found).map_err(Failure::Wrong)?;
-    mirror::check(config, &db, &found, 0)?;
+    mirror::check(&runner.config, &db, &found, 0)?;
     let report = db.check(&mut |_| {})?;
     if !report.is_clean() {
         return Err(Failure::Wrong(format!("the check found {:?}", report.problems)));

@@ -1,6 +1,6 @@
 //! What a consumer of changes makes of them: a copy of the keyspaces with a log.
 
-use crate::model::{Contents, Found, Key, Op, Operator, SLOTS, Value, combine, pair_hash};
+use crate::model::{Contents, Found, Key, Operator, SLOTS, Value, combine, pair_hash};
 use crate::run::{Config, Failure, Outcome, wrong};
 use shingle::{Change, Changes, ChangesOptions, Db, Operation, Since};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// The copy, by slot.
 #[derive(Clone, Default)]
 pub struct Mirror {
-    slots: [BTreeMap<Key, Value>; SLOTS.len()],
+    slots: [BTreeMap<Key, Written>; SLOTS.len()],
     /// Everything up to this sequence number is in it.
     pub position: u64,
 }
@@ -17,13 +17,22 @@ fn slot_of(name: &str) -> Option<usize> {
     SLOTS.iter().position(|slot| slot.name == name)
 }
 
-fn op(operation: Operation<'_>) -> Op {
-    match operation {
-        Operation::Put { key, value, .. } => Op::Put(key.into(), value.into()),
-        Operation::Delete { key } => Op::Delete(key.into()),
-        Operation::Merge { key, operand } => Op::Merge(key.into(), operand.into()),
-        Operation::DeleteRange { start, end } => Op::DeleteRange(start.into(), end.into()),
-        other => panic!("{other:?}"),
+/// What was written to a key since its last value or deletion.
+#[derive(Clone, Default)]
+struct Written {
+    /// The value, and when it expires.
+    put: Option<(Value, Option<u64>)>,
+    operands: Vec<Value>,
+}
+
+impl Written {
+    fn value(&self, operator: Operator, now_ms: u64) -> Option<Value> {
+        let put = self.put.as_ref();
+        let put = put.filter(|(_, expires_ms)| expires_ms.is_none_or(|at_ms| now_ms < at_ms));
+        let first = put.map(|(value, _)| value.clone());
+        self.operands
+            .iter()
+            .fold(first, |value, operand| Some(combine(operator, value.as_deref(), operand)))
     }
 }
 
@@ -51,23 +60,27 @@ impl Mirror {
             if SLOTS[slot].without_wal {
                 return wrong(format!("a change of {name}, which has no log"));
             }
-            apply(&mut self.slots[slot], SLOTS[slot].operator, op(operation));
+            apply(&mut self.slots[slot], operation);
         }
         Ok(())
     }
 
-    /// The copy of these slots is what `found` holds.
-    pub fn compare(&self, found: &Found, of: impl Fn(usize) -> bool) -> Outcome {
+    /// The copy of these slots is what `found` holds, at `now_ms`.
+    pub fn compare(&self, found: &Found, now_ms: u64, of: impl Fn(usize) -> bool) -> Outcome {
         let logged = found.iter().filter(|(slot, _)| !SLOTS[**slot].without_wal && of(**slot));
         for (&slot, Contents { pairs, fingerprint }) in logged {
-            let copy = &self.slots[slot];
-            let print =
-                copy.iter().fold(0u64, |sum, (key, value)| sum.wrapping_add(pair_hash(key, value)));
+            let copy = self.slots[slot].iter().filter_map(|(key, written)| {
+                Some((key, written.value(SLOTS[slot].operator, now_ms)?))
+            });
+            let (mut count, mut print) = (0, 0u64);
+            for (key, value) in copy {
+                count += 1;
+                print = print.wrapping_add(pair_hash(key, &value));
+            }
             if print != *fingerprint {
                 let (name, position) = (SLOTS[slot].name, self.position);
                 return wrong(format!(
-                    "changes up to {position} give {} pairs of {name}; the database has {}",
-                    copy.len(),
+                    "changes up to {position} give {count} pairs of {name}; the database has {}",
                     pairs.len()
                 ));
             }
@@ -76,21 +89,22 @@ impl Mirror {
     }
 }
 
-fn apply(pairs: &mut BTreeMap<Key, Value>, operator: Operator, op: Op) {
-    match op {
-        Op::Put(key, value) => {
-            pairs.insert(key, value);
+fn apply(pairs: &mut BTreeMap<Key, Written>, operation: Operation<'_>) {
+    match operation {
+        Operation::Put { key, value, expires, .. } => {
+            let put = Some((value.into(), expires.map(|at| at.as_millis())));
+            pairs.insert(key.into(), Written { put, operands: Vec::new() });
         }
-        Op::Delete(key) => {
-            pairs.remove(&key);
+        Operation::Delete { key } => {
+            pairs.remove(key);
         }
-        Op::Merge(key, operand) => {
-            let value = combine(operator, pairs.get(&key).map(|value| &value[..]), &operand);
-            pairs.insert(key, value);
+        Operation::Merge { key, operand } => {
+            pairs.entry(key.into()).or_default().operands.push(operand.into());
         }
-        Op::DeleteRange(start, end) => {
-            pairs.retain(|key, _| *key < start || *key >= end);
+        Operation::DeleteRange { start, end } => {
+            pairs.retain(|key, _| &key[..] < start || &key[..] >= end);
         }
+        other => panic!("{other:?}"),
     }
 }
 
@@ -107,7 +121,7 @@ pub fn check(config: &Config, db: &Db, found: &Found, shown: u64) -> Outcome {
         return wrong(format!("changes are kept from {oldest} on, not from the beginning"));
     }
     mirror.follow(&mut { changes })?;
-    mirror.compare(found, |_| true)?;
+    mirror.compare(found, config.clock.now_ms(), |_| true)?;
     if mirror.position < shown {
         let position = mirror.position;
         return wrong(format!("changes end at {position}; {shown} was shown as durable"));
