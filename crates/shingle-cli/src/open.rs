@@ -47,6 +47,11 @@ pub enum Access {
 pub fn explain(path: &Path, error: Error) -> Failure {
     let is_device = is_device(path);
     let help = match error.kind() {
+        ErrorKind::NotFound if is_device => {
+            let help = "`put`, `import` and `keyspace create` make a database on it";
+            let message = format!("{} is formatted, and has no database yet", path.display());
+            return Failure::Absent { message, help: help.into() };
+        }
         ErrorKind::NotFound => {
             let help = "look at --db; `put`, `import` and `keyspace create` make a new one";
             let message = format!("there is no database in {}", path.display());

@@ -11,6 +11,9 @@ use shingle::{Expiry, Unmerged};
 use std::borrow::Cow;
 pub use workloads::text::{escape, from_hex, hex, unescape};
 
+/// The widest line of a sentence in output.
+pub const COLUMNS: usize = 80;
+
 /// How bytes are spelled on the command line and in lines of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {

@@ -7,7 +7,7 @@
 mod field;
 mod table;
 
-pub use field::{CauseBytes, Field};
+pub use field::{CauseBytes, Field, StallTimes};
 pub use table::Event;
 
 use crate::json;

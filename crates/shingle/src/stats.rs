@@ -64,6 +64,7 @@ impl LevelStats {
         let mut sum = LevelStats::default();
         for level in &shown {
             sum.files += level.files;
+            sum.runs += level.runs;
             sum.bytes += level.bytes;
             sum.read_bytes_upper += level.read_bytes_upper;
             sum.read_bytes_lower += level.read_bytes_lower;
@@ -183,6 +184,9 @@ pub struct Stats {
     pub flush: Latency,
     /// Compactions with a rewrite, from begin to end.
     pub compaction: Latency,
+    /// How long compactions waited for `background_bytes_per_second`, in nanoseconds, over all
+    /// threads.
+    pub limit_wait_ns: u64,
     /// Bytes of all files on the medium.
     pub space_bytes: u64,
     /// Bytes of live slices, and of value records not known to be dead.
@@ -203,7 +207,8 @@ pub struct Stats {
     pub background_buffer_bytes: u64,
     /// Hits and misses of the block cache: data, index, filter.
     pub cache_counters: Vec<CacheCounters>,
-    /// Bytes of pending compaction.
+    /// Bytes that compactions are expected to rewrite until no level is over its limit. May be more
+    /// than the data: bytes that move down several levels count at each.
     pub pending_bytes: u64,
     /// Compactions that failed and wait for another try; other compactions go on.
     pub backed_off: Vec<BackedOffWork>,
@@ -263,7 +268,65 @@ impl Stats {
         text
     }
 
+    /// The lines of [`Stats::summary`] that describe the data. The others count since the opening,
+    /// which says nothing of the writer where a second process only reads.
+    pub fn state_summary(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write_state(&mut text);
+        text
+    }
+
     fn write_summary(&self, f: &mut impl fmt::Write) -> fmt::Result {
+        self.write_counters(f)?;
+        self.write_state(f)?;
+        self.write_waits(f)?;
+        for work in &self.backed_off {
+            writeln!(
+                f,
+                "BackedOff compaction of `{}`: failed {} times, next try in {:.1} s: {}",
+                work.keyspace, work.failures, work.retry_seconds, work.error,
+            )?;
+        }
+        match &self.background_error {
+            Some(error) => writeln!(f, "Background error: {error}"),
+            None => Ok(()),
+        }
+    }
+
+    /// What files and policies tell.
+    fn write_state(&self, f: &mut impl fmt::Write) -> fmt::Result {
+        let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+        let [live, pending] = [self.live_bytes, self.pending_bytes].map(gb);
+        writeln!(f, "Live data: {live:.3} GB, pending compaction: {pending:.3} GB")?;
+        if self.values.segments > 0 {
+            value_lines(f, self)?;
+        }
+        for cleanup in &self.cleanup {
+            writeln!(f, "{cleanup}")?;
+        }
+        Ok(())
+    }
+
+    /// What writes and compactions waited for.
+    fn write_waits(&self, f: &mut impl fmt::Write) -> fmt::Result {
+        for Stall { reason, count, ns } in &self.stalls {
+            let seconds = *ns as f64 / 1e9;
+            writeln!(f, "Write Stall: {}: {count} times, {seconds:.3} seconds", reason.name())?;
+        }
+        if self.wal_sync.count > 0 {
+            let Latency { count, p50_ns, p99_ns, max_ns, .. } = self.wal_sync;
+            let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(|ns| ns as f64 / 1e6);
+            writeln!(f, "Log syncs: {count}, ms: p50 {p50:.3}, p99 {p99:.3}, max {max:.3}")?;
+        }
+        if self.limit_wait_ns > 0 {
+            let seconds = self.limit_wait_ns as f64 / 1e9;
+            writeln!(f, "Compactions waited {seconds:.3} seconds for background_bytes_per_second")?;
+        }
+        Ok(())
+    }
+
+    fn write_counters(&self, f: &mut impl fmt::Write) -> fmt::Result {
         let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
         writeln!(f, "Uptime(secs): {:.1}", self.uptime_seconds)?;
         writeln!(f, "Flush(GB): {:.3}", gb(self.ledger.cause(Cause::Flush).write_bytes))?;
@@ -284,31 +347,14 @@ impl Stats {
         )?;
         amplification_line(f, "Cumulative", &self.ledger)?;
         if self.values.segments > 0 {
-            value_lines(f, self)?;
-        }
-        for cleanup in &self.cleanup {
-            writeln!(f, "{cleanup}")?;
+            value_counters(f, self)?;
         }
         self.changes.write_line(f)?;
         let TransactionCounters { committed, conflicts } = self.transactions;
         if committed + conflicts > 0 {
             writeln!(f, "Transactions: {committed} committed, {conflicts} conflicts")?;
         }
-        for Stall { reason, count, ns } in &self.stalls {
-            let seconds = *ns as f64 / 1e9;
-            writeln!(f, "Write Stall: {}: {count} times, {seconds:.3} seconds", reason.name())?;
-        }
-        for work in &self.backed_off {
-            writeln!(
-                f,
-                "BackedOff compaction of `{}`: failed {} times, next try in {:.1} s: {}",
-                work.keyspace, work.failures, work.retry_seconds, work.error,
-            )?;
-        }
-        match &self.background_error {
-            Some(error) => writeln!(f, "Background error: {error}"),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -334,20 +380,29 @@ pub(crate) fn amplification_line(
 fn value_lines(f: &mut impl fmt::Write, stats: &Stats) -> fmt::Result {
     let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let ValueStats { segments, groups, total_bytes, dead_bytes, retired_bytes, .. } = stats.values;
-    let ValueStats { collected, times, cold_store_bytes, .. } = stats.values;
     writeln!(
         f,
-        "Values: {segments} segments in {groups} groups, {:.3} GB, dead {:.3} GB, retired {:.3} \
-         GB, W-Amp: {}, Index W-Amp: {}",
+        "Values: {segments} segments in {groups} groups, {:.3} GB, known dead {:.3} GB, retired \
+         {:.3} GB",
         gb(total_bytes),
         gb(dead_bytes),
         gb(retired_bytes),
+    )?;
+    match stats.values.cold_store_bytes {
+        0 => Ok(()),
+        bytes => writeln!(f, "Values in the cold store: {:.3} GB", gb(bytes)),
+    }
+}
+
+fn value_counters(f: &mut impl fmt::Write, stats: &Stats) -> fmt::Result {
+    let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let ValueStats { collected, times, .. } = stats.values;
+    writeln!(
+        f,
+        "Values W-Amp: {}, Index W-Amp: {}",
         ratio(stats.value_write_amplification()),
         ratio(stats.index_write_amplification()),
     )?;
-    if cold_store_bytes > 0 {
-        writeln!(f, "Values in the cold store: {:.3} GB", gb(cold_store_bytes))?;
-    }
     writeln!(
         f,
         "Value GC: {} runs, read {:.3} GB, written {:.3} GB, look-ups {}, reclaimed per byte \

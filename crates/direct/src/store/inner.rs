@@ -181,12 +181,18 @@ impl Inner {
                 false => self.reclaim(state)?,
             };
             if !is_won {
-                let message = format!(
-                    "out of space: {} of {} bytes are free, and none of them can take the next {}",
-                    state.placement.free_bytes(),
-                    self.places.data.bytes,
-                    request.least_bytes
-                );
+                let (free, all) = (state.placement.free_bytes(), self.places.data.bytes);
+                let message = match is_refused {
+                    true => format!(
+                        "out of space: the {free} free bytes of {all} are kept for deletions and \
+                         compactions"
+                    ),
+                    false => format!(
+                        "out of space: {free} of {all} bytes are free, but in no place that takes \
+                         the next {} in one piece",
+                        request.least_bytes
+                    ),
+                };
                 return Err(Error::new(ErrorKind::NoSpace, message).in_file(self.port.describe()));
             }
         }

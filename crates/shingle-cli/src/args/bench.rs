@@ -28,7 +28,7 @@ pub struct BenchArgs {
     /// MODEL[:parameter=value,...]; `shingle device list` has them
     #[arg(long, default_value = "files")]
     pub device: String,
-    /// How files are placed on a model; what suits its medium when absent
+    /// Placement of files on the model [default: chosen for the model]
     #[arg(long, value_name = "NAME")]
     pub placement: Option<String>,
     /// Seed of the simulation that a model is in

@@ -68,7 +68,7 @@ pub struct InfoArgs {
 /// How a drive's own counters are read.
 #[derive(Args, Debug)]
 pub struct SmartArgs {
-    /// The drive below, as /dev/sda: its own counters, by smartctl
+    /// Read the counters of this drive with smartctl, before and after the run, as /dev/sda
     #[arg(long, value_name = "DRIVE")]
     pub smart: Option<String>,
     /// The program smartctl

@@ -221,7 +221,7 @@ fn conclude(
         let what = "separated values cost more time at the largest size: keep values inline";
         return Ok(writeln!(out, "{what} (--option values=inline), or measure larger ones")?);
     };
-    writeln!(out, "from {bytes} bytes on, separated values cost no more time ({layout})")?;
+    writeln!(out, "separated values of {bytes} bytes or more take no extra time ({layout})")?;
     let what = match is_kept {
         true => "kept with the database, for --option value_threshold=auto".to_string(),
         false => format!("use it with --option value_threshold={bytes}"),

@@ -6,7 +6,7 @@ use crate::units;
 use media::FileStore;
 use serde::Serialize;
 use serde_json::Value;
-use shingle::{Cause, Ledger, LedgerSnapshot, Result};
+use shingle::{Cause, Ledger, LedgerSnapshot, Result, StallReason};
 use workloads::amplification::{Amplification, CausePart, by_cause};
 
 /// Intervals that the table shows; JSON has all.
@@ -28,10 +28,23 @@ pub struct Interval {
     pub factors: Amplification,
     /// What each cause adds to them.
     pub causes: Vec<CausePart>,
+    /// Waits of writes, longest first.
+    pub stalls: Vec<Stall>,
+}
+
+/// Waits of writes for one reason.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stall {
+    /// The name of the reason.
+    pub reason: &'static str,
+    /// How many.
+    pub count: u64,
+    /// How long, all together.
+    pub seconds: f64,
 }
 
 impl Interval {
-    fn new(end_micros: u64, micros: u64, ledger: &LedgerSnapshot) -> Interval {
+    fn new(end_micros: u64, micros: u64, ledger: &LedgerSnapshot, stalls: Vec<Stall>) -> Interval {
         Interval {
             end_micros,
             seconds: micros as f64 / 1e6,
@@ -39,8 +52,44 @@ impl Interval {
             host_write_bytes: ledger.host().write_bytes,
             factors: Amplification::of_ledger(ledger),
             causes: by_cause(ledger, ledger.user_write_bytes),
+            stalls,
         }
     }
+
+    fn stalled_seconds(&self) -> f64 {
+        self.stalls.iter().map(|stall| stall.seconds).sum()
+    }
+
+    /// The waits of writes in a sentence.
+    pub fn stall_line(&self) -> String {
+        if self.stalls.is_empty() {
+            return "Writes did not wait.".into();
+        }
+        let reason = |stall: &Stall| {
+            let waits = units::counted(stall.count, "wait");
+            format!("{} {:.3} s ({waits})", stall.reason, stall.seconds)
+        };
+        let reasons: Vec<String> = self.stalls.iter().map(reason).collect();
+        format!("Writes waited for {}.", reasons.join(", "))
+    }
+}
+
+/// Adds the waits in an event to `stalls`.
+fn add_stalls(event: &Value, stalls: &mut Vec<Stall>) {
+    for reason in StallReason::ALL.iter().map(|reason| reason.name()) {
+        let [count, ns] = event_log::numbers(event, &format!("stall-{reason}"))[..] else {
+            continue;
+        };
+        let seconds = ns as f64 / 1e9;
+        match stalls.iter_mut().find(|stall| stall.reason == reason) {
+            Some(stall) => {
+                stall.count = stall.count.saturating_add(count);
+                stall.seconds += seconds;
+            }
+            None => stalls.push(Stall { reason, count, seconds }),
+        }
+    }
+    stalls.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
 }
 
 /// What the event log tells: its intervals, and all of them together.
@@ -56,7 +105,7 @@ impl History {
     /// Of the database whose files these are.
     pub fn of(store: &dyn FileStore) -> Result<History> {
         let all = Ledger::default();
-        let (mut intervals, mut all_micros) = (Vec::new(), 0u64);
+        let (mut intervals, mut all_micros, mut all_stalls) = (Vec::new(), 0u64, Vec::new());
         for event in event_log::events(store)? {
             let number = |name: &str| event[name].as_u64();
             let (Some("traffic"), Some(end), Some(micros)) =
@@ -68,21 +117,27 @@ impl History {
             add(&event, &one);
             add(&event, &all);
             all_micros = all_micros.saturating_add(micros);
-            intervals.push(Interval::new(end, micros, &one.snapshot()));
+            let mut stalls = Vec::new();
+            add_stalls(&event, &mut stalls);
+            add_stalls(&event, &mut all_stalls);
+            intervals.push(Interval::new(end, micros, &one.snapshot(), stalls));
         }
         let end = intervals.iter().map(|interval| interval.end_micros).max();
-        let recorded = end.map(|end| Interval::new(end, all_micros, &all.snapshot()));
+        let recorded = end.map(|end| Interval::new(end, all_micros, &all.snapshot(), all_stalls));
         Ok(History { intervals, recorded })
     }
 
     /// The newest intervals and the sum, one a line.
     pub fn table(&self) -> String {
         let heads = ["WA", "no WAL", "AWA", "MWA", "RA", "ARA", "MRA"];
-        let mut table = plain_table(&[&["until", "seconds", "user"][..], &heads].concat());
+        let mut table =
+            plain_table(&[&["until", "seconds", "stalled", "user"][..], &heads].concat());
         let begin = self.intervals.first().map_or(0, |first| first.end_micros);
         let row = |name: String, of: &Interval| {
             let ratio = |x: Option<f64>| x.map_or("-".into(), |x| format!("{x:.2}"));
-            let first = [name, format!("{:.1}", of.seconds), units::bytes(of.user_write_bytes)];
+            let [seconds, stalled] =
+                [of.seconds, of.stalled_seconds()].map(|seconds| format!("{seconds:.1}"));
+            let first = [name, seconds, stalled, units::bytes(of.user_write_bytes)];
             let factors = of.factors.factors().map(|(_, factor)| ratio(factor));
             first.into_iter().chain(factors).collect::<Vec<String>>()
         };
@@ -122,15 +177,20 @@ mod tests {
     use media::mem::MemStore;
     use std::sync::Arc;
 
+    fn found_stalls(of: &Interval) -> Vec<(&'static str, u64, f64)> {
+        of.stalls.iter().map(|stall| (stall.reason, stall.count, stall.seconds)).collect()
+    }
+
     #[test]
     fn intervals_add_up_and_bad_events_are_left_out() {
         let store = MemStore::new(Arc::default());
         let log = "EVENT_LOG_v1 {\"time_micros\": 5000000, \"event\": \"traffic\", \
                    \"micros\": 2000000, \"user_write_bytes\": 100, \"wal\": [100, 0, 100, 0], \
-                   \"flush\": [100, 0, 300, 200]}\n\
+                   \"flush\": [100, 0, 300, 200], \"stall-level-0\": [3, 1500000000]}\n\
                    EVENT_LOG_v1 {\"time_micros\": 6000000, \"event\": \"traffic\"}\n\
                    EVENT_LOG_v1 {\"time_micros\": 9000000, \"event\": \"traffic\", \
                    \"micros\": 1000000, \"user_write_bytes\": 100, \"flush\": \"?\", \
+                   \"stall-level-0\": [1, 500000000], \"stall-memory-full\": [2, 250000000], \
                    \"compaction-L2\": [600, 500, 600, 600]}\n";
         store.write_note("LOG", log.as_bytes(), false).unwrap();
         let history = History::of(&store).unwrap();
@@ -142,6 +202,10 @@ mod tests {
         assert_eq!(wa(all), (Some(4.0), Some(3.5), Some(1.25)));
         assert_eq!((all.seconds, all.end_micros, all.user_write_bytes), (3.0, 9_000_000, 200));
         assert_eq!((all.factors.merge_ra, all.factors.ara), (Some(2.5), Some(1.6)));
+        assert_eq!(found_stalls(&history.intervals[0]), [("level-0", 3, 1.5)]);
+        assert_eq!(found_stalls(all), [("level-0", 4, 2.0), ("memory-full", 2, 0.25)]);
+        let line = "Writes waited for level-0 2.000 s (4 waits), memory-full 0.250 s (2 waits).";
+        assert_eq!(all.stall_line(), line);
         let text = history.table();
         assert_eq!(text.lines().count(), 4, "{text}");
         assert!(text.contains("+4 s") && text.lines().last().unwrap().contains("4.00"), "{text}");

@@ -20,6 +20,21 @@ pub fn table(levels: &[LevelStats]) -> String {
     table.to_string()
 }
 
+/// The same without what was done since the opening.
+pub fn shape(levels: &[LevelStats]) -> String {
+    let mut table = plain_table(&["level", "files", "runs", "size", "score"]);
+    let (shown, sum) = LevelStats::worth_showing(levels);
+    let row = |name: String, score: String, level: &LevelStats| {
+        let counts = [level.files, level.runs].map(units::count);
+        [vec![name], counts.to_vec(), vec![units::bytes(level.bytes), score]].concat()
+    };
+    for level in shown.iter() {
+        table.add_row(row(format!("L{}", level.level), format!("{:.2}", level.score), level));
+    }
+    table.add_row(row("all".into(), String::new(), &sum));
+    table.to_string()
+}
+
 fn row(name: String, level: &LevelStats) -> [String; 10] {
     let amplification = level.write_amplification();
     [

@@ -6,13 +6,10 @@ use crate::commands::{ledger, levels};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::open::Access;
-use crate::text;
+use crate::text::{self, COLUMNS};
 use serde_json::{Value, json};
 use shingle::Stats;
 use shingle_metrics::{Scope, families_of, text as metrics_text, with_label};
-
-/// The widest line.
-const COLUMNS: usize = 80;
 
 /// `shingle stat`.
 pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
@@ -47,15 +44,24 @@ pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
         all["history"] = json!(history);
         return context.json(&all);
     }
-    writeln!(context.out, "{}\n", levels::table(&stats.levels))?;
-    for line in stats.summary().trim_end().lines() {
+    // A command alone reads: all that counts from its own opening would be zero.
+    let counts = context.session.as_ref().is_some_and(|session| !session.only_reads());
+    let (table, summary) = match counts {
+        true => (levels::table(&stats.levels), stats.summary()),
+        false => (levels::shape(&stats.levels), stats.state_summary()),
+    };
+    writeln!(context.out, "{table}\n")?;
+    for line in summary.trim_end().lines() {
         writeln!(context.out, "{}", text::fold(line, COLUMNS))?;
     }
-    writeln!(context.out, "\nBytes by cause, since this opening")?;
-    writeln!(context.out, "{}", ledger::table(&ledger::rows(&stats.ledger)))?;
-    if history.recorded.is_some() {
+    if counts {
+        writeln!(context.out, "\nBytes by cause, since this opening")?;
+        writeln!(context.out, "{}", ledger::table(&ledger::rows(&stats.ledger)))?;
+    }
+    if let Some(recorded) = &history.recorded {
         writeln!(context.out, "\nAmplification by interval, from the event log")?;
         writeln!(context.out, "{}", history.table())?;
+        writeln!(context.out, "{}", text::fold(&recorded.stall_line(), COLUMNS))?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ pub mod smart;
 use crate::args::device::{DeviceAction, DeviceArgs, FormatArgs, InfoArgs, MapArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::text::{COLUMNS, fold};
 use crate::{open, units};
 use devices::models::{self, Parameter};
 use direct::{FormatOptions, Layout, placement};
@@ -49,7 +50,9 @@ fn list(context: &mut Context) -> Outcome {
             context
                 .json(&json!({ "kind": kind, "name": name, "summary": summary, "help": help }))?;
         } else {
-            writeln!(context.out, "{kind} {name}: {summary}\n    {help}")?;
+            let summary = format!("{kind} {name}: {summary}");
+            writeln!(context.out, "{}", fold(&summary, COLUMNS))?;
+            writeln!(context.out, "  {}", fold(help, COLUMNS - 2))?;
         }
     }
     context.remark("`shingle device info MODEL` lists the parameters of a model");
@@ -216,8 +219,9 @@ fn info_model(context: &mut Context, text: &str) -> Outcome {
             descriptor.parameters.iter().map(|each| (each.name, each.default)).collect();
         return context.json(&facts);
     }
-    writeln!(context.out, "{text}: {}", descriptor.summary)?;
-    writeln!(context.out, "{}\n", descriptor.help)?;
+    let summary = format!("{text}: {}", descriptor.summary);
+    writeln!(context.out, "{}", fold(&summary, COLUMNS))?;
+    writeln!(context.out, "{}\n", fold(descriptor.help, COLUMNS))?;
     writeln!(context.out, "{}; placement {suited}", geometry_text(&geometry))?;
     let mut table = crate::commands::ledger::plain_table(&["parameter", "default", "is"]);
     for Parameter { name, kind, default, help } in descriptor.parameters {

@@ -5,6 +5,7 @@ use crate::args::trace::TraceArgs;
 use crate::commands::ledger::plain_table;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::text::{self, COLUMNS};
 use crate::units;
 use workloads::trace::{Candidate, DEVICES, Reading, Sizes, Summary};
 
@@ -28,7 +29,8 @@ pub(super) fn show(context: &mut Context, args: &TraceArgs, answer: &Answer) -> 
     for remark in &answer.advice.remarks {
         writeln!(context.out, "Note: {remark}.")?;
     }
-    writeln!(context.out, "\n{}", answer.advice.recommendation)?;
+    let recommendation = text::fold(&answer.advice.recommendation, COLUMNS);
+    writeln!(context.out, "\n{recommendation}")?;
     Ok(())
 }
 

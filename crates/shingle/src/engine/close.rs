@@ -116,7 +116,8 @@ impl Engine {
     fn finish_writing(self: &Arc<Self>) {
         scheduler::abandon_all(self);
         self.pass_locks();
-        self.noted.note(self.ledger(), &self.events, self.runtime.now_ns());
+        let now_ns = self.runtime.now_ns();
+        self.noted.note(self.ledger(), &self.admission, &self.events, now_ns);
         self.events.end();
     }
 

@@ -303,7 +303,8 @@ impl FlushJob {
             extents: written.runs.iter().flat_map(|run| run.places(&*core.store)).collect(),
             micros: elapsed_ns / 1000,
         });
-        core.noted.note_if_due(core.ledger(), &core.events, core.runtime.now_ns());
+        let now_ns = core.runtime.now_ns();
+        core.noted.note_if_due(core.ledger(), &core.admission, &core.events, now_ns);
     }
 
     /// Gives everything back after a failure: the memtables wait for another try.

@@ -8,6 +8,7 @@ use super::values::gc::GcJob;
 use base::env::Event;
 use base::{Error, KeyRange, KeyspaceId};
 use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::AtomicU64;
 
 /// A job of background work, between two steps.
 pub(crate) enum Job {
@@ -57,6 +58,8 @@ pub(crate) struct Scheduler {
     jobs_max: usize,
     pub retry: Event,
     pub idle: Idle,
+    /// How long compactions waited for the limit of background bytes, in nanoseconds.
+    pub limit_wait_ns: AtomicU64,
 }
 
 impl Scheduler {
@@ -66,6 +69,7 @@ impl Scheduler {
             jobs_max: workers.max(1) + 1,
             retry: Event::default(),
             idle: Idle::default(),
+            limit_wait_ns: AtomicU64::new(0),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::event::Event;
 use base::env::Worker;
 use base::{Error, ErrorKind, KeyspaceId, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use tree::Plan;
 
@@ -430,6 +431,8 @@ fn pace(engine: &Engine, bytes: u64) {
     let seen = engine.scheduler.retry.count();
     if slot_ns > now_ns && !engine.is_closing() {
         engine.runtime.wait(&engine.scheduler.retry, seen, Some(slot_ns));
+        let waited_ns = engine.runtime.now_ns().saturating_sub(now_ns);
+        engine.scheduler.limit_wait_ns.fetch_add(waited_ns, Relaxed);
     }
 }
 

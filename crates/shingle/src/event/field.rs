@@ -1,7 +1,7 @@
 //! Fields of events: each type of field knows its form in JSON and in `tracing`.
 
 use crate::json;
-use crate::{StallCondition, StallReason};
+use crate::{Stall, StallCondition, StallReason};
 use base::{Cause, Error};
 use std::ops::Range;
 
@@ -109,6 +109,31 @@ impl CauseBytes {
     /// The causes that have bytes.
     pub fn causes(&self) -> impl Iterator<Item = (Cause, [u64; 4])> + '_ {
         self.0.iter().copied()
+    }
+}
+
+/// Waits of writes by reason. In `LOG` each reason with a wait is a field by its name after
+/// `stall-`: the number of waits, and nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StallTimes(pub(crate) Vec<Stall>);
+
+impl StallTimes {
+    /// The reasons for which a write waited.
+    pub fn stalls(&self) -> impl Iterator<Item = Stall> + '_ {
+        self.0.iter().copied().filter(|stall| stall.count > 0)
+    }
+}
+
+impl FieldType for StallTimes {
+    fn add_to(&self, _name: &str, fields: &mut Fields) {
+        for Stall { reason, count, ns } in self.stalls() {
+            fields.push((format!("stall-{}", reason.name()), Field::Numbers(vec![count, ns])));
+        }
+    }
+
+    #[cfg(feature = "tracing")]
+    fn traced(&self) -> impl tracing::Value + '_ {
+        tracing::field::debug(&self.0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The table of events, and what follows from it.
 
 use super::Severity;
-use super::field::{CauseBytes, Field, FieldType, Fields};
+use super::field::{CauseBytes, Field, FieldType, Fields, StallTimes};
 use crate::{StallCondition, StallReason};
 use base::Error;
 use std::ops::Range;
@@ -324,7 +324,7 @@ events! {
         error: Error,
     }
 
-    /// Bytes since the last such event. Written after a flush, at most once a minute, and at
+    /// Bytes and waits since the last such event. Written after a flush, at most once a minute, and at
     /// closing.
     Info "traffic" Traffic {
         /// Time since the last such event, or since the opening.
@@ -333,6 +333,8 @@ events! {
         user_write_bytes: u64,
         /// Bytes of keys and values that users received.
         user_read_bytes: u64,
+        /// How often and how long writes waited, by reason.
+        stalls: StallTimes,
         /// Bytes by cause.
         causes: CauseBytes,
     }

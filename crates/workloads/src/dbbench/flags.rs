@@ -160,8 +160,16 @@ impl Parser {
             "disable_wal" => &mut config.disable_wal,
             "json" => &mut config.json,
             "reverse_iterator" => &mut config.reverse_iterator,
+            "o" | "option" | "scheme" | "preset" | "values" | "device" => {
+                return Err(Error::invalid(format!(
+                    "--{name} is no flag of db_bench; options of the engine stand before the \
+                     benchmark: `bench --{name} ... db`"
+                )));
+            }
             _ => {
-                return Err(Error::invalid(format!("unknown flag --{name}; look for a mistyping")));
+                return Err(Error::invalid(format!(
+                    "unknown flag --{name}; `bench db --help` lists the flags"
+                )));
             }
         };
         let mistake = || Error::invalid(format!("--{name} takes true or false, not '{value}'"));

@@ -279,7 +279,7 @@ fn recommend(candidates: &[Candidate], question: &Question) -> String {
     let figures = |c: &Candidate| {
         let device = DEVICES.get(question.device).map_or("device", |device| device.name);
         format!(
-            "writes {:.2} bytes for each of the user's, asks {:.2} places for a get, takes {:.2} \
+            "writes {:.2} bytes for each of the user's, probes {:.2} runs for a get, takes {:.2} \
              times the live bytes, and keeps the {device} busy for {}",
             c.write_amplification,
             c.read_amplification,
