@@ -180,7 +180,7 @@ impl<'a> Context<'a> {
             return Err(error);
         }
         let db = place.follower(options)?.db();
-        self.remark(&format!("note: {}; read is what it wrote until now", error.message()));
+        self.remark(&format!("note: {}; showing what it has written so far", error.message()));
         Ok(db)
     }
 

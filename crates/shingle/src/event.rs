@@ -115,6 +115,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Stall, StallReason};
     use base::{Cause, Error};
     use std::collections::BTreeSet;
 
@@ -151,9 +152,15 @@ mod tests {
     #[test]
     fn unknown_extents_are_left_out_and_causes_are_fields() {
         let causes = CauseBytes(vec![(Cause::Wal, [1, 2, 0, 0])]);
-        let event = Event::Traffic { micros: 1, user_write_bytes: 2, user_read_bytes: 3, causes };
+        let stalls = StallTimes(vec![
+            Stall { reason: StallReason::Level0, count: 2, ns: 5 },
+            Stall { reason: StallReason::ValueSpace, count: 0, ns: 0 },
+        ]);
+        let event =
+            Event::Traffic { micros: 1, user_write_bytes: 2, user_read_bytes: 3, stalls, causes };
         let json = event.to_json(0);
-        assert!(json.ends_with("\"user_read_bytes\": 3, \"wal\": [1, 2, 0, 0]}"), "{json}");
+        let tail = "\"user_read_bytes\": 3, \"stall-level-0\": [2, 5], \"wal\": [1, 2, 0, 0]}";
+        assert!(json.ends_with(tail), "{json}");
     }
 
     #[test]

@@ -56,6 +56,7 @@ const NUMBERS: &[(&str, &str, f64)] = &[
     ("keyspaces[].pending_bytes", "shingle_pending_compaction_bytes", 1.0),
     ("cleanup[].expired", "shingle_expired_entries_total", 1.0),
     ("cleanup[].lacks_filter", "shingle_filter_unknown", 1.0),
+    ("limit_wait_ns", "shingle_background_limit_wait_seconds_total", 1e-9),
     ("memtable_bytes", "shingle_memtable_bytes", 1.0),
     ("live_bytes", "shingle_live_bytes", 1.0),
     ("pending_bytes", "shingle_pending_compaction_bytes", 1.0),

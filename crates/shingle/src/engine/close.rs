@@ -92,6 +92,7 @@ impl Engine {
         self.gate.shut();
         self.admission.release();
         self.scheduler.release();
+        self.sealed.signal();
         self.progress.signal();
         self.note_changes();
         if !self.read_only {

@@ -377,6 +377,7 @@ impl Commits {
                 begun => begun?,
             }
         }
+        self.sealed.signal();
         self.runtime.wake();
         Ok(())
     }

@@ -58,6 +58,8 @@ pub(crate) struct Context {
     pub transactions: Counters,
     /// Fires when background work has made a step that a thread may wait for.
     pub progress: base::env::Event,
+    /// Fires when a memtable was sealed: a flush is due.
+    pub sealed: base::env::Event,
     keyspaces: RwLock<BTreeMap<KeyspaceId, Arc<KeyspaceState>>>,
     numbers: Numbers,
     poison: OnceLock<Error>,
@@ -115,6 +117,7 @@ impl Context {
             locks: Locks::default(),
             transactions: Counters::default(),
             progress: base::env::Event::default(),
+            sealed: base::env::Event::default(),
             opened_ns: now_ns,
             noted: Noted::new(now_ns, parts.store.ledger().snapshot()),
             changes: parts.changes,
@@ -313,6 +316,9 @@ impl Context {
             Some(cache_bytes) => self.cache.set_capacity(cache_bytes),
             None => self.resize_cache(),
         }
+        // A wait for the old limit of background bytes ends.
+        self.sealed.signal();
+        self.runtime.wake();
         Ok(())
     }
 

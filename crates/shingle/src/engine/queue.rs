@@ -28,8 +28,10 @@ pub(crate) struct Manual {
 pub(crate) struct Waiting {
     pub job: Job,
     /// When its last step ended. In virtual time a worker may be behind that, and must not continue
-    /// the job yet; with threads this time has always passed.
+    /// the job yet; with threads this time has always passed, unless the job is paced.
     pub from_ns: u64,
+    /// The limit of background bytes allows no step before.
+    pub is_paced: bool,
 }
 
 #[derive(Default)]
@@ -58,7 +60,7 @@ pub(crate) struct Scheduler {
     jobs_max: usize,
     pub retry: Event,
     pub idle: Idle,
-    /// How long compactions waited for the limit of background bytes, in nanoseconds.
+    /// How long compactions had to wait for the limit of background bytes, in nanoseconds.
     pub limit_wait_ns: AtomicU64,
 }
 
@@ -114,12 +116,31 @@ impl Scheduler {
 
     /// Puts jobs, new or between two steps, where workers find them.
     pub(crate) fn put(&self, jobs: impl IntoIterator<Item = Job>, from_ns: u64) {
-        self.lock().jobs.extend(jobs.into_iter().map(|job| Waiting { job, from_ns }));
+        let waiting = jobs.into_iter().map(|job| Waiting { job, from_ns, is_paced: false });
+        self.lock().jobs.extend(waiting);
     }
 
-    /// When the next job can be taken.
-    pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.lock().jobs.iter().map(|waiting| waiting.from_ns).min()
+    /// The same for new moves and collections, which wait for the limit of background bytes.
+    pub(crate) fn put_paced(&self, jobs: impl IntoIterator<Item = Job>, now_ns: u64) {
+        let mut queue = self.lock();
+        let from_ns = queue.next_slot_ns.max(now_ns);
+        let is_paced = from_ns > now_ns;
+        let waiting = jobs.into_iter().map(|job| Waiting { job, from_ns, is_paced });
+        queue.jobs.extend(waiting);
+    }
+
+    /// The limit of background bytes has changed: what waits for the old one goes on.
+    pub(crate) fn end_pacing(&self) {
+        let mut queue = self.lock();
+        queue.next_slot_ns = 0;
+        for waiting in queue.jobs.iter_mut().filter(|waiting| waiting.is_paced) {
+            (waiting.from_ns, waiting.is_paced) = (0, false);
+        }
+    }
+
+    /// When the next job can be taken, and whether it waits for the limit of background bytes.
+    pub(crate) fn next_ns(&self) -> Option<(u64, bool)> {
+        self.lock().jobs.iter().map(|waiting| (waiting.from_ns, waiting.is_paced)).min()
     }
 
     /// GC may begin, and counts as in progress after this call, so that no other thread plans it.

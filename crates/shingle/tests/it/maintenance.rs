@@ -9,6 +9,7 @@ use shingle::{
     runtime::Stepped,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Background steps run only while a caller waits, so that tests choose when.
 fn open(store: Arc<dyn FileStore>, runtime: Arc<Stepped>, change: impl FnOnce(&mut Expert)) -> Db {
@@ -307,13 +308,39 @@ fn options_that_change_at_run_time_count_at_once() {
     assert_eq!(db.set_option("durability", "buffered").unwrap_err().kind(), ErrorKind::Closed);
 }
 
+/// The only worker has a compaction that the limit holds back for hours. It is free for flushes.
+#[test]
+fn a_limit_of_background_bytes_does_not_hold_up_flushes() {
+    let options = Options::new().background_threads(1).expert(|e| {
+        e.step_bytes = Some(4096);
+        e.scheme.level0_runs_trigger = Some(2);
+        e.scheme.table_bytes_max = Some(16 << 10);
+    });
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let db = options.open_in(store, Arc::new(shingle::runtime::Threads::new())).unwrap();
+    db.set_option("background_bytes_per_second", "1").unwrap();
+    let (sender, done) = std::sync::mpsc::channel();
+    let writer = db.clone();
+    std::thread::spawn(move || {
+        for round in 0..20u64 {
+            for n in 0..200u64 {
+                writer.put((n * 20 + round).to_be_bytes(), [round as u8; 100]).unwrap();
+            }
+            writer.flush().unwrap();
+        }
+        sender.send(()).unwrap();
+    });
+    done.recv_timeout(Duration::from_secs(60)).expect("flushes do not wait for the limit");
+    assert!(db.stats().limit_wait_ns > 0, "no compaction was held back");
+}
+
 #[test]
 fn a_limit_of_background_bytes_is_kept() {
     const BYTES_PER_SECOND: u64 = 10 << 10;
     let seconds_and_bytes = |limit: u64| {
         let store = MemStore::new(Arc::default());
         let runtime = stepped();
-        let db = open(Arc::new(store.clone()), runtime.clone(), |_| {});
+        let db = open(Arc::new(store.clone()), runtime.clone(), |e| e.step_bytes = Some(4096));
         db.set_option("background_bytes_per_second", &limit.to_string()).unwrap();
         for n in 0..4000u64 {
             db.put((n * 7919 % 4000).to_be_bytes(), [n as u8; 100]).unwrap();
