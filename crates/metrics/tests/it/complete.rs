@@ -109,6 +109,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("latency_ns.flush", QUANTILE),
     ("latency_ns.compaction", QUANTILE),
     ("value_groups", "a series for each group would be thousands; the sums are metrics"),
+    ("changes.oldest_sequence", "a sequence number to compare with a consumer's, not over time"),
     ("backed_off", "texts and times to read; their number is a metric"),
     ("background_error", "a text; whether there is one is a metric"),
     ("write_condition", "a text; two metrics say it as 0 and 1"),

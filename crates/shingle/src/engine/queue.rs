@@ -120,7 +120,7 @@ impl Scheduler {
         self.lock().jobs.extend(waiting);
     }
 
-    /// The same for new moves and collections, which wait for the limit of background bytes.
+    /// The same for new moves and GC, which wait for the limit of background bytes.
     pub(crate) fn put_paced(&self, jobs: impl IntoIterator<Item = Job>, now_ns: u64) {
         let mut queue = self.lock();
         let from_ns = queue.next_slot_ns.max(now_ns);

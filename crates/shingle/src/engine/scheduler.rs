@@ -420,7 +420,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
     engine.runtime.wake();
 }
 
-/// Keeps moves to the rate that the user allows: when the next step may begin, after one of `bytes`.
+/// Keeps moves to the rate that the user allows: when the next step may begin after one of `bytes`;
 /// `None`: at once. Flushes are not paced, because writers wait for them, and workers are free for
 /// them meanwhile.
 fn pace(engine: &Engine, bytes: u64) -> Option<u64> {

@@ -324,8 +324,8 @@ events! {
         error: Error,
     }
 
-    /// Bytes and waits since the last such event. Written after a flush, at most once a minute, and at
-    /// closing.
+    /// Bytes and waits since the last such event. Written after a flush, at most once a minute, and
+    /// at closing.
     Info "traffic" Traffic {
         /// Time since the last such event, or since the opening.
         micros: u64,
