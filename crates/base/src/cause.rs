@@ -50,6 +50,8 @@ pub enum Cause {
     Reclaim,
     /// Logs read by change feeds.
     Changes,
+    /// Sorted files that an ingestion copies or verifies.
+    Ingest,
 }
 
 impl Cause {
@@ -74,7 +76,8 @@ impl Cause {
             Cause::StoreMetadata => 12,
             Cause::Reclaim => 13,
             Cause::Changes => 14,
-            Cause::Compaction(level) => 15 + level.min(LEVELS_MAX - 1) as usize,
+            Cause::Ingest => 15,
+            Cause::Compaction(level) => 16 + level.min(LEVELS_MAX - 1) as usize,
         }
     }
 
@@ -97,6 +100,7 @@ impl Cause {
             StoreMetadata,
             Reclaim,
             Changes,
+            Ingest,
         ];
         fixed.into_iter().chain((0..LEVELS_MAX).map(Compaction))
     }
@@ -120,6 +124,7 @@ impl Cause {
             Cause::StoreMetadata => "store-metadata".into(),
             Cause::Reclaim => "reclaim".into(),
             Cause::Changes => "changes".into(),
+            Cause::Ingest => "ingest".into(),
         }
     }
 

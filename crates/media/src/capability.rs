@@ -88,6 +88,11 @@ pub trait Sharing {
     /// while it is being written, for [`Part::Exactly`], from a read-only store, and where the file
     /// systems cannot link.
     fn share(&self, name: FileName, target: &Path, part: Part) -> Result<()>;
+
+    /// Takes the file at `path`, outside of every store, in as `name`, durably but for its name:
+    /// as a hard link, so that no byte is copied. `false`, and no change, where the file systems
+    /// have no links between them.
+    fn adopt(&self, path: &Path, name: FileName) -> Result<bool>;
 }
 
 /// A second store for files that were created with [`FileHint::is_cold`](crate::FileHint::is_cold).

@@ -389,6 +389,13 @@ impl Sharing for FaultyStore {
             sharing.ok_or_else(|| lacks(self, "directory to share"))?.share(name, target, part)
         })
     }
+
+    fn adopt(&self, path: &Path, name: FileName) -> Result<bool> {
+        self.run(Operation::Share, Some(name), || {
+            let sharing = self.inner.sharing();
+            sharing.ok_or_else(|| lacks(self, "directory to share"))?.adopt(path, name)
+        })
+    }
 }
 
 struct FaultyAppend {

@@ -241,6 +241,11 @@ impl Sharing for PairStore {
         let sharing = store.sharing().ok_or_else(|| lacks(&**store, "directory to share"))?;
         sharing.share(name, target, part)
     }
+
+    fn adopt(&self, path: &Path, name: FileName) -> Result<bool> {
+        let sharing = self.first.sharing();
+        sharing.ok_or_else(|| lacks(&*self.first, "directory to share"))?.adopt(path, name)
+    }
 }
 
 #[cfg(test)]

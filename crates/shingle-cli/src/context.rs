@@ -184,6 +184,19 @@ impl<'a> Context<'a> {
         Ok(db)
     }
 
+    /// Refuses `command`, which commits by itself, while a shell has a batch begun.
+    pub fn check_no_batch(&self, command: &str) -> Outcome {
+        if self.session.as_ref().is_some_and(|session| session.batch.is_some()) {
+            return Err(Failure::usage(
+                format!(
+                    "{command} writes batches of its own, and no part of the batch that was begun"
+                ),
+                "commit or discard that batch first",
+            ));
+        }
+        Ok(())
+    }
+
     /// The keyspace that `--keyspace` names. `Create` makes one that is not there yet.
     pub fn keyspace(&self, db: &Db, access: Access) -> Outcome<Keyspace> {
         match db.keyspace(&self.global.keyspace) {

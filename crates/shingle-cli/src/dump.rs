@@ -8,7 +8,7 @@ use crate::text::{Notation, brief};
 use crate::units;
 use base::key::{split_internal_key, trailer_kind, trailer_sequence};
 use base::{Cause, DatabaseId};
-use media::{FileKind, FileName, FileStore};
+use media::{FileKind, FileName, FileStore, ReadFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use table::log::{End, LogIdentity, LogKind, LogReader};
@@ -117,9 +117,13 @@ impl Dump<'_, '_> {
 
     fn table(&mut self, name: FileName) -> Outcome {
         let file = self.store.open(name, true)?;
-        let place = TablePlace { database: self.database, file: name.id };
         let bytes = file.len()?;
         self.line(&format!("{name}: {}", units::bytes(bytes)))?;
+        let header = table::format::header_place(file.as_ref(), Cause::Check)?;
+        if header.is_some_and(|place| place == TablePlace::of_sorted(place.database)) {
+            return self.ingested(&file);
+        }
+        let place = TablePlace { database: self.database, file: name.id };
         table::format::check_header(file.as_ref(), place, Cause::Check)?;
         let (mut footers, end) =
             table::format::footers_backwards(file.as_ref(), place, bytes, Cause::Check);
@@ -132,11 +136,22 @@ impl Dump<'_, '_> {
                 run: footer.run,
                 offset: footer.start,
                 bytes: footer.bytes,
+                sequence: None,
             };
             let run = Run::open(file.clone(), extent, cache.clone(), Cause::Check)?;
             self.run(&run)?;
         }
         end.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// A sorted file that was ingested. Its entries are shown as they are stored, without sequence
+    /// numbers: the manifest has the one of all of them.
+    fn ingested(&mut self, file: &Arc<dyn ReadFile>) -> Outcome {
+        let identity = table::sorted::identity(file.as_ref(), Cause::Check)?;
+        self.line(&format!("  sorted file of identity {:016x}", identity.0))?;
+        let extent = Extent::of_sorted(identity, file.len()?, 0);
+        let run = Run::open(file.clone(), extent, BlockCache::new(CACHE_BYTES), Cause::Check)?;
+        self.run(&run)
     }
 
     fn run(&mut self, run: &Arc<Run>) -> Outcome {

@@ -53,7 +53,8 @@ pub fn explain(path: &Path, error: Error) -> Failure {
             return Failure::Absent { message, help: help.into() };
         }
         ErrorKind::NotFound => {
-            let help = "look at --db; `put`, `import` and `keyspace create` make a new one";
+            let help =
+                "look at --db; `put`, `import`, `ingest` and `keyspace create` make a new one";
             let message = format!("there is no database in {}", path.display());
             return Failure::Absent { message, help: help.into() };
         }

@@ -240,6 +240,11 @@ impl KeyspaceState {
         });
     }
 
+    /// From this call on, writes go to `fresh`; the active memtable has no entries.
+    pub(crate) fn renew(&self, fresh: Arc<Memtable>) {
+        self.change_view(|view| view.active = fresh);
+    }
+
     /// Adds a memtable that recovery filled; it is newer than those added before.
     pub(crate) fn add_sealed(&self, memtable: Arc<Memtable>) {
         self.change_view(|view| view.sealed.insert(0, memtable));

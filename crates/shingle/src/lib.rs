@@ -49,6 +49,7 @@ mod compaction_filter;
 mod engine;
 pub mod event;
 mod histogram;
+mod ingest;
 mod json;
 mod key_locks;
 mod keyspace;
@@ -72,6 +73,7 @@ mod runtime;
 mod salvage;
 mod settings;
 mod snapshot_list;
+mod sorted_file;
 mod span;
 mod stats;
 mod transaction;
@@ -100,6 +102,7 @@ pub use cleanup::CleanupStats;
 pub use compaction_filter::{CompactionFilter, FilterDecision, FilterEntry};
 pub use event::{Event, EventListener};
 pub use histogram::Latency;
+pub use ingest::{IngestCounters, IngestOptions, Ingested};
 pub use keyspace::KeyspaceOptions;
 #[doc(inline)]
 pub use media::FileStore;
@@ -110,6 +113,7 @@ pub use options::{Durability, Expert, Options, Preset};
 pub use progress::Progress;
 pub use resources::Resources;
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
+pub use sorted_file::{SortedFileOptions, SortedFileSummary, SortedFileWriter};
 pub use stats::{
     BackedOffWork, CacheCounters, CheckReport, FileInfo, KeyspaceStats, LevelShape, LevelStats,
     Stats,

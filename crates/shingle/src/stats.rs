@@ -6,6 +6,7 @@ use crate::admission::{Stall, StallCondition};
 use crate::change_stats::ChangeStats;
 use crate::cleanup::CleanupStats;
 use crate::histogram::{Histogram, Latency};
+use crate::ingest::IngestCounters;
 use crate::transaction_counters::TransactionCounters;
 use crate::value_stats::{ValueGroup, ValueStats};
 use base::cause::Cause;
@@ -218,6 +219,8 @@ pub struct Stats {
     pub changes: ChangeStats,
     /// How transactions ended.
     pub transactions: TransactionCounters,
+    /// Sorted files that were ingested.
+    pub ingestions: IngestCounters,
     /// The newest sequence number.
     pub sequence: u64,
     /// Seconds since the database was opened.

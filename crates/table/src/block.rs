@@ -13,6 +13,7 @@
 //! passed [`Block::new`] can be searched without panics whatever its entries hold: every length is
 //! checked where it is used.
 
+use base::SequenceNumber;
 use base::coding::varint;
 use base::key::{TRAILER_BYTES, common_prefix, compare_user};
 use media::MappedBytes;
@@ -118,6 +119,19 @@ impl Block {
     /// Bytes that it takes in memory.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + size_of::<Block>()
+    }
+
+    /// Gives every entry the sequence number `sequence`. The kinds of the entries stay.
+    pub(crate) fn stamp(&mut self, sequence: SequenceNumber) -> Result<(), Malformed> {
+        let mut at = 0;
+        while at < self.entries_end {
+            let head = self.head(at)?;
+            let kind = self.trailer(&head) & 0xff;
+            let stamped = (sequence << 8 | kind).to_le_bytes();
+            self.bytes[head.trailer_start..head.value_start].copy_from_slice(&stamped);
+            at = head.end;
+        }
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 //! header and one or more runs, one after another; see `docs/format/table.md`. [`TableWriter`]
 //! writes runs, [`Run`] reads one, [`BlockCache`] keeps blocks of all of them, [`EntryIter`] is how
 //! sorted entries are walked, whatever holds them.
+//! [`sorted`] writes table files for bulk ingestion.
 
 pub mod batch;
 mod block;
@@ -24,6 +25,7 @@ pub mod place;
 pub mod range_delete;
 pub mod rescue;
 mod run;
+pub mod sorted;
 pub mod summary;
 pub mod writer;
 

@@ -16,6 +16,18 @@ pub struct TablePlace {
 }
 
 impl TablePlace {
+    /// The table file `file` of `database`, as its checksums know it.
+    pub fn of(file: &tree::FileRef, database: DatabaseId) -> TablePlace {
+        let own = TablePlace { database, file: file.id };
+        file.identity.map_or(own, TablePlace::of_sorted)
+    }
+
+    /// A sorted file of this identity, which stands in the place of the database. Its number is 0,
+    /// which no table of a database has.
+    pub fn of_sorted(identity: DatabaseId) -> TablePlace {
+        TablePlace { database: identity, file: FileId(0) }
+    }
+
     /// The place of a piece in this file, for its checksum.
     pub(crate) fn at(self, offset: u64, kind: u8) -> Place {
         Place { database: self.database, file: self.file, offset, kind }

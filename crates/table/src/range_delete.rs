@@ -101,6 +101,13 @@ impl RangeDeletes {
         Sweep::new(tombstones).run(|open, layers| layers.extend(open.keys().rev()))
     }
 
+    /// The same tombstones, all with the sequence number `sequence`.
+    pub(crate) fn stamped(&self, sequence: SequenceNumber) -> RangeDeletes {
+        RangeDeletes::of(
+            self.tombstones().map(|tombstone| RangeTombstone { sequence, ..tombstone }),
+        )
+    }
+
     /// Those of `tombstones` that a rewrite must know while `snapshots`, ascending, are alive: over
     /// each key the newest between two snapshots.
     pub fn needed<'a>(

@@ -152,13 +152,17 @@ impl Rescue {
 
     /// The block that begins at `at`, and where it ends.
     fn block_at(&mut self, at: u64, bytes_max: u64) -> Result<Option<(Block, u64)>> {
-        let place = self.extent.place();
+        let (place, sequence) = (self.extent.place(), self.extent.sequence);
         let bytes = self.bytes(at, bytes_max)?;
         let sum_bytes = BlockKind::Data.trailer_bytes() - 1;
         let found = place.at(at, piece::DATA).crc32c_ends(bytes, frame::METHOD_MAX).find_map(|n| {
             let stored = bytes.get(..n + sum_bytes)?;
             let raw = frame::open_slice(BlockKind::Data, stored, place, at).ok()?;
-            Some((Block::new(raw).ok()?, at + stored.len() as u64))
+            let mut block = Block::new(raw).ok()?;
+            if let Some(sequence) = sequence {
+                block.stamp(sequence).ok()?;
+            }
+            Some((block, at + stored.len() as u64))
         });
         let Some((block, end)) = found else { return Ok(None) };
         let block = Arc::new(block);

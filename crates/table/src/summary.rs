@@ -5,7 +5,7 @@ use crate::options::{Compression, Filter, PrefixRule, TableOptions};
 use crate::range_delete::RangeDeletes;
 use base::coding::{Reader, push_bytes, push_varint};
 use base::key::{split_internal_key, trailer_kind, trailer_sequence};
-use base::{EntryKind, Expiry, ExpirySpan, KeyRange, RunId};
+use base::{EntryKind, Expiry, ExpirySpan, KeyRange, RunId, SequenceNumber};
 use tree::RunMetadata;
 
 /// A run as a whole.
@@ -120,6 +120,14 @@ impl RunSummary {
             self.run.sequence_max = self.run.sequence_max.max(max);
         }
         self.run.range = self.range_with(tombstones);
+    }
+
+    /// The summary of the same run where every entry has the sequence number `sequence`.
+    pub(crate) fn stamped(self, sequence: SequenceNumber) -> RunSummary {
+        let is_empty = self.run.entries == 0 && self.run.range_deletes == 0;
+        let sequence = if is_empty { 0 } else { sequence };
+        let run = RunMetadata { sequence_min: sequence, sequence_max: sequence, ..self.run };
+        RunSummary { run, ..self }
     }
 
     fn range_with(&self, tombstones: &RangeDeletes) -> KeyRange {

@@ -11,7 +11,7 @@ use crate::run_table::{RunTable, Shown};
 use crate::segments::Segment;
 use crate::version::{FileRef, LEVEL0_NODE, Level, Node, NodeId, Run, Slice, Version};
 use base::cause::LEVELS_MAX;
-use base::{Error, ErrorKind, FileId, KeyRange, Result, RunId};
+use base::{DatabaseId, Error, ErrorKind, FileId, KeyRange, Result, RunId};
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -52,6 +52,7 @@ type Fit<T> = std::result::Result<T, Problem>;
 fn failure(index: usize, change: &Change, problem: &str) -> Error {
     let name = match change {
         Change::File { file, .. } => format!("file {file}"),
+        Change::IngestedFile { file, .. } => format!("ingested file {file}"),
         Change::AddRun(run) => format!("add run {}", run.id),
         Change::AddNode { level, node, .. } => format!("add node {} at level {level}", node.0),
         Change::RemoveNode { level, node } => format!("remove node {} at level {level}", node.0),
@@ -117,6 +118,9 @@ impl<'a> Apply<'a> {
     fn change(&mut self, change: &Change) -> Fit<()> {
         match change {
             Change::File { file, bytes } => self.file(*file, *bytes),
+            Change::IngestedFile { file, bytes, identity } => {
+                self.ingested_file(*file, *bytes, *identity)
+            }
             Change::AddRun(record) => self.add_run(record),
             Change::AddNode { level, node, range, slices } => {
                 self.add_node(*level, *node, range, slices)
@@ -180,6 +184,15 @@ impl<'a> Apply<'a> {
         Ok(())
     }
 
+    fn ingested_file(&mut self, id: FileId, bytes: u64, identity: DatabaseId) -> Fit<()> {
+        let file = self.table.ingested_file(id, identity);
+        if file.identity != Some(identity) || file.bytes() > 0 || self.files.contains_key(&id) {
+            return Err("there is a file of this number".to_string());
+        }
+        self.files.insert(id, FileChange { file, bytes });
+        Ok(())
+    }
+
     fn add_run(&mut self, record: &RunRecord) -> Fit<()> {
         let file = self
             .files
@@ -194,6 +207,9 @@ impl<'a> Apply<'a> {
         }
         if record.range.is_empty() || record.sequence_min > record.sequence_max {
             return Err("its key range or its sequence range is empty".to_string());
+        }
+        if file.file.identity.is_some() && record.sequence_min != record.sequence_max {
+            return Err("a run of an ingested file has one sequence number".to_string());
         }
         if self.runs.contains_key(&record.id) || self.table.run(record.id).is_some() {
             return Err("there is a run of this number".to_string());

@@ -7,7 +7,7 @@
 use crate::node_id::NodeId;
 use crate::run::RunMetadata;
 use crate::segments::Group;
-use base::{FileId, Key, KeyRange, KeyspaceId, RunId, SequenceNumber};
+use base::{DatabaseId, FileId, Key, KeyRange, KeyspaceId, RunId, SequenceNumber};
 
 /// A run as the manifest records it.
 pub type RunRecord = RunMetadata<FileId>;
@@ -60,7 +60,18 @@ pub enum Change {
         /// Bytes that it has now.
         bytes: u64,
     },
-    /// A run exists. It lives while slices refer to it.
+    /// A sorted file came in from outside. It stands in the place of [`Change::File`], and the file
+    /// never grows.
+    IngestedFile {
+        /// The file.
+        file: FileId,
+        /// Bytes that it has.
+        bytes: u64,
+        /// What its checksums know in place of the database.
+        identity: DatabaseId,
+    },
+    /// A run exists. It lives while slices refer to it. Of an ingested file, its smallest and its
+    /// largest sequence number are one, which all its entries have.
     AddRun(RunRecord),
     /// A new node at its place in key order.
     AddNode {
@@ -151,7 +162,9 @@ impl Change {
     /// The file that comes, goes or changes.
     pub fn file(&self) -> Option<FileId> {
         match self {
-            Change::File { file, .. } | Change::Segment { file, .. } => Some(*file),
+            Change::File { file, .. }
+            | Change::IngestedFile { file, .. }
+            | Change::Segment { file, .. } => Some(*file),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@
 //! Nothing counts references but `Arc`, so the count is a function of the live versions and never
 //! stored.
 
-use base::FileId;
+use base::{DatabaseId, FileId};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,6 +50,10 @@ pub struct FileRef {
     /// The file.
     pub id: FileId,
     kind: FileRefKind,
+    /// The identity of a sorted file that was ingested; `None` for a file of the database's own.
+    /// Its checksums know this number in place of the database and the file, and its entries carry
+    /// no sequence numbers: all have the one of its run.
+    pub identity: Option<DatabaseId>,
     bytes: AtomicU64,
     obsolete_files: Arc<ObsoleteFiles>,
 }
@@ -57,22 +61,33 @@ pub struct FileRef {
 impl FileRef {
     /// A table file of `bytes` bytes that reports its end to `obsolete_files`.
     pub fn new(id: FileId, bytes: u64, obsolete_files: Arc<ObsoleteFiles>) -> Arc<FileRef> {
-        Arc::new(FileRef {
-            id,
-            kind: FileRefKind::Runs,
-            bytes: AtomicU64::new(bytes),
-            obsolete_files,
-        })
+        FileRef::of(id, FileRefKind::Runs, None, bytes, obsolete_files)
+    }
+
+    /// A sorted file of `bytes` bytes that was ingested.
+    pub fn new_ingested(
+        id: FileId,
+        identity: DatabaseId,
+        bytes: u64,
+        obsolete_files: Arc<ObsoleteFiles>,
+    ) -> Arc<FileRef> {
+        FileRef::of(id, FileRefKind::Runs, Some(identity), bytes, obsolete_files)
     }
 
     /// A file of values.
     pub fn new_values(id: FileId, bytes: u64, obsolete_files: Arc<ObsoleteFiles>) -> Arc<FileRef> {
-        Arc::new(FileRef {
-            id,
-            kind: FileRefKind::Values,
-            bytes: AtomicU64::new(bytes),
-            obsolete_files,
-        })
+        FileRef::of(id, FileRefKind::Values, None, bytes, obsolete_files)
+    }
+
+    fn of(
+        id: FileId,
+        kind: FileRefKind,
+        identity: Option<DatabaseId>,
+        bytes: u64,
+        obsolete_files: Arc<ObsoleteFiles>,
+    ) -> Arc<FileRef> {
+        let bytes = AtomicU64::new(bytes);
+        Arc::new(FileRef { id, kind, identity, bytes, obsolete_files })
     }
 
     /// Bytes in the file: the part that the manifest vouches for.

@@ -6,7 +6,7 @@
 //! version holds it, so that an edit is accepted now exactly when its replay will be.
 
 use crate::version::{FileRef, ObsoleteFiles, Run, Version};
-use base::{FileId, RunId};
+use base::{DatabaseId, FileId, RunId};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
@@ -106,6 +106,19 @@ impl RunTable {
 
     /// The file of this number, made if nothing holds it.
     pub(crate) fn file(&mut self, id: FileId) -> Arc<FileRef> {
+        self.file_or(id, |obsolete_files| FileRef::new(id, 0, obsolete_files))
+    }
+
+    /// The ingested file of this number, made if nothing holds it.
+    pub(crate) fn ingested_file(&mut self, id: FileId, identity: DatabaseId) -> Arc<FileRef> {
+        self.file_or(id, |obsolete_files| FileRef::new_ingested(id, identity, 0, obsolete_files))
+    }
+
+    fn file_or(
+        &mut self,
+        id: FileId,
+        make: impl FnOnce(Arc<ObsoleteFiles>) -> Arc<FileRef>,
+    ) -> Arc<FileRef> {
         if let Some(file) = self.files.get(&id).and_then(Weak::upgrade) {
             return file;
         }
@@ -113,7 +126,7 @@ impl RunTable {
             self.files.retain(|_, file| file.strong_count() > 0);
             self.files_sweep_at = 64.max(2 * self.files.len());
         }
-        let file = FileRef::new(id, 0, self.obsolete_files.clone());
+        let file = make(self.obsolete_files.clone());
         self.files.insert(id, Arc::downgrade(&file));
         file
     }

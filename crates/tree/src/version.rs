@@ -231,6 +231,16 @@ pub struct FileUsage {
     pub total_bytes: u64,
 }
 
+impl FileUsage {
+    fn change(&self) -> Change {
+        let (file, bytes) = (self.file.id, self.total_bytes);
+        match self.file.identity {
+            None => Change::File { file, bytes },
+            Some(identity) => Change::IngestedFile { file, bytes, identity },
+        }
+    }
+}
+
 impl Version {
     /// A tree of `levels` levels (1 to [`LEVELS_MAX`]; others are clamped) that holds nothing.
     pub fn empty(levels: u8) -> Version {
@@ -318,11 +328,7 @@ impl Version {
     pub fn snapshot_changes(&self) -> Vec<Change> {
         let mut changes: Vec<Change> =
             self.may_expire.then_some(Change::AllowExpiry).into_iter().collect();
-        changes.extend(
-            self.files()
-                .into_iter()
-                .map(|usage| Change::File { file: usage.file.id, bytes: usage.total_bytes }),
-        );
+        changes.extend(self.files().iter().map(FileUsage::change));
         changes.extend(self.runs().iter().map(|run| Change::AddRun(run.record())));
         for (level, nodes) in (0u8..).zip(&self.levels) {
             changes.extend(nodes.nodes.iter().filter_map(|node| snapshot_node(level, node)));

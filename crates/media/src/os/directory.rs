@@ -141,6 +141,14 @@ impl Directory {
         })
     }
 
+    /// Gives the file at `path`, outside, the name `name` here too.
+    pub(super) fn link_from(&self, path: &Path, name: &str) -> std::result::Result<(), Errno> {
+        let outside = rustix::fs::CWD;
+        calls::patiently(|| {
+            rustix::fs::linkat(outside, path, &self.descriptor, name, AtFlags::empty())
+        })
+    }
+
     /// Makes creations, removals and renames so far durable.
     pub(super) fn sync(&self, cause: Cause) -> Result<()> {
         self.ledger.synced(cause);

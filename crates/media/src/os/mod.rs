@@ -19,6 +19,7 @@ mod device;
 mod directory;
 mod lock;
 mod map;
+pub mod outside;
 mod read;
 mod reserve;
 mod root;

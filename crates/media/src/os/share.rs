@@ -43,6 +43,23 @@ impl Sharing for OsStore {
             Link::Refused => self.copy(name, target, part),
         }
     }
+
+    fn adopt(&self, path: &Path, name: FileName) -> Result<bool> {
+        self.check_writable()?;
+        match self.directory.link_from(path, &name.to_string()) {
+            Ok(()) => {}
+            Err(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP) => return Ok(false),
+            Err(errno) => return Err(calls::error("link", path.display().to_string(), errno)),
+        }
+        self.tails.forget(name);
+        // The program that wrote it may not have synced it.
+        let synced = self.handle(name, OFlags::RDONLY).and_then(|file| file.sync(Cause::Ingest));
+        if synced.is_err() {
+            // The first error is the one to report.
+            let _ = self.directory.unlink(&name.to_string());
+        }
+        synced.map(|()| true)
+    }
 }
 
 impl OsStore {

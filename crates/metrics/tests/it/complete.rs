@@ -71,6 +71,12 @@ const NUMBERS: &[(&str, &str, f64)] = &[
     ("changes.bytes", "shingle_changes_bytes", 1.0),
     ("transactions_committed", "shingle_transactions_committed_total", 1.0),
     ("transaction_conflicts", "shingle_transaction_conflicts_total", 1.0),
+    ("ingested.ingestions", "shingle_ingestions_total", 1.0),
+    ("ingested.files", "shingle_ingested_files_total", 1.0),
+    ("ingested.files_below_level0", "shingle_ingested_files_below_level0_total", 1.0),
+    ("ingested.entries", "shingle_ingested_entries_total", 1.0),
+    ("ingested.bytes", "shingle_ingested_bytes_total", 1.0),
+    ("ingested.copied_bytes", "shingle_ingested_copied_bytes_total", 1.0),
     ("sequence", "shingle_sequence", 1.0),
     ("uptime_seconds", "shingle_uptime_seconds", 1.0),
 ];

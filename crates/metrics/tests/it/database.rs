@@ -1,7 +1,8 @@
 //! A database that has something to say in every metric.
 
 use shingle::{
-    CompactionFilter, Db, FilterDecision, FilterEntry, KeyspaceOptions, Options, Result, Stats,
+    CompactionFilter, Db, FilterDecision, FilterEntry, IngestOptions, KeyspaceOptions, Options,
+    Result, SortedFileOptions, SortedFileWriter, Stats,
 };
 use std::sync::Arc;
 
@@ -24,7 +25,8 @@ impl CompactionFilter for Odd {
     }
 }
 
-/// Three keyspaces, a compaction filter, separated values, garbage collections and a transaction.
+/// Three keyspaces, a compaction filter, separated values, garbage collections, a transaction and an
+/// ingestion.
 pub fn sample() -> Sample {
     let dir = tempfile::tempdir().unwrap();
     let db = Options::new()
@@ -58,6 +60,11 @@ pub fn sample() -> Sample {
     for n in 0..300u64 {
         db.get(n.to_be_bytes()).unwrap();
     }
+    let sorted = dir.path().join("sorted");
+    let mut file = SortedFileWriter::create(&sorted, &SortedFileOptions::default()).unwrap();
+    file.put("ingested", "value").unwrap();
+    file.finish().unwrap();
+    db.ingest(&[sorted], &IngestOptions::default()).unwrap();
     db.sync().unwrap();
     Sample { db, _dir: dir }
 }

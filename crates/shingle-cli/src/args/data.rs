@@ -101,6 +101,16 @@ Examples:
   shingle --db my.db import events.jsonl --key-field id
   apt-cache dumpavail | shingle --db my.db import - --format deb822 --keyspace packages")]
     Import(ImportArgs),
+    /// Bring in sorted files
+    ///
+    /// Brings files of `SortedFileWriter` into the keyspace by one step: all of them or none. Their
+    /// entries are newer than what is there. The files must not overlap. Creates the database and
+    /// the keyspace when they do not exist. Every checksum is verified first.
+    #[command(after_help = "\
+Examples:
+  shingle --db my.db ingest part-1.sorted part-2.sorted
+  shingle --db my.db ingest --move parts/*.sorted --keyspace words")]
+    Ingest(IngestArgs),
     /// Write records to a file or directory
     ///
     /// The opposite of import, in the same formats; what one writes, the other reads back without
@@ -302,6 +312,19 @@ pub struct ImportArgs {
     /// Values expire after this time, unless the file says when: 90s, 10m, 2h, 7d
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub ttl: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
+pub struct IngestArgs {
+    /// The files
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Take the files over by links where the file system allows, instead of copying them
+    #[arg(long = "move")]
+    pub move_files: bool,
+    /// Do not read all bytes first; damage shows when a read meets it
+    #[arg(long)]
+    pub no_verify: bool,
 }
 
 #[derive(Args, Debug)]

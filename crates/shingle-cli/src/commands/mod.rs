@@ -9,6 +9,7 @@ pub mod backup;
 mod changes;
 pub mod data;
 pub mod history;
+pub mod ingest;
 pub mod keyspace;
 pub mod ledger;
 mod levels;
@@ -29,6 +30,7 @@ pub fn run(context: &mut Context, command: DataCommand) -> Outcome {
         DataCommand::Scan(args) => scan::scan(context, args),
         DataCommand::Count(args) => scan::count(context, args),
         DataCommand::Import(args) => transfer::import(context, args),
+        DataCommand::Ingest(args) => ingest::ingest(context, args),
         DataCommand::Export(args) => transfer::export(context, args),
         DataCommand::Stat(args) => stat::stat(context, args),
         DataCommand::Changes(args) => changes::changes(context, &args),

@@ -249,12 +249,7 @@ fn guess(path: &Path) -> Outcome<Format> {
 /// `shingle import`.
 pub fn import(context: &mut Context, args: ImportArgs) -> Outcome {
     let place = Place::new(&args.transfer)?;
-    if context.session.as_ref().is_some_and(|session| session.batch.is_some()) {
-        return Err(Failure::usage(
-            "import writes batches of its own, and no part of the batch that was begun",
-            "commit or discard that batch first",
-        ));
-    }
+    context.check_no_batch("import")?;
     if place.is_stream() {
         context.check_stdin_is_free()?;
     }

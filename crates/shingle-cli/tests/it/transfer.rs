@@ -254,3 +254,29 @@ fn an_interrupted_import_says_what_it_stored() {
     assert_eq!(number, stored.to_string(), "{words}");
     assert!((1000..200_000).contains(&stored));
 }
+
+#[test]
+fn files_are_ingested_together_or_not_at_all() {
+    let shell = Shell::new();
+    let file = |name: &str, keys: std::ops::Range<u32>| {
+        let layout = shingle::SortedFileOptions::default();
+        let mut file = shingle::SortedFileWriter::create(shell.path(name), &layout).unwrap();
+        keys.for_each(|n| file.put(format!("k{n:05}"), format!("value {n}")).unwrap());
+        file.finish().unwrap();
+    };
+    file("a.sorted", 0..1000);
+    file("b.sorted", 1000..2000);
+    file("c.sorted", 1999..3000);
+    let words = shell.run(&["ingest", "a.sorted", "b.sorted", "c.sorted"]).fails(1);
+    assert!(words.contains("overlap"), "{words}");
+    assert_eq!(shell.run(&["count"]).ok(), "0\n");
+    let figures = &shell.run(&["ingest", "--json", "a.sorted", "b.sorted"]).json()[0];
+    assert_eq!((&figures["files"], &figures["entries"]), (&2.into(), &2000.into()));
+    assert_eq!(figures["copied_bytes"], figures["bytes"]);
+    let figures = &shell.run(&["ingest", "--json", "--move", "c.sorted"]).json()[0];
+    assert_eq!(figures["copied_bytes"], 0);
+    assert!(shell.path("a.sorted").exists() && !shell.path("c.sorted").exists());
+    assert_eq!(shell.run(&["count"]).ok(), "3000\n");
+    shell.run(&["check"]).ok();
+    shell.run(&["ingest", "not-there.sorted"]).fails(1);
+}

@@ -2,13 +2,14 @@
 
 use crate::{Ran, Shell, write};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "put",
     "get",
     "delete",
     "delete-range",
     "scan",
     "import",
+    "ingest",
     "export",
     "stat",
     "check",

@@ -13,6 +13,8 @@ pub enum StallReason {
     /// Value segments are nearly full and garbage collection can reclaim space, or garbage
     /// collection is far behind.
     ValueSpace,
+    /// An ingestion into the keyspace flushes what was written before it.
+    Ingest,
 }
 
 impl StallReason {
@@ -22,6 +24,7 @@ impl StallReason {
         StallReason::Level0,
         StallReason::CompactionDebt,
         StallReason::ValueSpace,
+        StallReason::Ingest,
     ];
 
     /// The name in tables, JSON and metrics.
@@ -31,6 +34,7 @@ impl StallReason {
             StallReason::Level0 => "level-0",
             StallReason::CompactionDebt => "compaction-debt",
             StallReason::ValueSpace => "value-space",
+            StallReason::Ingest => "ingest",
         }
     }
 }

@@ -3,8 +3,10 @@
 use super::cursor::{Cursor, Iter, ReadOptions};
 use super::db::{Db, Keyspace, WriteOptions};
 use super::snapshot::Snapshot;
+use crate::ingest::{IngestOptions, Ingested};
 use base::{Expiry, Result};
 use std::ops::RangeBounds;
+use std::path::Path;
 use std::time::Duration;
 use table::Bytes;
 
@@ -177,5 +179,14 @@ impl Db {
     /// As for [`Keyspace::compact`].
     pub fn compact_range(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
         self.default.compact_range(start, end)
+    }
+
+    /// [`Keyspace::ingest`] into the keyspace `default`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Keyspace::ingest`].
+    pub fn ingest<P: AsRef<Path>>(&self, paths: &[P], options: &IngestOptions) -> Result<Ingested> {
+        self.default.ingest(paths, options)
     }
 }

@@ -149,14 +149,14 @@ impl Core {
             report.files += 1;
             match listed.iter().find(|file| file.name == name) {
                 // A follower has it open; the writer removed it since.
-                None if self.check_header(name).is_ok() => {}
+                None if self.check_header(&usage.file).is_ok() => {}
                 None => report.problems.push(format!("{name} is missing")),
                 Some(file) if file.bytes < usage.total_bytes => report.problems.push(format!(
                     "{name} has {} bytes, the manifest vouches for {}",
                     file.bytes, usage.total_bytes
                 )),
                 Some(_) => {
-                    report.note(self.check_header(name));
+                    report.note(self.check_header(&usage.file));
                 }
             }
             if usage.live_bytes > usage.total_bytes {
@@ -167,9 +167,9 @@ impl Core {
     }
 
     /// No read uses a table's header, so damage there shows only here.
-    fn check_header(&self, name: FileName) -> Result<()> {
-        let file = self.store.open(name, true)?;
-        let place = TablePlace { database: self.database, file: name.id };
+    fn check_header(&self, table: &tree::FileRef) -> Result<()> {
+        let file = self.store.open(FileName::table(table.id), true)?;
+        let place = TablePlace::of(table, self.database);
         table::format::check_header(&*file, place, Cause::Check)
     }
 
@@ -180,8 +180,10 @@ impl Core {
         let Some(found) = report.note(table.verify(&mut |_| {})) else { return };
         report.bytes += found.run.bytes;
         report.entries += found.run.entries;
-        // The manifest's range may be wider.
-        let recorded = tree::RunMetadata { range: found.run.range.clone(), ..run.in_file(()) };
+        // The manifest's range may be wider. The file names its run itself, which opening has
+        // compared; a sorted file does not have the manifest's number.
+        let (id, range) = (found.run.id, found.run.range.clone());
+        let recorded = tree::RunMetadata { id, range, ..run.in_file(()) };
         let agrees = found.run == recorded && run.range.covers(&found.run.range);
         if !agrees {
             report.problems.push(format!(

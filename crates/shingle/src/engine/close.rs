@@ -55,7 +55,8 @@ impl Engine {
         self.wait_flushed(&waiting)
     }
 
-    fn wait_flushed(self: &Arc<Self>, waiting: &[Arc<Memtable>]) -> Result<()> {
+    /// Waits until `waiting` are in runs.
+    pub(crate) fn wait_flushed(self: &Arc<Self>, waiting: &[Arc<Memtable>]) -> Result<()> {
         self.wait_for(|| {
             let state = self.commits.lock();
             let waits = |m: &Arc<Memtable>| waiting.iter().any(|w| Arc::ptr_eq(w, m));

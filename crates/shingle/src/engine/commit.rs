@@ -44,6 +44,8 @@ pub(crate) enum Outcome {
     LacksSpace(LackOfSpace),
     /// No change: what the commit takes for granted may not hold.
     Changed,
+    /// No change: an ingestion holds the writers of a keyspace.
+    Held,
 }
 
 /// What a commit takes for granted: no key here has an entry that is newer than the moment.
@@ -61,7 +63,11 @@ impl Unchanged<'_> {
         if state.next_sequence == seen + 1 {
             return Ok(true);
         }
-        let active = state.actives.get(&self.keyspace).map(|active| active.writer.memtable());
+        let active = state.actives.get(&self.keyspace);
+        if active.is_some_and(|active| active.ingested > seen) {
+            return Ok(false);
+        }
+        let active = active.map(|active| active.writer.memtable());
         let sealed = state.sealed.iter().filter(|sealed| sealed.keyspace.id == self.keyspace);
         let mut memtables: Vec<&Arc<Memtable>> = sealed.map(|sealed| &sealed.memtable).collect();
         memtables.extend(active);
@@ -125,6 +131,9 @@ impl Commits {
             return Ok(Outcome::Committed(Committed::default()));
         }
         let mut state = self.lock();
+        if !state.held.is_empty() && state.is_held(batch) {
+            return Ok(Outcome::Held);
+        }
         for part in given {
             if !part.holds(&state)? {
                 return Ok(Outcome::Changed);

@@ -47,6 +47,8 @@ pub(crate) struct CommitState {
     pub active_bytes: u64,
     /// A caller waits for a flush of everything up to this sequence number.
     pub flush_through: SequenceNumber,
+    /// Keyspaces whose writers wait, once for each ingestion that holds them.
+    pub held: Vec<KeyspaceId>,
 }
 
 /// A log that still exists.
@@ -80,6 +82,9 @@ pub(crate) struct Active {
     pub counted_bytes: u64,
     /// The state of the values that commits separate.
     pub values: CommitValues,
+    /// The sequence number of the last ingestion, whose entries no memtable has; 0 before the
+    /// first.
+    pub ingested: SequenceNumber,
 }
 
 impl Active {
@@ -132,6 +137,7 @@ impl CommitState {
             flush_logs_through: None,
             active_bytes: 0,
             flush_through: 0,
+            held: Vec::new(),
         }
     }
 
@@ -182,12 +188,42 @@ impl CommitState {
         })
     }
 
-    /// The lowest sequence number in the memtables of a keyspace.
-    pub(crate) fn unflushed_sequence(&self, id: KeyspaceId) -> Option<SequenceNumber> {
-        let sealed = self.sealed.iter().filter(|sealed| sealed.keyspace.id == id);
+    /// An ingestion gets the next sequence number. The active memtable of its keyspace, which is
+    /// empty, makes way for that of `writer`: a reader that found the old one has a tree without
+    /// the ingested files, and sees nothing that is newer.
+    pub(crate) fn pass_ingestion(&mut self, id: KeyspaceId, writer: Writer) {
+        let sequence = self.next_sequence;
+        if let Some(active) = self.actives.get_mut(&id) {
+            let fresh = writer.memtable().clone();
+            let passed = std::mem::replace(&mut active.writer, writer);
+            passed.seal(sequence - 1);
+            self.active_bytes -= std::mem::take(&mut active.counted_bytes);
+            active.keyspace.renew(fresh);
+            active.ingested = sequence;
+        }
+        self.next_sequence = sequence + 1;
+        self.user_sequence = sequence;
+    }
+
+    /// An ingestion holds the writers of a keyspace that `batch` writes to.
+    pub(crate) fn is_held(&self, batch: &WriteBatch) -> bool {
+        match batch.only_keyspace() {
+            Some(id) => self.held.contains(&id),
+            None => batch.iter().any(|operation| self.held.contains(&operation.keyspace())),
+        }
+    }
+
+    /// The memtables of a keyspace that have entries.
+    pub(crate) fn memtables(&self, id: KeyspaceId) -> impl Iterator<Item = &Arc<Memtable>> {
+        let sealed = self.sealed.iter().filter(move |sealed| sealed.keyspace.id == id);
         let active = self.actives.get(&id).map(|active| active.writer.memtable());
         let all = sealed.map(|sealed| &sealed.memtable).chain(active);
-        all.filter_map(|memtable| memtable.sequence_min()).min()
+        all.filter(|memtable| !memtable.is_empty())
+    }
+
+    /// The lowest sequence number in the memtables of a keyspace.
+    pub(crate) fn unflushed_sequence(&self, id: KeyspaceId) -> Option<SequenceNumber> {
+        self.memtables(id).filter_map(|memtable| memtable.sequence_min()).min()
     }
 
     pub(crate) fn actives(&self) -> impl Iterator<Item = &Active> {

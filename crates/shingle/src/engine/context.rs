@@ -13,6 +13,7 @@ use crate::engine::reserve::Reserve;
 use crate::engine::traffic::Noted;
 use crate::engine::work_stats::WorkStats;
 use crate::event::Event;
+use crate::ingest;
 use crate::key_locks::Locks;
 use crate::keyspace::KeyspaceState;
 use crate::live::Live;
@@ -56,6 +57,7 @@ pub(crate) struct Context {
     /// Keys that transactions have locked.
     pub locks: Locks,
     pub transactions: Counters,
+    pub ingestions: ingest::Counters,
     /// Fires when background work has made a step that a thread may wait for.
     pub progress: base::env::Event,
     /// Fires when a memtable was sealed: a flush is due.
@@ -116,6 +118,7 @@ impl Context {
             events: Events::new(parts.store.clone(), parts.runtime.clone(), listener),
             locks: Locks::default(),
             transactions: Counters::default(),
+            ingestions: ingest::Counters::default(),
             progress: base::env::Event::default(),
             sealed: base::env::Event::default(),
             opened_ns: now_ns,

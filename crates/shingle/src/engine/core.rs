@@ -2,7 +2,8 @@
 //! with it; it knows none of them.
 //!
 //! Lock order: the version set before the sync before the commits before a keyspace's view. No
-//! holder of the commit lock or of a view does I/O on tables or the manifest.
+//! holder of the commit lock or of a view does I/O on tables or the manifest. The exception is an
+//! ingestion, whose edit must lie between two commits.
 
 use crate::engine::commit::Commits;
 use crate::engine::commit_state::CommitState;

@@ -15,6 +15,7 @@ use crate::engine::recover::Found;
 use base::{Cause, Error, ErrorKind, FileId, Result};
 use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::BTreeSet;
+use table::TablePlace;
 use table::format::header_place;
 use table::log::{End, LogKind, LogReader, named_log};
 use values::{SegmentPlace, segment};
@@ -118,13 +119,11 @@ impl<'a> Exchanged<'a> {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             opened => opened?,
         };
-        let database = self.found.database;
         Ok(match name.kind {
             FileKind::Wal | FileKind::Manifest => {
                 named_log(&*file, CAUSE)?.is_some_and(|header| header.file == name.id)
             }
-            FileKind::Table => header_place(&*file, CAUSE)?
-                .is_some_and(|place| place.database == database && place.file == name.id),
+            FileKind::Table => header_place(&*file, CAUSE)? == Some(self.table_place(name.id)),
             FileKind::Value => {
                 let place = self.segment_place(name.id);
                 file.len()? == 0 || segment::first_of(&*file, [place], CAUSE)?.is_some()
@@ -132,10 +131,21 @@ impl<'a> Exchanged<'a> {
         })
     }
 
+    /// What the header of the table `id` must say.
+    fn table_place(&self, id: FileId) -> TablePlace {
+        let versions = self.found.keyspaces.values().map(|keyspace| &keyspace.version);
+        let run = versions.flat_map(|v| v.slices()).find(|slice| slice.run.file.id == id);
+        let database = self.found.database;
+        let own = TablePlace { database, file: id };
+        run.map_or(own, |slice| TablePlace::of(&slice.run.file, database))
+    }
+
     /// The file whose content is stored under `name`, as far as the content tells.
     fn held_file(&self, name: FileName, file: &dyn ReadFile) -> Result<Option<FileName>> {
         if let Some(place) = header_place(file, CAUSE)? {
-            return Ok(Some(FileName::table(place.file)));
+            // The header of a sorted file does not say under which name it was ingested.
+            let is_ours = place.database == self.found.database;
+            return Ok(is_ours.then(|| FileName::table(place.file)));
         }
         if let Some(log) = self.held_log(file)? {
             return Ok(Some(FileName::wal(log)));

@@ -8,6 +8,7 @@
 use crate::engine::Engine;
 use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::engine::{context::Context, requests};
+use crate::keyspace::KeyspaceState;
 use base::{KeyRange, KeyspaceId, Result};
 use std::sync::Arc;
 use table::batch::WriteBatch;
@@ -29,21 +30,30 @@ impl Engine {
                 continue;
             }
             // The commit refuses operations on a keyspace that does not exist.
-            let Some(keyspace) = self.find_keyspace(id).filter(|k| !k.may_expire()) else {
-                continue;
-            };
-            self.check_writable()?;
-            let _inside = self.enter()?;
-            let mut trees = self.versions.lock();
-            let Ok(tree) = trees.tree(id) else { continue };
-            if !tree.version.may_expire {
-                let changes = vec![Change::AllowExpiry];
-                let keyspaces = vec![KeyspaceEdit { keyspace: id, changes }];
-                let edit = DatabaseEdit { keyspaces, ..DatabaseEdit::default() };
-                self.versions.install(&mut trees, edit, &Flushed::new())?;
+            if let Some(keyspace) = self.find_keyspace(id) {
+                self.allow_expiry_in(&keyspace)?;
             }
-            keyspace.set_may_expire();
         }
+        Ok(())
+    }
+
+    /// Makes the manifest allow expiring entries in `keyspace`, if it does not yet.
+    pub(crate) fn allow_expiry_in(self: &Arc<Self>, keyspace: &KeyspaceState) -> Result<()> {
+        if keyspace.may_expire() {
+            return Ok(());
+        }
+        self.check_writable()?;
+        let _inside = self.enter()?;
+        let mut trees = self.versions.lock();
+        // One that was dropped meanwhile has no tree.
+        let Ok(tree) = trees.tree(keyspace.id) else { return Ok(()) };
+        if !tree.version.may_expire {
+            let changes = vec![Change::AllowExpiry];
+            let keyspaces = vec![KeyspaceEdit { keyspace: keyspace.id, changes }];
+            let edit = DatabaseEdit { keyspaces, ..DatabaseEdit::default() };
+            self.versions.install(&mut trees, edit, &Flushed::new())?;
+        }
+        keyspace.set_may_expire();
         Ok(())
     }
 }

@@ -226,6 +226,8 @@ impl Seen {
         if self.flushed() != before {
             self.logs = Logs { state: ReplayState::of(&self.found), current: None };
         }
+        // No log has the sequence number of an ingestion.
+        self.logs.state.pass(self.found.last_sequence);
         Ok(())
     }
 

@@ -308,6 +308,7 @@ pub(crate) fn keyspace_parts(
         first_log: None,
         counted_bytes: 0,
         values: CommitValues::default(),
+        ingested: 0,
     };
     Ok((state, tree, active))
 }

@@ -27,7 +27,7 @@ use table::log_record::LogRecord;
 use table::manifest::{decode_edit, decode_root};
 use tree::edit::{Change, DatabaseEdit, KeyspaceRecord};
 use tree::invariant::Shape;
-use tree::{ObsoleteFiles, RunTable, Version};
+use tree::{FileRef, ObsoleteFiles, RunTable, Version};
 use values::{SegmentPlace, ValuePointer, segment};
 
 /// What the manifest says.
@@ -167,7 +167,7 @@ pub(crate) fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
             let whole = check_file(&bytes, name, usage.total_bytes, "table");
             // A table that was cut is damage like a flipped bit: an error of the reads that meet
             // it. Another file under its name is not: what should be there may be under the other.
-            if whole.is_err() && !begins_table(store, found.database, name) {
+            if whole.is_err() && !begins_table(store, found.database, &usage.file) {
                 return whole;
             }
         }
@@ -179,11 +179,11 @@ pub(crate) fn check(store: &dyn FileStore, found: &mut Found) -> Result<()> {
     Ok(())
 }
 
-/// The file called `name` is there and has the header of that table.
-fn begins_table(store: &dyn FileStore, database: DatabaseId, name: FileName) -> bool {
-    let place = TablePlace { database, file: name.id };
+/// The file of `table` is there and has its header.
+fn begins_table(store: &dyn FileStore, database: DatabaseId, table: &FileRef) -> bool {
+    let place = TablePlace::of(table, database);
     let header = |file: Arc<dyn ReadFile>| check_header(&*file, place, Cause::Recovery);
-    store.open(name, true).and_then(header).is_ok()
+    store.open(FileName::table(table.id), true).and_then(header).is_ok()
 }
 
 /// What the manifest vouches for is there.
@@ -308,6 +308,11 @@ impl ReplayState {
             state.replayed.last_sequence = state.replayed.last_sequence.max(flushed);
         }
         state
+    }
+
+    /// Sequence numbers up to `sequence` were given, as an edit says.
+    pub(crate) fn pass(&mut self, sequence: SequenceNumber) {
+        self.replayed.last_sequence = self.replayed.last_sequence.max(sequence);
     }
 
     /// What the logs gave so far. Entries that replay adds later to the same memtables have larger

@@ -146,6 +146,7 @@ impl Engine {
             snapshots: self.snapshots.len(),
             changes,
             transactions: self.transactions.get(),
+            ingestions: self.ingestions.get(),
             sequence: self.snapshots.visible(),
             uptime_seconds: (self.runtime.now_ns() - self.opened_ns) as f64 / 1e9,
             background_error: self.background_error().map(|error| error.to_string()),

@@ -9,7 +9,7 @@
 //! - A failed sync poisons the database and is never tried again.
 
 use crate::engine::commit::Commits;
-use crate::engine::commit_state::LogPosition;
+use crate::engine::commit_state::{CommitState, LogPosition};
 use base::{Cause, Result};
 use media::SyncFile;
 use std::sync::Arc;
@@ -36,7 +36,31 @@ impl Commits {
             return self.check_poisoned();
         }
         self.check_poisoned()?;
-        let work = self.sync_work();
+        let work = Work::take(&mut self.lock());
+        self.sync_work(work, &mut durable)?;
+        mark_synced(&mut self.lock(), *durable);
+        self.note_changes();
+        Ok(())
+    }
+
+    /// Makes the whole log durable under the commit lock: no record comes in between. The caller
+    /// has synced most of it before.
+    pub(crate) fn sync_rest(
+        &self,
+        durable: &mut LogPosition,
+        state: &mut CommitState,
+    ) -> Result<()> {
+        self.check_poisoned()?;
+        if *durable < state.position() {
+            let work = Work::take(state);
+            self.sync_work(work, durable)?;
+            mark_synced(state, *durable);
+            self.note_changes();
+        }
+        Ok(())
+    }
+
+    fn sync_work(&self, work: Work, durable: &mut LogPosition) -> Result<()> {
         let begin_ns = self.runtime.now_ns();
         // Segments become durable before the log that names them: a record proves its values.
         for segment in &work.values {
@@ -51,13 +75,12 @@ impl Commits {
         }
         self.latencies.wal_sync.record(self.runtime.now_ns() - begin_ns);
         *durable = work.target;
-        self.mark_synced(work.target);
-        self.note_changes();
         Ok(())
     }
+}
 
-    fn sync_work(&self) -> Work {
-        let mut state = self.lock();
+impl Work {
+    fn take(state: &mut CommitState) -> Work {
         Work {
             values: std::mem::take(&mut state.unsynced_values).into_values().collect(),
             replaced: state.replaced.drain(..).map(|(_, syncer)| syncer).collect(),
@@ -65,12 +88,11 @@ impl Commits {
             target: state.position(),
         }
     }
+}
 
-    /// Lets later records say how far the log is durable, which tells damage from a torn tail.
-    fn mark_synced(&self, target: LogPosition) {
-        let mut state = self.lock();
-        if let Some(log) = state.log.as_mut().filter(|log| log.file == target.file) {
-            log.writer.mark_synced(target.bytes);
-        }
+/// Lets later records say how far the log is durable, which tells damage from a torn tail.
+fn mark_synced(state: &mut CommitState, target: LogPosition) {
+    if let Some(log) = state.log.as_mut().filter(|log| log.file == target.file) {
+        log.writer.mark_synced(target.bytes);
     }
 }

@@ -59,6 +59,7 @@ impl Engine {
                 Outcome::Committed(committed) => break committed,
                 Outcome::Changed => return Ok(None),
                 Outcome::LacksSpace(lack) => self.make_space(&lack, waits)?,
+                Outcome::Held => self.wait_for_ingestion(waits)?,
             }
         };
         let durability = durability.unwrap_or_else(|| self.live.durability());

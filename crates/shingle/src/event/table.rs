@@ -210,6 +210,26 @@ events! {
         output_level: u64,
     }
 
+    /// Sorted files became part of the tree.
+    Info "files_ingested" FilesIngested {
+        /// The keyspace.
+        keyspace: String,
+        /// The files, by file number.
+        files: Vec<u64>,
+        /// Files that went below level 0.
+        files_below_level0: u64,
+        /// Entries in them.
+        entries: u64,
+        /// Bytes of the files.
+        bytes: u64,
+        /// Bytes that were copied; 0 where all files were linked.
+        copied_bytes: u64,
+        /// How long no write to the keyspace could commit.
+        held_micros: u64,
+        /// Duration, from the call on.
+        micros: u64,
+    }
+
     /// An obsolete table file was removed.
     Info "table_file_deletion" TableFileDeletion {
         /// The file number.

@@ -58,9 +58,8 @@ impl TableCache {
         if let Some(handle) = handles.get(run.id) {
             return handle;
         }
-        let (file, database) = (run.file.id, self.database);
-        let extent = Extent { database, file, run: run.id, offset: run.offset, bytes: run.bytes };
-        let handle = self.new_handle(extent, None);
+        let extent = Extent::of_run(run, self.database);
+        let handle = self.new_handle(run.file.id, extent, None);
         handles.insert(run.id, &handle);
         handle
     }
@@ -73,17 +72,22 @@ impl TableCache {
         let extent = Extent::of(end.summary(), place);
         let is_costly = !self.store.recalls_writes() || end.summary().run.range_deletes > 0;
         let keeps = is_costly && self.open_bytes() < self.written_bytes_max;
-        let handle = self.new_handle(extent, keeps.then(|| Box::new(end)));
+        let handle = self.new_handle(file, extent, keeps.then(|| Box::new(end)));
         self.handles.lock().insert(extent.run, &handle);
         handle
     }
 
-    fn new_handle(self: &Arc<Self>, extent: Extent, end: Option<Box<RunEnd>>) -> Arc<RunHandle> {
+    fn new_handle(
+        self: &Arc<Self>,
+        file: FileId,
+        extent: Extent,
+        end: Option<Box<RunEnd>>,
+    ) -> Arc<RunHandle> {
         self.open_bytes.fetch_add(end_bytes(&end), Relaxed);
         Arc::new(RunHandle {
             cache: self.clone(),
             extent,
-            file: self.file(extent.file),
+            file: self.file(file),
             end: Mutex::new(end),
             open: OnceLock::new(),
         })
@@ -204,7 +208,7 @@ impl RunHandle {
 
     /// Its file, and its offset in the file.
     pub(crate) fn place(&self) -> (FileId, u64) {
-        (self.extent.file, self.extent.offset)
+        (self.file.name.id, self.extent.offset)
     }
 
     /// Opens the run again, with reads that bypass the page cache where the store can, and reads

@@ -3,7 +3,10 @@
 use crate::engine::recover::Found;
 use crate::memtable::{Memtable, Writer};
 use crate::progress::Reporter;
-use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyRange, KeyspaceId, Result, RunId};
+use base::{
+    Cause, DatabaseId, Error, ErrorKind, FileId, KeyRange, KeyspaceId, Result, RunId,
+    SequenceNumber,
+};
 use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,9 +14,9 @@ use table::format::{self, FOOTER_BYTES, FOOTER_MAGIC, Footer};
 use table::log::{LogIdentity, LogKind, LogReader, Salvage, named_log};
 use table::log_record::LogRecord;
 use table::manifest::{decode_edit, decode_root};
-use table::{BlockCache, Extent, Run, TablePlace};
+use table::{BlockCache, Extent, Run, TablePlace, sorted};
 use tree::edit::KeyspaceRecord;
-use tree::{Change, ObsoleteFiles};
+use tree::{Change, KeyspaceEdit, ObsoleteFiles};
 
 /// Bytes of entries in one memtable of salvage.
 const MEMTABLE_BYTES: usize = 16 << 20;
@@ -24,6 +27,7 @@ const UNKNOWN: KeyspaceId = KeyspaceId(u32::MAX);
 /// A run, and the part of it that counts.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
+    pub file: FileId,
     pub extent: Extent,
     pub range: KeyRange,
 }
@@ -76,7 +80,7 @@ pub(super) fn find(
     }
     if edits.tree.is_none() {
         // After the logs, which name keyspaces too.
-        finder.tables(&names, &edits.owners)?;
+        finder.tables(&names, &edits.owners, &edits.ingested)?;
     }
     Ok(finder.findings)
 }
@@ -115,13 +119,15 @@ fn begin(
 /// The database that a file's header names; later readers of the file check it against the
 /// checksums.
 fn database_of(store: &dyn FileStore, name: FileName) -> Result<Option<DatabaseId>> {
-    let mut head = [0; 24];
+    let mut head = [0; 28];
     let file = store.open(name, true)?;
     if file.len()? < head.len() as u64 {
         return Ok(None);
     }
     file.read_at(0, &mut head, Cause::Recovery)?;
     let at = match name.kind {
+        // A sorted file that was ingested has the number 0, and names no database.
+        FileKind::Table if head[20..].iter().all(|&byte| byte == 0) => return Ok(None),
         FileKind::Table if head.starts_with(&format::HEADER_MAGIC) => 12,
         FileKind::Wal | FileKind::Manifest if head.starts_with(b"SHINGLOG") => 16,
         _ => return Ok(None),
@@ -137,6 +143,15 @@ struct Edits {
     tree: Option<Found>,
     records: BTreeMap<KeyspaceId, KeyspaceRecord>,
     owners: BTreeMap<RunId, KeyspaceId>,
+    ingested: BTreeMap<FileId, Ingested>,
+}
+
+/// What the edits say of a sorted file that was ingested.
+#[derive(Clone, Copy)]
+struct Ingested {
+    identity: DatabaseId,
+    keyspace: KeyspaceId,
+    sequence: SequenceNumber,
 }
 
 impl Edits {
@@ -182,6 +197,7 @@ impl Edits {
             };
             self.records.extend(edit.created.into_iter().map(|record| (record.id, record)));
             for part in edit.keyspaces {
+                self.ingested.extend(ingested_files(&part));
                 let runs = part.changes.iter().filter_map(|change| match change {
                     Change::AddRun(run) => Some(run.id),
                     _ => None,
@@ -191,6 +207,19 @@ impl Edits {
         }
         Ok(())
     }
+}
+
+/// The sorted files that an edit brings in, and what it says of them.
+fn ingested_files(edit: &KeyspaceEdit) -> impl Iterator<Item = (FileId, Ingested)> + '_ {
+    let keyspace = edit.keyspace;
+    edit.changes.iter().filter_map(move |change| {
+        let &Change::IngestedFile { file, identity, .. } = change else { return None };
+        let sequence = edit.changes.iter().find_map(|change| match change {
+            Change::AddRun(run) if run.file == file => Some(run.sequence_max),
+            _ => None,
+        });
+        Some((file, Ingested { identity, keyspace, sequence: sequence? }))
+    })
 }
 
 fn read_tree(file: &dyn ReadFile, identity: LogIdentity) -> Result<Found> {
@@ -262,13 +291,8 @@ impl Finder<'_, '_> {
             let nodes = keyspace.version.levels.iter().flat_map(|level| level.nodes.iter());
             let slices = nodes.flat_map(|node| node.slices.iter());
             let pieces = slices.map(|slice| Piece {
-                extent: Extent {
-                    database: self.database,
-                    file: slice.run.file.id,
-                    run: slice.run.id,
-                    offset: slice.run.offset,
-                    bytes: slice.run.bytes,
-                },
+                file: slice.run.file.id,
+                extent: Extent::of_run(&slice.run, self.database),
                 range: slice.range.clone(),
             });
             let pieces = pieces.collect();
@@ -279,11 +303,19 @@ impl Finder<'_, '_> {
     }
 
     /// Every run of every table, by the footers.
-    fn tables(&mut self, names: &[FileName], owners: &BTreeMap<RunId, KeyspaceId>) -> Result<()> {
+    fn tables(
+        &mut self,
+        names: &[FileName],
+        owners: &BTreeMap<RunId, KeyspaceId>,
+        ingested: &BTreeMap<FileId, Ingested>,
+    ) -> Result<()> {
         let is_alone = self.findings.keyspaces.keys().all(|&id| id == KeyspaceId(0));
         for &name in names.iter().filter(|name| name.kind == FileKind::Table) {
             self.step(name)?;
             let file = self.store.open(name, true)?;
+            if self.ingested(name, &*file, ingested.get(&name.id).copied())? {
+                continue;
+            }
             let footers = self.footers(name, &*file)?;
             for footer in &footers {
                 let extent = Extent {
@@ -292,6 +324,7 @@ impl Finder<'_, '_> {
                     run: footer.run,
                     offset: footer.start,
                     bytes: footer.bytes,
+                    sequence: None,
                 };
                 let opened = Run::open(file.clone(), extent, BlockCache::new(0), Cause::Recovery);
                 let range = match opened {
@@ -299,18 +332,46 @@ impl Finder<'_, '_> {
                     // The rest is found out when it is read.
                     Err(_) => KeyRange::all(),
                 };
+                let file = name.id;
                 let other = if is_alone { KeyspaceId(0) } else { UNKNOWN };
                 let id = owners.get(&footer.run).copied().unwrap_or(other);
-                self.piece_of(id, Piece { extent, range });
+                self.piece_of(id, Piece { file, extent, range });
             }
             self.gaps(name, file.len()?, &footers, owners, is_alone);
         }
         Ok(())
     }
 
+    /// Takes a sorted file that was ingested, if this is one: all of it is one run. `known`: what
+    /// the edits say of it.
+    fn ingested(
+        &mut self,
+        name: FileName,
+        file: &dyn ReadFile,
+        known: Option<Ingested>,
+    ) -> Result<bool> {
+        let found = match known {
+            Some(known) => known,
+            None => match sorted::identity(file, Cause::Recovery) {
+                Err(_) => return Ok(false),
+                Ok(identity) => {
+                    self.losses.push(format!(
+                        "when {name} was ingested, so its entries count as the oldest of their keys"
+                    ));
+                    let is_alone = self.findings.keyspaces.keys().all(|&id| id == KeyspaceId(0));
+                    let keyspace = if is_alone { KeyspaceId(0) } else { UNKNOWN };
+                    Ingested { identity, keyspace, sequence: 0 }
+                }
+            },
+        };
+        let extent = Extent::of_sorted(found.identity, file.len()?, found.sequence);
+        self.piece_of(found.keyspace, Piece { file: name.id, extent, range: KeyRange::all() });
+        Ok(true)
+    }
+
     fn piece_of(&mut self, id: KeyspaceId, piece: Piece) {
         if id == UNKNOWN {
-            let (run, name) = (piece.extent.run, FileName::table(piece.extent.file));
+            let (run, name) = (piece.extent.run, FileName::table(piece.file));
             let what = format!("the keyspace of run {run} in {name}: it goes to `salvaged`");
             self.losses.push(what);
         }
@@ -340,8 +401,9 @@ impl Finder<'_, '_> {
                     run: RunId(0),
                     offset: start,
                     bytes: run_start - start,
+                    sequence: None,
                 };
-                self.piece_of(id, Piece { extent, range: KeyRange::all() });
+                self.piece_of(id, Piece { file: name.id, extent, range: KeyRange::all() });
             }
             start = run_end;
         }

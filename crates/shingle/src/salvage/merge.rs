@@ -227,7 +227,7 @@ impl Merge {
 
     fn open(&mut self, piece: &Piece) -> Result<()> {
         self.done_bytes += piece.extent.bytes;
-        let name = FileName::table(piece.extent.file);
+        let name = FileName::table(piece.file);
         let file = match self.store.open(name, true) {
             Ok(file) => file,
             Err(error) => return self.lose(&format!("run {} in {name}", piece.extent.run), error),
@@ -280,7 +280,7 @@ impl Merge {
 
     /// Continues with the blocks of `piece` that are found without its index, after key `after`.
     fn rescue(&mut self, piece: &Piece, after: Option<&[u8]>) -> Result<()> {
-        let name = FileName::table(piece.extent.file);
+        let name = FileName::table(piece.file);
         let file = self.store.open(name, true)?;
         let rescue = Rescue::new(file, piece.extent, Cause::Recovery)?;
         let range = piece.range.clone();

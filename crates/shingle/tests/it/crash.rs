@@ -289,6 +289,7 @@ pub fn short(steps: usize) -> Profile {
         move_odds: 8,
         range_odds: 0,
         expiry_odds: 0,
+        ingest_odds: 25,
         reopens: true,
         reads: false,
     }

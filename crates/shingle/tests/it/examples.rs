@@ -80,6 +80,11 @@ fn the_index_that_follows_changes_prints_what_its_page_shows() {
 }
 
 #[test]
+fn the_bulk_load_prints_what_its_page_shows() {
+    assert_eq!(run("bulk_load"), shown("bulk_load"));
+}
+
+#[test]
 fn the_follower_sees_the_counter_grow() {
     let said = run("follower");
     let counts: Vec<u64> =

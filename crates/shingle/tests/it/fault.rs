@@ -70,6 +70,7 @@ pub fn tiny() -> Profile {
         move_odds: 9,
         range_odds: 0,
         expiry_odds: 0,
+        ingest_odds: 15,
         reopens: false,
         reads: false,
     }

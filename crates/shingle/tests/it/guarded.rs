@@ -227,6 +227,10 @@ impl Sharing for Guarded {
         self.watch.change("share");
         self.inner.sharing().unwrap().share(name, target, part)
     }
+    fn adopt(&self, path: &Path, name: FileName) -> Result<bool> {
+        self.watch.change("adopt");
+        self.inner.sharing().unwrap().adopt(path, name)
+    }
 }
 
 impl Guarded {

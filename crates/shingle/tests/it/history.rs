@@ -2,6 +2,7 @@
 
 use crate::model::{Key, Op, Operator, SLOTS, Value};
 use base::random::Random;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One step of a history. Numbers of snapshots and iterators are taken modulo the number of open
@@ -43,6 +44,9 @@ pub enum Step {
     Check,
     /// A random move of the tree.
     RandomMove(usize),
+    /// A sorted file with these operations: range deletions, then puts and deletions of ascending
+    /// keys.
+    Ingest(usize, Vec<Op>),
     WaitIdle,
     /// The wall clock moves on by this number of milliseconds.
     Advance(u64),
@@ -61,6 +65,8 @@ pub struct Profile {
     pub range_odds: u64,
     /// One value in this many expires, and the clock moves at times; 0: none.
     pub expiry_odds: u64,
+    /// One step in this many is an ingestion; 0: none.
+    pub ingest_odds: u64,
     /// Closings and openings of every kind, and checks, whose report a planned failure would spoil.
     pub reopens: bool,
     pub reads: bool,
@@ -192,6 +198,26 @@ impl Generator {
         }
     }
 
+    /// A file of any number of keys, close to each other or far apart, in some cases behind all
+    /// others.
+    fn ingest(&mut self) -> Step {
+        let slot = self.slot();
+        let mut ops: Vec<Op> =
+            (0..self.random.below(3)).map(|_| self.delete_any_range()).filter(is_range).collect();
+        let prefix: &[u8] = if self.random.one_in(3) { b"z/ingested/" } else { b"" };
+        let count = self.random.below(self.profile.keys / 3 + 1);
+        let keys: BTreeSet<Key> = (0..count).map(|_| [prefix, &self.key()].concat()).collect();
+        for key in keys {
+            let number = || -> Value { Arc::from(7u64.to_le_bytes()) };
+            ops.push(match (self.random.below(8), SLOTS[slot].operator) {
+                (0, _) => Op::Delete(key),
+                (_, Operator::Add) => Op::Put(key, number()),
+                _ => Op::Put(key, self.value()),
+            });
+        }
+        Step::Ingest(slot, ops)
+    }
+
     fn slot(&mut self) -> usize {
         [0, 0, 0, 0, 0, 1, 2, 2, 3, 4, 5][self.random.below(11) as usize]
     }
@@ -256,6 +282,10 @@ impl Generator {
         if odds > 0 && self.random.one_in(odds) {
             return Step::RandomMove(self.slot());
         }
+        let odds = self.profile.ingest_odds;
+        if odds > 0 && self.random.one_in(odds) {
+            return self.ingest();
+        }
         if self.profile.range_odds > 0 && self.random.one_in(12) {
             let number = self.random.below(8) as usize;
             return match self.random.below(3) {
@@ -288,4 +318,8 @@ impl Generator {
             _ => self.write(),
         }
     }
+}
+
+fn is_range(op: &Op) -> bool {
+    matches!(op, Op::DeleteRange(start, end) if start < end)
 }

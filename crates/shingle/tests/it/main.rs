@@ -25,6 +25,7 @@ mod follow;
 mod guarded;
 mod handover;
 mod history;
+mod ingest;
 mod kill;
 mod limits;
 mod links;

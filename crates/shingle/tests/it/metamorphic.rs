@@ -49,6 +49,7 @@ fn ledger_agrees(store: &MemStore) -> Outcome {
 #[test]
 fn one_history_gives_equal_answers_on_every_configuration() {
     let mut relocations = [0; crate::moves::NAMES.len()];
+    let mut ingestions = ByCell::default();
     let mut steps_run = ByCell::default();
     for seed in seeds_for_cells(60) {
         let steps = Generator::new(seed, profile(700)).steps();
@@ -58,6 +59,7 @@ fn one_history_gives_equal_answers_on_every_configuration() {
                 panic!("{} variant {variant} {config:?}", replay("one_history", seed, &failure))
             });
             steps_run.add(&config, steps.len() as u64);
+            ingestions.add(&config, runner.ingestions);
             for (sum, count) in relocations.iter_mut().zip(runner.relocations) {
                 *sum += count;
             }
@@ -65,6 +67,7 @@ fn one_history_gives_equal_answers_on_every_configuration() {
     }
     println!("moves {relocations:?}");
     steps_run.finish("steps", 4000);
+    ingestions.finish("ingestions", 20);
     if std::env::var("SHINGLE_TEST_SEED").is_err() {
         for (name, count) in crate::moves::NAMES.iter().zip(relocations) {
             assert!(count > 0, "no {name} happened");

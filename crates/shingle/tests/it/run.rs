@@ -12,11 +12,13 @@ use media::FileStore;
 use parking_lot::Mutex;
 use shingle::options::Expert;
 use shingle::{
-    Compression, Db, Durability, Error, ErrorKind, Expiry, Iter, Keyspace, KeyspaceOptions,
-    Options, PrefixRule, Preset, ReadOptions, Snapshot, WriteBatch, WriteOptions, runtime,
+    Compression, Db, Durability, Error, ErrorKind, Expiry, IngestOptions, Iter, Keyspace,
+    KeyspaceOptions, Options, PrefixRule, Preset, ReadOptions, Snapshot, SortedFileOptions,
+    SortedFileWriter, WriteBatch, WriteOptions, runtime,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -215,6 +217,15 @@ impl Config {
     }
 }
 
+/// A directory in memory where the system has one: files there cost no sync of a disk.
+pub fn memory_dir() -> shingle::Result<tempfile::TempDir> {
+    let dir = match Path::new("/dev/shm").is_dir() {
+        true => tempfile::tempdir_in("/dev/shm"),
+        false => tempfile::tempdir(),
+    };
+    dir.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
+}
+
 /// The options of a slot's keyspace.
 pub fn keyspace_options(slot: usize) -> KeyspaceOptions {
     KeyspaceOptions {
@@ -250,6 +261,8 @@ pub struct Runner {
     random: Random,
     /// Moves begun, by the names in `moves`.
     pub relocations: [u64; moves::NAMES.len()],
+    /// Sorted files that came in.
+    pub ingestions: u64,
 }
 
 /// Why a history stopped.
@@ -307,6 +320,7 @@ impl Runner {
             iterators: Vec::new(),
             random: Random::new(seed),
             relocations: [0; moves::NAMES.len()],
+            ingestions: 0,
             db,
         };
         runner.find_keyspaces()?;
@@ -387,6 +401,7 @@ impl Runner {
             Step::Checkpoint => Ok(()),
             Step::Check => self.check(),
             Step::RandomMove(slot) => self.random_move(*slot),
+            Step::Ingest(slot, ops) => self.ingest(*slot, ops),
             Step::WaitIdle => Ok(self.db.wait_idle()?),
             Step::Advance(ms) => {
                 self.advance(*ms);
@@ -442,6 +457,46 @@ impl Runner {
             Ok(()) if synced => self.model.lock().safe(Prefix::Logged, commit),
             written => written?,
         }
+        Ok(())
+    }
+
+    /// The operations as a sorted file, which is one commit and durable when it returns.
+    fn ingest(&mut self, slot: usize, ops: &[Op]) -> Outcome {
+        let Some(keyspace) = self.keyspaces[slot].as_ref().filter(|_| !ops.is_empty()) else {
+            return Ok(());
+        };
+        let home = memory_dir()?;
+        let path = home.path().join("sorted");
+        let layout = SortedFileOptions {
+            compression: self.config.compression,
+            block_bytes: self.config.expert.block_bytes.unwrap_or(4096),
+            filter_bits_per_key: self.config.filter_bits,
+            prefix: keyspace_options(slot).prefix,
+        };
+        let mut file = SortedFileWriter::create(&path, &layout)?;
+        for op in ops {
+            match op {
+                Op::Put(key, value) => file.put(key, value)?,
+                Op::PutExpiring(key, value, ttl_ms) => {
+                    file.put_expiring(key, value, self.expiry(*ttl_ms))?;
+                }
+                Op::Delete(key) => file.delete(key)?,
+                Op::DeleteRange(start, end) => file.delete_range(start, end)?,
+                Op::Merge(..) => return wrong("a sorted file takes no operands"),
+            }
+        }
+        file.finish()?;
+        let batch: Vec<(usize, Op)> = ops.iter().map(|op| (slot, op.clone())).collect();
+        let commit = self.model.lock().commit(&batch);
+        let done = keyspace.ingest(&[&path], &IngestOptions::default())?;
+        if done.entries != ops.iter().filter(|op| !matches!(op, Op::DeleteRange(..))).count() as u64
+        {
+            return wrong(format!("{} entries were ingested", done.entries));
+        }
+        let without_wal = SLOTS[slot].without_wal;
+        let prefix = if without_wal { Prefix::Unlogged } else { Prefix::Logged };
+        self.model.lock().safe(prefix, commit);
+        self.ingestions += 1;
         Ok(())
     }
 
@@ -865,6 +920,7 @@ pub fn profile(steps: usize) -> Profile {
         move_odds: 8,
         range_odds: 0,
         expiry_odds: 0,
+        ingest_odds: 60,
         reopens: true,
         reads: true,
     }

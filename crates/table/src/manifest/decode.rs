@@ -5,8 +5,8 @@ use super::{VERSION, change_tag, edit_tag};
 use base::coding::Reader;
 use base::key::{KEY_BYTES_MAX, SEQUENCE_MAX};
 use base::{
-    Error, ErrorKind, Expiry, ExpirySpan, FileId, Key, KeyRange, KeyspaceId, Result, RunId,
-    SequenceNumber,
+    DatabaseId, Error, ErrorKind, Expiry, ExpirySpan, FileId, Key, KeyRange, KeyspaceId, Result,
+    RunId, SequenceNumber,
 };
 use media::FileName;
 use tree::edit::{KeyspaceRecord, RunRecord, SliceRecord};
@@ -91,6 +91,11 @@ fn keyspace_edit(body: &mut Reader<'_>) -> Decoded<KeyspaceEdit> {
 fn change(tag: u64, body: &mut Reader<'_>) -> Decoded<Option<Change>> {
     let change = match tag {
         change_tag::FILE => Change::File { file: FileId(number(body)?), bytes: number(body)? },
+        change_tag::INGESTED_FILE => Change::IngestedFile {
+            file: FileId(number(body)?),
+            bytes: number(body)?,
+            identity: DatabaseId(need(body.u64(), "no identity of a file")?),
+        },
         change_tag::ADD_RUN => Change::AddRun(run(body)?),
         change_tag::ADD_EXPIRING_RUN => {
             let run = run(body)?;

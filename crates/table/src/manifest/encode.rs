@@ -50,6 +50,14 @@ fn push_field(out: &mut Vec<u8>, tag: u64, body: &mut Vec<u8>) {
     body.clear();
 }
 
+/// Appends the body of a change that adds `run`; gives its tag.
+fn push_new_run(out: &mut Vec<u8>, run: &RunRecord) -> u64 {
+    push_run(out, run);
+    let Some(expiry) = &run.expiry else { return change_tag::ADD_RUN };
+    push_expiry(out, expiry);
+    change_tag::ADD_EXPIRING_RUN
+}
+
 /// Appends the body of `change`; gives its tag.
 fn push_change(out: &mut Vec<u8>, change: &Change) -> u64 {
     match change {
@@ -58,16 +66,13 @@ fn push_change(out: &mut Vec<u8>, change: &Change) -> u64 {
             push_varint(out, *bytes);
             change_tag::FILE
         }
-        Change::AddRun(run) => {
-            push_run(out, run);
-            match &run.expiry {
-                None => change_tag::ADD_RUN,
-                Some(expiry) => {
-                    push_expiry(out, expiry);
-                    change_tag::ADD_EXPIRING_RUN
-                }
-            }
+        Change::IngestedFile { file, bytes, identity } => {
+            push_varint(out, file.0);
+            push_varint(out, *bytes);
+            out.extend_from_slice(&identity.0.to_le_bytes());
+            change_tag::INGESTED_FILE
         }
+        Change::AddRun(run) => push_new_run(out, run),
         Change::AddNode { level, node, range, slices } => {
             push_node(out, *level, *node);
             push_range(out, range);

@@ -53,4 +53,5 @@ mod change_tag {
     pub const CONFIRM_SEGMENT: u64 = 32;
     pub const ALLOW_EXPIRY: u64 = 34;
     pub const ADD_EXPIRING_RUN: u64 = 36;
+    pub const INGESTED_FILE: u64 = 38;
 }

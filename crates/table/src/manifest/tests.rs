@@ -79,6 +79,11 @@ fn changes() -> impl Strategy<Value = Change> {
     let place = || (any::<u8>(), any::<u64>().prop_map(NodeId));
     prop_oneof![
         any::<(u64, u64)>().prop_map(|(file, bytes)| Change::File { file: FileId(file), bytes }),
+        any::<(u64, u64, u64)>().prop_map(|(file, bytes, identity)| Change::IngestedFile {
+            file: FileId(file),
+            bytes,
+            identity: DatabaseId(identity),
+        }),
         runs().prop_map(Change::AddRun),
         (place(), ranges(), slices()).prop_map(|((level, node), range, slices)| {
             Change::AddNode { level, node, range, slices }

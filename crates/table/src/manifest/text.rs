@@ -34,6 +34,9 @@ pub fn render_edit(edit: &DatabaseEdit) -> String {
 fn render_change(change: &Change) -> String {
     match change {
         Change::File { file, bytes } => format!("file {file} has {bytes} bytes"),
+        Change::IngestedFile { file, bytes, identity } => {
+            format!("ingested file {file} of identity {:016x} has {bytes} bytes", identity.0)
+        }
         Change::AddRun(run) => render_run(run),
         Change::AddNode { level, node, range, slices } => {
             let slices = render_slices(slices);

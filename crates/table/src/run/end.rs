@@ -102,6 +102,13 @@ impl RunEnd {
             RunSummary::decode(&summary, extent.run, extent.offset, extent.bytes, &tombstones)
                 .filter(|summary| summary.run.entries == footer.entries)
                 .ok_or_else(|| malformed(footer.summary, "a malformed summary"))?;
+        let (summary, tombstones) = match extent.sequence {
+            None => (summary, tombstones),
+            Some(_) if summary.run.sequence_max > 0 => {
+                return Err(malformed(footer.summary, "a sorted file with sequence numbers"));
+            }
+            Some(sequence) => (summary.stamped(sequence), tombstones.stamped(sequence)),
+        };
         let keeps_filter = keeps_filter(&footer, &summary);
         // Damage is reported when the filter is needed.
         let at = footer.filter.filter(|at| keeps_filter && tail_start <= at.offset);

@@ -197,7 +197,7 @@ impl RunIter {
         let ahead = Ahead { bytes, within, announced: 0 };
         let window = &mut self.index_window;
         let raw = window.block(&self.run, BlockKind::Index, handle, &ahead, cause)?;
-        let block = self.run.parse_block(handle, raw)?;
+        let block = self.run.parse_block(BlockKind::Index, handle, raw)?;
         if fill_cache {
             self.run.keep(handle, &block);
         }
@@ -244,7 +244,7 @@ impl RunIter {
         let ahead = self.ahead(self.options.readahead_bytes);
         let raw =
             self.window.block(&self.run, BlockKind::Data, handle, &ahead, self.options.cause)?;
-        self.run.parse_block(handle, raw).map(Block::from)
+        self.run.parse_block(BlockKind::Data, handle, raw).map(Block::from)
     }
 
     fn ahead(&self, bytes: u32) -> Ahead {
@@ -267,7 +267,7 @@ impl RunIter {
                 self.announce_next();
             }
         }
-        let block = self.run.parse_block(handle, raw)?;
+        let block = self.run.parse_block(BlockKind::Data, handle, raw)?;
         if fill_cache {
             self.run.keep(handle, &block);
         }

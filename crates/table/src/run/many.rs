@@ -103,7 +103,8 @@ impl Run {
     }
 
     fn read_data(&self, handle: Handle, cause: Cause) -> Result<Arc<Block>> {
-        let block = self.parse_block(handle, self.read(BlockKind::Data, handle, cause)?)?;
+        let block =
+            self.parse_block(BlockKind::Data, handle, self.read(BlockKind::Data, handle, cause)?)?;
         self.cache.insert(self.owner, handle.offset, Cached::Block(block.clone()));
         Ok(block)
     }

@@ -15,6 +15,7 @@ mod window;
 
 pub use end::RunEnd;
 pub use extent::Extent;
+pub(crate) use extent::SORTED_RUN;
 pub use iter::{IterOptions, RunIter};
 pub use many::Probe;
 pub use ranges::Boundary;
@@ -80,7 +81,8 @@ impl Run {
     ) -> Result<Arc<Run>> {
         let mut mapped = None;
         let keeps_filter = |footer: &Footer, summary: &RunSummary| {
-            mapped = mapping(&*file, footer, summary);
+            // Entries that are stamped as they are read cannot be read in place.
+            mapped = extent.sequence.map_or_else(|| mapping(&*file, footer, summary), |_| None);
             mapped.is_none()
         };
         let end = RunEnd::read(&*file, extent, keeps_filter, cause)?;
@@ -359,7 +361,7 @@ impl Run {
         if let Some(Cached::Block(block)) = self.cache.get(self.owner, handle.offset, kind) {
             return Ok(block);
         }
-        let block = self.parse_block(handle, self.read(kind, handle, cause)?)?;
+        let block = self.parse_block(kind, handle, self.read(kind, handle, cause)?)?;
         if fill {
             self.cache.insert(self.owner, handle.offset, Cached::Block(block.clone()));
         }
@@ -384,8 +386,15 @@ impl Run {
         self.cache.insert(self.owner, handle.offset, Cached::Block(block.clone()));
     }
 
-    fn parse_block(&self, handle: Handle, raw: Vec<u8>) -> Result<Arc<Block>> {
-        Block::new(raw).map(Arc::new).map_err(|malformed| self.malformed(handle, malformed))
+    /// A block as readers see it: entries of a sorted file get their sequence number here.
+    fn parse_block(&self, kind: BlockKind, handle: Handle, raw: Vec<u8>) -> Result<Arc<Block>> {
+        let parsed = Block::new(raw).and_then(|mut block| {
+            if let (BlockKind::Data, Some(sequence)) = (kind, self.extent.sequence) {
+                block.stamp(sequence)?;
+            }
+            Ok(Arc::new(block))
+        });
+        parsed.map_err(|malformed| self.malformed(handle, malformed))
     }
 
     #[inline]

@@ -103,8 +103,8 @@ impl Run {
         while cursor.valid() {
             let (handle, filter) = self.handle(cursor.value(), top, BlockKind::Index)?;
             self.expect_at(&mut seen.index_next, handle, BlockKind::Index)?;
-            let block =
-                self.parse_block(handle, self.read(BlockKind::Index, handle, Cause::Check)?)?;
+            let raw = self.read(BlockKind::Index, handle, Cause::Check)?;
+            let block = self.parse_block(BlockKind::Index, handle, raw)?;
             progress(handle.end(BlockKind::Index) - handle.offset);
             let filter = self.verify_filter(seen, filter, progress)?;
             self.verify_leaf(seen, block, handle, filter.as_ref(), progress)?;
@@ -151,7 +151,7 @@ impl Run {
                 return Err(malformed(Malformed("index keys out of order")));
             }
             let raw = seen.window.block(self, BlockKind::Data, handle, &ahead, Cause::Check)?;
-            let block = self.parse_block(handle, raw)?;
+            let block = self.parse_block(BlockKind::Data, handle, raw)?;
             progress(handle.end(BlockKind::Data) - handle.offset);
             self.verify_data(seen, block, handle, filter)?;
             seen.summary.data_blocks += 1;

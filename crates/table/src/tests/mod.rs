@@ -5,6 +5,7 @@ mod golden;
 mod mapped;
 mod merge;
 mod model;
+mod sorted;
 mod walking;
 mod writing;
 

@@ -45,11 +45,13 @@ pub fn children(
 }
 
 /// The file of a node's newest slice and its bytes, if all slices in that file are the node's: a
-/// file is appended to by one node alone, and a link may show one run to several.
+/// file is appended to by one node alone, and a link may show one run to several. An ingested file
+/// is not appended to.
 fn own_file(node: &Node, runs: &RunTable) -> Option<(FileId, u64)> {
     let file = &node.slices.first()?.run.file;
     let own = node.slices.iter().filter(|slice| slice.run.file.id == file.id).count();
-    (runs.slices_in(file.id) == own).then(|| (file.id, file.bytes()))
+    let takes_runs = file.identity.is_none() && runs.slices_in(file.id) == own;
+    takes_runs.then(|| (file.id, file.bytes()))
 }
 
 /// The input's entries were appended to the files of the nodes below: each gets its new run on top.

@@ -14,6 +14,7 @@
 
 mod append;
 mod cutter;
+mod ingest;
 mod merge;
 mod older_versions;
 mod push;
@@ -25,6 +26,7 @@ pub(crate) mod tests;
 
 pub use append::{Child, append, balance, children, drop_slices, tile};
 pub use cutter::Cutter;
+pub use ingest::{IngestedRun, ingest};
 pub use merge::{Output, OutputNode, divide, flush, merge};
 pub use older_versions::OlderData;
 pub use push::{covered, push};
