@@ -209,6 +209,11 @@ impl Generator {
         let keys: BTreeSet<Key> = (0..count).map(|_| [prefix, &self.key()].concat()).collect();
         for key in keys {
             let number = || -> Value { Arc::from(7u64.to_le_bytes()) };
+            let odds = self.profile.expiry_odds;
+            if odds > 0 && self.random.one_in(odds) {
+                ops.push(self.put_expiring(key, SLOTS[slot].operator));
+                continue;
+            }
             ops.push(match (self.random.below(8), SLOTS[slot].operator) {
                 (0, _) => Op::Delete(key),
                 (_, Operator::Add) => Op::Put(key, number()),
