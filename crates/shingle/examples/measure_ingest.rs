@@ -66,7 +66,7 @@ fn write_file(path: &Path, numbers: std::ops::Range<u64>) -> Result<()> {
     file.finish().map(drop)
 }
 
-/// Each thread writes every so many files.
+/// The threads write the files in turn.
 fn write_files(dir: &Path, records: u64, threads: u64) -> Outcome<Vec<PathBuf>> {
     let share = FILE_BYTES / (KEY_BYTES + VALUE_BYTES as u64);
     let count = records.div_ceil(share);

@@ -25,8 +25,8 @@ impl CompactionFilter for Odd {
     }
 }
 
-/// Three keyspaces, a compaction filter, separated values, garbage collections, a transaction and an
-/// ingestion.
+/// Three keyspaces, a compaction filter, separated values, garbage collections, a transaction and
+/// an ingestion.
 pub fn sample() -> Sample {
     let dir = tempfile::tempdir().unwrap();
     let db = Options::new()
