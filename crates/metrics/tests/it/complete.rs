@@ -73,7 +73,7 @@ const NUMBERS: &[(&str, &str, f64)] = &[
     ("transaction_conflicts", "shingle_transaction_conflicts_total", 1.0),
     ("ingested.ingestions", "shingle_ingestions_total", 1.0),
     ("ingested.files", "shingle_ingested_files_total", 1.0),
-    ("ingested.files_below_level0", "shingle_ingested_files_below_level0_total", 1.0),
+    ("ingested.files_below_level0", "shingle_ingested_files_below_level_zero_total", 1.0),
     ("ingested.entries", "shingle_ingested_entries_total", 1.0),
     ("ingested.bytes", "shingle_ingested_bytes_total", 1.0),
     ("ingested.copied_bytes", "shingle_ingested_copied_bytes_total", 1.0),
