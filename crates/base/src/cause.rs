@@ -56,7 +56,7 @@ pub enum Cause {
 
 impl Cause {
     /// How many distinct causes there are; [`Cause::index`] is below this.
-    pub const COUNT: usize = 15 + LEVELS_MAX as usize;
+    pub const COUNT: usize = 16 + LEVELS_MAX as usize;
 
     /// A dense number for tables indexed by cause.
     pub fn index(self) -> usize {

@@ -20,7 +20,7 @@ use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::sorted_file::user_bytes;
 use base::key::SEQUENCE_MAX;
-use base::{Cause, DatabaseId, Error, FileId, KeyspaceId, Result, SequenceNumber};
+use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::os::outside;
 use media::{FileHint, FileName, ReadFile};
 use std::path::{Path, PathBuf};
@@ -32,6 +32,10 @@ use tree::moves::IngestedRun;
 
 /// Flushes without holding writers. Each finds less in memory than the one before.
 const FREE_FLUSHES: u32 = 2;
+
+const CHANGES_LACK_INGESTION: &str = "ingested entries would be missing in change feeds, \
+    which this database keeps logs for; write batches, or open it without \
+    changes_retention_bytes and changes_retention_age, which ends the feeds";
 
 /// Bytes of a copy at once.
 const COPY_BYTES: u64 = 1 << 20;
@@ -75,6 +79,9 @@ impl Engine {
         options: &IngestOptions,
     ) -> Result<Ingested> {
         self.check_writable()?;
+        if self.changes.is_some() {
+            return Err(Error::new(ErrorKind::Unsupported, CHANGES_LACK_INGESTION));
+        }
         let _inside = self.enter()?;
         let begin_ns = self.runtime.now_ns();
         let mut arrivals = self.bring_in(paths, options)?;

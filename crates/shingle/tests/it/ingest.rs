@@ -538,3 +538,22 @@ fn files_of_every_layout_are_read() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(!home.path("f").exists());
 }
+
+/// The entries would be a gap in the feed.
+#[test]
+fn a_database_that_keeps_changes_refuses_ingestion() {
+    let home = Home::new();
+    let layout = SortedFileOptions::default();
+    let mut file = SortedFileWriter::create(home.path("f"), &layout).unwrap();
+    file.put("a", "1").unwrap();
+    file.finish().unwrap();
+    let db = options().changes_retention_bytes(1 << 20).open(home.path("db")).unwrap();
+    let error = db.ingest(&[home.path("f")], &MOVE).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.message().contains("changes_retention_bytes"), "{error}");
+    assert!(home.path("f").exists() && get(&db, "a").is_none());
+    db.close().unwrap();
+    let db = options().open(home.path("db")).unwrap();
+    db.ingest(&[home.path("f")], &MOVE).unwrap();
+    assert_eq!(get(&db, "a"), Some("1".into()));
+}

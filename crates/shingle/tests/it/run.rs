@@ -465,6 +465,10 @@ impl Runner {
         let Some(keyspace) = self.keyspaces[slot].as_ref().filter(|_| !ops.is_empty()) else {
             return Ok(());
         };
+        // A database that keeps changes refuses ingestions.
+        if self.config.keeps_changes {
+            return Ok(());
+        }
         let home = memory_dir()?;
         let path = home.path().join("sorted");
         let layout = SortedFileOptions {
