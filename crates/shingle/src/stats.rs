@@ -308,6 +308,7 @@ impl Stats {
         for cleanup in &self.cleanup {
             writeln!(f, "{cleanup}")?;
         }
+        self.changes.write_line(f)?;
         Ok(())
     }
 
@@ -352,7 +353,6 @@ impl Stats {
         if self.values.segments > 0 {
             value_counters(f, self)?;
         }
-        self.changes.write_line(f)?;
         let TransactionCounters { committed, conflicts } = self.transactions;
         if committed + conflicts > 0 {
             writeln!(f, "Transactions: {committed} committed, {conflicts} conflicts")?;
