@@ -417,7 +417,7 @@ impl Written {
     fn whole(&self, context: &Context, help: &str) -> Outcome {
         if self.is_cut {
             let records = units::counted(self.records, "record");
-            return Err(interrupted(&format!("{records} were written"), help));
+            return Err(interrupted(&format!("{records} written"), help));
         }
         if self.unmerged.keys > 0 {
             context.remark(&self.unmerged.sentence("are written as operands that are not merged"));
