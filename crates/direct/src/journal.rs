@@ -3,7 +3,13 @@
 //! An area begins with a copy of the superblock. Blocks follow, each of whole sectors, each with a
 //! checksum that covers its place and the checksum of the block before. When an area is full, and
 //! at the first change after opening, a snapshot goes to the other area under the next epoch; it is
-//! flushed before anything relies on it. The newest area with a complete snapshot is the truth.
+//! flushed before anything relies on it.
+//!
+//! A snapshot that is read may be in a cache only: its flush failed, and the next process reads it
+//! all the same. A block behind it, written after that flush and flushed itself, therefore confirms
+//! it. The newest confirmed snapshot is the truth, and is durable. One without such a block was
+//! never relied on, so the next snapshot goes over it and not over the one before. Stores of
+//! version 1 have no such block.
 //!
 //! A block also says how many blocks before it were durable when it was written. So an unreadable
 //! block that a later one calls durable is damage, and the last block of a crash is not; nor is one
@@ -63,6 +69,8 @@ struct Replay {
     epoch: u64,
     catalogue: Catalogue,
     is_complete: bool,
+    /// The snapshot was flushed, or the version of the store does not tell.
+    is_confirmed: bool,
     damage: Option<Damage>,
 }
 
@@ -93,15 +101,10 @@ impl Journal {
         let first = replay(port, &superblock, places.areas[0])?;
         let second = replay(port, &superblock, places.areas[1])?;
         let epoch = first.epoch.max(second.epoch);
-        let newest = match (first.is_complete, second.is_complete) {
-            (true, true) if second.epoch > first.epoch => 1,
-            (true, _) => 0,
-            (false, true) => 1,
-            (false, false) => {
-                let message = "neither metadata area holds a complete snapshot";
-                let place = places.areas[0].start;
-                return Err(Error::corruption(port.describe(), place, message));
-            }
+        let Some(newest) = newest(&first, &second) else {
+            let message = "neither metadata area holds a complete snapshot";
+            let place = places.areas[0].start;
+            return Err(Error::corruption(port.describe(), place, message));
         };
         let areas = [first, second];
         let mut damages = areas.iter().filter_map(|area| area.damage.as_ref());
@@ -169,7 +172,8 @@ impl Journal {
             let message = "the metadata area is full: there are too many files or parts of files";
             return Err(Error::new(ErrorKind::NoSpace, message).in_file(port.describe()));
         }
-        if self.position.is_none() {
+        let confirms = self.superblock.confirms_snapshots();
+        if self.position.is_none() && !confirms {
             // What was found at opening may be in a cache only, and what it follows lies in `area`.
             port.flush(Cause::StoreMetadata)?;
         }
@@ -181,15 +185,37 @@ impl Journal {
         }
         port.write(area.start, &self.superblock.encode(), Cause::StoreMetadata)
             .map_err(|error| port.distrust(error))?;
-        self.put(port, start, &blocks)?;
+        self.put_last(port, start, &blocks, is_sequential)?;
+        self.flush(port)?;
+        if let (true, Some(position)) = (confirms, self.position) {
+            let blocks = self.blocks(&[Record::Complete(catalogue.next)], position);
+            self.put_last(port, position, &blocks, is_sequential)?;
+            self.flush(port)?;
+        }
+        self.active = next;
+        Ok(())
+    }
+
+    fn flush(&mut self, port: &Port) -> Result<()> {
+        port.flush(Cause::StoreMetadata)?;
+        self.flushed();
+        Ok(())
+    }
+
+    /// Puts blocks where an older epoch may have left others.
+    fn put_last(
+        &mut self,
+        port: &Port,
+        position: u64,
+        blocks: &[Vec<u8>],
+        is_sequential: bool,
+    ) -> Result<()> {
+        self.put(port, position, blocks)?;
         if let (false, Some(position)) = (is_sequential, self.position) {
             // What stood here may continue an older snapshot of the same epoch.
-            port.write(position, &vec![0; sector_bytes as usize], Cause::StoreMetadata)
+            port.write(position, &vec![0; port.sector_bytes() as usize], Cause::StoreMetadata)
                 .map_err(|error| port.distrust(error))?;
         }
-        port.flush(Cause::StoreMetadata)?;
-        self.active = next;
-        self.flushed();
         Ok(())
     }
 
@@ -234,6 +260,16 @@ impl Journal {
     }
 }
 
+/// Which of the areas is the truth; `None` if none holds a complete snapshot.
+fn newest(first: &Replay, second: &Replay) -> Option<usize> {
+    let areas = [first, second];
+    let by_epoch = |index: &usize| areas[*index].epoch;
+    let confirmed = [1, 0].into_iter().filter(|index| areas[*index].is_confirmed);
+    let complete = [0, 1].into_iter().filter(|index| areas[*index].is_complete);
+    // Without a confirmed one, the newer one was never relied on.
+    confirmed.max_by_key(by_epoch).or_else(|| complete.min_by_key(by_epoch))
+}
+
 /// The block at the start of `bytes`, which lie at `position`; `None` if there is none of `epoch`.
 fn decode(bytes: &[u8], position: u64, superblock: &Superblock) -> Option<(u64, Block)> {
     let mut head = Reader::new(bytes);
@@ -273,7 +309,9 @@ fn replay(port: &Port, superblock: &Superblock, area: Extent) -> Result<Replay> 
     }
     let at = |offset: u64| bytes.get(offset as usize..).unwrap_or_default();
     let catalogue = Catalogue::default();
-    let mut replay = Replay { epoch: 0, catalogue, is_complete: false, damage: None };
+    let mut replay =
+        Replay { epoch: 0, catalogue, is_complete: false, is_confirmed: false, damage: None };
+    let mut snapshot_blocks = None;
     let (mut offset, mut sequence, mut previous) = (sector_bytes, 0, 0);
     while let Some((epoch, block)) = decode(at(offset), area.start + offset, superblock) {
         let continues = if sequence == 0 { block.sequence == 0 } else { epoch == replay.epoch };
@@ -284,6 +322,10 @@ fn replay(port: &Port, superblock: &Superblock, area: Extent) -> Result<Replay> 
         for record in &block.records {
             replay.catalogue.apply(record);
             replay.is_complete |= matches!(record, Record::Complete(_));
+        }
+        if replay.is_complete {
+            let blocks = *snapshot_blocks.get_or_insert(sequence + 1);
+            replay.is_confirmed |= !superblock.confirms_snapshots() || block.durable >= blocks;
         }
         (sequence, previous) = (sequence + 1, block.hash);
         offset += block.bytes;

@@ -12,7 +12,12 @@ use media::Geometry;
 use media::block::Overwrite;
 
 const MAGIC: [u8; 8] = *b"SHNGLDEV";
-const VERSION: u32 = 1;
+/// The version of stores that are formatted now.
+pub const VERSION: u32 = 2;
+
+/// The oldest version that is read and written.
+const VERSION_MIN: u32 = 1;
+
 const HASH_SEED: u64 = 0x5348_4e47_4c44_4556;
 
 /// Bounds of a metadata area, which is a part of the device in between.
@@ -22,6 +27,8 @@ const AREA_BYTES_MAX: u64 = 16 << 20;
 /// What a superblock says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    /// The version of the format, which stays as long as the store.
+    pub version: u32,
     /// Identifies everything that belongs to this store on this device.
     pub store: u64,
     /// The placement.
@@ -35,10 +42,15 @@ pub struct Superblock {
 }
 
 impl Superblock {
+    /// A block behind each snapshot of metadata says that it was flushed.
+    pub fn confirms_snapshots(&self) -> bool {
+        self.version >= 2
+    }
+
     /// One sector.
     pub fn encode(&self) -> Vec<u8> {
         let mut sector = MAGIC.to_vec();
-        sector.extend(VERSION.to_le_bytes());
+        sector.extend(self.version.to_le_bytes());
         sector.extend(self.sector_bytes.to_le_bytes());
         sector.extend(self.capacity_bytes.to_le_bytes());
         sector.extend(self.store.to_le_bytes());
@@ -57,17 +69,17 @@ impl Superblock {
         if !is_ours || hash64_seeded(body, HASH_SEED) != u64::from_le_bytes(*hash) {
             return Ok(None);
         }
-        let version = reader.u32();
-        if version != Some(VERSION) {
+        let version = reader.u32().unwrap_or(0);
+        if !(VERSION_MIN..=VERSION).contains(&version) {
             let message = format!(
-                "the device was formatted with version {} of the direct format; this program knows \
-                 version {VERSION}",
-                version.unwrap_or(0)
+                "the device was formatted with version {version} of the direct format; this program \
+                 knows versions {VERSION_MIN} to {VERSION}"
             );
             return Err(Error::new(ErrorKind::Incompatible, message));
         }
         let mut decoded = || {
             Some(Superblock {
+                version,
                 sector_bytes: reader.u32()?,
                 capacity_bytes: reader.u64()?,
                 store: reader.u64()?,

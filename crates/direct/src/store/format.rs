@@ -40,6 +40,7 @@ pub fn format(
         return Err(Error::new(ErrorKind::AlreadyExists, message).in_file(port.describe()));
     }
     let superblock = Superblock {
+        version: superblock::VERSION,
         store: options.store,
         placement: options.placement.clone(),
         unit_bytes: options.unit_bytes,

@@ -42,7 +42,11 @@ pub(super) fn formatted(placement: &str, capacity_bytes: u64) -> Arc<MemDevice> 
     device
 }
 
-fn format_in_units(device: &Arc<MemDevice>, placement: &str, unit_bytes: u64) {
+pub(super) fn format_in_units(
+    device: &Arc<impl BlockDevice + 'static>,
+    placement: &str,
+    unit_bytes: u64,
+) {
     let options = FormatOptions {
         placement: placement.trim_end_matches("-only").into(),
         unit_bytes,
@@ -572,8 +576,8 @@ fn a_damaged_durable_block_of_metadata_is_not_taken_for_a_torn_one() {
     }
     let area = store.layout().metadata[1];
     drop(store);
-    // Superblock, snapshot, then a block for each sync: the third of them.
-    device.overwrite(area.start + 4 * 512 + 100, &[0xff; 8]);
+    // Superblock, snapshot, its confirmation, then a block for each sync: the third of them.
+    device.overwrite(area.start + 5 * 512 + 100, &[0xff; 8]);
     let error = DirectStore::open(device, Arc::default(), DirectOptions::default()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corruption);
 }

@@ -348,7 +348,9 @@ fn forget_in_turn<M: Forgetting>(seeds: impl Iterator<Item = u64>, wanted: u64, 
         let total = forgets::<M>(&config, &steps, seed, u64::MAX / 2)
             .unwrap_or_else(|failure| told(0, failure));
         let stride = (total / wanted).max(1);
-        for after in (seed % stride..total).step_by(stride as usize) {
+        // The first ones are those of opening: metadata that nothing older stands in for.
+        let later = (4 + seed % stride..total).step_by(stride as usize);
+        for after in (0..4.min(total)).chain(later) {
             forgets::<M>(&config, &steps, seed, after)
                 .unwrap_or_else(|failure| told(after, failure));
             runs += 1;
