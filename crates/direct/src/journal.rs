@@ -6,10 +6,10 @@
 //! flushed before anything relies on it.
 //!
 //! A snapshot that is read may be in a cache only: its flush failed, and the next process reads it
-//! all the same. A block behind it, written after that flush and flushed itself, therefore confirms
-//! it. The newest confirmed snapshot is the truth, and is durable. One without such a block was
-//! never relied on, so the next snapshot goes over it and not over the one before. Stores of
-//! version 1 have no such block.
+//! all the same. A block behind it, written after that flush, therefore confirms it. The newest
+//! confirmed snapshot is the truth, and is durable. Nothing relies on a snapshot before the flush
+//! that follows its confirmation; so the next snapshot goes over an unconfirmed one, and not over
+//! the one before. Stores of version 1 have no such block.
 //!
 //! A block also says how many blocks before it were durable when it was written. So an unreadable
 //! block that a later one calls durable is damage, and the last block of a crash is not; nor is one
@@ -186,19 +186,13 @@ impl Journal {
         port.write(area.start, &self.superblock.encode(), Cause::StoreMetadata)
             .map_err(|error| port.distrust(error))?;
         self.put_last(port, start, &blocks, is_sequential)?;
-        self.flush(port)?;
+        port.flush(Cause::StoreMetadata)?;
+        self.flushed();
         if let (true, Some(position)) = (confirms, self.position) {
             let blocks = self.blocks(&[Record::Complete(catalogue.next)], position);
             self.put_last(port, position, &blocks, is_sequential)?;
-            self.flush(port)?;
         }
         self.active = next;
-        Ok(())
-    }
-
-    fn flush(&mut self, port: &Port) -> Result<()> {
-        port.flush(Cause::StoreMetadata)?;
-        self.flushed();
         Ok(())
     }
 

@@ -224,11 +224,20 @@ fn unpack(packed: &[u8], model: &str) -> MemDevice {
     device
 }
 
+/// Golden devices, one for each version of the direct format.
+const GOLDEN_VERSIONS: [&str; 2] = ["direct-v1", "direct-v2"];
+
 #[test]
 fn golden_devices_stay_readable() {
-    let expected = std::fs::read_to_string(golden("direct-v1.dump")).unwrap();
+    for version in GOLDEN_VERSIONS {
+        stays_readable(version);
+    }
+}
+
+fn stays_readable(version: &str) {
+    let expected = std::fs::read_to_string(golden(&format!("{version}.dump"))).unwrap();
     for (placement, model) in PLACEMENTS {
-        let packed = std::fs::read(golden("direct-v1").join(placement)).unwrap();
+        let packed = std::fs::read(golden(version).join(placement)).unwrap();
         assert!(packed.len() < 64 << 10);
         for read_only in [true, false] {
             let device = unpack(&packed, model);
@@ -241,13 +250,17 @@ fn golden_devices_stay_readable() {
             let report = opened.check(&mut |_| {}).unwrap();
             assert!(report.problems.is_empty(), "{placement}: {:?}", report.problems);
             let options = DEFAULT_SETUP.options().read_only(read_only).create(false);
-            let db = options.open_in(Arc::new(opened), runtime(5)).unwrap();
+            let db = options.clone().open_in(Arc::new(opened), runtime(5)).unwrap();
             assert!(dump(&content(&db).unwrap()) == expected, "{placement}");
             let report = db.check(&mut |_| {}).unwrap();
             assert!(report.is_clean(), "{placement}: {:?}", report.problems);
             if !read_only {
                 db.compact().unwrap();
                 assert!(dump(&content(&db).unwrap()) == expected, "{placement}, compacted");
+                drop(db);
+                let again = Arc::new(store(&device, false).unwrap());
+                let db = options.open_in(again, runtime(5)).unwrap();
+                assert!(dump(&content(&db).unwrap()) == expected, "{placement}, opened again");
             }
         }
     }
@@ -257,14 +270,15 @@ fn golden_devices_stay_readable() {
 #[test]
 #[ignore = "writes the golden devices"]
 fn write_golden_devices() {
-    std::fs::create_dir_all(golden("direct-v1")).unwrap();
+    let version = GOLDEN_VERSIONS.last().unwrap();
+    std::fs::create_dir_all(golden(version)).unwrap();
     for (placement, model) in PLACEMENTS {
         let simulation = Simulation::new(SimulationOptions::default());
         let device: SharedDevice = Arc::new(simulation.device(models::make(model).unwrap()));
         format_as(device.clone(), placement);
         let opened: Arc<dyn FileStore> = Arc::new(open_on(device.clone(), false).unwrap());
         let writer = write_under(DEFAULT_SETUP, opened, SEED, Writer::fill_a_little);
-        std::fs::write(golden("direct-v1").join(placement), pack(&*device)).unwrap();
-        std::fs::write(golden("direct-v1.dump"), dump(writer.history.last())).unwrap();
+        std::fs::write(golden(version).join(placement), pack(&*device)).unwrap();
+        std::fs::write(golden(&format!("{version}.dump")), dump(writer.history.last())).unwrap();
     }
 }
