@@ -72,8 +72,8 @@ impl Superblock {
         let version = reader.u32().unwrap_or(0);
         if !(VERSION_MIN..=VERSION).contains(&version) {
             let message = format!(
-                "the device was formatted with version {version} of the direct format; this program \
-                 knows versions {VERSION_MIN} to {VERSION}"
+                "the device was formatted with version {version} of the direct format; this \
+                 program knows versions {VERSION_MIN} to {VERSION}"
             );
             return Err(Error::new(ErrorKind::Incompatible, message));
         }
