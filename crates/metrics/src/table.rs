@@ -87,7 +87,7 @@ pub(crate) static TABLE: &[Definition] = &[
         "Time that writes waited in admission.", &[all("rocksdb.stall.micros")],
         |s| by_reason(s, |stall| samples::seconds(stall.ns))),
     metric!(Counter Seconds Opening "shingle_background_limit_wait_seconds" &[],
-        "Time that compactions waited for the limit of background bytes.", &[],
+        "Time that compactions were throttled by the limit of background bytes.", &[],
         |s| real(s.limit_wait_ns as f64 / 1e9)),
     metric!(Gauge Count Opening "shingle_write_delayed" &[],
         "1 while writes are throttled.", &[],

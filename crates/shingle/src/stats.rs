@@ -185,8 +185,8 @@ pub struct Stats {
     pub flush: Latency,
     /// Compactions with a rewrite, from begin to end.
     pub compaction: Latency,
-    /// How long compactions waited for `background_bytes_per_second`, in nanoseconds, over all
-    /// threads.
+    /// How long compactions and garbage collection were throttled by
+    /// `background_bytes_per_second`, in nanoseconds.
     pub limit_wait_ns: u64,
     /// Bytes of all files on the medium.
     pub space_bytes: u64,
@@ -325,7 +325,10 @@ impl Stats {
         }
         if self.limit_wait_ns > 0 {
             let seconds = self.limit_wait_ns as f64 / 1e9;
-            writeln!(f, "Compactions waited {seconds:.3} seconds for background_bytes_per_second")?;
+            writeln!(
+                f,
+                "Compactions throttled by background_bytes_per_second: {seconds:.3} seconds"
+            )?;
         }
         Ok(())
     }

@@ -58,7 +58,6 @@ impl Db {
     pub fn set_option(&self, name: &str, value: &str) -> Result<()> {
         let engine = self.engine();
         let _inside = engine.enter()?;
-        engine.scheduler.end_pacing();
         engine.set_option(name, value)
     }
 

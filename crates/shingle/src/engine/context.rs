@@ -319,9 +319,6 @@ impl Context {
             Some(cache_bytes) => self.cache.set_capacity(cache_bytes),
             None => self.resize_cache(),
         }
-        // A wait for the old limit of background bytes ends.
-        self.sealed.signal();
-        self.runtime.wake();
         Ok(())
     }
 

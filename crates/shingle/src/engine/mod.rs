@@ -92,4 +92,14 @@ impl Engine {
             core: Arc::new(core),
         }
     }
+
+    /// Changes an option of those that may change while the database is open. What waits for the
+    /// old limit of background bytes goes on.
+    pub(crate) fn set_option(&self, name: &str, value: &str) -> Result<()> {
+        self.core.set_option(name, value)?;
+        self.scheduler.end_throttling(self.runtime.now_ns());
+        self.sealed.signal();
+        self.runtime.wake();
+        Ok(())
+    }
 }

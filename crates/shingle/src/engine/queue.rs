@@ -8,13 +8,19 @@ use super::values::gc::GcJob;
 use base::env::Event;
 use base::{Error, KeyRange, KeyspaceId};
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::atomic::AtomicU64;
 
 /// A job of background work, between two steps.
 pub(crate) enum Job {
     Flush(FlushJob),
     Part(Box<CompactionPart>),
     Collect(Box<GcJob>),
+}
+
+impl Job {
+    /// The limit of background bytes counts for it. Flushes have none: writers wait for them.
+    fn is_limited(&self) -> bool {
+        !matches!(self, Job::Flush(_))
+    }
 }
 
 /// A manual compaction of a key range.
@@ -28,10 +34,8 @@ pub(crate) struct Manual {
 pub(crate) struct Waiting {
     pub job: Job,
     /// When its last step ended. In virtual time a worker may be behind that, and must not continue
-    /// the job yet; with threads this time has always passed, unless the job is paced.
+    /// the job yet; with threads this time has always passed.
     pub from_ns: u64,
-    /// The limit of background bytes allows no step before.
-    pub is_paced: bool,
 }
 
 #[derive(Default)]
@@ -42,15 +46,65 @@ pub(crate) struct Queue {
     /// GC of values is in progress.
     pub is_collecting: bool,
     pub manual: Vec<Manual>,
-    /// When the next step of a move may write, on the runtime's clock.
-    pub next_slot_ns: u64,
     pub failures: u32,
     pub last_error: Option<Error>,
+    /// No limited job makes a step before, on the runtime's clock.
+    next_slot_ns: u64,
+    /// Since when a job waits for that time, and for nothing else.
+    throttled_since_ns: Option<u64>,
+    limit_wait_ns: u64,
 }
 
 impl Queue {
     fn has_free_slot(&self, jobs_max: usize) -> bool {
         self.jobs.len() + self.running < jobs_max
+    }
+
+    /// A limited job has moved `bytes`. At a rate above 0, the next one waits until their time is
+    /// over.
+    pub fn charge(&mut self, bytes: u64, bytes_per_second: u64, now_ns: u64) {
+        if bytes_per_second > 0 {
+            let cost_ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second);
+            let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
+            self.next_slot_ns = self.next_slot_ns.max(now_ns).saturating_add(cost_ns);
+        }
+    }
+
+    /// When `waiting` may make its next step.
+    fn ready_ns(&self, waiting: &Waiting) -> u64 {
+        if waiting.job.is_limited() {
+            return waiting.from_ns.max(self.next_slot_ns);
+        }
+        waiting.from_ns
+    }
+
+    fn take(&mut self, now_ns: u64) -> Option<Job> {
+        let is_ready = |waiting: &Waiting| self.ready_ns(waiting) <= now_ns;
+        let is_flush = |waiting: &Waiting| !waiting.job.is_limited();
+        let flush = self.jobs.iter().position(|waiting| is_flush(waiting) && is_ready(waiting));
+        let index = flush.or_else(|| self.jobs.iter().position(is_ready))?;
+        let job = self.jobs.remove(index).job;
+        if job.is_limited() {
+            self.end_wait(now_ns);
+        }
+        self.running += 1;
+        Some(job)
+    }
+
+    /// When the next job can be taken, and whether it is throttled: the limit alone makes it wait.
+    fn next_ns(&mut self, now_ns: u64) -> Option<(u64, bool)> {
+        let next = self.jobs.iter().min_by_key(|waiting| self.ready_ns(waiting))?;
+        let (ready_ns, is_throttled) = (self.ready_ns(next), next.from_ns < self.ready_ns(next));
+        if is_throttled {
+            self.throttled_since_ns.get_or_insert(now_ns.max(next.from_ns));
+        }
+        Some((ready_ns, is_throttled))
+    }
+
+    fn end_wait(&mut self, now_ns: u64) {
+        if let Some(since_ns) = self.throttled_since_ns.take() {
+            self.limit_wait_ns += now_ns.saturating_sub(since_ns);
+        }
     }
 }
 
@@ -60,8 +114,6 @@ pub(crate) struct Scheduler {
     jobs_max: usize,
     pub retry: Event,
     pub idle: Idle,
-    /// How long compactions had to wait for the limit of background bytes, in nanoseconds.
-    pub limit_wait_ns: AtomicU64,
 }
 
 impl Scheduler {
@@ -71,7 +123,6 @@ impl Scheduler {
             jobs_max: workers.max(1) + 1,
             retry: Event::default(),
             idle: Idle::default(),
-            limit_wait_ns: AtomicU64::new(0),
         }
     }
 
@@ -105,42 +156,33 @@ impl Scheduler {
     }
 
     pub(crate) fn take(&self, now_ns: u64) -> Option<Job> {
-        let mut queue = self.lock();
-        let is_ready = |waiting: &Waiting| waiting.from_ns <= now_ns;
-        let is_flush = |waiting: &Waiting| matches!(waiting.job, Job::Flush(_));
-        let flush = queue.jobs.iter().position(|waiting| is_ready(waiting) && is_flush(waiting));
-        let index = flush.or_else(|| queue.jobs.iter().position(is_ready))?;
-        queue.running += 1;
-        Some(queue.jobs.remove(index).job)
+        self.lock().take(now_ns)
     }
 
     /// Puts jobs, new or between two steps, where workers find them.
     pub(crate) fn put(&self, jobs: impl IntoIterator<Item = Job>, from_ns: u64) {
-        let waiting = jobs.into_iter().map(|job| Waiting { job, from_ns, is_paced: false });
+        let waiting = jobs.into_iter().map(|job| Waiting { job, from_ns });
         self.lock().jobs.extend(waiting);
     }
 
-    /// The same for new moves and GC, which wait for the limit of background bytes.
-    pub(crate) fn put_paced(&self, jobs: impl IntoIterator<Item = Job>, now_ns: u64) {
-        let mut queue = self.lock();
-        let from_ns = queue.next_slot_ns.max(now_ns);
-        let is_paced = from_ns > now_ns;
-        let waiting = jobs.into_iter().map(|job| Waiting { job, from_ns, is_paced });
-        queue.jobs.extend(waiting);
+    /// When the next job can be taken, and whether the limit of background bytes alone makes it
+    /// wait.
+    pub(crate) fn next_ns(&self, now_ns: u64) -> Option<(u64, bool)> {
+        self.lock().next_ns(now_ns)
     }
 
     /// The limit of background bytes has changed: what waits for the old one goes on.
-    pub(crate) fn end_pacing(&self) {
+    pub(crate) fn end_throttling(&self, now_ns: u64) {
         let mut queue = self.lock();
         queue.next_slot_ns = 0;
-        for waiting in queue.jobs.iter_mut().filter(|waiting| waiting.is_paced) {
-            (waiting.from_ns, waiting.is_paced) = (0, false);
-        }
+        queue.end_wait(now_ns);
     }
 
-    /// When the next job can be taken, and whether it waits for the limit of background bytes.
-    pub(crate) fn next_ns(&self) -> Option<(u64, bool)> {
-        self.lock().jobs.iter().map(|waiting| (waiting.from_ns, waiting.is_paced)).min()
+    /// How long compactions and GC were throttled by the limit, in nanoseconds.
+    pub(crate) fn limit_wait_ns(&self, now_ns: u64) -> u64 {
+        let queue = self.lock();
+        let now = queue.throttled_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
+        queue.limit_wait_ns + now
     }
 
     /// GC may begin, and counts as in progress after this call, so that no other thread plans it.
@@ -175,5 +217,18 @@ mod tests {
         assert!(!scheduler.begin_collecting(), "no worker is free for it");
         scheduler.lock().running = 1;
         assert!(scheduler.begin_collecting());
+    }
+
+    #[test]
+    fn the_bytes_of_a_step_put_off_the_next_one() {
+        let mut queue = Queue::default();
+        queue.charge(500, 0, 7);
+        assert_eq!(queue.next_slot_ns, 0, "no limit");
+        queue.charge(500, 1000, 7);
+        assert_eq!(queue.next_slot_ns, 500_000_007);
+        queue.charge(1000, 1000, 9);
+        assert_eq!(queue.next_slot_ns, 1_500_000_007, "behind what came before");
+        queue.charge(u64::MAX, 1, 9);
+        assert_eq!(queue.next_slot_ns, u64::MAX);
     }
 }

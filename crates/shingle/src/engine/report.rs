@@ -14,7 +14,6 @@ use base::{FileId, KeyRange, SequenceNumber};
 use media::FileName;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use table::BlockKind;
 use tree::{Group, Level, Segment, Segments, Version};
 
@@ -130,7 +129,7 @@ impl Engine {
             wal_sync: self.latencies.wal_sync.summary(),
             flush: self.latencies.flush.summary(),
             compaction: self.latencies.compaction.summary(),
-            limit_wait_ns: self.scheduler.limit_wait_ns.load(Relaxed),
+            limit_wait_ns: self.scheduler.limit_wait_ns(now_ns),
             space_bytes: space.unwrap_or(0),
             live_bytes: keyspaces.iter().map(|keyspace| keyspace.live_bytes).sum(),
             values: sum_of_values(&keyspaces),

@@ -20,7 +20,6 @@ use crate::event::Event;
 use base::env::Worker;
 use base::{Error, ErrorKind, KeyspaceId, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use tree::Plan;
 
@@ -134,9 +133,9 @@ fn step(engine: &Arc<Engine>) -> bool {
         return true;
     }
     let seen = engine.scheduler.retry.count();
-    if let Some((from_ns, is_paced)) = engine.scheduler.next_ns() {
-        match is_paced {
-            // A flush that is due ends the wait.
+    if let Some((from_ns, is_throttled)) = engine.scheduler.next_ns(engine.runtime.now_ns()) {
+        match is_throttled {
+            // A flush that is due ends the wait, and so does a new limit.
             true => engine.runtime.wait(&engine.sealed, sealed, Some(from_ns)),
             false => engine.runtime.wait(&engine.scheduler.retry, seen, Some(from_ns)),
         }
@@ -172,7 +171,7 @@ pub(crate) fn step_flush(engine: &Arc<Engine>) -> Result<bool> {
 /// Gives up every move in progress. No other thread runs steps any more.
 pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
     let jobs = std::mem::take(&mut engine.scheduler.lock().jobs);
-    for Waiting { job, from_ns, .. } in jobs {
+    for Waiting { job, from_ns } in jobs {
         match job {
             Job::Part(part) => {
                 let error = Error::new(ErrorKind::Cancelled, "the database is being closed");
@@ -272,7 +271,7 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
         engine.scheduler.end_collecting();
         return Ok(false);
     };
-    engine.scheduler.put_paced([Job::Collect(job)], engine.runtime.now_ns());
+    engine.scheduler.put([Job::Collect(job)], engine.runtime.now_ns());
     Ok(true)
 }
 
@@ -295,7 +294,7 @@ fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
     let count = parts.len();
     let jobs = parts.into_iter().map(|part| Job::Part(Box::new(part)));
     // Before another thread takes the lock and asks whether all work is done.
-    engine.scheduler.put_paced(jobs, engine.runtime.now_ns());
+    engine.scheduler.put(jobs, engine.runtime.now_ns());
     drop(trees);
     if count != 1 {
         engine.runtime.wake();
@@ -356,26 +355,27 @@ fn pick_manual(
 }
 
 fn run(engine: &Arc<Engine>, mut job: Job) {
-    let mut slot_ns = None;
+    let mut limited_bytes = 0;
     let stepped = match &mut job {
         Job::Flush(flush) => flush.step(engine),
         Job::Part(part) => {
             let stepped = engine.check_space_to_rewrite().and_then(|()| part.step(engine));
-            slot_ns = pace(engine, part.take_step_bytes());
+            limited_bytes = part.take_step_bytes();
             stepped
         }
         Job::Collect(collect) => {
             let stepped = engine.check_space_to_rewrite().and_then(|()| collect.step(engine));
-            slot_ns = pace(engine, collect.take_step_bytes());
+            limited_bytes = collect.take_step_bytes();
             stepped
         }
     };
-    let from_ns = slot_ns.unwrap_or_else(|| engine.runtime.now_ns());
+    let (now_ns, limit) = (engine.runtime.now_ns(), engine.live.background_bytes_per_second());
     let mut queue = engine.scheduler.lock();
+    queue.charge(limited_bytes, limit, now_ns);
     queue.running -= 1;
     match stepped {
         Ok(Progress::More) => {
-            queue.jobs.push(Waiting { job, from_ns, is_paced: slot_ns.is_some() });
+            queue.jobs.push(Waiting { job, from_ns: now_ns });
             return;
         }
         Ok(Progress::Done) => {
@@ -418,23 +418,6 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
     engine.progress.signal();
     // Work that waited for this job's nodes may be due now.
     engine.runtime.wake();
-}
-
-/// Keeps moves to the rate that the user allows: when the next step may begin after one of `bytes`;
-/// `None`: at once. Flushes are not paced, because writers wait for them, and workers are free for
-/// them meanwhile.
-fn pace(engine: &Engine, bytes: u64) -> Option<u64> {
-    let rate = engine.live.background_bytes_per_second();
-    if rate == 0 {
-        return None;
-    }
-    let cost_ns = (u128::from(bytes) * 1_000_000_000 / u128::from(rate)) as u64;
-    let now_ns = engine.runtime.now_ns();
-    let mut queue = engine.scheduler.lock();
-    let slot_ns = queue.next_slot_ns.max(now_ns);
-    queue.next_slot_ns = slot_ns + cost_ns;
-    engine.scheduler.limit_wait_ns.fetch_add(slot_ns - now_ns, Relaxed);
-    (slot_ns > now_ns).then_some(slot_ns)
 }
 
 /// Waits before the next try, so that a full medium or a bad sector does not cause a busy loop.

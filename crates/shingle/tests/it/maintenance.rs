@@ -308,7 +308,7 @@ fn options_that_change_at_run_time_count_at_once() {
     assert_eq!(db.set_option("durability", "buffered").unwrap_err().kind(), ErrorKind::Closed);
 }
 
-/// The only worker has a compaction that the limit holds back for hours. It is free for flushes.
+/// The only worker has a compaction that the limit throttles for hours. It is free for flushes.
 #[test]
 fn a_limit_of_background_bytes_does_not_hold_up_flushes() {
     let options = Options::new().background_threads(1).expert(|e| {
@@ -319,19 +319,36 @@ fn a_limit_of_background_bytes_does_not_hold_up_flushes() {
     let store = Arc::new(MemStore::new(Arc::default()));
     let db = options.open_in(store, Arc::new(shingle::runtime::Threads::new())).unwrap();
     db.set_option("background_bytes_per_second", "1").unwrap();
-    let (sender, done) = std::sync::mpsc::channel();
     let writer = db.clone();
-    std::thread::spawn(move || {
+    let ends = ends_soon(move || {
         for round in 0..20u64 {
             for n in 0..200u64 {
                 writer.put((n * 20 + round).to_be_bytes(), [round as u8; 100]).unwrap();
             }
             writer.flush().unwrap();
         }
-        sender.send(()).unwrap();
     });
-    done.recv_timeout(Duration::from_secs(60)).expect("flushes do not wait for the limit");
-    assert!(db.stats().limit_wait_ns > 0, "no compaction was held back");
+    assert!(ends, "flushes wait for the limit");
+    assert!(db.stats().limit_wait_ns > 0, "no compaction was throttled");
+    let compacting = db.clone();
+    db.set_option("background_bytes_per_second", "0").unwrap();
+    let ends = ends_soon(move || compacting.wait_idle().unwrap());
+    assert!(ends, "compactions wait for the limit that was");
+    let waited_ns = db.stats().limit_wait_ns;
+    db.put("z", "1").unwrap();
+    db.compact().unwrap();
+    assert_eq!(db.stats().limit_wait_ns, waited_ns, "there is no limit");
+}
+
+/// Whether `work` ends in a minute, where it would else take hours.
+fn ends_soon(work: impl FnOnce() + Send + 'static) -> bool {
+    let (sender, done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        work();
+        // The receiver is gone if this took too long.
+        let _ = sender.send(());
+    });
+    done.recv_timeout(Duration::from_secs(60)).is_ok()
 }
 
 #[test]
