@@ -15,7 +15,7 @@
 //!
 //! `cargo xtask readme` prints the commands of README.md, one on each line; `.ci/run` takes the
 //! test command from there. `cargo xtask papers DIR` puts the verdicts of a run of the lab into
-//! `docs/papers`.
+//! `docs/papers`; without DIR it draws the pictures there again, from the kept values.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
@@ -68,10 +68,11 @@ fn main() -> ExitCode {
         ["features"] => done(release::features(&repository)),
         ["msrv"] => done(release::oldest_compiler(&repository)),
         ["readme"] => print_readme_commands(&repository),
-        ["papers", results] => done(papers::write(&repository, Path::new(results))),
+        ["papers"] => done(papers::write(&repository, None)),
+        ["papers", results] => done(papers::write(&repository, Some(Path::new(results)))),
         _ => {
             eprintln!("usage: cargo xtask tidy [--lower] | words [FOLDER] | cycles [FOLDER]");
-            eprintln!("       cargo xtask interface [--since REVISION] | readme | papers DIR");
+            eprintln!("       cargo xtask interface [--since REVISION] | readme | papers [DIR]");
             eprintln!("       cargo xtask publishable [--dry-run] | features | msrv");
             ExitCode::FAILURE
         }

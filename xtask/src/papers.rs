@@ -1,11 +1,13 @@
 //! Writes the lab's verdicts to `docs/papers`. `shingle lab run --out DIR` leaves them in
 //! `DIR/papers`. They replace each page from its claims (or, where no paper claims anything, from
-//! its tables) on, so no verdict is typed by hand. Values and pictures become files beside the
-//! pages. The pages of papers that were not run stay. The count of all verdicts is made anew.
+//! its tables) on, and the picture and the counts in its head, so no verdict is typed by hand.
+//! Values and pictures become files beside the pages. The pages of papers that were not run stay.
+//! The count of all verdicts is made anew, and so are the pictures of all values.
 //!
 //! Runs at the size of the papers take days and are not repeated for a page. They have pages of
 //! their own, and their verdicts and metrics are kept as data.
 
+use crate::release;
 use crate::repository::Repository;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,12 +22,13 @@ const DATA: &str = "docs/papers/paper-scale/";
 /// What stands beside the pages: the values of claims, and the pictures.
 const BESIDE: [&str; 2] = ["values", "pictures"];
 const DATA_FILES: [&str; 2] = ["claims.csv", "metrics.csv"];
-const HEADING: &str = "\n## Claims\n";
+/// What the head of a page has below its introduction.
+const PICTURE: &str = "![";
 /// As [`counts`] finds it in a page.
-const FULL_SIZE: &str = "`paper`";
+const FULL_SIZE: &str = "paper";
 
-/// Writes the pages anew whose papers `results` has, and the count of all.
-pub fn write(repository: &Repository, results: &Path) -> Result<(), String> {
+/// Writes the pages anew whose papers `results` has, the count of all, and the pictures of values.
+pub fn write(repository: &Repository, results: Option<&Path>) -> Result<(), String> {
     let root = repository.root.as_deref().ok_or("these texts lie nowhere")?;
     let is_page = |path: &str| {
         let name = path.strip_prefix(FOLDER);
@@ -34,7 +37,21 @@ pub fn write(repository: &Repository, results: &Path) -> Result<(), String> {
     let pages = repository.texts.iter().filter(|(path, _)| is_page(path));
     let mut pages: BTreeMap<String, String> =
         pages.map(|(path, text)| (path.clone(), text.clone())).collect();
-    let new = results_of(&pages, results);
+    if let Some(results) = results {
+        take(&mut pages, root, results)?;
+    }
+    pages.insert(TOTAL.to_string(), total(&pages));
+    for (path, text) in pages {
+        fs::write(root.join(&path), text)
+            .map_err(|error| format!("cannot write {path}: {error}"))?;
+    }
+    let draw = ["run", "--quiet", "--package", "shingle-cli", "--", "--quiet", "lab", "draw"];
+    release::cargo(repository, &[&draw[..], &[FOLDER]].concat())
+}
+
+/// Takes the pages that `results` has, and what stands beside them.
+fn take(pages: &mut BTreeMap<String, String>, root: &Path, results: &Path) -> Result<(), String> {
+    let new = results_of(pages, results);
     if new.is_empty() {
         let results = results.display();
         return Err(format!("{results}/papers has no page; `shingle lab run` writes them"));
@@ -49,11 +66,6 @@ pub fn write(repository: &Repository, results: &Path) -> Result<(), String> {
             let text = page(&path, old, &claims)?;
             pages.insert(path, text);
         }
-    }
-    pages.insert(TOTAL.to_string(), total(&pages));
-    for (path, text) in pages {
-        fs::write(root.join(&path), text)
-            .map_err(|error| format!("cannot write {path}: {error}"))?;
     }
     keep_beside(root, results)?;
     if is_full_size { keep(root, results) } else { Ok(()) }
@@ -82,9 +94,9 @@ fn results_of(pages: &BTreeMap<String, String>, results: &Path) -> BTreeMap<Stri
     pages.keys().filter_map(claims).collect()
 }
 
-/// Claims that begin as the lab writes them.
+/// Claims at the size of the papers.
 fn is_full_size(claims: &str) -> bool {
-    counts(&format!("\n{claims}")).is_some_and(|(scale, _)| scale == FULL_SIZE)
+    counts(claims).is_some_and(|(scale, _)| scale == FULL_SIZE)
 }
 
 /// A page of its own, with the title of the paper's page.
@@ -134,6 +146,9 @@ fn total(pages: &BTreeMap<String, String>) -> String {
         }
         row(&mut text, "all", scale, &all);
     }
+    text += "\nThe picture has a mark for each value that has a ratio to the paper's. On the line \
+             at 1 both are equal.\n\n";
+    text += "![All values, measured over the papers'](pictures/overview.svg)\n";
     for (path, page) in pages.iter().filter(|(path, page)| *path != TOTAL && counts(page).is_none())
     {
         let title = page.lines().next().unwrap_or_default().trim_start_matches("# ");
@@ -148,23 +163,32 @@ fn total(pages: &BTreeMap<String, String>) -> String {
 
 fn row(text: &mut String, name: &str, scale: &str, counts: &[u32; 5]) {
     let counts = counts.map(|count| count.to_string()).join(" | ");
-    let _ = writeln!(text, "| {name} | {scale} | {counts} |");
+    let _ = writeln!(text, "| {name} | `{scale}` | {counts} |");
 }
 
 /// The scale of a page's claims, how many they are, and how many got each verdict.
 fn counts(page: &str) -> Option<(&str, [u32; 5])> {
-    let claims = page.split_once(HEADING)?.1.trim_start().strip_prefix("At ")?;
-    let (scale, counts) = claims.split_once('.')?.0.split_once(", of ")?;
+    let claims = page.lines().find_map(|line| line.strip_prefix("At `"))?;
+    let (scale, counts) = claims.split_once('.')?.0.split_once("`, of ")?;
     let counts: Vec<u32> = counts.split(' ').filter_map(|word| word.parse().ok()).collect();
     Some((scale, counts.try_into().ok()?))
 }
 
-/// `old` up to the heading that `new` begins with, and `new` behind it.
+/// `old` up to the first heading of `new`, and `new` from there. What `new` has above its heading
+/// stands in the head of the page, between the introduction and the first heading.
 fn page(path: &str, old: &str, new: &str) -> Result<String, String> {
-    let heading = new.lines().next().unwrap_or_default();
+    let start = new.find("## ").ok_or(format!("the new text of {path} has no heading"))?;
+    let (head, tail) = new.split_at(start);
+    let heading = tail.lines().next().unwrap_or_default();
     let found = old.split_once(&format!("\n{heading}\n"));
     let (before, _) = found.ok_or(format!("{path} has no heading `{heading}`"))?;
-    Ok(format!("{before}\n{new}"))
+    if head.is_empty() {
+        return Ok(format!("{before}\n{tail}"));
+    }
+    let (introduction, rest) = before.split_once("\n## ").unwrap_or((before, ""));
+    let introduction = introduction.split_once(PICTURE).map_or(introduction, |(words, _)| words);
+    let rest = if rest.is_empty() { String::new() } else { format!("## {rest}\n") };
+    Ok(format!("{}\n\n{head}{rest}{tail}", introduction.trim_end()))
 }
 
 #[cfg(test)]
@@ -183,11 +207,24 @@ mod tests {
         assert_eq!(tables.unwrap(), "# A\n\n## Side by side\n\nnew\n");
     }
 
+    #[test]
+    fn the_picture_and_the_counts_stand_below_the_introduction() {
+        let old = "# A\n\nWords.\n\n## Why\n\nMore.\n\n## Claims\n\n| old |\n";
+        let new = page("a.md", old, &claims("small", [9, 4, 3, 1, 1])).unwrap();
+        let order =
+            ["\n\nWords.\n\n![A]", "\n\nAt `small`", "\n\n## Why\n\nMore.\n\n## Claims\n\n| new"];
+        let places = order.map(|part| new.find(part));
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{new}");
+        let next = page("a.md", &new, &claims("small", [9, 5, 2, 1, 1])).unwrap();
+        assert!(next.contains("claims 5 are") && next.lines().count() == new.lines().count());
+    }
+
     /// Claims as the lab writes them, `counts` being how many there are and got which verdict.
     fn claims(scale: &str, [a, b, c, d, e]: [u32; 5]) -> String {
         format!(
-            "## Claims\n\nAt `{scale}`, of {a} claims {b} are reproduced, {c} in shape, {d} \
-             are not reproduced and {e} cannot be reproduced.\n"
+            "![A](pictures/a-{scale}.svg)\n\nAt `{scale}`, of {a} claims {b} are reproduced, {c} \
+             in shape, {d} are not reproduced and {e} cannot be reproduced.\n\n## Claims\n\n\
+             | new |\n"
         )
     }
 

@@ -96,7 +96,8 @@ pub fn oldest_compiler(repository: &Repository) -> Result<(), String> {
     Ok(())
 }
 
-fn cargo(repository: &Repository, arguments: &[&str]) -> Result<(), String> {
+/// Runs cargo in the repository.
+pub fn cargo(repository: &Repository, arguments: &[&str]) -> Result<(), String> {
     run(repository, "cargo", arguments, false).map(drop)
 }
 

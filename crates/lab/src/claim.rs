@@ -40,6 +40,51 @@ impl fmt::Display for Stated {
     }
 }
 
+/// What a text says that [`Stated`] spelled: words that are no numbers are a trend.
+impl From<&str> for Stated {
+    fn from(text: &str) -> Stated {
+        let after = |word: &str| text.strip_prefix(word)?.parse::<f64>().ok();
+        let ends = || text.split_once(" to ").map(|(low, high)| (low.parse(), high.parse()));
+        let points =
+            text.split(", ").map(str::parse::<f64>).collect::<std::result::Result<Vec<f64>, _>>();
+        match (points.as_deref(), ends()) {
+            (Ok([number]), _) => Stated::Number(*number),
+            (Ok(points), _) => Stated::Points(points.to_vec()),
+            (_, Some((Ok(low), Ok(high)))) => Stated::Range(low, high),
+            _ => after("about ")
+                .map(Stated::About)
+                .or_else(|| after("above ").map(Stated::Above))
+                .unwrap_or_else(|| Stated::Trend(text.to_string())),
+        }
+    }
+}
+
+impl Stated {
+    /// Each measured number over the stated one. A range counts as its end that is nearer, and
+    /// numbers inside it as equal. No ratio tells how near a measured number is to a trend, a
+    /// bound, zero, or a number of the other sign.
+    pub fn ratios(&self, measured: &[f64]) -> Option<Vec<f64>> {
+        let over = |stated: f64, measured: f64| {
+            (stated > 0.0 && measured >= 0.0).then_some(measured / stated)
+        };
+        match self {
+            Stated::Number(number) | Stated::About(number) => {
+                measured.iter().map(|measured| over(*number, *measured)).collect()
+            }
+            Stated::Range(low, high) => {
+                let near = |measured: f64| measured.max(*low).min(*high);
+                measured.iter().map(|measured| over(near(*measured), *measured)).collect()
+            }
+            Stated::Points(points) if points.len() == measured.len() => points
+                .iter()
+                .zip(measured)
+                .map(|(point, measured)| over(*point, *measured))
+                .collect(),
+            Stated::Points(_) | Stated::Above(_) | Stated::Trend(_) => None,
+        }
+    }
+}
+
 /// Whether a value is a ratio between systems, or a figure of the authors' machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
@@ -76,13 +121,8 @@ fn number(value: &toml::Value) -> Option<f64> {
 
 fn stated(sort: Sort, value: &toml::Value) -> Option<Stated> {
     if let Some(words) = value.as_str() {
-        let (word, bound) = words.split_once(' ')?;
-        let bound = bound.parse().ok()?;
-        return match word {
-            "about" => Some(Stated::About(bound)),
-            "above" => Some(Stated::Above(bound)),
-            _ => None,
-        };
+        let stated = Stated::from(words);
+        return matches!(stated, Stated::About(_) | Stated::Above(_)).then_some(stated);
     }
     if let Some(list) = value.as_array() {
         let list = list.iter().map(number).collect::<Option<Vec<f64>>>()?;
@@ -139,4 +179,42 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Claim>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_spelled_is_read_again() {
+        let all = [
+            Stated::Number(-0.161),
+            Stated::Range(11.17, 45.8),
+            Stated::Points(vec![8.18, 52.5, 136.83]),
+            Stated::About(1.0),
+            Stated::Above(1.0),
+            Stated::Trend("WA1 grows to 3, WA2 does not".into()),
+        ];
+        for stated in all {
+            assert_eq!(Stated::from(stated.to_string().as_str()), stated);
+        }
+    }
+
+    #[test]
+    fn each_measured_number_has_its_ratio() {
+        let ratios = |stated: &str, measured: &[f64]| Stated::from(stated).ratios(measured);
+        assert_eq!(ratios("4", &[1.0]), Some(vec![0.25]));
+        assert_eq!(ratios("about 2", &[3.0]), Some(vec![1.5]));
+        assert_eq!(ratios("2 to 4", &[1.0, 3.0, 8.0]), Some(vec![0.5, 1.0, 2.0]));
+        assert_eq!(ratios("1, 2, 4", &[1.0, 1.0, 0.0]), Some(vec![1.0, 0.5, 0.0]));
+    }
+
+    #[test]
+    fn what_has_no_ratio_gets_none() {
+        let none = [("above 1", 2.0), ("grows", 2.0), ("0", 0.0), ("-0.2", 0.1), ("0.2", -0.1)];
+        for (stated, measured) in none {
+            assert_eq!(Stated::from(stated).ratios(&[measured]), None, "{stated}");
+        }
+        assert_eq!(Stated::from("1, 2").ratios(&[1.0]), None);
+    }
 }

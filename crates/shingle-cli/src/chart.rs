@@ -1,6 +1,8 @@
 //! Small charts as inline SVG. Colours are classes of the page's style sheet, so that light and
 //! dark need nothing here; every mark has a title for those who point at it.
 
+pub mod ratios;
+
 use maud::{Markup, html};
 
 /// Widths of a chart, of what stands left of it and of what stands right.

@@ -11,7 +11,8 @@ Examples:
   shingle lab show lwc/fig11a
   shingle lab run all --scale smoke --out results
   shingle lab run sealdb ldc/fig08 --scale small --out two
-  shingle lab compare results two --out both";
+  shingle lab compare results two --out both
+  shingle lab draw both/papers";
 
 #[derive(Args, Debug)]
 pub struct LabArgs {
@@ -43,6 +44,15 @@ pub enum LabAction {
     /// experiment, and writes what `run` writes. Runs nothing: what the data files say of runs by
     /// now makes no difference, what they say of claims does.
     Compare(CompareArgs),
+    /// Draw the values of claims again: measured over the paper's, on one axis
+    ///
+    /// Reads the files of DIR/values and writes one picture for each to DIR/pictures, and
+    /// overview.svg of all. Runs nothing.
+    Draw {
+        /// `papers` in a directory that `run` wrote
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// What a workload of yours would cost under each scheme, value layout and fan-out
     ///
     /// Reads a trace of operations as a stream, says what the workload is like, and runs the

@@ -1,6 +1,6 @@
 //! The files of results: claims as JSON, CSV and Markdown, all metrics as CSV, and the report.
 
-use super::{Account, cannot_write, pages, report};
+use super::{Account, cannot_write, pages, report, verdicts};
 use crate::failure::{Failure, Outcome};
 use lab::ClaimResult;
 use lab::schedule::Table;
@@ -75,6 +75,7 @@ pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
     for (name, svg) in pages::pictures(account) {
         save(&pictures, &name, &svg)?;
     }
+    verdicts::draw(&papers)?;
     save(folder, "report.html", &report::render(account))
 }
 

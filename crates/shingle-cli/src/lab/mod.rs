@@ -10,6 +10,7 @@ mod pages;
 mod plot;
 mod report;
 mod terminal;
+mod verdicts;
 
 use crate::args::lab::{CompareArgs, LabAction, LabArgs, RunArgs};
 use crate::context::Context;
@@ -36,6 +37,7 @@ pub fn lab(context: &mut Context, args: LabArgs) -> Outcome {
         LabAction::Show { id } => terminal::show(context, &library()?, id),
         LabAction::Run(args) => run(context, &library()?, args),
         LabAction::Compare(args) => compare_results(context, &library()?, args),
+        LabAction::Draw { folder } => verdicts::draw_again(context, folder),
         LabAction::Trace(args) => trace::trace(context, args),
     }
 }

@@ -50,9 +50,12 @@ fn page(account: &Account<'_>, name: &str, claims: &[&ClaimResult]) -> String {
     let of = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
     let [hold, shape, not, cannot] = Verdict::ALL.map(of);
     let file = values_file(name, scale);
+    let picture = file.replace(".csv", ".svg");
     let mut text = format!(
-        "## Claims\n\nAt `{scale}`, of {} claims {hold} are reproduced, {shape} in shape, \
-         {not} are not reproduced and {cannot} cannot be reproduced.\n\
+        "![Each value of {name}, measured over the paper's](pictures/{picture})\n\n\
+         At `{scale}`, of {} claims {hold} are reproduced, {shape} in shape, \
+         {not} are not reproduced and {cannot} cannot be reproduced.\n\n\
+         ## Claims\n\n\
          A figure links to its experiment. All values, the paper's and the measured ones, are in\n\
          [values/{file}](values/{file}). A short line across a bar or over a \
          point is the paper's value.\n\n\

@@ -1,6 +1,7 @@
 //! The lab, on a few experiments that are quick.
 
 use crate::Shell;
+use std::path::Path;
 
 const QUICK: [&str; 2] = ["sealdb/set-size", "cascaded/fig03"];
 
@@ -76,6 +77,31 @@ fn what_is_kept_of_runs_at_full_size_gives_the_kept_verdicts() {
     let kept_claims = std::fs::read_to_string(format!("{kept}/claims.csv")).unwrap();
     let claims = std::fs::read_to_string(shell.path("again/claims.csv")).unwrap();
     assert!(claims.lines().count() > 10 && claims == kept_claims, "{claims}");
+}
+
+/// The pictures of the papers' pages follow from the values beside them: `cargo xtask papers` draws
+/// them again.
+#[test]
+fn kept_pictures_are_what_the_kept_values_give() {
+    let shell = Shell::new();
+    let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/papers"));
+    let values: Vec<_> = kept.join("values").read_dir().unwrap().map(|f| f.unwrap()).collect();
+    std::fs::create_dir_all(shell.path("again/values")).unwrap();
+    for file in &values {
+        let copy = shell.path("again/values").join(file.file_name());
+        std::fs::copy(file.path(), copy).unwrap();
+    }
+    shell.run(&["lab", "draw", "again"]).ok();
+    let drawn: Vec<_> =
+        shell.path("again/pictures").read_dir().unwrap().map(|f| f.unwrap()).collect();
+    assert_eq!(drawn.len(), values.len() + 1);
+    for file in drawn {
+        let old = std::fs::read_to_string(kept.join("pictures").join(file.file_name()));
+        let new = std::fs::read_to_string(file.path()).unwrap();
+        assert!(old.is_ok_and(|old| old == new), "{:?}: cargo xtask papers", file.file_name());
+    }
+    let words = shell.run(&["lab", "draw", "absent"]).fails(1);
+    assert!(words.contains("absent/values") && words.contains("lab run"), "{words}");
 }
 
 #[test]
