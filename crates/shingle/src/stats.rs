@@ -21,10 +21,10 @@ pub(crate) struct Latencies {
     pub compaction: Histogram,
 }
 
-/// One level of a keyspace, or the sum over keyspaces.
+/// A level as it is now: of one keyspace, or the sum over keyspaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct LevelStats {
+pub struct LevelShape {
     /// The level.
     pub level: u8,
     /// Files that have live runs in it.
@@ -37,6 +37,25 @@ pub struct LevelStats {
     pub bytes: u64,
     /// How urgent it is to compact it; 1.0 is at the limit.
     pub score: f64,
+}
+
+impl LevelShape {
+    /// Adds the same level of another keyspace: sums, and the higher score.
+    pub fn add(&mut self, other: &LevelShape) {
+        self.files += other.files;
+        self.nodes += other.nodes;
+        self.runs += other.runs;
+        self.bytes += other.bytes;
+        self.score = self.score.max(other.score);
+    }
+}
+
+/// A level, and what was done in it since the database was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// The level as it is now.
+    pub shape: LevelShape,
     /// Bytes read from levels above by compactions into this level.
     pub read_bytes_upper: u64,
     /// Bytes read from this level by compactions into it.
@@ -60,13 +79,11 @@ pub struct LevelStats {
 impl LevelStats {
     /// The levels that have data or were compacted into, and their sum.
     pub fn worth_showing(levels: &[LevelStats]) -> (Vec<&LevelStats>, LevelStats) {
-        let shown = levels.iter().filter(|level| level.runs > 0 || level.count > 0);
-        let shown: Vec<&LevelStats> = shown.collect();
+        let is_used = |level: &&LevelStats| level.shape.runs > 0 || level.count > 0;
+        let shown: Vec<&LevelStats> = levels.iter().filter(is_used).collect();
         let mut sum = LevelStats::default();
         for level in &shown {
-            sum.files += level.files;
-            sum.runs += level.runs;
-            sum.bytes += level.bytes;
+            sum.shape.add(&level.shape);
             sum.read_bytes_upper += level.read_bytes_upper;
             sum.read_bytes_lower += level.read_bytes_lower;
             sum.write_bytes += level.write_bytes;
@@ -76,32 +93,16 @@ impl LevelStats {
             sum.keys_in += level.keys_in;
             sum.keys_dropped += level.keys_dropped;
         }
+        // A score compares one level with its limit.
+        sum.shape.score = 0.0;
         (shown, sum)
     }
 
     /// Bytes written into the level per byte that came from above.
     pub fn write_amplification(&self) -> Option<f64> {
-        let source = if self.level == 0 { self.write_bytes } else { self.read_bytes_upper };
+        let source = if self.shape.level == 0 { self.write_bytes } else { self.read_bytes_upper };
         (source > 0).then(|| self.write_bytes as f64 / source as f64)
     }
-}
-
-/// A level of a keyspace as it is now.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct LevelShape {
-    /// The level.
-    pub level: u8,
-    /// Files that have live runs in it.
-    pub files: u64,
-    /// Nodes.
-    pub nodes: u64,
-    /// Slices.
-    pub runs: u64,
-    /// Live bytes.
-    pub bytes: u64,
-    /// How urgent it is to compact it; 1.0 is at the limit.
-    pub score: f64,
 }
 
 /// How a keyspace stands.
@@ -446,7 +447,7 @@ fn compaction_table(f: &mut fmt::Formatter<'_>, levels: &[LevelStats]) -> fmt::R
     writeln!(f, "{}", "-".repeat(150))?;
     let (shown, sum) = LevelStats::worth_showing(levels);
     for level in shown {
-        level_line(f, &format!("L{}", level.level), level)?;
+        level_line(f, &format!("L{}", level.shape.level), level)?;
     }
     level_line(f, "Sum", &sum)
 }
@@ -455,13 +456,13 @@ fn level_line(f: &mut fmt::Formatter<'_>, name: &str, level: &LevelStats) -> fmt
     let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let mb_per_second = |bytes: u64| bytes as f64 / f64::from(1 << 20) / level.seconds.max(1e-9);
     let read = level.read_bytes_upper + level.read_bytes_lower;
-    let size_mb = level.bytes as f64 / f64::from(1 << 20);
+    let size_mb = level.shape.bytes as f64 / f64::from(1 << 20);
     writeln!(
         f,
         "{name:>5} {:>7}/0 {size_mb:>7.2} MB {:>5.1} {:>8.3} {:>7.3} {:>8.3} {:>9.3} {:>8.3} \
          {:>9.3} {:>5} {:>8.1} {:>8.1} {:>9.2} {:>9} {:>8.3} {} {}",
-        level.files,
-        level.score,
+        level.shape.files,
+        level.shape.score,
         gb(read),
         gb(level.read_bytes_upper),
         gb(level.read_bytes_lower),

@@ -45,7 +45,7 @@ pub(super) fn by_reason(stats: &Stats, of: fn(&Stall) -> Value) -> Vec<Sample> {
 pub(super) fn by_level(stats: &Stats, of: fn(&LevelStats) -> Value) -> Vec<Sample> {
     let (shown, _) = LevelStats::worth_showing(&stats.levels);
     let sample =
-        |level: &&LevelStats| Sample::new(of(level)).label("level", level.level.to_string());
+        |level: &&LevelStats| Sample::new(of(level)).label("level", level.shape.level.to_string());
     shown.iter().map(sample).collect()
 }
 

@@ -3,7 +3,7 @@
 
 use crate::commands::ledger::plain_table;
 use crate::units;
-use shingle::LevelStats;
+use shingle::{LevelShape, LevelStats};
 
 /// One line a level that has data or was compacted into, and their sum.
 pub fn table(levels: &[LevelStats]) -> String {
@@ -12,7 +12,7 @@ pub fn table(levels: &[LevelStats]) -> String {
     ]);
     let (shown, sum) = LevelStats::worth_showing(levels);
     for level in shown {
-        table.add_row(row(format!("L{}", level.level), level));
+        table.add_row(row(format!("L{}", level.shape.level), level));
     }
     let mut last = row("all".into(), &sum);
     last[3].clear();
@@ -24,14 +24,14 @@ pub fn table(levels: &[LevelStats]) -> String {
 pub fn shape(levels: &[LevelStats]) -> String {
     let mut table = plain_table(&["level", "files", "runs", "size", "score"]);
     let (shown, sum) = LevelStats::worth_showing(levels);
-    let row = |name: String, score: String, level: &LevelStats| {
-        let counts = [level.files, level.runs].map(units::count);
-        [vec![name], counts.to_vec(), vec![units::bytes(level.bytes), score]].concat()
+    let row = |name: String, score: String, shape: &LevelShape| {
+        let counts = [shape.files, shape.runs].map(units::count);
+        [vec![name], counts.to_vec(), vec![units::bytes(shape.bytes), score]].concat()
     };
-    for level in shown.iter() {
-        table.add_row(row(format!("L{}", level.level), format!("{:.2}", level.score), level));
+    for shape in shown.iter().map(|level| &level.shape) {
+        table.add_row(row(format!("L{}", shape.level), format!("{:.2}", shape.score), shape));
     }
-    table.add_row(row("all".into(), String::new(), &sum));
+    table.add_row(row("all".into(), String::new(), &sum.shape));
     table.to_string()
 }
 
@@ -39,9 +39,9 @@ fn row(name: String, level: &LevelStats) -> [String; 10] {
     let amplification = level.write_amplification();
     [
         name,
-        units::count(level.files),
-        units::bytes(level.bytes),
-        format!("{:.2}", level.score),
+        units::count(level.shape.files),
+        units::bytes(level.shape.bytes),
+        format!("{:.2}", level.shape.score),
         units::bytes(level.read_bytes_upper + level.read_bytes_lower),
         units::bytes(level.write_bytes),
         amplification.map_or("-".into(), |factor| format!("{factor:.2}")),
@@ -58,12 +58,12 @@ mod tests {
     #[test]
     fn a_row_of_large_figures_fits_eighty_columns() {
         let mut large = LevelStats::default();
-        (large.level, large.runs, large.score) = (6, 1, 10.25);
-        (large.files, large.count, large.seconds) = (99_999, 999_999, 88_888.0);
-        large.bytes = 888_000_000_000;
-        large.read_bytes_upper = large.bytes;
-        large.write_bytes = large.bytes;
-        large.moved_bytes = large.bytes;
+        let bytes = 888_000_000_000;
+        let shape = &mut large.shape;
+        (shape.level, shape.runs, shape.score) = (6, 1, 10.25);
+        (shape.files, shape.bytes) = (99_999, bytes);
+        (large.count, large.seconds) = (999_999, 88_888.0);
+        (large.read_bytes_upper, large.write_bytes, large.moved_bytes) = (bytes, bytes, bytes);
         let table = table(&[large]);
         let widest = table.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(80), "{widest:?}\n{table}");

@@ -352,5 +352,6 @@ impl Demo<'_, '_> {
 }
 
 fn level_row(level: &shingle::LevelStats) -> LevelRow {
-    LevelRow { level: level.level.into(), files: level.files, bytes: level.bytes }
+    let shape = &level.shape;
+    LevelRow { level: shape.level.into(), files: shape.files, bytes: shape.bytes }
 }

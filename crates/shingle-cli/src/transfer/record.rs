@@ -46,3 +46,33 @@ impl<'a> Record<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In March 2030.
+    const LATER_MS: u64 = 1_900_000_000_000;
+
+    #[test]
+    fn a_record_is_in_a_keyspace_with_its_value_and_its_expiry_only() {
+        let home = tempfile::tempdir().unwrap();
+        let db = shingle::Options::new().open(home.path()).unwrap();
+        let keyspace = db.keyspace("default").unwrap();
+        let later = Expiry::from_millis(LATER_MS);
+        keyspace.put_expiring("a", "1", later).unwrap();
+        keyspace.put("b", "2").unwrap();
+        let is_in = |key: &str, value: &str, expiry| {
+            let (key, value) = (key.as_bytes(), value.as_bytes());
+            Record { key, value, expiry }.is_in(&keyspace).unwrap()
+        };
+        assert!(is_in("a", "1", Some(later)));
+        assert!(!is_in("a", "1", Some(Expiry::from_millis(LATER_MS + 1))), "another expiry");
+        assert!(!is_in("a", "2", Some(later)), "another value");
+        assert!(!is_in("b", "2", Some(later)), "a value that does not expire");
+        assert!(is_in("b", "2", None));
+        assert!(!is_in("b", "1", None), "another value");
+        assert!(!is_in("c", "3", Some(later)) && !is_in("c", "3", None), "a missing key");
+        assert!(is_in("c", "3", Some(Expiry::from_millis(1000))), "it has expired");
+    }
+}

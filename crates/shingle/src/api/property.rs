@@ -23,7 +23,7 @@ impl Db {
         let stats = self.stats();
         if let Some(level) = name.strip_prefix("num-files-at-level") {
             let level: usize = level.parse().ok()?;
-            return stats.levels.get(level).map(|level| level.files.to_string());
+            return stats.levels.get(level).map(|level| level.shape.files.to_string());
         }
         match name {
             "stats" | "cfstats" | "dbstats" => Some(self.report(&stats)),
@@ -63,9 +63,9 @@ impl Db {
 
 fn level_table(stats: &Stats) -> String {
     let mut text = String::from("Level Files Size(MB)\n--------------------\n");
-    for level in &stats.levels {
-        let mb = level.bytes as f64 / f64::from(1 << 20);
-        text.push_str(&format!("{:>3} {:>8} {mb:>8.0}\n", level.level, level.files));
+    for shape in stats.levels.iter().map(|level| &level.shape) {
+        let mb = shape.bytes as f64 / f64::from(1 << 20);
+        text.push_str(&format!("{:>3} {:>8} {mb:>8.0}\n", shape.level, shape.files));
     }
     text
 }

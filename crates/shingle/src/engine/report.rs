@@ -169,12 +169,7 @@ impl Engine {
     fn levels_of(&self, keyspaces: &[KeyspaceStats]) -> Vec<LevelStats> {
         let mut levels = self.level_work();
         for shape in keyspaces.iter().flat_map(|keyspace| &keyspace.levels) {
-            let sum = &mut levels[usize::from(shape.level)];
-            sum.files += shape.files;
-            sum.nodes += shape.nodes;
-            sum.runs += shape.runs;
-            sum.bytes += shape.bytes;
-            sum.score = sum.score.max(shape.score);
+            levels[usize::from(shape.level)].shape.add(shape);
         }
         levels
     }
@@ -196,7 +191,7 @@ impl Engine {
         let levels = (0..).zip(used);
         levels
             .map(|(level, work)| LevelStats {
-                level,
+                shape: LevelShape { level, ..LevelShape::default() },
                 read_bytes_upper: work.read_bytes_upper,
                 read_bytes_lower: work.read_bytes_lower,
                 write_bytes: work.write_bytes,
@@ -206,7 +201,6 @@ impl Engine {
                 keys_in: work.entries_in,
                 keys_dropped: work.entries_dropped,
                 predicted_write_bytes: work.predicted_write_bytes,
-                ..LevelStats::default()
             })
             .collect()
     }

@@ -142,7 +142,7 @@ fn keyspace_json(keyspace: &KeyspaceStats) -> String {
     } = keyspace;
     json::object([
         ("keyspace", json::string(name)),
-        ("levels", json::array(levels.iter().map(shape_json))),
+        ("levels", json::array(levels.iter().map(|level| json::object(shape_fields(level))))),
         ("memtables", memtables.to_string()),
         ("memtable_bytes", memtable_bytes.to_string()),
         ("live_bytes", live_bytes.to_string()),
@@ -151,16 +151,16 @@ fn keyspace_json(keyspace: &KeyspaceStats) -> String {
     ])
 }
 
-fn shape_json(level: &LevelShape) -> String {
-    let LevelShape { level, files, nodes, runs, bytes, score } = level;
-    json::object([
+fn shape_fields(shape: &LevelShape) -> [(&'static str, String); 6] {
+    let LevelShape { level, files, nodes, runs, bytes, score } = shape;
+    [
         ("level", level.to_string()),
         ("files", files.to_string()),
         ("nodes", nodes.to_string()),
         ("runs", runs.to_string()),
         ("bytes", bytes.to_string()),
         ("score", json::number(Some(*score))),
-    ])
+    ]
 }
 
 fn values_json(values: &ValueStats) -> String {
@@ -206,13 +206,7 @@ fn backed_off_json(work: &BackedOffWork) -> String {
 
 fn level_json(level: &LevelStats) -> String {
     let int = |n: u64| n.to_string();
-    json::object([
-        ("level", int(level.level.into())),
-        ("files", int(level.files)),
-        ("nodes", int(level.nodes)),
-        ("runs", int(level.runs)),
-        ("bytes", int(level.bytes)),
-        ("score", json::number(Some(level.score))),
+    let work = [
         ("read_bytes_upper", int(level.read_bytes_upper)),
         ("read_bytes_lower", int(level.read_bytes_lower)),
         ("write_bytes", int(level.write_bytes)),
@@ -223,7 +217,8 @@ fn level_json(level: &LevelStats) -> String {
         ("seconds", json::number(Some(level.seconds))),
         ("keys_in", int(level.keys_in)),
         ("keys_dropped", int(level.keys_dropped)),
-    ])
+    ];
+    json::object(shape_fields(&level.shape).into_iter().chain(work))
 }
 
 fn latency_json(latency: &Latency) -> String {

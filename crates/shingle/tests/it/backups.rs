@@ -1,9 +1,11 @@
 //! Backups: each generation is the database of its moment, shares what it can, and survives a crash
 //! at any request of the ones that come after it.
 
-use crate::history::Generator;
+use crate::config::Config;
+use crate::history::{Generator, profile};
 use crate::model::Model;
-use crate::run::{Config, Failure, Runner, profile, read_all, seeds_for_cells};
+use crate::run::{Failure, Runner, read_all};
+use crate::volume::seeds_for_cells;
 use base::random::Random;
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore};

@@ -1,12 +1,14 @@
 //! Change feeds: on every scheme and layout they give what the database holds, over reopenings and
 //! beside the writer; a consumer that is too late learns it; a full medium takes the logs back.
 
+use crate::config::Config;
 use crate::fault::faulty;
-use crate::history::Generator;
+use crate::history::{Generator, profile};
 use crate::medium::{Direct, KINDS, Medium};
 use crate::mirror::Mirror;
 use crate::model::Model;
-use crate::run::{ByCell, Config, Failure, Runner, profile, read_all, replay, seeds_for_cells};
+use crate::run::{Failure, Runner, read_all, replay};
+use crate::volume::{ByCell, seeds_for_cells};
 use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, Filter, Operation as Access};
 use media::mem::MemStore;

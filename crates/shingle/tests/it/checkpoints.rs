@@ -1,7 +1,7 @@
 //! Checkpoints on a file system: what they share with their database, and that both go on
 //! independently.
 
-use crate::run::seeds_for_cells;
+use crate::volume::seeds_for_cells;
 use base::random::Random;
 use media::faulty::{FaultPlan, FaultyStore, Filter, Operation};
 use media::{FileKind, FileName};

@@ -1,12 +1,14 @@
 //! A database with a cold store: where values are stored, which openings are allowed, what is left
 //! when either store loses power, fails or is full.
 
+use crate::config::Config;
 use crate::crash::{Sweep, short};
 use crate::fault::{self, run_with, tiny};
-use crate::history::Generator;
+use crate::history::{Generator, profile};
 use crate::medium::{Medium, Pair};
 use crate::model::Model;
-use crate::run::{Config, Failure, Runner, profile, replay, scaled, seeds_for_schemes};
+use crate::run::{Failure, Runner, replay};
+use crate::volume::{scaled, seeds_for_schemes};
 use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, Filter};
 use media::mem::MemStore;

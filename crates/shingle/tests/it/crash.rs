@@ -2,14 +2,13 @@
 //! open, be a prefix of the commit order that holds what was safe, open again to the same state,
 //! and go on. On files, and on direct storage over every kind of device.
 
+use crate::config::Config;
 use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Kind, Medium};
 use crate::mirror;
 use crate::model::{Found, Model};
-use crate::run::{
-    ByCell, Cells, Config, Failure, Outcome, Runner, SharedModel, is_left_out, read_all, replay,
-    scaled, seeds_for_cells, seeds_for_schemes, wrong,
-};
+use crate::run::{Failure, Outcome, Runner, SharedModel, read_all, replay, wrong};
+use crate::volume::{ByCell, Cells, is_left_out, scaled, seeds_for_cells, seeds_for_schemes};
 use base::random::Random;
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore, FileSummary};

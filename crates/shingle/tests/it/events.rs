@@ -1,6 +1,6 @@
 //! Events: the listener learns what `LOG` tells, in the same order, and cannot harm the engine.
 
-use crate::run::Config;
+use crate::config::Config;
 use base::Cause;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::MemStore;

@@ -1,7 +1,9 @@
 //! Values that expire: every read respects the clock, and compactions carry it out, under every
 //! scheme and every value layout.
 
-use crate::run::{Config, Failure, Outcome, replay, seeds_for_cells, wrong};
+use crate::config::Config;
+use crate::run::{Failure, Outcome, replay, wrong};
+use crate::volume::seeds_for_cells;
 use base::env::Runtime;
 use base::random::Random;
 use media::mem::MemStore;

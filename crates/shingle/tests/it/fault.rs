@@ -1,14 +1,13 @@
 //! Every operation of a store fails in turn, once and for good, in every way. What the caller is
 //! told is true, reads go on, and the next opening finds a prefix.
 
+use crate::config::Config;
 use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Medium, Pair};
 use crate::mirror;
 use crate::model::{Found, Model, Op, Prefix};
-use crate::run::{
-    ByCell, Config, Failure, Outcome, Runner, read_all, replay, scaled, seeds_for_cells,
-    seeds_for_schemes, wrong,
-};
+use crate::run::{Failure, Outcome, Runner, read_all, replay, wrong};
+use crate::volume::{ByCell, scaled, seeds_for_cells, seeds_for_schemes};
 use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};

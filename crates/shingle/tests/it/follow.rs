@@ -1,13 +1,12 @@
 //! A follower sees what the writer wrote, whole batches, at one moment, on every configuration and
 //! beside a writer that is killed.
 
-use crate::history::{Generator, Step};
+use crate::config::Config;
+use crate::history::{Generator, Step, profile};
 use crate::kill::{batch, spawn_writer, verify};
 use crate::model::{Found, Model, SLOTS};
-use crate::run::{
-    ByCell, Config, Failure, Outcome, Runner, profile, read_all, replay, scaled, seeds_for_cells,
-    seeds_for_schemes, wrong,
-};
+use crate::run::{Failure, Outcome, Runner, read_all, replay, wrong};
+use crate::volume::{ByCell, scaled, seeds_for_cells, seeds_for_schemes};
 use base::random::Random;
 use media::mem::MemStore;
 use media::{FileKind, FileStore};

@@ -80,6 +80,21 @@ impl Profile {
     }
 }
 
+/// The default shape of histories.
+pub fn profile(steps: usize) -> Profile {
+    Profile {
+        steps,
+        keys: 300,
+        value_bytes_max: 20_000,
+        move_odds: 8,
+        range_odds: 0,
+        expiry_odds: 0,
+        ingest_odds: 60,
+        reopens: true,
+        reads: true,
+    }
+}
+
 pub struct Generator {
     random: Random,
     profile: Profile,

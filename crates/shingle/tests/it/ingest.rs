@@ -19,7 +19,7 @@ struct Home(tempfile::TempDir);
 
 impl Home {
     fn new() -> Home {
-        Home(crate::run::memory_dir().unwrap())
+        Home(crate::medium::memory_dir().unwrap())
     }
 
     fn path(&self, name: &str) -> PathBuf {

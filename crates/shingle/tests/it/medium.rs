@@ -4,7 +4,7 @@
 //! crash point, with the model at that moment.
 
 use base::random::Random;
-use base::{Cause, Ledger, Result};
+use base::{Cause, Error, ErrorKind, Ledger, Result};
 use devices::{Simulation, SimulationOptions, models};
 use direct::{DirectOptions, DirectStore, FormatOptions, format};
 use media::block::{Geometry, Overwrite, SharedDevice, ZoneGeometry};
@@ -13,6 +13,7 @@ use media::{
     AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, PairStore, ReadFile,
     StoreLock, SyncFile,
 };
+use std::path::Path;
 use std::sync::Arc;
 
 /// Called before each mutating operation.
@@ -395,4 +396,13 @@ impl Medium for Direct {
     fn stop(&self) {
         self.device.stop();
     }
+}
+
+/// A directory in memory where the system has one: files there cost no sync of a disk.
+pub fn memory_dir() -> Result<tempfile::TempDir> {
+    let dir = match Path::new("/dev/shm").is_dir() {
+        true => tempfile::tempdir_in("/dev/shm"),
+        false => tempfile::tempdir(),
+    };
+    dir.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
 }

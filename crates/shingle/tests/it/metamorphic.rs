@@ -1,12 +1,11 @@
 //! One history gives the same answers on many configurations: those of the model.
 
-use crate::history::{Generator, Profile, Step};
+use crate::config::Config;
+use crate::history::{Generator, Profile, Step, profile};
 use crate::medium::{Direct, KINDS, Kind, Medium};
 use crate::model::Model;
-use crate::run::{
-    ByCell, Cells, Config, Failure, Outcome, Runner, is_left_out, profile, replay, scaled,
-    seeds_for_cells, seeds_for_schemes, wrong,
-};
+use crate::run::{Failure, Outcome, Runner, replay, wrong};
+use crate::volume::{ByCell, Cells, is_left_out, scaled, seeds_for_cells, seeds_for_schemes};
 use base::Ledger;
 use media::FileStore;
 use media::mem::MemStore;

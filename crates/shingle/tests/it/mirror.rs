@@ -1,7 +1,8 @@
 //! What a consumer of changes makes of them: a copy of the keyspaces with a log.
 
+use crate::config::Config;
 use crate::model::{Contents, Found, Key, Operator, SLOTS, Value, combine, pair_hash};
-use crate::run::{Config, Failure, Outcome, wrong};
+use crate::run::{Failure, Outcome, wrong};
 use shingle::{Change, Changes, ChangesOptions, Db, Operation, Since};
 use std::collections::BTreeMap;
 

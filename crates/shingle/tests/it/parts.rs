@@ -1,9 +1,10 @@
 //! Moves whose parts run in parallel. At any moment of a part, another part fails, the keyspace is
 //! dropped or the database is closed. A move is made whole or not at all.
 
+use crate::config::Config;
 use crate::moves;
-use crate::run::{Config, seeds_for_cells};
 use crate::script::Script;
+use crate::volume::seeds_for_cells;
 use base::random::Random;
 use media::faulty::{Act, Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};

@@ -1,9 +1,11 @@
 //! Stores that have the contract alone, without a capability, and checkpoints from and to them.
 
-use crate::history::Generator;
+use crate::config::Config;
+use crate::history::{Generator, profile};
 use crate::medium::{Direct, KINDS, Medium};
 use crate::model::Model;
-use crate::run::{Config, Outcome, Runner, profile, replay, seeds_for_schemes};
+use crate::run::{Outcome, Runner, replay};
+use crate::volume::seeds_for_schemes;
 use base::{Ledger, Result};
 use media::mem::MemStore;
 use media::os::{OsOptions, OsStore};

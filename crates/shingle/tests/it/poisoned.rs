@@ -1,8 +1,9 @@
 //! An edit fails in the manifest with an unknown outcome, while another worker is about to look for
 //! work. The files of both outcomes must stay as they are, whatever that worker does next.
 
-use crate::run::{Config, seeds_for_cells};
+use crate::config::Config;
 use crate::script::Script;
+use crate::volume::seeds_for_cells;
 use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};

@@ -2,7 +2,8 @@
 //! without, against a model. Each refusal is an error of its key alone, no operand is lost, and no
 //! other key is affected.
 
-use crate::run::{Config, scaled, seeds};
+use crate::config::Config;
+use crate::volume::{scaled, seeds};
 use base::random::Random;
 use media::mem::MemStore;
 use shingle::{

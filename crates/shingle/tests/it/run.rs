@@ -1,244 +1,21 @@
 //! Runs a history on a database and compares every answer with the model.
 
-use crate::clock::{Clock, Clocked};
-use crate::events::Lawful;
+use crate::config::{Config, keyspace_options};
 use crate::guarded::Guarded;
-use crate::history::{Profile, Step};
-use crate::model::{Contents, Found, Key, Model, Op, Operator, Prefix, SLOTS, Value, pair_hash};
+use crate::history::Step;
+use crate::medium::memory_dir;
+use crate::model::{Contents, Found, Key, Model, Op, Prefix, SLOTS, Value, pair_hash};
 use crate::{mirror, moves};
-use base::env::Runtime;
 use base::random::Random;
 use media::FileStore;
 use parking_lot::Mutex;
-use shingle::options::Expert;
 use shingle::{
-    Compression, Db, Durability, Error, ErrorKind, Expiry, IngestOptions, Iter, Keyspace,
-    KeyspaceOptions, Options, PrefixRule, Preset, ReadOptions, Snapshot, SortedFileOptions,
-    SortedFileWriter, WriteBatch, WriteOptions, runtime,
+    Db, Durability, Error, ErrorKind, Expiry, IngestOptions, Iter, Keyspace, ReadOptions, Snapshot,
+    SortedFileOptions, SortedFileWriter, WriteBatch, WriteOptions,
 };
-use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How a database is opened.
-#[derive(Clone, Debug)]
-pub struct Config {
-    pub scheme: &'static str,
-    /// The value layout.
-    pub values: &'static str,
-    pub value_threshold: u64,
-    pub preset: Preset,
-    pub compression: Compression,
-    pub filter_bits: u8,
-    pub expert: Expert,
-    /// Steps with this seed and odds; `None`: threads.
-    pub stepped: Option<(u64, u64)>,
-    /// Each opening but the first is under the next scheme and the next layout.
-    pub switches: bool,
-    /// The wall clock of the runtimes.
-    pub clock: Clock,
-    /// All changes are kept for feeds.
-    pub keeps_changes: bool,
-}
-
-fn preset_of(scheme: &str) -> Preset {
-    if scheme == "leveldb" { Preset::LevelDb } else { Preset::Modern }
-}
-
-/// The scheme of the registry for this turn.
-fn scheme_in_turn(turn: u64) -> &'static str {
-    let schemes = tree::policy::registry();
-    schemes[(turn % schemes.len() as u64) as usize].name
-}
-
-/// The value layout of the registry for this turn. Each meets every scheme, because the registries'
-/// lengths have no common divisor; otherwise `ByCell` fails.
-fn layout_in_turn(turn: u64) -> &'static str {
-    let layouts = values::registry();
-    layouts[(turn % layouts.len() as u64) as usize].name
-}
-
-/// The number of cells of a scheme and a value layout in the registries.
-fn cells_count() -> u64 {
-    (tree::policy::registry().len() * values::registry().len()) as u64
-}
-
-/// What was done in each cell of a scheme and a value layout.
-#[derive(Default)]
-pub struct ByCell(BTreeMap<(&'static str, &'static str), u64>);
-
-impl ByCell {
-    pub fn add(&mut self, config: &Config, count: u64) {
-        *self.0.entry((config.scheme, config.values)).or_default() += count;
-    }
-
-    /// Prints the counts. Each cell must have at least `floor`, or less in proportion when only a
-    /// part of the volume runs. Not checked when one seed runs.
-    pub fn finish(self, what: &str, floor: u64) {
-        println!("{what}: {:?}", self.0);
-        let floor = scaled(floor).min(floor);
-        if std::env::var("SHINGLE_TEST_SEED").is_ok() {
-            return;
-        }
-        assert_eq!(self.0.len() as u64, cells_count());
-        for (cell, count) in self.0 {
-            assert!(count >= floor, "{count} {what} under {cell:?}, not {floor}");
-        }
-    }
-}
-
-/// What was done under each scheme of the registry on each store.
-#[derive(Default)]
-pub struct Cells(BTreeMap<(&'static str, &'static str), u64>);
-
-impl Cells {
-    pub fn add(&mut self, scheme: &'static str, store: &'static str, count: u64) {
-        *self.0.entry((scheme, store)).or_default() += count;
-    }
-
-    /// Prints the sums of each store. Each cell must have at least `floor`, unless one seed runs.
-    pub fn finish(
-        self,
-        what: &str,
-        stores: impl Iterator<Item = &'static str> + Clone,
-        floor: u64,
-    ) {
-        for store in stores.clone() {
-            let of = self.0.iter().filter(|((_, at), _)| *at == store);
-            let counts: Vec<u64> = of.map(|(_, count)| *count).collect();
-            println!("{what} on {store}, by scheme: {counts:?}");
-        }
-        if std::env::var("SHINGLE_TEST_SEED").is_ok() {
-            return;
-        }
-        for scheme in tree::policy::registry() {
-            for store in stores.clone() {
-                let count = self.0.get(&(scheme.name, store)).copied().unwrap_or(0);
-                assert!(count >= floor, "{count} {what} under {} on {store}", scheme.name);
-            }
-        }
-    }
-}
-
-impl Config {
-    /// A configuration with very small limits. Consecutive seeds have the schemes in turn.
-    pub fn draw(seed: u64) -> Config {
-        let mut random = Random::new(seed ^ 0xc0ff_ee00);
-        let scheme = scheme_in_turn(seed);
-        let one =
-            |random: &mut Random, from: &[u64]| from[random.below(from.len() as u64) as usize];
-        let compression = match random.below(3) {
-            0 => Compression::None,
-            1 => Compression::Lz4,
-            _ => Compression::Zstd(1),
-        };
-        // A seed stands for its history: the order of the draws is part of it.
-        let mut expert = Expert::default();
-        let (e, r) = (&mut expert, &mut random);
-        e.scheme.table_bytes_max = Some(one(r, &[1024, 2048, 4096]));
-        e.block_bytes = Some(one(r, &[64, 128, 512]) as u32);
-        e.memtable_bytes = Some(one(r, &[2048, 4096, 8192]));
-        e.scheme.level_bytes_base = Some(8192);
-        e.scheme.fan_out = Some(one(r, &[2, 3, 4]) as f64);
-        e.scheme.level0_runs_trigger = Some(one(r, &[1, 2, 4]) as usize);
-        e.scheme.levels = Some(3 + r.below(5) as u8);
-        e.step_bytes = Some(one(r, &[256, 1024, 1 << 20]));
-        e.readahead_bytes = Some(one(r, &[0, 1024]) as u32);
-        e.scheme.stack_max = Some(one(r, &[2, 3, 5]) as usize);
-        e.scheme.links_max = [None, Some(Some(1)), Some(Some(3))][r.below(3) as usize];
-        e.values.segment_bytes = Some(one(r, &[512, 4096]));
-        e.values.log_segment_bytes = Some(one(r, &[128, 1024]));
-        e.values.reserved_ratio = Some(one(r, &[0, 1, 3]) as f64 / 10.0);
-        e.values.hotness = Some(r.one_in(2));
-        Config {
-            scheme,
-            values: layout_in_turn(seed),
-            value_threshold: one(&mut random, &[1, 20, 100]),
-            preset: preset_of(scheme),
-            compression,
-            filter_bits: one(&mut random, &[0, 10]) as u8,
-            expert,
-            stepped: Some((random.next_u64(), one(&mut random, &[1, 2, 5]))),
-            switches: false,
-            clock: Clock::default(),
-            keeps_changes: Random::new(seed ^ 0xfeed).one_in(3),
-        }
-    }
-
-    /// The same, with a capacity of value segments in one of two, which some histories reach.
-    pub fn sometimes_bounded(mut self, seed: u64) -> Config {
-        let mut random = Random::new(seed ^ 0xcafe);
-        let segment_bytes = self.expert.values.segment_bytes.unwrap_or(0);
-        let bytes = [24 << 10, 48 << 10, 200 << 10][random.below(3) as usize];
-        let capacity_bytes = bytes.max(16 * segment_bytes);
-        self.expert.values.capacity_bytes = random.one_in(2).then_some(Some(capacity_bytes));
-        self
-    }
-
-    /// The same, with a clock of its own that shows the time of `model`.
-    pub fn at(&self, model: &Model) -> Config {
-        Config { clock: Clock::at(model.now_ms()), ..self.clone() }
-    }
-
-    pub fn options(&self) -> Options {
-        let expert = self.expert.clone();
-        Options::new()
-            .preset(self.preset)
-            .scheme(self.scheme)
-            .values(self.values)
-            .value_threshold_bytes(self.value_threshold)
-            .compression(self.compression)
-            .filter_bits_per_key(self.filter_bits)
-            .write_buffer_bytes(16 << 10)
-            .cache_bytes(64 << 10)
-            .changes_retention_bytes(if self.keeps_changes { 1 << 30 } else { 0 })
-            .expert(|e| *e = expert)
-    }
-
-    pub fn runtime(&self) -> Arc<dyn Runtime> {
-        let clock = &self.clock;
-        match self.stepped {
-            Some((seed, odds)) => {
-                Arc::new(Clocked::new(clock, Arc::new(runtime::Stepped::new(seed, odds))))
-            }
-            None => Arc::new(Clocked::new(clock, Arc::new(runtime::Threads::new()))),
-        }
-    }
-
-    pub fn levels(&self) -> u8 {
-        self.expert.scheme.levels.unwrap_or(7)
-    }
-
-    pub fn open(&self, store: Arc<dyn FileStore>) -> shingle::Result<Db> {
-        let options = self.options().event_listener(Arc::new(Lawful::default()));
-        options.open_in(Arc::new(Guarded::new(store)), self.runtime())
-    }
-}
-
-/// A directory in memory where the system has one: files there cost no sync of a disk.
-pub fn memory_dir() -> shingle::Result<tempfile::TempDir> {
-    let dir = match Path::new("/dev/shm").is_dir() {
-        true => tempfile::tempdir_in("/dev/shm"),
-        false => tempfile::tempdir(),
-    };
-    dir.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
-}
-
-/// The options of a slot's keyspace.
-pub fn keyspace_options(slot: usize) -> KeyspaceOptions {
-    KeyspaceOptions {
-        without_wal: SLOTS[slot].without_wal,
-        merge_operator: match SLOTS[slot].operator {
-            Operator::None => None,
-            Operator::Add => Some("add-u64".into()),
-            Operator::Append => Some("append".into()),
-        },
-        prefix: if SLOTS[slot].prefix { PrefixRule::Fixed(3) } else { PrefixRule::None },
-        ..KeyspaceOptions::default()
-    }
-}
 
 /// A model that crash points read while the history runs.
 pub type SharedModel = Arc<Mutex<Model>>;
@@ -785,12 +562,7 @@ impl Runner {
         self.keyspaces = [const { None }; SLOTS.len()];
         self.iterators.clear();
         if self.config.switches {
-            let at = tree::policy::registry().iter().position(|s| s.name == self.config.scheme);
-            self.config.scheme = scheme_in_turn(at.map_or(0, |at| at as u64 + 1));
-            self.config.preset = preset_of(self.config.scheme);
-            let at = values::registry().iter().position(|l| l.name == self.config.values);
-            let next = at.map_or(0, |at| at + 1) % values::registry().len();
-            self.config.values = values::registry()[next].name;
+            self.config.switch();
         }
         self.db = self.config.open(self.store.clone())?;
         self.find_keyspaces()?;
@@ -913,59 +685,6 @@ pub fn read_all(db: &Db) -> Result<Found, Failure> {
         found.insert(slot, contents);
     }
     Ok(found)
-}
-
-/// The default shape of histories.
-pub fn profile(steps: usize) -> Profile {
-    Profile {
-        steps,
-        keys: 300,
-        value_bytes_max: 20_000,
-        move_odds: 8,
-        range_odds: 0,
-        expiry_odds: 0,
-        ingest_odds: 60,
-        reopens: true,
-        reads: true,
-    }
-}
-
-/// Multiple of the default volume to run: `SHINGLE_TEST_SCALE`.
-pub fn scaled(count: u64) -> u64 {
-    let scale = std::env::var("SHINGLE_TEST_SCALE").ok().and_then(|text| text.parse().ok());
-    (count as f64 * scale.unwrap_or(1.0f64)).ceil() as u64
-}
-
-/// The seeds to run: the first `count`, or the one in `SHINGLE_TEST_SEED`.
-pub fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("SHINGLE_TEST_SEED").ok().and_then(|text| text.parse().ok()) {
-        Some(seed) => vec![seed],
-        None => (1..=scaled(count)).collect(),
-    }
-}
-
-/// `SHINGLE_TEST_SEED` names one seed, and it is another one.
-pub fn is_left_out(seed: u64) -> bool {
-    let only = std::env::var("SHINGLE_TEST_SEED").ok().and_then(|text| text.parse().ok());
-    only.is_some_and(|only: u64| only != seed)
-}
-
-/// The seeds to run: as [`seeds`], or more so that [`Config::draw`] gives each scheme once.
-pub fn seeds_for_schemes(count: u64) -> Vec<u64> {
-    seeds_and_at_least(count, tree::policy::registry().len() as u64)
-}
-
-/// The seeds to run: as [`seeds`], or more so that [`Config::draw`] gives each scheme with each
-/// value layout once.
-pub fn seeds_for_cells(count: u64) -> Vec<u64> {
-    seeds_and_at_least(count, cells_count())
-}
-
-fn seeds_and_at_least(count: u64, count_min: u64) -> Vec<u64> {
-    match seeds(count) {
-        one if std::env::var("SHINGLE_TEST_SEED").is_ok() => one,
-        some => (1..=(some.len() as u64).max(count_min)).collect(),
-    }
 }
 
 /// One line that tells how to reproduce a failure.

@@ -9,8 +9,8 @@
 //! that a user wrote or deleted is lost or comes back, snapshots see what they saw, and every byte
 //! of every segment is accounted for at the end.
 
-use crate::run::scaled;
 use crate::script::Script;
+use crate::volume::scaled;
 use crate::watched::{Hook, Watched};
 use base::random::Random;
 use base::{Cause, Result};

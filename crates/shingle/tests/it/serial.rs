@@ -6,8 +6,9 @@
 //! real time they must form no cycle (the method of Elle, Kingsbury and Alvaro, VLDB 2020). The
 //! checker itself is tested: the weaker isolation and a system without transactions both fail it.
 
-use crate::run::{Config, scaled, seeds_for_cells};
+use crate::config::Config;
 use crate::transactions::{SERIALIZABLE, SNAPSHOT};
+use crate::volume::{scaled, seeds_for_cells};
 use base::random::Random;
 use media::mem::{MemStore, Personality};
 use shingle::{Db, ErrorKind, Options, Transaction, TransactionOptions};

@@ -1,6 +1,7 @@
 //! Many threads on one database: what each of them sees must be possible.
 
-use crate::run::{Config, scaled};
+use crate::config::Config;
+use crate::volume::scaled;
 use base::random::Random;
 use media::mem::MemStore;
 use shingle::{Db, Durability, KeyspaceOptions, WriteBatch, WriteOptions};

@@ -1,7 +1,7 @@
 //! Transactions: the known anomalies as scenarios, one by one; then random histories whose
 //! dependencies must form no cycle.
 
-use crate::run::Config;
+use crate::config::Config;
 use media::mem::MemStore;
 use shingle::{
     Db, ErrorKind, Isolation, KeyspaceOptions, Options, Transaction, TransactionOptions,
