@@ -58,6 +58,14 @@ impl Failure {
         Failure::said(format!("{doing}: {error}"), "look at the path and its permissions")
     }
 
+    /// The same, where the caller knows more: what was done until then.
+    pub fn adding(self, done: &str) -> Failure {
+        match self {
+            Failure::Said { message, help } => Failure::said(message, format!("{help}; {done}")),
+            failure => failure,
+        }
+    }
+
     /// The failure of a line of a script. A closed output ends a script without a failure.
     pub fn at_line(self, number: u64) -> Failure {
         match self {

@@ -45,6 +45,24 @@ impl Default for SortedFileOptions {
 }
 
 impl SortedFileOptions {
+    /// The layout of a table.
+    pub(crate) fn of_table(options: &TableOptions) -> SortedFileOptions {
+        let filter_bits_per_key = match options.filter {
+            Filter::None => 0,
+            Filter::Bloom { bits_per_key } => bits_per_key,
+            // The Bloom filter of that false positive rate.
+            Filter::Ribbon { bits_per_key } => {
+                (f64::from(bits_per_key) / std::f64::consts::LN_2).round() as u8
+            }
+        };
+        SortedFileOptions {
+            compression: options.compression,
+            block_bytes: options.block_bytes,
+            filter_bits_per_key,
+            prefix: options.prefix,
+        }
+    }
+
     fn table_options(&self) -> TableOptions {
         let filter = match self.filter_bits_per_key {
             0 => Filter::None,

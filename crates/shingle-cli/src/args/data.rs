@@ -91,12 +91,15 @@ Examples:
     /// needed, encoding; or any columns with --key-field), `jsonl` and `json` (objects with key or
     /// key_base64 and value or value_base64; or any objects with --key-field), `dir` (a directory
     /// tree: relative path and content), `deb822` (Debian control stanzas by --key-field). With
-    /// --verify the source is read a second time and every record compared.
+    /// --verify the source is read a second time and every record compared. With --sorted the
+    /// source is in the order of its keys: its records become table files directly, all of them or
+    /// none, and a key out of order is an error.
     #[command(after_help = "\
 Examples:
   shingle --db my.db import words.tsv --verify
   shingle --db my.db import people.csv --key-field id
   shingle --db my.db import people.csv.gz --key-field id --value-field name
+  LC_ALL=C sort words.tsv | shingle --db my.db import - --format tsv --sorted
   shingle --db my.db import /usr/include --keyspace headers
   shingle --db my.db import events.jsonl --key-field id
   apt-cache dumpavail | shingle --db my.db import - --format deb822 --keyspace packages")]
@@ -309,6 +312,9 @@ pub struct TransferArgs {
 pub struct ImportArgs {
     #[command(flatten)]
     pub transfer: TransferArgs,
+    /// Ingest a source whose keys ascend, as one step: all records or none
+    #[arg(long)]
+    pub sorted: bool,
     /// Values expire after this time, unless the file says when: 90s, 10m, 2h, 7d
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub ttl: Option<Duration>,

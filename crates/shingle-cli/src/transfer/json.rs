@@ -23,10 +23,9 @@ pub fn read(name: &str, input: &mut dyn BufRead, fields: &Fields, each: Each) ->
         (None, Err(error)) if error.is_io() => {
             Err(Failure::io(format!("read {name}"), &std::io::Error::from(error)))
         }
-        (None, Err(error)) => Err(Failure::said(
-            format!("{name}: {error}"),
-            "records before this one may have been stored; correct the file and import again",
-        )),
+        (None, Err(error)) => {
+            Err(Failure::said(format!("{name}: {error}"), "correct the file and import again"))
+        }
     }
 }
 

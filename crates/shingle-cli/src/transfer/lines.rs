@@ -53,8 +53,5 @@ pub fn each_line(
 
 /// A line that is not what its format says.
 pub fn wrong(name: &str, line: u64, what: impl std::fmt::Display) -> Failure {
-    Failure::said(
-        format!("{name}, line {line}: {what}"),
-        "records before this one may have been stored; correct the line and import again",
-    )
+    Failure::said(format!("{name}, line {line}: {what}"), "correct the line and import again")
 }

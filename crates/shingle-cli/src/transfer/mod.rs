@@ -7,20 +7,23 @@ mod csv;
 mod deb822;
 mod directory;
 mod fields;
+mod import;
 mod json;
 mod jsonl;
 mod lines;
 mod loader;
 mod record;
+mod sorted;
 #[cfg(test)]
 mod tests;
 mod tsv;
 
 pub use deb822::Stanzas;
+pub use import::import;
 pub use loader::Loader;
 pub use record::Record;
 
-use crate::args::{ExportArgs, Format, ImportArgs, TransferArgs};
+use crate::args::{ExportArgs, Format, TransferArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::{Interrupt, interrupted};
@@ -244,53 +247,6 @@ fn guess(path: &Path) -> Outcome<Format> {
             "name it with --format tsv, csv, jsonl, json, dir or deb822",
         )),
     }
-}
-
-/// `shingle import`.
-pub fn import(context: &mut Context, args: ImportArgs) -> Outcome {
-    let place = Place::new(&args.transfer)?;
-    context.check_no_batch("import")?;
-    if place.is_stream() {
-        context.check_stdin_is_free()?;
-    }
-    if !place.is_stream() && !place.path.exists() {
-        return Err(Failure::said(
-            format!("{} does not exist", place.path.display()),
-            "look at the path; `-` is stdin",
-        ));
-    }
-    let db = context.open(Access::Create)?;
-    let keyspace = context.keyspace(&db, Access::Create)?;
-    let start = Instant::now();
-    let mut loader = Loader::new(&db);
-    let bar = context.bar("import", place.bytes());
-    let interrupt = Interrupt::listen()?;
-    let read = place.read(&bar, &mut |record| {
-        if interrupt.is_asked() {
-            return Err(Failure::OutputClosed);
-        }
-        loader.put(&keyspace, record.expiring_after(args.ttl, &keyspace))
-    });
-    if !interrupt.is_asked() {
-        read?;
-    }
-    loader.write()?;
-    drop(bar);
-    let (records, bytes) = (loader.records, loader.bytes);
-    db.sync()?;
-    if interrupt.is_asked() {
-        db.close()?;
-        let help = "they are durable; the same import again stores all records";
-        return Err(interrupted(&format!("{} records were stored", units::count(records)), help));
-    }
-    let ns = start.elapsed().as_nanos() as u64;
-    if args.transfer.verify && verify(context, &place, &keyspace, &interrupt)?.is_none() {
-        db.close()?;
-        let done = format!("{} records were stored, not all are verified", units::count(records));
-        return Err(interrupted(&done, "they are durable; the same import again verifies all"));
-    }
-    db.close()?;
-    report(context, "imported", records, bytes, ns, args.transfer.verify)
 }
 
 /// `shingle export`.

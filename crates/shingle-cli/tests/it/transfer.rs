@@ -280,3 +280,90 @@ fn files_are_ingested_together_or_not_at_all() {
     shell.run(&["check"]).ok();
     shell.run(&["ingest", "not-there.sorted"]).fails(1);
 }
+
+#[test]
+fn a_sorted_source_of_any_format_is_ingested() {
+    let shell = Shell::new();
+    put_all(&shell, &nasty());
+    let before = shell.run(&["scan", "--hex"]).ok();
+    for format in ["tsv", "csv", "jsonl", "json"] {
+        let file = format!("all.{format}.gz");
+        shell.run(&["export", &file]).ok();
+        let copy = ["--keyspace", format];
+        shell.run(&[&copy[..], &["import", &file, "--sorted", "--verify"]].concat()).ok();
+        assert_eq!(shell.run(&[&copy[..], &["scan", "--hex"]].concat()).ok(), before, "{format}");
+    }
+    write(&shell.path("tree/a/b"), b"1");
+    write(&shell.path("tree/c"), b"2");
+    shell.run(&["--keyspace", "dir", "import", "tree", "--sorted"]).ok();
+    assert_eq!(shell.run(&["--keyspace", "dir", "scan"]).ok(), "a/b : 1\nc : 2\n");
+    assert!(events(&shell, "files_ingested") == 5, "not every import was an ingestion");
+    shell.run(&["import", "all.tsv.gz"]).ok();
+    assert!(events(&shell, "files_ingested") == 5, "an import without --sorted was an ingestion");
+    write(&shell.path("empty.tsv"), b"");
+    shell.run(&["import", "empty.tsv", "--sorted"]).ok();
+    shell.run(&["check"]).ok();
+    assert!(left_overs(&shell).is_empty(), "{:?}", left_overs(&shell));
+}
+
+/// Events of this name in the event log of the database.
+fn events(shell: &Shell, name: &str) -> usize {
+    let log = std::fs::read_to_string(shell.path("my.db/LOG")).unwrap();
+    log.matches(name).count()
+}
+
+/// Folders of imports.
+fn left_overs(shell: &Shell) -> Vec<std::ffi::OsString> {
+    let names = std::fs::read_dir(shell.path("")).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().contains("import")).collect()
+}
+
+#[test]
+fn a_source_out_of_order_is_named_with_both_keys_and_nothing_is_imported() {
+    let shell = Shell::new();
+    shell.run(&["put", "b", "old"]).ok();
+    for (text, number, key, last) in
+        [("a\t1\n\nc\t2\nb\t3\n", 3, "b", "c"), ("a\t1\na\t2\n", 2, "a", "a")]
+    {
+        write(&shell.path("words.tsv"), text.as_bytes());
+        let words = shell.run(&["import", "words.tsv", "--sorted"]).fails(1);
+        let expected =
+            format!("words.tsv, record {number}: key {key} does not come after key {last}");
+        assert!(words.contains(&expected), "{words}");
+        assert!(words.contains("nothing was imported"), "{words}");
+        assert_eq!(shell.run(&["scan"]).ok(), "b : old\n");
+    }
+    write(&shell.path("bad.tsv"), b"a\t1\nb\n");
+    let words = shell.run(&["import", "bad.tsv", "--sorted"]).fails(1);
+    assert!(words.contains("line 2") && words.contains("nothing was imported"), "{words}");
+    assert_eq!(shell.run(&["count"]).ok(), "1\n");
+    let words = shell.run(&["import", "bad.tsv"]).fails(1);
+    assert!(words.contains("may have been stored"), "{words}");
+    assert!(left_overs(&shell).is_empty(), "{:?}", left_overs(&shell));
+}
+
+#[test]
+fn sorted_records_expire_as_the_source_the_flag_or_the_keyspace_says() {
+    let shell = Shell::new();
+    shell.run(&["keyspace", "create", "days", "--ttl", "1d"]).ok();
+    write(&shell.path("a.tsv"), b"a\t1\n");
+    shell.run(&["--keyspace", "days", "import", "a.tsv", "--sorted"]).ok();
+    let of_keyspace = shell.run(&["--keyspace", "days", "get", "a", "--expiry"]).ok();
+    assert_ne!(of_keyspace, "never\n");
+    shell.run(&["import", "a.tsv", "--sorted"]).ok();
+    assert_eq!(shell.run(&["get", "a", "--expiry"]).ok(), "never\n");
+    shell.run(&["import", "a.tsv", "--sorted", "--ttl", "1h"]).ok();
+    assert_ne!(shell.run(&["get", "a", "--expiry"]).ok(), "never\n");
+    shell.run(&["--keyspace", "days", "export", "b.jsonl"]).ok();
+    shell.run(&["import", "b.jsonl", "--sorted", "--ttl", "1h", "--verify"]).ok();
+    assert_eq!(shell.run(&["get", "a", "--expiry"]).ok(), of_keyspace);
+}
+
+#[test]
+fn a_database_that_keeps_changes_refuses_a_sorted_import_before_it_reads() {
+    let shell = Shell::new();
+    write(&shell.path("bad.tsv"), b"no tab\n");
+    let keeps = ["--option", "changes_retention_bytes=1MiB"];
+    let words = shell.run(&[&keeps[..], &["import", "bad.tsv", "--sorted"]].concat()).fails(1);
+    assert!(words.contains("changes_retention_bytes") && !words.contains("line 1"), "{words}");
+}

@@ -8,8 +8,7 @@ use crate::engine::commit::Committed;
 use crate::engine::operands::check_operands;
 use crate::engine::scheduler::EngineWorker;
 use crate::engine::{Engine, open};
-use crate::ingest::{IngestOptions, Ingested};
-use crate::keyspace::KeyspaceState;
+use crate::keyspace::{KeyspaceOptions, KeyspaceState};
 use crate::options::{Durability, Options};
 use crate::read::get::{get, get_with_expiry};
 use crate::read::multi_get::multi_get;
@@ -19,7 +18,6 @@ use base::{Expiry, KeyspaceId, Result};
 use media::FileStore;
 use std::cell::RefCell;
 use std::ops::RangeBounds;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use table::Bytes;
@@ -199,6 +197,11 @@ impl Keyspace {
     /// The name of the keyspace.
     pub fn name(&self) -> &str {
         &self.state.name
+    }
+
+    /// The fixed properties of the keyspace.
+    pub fn options(&self) -> &KeyspaceOptions {
+        &self.state.options
     }
 
     /// Writes one operation.
@@ -448,27 +451,6 @@ impl Keyspace {
     /// A snapshot of all keyspaces as of this moment. Its reads go to this keyspace.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.engine().clone(), self.state.clone())
-    }
-
-    /// Brings the sorted files at `paths` into the keyspace, all of them or none. Their entries are
-    /// newer than everything that was written before, and become visible and durable together.
-    /// [`SortedFileWriter`](crate::SortedFileWriter) writes such files. The files of one call must
-    /// not overlap.
-    ///
-    /// Values of any size stay in the files, also where the value layout separates large ones.
-    ///
-    /// # Errors
-    ///
-    /// As for all writes, see [`Keyspace`]; the database is then unchanged. Also:
-    ///
-    /// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument): two files overlap.
-    /// - [`NotFound`](crate::ErrorKind::NotFound): there is no file at one of the paths.
-    /// - [`Corruption`](crate::ErrorKind::Corruption): a file is damaged, or no sorted file.
-    /// - [`Incompatible`](crate::ErrorKind::Incompatible): a file was written by a newer version.
-    pub fn ingest<P: AsRef<Path>>(&self, paths: &[P], options: &IngestOptions) -> Result<Ingested> {
-        self.state.check_open()?;
-        let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_path_buf()).collect();
-        self.engine().ingest(&self.state, &paths, options)
     }
 }
 

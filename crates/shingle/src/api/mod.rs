@@ -10,6 +10,7 @@ mod default;
 mod directory;
 mod expiry;
 mod follower;
+mod ingest;
 mod keyspaces;
 mod maintenance;
 mod property;
