@@ -308,13 +308,14 @@ fn a_sorted_source_of_any_format_is_ingested() {
 
 /// Events of this name in the event log of the database.
 fn events(shell: &Shell, name: &str) -> usize {
-    let log = std::fs::read_to_string(shell.path("my.db/LOG")).unwrap();
+    let log = std::fs::read_to_string(shell.path("my.db/LOG")).expect("there is an event log");
     log.matches(name).count()
 }
 
 /// Folders of imports.
 fn left_overs(shell: &Shell) -> Vec<std::ffi::OsString> {
-    let names = std::fs::read_dir(shell.path("")).unwrap().map(|entry| entry.unwrap().file_name());
+    let entries = std::fs::read_dir(shell.path("")).expect("the folder can be read");
+    let names = entries.map(|entry| entry.expect("an entry can be read").file_name());
     names.filter(|name| name.to_string_lossy().contains("import")).collect()
 }
 
