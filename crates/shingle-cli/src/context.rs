@@ -9,6 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::open::{self, Access, Place};
 use crate::progress::Bar;
 use crate::session::Session;
+use crate::suggest;
 use crate::text::{self, Notation};
 use base::KeyRange;
 use serde::Serialize;
@@ -127,8 +128,9 @@ impl<'a> Context<'a> {
             let (key, value) = pair.split_once('=').ok_or_else(|| {
                 Failure::usage(format!("--option {pair}: no `=` in it"), "write key=value")
             })?;
-            options = options.set(key.trim(), value.trim()).map_err(|error| {
-                Failure::usage(error.message(), "`shingle options` lists options and their values")
+            let (key, value) = (key.trim(), value.trim());
+            options = options.set(key, value).map_err(|error| {
+                Failure::usage(error.message(), suggest::help_of_option(key))
             })?;
         }
         Ok(options)

@@ -24,6 +24,7 @@ mod progress;
 mod session;
 mod shell;
 mod simulate;
+mod suggest;
 mod text;
 mod trace;
 mod transfer;
