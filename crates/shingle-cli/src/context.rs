@@ -5,10 +5,12 @@
 
 use crate::args::range::RangeArgs;
 use crate::args::{GlobalArgs, LineArgs};
+use crate::assumed::{Assumed, OptionsOrigin};
 use crate::failure::{Failure, Outcome};
 use crate::open::{self, Access, Place};
 use crate::progress::Bar;
 use crate::session::Session;
+use crate::suggest;
 use crate::text::{self, Notation};
 use base::KeyRange;
 use serde::Serialize;
@@ -127,9 +129,10 @@ impl<'a> Context<'a> {
             let (key, value) = pair.split_once('=').ok_or_else(|| {
                 Failure::usage(format!("--option {pair}: no `=` in it"), "write key=value")
             })?;
-            options = options.set(key.trim(), value.trim()).map_err(|error| {
-                Failure::usage(error.message(), "`shingle options` lists options and their values")
-            })?;
+            let (key, value) = (key.trim(), value.trim());
+            options = options
+                .set(key, value)
+                .map_err(|error| Failure::usage(error.message(), suggest::help_of_option(key)))?;
         }
         Ok(options)
     }
@@ -142,7 +145,7 @@ impl<'a> Context<'a> {
     /// Opens the database that the flags name.
     pub fn open(&mut self, access: Access) -> Outcome<Opened> {
         let Some(mut session) = self.session.take() else {
-            let db = self.open_place(&self.place()?, access)?;
+            let db = self.open_place(&self.place()?, access, Options::new())?;
             return Ok(Opened { db, is_of_shell: false });
         };
         let (place, options) = (self.place(), self.options());
@@ -154,12 +157,28 @@ impl<'a> Context<'a> {
 
     /// Opens the database in `path`.
     pub fn open_at(&self, path: &Path, access: Access) -> Outcome<Db> {
-        self.open_place(&Place::at(path), access)
+        self.open_place(&Place::at(path), access, Options::new())
     }
 
-    fn open_place(&self, place: &Place, access: Access) -> Outcome<Db> {
+    /// Opens the database that the flags name for reading, with the options of the last opening for
+    /// writing and `--option` on top. In a shell the options are those of the shell.
+    pub fn open_as_last(&mut self) -> Outcome<(Opened, Assumed)> {
+        if self.session.is_some() {
+            let assumed = Assumed { options: self.options()?, origin: OptionsOrigin::Shell };
+            return Ok((self.open(Access::Read)?, assumed));
+        }
+        let place = self.place()?;
+        let Assumed { options: base, origin } = Assumed::of_last_opening(&place);
+        let assumed = Assumed { options: self.set_options(base.clone())?, origin };
+        let db = self.open_place(&place, Access::Read, base)?;
+        Ok((Opened { db, is_of_shell: false }, assumed))
+    }
+
+    /// Opens with `base` and `--option` on top.
+    fn open_place(&self, place: &Place, access: Access, base: Options) -> Outcome<Db> {
+        let options = self.set_options(base)?;
         // Operators of a program's own are in no command: what needs none works without.
-        let options = self.options()?.create(access == Access::Create).absent_operators(true);
+        let options = options.create(access == Access::Create).absent_operators(true);
         let opened = match place.database(options.clone(), access == Access::Read) {
             Err(error) if error.kind() == ErrorKind::Locked && access == Access::Read => {
                 self.open_beside(place, options, error)

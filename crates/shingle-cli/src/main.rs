@@ -4,6 +4,7 @@
 //! 2 wrong usage, 127 no such key, 130 interrupted.
 
 mod args;
+mod assumed;
 mod bench;
 mod chart;
 mod color;
@@ -24,6 +25,7 @@ mod progress;
 mod session;
 mod shell;
 mod simulate;
+mod suggest;
 mod text;
 mod trace;
 mod transfer;

@@ -395,6 +395,10 @@ fn value_lines(f: &mut impl fmt::Write, stats: &Stats) -> fmt::Result {
         gb(dead_bytes),
         gb(retired_bytes),
     )?;
+    writeln!(
+        f,
+        "A value is known dead once compaction drops its pointer; until then it counts as live."
+    )?;
     match stats.values.cold_store_bytes {
         0 => Ok(()),
         bytes => writeln!(f, "Values in the cold store: {:.3} GB", gb(bytes)),

@@ -5,7 +5,6 @@ use crate::commands::history::History;
 use crate::commands::{ledger, levels};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::open::Access;
 use crate::text::{self, COLUMNS};
 use serde_json::{Value, json};
 use shingle::Stats;
@@ -19,7 +18,7 @@ pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
             "leave one of them out",
         ));
     }
-    let db = context.open(Access::Read)?;
+    let (db, assumed) = context.open_as_last()?;
     if let Some(name) = args.property {
         let value = db.property(&name).ok_or_else(|| {
             Failure::said(
@@ -42,6 +41,7 @@ pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
         let invalid = |error| Failure::said(format!("statistics: {error}"), "this is a bug");
         let mut all: Value = serde_json::from_str(&stats.to_json()).map_err(invalid)?;
         all["history"] = json!(history);
+        all["options"] = assumed.json();
         return context.json(&all);
     }
     // A command alone reads: all that counts from its own opening would be zero.
@@ -51,7 +51,8 @@ pub fn stat(context: &mut Context, args: StatArgs) -> Outcome {
         false => (levels::shape(&stats.levels), stats.state_summary()),
     };
     writeln!(context.out, "{table}\n")?;
-    for line in summary.trim_end().lines() {
+    let assumed = assumed.line(!context.global.option.is_empty());
+    for line in summary.trim_end().lines().chain([&*assumed]) {
         writeln!(context.out, "{}", text::fold(line, COLUMNS))?;
     }
     if counts {

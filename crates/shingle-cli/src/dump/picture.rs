@@ -20,7 +20,7 @@ pub(super) const STYLE: &str = include_str!("picture.css");
 const WIDTH: f64 = 1200.0;
 const LEFT: f64 = 150.0;
 const RIGHT: f64 = 1180.0;
-const TOP: f64 = 86.0;
+const TOP: f64 = 106.0;
 const ROW_GAP: f64 = 26.0;
 /// Slices are so high unless their stack would be higher than a row may be.
 const SLICE_HEIGHT: f64 = 16.0;
@@ -30,6 +30,10 @@ const MARK_WIDTH_MIN: f64 = 0.6;
 /// What is narrower has no edge: it would be all that is seen.
 const EDGE_WIDTH_MIN: f64 = 4.0;
 const FILES_HEIGHT: f64 = 40.0;
+
+/// What sizes mean, in the legend.
+const SIZES: &str = "Width of a node or slice: bytes of the whole tree between its first and last \
+                     key. Height of a stack: number of slices. Width of a file: its bytes.";
 
 /// What a slice is to the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +208,7 @@ fn legend() -> Markup {
         rect class="live" x="850" y="58" width="18" height="6" {}
         rect class="dead" x="850" y="64" width="18" height="6" {}
         text x="876" y="68" { "of a file: live above, dead below" }
+        text class="soft" x="16" y="88" { (SIZES) }
     }
 }
 

@@ -24,6 +24,35 @@ fn stat_is_a_table_or_json_or_a_property() {
 }
 
 #[test]
+fn stat_says_which_options_it_assumes_and_takes_those_of_the_last_opening() {
+    let shell = filled();
+    let assumed = |arguments: &[&str]| {
+        let stats = shell.run(&[arguments, &["stat", "--json"]].concat()).json().remove(0);
+        (stats["options"].to_string(), stats["levels"][0]["score"].as_f64().unwrap())
+    };
+    let of = |from, scheme| {
+        serde_json::json!({ "from": from, "scheme": scheme, "values": "inline" }).to_string()
+    };
+    assert_eq!(assumed(&[]).0, of("last opening", "leveled"));
+    let flags = ["-o", "scheme=ldc", "-o", "links_max=9", "-o", "level0_runs_trigger=16"];
+    shell.run(&[&flags[..], &["put", "a", "b"]].concat()).ok();
+    let (last, score) = assumed(&[]);
+    assert_eq!(last, of("last opening", "ldc"));
+    // Parameters of the stored scheme do not stand in the way of another one.
+    assert_eq!(assumed(&["-o", "scheme=tiered"]).0, of("last opening", "tiered"));
+    let text = shell.run(&["-o", "values=log", "stat"]).ok();
+    let line = "computed with scheme=ldc, values=log: the options of the last opening for writing, \
+                and --option.";
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert!(words.join(" ").contains(line), "{text}");
+    std::fs::remove_file(shell.path("my.db/OPTIONS")).unwrap();
+    assert_eq!(assumed(&flags), (of("defaults", "ldc"), score));
+    let (from, other) = assumed(&[]);
+    assert_eq!(from, of("defaults", "leveled"));
+    assert!(score < other, "{score} {other}");
+}
+
+#[test]
 fn stat_prints_metrics_of_the_database_and_none_of_the_command() {
     let shell = filled();
     shell.run(&["compact"]).ok();

@@ -52,6 +52,21 @@ fn wrong_usage_is_2_and_says_what_is_missing() {
 }
 
 #[test]
+fn a_wrong_name_brings_the_name_that_it_may_mean() {
+    let option = bare(&["-o", "shceme=ldc", "options"]).fails(2);
+    assert!(option.contains("no option is called `shceme`"), "{option}");
+    assert!(option.contains("did you mean `scheme`?"), "{option}");
+    let parameter = bare(&["-o", "links_mxa=9", "options", "--json"]).fails_as_json(2);
+    assert!(parameter["help"].as_str().unwrap().starts_with("did you mean `links_max`?"));
+    for (arguments, meant) in
+        [(["--quite", "options"], "--quiet"), (["optoins", "--json"], "options")]
+    {
+        let error = bare(&arguments).err();
+        assert!(error.contains("similar") && error.contains(meant), "{error}");
+    }
+}
+
+#[test]
 fn reading_does_not_create() {
     let shell = Shell::new();
     for arguments in [&["get", "a"][..], &["scan"], &["stat"], &["delete", "a"], &["compact"]] {
