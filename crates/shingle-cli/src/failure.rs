@@ -4,6 +4,7 @@ use crate::color::{ERROR, HELP};
 use serde_json::json;
 use shingle::{Error, ErrorKind};
 use std::io::{ErrorKind as IoKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// What every command returns.
@@ -56,6 +57,11 @@ impl Failure {
     /// A failed read or write of `what`, which is not the database.
     pub fn io(doing: impl std::fmt::Display, error: &std::io::Error) -> Failure {
         Failure::said(format!("{doing}: {error}"), "look at the path and its permissions")
+    }
+
+    /// A file or directory that cannot be written.
+    pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+        Failure::io(format!("write {}", path.display()), error)
     }
 
     /// The same, where the caller knows more: what was done until then.

@@ -7,7 +7,6 @@ use crate::failure::{Failure, Outcome};
 use crate::units::counted;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
-use std::path::Path;
 
 /// The section of the pages: commands.
 const SECTION: &str = "1";
@@ -24,11 +23,10 @@ pub fn man(context: &mut Context, args: &ManArgs) -> Outcome {
     let Some(directory) = &args.directory else {
         return Ok(context.out.write_all(&pages[0].text)?);
     };
-    let failed = |path: &Path, error| Failure::io(format!("write {}", path.display()), &error);
-    std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
+    std::fs::create_dir_all(directory).map_err(|error| Failure::cannot_write(directory, &error))?;
     for page in &pages {
         let path = directory.join(format!("{}.{SECTION}", page.name));
-        std::fs::write(&path, &page.text).map_err(|error| failed(&path, error))?;
+        std::fs::write(&path, &page.text).map_err(|error| Failure::cannot_write(&path, &error))?;
     }
     let written = counted(pages.len() as u64, "page");
     context.remark(&format!("{written} in {}", directory.display()));

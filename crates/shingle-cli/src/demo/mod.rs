@@ -319,7 +319,7 @@ impl Demo<'_, '_> {
     fn finish(&mut self, args: &DemoArgs, kept: Option<PathBuf>) -> Outcome {
         let html = page::render(&self.account);
         std::fs::write(&args.html, html)
-            .map_err(|error| Failure::io(format!("write {}", args.html.display()), &error))?;
+            .map_err(|error| Failure::cannot_write(&args.html, &error))?;
         if self.context.global.json {
             self.context.json(&self.account)?;
         } else {

@@ -66,7 +66,7 @@ impl Picture {
     pub fn write(&self, path: &Path, writes: &[Write]) -> Outcome {
         let text = self.svg(writes).into_string();
         let written = std::fs::write(path, text);
-        written.map_err(|error| Failure::io(format!("write {}", path.display()), &error))
+        written.map_err(|error| Failure::cannot_write(path, &error))
     }
 
     fn svg(&self, writes: &[Write]) -> Markup {

@@ -89,8 +89,7 @@ impl Dump<'_, '_> {
 
     /// Writes a picture to a file.
     pub(super) fn draw(&mut self, path: &Path, text: &str) -> Outcome {
-        std::fs::write(path, text)
-            .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
+        std::fs::write(path, text).map_err(|error| Failure::cannot_write(path, &error))?;
         self.context.remark(&format!("drawn: {}", path.display()));
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The files of results: claims as JSON, CSV and Markdown, all metrics as CSV, and the report.
 
-use super::{Account, cannot_write, pages, report, verdicts};
+use super::{Account, pages, report, verdicts};
 use crate::failure::{Failure, Outcome};
 use lab::ClaimResult;
 use lab::schedule::Table;
@@ -61,17 +61,17 @@ pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
     save(folder, "claims.csv", &claims_csv(account))?;
     save(folder, "metrics.csv", &metrics_csv(account))?;
     let papers = folder.join("papers");
-    std::fs::create_dir_all(&papers).map_err(|error| cannot_write(&papers, &error))?;
+    std::fs::create_dir_all(&papers).map_err(|error| Failure::cannot_write(&papers, &error))?;
     for (name, text) in pages::pages(account) {
         save(&papers, &format!("{name}.md"), &text)?;
     }
     let values = papers.join("values");
-    std::fs::create_dir_all(&values).map_err(|error| cannot_write(&values, &error))?;
+    std::fs::create_dir_all(&values).map_err(|error| Failure::cannot_write(&values, &error))?;
     for (paper, claims) in pages::by_paper(account) {
         save(&values, &pages::values_file(paper, account.scale), &values_csv(&claims))?;
     }
     let pictures = papers.join("pictures");
-    std::fs::create_dir_all(&pictures).map_err(|error| cannot_write(&pictures, &error))?;
+    std::fs::create_dir_all(&pictures).map_err(|error| Failure::cannot_write(&pictures, &error))?;
     for (name, svg) in pages::pictures(account) {
         save(&pictures, &name, &svg)?;
     }
@@ -81,7 +81,7 @@ pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
 
 fn save(folder: &Path, name: &str, text: &str) -> Outcome {
     let path = folder.join(name);
-    std::fs::write(&path, text).map_err(|error| cannot_write(&path, &error))
+    std::fs::write(&path, text).map_err(|error| Failure::cannot_write(&path, &error))
 }
 
 fn csv(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {

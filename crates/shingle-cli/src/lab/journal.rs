@@ -76,7 +76,7 @@ impl Journal {
         let mut file = self.file.lock();
         let written = file.write_all(rows.as_bytes());
         self.ended.fetch_add(1, Ordering::Relaxed);
-        written.map_err(|error| Failure::io(format!("write {}", self.path.display()), &error))
+        written.map_err(|error| Failure::cannot_write(&self.path, &error))
     }
 }
 

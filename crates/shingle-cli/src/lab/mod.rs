@@ -61,7 +61,7 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
         .map(|experiment| Ok((*experiment, library.paper(experiment)?)))
         .collect::<Outcome<Vec<_>>>()?;
     let schedule = Schedule::new(&pairs, &args.scale)?;
-    std::fs::create_dir_all(&args.out).map_err(|error| cannot_write(&args.out, &error))?;
+    std::fs::create_dir_all(&args.out).map_err(|error| Failure::cannot_write(&args.out, &error))?;
     let (different, all) = schedule.counts();
     context.remark(&format!("{different} runs for the {all} that the experiments ask for"));
     let interrupt = Interrupt::listen()?;
@@ -117,7 +117,7 @@ fn compare_results(context: &mut Context, library: &Library, args: &CompareArgs)
             findings.push(Findings::new(experiment, scale, table.clone())?);
         }
     }
-    std::fs::create_dir_all(&args.out).map_err(|error| cannot_write(&args.out, &error))?;
+    std::fs::create_dir_all(&args.out).map_err(|error| Failure::cannot_write(&args.out, &error))?;
     conclude(context, library, &args.scale, findings, &args.out)
 }
 
@@ -135,10 +135,6 @@ fn conclude<'a>(
     terminal::results(context, &account)?;
     context.remark(&format!("the report is {}", out.join("report.html").display()));
     Ok(())
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::io(format!("write {}", path.display()), error)
 }
 
 const TEMPLATE: &str = "  {bar:28} {percent:>3}%  {eta} left  {wide_msg}";

@@ -123,16 +123,13 @@ pub fn draw(folder: &Path) -> Outcome<usize> {
     }
     sheets.insert(OVERVIEW.to_string(), overview(all));
     let pictures = folder.join("pictures");
-    std::fs::create_dir_all(&pictures).map_err(|error| cannot_write(&pictures, &error))?;
+    std::fs::create_dir_all(&pictures).map_err(|error| Failure::cannot_write(&pictures, &error))?;
     for (name, sheet) in &sheets {
         let path = pictures.join(format!("{name}.svg"));
-        std::fs::write(&path, document(sheet)).map_err(|error| cannot_write(&path, &error))?;
+        std::fs::write(&path, document(sheet))
+            .map_err(|error| Failure::cannot_write(&path, &error))?;
     }
     Ok(sheets.len())
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::io(format!("write {}", path.display()), error)
 }
 
 fn read(path: &Path) -> Outcome<Vec<Value>> {
