@@ -234,3 +234,20 @@ fn latency_json(latency: &Latency) -> String {
         ("buckets", json::array(buckets.iter().map(u64::to_string))),
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_has_its_shape_and_then_its_work() {
+        let shape = LevelShape { level: 1, files: 2, nodes: 3, runs: 4, bytes: 5, score: 6.5 };
+        let level = LevelStats { shape, read_bytes_upper: 7, keys_in: 8, ..LevelStats::default() };
+        let text = level_json(&level);
+        let first =
+            r#"{"level": 1, "files": 2, "nodes": 3, "runs": 4, "bytes": 5, "score": 6.5000, "#;
+        assert!(text.starts_with(first), "{text}");
+        let work = [r#""read_bytes_upper": 7, "#, r#""keys_in": 8, "#];
+        assert!(work.iter().all(|figure| text.contains(figure)), "{text}");
+    }
+}
