@@ -35,7 +35,8 @@ pub struct Slice {
     pub run: Arc<Run>,
     /// Keys of the run outside this range do not exist for the node.
     pub range: KeyRange,
-    /// Bytes of the run inside the range; exact for a whole run, estimated for a part.
+    /// Bytes of the run inside the range; exact for a whole run. For a part it is an estimate, which
+    /// may be 0 although the part has entries.
     pub bytes: u64,
 }
 
@@ -164,6 +165,11 @@ impl Level {
     /// Bytes of all stacks. Costs nothing: a level knows it.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// A node has a slice. The estimate of its bytes may be 0 all the same.
+    pub fn has_slices(&self) -> bool {
+        self.bytes > 0 || self.nodes.iter().any(|node| !node.slices.is_empty())
     }
 
     /// The node of this number. Looks at every number.

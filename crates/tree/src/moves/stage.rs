@@ -120,7 +120,8 @@ impl Stage {
     }
 }
 
-/// Cuts a slice at the shares; the bytes of the parts sum up to those of the slice.
+/// Cuts a slice at the shares; the bytes of the parts sum up to those of the slice. They are an
+/// estimate, and may be 0 for a part that has entries.
 fn cut(slice: &Slice, shares: &[Share], sizes: &dyn SizeEstimate, parts: &mut [Vec<SliceRecord>]) {
     let mut left = slice.bytes;
     let hit: Vec<usize> =

@@ -1,12 +1,12 @@
 //! Levels of a tree: the deepest one, and the one that a flush goes to.
 
 use super::{Limits, View};
-use crate::version::Version;
+use crate::version::{Level, Version};
 use base::KeyRange;
 
 /// The deepest level: that of the limits, or that of a deeper tree that another policy left.
 pub(super) fn last_level(version: &Version, limits: &Limits) -> u8 {
-    let deepest = version.levels.iter().rposition(|level| level.bytes() > 0).unwrap_or(0) as u8;
+    let deepest = version.levels.iter().rposition(Level::has_slices).unwrap_or(0) as u8;
     deepest.max(limits.levels.max(2) - 1)
 }
 

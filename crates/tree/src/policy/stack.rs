@@ -5,7 +5,7 @@ use super::levels::last_level;
 use super::why::Why;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::policy::{Limits, View};
-use crate::version::{Node, hull};
+use crate::version::{Level, Node, hull};
 use base::KeyRange;
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ pub(super) fn manual(view: &View<'_>, range: &KeyRange, to_level: Option<u8>) ->
     let version = view.version;
     let why = Why { reason: Reason::Manual, score: 1.0 };
     let is_free = |plan: &Plan| view.allows(plan);
-    let deepest = version.levels.iter().rposition(|level| level.bytes() > 0)? as u8;
+    let deepest = version.levels.iter().rposition(Level::has_slices)? as u8;
     let bottom = to_level.unwrap_or(deepest.max(1)).min(last_level(version, view.limits));
     let nodes = || {
         let of = |level| version.level(level).overlap(range).iter().map(move |node| (level, node));

@@ -77,7 +77,8 @@ impl Candidate {
 
     /// The plan that merges it, or moves it by an edit alone where `may_move`.
     pub(super) fn plan(self, view: &View<'_>, to_level: u8, may_move: bool, why: Why) -> Plan {
-        if self.upper_bytes == 0 {
+        // Bytes of a slice are an estimate; slices are what there is.
+        if self.inputs[..self.uppers].iter().all(|input| input.slices.is_empty()) {
             return self.drop_empty(why);
         }
         let trivial = may_move && self.is_trivial();

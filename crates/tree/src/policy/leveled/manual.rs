@@ -5,6 +5,7 @@ use crate::plan::{Plan, Reason};
 use crate::policy::View;
 use crate::policy::levels::last_level;
 use crate::policy::why::Why;
+use crate::version::Level;
 use base::KeyRange;
 
 /// The next step that brings `range` down to `to_level` (none: the deepest level that has data).
@@ -14,7 +15,7 @@ pub(in crate::policy) fn pick(
     to_level: Option<u8>,
 ) -> Option<Plan> {
     let version = view.version;
-    let deepest = version.levels.iter().rposition(|level| level.bytes() > 0)? as u8;
+    let deepest = version.levels.iter().rposition(Level::has_slices)? as u8;
     let bottom = to_level.unwrap_or(deepest.max(1)).min(last_level(version, view.limits));
     let why = Why { reason: Reason::Manual, score: 1.0 };
     let slices = level0_closure(version, range);

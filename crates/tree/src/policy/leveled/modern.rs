@@ -22,7 +22,7 @@ use crate::plan::{Cut, Move, Plan, Reason};
 use crate::policy::levels::{flush_level, last_level};
 use crate::policy::why::Why;
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
-use crate::version::{Node, Slice, hull};
+use crate::version::{Level, Node, Slice, hull};
 use base::KeyRange;
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Targets {
     fn new(view: &View<'_>) -> Targets {
         let (version, limits) = (view.version, view.limits);
         let last = last_level(version, limits);
-        let deepest = version.levels.iter().rposition(|level| level.bytes() > 0);
+        let deepest = version.levels.iter().rposition(Level::has_slices);
         let fan_out = limits.fan_out.max(2.0);
         let total: u64 = version.levels.iter().skip(1).map(|level| level.bytes()).sum();
         // Levels that pay, and one for a stage, must fit between level 0 and the bottom.
