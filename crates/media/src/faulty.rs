@@ -150,6 +150,12 @@ impl FaultPlan {
         state.unreadable.clear();
     }
 
+    /// A read may give other bytes than the medium has, without an error.
+    pub fn flips_bits(&self) -> bool {
+        let state = self.0.lock();
+        state.faults.iter().any(|(fault, _)| fault.effect == Effect::FlippedBit)
+    }
+
     /// Operations so far that `filter` matches.
     pub fn count(&self, filter: Filter) -> u64 {
         let state = self.0.lock();

@@ -31,7 +31,8 @@ const MAGIC: [u8; 8] = *b"SHINCOLD";
 pub struct PairStore {
     first: Arc<dyn FileStore>,
     cold: Arc<dyn FileStore>,
-    /// The files that are in the cold store.
+    /// The files that are in the cold store, as far as this handle created or listed them. One that
+    /// another handle removed may stay: numbers of files are not used again.
     cold_files: Mutex<BTreeSet<FileName>>,
     /// Names were created or removed in the cold store since they were last synced.
     has_unsynced_names: AtomicBool,
@@ -167,8 +168,13 @@ impl FileStore for PairStore {
 
     fn list(&self) -> Result<Vec<FileSummary>> {
         let mut files = self.first.list()?;
-        let cold = self.cold.list()?;
-        files.extend(cold.into_iter().filter(|file| self.is_cold(file.name)));
+        let first: BTreeSet<FileName> = files.iter().map(|file| file.name).collect();
+        let is_cold = |name: FileName| name.kind == FileKind::Value && !first.contains(&name);
+        let cold = self.cold.list()?.into_iter().filter(|file| is_cold(file.name));
+        let cold: Vec<FileSummary> = cold.collect();
+        // The writer of a database that this handle follows may have created some since.
+        self.cold_files.lock().extend(cold.iter().map(|file| file.name));
+        files.extend(cold);
         Ok(files)
     }
 
@@ -303,6 +309,15 @@ mod tests {
         let store = pair(&stores);
         store.remove(value(2)).unwrap();
         assert!(stores.1.list().unwrap().is_empty() && names(&store).len() == 2);
+    }
+
+    #[test]
+    fn a_list_finds_cold_files_that_another_handle_created() {
+        let stores = stores();
+        let (writer, reader) = (pair(&stores), pair(&stores));
+        write(&writer, value(1), &COLD, b"cold");
+        assert_eq!(reader.list().unwrap().len(), 1);
+        assert_eq!(reader.open(value(1), false).unwrap().len().unwrap(), 4);
     }
 
     #[test]

@@ -24,6 +24,7 @@ use base::env::{Event, Runtime};
 use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter};
 use std::sync::Arc;
 use table::log::{LogHeader, LogIdentity, LogKind, LogPosition, LogReader, durable_bytes};
 use table::log_record::LogRecord;
@@ -49,6 +50,9 @@ pub(crate) struct Follow {
     runtime: Arc<dyn Runtime>,
     /// What was read; `None` before the first reading and after a failure.
     seen: Option<Seen>,
+    /// The gap in the logs that every attempt met: power loss took a log, and history ends before
+    /// it.
+    history_end: Option<Gap>,
 }
 
 /// What was read of a database, up to some moment.
@@ -90,9 +94,15 @@ struct Log {
 enum Reached {
     /// To the end of what was written.
     End,
-    /// To this log: one that it continues was removed. Unless it is lost, there is an edit that
-    /// made it useless.
-    Gap(FileName),
+    /// To a gap. Either there is an edit that made the missing log useless, or it is lost.
+    Gap(Gap),
+}
+
+/// A log that continues one which is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gap {
+    missing: FileId,
+    next: FileId,
 }
 
 impl Follow {
@@ -101,14 +111,15 @@ impl Follow {
         store: Arc<dyn FileStore>,
         runtime: Arc<dyn Runtime>,
     ) -> Follow {
-        Follow { options, store, runtime, seen: None }
+        Follow { options, store, runtime, seen: None, history_end: None }
     }
 
     /// Reads on. The engine over what was found; `None`: nothing came since the last call.
     pub(crate) fn catch_up(&mut self) -> Result<Option<Arc<Engine>>> {
         let (mut attempts, mut failures) = (0, 0);
         loop {
-            match self.read_on() {
+            let is_last = failures + 1 == FAILURES_MAX;
+            match self.read_on(is_last) {
                 Ok(Some(engine)) => return Ok(engine),
                 Ok(None) if attempts < ATTEMPTS_MAX => attempts += 1,
                 Ok(None) => {
@@ -133,8 +144,9 @@ impl Follow {
         self.runtime.wait(&never, never.count(), Some(self.runtime.now_ns() + ns));
     }
 
-    /// One attempt; `None`: the writer came in between.
-    fn read_on(&mut self) -> Result<Option<Option<Arc<Engine>>>> {
+    /// One attempt; `None`: the writer came in between. A gap that is there in the last attempt too
+    /// is where history ends, as it is for recovery.
+    fn read_on(&mut self, is_last: bool) -> Result<Option<Option<Arc<Engine>>>> {
         let root = self.root()?;
         let mut seen = match self.seen.take() {
             Some(seen) if seen.manifest.root == root => seen,
@@ -147,9 +159,14 @@ impl Follow {
             self.seen = Some(seen);
             return Ok(None);
         }
-        if let Reached::Gap(log) = reached {
-            let message = "the log that it continues is missing";
-            return Err(Error::new(ErrorKind::Corruption, message).in_file(log.to_string()));
+        if let Reached::Gap(gap) = reached
+            && self.history_end != Some(gap)
+        {
+            if !is_last {
+                return Err(gap.error());
+            }
+            seen.expect_lost(&*self.store, gap)?;
+            self.history_end = Some(gap);
         }
         let engine = seen.engine(&self.store, &self.runtime)?;
         self.seen = Some(seen);
@@ -252,7 +269,7 @@ impl Seen {
             let current = self.logs.current.as_mut();
             let next = match next_log(store, found.database, floor, current.as_deref())? {
                 Next::None => return Ok(Reached::End),
-                Next::Gap(log) => return Ok(Reached::Gap(log)),
+                Next::Gap(gap) => return Ok(Reached::Gap(gap)),
                 Next::Log(mut next) => {
                     next.read(&mut replay)?;
                     next
@@ -269,6 +286,21 @@ impl Seen {
             };
             self.logs.current = Some(next);
         }
+    }
+
+    /// The missing log of `gap` was lost with the power: it has no other name, and nothing proves
+    /// that it was durable.
+    fn expect_lost(&mut self, store: &dyn FileStore, gap: Gap) -> Result<()> {
+        let files = store.list()?;
+        self.found.names = files.iter().map(|file| file.name).collect();
+        let logs = self.found.names.iter().filter(|name| name.kind == FileKind::Wal);
+        let mut later: Vec<FileId> = logs.map(|log| log.id).filter(|id| *id >= gap.next).collect();
+        later.sort_unstable();
+        let memtable_bytes_max = self.settings.memtable_bytes_max;
+        let (found, state) = (&self.found, &mut self.logs.state);
+        let replay = Replay { store, found, memtable_bytes_max, state };
+        replay.exchanged().check_lost_log(gap.missing)?;
+        replay.expect_nothing_durable(&later, &gap.to_string())
     }
 
     /// The engine over what was read; `None` if that is what the last one shows.
@@ -303,6 +335,19 @@ impl Seen {
     }
 }
 
+impl Gap {
+    fn error(&self) -> Error {
+        Error::new(ErrorKind::Corruption, self.to_string())
+            .in_file(FileName::wal(self.next).to_string())
+    }
+}
+
+impl Display for Gap {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "log {} before it is missing", self.missing)
+    }
+}
+
 impl Manifest {
     fn reader(&self) -> Result<LogReader<'_>> {
         LogReader::follow(&*self.file, self.identity, self.position, CAUSE)
@@ -320,6 +365,11 @@ impl Log {
         let name = FileName::wal(self.id);
         let identity = log_identity(replay.found.database, self.id);
         let mut reader = LogReader::follow(&*self.file, identity, self.position, CAUSE)?;
+        if self.position.is_none() && reader.header().is_none() {
+            // Where it ends is unknown then, and nothing more would ever be read.
+            let message = "the header that was read before cannot be read again";
+            return Err(Error::corruption(name.to_string(), 0, message));
+        }
         self.position.get_or_insert(reader.position());
         while let Some(record) = reader.next()? {
             let offset = record.offset;
@@ -366,7 +416,7 @@ enum Next {
     /// A log that says that this one has this many bytes.
     Unread { bytes: u64 },
     /// A log that continues one that is gone, or that is gone itself by now.
-    Gap(FileName),
+    Gap(Gap),
 }
 
 /// Looks for the log that continues `current`, or for the first one from `floor` on. A log without
@@ -385,7 +435,9 @@ fn next_log(
     logs.sort_unstable();
     for name in logs {
         let file = match store.open(name, false) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Next::Gap(name)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok(Next::Gap(Gap { missing: name.id, next: name.id }));
+            }
             opened => opened?,
         };
         let identity = log_identity(database, name.id);
@@ -411,7 +463,11 @@ fn next_log(
             (Some(current), Some(before)) if before.file == current.id => {
                 chain(current, before.bytes, name)
             }
-            _ => Ok(Next::Gap(name)),
+            (_, Some(before)) => Ok(Next::Gap(Gap { missing: before.file, next: name.id })),
+            (_, None) => {
+                let message = "the log continues none, but there is a log before it";
+                Err(Error::corruption(name.to_string(), 0, message))
+            }
         };
     }
     Ok(Next::None)

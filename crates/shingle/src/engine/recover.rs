@@ -471,7 +471,7 @@ impl Replay<'_> {
 
     /// A log's bytes are called durable only after every log before it is durable in full. So what
     /// any of `logs` proves, it proves for all before it.
-    fn expect_nothing_durable(&self, logs: &[FileId], why: &str) -> Result<()> {
+    pub(crate) fn expect_nothing_durable(&self, logs: &[FileId], why: &str) -> Result<()> {
         for &log in logs {
             let file = self.store.open(FileName::wal(log), true)?;
             let restates = |header: LogHeader| header.file == log && header.restates;
@@ -488,7 +488,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn exchanged(&self) -> Exchanged<'_> {
+    pub(crate) fn exchanged(&self) -> Exchanged<'_> {
         Exchanged::new(self.store, self.found)
     }
 

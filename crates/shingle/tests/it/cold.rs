@@ -176,6 +176,19 @@ fn a_cold_store_that_took_nothing_can_be_left_out_again() {
 }
 
 #[test]
+fn a_follower_reads_segments_that_came_into_the_cold_store_since_it_was_opened() {
+    let pair = Pair::new();
+    let db = open_in(pair.store().unwrap()).unwrap();
+    let runtime = Arc::new(runtime::Stepped::new(9, 2));
+    let follower = options().follow_in(pair.store().unwrap(), runtime).unwrap();
+    let content = write(&db, 6);
+    db.flush().unwrap();
+    assert!(db.stats().values.cold_store_bytes > 0);
+    assert!(follower.catch_up().unwrap());
+    assert_content(&follower.db(), &content);
+}
+
+#[test]
 fn when_the_cold_store_is_full_values_stay_in_their_groups() {
     let pair = Pair::new();
     // Space for five GCs: some values go there, and then no more.
