@@ -284,6 +284,9 @@ pub enum KeyspaceAction {
         /// Values expire after this time, unless a write says when: 90s, 10m, 2h, 7d
         #[arg(long, value_name = "TIME", value_parser = duration::parse)]
         ttl: Option<Duration>,
+        /// Sorted files may come in below what is there; deletions are kept for good
+        #[arg(long)]
+        ingests_below: bool,
     },
     /// Delete a keyspace with everything in it
     Drop {

@@ -118,7 +118,7 @@ fn main() -> Outcome {
     measure("cp of the files, synced", user_bytes, || copy(&files, &home.path().join("copy")))?;
     for (what, move_files) in [("ingest, copied", false), ("ingest, moved", true)] {
         let db = Options::new().open(home.path().join(what))?;
-        let options = IngestOptions { move_files, verify: true };
+        let options = IngestOptions { move_files, ..IngestOptions::default() };
         measure(what, user_bytes, || Ok(db.ingest(&files, &options).map(drop)?))?;
         measure("  settled after it", user_bytes, || Ok(db.wait_idle()?))?;
         db.close()?;

@@ -35,11 +35,16 @@ pub struct IngestOptions {
     /// Read every byte and compare all checksums before anything changes. False: only what tells
     /// the keys of a file is read; damage elsewhere is an error of the reads that meet it.
     pub verify: bool,
+    /// The files are older than all that the keyspace holds: a key that was written or deleted
+    /// before keeps what it has, and operands apply to the value of the file. For a keyspace that
+    /// was created with [`KeyspaceOptions::ingests_below`](crate::KeyspaceOptions), and for keys
+    /// that no earlier file below covers. A transaction that read a key before does not notice.
+    pub below: bool,
 }
 
 impl Default for IngestOptions {
     fn default() -> IngestOptions {
-        IngestOptions { move_files: false, verify: true }
+        IngestOptions { move_files: false, verify: true, below: false }
     }
 }
 
@@ -47,12 +52,13 @@ impl Default for IngestOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ingested {
-    /// The sequence number of all entries. Snapshots that are older do not see them.
+    /// The sequence number of all entries. Snapshots that are older do not see them. 0 for files
+    /// that came in below.
     pub sequence: u64,
     /// Files that came in. Files without entries are left out.
     pub files: u64,
     /// Files that went to the deepest level that the compaction scheme allows, where no compaction
-    /// needs to rewrite them soon. The others are in level 0.
+    /// needs to rewrite them soon, or below all levels. The others are in level 0.
     pub files_below_level0: u64,
     /// Entries, deletions included.
     pub entries: u64,

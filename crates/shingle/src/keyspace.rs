@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use table::PrefixRule;
-use tree::Version;
+use tree::moves::OlderData;
 use tree::policy::{Limits, Policy};
+use tree::{Input, Version};
 
 /// The longest time to live of a keyspace.
 const TTL_MAX: Duration = Duration::from_secs(1000 * 366 * 86_400);
@@ -49,6 +50,10 @@ pub struct KeyspaceOptions {
     pub compaction_filter: Option<String>,
     /// The part of a key that its filters contain beside the whole key.
     pub prefix: PrefixRule,
+    /// Sorted files may be ingested below what is there
+    /// ([`IngestOptions::below`](crate::IngestOptions)). So every deletion is kept for good: it
+    /// must hide what may come below it later.
+    pub ingests_below: bool,
 }
 
 impl Default for KeyspaceOptions {
@@ -59,6 +64,7 @@ impl Default for KeyspaceOptions {
             ttl: None,
             compaction_filter: None,
             prefix: PrefixRule::None,
+            ingests_below: false,
         }
     }
 }
@@ -78,6 +84,9 @@ impl KeyspaceOptions {
         }
         if let Some(name) = &self.compaction_filter {
             text.push_str(&format!("compaction_filter = {name}\n"));
+        }
+        if self.ingests_below {
+            text.push_str("ingests_below = true\n");
         }
         match self.prefix {
             PrefixRule::None => {}
@@ -123,6 +132,7 @@ impl KeyspaceOptions {
             let (key, value) = line.split_once(" = ").ok_or_else(unknown)?;
             match key {
                 "without_wal" => options.without_wal = value.parse().map_err(|_| unknown())?,
+                "ingests_below" => options.ingests_below = value.parse().map_err(|_| unknown())?,
                 "merge_operator" => options.merge_operator = Some(value.to_string()),
                 "ttl_ms" => {
                     let millis = value.parse().map_err(|_| unknown())?;
@@ -281,6 +291,20 @@ impl KeyspaceState {
         });
     }
 
+    /// Where versions may be that are older than a merge of `inputs` into `to_level`; anywhere, if
+    /// some can still come below.
+    pub(crate) fn older_data(
+        &self,
+        version: &Version,
+        inputs: &[Input],
+        to_level: u8,
+    ) -> OlderData {
+        if self.options.ingests_below {
+            return OlderData::everywhere();
+        }
+        OlderData::new(version, inputs, to_level)
+    }
+
     /// The manifest allows entries that expire.
     pub(crate) fn may_expire(&self) -> bool {
         self.may_expire.load(Ordering::Acquire)
@@ -320,6 +344,7 @@ mod tests {
                 merge_operator: Some("add-u64".into()),
                 ttl: None,
                 compaction_filter: Some("no-guests".into()),
+                ingests_below: true,
                 prefix: PrefixRule::Delimiter { byte: b'/', count: 2 },
             },
             KeyspaceOptions { prefix: PrefixRule::Fixed(8), ..KeyspaceOptions::default() },

@@ -29,5 +29,6 @@ pub use run::RunMetadata;
 pub use run_table::RunTable;
 pub use segments::{Group, Segment, Segments, Tier};
 pub use version::{
-    DeadFile, FileRef, FileRefKind, FileUsage, Level, Node, ObsoleteFiles, Run, Slice, Version,
+    BELOW_LEVEL, DeadFile, FileRef, FileRefKind, FileUsage, Level, Node, ObsoleteFiles, Run, Slice,
+    Version,
 };

@@ -247,7 +247,20 @@ impl FileUsage {
     }
 }
 
+/// The level of what was ingested below all else. No policy sees it, and no move leads there.
+pub const BELOW_LEVEL: u8 = LEVELS_MAX - 1;
+
 impl Version {
+    /// The tree as policies see it: without [`BELOW_LEVEL`].
+    pub fn without_below(self: &Arc<Self>) -> Arc<Version> {
+        if self.level(BELOW_LEVEL).nodes.is_empty() {
+            return self.clone();
+        }
+        let mut above = Version::clone(self);
+        above.levels[usize::from(BELOW_LEVEL)] = Level::default();
+        Arc::new(above)
+    }
+
     /// A tree of `levels` levels (1 to [`LEVELS_MAX`]; others are clamped) that holds nothing.
     pub fn empty(levels: u8) -> Version {
         let count = usize::from(levels.clamp(1, LEVELS_MAX));

@@ -331,6 +331,9 @@ pub struct IngestArgs {
     /// Do not read all bytes first; damage shows when a read meets it
     #[arg(long)]
     pub no_verify: bool,
+    /// The files are older than all that the keyspace holds, and hide nothing of it
+    #[arg(long)]
+    pub below: bool,
 }
 
 #[derive(Args, Debug)]

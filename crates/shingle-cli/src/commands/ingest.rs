@@ -15,7 +15,8 @@ pub fn ingest(context: &mut Context, args: IngestArgs) -> Outcome {
     let db = context.open(Access::Create)?;
     let keyspace = context.keyspace(&db, Access::Create)?;
     let start = Instant::now();
-    let options = IngestOptions { move_files: args.move_files, verify: !args.no_verify };
+    let options =
+        IngestOptions { move_files: args.move_files, verify: !args.no_verify, below: args.below };
     let done = keyspace.ingest(&args.files, &options)?;
     db.close()?;
     let ns = start.elapsed().as_nanos() as u64;

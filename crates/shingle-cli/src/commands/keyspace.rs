@@ -20,9 +20,10 @@ pub fn keyspace(context: &mut Context, action: KeyspaceAction) -> Outcome {
             }
             return Ok(());
         }
-        KeyspaceAction::Create { name, merge_operator, ttl } => {
+        KeyspaceAction::Create { name, merge_operator, ttl, ingests_below } => {
             let db = context.open(Access::Create)?;
-            let options = KeyspaceOptions { merge_operator, ttl, ..KeyspaceOptions::default() };
+            let defaults = KeyspaceOptions::default();
+            let options = KeyspaceOptions { merge_operator, ttl, ingests_below, ..defaults };
             db.create_keyspace(&name, options)?;
             db.close()?;
         }

@@ -104,7 +104,7 @@ impl<'a> SortedFiles<'a> {
             writer.finish()?;
         }
         // This process has just written and synced the files.
-        let options = IngestOptions { move_files: true, verify: false };
+        let options = IngestOptions { move_files: true, verify: false, ..IngestOptions::default() };
         self.keyspace.ingest(&self.paths, &options)?;
         Ok((self.records, self.bytes))
     }

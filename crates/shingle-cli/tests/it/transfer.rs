@@ -282,6 +282,26 @@ fn files_are_ingested_together_or_not_at_all() {
 }
 
 #[test]
+fn a_file_below_gives_values_to_keys_that_were_never_written() {
+    let shell = Shell::new();
+    let mut file =
+        shingle::SortedFileWriter::create(shell.path("old.sorted"), &Default::default()).unwrap();
+    ["a", "b", "c"].iter().for_each(|key| file.put(key, "old").unwrap());
+    file.finish().unwrap();
+    let refused = shell.run(&["ingest", "--below", "old.sorted"]).fails(1);
+    assert!(refused.contains("ingests_below"), "{refused}");
+    shell.run(&["keyspace", "create", "orders", "--ingests-below"]).ok();
+    let orders = |arguments: &[&str]| shell.run(&[&["--keyspace", "orders"], arguments].concat());
+    orders(&["put", "a", "new"]).ok();
+    orders(&["put", "b", "new"]).ok();
+    orders(&["delete", "b"]).ok();
+    orders(&["compact"]).ok();
+    orders(&["ingest", "--below", "old.sorted"]).ok();
+    assert_eq!(orders(&["scan"]).ok(), "a : new\nc : old\n");
+    shell.run(&["check"]).ok();
+}
+
+#[test]
 fn a_sorted_source_of_any_format_is_ingested() {
     let shell = Shell::new();
     put_all(&shell, &nasty());

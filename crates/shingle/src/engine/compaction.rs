@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
-use tree::moves::{Child, Cutter, OlderData, Output, OutputNode, Proportional, SizeEstimate};
+use tree::moves::{Child, Cutter, Output, OutputNode, Proportional, SizeEstimate};
 use tree::policy::WorkId;
 use tree::{Cut, Input, Move, NodeId, Plan, Reason, RunTable, Slice, Tier, Version};
 
@@ -231,7 +231,7 @@ fn parts(
             memtables: Vec::new(),
             slices: plain.clone(),
             snapshots: shared.snapshots.clone(),
-            older: OlderData::new(&version, &shared.plan.action.inputs(), to_level),
+            older: keyspace.older_data(&version, &shared.plan.action.inputs(), to_level),
             filter: keyspace.filter.clone(),
             options: core.settings.table_options(&keyspace, to_level, levels_below),
             hint: hint(&shared.plan, to_level, shared.work),

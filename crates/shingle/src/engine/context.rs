@@ -161,12 +161,10 @@ impl Context {
     /// The state of `keyspace` for a reader that holds a snapshot at `sequence`.
     pub(crate) fn moment_held(&self, sequence: SequenceNumber, keyspace: &KeyspaceState) -> Moment {
         let view = keyspace.view();
-        // In this order: where the view is the one after a filter's decisions, the view from before
-        // was kept already.
-        let kept = match keyspace.filter {
-            Some(_) => self.kept_views.get(sequence, keyspace.id),
-            None => None,
-        };
+        // In this order: where the view is the one after a filter's decisions, or after files came
+        // in below, the view from before was kept already.
+        let keeps = keyspace.filter.is_some() || keyspace.options.ingests_below;
+        let kept = keeps.then(|| self.kept_views.get(sequence, keyspace.id)).flatten();
         Moment::held(sequence, kept.unwrap_or(view))
     }
 

@@ -13,7 +13,6 @@ use base::{KeyRange, KeyspaceId, Result};
 use std::sync::Arc;
 use table::batch::WriteBatch;
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
-use tree::moves::OlderData;
 use tree::{Input, Move, Node, Plan, Reason, Slice};
 
 /// Minimum time between two looks for due runs in an idle database, in milliseconds.
@@ -122,7 +121,7 @@ fn droppable(tree: &TreeState, level: u8, node: &Node, now_ms: u64) -> Option<In
     let hull: KeyRange =
         expired.iter().map(|slice| slice.range.clone()).reduce(|a, b| a.union(&b))?;
     let input = Input::of(level, node.id, expired);
-    let older = OlderData::new(&tree.version, std::slice::from_ref(&input), level);
+    let older = tree.keyspace.older_data(&tree.version, std::slice::from_ref(&input), level);
     (!older.may_hold_any(&hull)).then_some(input)
 }
 

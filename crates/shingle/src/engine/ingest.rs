@@ -5,7 +5,11 @@
 //! runs. The edit lies between two commits: no other sequence number is given while it becomes
 //! durable. So a reader sees all of the files or nothing, and every snapshot stays as it was.
 //!
-//! Invariants:
+//! Files that come in below what is there take sequence number 0 and a level under all others. No
+//! write is newer or older than before, so nothing waits and nothing is flushed. Snapshots that are
+//! held go on with what they saw ([`crate::read::kept_views`]).
+//!
+//! Invariants of what comes in above:
 //! - What the keyspace has in memory is older, and is flushed before the edit. So newer data is
 //!   above older data in the tree, and no later flush, also one of what recovery replays, puts
 //!   entries from before the edit and from after it into one run.
@@ -79,6 +83,13 @@ impl Engine {
         options: &IngestOptions,
     ) -> Result<Ingested> {
         self.check_writable()?;
+        if options.below && !keyspace.options.ingests_below {
+            return Err(Error::invalid(format!(
+                "keyspace {} was not created for ingestion below what it has: its deletions are \
+                 not kept, so deleted keys would come back; create one with ingests_below",
+                keyspace.name
+            )));
+        }
         if self.changes.is_some() {
             return Err(Error::new(ErrorKind::Unsupported, CHANGES_LACK_INGESTION));
         }
@@ -93,7 +104,10 @@ impl Engine {
         if arrivals.files.iter().any(|file| file.summary.run.expiry.is_some()) {
             self.allow_expiry_in(keyspace)?;
         }
-        let done = self.install_between_writes(keyspace, &mut arrivals)?;
+        let done = match options.below {
+            false => self.install_between_writes(keyspace, &mut arrivals)?,
+            true => self.install_below(keyspace, &mut arrivals)?,
+        };
         let files = std::mem::take(&mut arrivals.files);
         self.report_ingested(keyspace, &files, &done, begin_ns);
         if options.move_files {
@@ -261,6 +275,35 @@ impl Engine {
         self.snapshots.publish(sequence);
         done.held = Duration::from_nanos(self.runtime.now_ns() - begin_ns);
         Ok(Some(done))
+    }
+
+    /// Installs the files under everything, by one edit.
+    fn install_below(
+        &self,
+        keyspace: &Arc<KeyspaceState>,
+        arrivals: &mut Arrivals<'_>,
+    ) -> Result<Ingested> {
+        let mut trees = self.versions.lock();
+        self.check_writable()?;
+        let runs = self.ingested_runs(&mut trees, keyspace, &arrivals.files, 0)?;
+        let version = trees.tree(keyspace.id)?.version.clone();
+        let changes = tree::moves::ingest_below(&version, &runs).map_err(|held| {
+            let named = arrivals.files.iter().find(|file| file.file == held.run.file);
+            let path = named.map_or_else(String::new, |file| file.path.display().to_string());
+            Error::invalid(
+                "an earlier file below has keys of its range, and would hide it: ingest files of \
+                 other keys, or write these",
+            )
+            .in_file(path)
+        })?;
+        let done = summed(&arrivals.files, 0, runs.len() as u64);
+        let edit = DatabaseEdit {
+            keyspaces: vec![KeyspaceEdit { keyspace: keyspace.id, changes }],
+            ..DatabaseEdit::default()
+        };
+        self.versions.install_below(&mut trees, edit)?;
+        arrivals.created.retain(|created| runs.iter().all(|run| run.run.file != *created));
+        Ok(done)
     }
 
     /// The runs of the files, each for the level that the policy chooses.

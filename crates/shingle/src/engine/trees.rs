@@ -36,6 +36,8 @@ pub(crate) struct Trees {
 pub(crate) struct TreeState {
     pub keyspace: Arc<KeyspaceState>,
     pub version: Arc<Version>,
+    /// The same, as policies see it.
+    policy_version: Arc<Version>,
     pub runs: RunTable,
     /// The parts that background work uses.
     pub busy: Busy,
@@ -72,6 +74,7 @@ impl TreeState {
         TreeState {
             expiry_due_ms: first_due_ms(&version, expiry_delay_ms),
             keyspace,
+            policy_version: version.without_below(),
             version,
             runs,
             busy: Busy::default(),
@@ -107,6 +110,7 @@ impl TreeState {
             self.level0_since_reads = self.keyspace.reads();
         }
         self.view = Arc::new(TreeView::new(version.clone(), Some(&self.view), read));
+        self.policy_version = version.without_below();
         self.version = version;
     }
 
@@ -117,7 +121,7 @@ impl TreeState {
         oldest: SequenceNumber,
     ) -> View<'a> {
         View {
-            version: &self.version,
+            version: &self.policy_version,
             busy: &self.busy,
             limits,
             observed: &self.observed,

@@ -100,6 +100,18 @@ impl VersionSet {
         })
     }
 
+    /// [`VersionSet::install_optional`] for an edit that adds entries older than every snapshot: the
+    /// snapshots that are held keep the view from before.
+    pub(crate) fn install_below(&self, trees: &mut Trees, edit: DatabaseEdit) -> Result<()> {
+        self.install_by(trees, edit, VersionSet::write_edit, |keyspace, view| {
+            self.snapshots.with_held(|held| {
+                let before = keyspace.current_view();
+                held.for_each(|sequence| self.kept_views.keep(sequence, keyspace.id, &before));
+                keyspace.install(view, &[]);
+            });
+        })
+    }
+
     fn install_by(
         &self,
         trees: &mut Trees,

@@ -1,7 +1,10 @@
-//! Views that snapshots keep, so that no decision of a compaction filter changes what they show.
+//! Views that snapshots keep, so that no decision of a compaction filter, and nothing that comes in
+//! below, changes what they show.
 //!
 //! A filter decides about entries that no snapshot saw when its compaction began. Snapshots that
 //! were taken since then see them, and go on reading the view from before the compaction's edit.
+//! Files that come in below are older than every snapshot: those that are held go on reading the
+//! view from before.
 //!
 //! Invariant: a view is kept under the sequence number of a live snapshot.
 

@@ -157,6 +157,7 @@ impl Config {
 pub fn keyspace_options(slot: usize) -> KeyspaceOptions {
     KeyspaceOptions {
         without_wal: SLOTS[slot].without_wal,
+        ingests_below: SLOTS[slot].ingests_below,
         merge_operator: match SLOTS[slot].operator {
             Operator::None => None,
             Operator::Add => Some("add-u64".into()),

@@ -3,8 +3,9 @@
 //! and go on. On files, and on direct storage over every kind of device.
 
 use crate::config::Config;
+use crate::copies::{Copies, CopyCounts, follow};
 use crate::history::{Generator, Profile, Step};
-use crate::medium::{Direct, KINDS, Kind, Medium};
+use crate::medium::{Beside, Direct, KINDS, Kind, Medium};
 use crate::mirror;
 use crate::model::{Found, Model};
 use crate::run::{Failure, Outcome, Runner, SharedModel, read_all, replay, wrong};
@@ -13,7 +14,7 @@ use base::random::Random;
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore, FileSummary};
 use parking_lot::Mutex;
-use shingle::{Db, Durability, WriteBatch, WriteOptions};
+use shingle::{Db, Durability, ErrorKind, Follower, WriteBatch, WriteOptions};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,6 +29,11 @@ pub struct Counts {
     gone_on: u64,
     /// Images with a value segment that was begun and has no value.
     begun: u64,
+    /// Images that a follower read.
+    pub followed: u64,
+    /// Directories of backups that were restored from.
+    pub restored: u64,
+    pub copies: CopyCounts,
 }
 
 /// A sweep over one history.
@@ -36,6 +42,7 @@ pub struct Sweep {
     model: SharedModel,
     random: Mutex<Random>,
     seen: Mutex<HashSet<u64>>,
+    seen_backups: Mutex<HashSet<u64>>,
     counts: Mutex<Counts>,
     failure: Mutex<Option<String>>,
     images_per_point: usize,
@@ -58,6 +65,7 @@ impl Sweep {
             model: Arc::new(Mutex::new(Model::new())),
             random: Mutex::new(Random::new(seed)),
             seen: Mutex::default(),
+            seen_backups: Mutex::default(),
             counts: Mutex::default(),
             failure: Mutex::default(),
             images_per_point,
@@ -102,11 +110,15 @@ impl Sweep {
         for (title, image) in self.images(medium, self.images_per_point) {
             // The same bytes with a newer model are another case, but only some of these are tried.
             let key = image.content_hash() ^ (model.now() / 8);
-            if !self.seen.lock().insert(key) {
-                continue;
-            }
-            self.counts.lock().images += 1;
-            if let Err(failure) = self.verify(image, model.clone(), 0) {
+            let is_new = self.seen.lock().insert(key);
+            let verified = if is_new {
+                self.counts.lock().images += 1;
+                self.verify(image, model.clone(), 0)
+            } else {
+                // Beside the same database the backups may be others.
+                self.check_archive(&self.config.at(&model), &image, &mut model.clone())
+            };
+            if let Err(failure) = verified {
                 self.fail(format!("point {point}, image {title}: {}", text(failure)));
                 return;
             }
@@ -134,6 +146,7 @@ impl Sweep {
         let untouched = goes_on.then(|| image.with_all());
         self.counts.lock().begun += u64::from(has_empty_segment(&*image.store()?)?);
         let config = self.config.at(&model);
+        let follower = self.follower(&config, &image, depth)?;
         let db = config.open(self.recovery_store(&image, &model, depth, nests)?)?;
         let found = read_all(&db)?;
         let recovered = model.recover(&found).map_err(Failure::Wrong)?;
@@ -147,6 +160,12 @@ impl Sweep {
         if self.has_failed() {
             return Ok(());
         }
+        if let Some((follower, followed)) = follower {
+            same(&found, &followed, "a follower")?;
+            follower.catch_up()?;
+            same(&found, &read_all(&follower.db())?, "a follower after the recovery")?;
+        }
+        self.check_archive(&config, &image, &mut model)?;
         if has_empty_segment(&*image.store()?)? {
             return wrong("an empty value segment is left after a close");
         }
@@ -157,7 +176,7 @@ impl Sweep {
             // If power was lost before the first root, there is no database yet.
             match options.open_in(untouched.store()?, config.runtime()) {
                 Ok(db) => same(&found, &read_all(&db)?, "read-only")?,
-                Err(error) if error.kind() == shingle::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
             if untouched.content_hash() != before {
@@ -171,6 +190,41 @@ impl Sweep {
             self.go_on(&image, model, depth)?;
         }
         Ok(())
+    }
+
+    /// A follower of one image in a few, and what it shows before the recovery.
+    fn follower<M: Medium>(
+        &self,
+        config: &Config,
+        image: &M,
+        depth: usize,
+    ) -> Result<Option<(Follower, Found)>, Failure> {
+        // A second handle of a medium in memory needs no process of its own.
+        let odds = if depth == 0 { 4 } else { 30 };
+        if !image.can_be_followed() || !self.random.lock().one_in(odds) {
+            return Ok(None);
+        }
+        match follow(config, image.store()?) {
+            Ok(follower) => {
+                self.counts.lock().followed += 1;
+                let found = read_all(&follower.db())?;
+                Ok(Some((follower, found)))
+            }
+            // If power was lost before the first root, there is no database yet.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Failure::Wrong(format!("a follower: {error}"))),
+        }
+    }
+
+    /// The directory of backups is whole. One in a few of those that no image had is restored from.
+    fn check_archive<M: Medium>(&self, config: &Config, image: &M, model: &mut Model) -> Outcome {
+        let Some(backups) = image.backups() else { return Ok(()) };
+        let is_new = self.seen_backups.lock().insert(image.backups_hash());
+        let restores = is_new && self.random.lock().one_in(6);
+        if restores {
+            self.counts.lock().restored += 1;
+        }
+        model.check_archive(config, backups, restores)
     }
 
     /// The store for a recovery: plain, or one that loses power at every operation of it.
@@ -213,6 +267,7 @@ impl Sweep {
         let image = image.with_all();
         let seed = self.random.lock().next_u64();
         let mut runner = Runner::open(&self.config, image.store()?, model.clone(), seed)?;
+        runner.copies = Copies::of(image.backups(), followed(&image)?);
         runner.compare_all()?;
         let profile = Profile { reopens: false, ..short(25) }.sometimes_expiring(seed);
         let steps = Generator::new(seed, profile).steps();
@@ -240,8 +295,13 @@ impl Sweep {
         let run = || -> Outcome {
             let store = medium.store_calling(Arc::new(move |medium| sweep.point(medium)))?;
             let mut runner = Runner::open(&self.config, store, self.model.clone(), seed)?;
+            let sweep = self.clone();
+            let backups = medium.backups_calling(Arc::new(move |medium| sweep.point(medium)));
+            runner.copies = Copies::of(backups, followed(medium)?);
             runner.run(steps)?;
-            runner.finish()
+            runner.finish()?;
+            self.counts.lock().copies = runner.copies.counts;
+            Ok(())
         };
         let outcome = run();
         if let Some(failure) = self.failure.lock().take() {
@@ -252,6 +312,11 @@ impl Sweep {
         counts.histories = 1;
         Ok(counts)
     }
+}
+
+/// The store that a follower reads.
+fn followed<M: Medium>(medium: &M) -> shingle::Result<Option<Arc<dyn FileStore>>> {
+    medium.can_be_followed().then(|| medium.store()).transpose()
 }
 
 fn has_empty_segment(store: &dyn FileStore) -> shingle::Result<bool> {
@@ -289,6 +354,7 @@ pub fn short(steps: usize) -> Profile {
         range_odds: 0,
         expiry_odds: 0,
         ingest_odds: 25,
+        copy_odds: 12,
         reopens: true,
         reads: false,
     }
@@ -297,11 +363,12 @@ pub fn short(steps: usize) -> Profile {
 #[test]
 fn power_lost_at_any_operation_leaves_a_prefix() {
     let (mut sum, mut points) = (Counts::default(), ByCell::default());
+    let mut backups = ByCell::default();
     for seed in seeds_for_cells(24) {
         let config = Config::draw(seed).sometimes_bounded(seed);
         let steps = Generator::new(seed, short(125).sometimes_expiring(seed)).steps();
-        let store = MemStore::new(Arc::default());
-        let swept = Sweep::new(&config, seed, 4).run(&store, &steps, seed);
+        let medium = Beside::new(MemStore::new(Arc::default()));
+        let swept = Sweep::new(&config, seed, 4).run(&medium, &steps, seed);
         let counts = swept.unwrap_or_else(|what| {
             let line = replay("power_lost_at_any", seed, &Failure::Wrong(what));
             panic!("{line} {config:?}")
@@ -313,11 +380,19 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
         sum.nested += counts.nested;
         sum.gone_on += counts.gone_on;
         sum.begun += counts.begun;
+        sum.followed += counts.followed;
+        sum.restored += counts.restored;
+        sum.copies.catch_ups += counts.copies.catch_ups;
+        sum.copies.prunings += counts.copies.prunings;
+        backups.add(&config, counts.copies.backups);
     }
     println!("{sum:?}");
     points.finish("crash points", 150);
+    backups.finish("backups", 1);
     let is_whole = std::env::var("SHINGLE_TEST_SEED").is_err();
     assert!(sum.begun > 0 || !is_whole, "power was never lost between a segment and its values");
+    let copies = [sum.followed, sum.restored, sum.copies.catch_ups, sum.copies.prunings];
+    assert!(copies.iter().all(|&count| count > 0) || !is_whole, "{sum:?}");
 }
 
 /// The history of a process that dies. Then power is lost at every operation of the recovery: at

@@ -2,6 +2,7 @@
 //! told is true, reads go on, and the next opening finds a prefix.
 
 use crate::config::Config;
+use crate::copies::Copies;
 use crate::history::{Generator, Profile, Step};
 use crate::medium::{Direct, KINDS, Medium, Pair};
 use crate::mirror;
@@ -70,6 +71,7 @@ pub fn tiny() -> Profile {
         range_odds: 0,
         expiry_odds: 0,
         ingest_odds: 15,
+        copy_odds: 12,
         reopens: false,
         reads: false,
     }
@@ -92,11 +94,13 @@ pub fn run_with<M: Failing>(
     seed: u64,
     counts: &mut Counts,
 ) -> Outcome {
-    let medium = M::new();
+    let (medium, backups) = (M::new(), <MemStore as Failing>::new());
     let model = Arc::new(Mutex::new(Model::new()));
     counts.runs += 1;
     let outcome = (|| -> Outcome {
-        let mut runner = Runner::open(config, faulty(&medium, plan)?, model.clone(), seed)?;
+        let store = faulty(&medium, plan)?;
+        let mut runner = Runner::open(config, store.clone(), model.clone(), seed)?;
+        runner.copies = Copies::of(Some(faulty(&backups, plan)?), Some(store));
         let outcome = runner.run(steps);
         if let Err(Failure::Error(error)) = &outcome {
             if plan.failures() == 0 {
@@ -115,6 +119,8 @@ pub fn run_with<M: Failing>(
         Err(Failure::Error(error)) => return wrong(format!("an error without a fault: {error}")),
         Err(failure) => return Err(failure),
     }
+    // A backup stores what it reads.
+    let restores = !plan.flips_bits();
     plan.clear();
     let model = model.lock().clone();
     let config = &config.at(&model);
@@ -133,6 +139,8 @@ pub fn run_with<M: Failing>(
         if found.iter().any(|(slot, one)| again[slot].fingerprint != one.fingerprint) {
             return wrong("the second opening found another state");
         }
+        let directory: Arc<dyn FileStore> = Arc::new(backups.image(&mut random, personality));
+        model.clone().check_archive(config, directory, restores)?;
     }
     Ok(())
 }

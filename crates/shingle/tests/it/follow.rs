@@ -2,9 +2,10 @@
 //! beside a writer that is killed.
 
 use crate::config::Config;
+use crate::copies::shown;
 use crate::history::{Generator, Step, profile};
 use crate::kill::{batch, spawn_writer, verify};
-use crate::model::{Found, Model, SLOTS};
+use crate::model::{Found, Model};
 use crate::run::{Failure, Outcome, Runner, read_all, replay, wrong};
 use crate::volume::{ByCell, scaled, seeds_for_cells, seeds_for_schemes};
 use base::random::Random;
@@ -12,8 +13,7 @@ use media::mem::MemStore;
 use media::{FileKind, FileStore};
 use parking_lot::Mutex;
 use shingle::{
-    Db, Durability, ErrorKind, Follower, Keyspace, KeyspaceOptions, Options, WriteBatch,
-    WriteOptions,
+    Db, Durability, ErrorKind, Keyspace, KeyspaceOptions, Options, WriteBatch, WriteOptions,
 };
 use std::process::Stdio;
 use std::sync::Arc;
@@ -24,20 +24,6 @@ use std::time::Duration;
 struct Earlier {
     db: Db,
     found: Found,
-}
-
-/// The follower shows all that is in the log, and of the rest a prefix.
-fn compare(runner: &Runner, follower: &Follower) -> Result<Found, Failure> {
-    let found = read_all(&follower.db())?;
-    let model = runner.model.lock();
-    model.recover(&found).map_err(Failure::Wrong)?;
-    for (slot, contents) in found.iter().filter(|(slot, _)| !SLOTS[**slot].without_wal) {
-        let current = model.living(*slot).map(|life| life.fingerprint(model.now()));
-        if current != Some(contents.fingerprint) {
-            return Err(Failure::Wrong(format!("{} lags behind", SLOTS[*slot].name)));
-        }
-    }
-    Ok(found)
 }
 
 fn is_same(one: &Found, other: &Found) -> bool {
@@ -67,7 +53,7 @@ fn follow_history(config: &Config, seed: u64) -> Result<u64, Failure> {
             follower.catch_up()?;
         }
         if at % 21 == 0 {
-            let found = compare(&runner, &follower)?;
+            let found = shown(&runner.model.lock(), &follower)?;
             if let Some(Earlier { db, found }) = earlier.take()
                 && !is_same(&read_all(&db)?, &found)
             {

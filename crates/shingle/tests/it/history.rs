@@ -47,6 +47,14 @@ pub enum Step {
     /// A sorted file with these operations: range deletions, then puts and deletions of ascending
     /// keys.
     Ingest(usize, Vec<Op>),
+    /// A sorted file with these puts and deletions, below what is there.
+    IngestBelow(usize, Vec<Op>),
+    /// A backup is taken.
+    Backup,
+    /// The backups but this many of the last ones are removed.
+    Prune(usize),
+    /// The follower catches up.
+    CatchUp,
     WaitIdle,
     /// The wall clock moves on by this number of milliseconds.
     Advance(u64),
@@ -67,6 +75,8 @@ pub struct Profile {
     pub expiry_odds: u64,
     /// One step in this many is an ingestion; 0: none.
     pub ingest_odds: u64,
+    /// One step in this many is a backup, a pruning of them, or a follower's; 0: none.
+    pub copy_odds: u64,
     /// Closings and openings of every kind, and checks, whose report a planned failure would spoil.
     pub reopens: bool,
     pub reads: bool,
@@ -90,6 +100,7 @@ pub fn profile(steps: usize) -> Profile {
         range_odds: 0,
         expiry_odds: 0,
         ingest_odds: 60,
+        copy_odds: 0,
         reopens: true,
         reads: true,
     }
@@ -98,12 +109,15 @@ pub fn profile(steps: usize) -> Profile {
 pub struct Generator {
     random: Random,
     profile: Profile,
+    /// Makes values unlike each other, also those of a history that goes on from another: equal
+    /// values with another expiry would make two prefixes look alike.
     serial: u64,
 }
 
 impl Generator {
     pub fn new(seed: u64, profile: Profile) -> Generator {
-        Generator { random: Random::new(seed), profile, serial: 0 }
+        let serial = Random::new(seed ^ 0x5e_41a1).below(999) * 1000;
+        Generator { random: Random::new(seed), profile, serial }
     }
 
     pub fn steps(mut self) -> Vec<Step> {
@@ -174,7 +188,10 @@ impl Generator {
     /// Over at once, soon, or not within the history.
     fn put_expiring(&mut self, key: Key, operator: Operator) -> Op {
         let value = match operator {
-            Operator::Add => Arc::from(self.random.below(99).to_le_bytes()),
+            Operator::Add => {
+                self.serial += 1;
+                Arc::from(self.serial.to_le_bytes())
+            }
             _ => self.value(),
         };
         let ttl_ms = match self.random.below(8) {
@@ -217,6 +234,9 @@ impl Generator {
     /// others.
     fn ingest(&mut self) -> Step {
         let slot = self.slot();
+        if SLOTS[slot].ingests_below && self.random.one_in(2) {
+            return self.ingest_below(slot);
+        }
         let mut ops: Vec<Op> =
             (0..self.random.below(3)).map(|_| self.delete_any_range()).filter(is_range).collect();
         let prefix: &[u8] = if self.random.one_in(3) { b"z/ingested/" } else { b"" };
@@ -236,6 +256,25 @@ impl Generator {
             });
         }
         Step::Ingest(slot, ops)
+    }
+
+    /// A few keys that lie together, so that a later file finds keys that this one does not cover.
+    fn ingest_below(&mut self, slot: usize) -> Step {
+        let keys: BTreeSet<Key> = (0..self.profile.keys / 2).map(|_| self.key()).collect();
+        let skip = self.random.below(keys.len() as u64 + 1) as usize;
+        let count = 1 + self.random.below(5) as usize;
+        let odds = self.profile.expiry_odds;
+        let ops = keys.into_iter().skip(skip).take(count).map(|key| {
+            if odds > 0 && self.random.one_in(odds) {
+                self.put_expiring(key, SLOTS[slot].operator)
+            } else if self.random.one_in(8) {
+                Op::Delete(key)
+            } else {
+                Op::Put(key, self.value())
+            }
+        });
+        let ops = ops.collect();
+        Step::IngestBelow(slot, ops)
     }
 
     fn slot(&mut self) -> usize {
@@ -305,6 +344,14 @@ impl Generator {
         let odds = self.profile.ingest_odds;
         if odds > 0 && self.random.one_in(odds) {
             return self.ingest();
+        }
+        let odds = self.profile.copy_odds;
+        if odds > 0 && self.random.one_in(odds) {
+            return match self.random.below(4) {
+                0 => Step::Prune(1 + self.random.below(3) as usize),
+                1 => Step::CatchUp,
+                _ => Step::Backup,
+            };
         }
         if self.profile.range_odds > 0 && self.random.one_in(12) {
             let number = self.random.below(8) as usize;

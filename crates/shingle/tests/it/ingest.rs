@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-const MOVE: IngestOptions = IngestOptions { move_files: true, verify: true };
+const MOVE: IngestOptions = IngestOptions { move_files: true, verify: true, below: false };
+const BELOW: IngestOptions = IngestOptions { move_files: false, verify: true, below: true };
 
 struct Home(tempfile::TempDir);
 
@@ -128,6 +129,105 @@ fn entries_of_files_are_newer_than_what_was_written_before() {
         assert_eq!(show(&db), "a=newest c=old d=old e=old f=new");
         assert_sound(&db);
     }
+}
+
+/// A keyspace that takes files below what it has.
+fn backfilled(db: &Db) -> Keyspace {
+    let options = KeyspaceOptions {
+        ingests_below: true,
+        merge_operator: Some("append".into()),
+        ..KeyspaceOptions::default()
+    };
+    db.create_keyspace("backfilled", options).unwrap()
+}
+
+fn show(keyspace: &Keyspace) -> String {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let pairs = keyspace.iter().map(Result::unwrap);
+    let pairs = pairs.map(|(key, value)| format!("{}={}", text(&key), text(&value)));
+    pairs.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn entries_of_files_below_are_older_than_all_that_was_written() {
+    for compacts in [false, true] {
+        let home = Home::new();
+        let db = home.open();
+        let keyspace = backfilled(&db);
+        for key in ["a", "b", "c", "d", "e"] {
+            keyspace.put(key, "new").unwrap();
+        }
+        keyspace.delete("b").unwrap();
+        keyspace.delete_range("c", "d").unwrap();
+        keyspace.merge("f", "+").unwrap();
+        let snapshot = db.snapshot().of(&keyspace);
+        let mut iter = keyspace.iter();
+        let first = iter.next().unwrap().unwrap();
+        assert_eq!((&first.0[..], &first.1[..]), (&b"a"[..], &b"new"[..]));
+        if compacts {
+            // What is deleted is all that would hold the deletions in place.
+            db.flush().unwrap();
+            keyspace.compact().unwrap();
+        }
+        let entries = ["a", "b", "c", "c2", "d", "f", "g"].map(|key| (key, Some("old")));
+        let done = keyspace.ingest(&[home.file("old", &entries)], &BELOW).unwrap();
+        assert_eq!((done.sequence, done.entries, done.files_below_level0), (0, 7, 1));
+        let expected = "a=new d=new e=new f=old+ g=old";
+        assert_eq!(show(&keyspace), expected);
+        assert_eq!(snapshot.get("g").unwrap(), None);
+        assert_eq!(iter.count(), 3, "a walk that began earlier sees what was there");
+        db.flush().unwrap();
+        keyspace.compact().unwrap();
+        assert_eq!(show(&keyspace), expected);
+        keyspace.delete("g").unwrap();
+        keyspace.put("b", "newest").unwrap();
+        db.flush().unwrap();
+        keyspace.compact().unwrap();
+        db.close().unwrap();
+        let db = home.open();
+        let keyspace = db.keyspace("backfilled").unwrap();
+        assert_eq!(show(&keyspace), "a=new b=newest d=new e=new f=old+");
+        assert_sound(&db);
+    }
+}
+
+#[test]
+fn a_file_below_is_refused_where_deletions_were_not_kept_and_over_an_earlier_one() {
+    let home = Home::new();
+    let db = home.open();
+    let file = home.file("f", &[("a", Some("old")), ("m", Some("old"))]);
+    let refused = db.ingest(&[&file], &BELOW).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(refused.message().contains("ingests_below"), "{refused}");
+    let keyspace = backfilled(&db);
+    keyspace.ingest(&[&file], &BELOW).unwrap();
+    let files = home.tables().len();
+    let (good, bad) = (home.file("g", &[("x", Some("1"))]), home.file("h", &[("b", Some("2"))]));
+    let refused = keyspace.ingest(&[&good, &bad], &BELOW).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(refused.file().is_some_and(|file| file.ends_with("h")), "{refused}");
+    assert_eq!(show(&keyspace), "a=old m=old", "all files come in or none");
+    assert_eq!(home.tables().len(), files, "a refused ingestion leaves no file");
+    keyspace.ingest(&[&good], &BELOW).unwrap();
+    assert_eq!(show(&keyspace), "a=old m=old x=1");
+}
+
+#[test]
+fn an_expired_value_hides_what_comes_in_below() {
+    let home = Home::new();
+    let db = home.open();
+    let options = KeyspaceOptions { ingests_below: true, ..KeyspaceOptions::default() };
+    let keyspace = db.create_keyspace("sessions", options).unwrap();
+    keyspace.put_with_ttl("gone", "new", Duration::from_millis(1)).unwrap();
+    keyspace.put_with_ttl("stays", "new", Duration::from_secs(3600)).unwrap();
+    db.flush().unwrap();
+    std::thread::sleep(Duration::from_millis(5));
+    keyspace.compact().unwrap();
+    let file = home.file("f", &[("gone", Some("old")), ("other", Some("old"))]);
+    keyspace.ingest(&[&file], &BELOW).unwrap();
+    assert_eq!(show(&keyspace), "other=old stays=new");
+    keyspace.compact().unwrap();
+    assert_eq!(show(&keyspace), "other=old stays=new");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod active_segments;
 mod adapt;
+mod archive;
 mod backups;
 mod bands;
 mod begun_segments;
@@ -16,6 +17,7 @@ mod clock;
 mod closing;
 mod cold;
 mod config;
+mod copies;
 mod crash;
 mod events;
 mod examples;

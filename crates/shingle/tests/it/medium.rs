@@ -41,11 +41,31 @@ pub trait Medium: Clone + Send + Sync + 'static {
     /// After the death of the process: what is not durable can still be lost.
     fn orphan(&self) -> Self;
 
-    /// A fingerprint of what is on it.
+    /// A fingerprint of what is on it, without the backups.
     fn content_hash(&self) -> u64;
 
     /// Every later operation fails.
     fn stop(&self);
+
+    /// A follower can read it.
+    fn can_be_followed(&self) -> bool {
+        true
+    }
+
+    /// The directory of backups beside it.
+    fn backups(&self) -> Option<Arc<dyn FileStore>> {
+        None
+    }
+
+    /// The same; `hook` is called before each mutating operation.
+    fn backups_calling(&self, _hook: Hook<Self>) -> Option<Arc<dyn FileStore>> {
+        None
+    }
+
+    /// A fingerprint of the backups.
+    fn backups_hash(&self) -> u64 {
+        0
+    }
 }
 
 impl Medium for MemStore {
@@ -268,6 +288,77 @@ impl Medium for Pair {
     }
 }
 
+/// A medium, and a directory of backups beside it, in memory. They lose power at one moment, each
+/// with its own outcome.
+#[derive(Clone)]
+pub struct Beside<M> {
+    first: M,
+    backups: MemStore,
+}
+
+impl<M: Medium> Beside<M> {
+    pub fn new(first: M) -> Beside<M> {
+        Beside { first, backups: MemStore::new(Arc::default()) }
+    }
+}
+
+impl<M: Medium> Medium for Beside<M> {
+    fn store(&self) -> Result<Arc<dyn FileStore>> {
+        self.first.store()
+    }
+    fn store_calling(&self, hook: Hook<Beside<M>>) -> Result<Arc<dyn FileStore>> {
+        let backups = self.backups.clone();
+        self.first.store_calling(Arc::new(move |first: &M| {
+            hook(&Beside { first: first.clone(), backups: backups.clone() });
+        }))
+    }
+
+    /// Those of the medium, each beside an outcome that is drawn for the backups.
+    fn images(&self, random: &mut Random, limit: usize) -> Vec<(String, Beside<M>)> {
+        let all = Personality::ALL;
+        let firsts = self.first.images(random, limit).into_iter();
+        let mut image = |(title, first)| {
+            let drawn = all[random.below(all.len() as u64) as usize];
+            let backups = self.backups.crash_image(random, drawn);
+            (format!("{title}, backups {drawn:?}"), Beside { first, backups })
+        };
+        firsts.map(&mut image).collect()
+    }
+    fn with_all(&self) -> Beside<M> {
+        Beside { first: self.first.with_all(), backups: self.backups.with_all() }
+    }
+    fn without_unsynced(&self) -> Beside<M> {
+        let backups = self.backups.without_unsynced();
+        Beside { first: self.first.without_unsynced(), backups }
+    }
+    fn orphan(&self) -> Beside<M> {
+        Beside { first: self.first.orphan(), backups: self.backups.clone() }
+    }
+    fn content_hash(&self) -> u64 {
+        self.first.content_hash()
+    }
+    fn stop(&self) {
+        self.first.stop();
+        self.backups.stop();
+    }
+    fn can_be_followed(&self) -> bool {
+        self.first.can_be_followed()
+    }
+    fn backups(&self) -> Option<Arc<dyn FileStore>> {
+        Some(Arc::new(self.backups.clone()))
+    }
+    fn backups_calling(&self, hook: Hook<Beside<M>>) -> Option<Arc<dyn FileStore>> {
+        let first = self.first.clone();
+        let hook: Hook<MemStore> = Arc::new(move |backups: &MemStore| {
+            hook(&Beside { first: first.clone(), backups: backups.clone() });
+        });
+        Some(Arc::new(CrashPoints { inner: self.backups.clone(), hook }))
+    }
+    fn backups_hash(&self) -> u64 {
+        MemStore::content_hash(&self.backups)
+    }
+}
+
 /// A device, and how files are placed on it.
 pub struct Kind {
     /// Its usual name.
@@ -395,6 +486,9 @@ impl Medium for Direct {
     }
     fn stop(&self) {
         self.device.stop();
+    }
+    fn can_be_followed(&self) -> bool {
+        false
     }
 }
 

@@ -4,6 +4,7 @@
 //! A keyspace slot (see [`Slot`]) may be dropped and created again; each life is an *incarnation*
 //! of its own. Creations and drops have an order of their own, and are durable when they return.
 
+use crate::archive::Archive;
 use base::checksum::{hash64, hash64_seeded};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,20 +27,29 @@ pub struct Slot {
     pub operator: Operator,
     pub without_wal: bool,
     pub prefix: bool,
+    /// Files come in below what is there.
+    pub ingests_below: bool,
     /// It exists from the beginning and is never dropped.
     pub is_permanent: bool,
 }
 
 const fn slot(name: &'static str, operator: Operator) -> Slot {
-    Slot { name, operator, without_wal: false, prefix: false, is_permanent: true }
+    Slot {
+        name,
+        operator,
+        without_wal: false,
+        prefix: false,
+        ingests_below: false,
+        is_permanent: true,
+    }
 }
 
 /// Every keyspace that a history may use. Slot 0 is the default keyspace.
 pub const SLOTS: [Slot; 6] = [
     slot("default", Operator::None),
     slot("sums", Operator::Add),
-    Slot { prefix: true, ..slot("texts", Operator::Append) },
-    Slot { without_wal: true, ..slot("unlogged-a", Operator::None) },
+    Slot { prefix: true, ingests_below: true, ..slot("texts", Operator::Append) },
+    Slot { without_wal: true, ingests_below: true, ..slot("unlogged-a", Operator::None) },
     Slot { without_wal: true, ..slot("unlogged-b", Operator::Append) },
     Slot { is_permanent: false, ..slot("passing", Operator::None) },
 ];
@@ -103,6 +113,8 @@ pub struct Incarnation {
     versions: BTreeMap<Key, Vec<Version>>,
     /// The fingerprint of the whole after a commit that changed it.
     fingerprints: Vec<(u64, u64)>,
+    /// Deleted ranges, by commit: they hide what comes in below them later.
+    deleted: Vec<(u64, Key, Key)>,
 }
 
 impl Incarnation {
@@ -151,6 +163,7 @@ impl Incarnation {
             Op::Delete(key) => self.set(key, at, Written::Delete, now_ms),
             Op::Merge(key, operand) => self.set(key, at, Written::Merge(operand.clone()), now_ms),
             Op::DeleteRange(start, end) => {
+                self.deleted.push((at, start.clone(), end.clone()));
                 // What has expired stays so, deleted or not.
                 for (key, _) in self.range(start, Some(end), at) {
                     self.set(&key, at, Written::Delete, now_ms);
@@ -159,8 +172,32 @@ impl Incarnation {
         }
     }
 
-    /// Values expire in every version, as they do for snapshots.
-    fn expire(&mut self, now_ms: u64) {
+    /// Puts and deletions of `ops` come in below every version.
+    fn apply_below(&mut self, ops: &[Op], now_ms: u64) {
+        for op in ops {
+            let (key, written) = match op {
+                Op::Put(key, value) => (key, Written::Put(value.clone(), None)),
+                Op::PutExpiring(key, value, ttl_ms) => {
+                    (key, Written::Put(value.clone(), Some(now_ms + ttl_ms)))
+                }
+                Op::Delete(key) => (key, Written::Delete),
+                Op::Merge(..) | Op::DeleteRange(..) => continue,
+            };
+            let versions = self.versions.entry(key.clone()).or_default();
+            for (at, start, end) in &self.deleted {
+                if (start..end).contains(&key) {
+                    let before = versions.partition_point(|version| version.commit < *at);
+                    let deleted = Version { commit: *at, written: Written::Delete, value: None };
+                    versions.insert(before, deleted);
+                }
+            }
+            versions.insert(0, Version { commit: 0, written, value: None });
+        }
+        self.expire(now_ms);
+    }
+
+    /// Computes all values anew. They expire in every version, as they do for snapshots.
+    pub fn expire(&mut self, now_ms: u64) {
         let operator = SLOTS[self.slot].operator;
         let mut changes: BTreeMap<u64, u64> = BTreeMap::new();
         for (key, versions) in &mut self.versions {
@@ -183,6 +220,7 @@ impl Incarnation {
     /// Undoes everything after commit `at`.
     fn cut(&mut self, at: u64) {
         self.fingerprints.retain(|(commit, _)| *commit <= at);
+        self.deleted.retain(|(commit, ..)| *commit <= at);
         for versions in self.versions.values_mut() {
             versions.retain(|version| version.commit <= at);
         }
@@ -228,6 +266,10 @@ pub struct Model {
     now_ms: u64,
     /// A feed of durable changes has shown everything up to this sequence number.
     pub shown_sequence: u64,
+    /// The directory of backups.
+    pub archive: Archive,
+    /// The incarnation of this number with a file below that has not returned yet.
+    below: Option<(usize, Incarnation)>,
 }
 
 /// What was found after a crash: which prefix of each order.
@@ -236,6 +278,8 @@ pub struct Recovered {
     pub logged: u64,
     pub unlogged: u64,
     pub life: usize,
+    /// With the file below that had not returned.
+    pub below: bool,
 }
 
 impl Model {
@@ -251,6 +295,8 @@ impl Model {
             unlogged_floor: 0,
             now_ms: 1_000_000,
             shown_sequence: 0,
+            archive: Archive::default(),
+            below: None,
         }
     }
 
@@ -263,6 +309,9 @@ impl Model {
     pub fn advance(&mut self, ms: u64) {
         self.now_ms += ms;
         self.incarnations.iter_mut().for_each(|life| life.expire(self.now_ms));
+        if let Some((_, with)) = &mut self.below {
+            with.expire(self.now_ms);
+        }
     }
 
     /// The newest commit.
@@ -304,6 +353,12 @@ impl Model {
         }
     }
 
+    /// The commits up to `commit` are in synced runs.
+    pub fn flushed(&mut self, commit: u64) {
+        self.safe(Prefix::Logged, commit);
+        self.safe(Prefix::Unlogged, commit);
+    }
+
     /// A keyspace is about to be created in an empty slot, or dropped from a full one.
     pub fn begin_life(&mut self, slot: usize) {
         let mut next = *self.lives.last().unwrap();
@@ -322,8 +377,37 @@ impl Model {
         self.lives_acknowledged = self.lives.len() - 1;
     }
 
+    /// A file with these operations is coming in below what a slot has.
+    pub fn begin_below(&mut self, slot: usize, ops: &[Op]) {
+        let index = self.living_index(slot).expect("a file comes into a keyspace");
+        let mut with = self.incarnations[index].clone();
+        with.apply_below(ops, self.now_ms);
+        self.below = Some((index, with));
+    }
+
+    /// It came in, or was refused.
+    pub fn end_below(&mut self, is_in: bool) {
+        if let Some((index, with)) = self.below.take()
+            && is_in
+        {
+            self.incarnations[index] = with;
+        }
+    }
+
     /// The prefix that `found` (names and contents) is, or why it is none.
     pub fn recover(&self, found: &Found) -> Result<Recovered, String> {
+        let without = self.recover_as_is(found);
+        if without.is_ok() || self.below.is_none() {
+            return without;
+        }
+        let mut with = self.clone();
+        with.end_below(true);
+        let recovered =
+            with.recover_as_is(found).map_err(|problem| format!("{problem} (below)"))?;
+        Ok(Recovered { below: true, ..recovered })
+    }
+
+    fn recover_as_is(&self, found: &Found) -> Result<Recovered, String> {
         let mut problems = Vec::new();
         for life in (self.lives_acknowledged..self.lives.len()).rev() {
             match self.recover_life(found, life) {
@@ -359,6 +443,7 @@ impl Model {
             logged: search(false, self.logged_floor)?,
             unlogged: search(true, self.unlogged_floor)?,
             life,
+            below: false,
         })
     }
 
@@ -383,6 +468,7 @@ impl Model {
     pub fn go_on_from(&mut self, recovered: Recovered) {
         self.lives.truncate(recovered.life + 1);
         self.lives_acknowledged = recovered.life;
+        self.end_below(recovered.below);
         for life in &mut self.incarnations {
             let unlogged = SLOTS[life.slot].without_wal;
             life.cut(if unlogged { recovered.unlogged } else { recovered.logged });

@@ -1,10 +1,11 @@
 //! Runs a history on a database and compares every answer with the model.
 
 use crate::config::{Config, keyspace_options};
+use crate::copies::Copies;
 use crate::guarded::Guarded;
 use crate::history::Step;
 use crate::medium::memory_dir;
-use crate::model::{Contents, Found, Key, Model, Op, Prefix, SLOTS, Value, pair_hash};
+use crate::model::{Contents, Found, Incarnation, Key, Model, Op, Prefix, SLOTS, Value, pair_hash};
 use crate::{mirror, moves};
 use base::random::Random;
 use media::FileStore;
@@ -13,9 +14,20 @@ use shingle::{
     Db, Durability, Error, ErrorKind, Expiry, IngestOptions, Iter, Keyspace, ReadOptions, Snapshot,
     SortedFileOptions, SortedFileWriter, WriteBatch, WriteOptions,
 };
+use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// An open snapshot: its commit, and the keyspaces that lived then, by number.
+struct OpenSnapshot {
+    snapshot: Snapshot,
+    commit: u64,
+    lives: [Option<usize>; SLOTS.len()],
+    /// The keyspaces into which files came below since, as they were before.
+    before: BTreeMap<usize, Incarnation>,
+}
 
 /// A model that crash points read while the history runs.
 pub type SharedModel = Arc<Mutex<Model>>;
@@ -33,13 +45,19 @@ pub struct Runner {
     pub model: SharedModel,
     pub db: Db,
     keyspaces: [Option<Keyspace>; SLOTS.len()],
-    snapshots: Vec<(Snapshot, u64, [Option<usize>; SLOTS.len()])>,
+    snapshots: Vec<OpenSnapshot>,
     iterators: Vec<OpenIterator>,
     random: Random,
     /// Moves begun, by the names in `moves`.
     pub relocations: [u64; moves::NAMES.len()],
     /// Sorted files that came in.
     pub ingestions: u64,
+    /// Those of them that came in below.
+    pub ingestions_below: u64,
+    /// Files were ingested below, or may have been, in the slots.
+    below: [bool; SLOTS.len()],
+    /// What stands beside it; nothing at first.
+    pub copies: Copies,
 }
 
 /// Why a history stopped.
@@ -87,6 +105,7 @@ impl Runner {
         seed: u64,
     ) -> Result<Runner, Failure> {
         let config = config.at(&model.lock());
+        let model_has_begun = model.lock().now() > 0;
         let db = config.open(store.clone())?;
         let mut runner = Runner {
             config,
@@ -98,6 +117,10 @@ impl Runner {
             random: Random::new(seed),
             relocations: [0; moves::NAMES.len()],
             ingestions: 0,
+            ingestions_below: 0,
+            // An earlier runner of the same database may have ingested some.
+            below: SLOTS.map(|_| model_has_begun),
+            copies: Copies::default(),
             db,
         };
         runner.find_keyspaces()?;
@@ -179,6 +202,10 @@ impl Runner {
             Step::Check => self.check(),
             Step::RandomMove(slot) => self.random_move(*slot),
             Step::Ingest(slot, ops) => self.ingest(*slot, ops),
+            Step::IngestBelow(slot, ops) => self.ingest_below(*slot, ops),
+            Step::Backup => self.back_up(),
+            Step::Prune(count) => self.prune(*count),
+            Step::CatchUp => self.catch_up(),
             Step::WaitIdle => Ok(self.db.wait_idle()?),
             Step::Advance(ms) => {
                 self.advance(*ms);
@@ -201,9 +228,7 @@ impl Runner {
     }
 
     fn flushed(&self, commit: u64) {
-        let mut model = self.model.lock();
-        model.safe(Prefix::Logged, commit);
-        model.safe(Prefix::Unlogged, commit);
+        self.model.lock().flushed(commit);
     }
 
     fn barrier(&mut self, sync_only: bool) -> Outcome {
@@ -248,13 +273,57 @@ impl Runner {
         }
         let home = memory_dir()?;
         let path = home.path().join("sorted");
+        self.write_sorted(&path, slot, ops)?;
+        let batch: Vec<(usize, Op)> = ops.iter().map(|op| (slot, op.clone())).collect();
+        let commit = self.model.lock().commit(&batch);
+        let done = keyspace.ingest(&[&path], &IngestOptions::default())?;
+        if done.entries != ops.iter().filter(|op| !matches!(op, Op::DeleteRange(..))).count() as u64
+        {
+            return wrong(format!("{} entries were ingested", done.entries));
+        }
+        let without_wal = SLOTS[slot].without_wal;
+        let prefix = if without_wal { Prefix::Unlogged } else { Prefix::Logged };
+        self.model.lock().safe(prefix, commit);
+        self.ingestions += 1;
+        Ok(())
+    }
+
+    /// The same, below everything. Where an earlier file has keys of its range, it is refused.
+    fn ingest_below(&mut self, slot: usize, ops: &[Op]) -> Outcome {
+        let Some(keyspace) = self.keyspaces[slot].as_ref().filter(|_| !ops.is_empty()) else {
+            return Ok(());
+        };
+        if self.config.keeps_changes {
+            return Ok(());
+        }
+        let home = memory_dir()?;
+        let path = home.path().join("sorted");
+        self.write_sorted(&path, slot, ops)?;
+        for open in &mut self.snapshots {
+            let life = self.model.lock().living(slot).cloned();
+            open.before.entry(slot).or_insert(life.expect("a keyspace that is there"));
+        }
+        self.model.lock().begin_below(slot, ops);
+        let options = IngestOptions { below: true, ..IngestOptions::default() };
+        let is_in = match keyspace.ingest(&[&path], &options) {
+            Ok(_) => true,
+            Err(error) if self.below[slot] && error.kind() == ErrorKind::InvalidArgument => false,
+            Err(error) => return Err(error.into()),
+        };
+        self.model.lock().end_below(is_in);
+        self.below[slot] = true;
+        self.ingestions_below += u64::from(is_in);
+        Ok(())
+    }
+
+    fn write_sorted(&self, path: &Path, slot: usize, ops: &[Op]) -> Outcome {
         let layout = SortedFileOptions {
             compression: self.config.compression,
             block_bytes: self.config.expert.block_bytes.unwrap_or(4096),
             filter_bits_per_key: self.config.filter_bits,
             prefix: keyspace_options(slot).prefix,
         };
-        let mut file = SortedFileWriter::create(&path, &layout)?;
+        let mut file = SortedFileWriter::create(path, &layout)?;
         for op in ops {
             match op {
                 Op::Put(key, value) => file.put(key, value)?,
@@ -267,17 +336,6 @@ impl Runner {
             }
         }
         file.finish()?;
-        let batch: Vec<(usize, Op)> = ops.iter().map(|op| (slot, op.clone())).collect();
-        let commit = self.model.lock().commit(&batch);
-        let done = keyspace.ingest(&[&path], &IngestOptions::default())?;
-        if done.entries != ops.iter().filter(|op| !matches!(op, Op::DeleteRange(..))).count() as u64
-        {
-            return wrong(format!("{} entries were ingested", done.entries));
-        }
-        let without_wal = SLOTS[slot].without_wal;
-        let prefix = if without_wal { Prefix::Unlogged } else { Prefix::Logged };
-        self.model.lock().safe(prefix, commit);
-        self.ingestions += 1;
         Ok(())
     }
 
@@ -465,7 +523,8 @@ impl Runner {
     fn take_snapshot(&mut self) -> Outcome {
         let model = self.model.lock();
         let lives = std::array::from_fn(|slot| model.living_index(slot));
-        self.snapshots.push((self.db.snapshot(), model.now(), lives));
+        let (snapshot, commit) = (self.db.snapshot(), model.now());
+        self.snapshots.push(OpenSnapshot { snapshot, commit, lives, before: BTreeMap::new() });
         if self.snapshots.len() > 6 {
             self.snapshots.remove(0);
         }
@@ -473,17 +532,22 @@ impl Runner {
     }
 
     /// A snapshot, turned to a keyspace that existed when it was taken and still exists.
-    fn snapshot(&self, at: usize, slot: usize) -> Option<(Snapshot, u64)> {
-        let (snapshot, commit, lives) = self.snapshots.get(at % self.snapshots.len().max(1))?;
-        let is_same = lives[slot].is_some() && lives[slot] == self.model.lock().living_index(slot);
+    /// Gives what it should show, too.
+    fn snapshot(&self, at: usize, slot: usize) -> Option<(Snapshot, u64, Incarnation)> {
+        let open = self.snapshots.get(at % self.snapshots.len().max(1))?;
+        let model = self.model.lock();
+        let is_same = open.lives[slot].is_some() && open.lives[slot] == model.living_index(slot);
         let keyspace = self.keyspaces[slot].as_ref().filter(|_| is_same)?;
-        Some((snapshot.of(keyspace), *commit))
+        let mut before = open.before.get(&slot).cloned();
+        before.iter_mut().for_each(|life| life.expire(model.now_ms()));
+        let shown = before.or_else(|| model.living(slot).cloned())?;
+        Some((open.snapshot.of(keyspace), open.commit, shown))
     }
 
     fn read_snapshot(&self, at: usize, slot: usize, key: &[u8]) -> Outcome {
-        let Some((snapshot, commit)) = self.snapshot(at, slot) else { return Ok(()) };
+        let Some((snapshot, commit, life)) = self.snapshot(at, slot) else { return Ok(()) };
         let found = snapshot.get(key)?;
-        let expected = self.model.lock().living(slot).unwrap().get(key, commit);
+        let expected = life.get(key, commit);
         if found.as_deref() != expected.as_deref() {
             let (found, expected) = (show(found.as_deref()), show(expected.as_deref()));
             return wrong(format!("a snapshot of {commit} got {found}, expected {expected}"));
@@ -492,8 +556,8 @@ impl Runner {
     }
 
     fn scan_snapshot(&self, at: usize, slot: usize) -> Outcome {
-        let Some((snapshot, commit)) = self.snapshot(at, slot) else { return Ok(()) };
-        let expected = self.model.lock().living(slot).unwrap().range(&[], None, commit);
+        let Some((snapshot, commit, life)) = self.snapshot(at, slot) else { return Ok(()) };
+        let expected = life.range(&[], None, commit);
         compare(snapshot.iter(), &expected, usize::MAX)
     }
 

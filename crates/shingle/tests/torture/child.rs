@@ -2,13 +2,14 @@
 //! syncs fail, fills the disk, and takes checkpoints. The process reports over its output.
 
 use crate::medium::{Quota, Tell};
-use crate::model::{Model, Op, Space, batch, last_key};
+use crate::model::{Model, Op, Space, batch, is_file, last_key};
 use crate::{Plan, Torment, WRITERS};
 use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::{FileKind, FileStore};
 use shingle::{
-    Db, Durability, ErrorKind, Expiry, Keyspace, KeyspaceOptions, Options, WriteBatch, WriteOptions,
+    Db, Durability, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, Options,
+    SortedFileOptions, SortedFileWriter, WriteBatch, WriteOptions,
 };
 use std::io::Write;
 use std::path::Path;
@@ -107,7 +108,7 @@ fn torment_and_write(plan: &Plan, directory: &Path, shared: Arc<Shared>) {
         for writer in 0..WRITERS {
             let shared = &*shared;
             scope.spawn(move || {
-                if let Err(error) = write(shared, writer, plan.seed) {
+                if let Err(error) = write(shared, writer, plan.seed, directory) {
                     (shared.tell)(format!("stopped {writer} {error}"));
                 }
                 shared.writers_left.fetch_sub(1, Ordering::Relaxed);
@@ -141,6 +142,33 @@ fn to_batch(shared: &Shared, ops: &[Op]) -> WriteBatch {
     batch
 }
 
+/// Writes the operations to a sorted file beside the database, and ingests it.
+fn ingest(shared: &Shared, writer: u64, ops: &[Op], directory: &Path) -> shingle::Result<()> {
+    let path = directory.with_extension(format!("sorted-{writer}"));
+    // A process that was killed may have left one.
+    let _ = std::fs::remove_file(&path);
+    let mut file = SortedFileWriter::create(&path, &SortedFileOptions::default())?;
+    for op in ops {
+        match op {
+            Op::Put(_, key, value) => file.put(key, value)?,
+            Op::PutExpiring { key, value, is_over, .. } => {
+                let expiry = if *is_over { Expiry::from_millis(1) } else { LATER };
+                file.put_expiring(key, value, expiry)?;
+            }
+            Op::Delete(_, key) => file.delete(key)?,
+            Op::DeleteRange(start, end) => file.delete_range(start, end)?,
+            Op::Append(..) => {}
+        }
+    }
+    file.finish()?;
+    let options = IngestOptions { move_files: true, ..IngestOptions::default() };
+    let done = shared.db.ingest(&[&path], &options).map(drop);
+    if done.is_ok() {
+        (shared.tell)("ingested".to_string());
+    }
+    done
+}
+
 fn last(shared: &Shared, writer: u64) -> shingle::Result<u64> {
     let found = shared.db.get(last_key(writer))?;
     Ok(found.map_or(0, |bytes| u64::from_le_bytes(bytes[..].try_into().unwrap())))
@@ -148,16 +176,22 @@ fn last(shared: &Shared, writer: u64) -> shingle::Result<u64> {
 
 /// Writes batch after batch, and reads keys at random in between. An error ends it, except for a
 /// full medium: then it reports whether the batch is there, and tries again.
-fn write(shared: &Shared, writer: u64, seed: u64) -> shingle::Result<()> {
+fn write(shared: &Shared, writer: u64, seed: u64, directory: &Path) -> shingle::Result<()> {
     let mut random = Random::new(seed ^ writer);
     let mut model = Model::default();
     model.advance(writer, last(shared, writer)?);
     while !shared.stop.load(Ordering::Relaxed) {
         let number = model.last + 1;
-        let is_synced = number % 16 == 0;
+        let ops = batch(writer, number);
+        // What is ingested is durable.
+        let is_synced = number % 16 == 0 || is_file(number);
         let durability = is_synced.then_some(Durability::Synced);
         let options = WriteOptions { durability, wait: true };
-        match shared.db.write(to_batch(shared, &batch(writer, number)), &options) {
+        let written = match is_file(number) {
+            true => ingest(shared, writer, &ops, directory),
+            false => shared.db.write(to_batch(shared, &ops), &options),
+        };
+        match written {
             Ok(()) => acknowledge(shared, writer, number, is_synced),
             Err(error) if error.kind() == ErrorKind::NoSpace => {
                 (shared.tell)("full".to_string());

@@ -109,4 +109,5 @@ fn tortured_processes_keep_what_was_acknowledged() {
     println!("{counts}");
     assert!(counts.problems.is_empty(), "{:#?}", counts.problems);
     assert!(counts.batches() > 0, "no batch was acknowledged");
+    assert!(counts.ingestions() > 0, "no file was ingested");
 }

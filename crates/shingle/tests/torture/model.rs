@@ -52,6 +52,29 @@ fn value(random: &mut Random, writer: u64, number: u64) -> Vec<u8> {
     value
 }
 
+/// The batch comes as a sorted file.
+pub fn is_file(number: u64) -> bool {
+    number % 24 == 7
+}
+
+/// Orders a batch as a sorted file has it: deleted ranges, then one operation for each key of the
+/// default keyspace.
+fn as_file(ops: Vec<Op>) -> Vec<Op> {
+    let (mut ranges, mut keys) = (Vec::new(), BTreeMap::new());
+    for op in ops {
+        match op {
+            Op::DeleteRange(..) => ranges.push(op),
+            Op::Put(Space::Default, ref key, _)
+            | Op::PutExpiring { space: Space::Default, ref key, .. }
+            | Op::Delete(Space::Default, ref key) => {
+                keys.insert(key.clone(), op);
+            }
+            _ => {}
+        }
+    }
+    ranges.into_iter().chain(keys.into_values()).collect()
+}
+
 /// The batch `number` of `writer`; the first has number 1.
 pub fn batch(writer: u64, number: u64) -> Vec<Op> {
     let mut random = Random::new(writer << 48 ^ number);
@@ -76,7 +99,7 @@ pub fn batch(writer: u64, number: u64) -> Vec<Op> {
             _ => Op::Put(Space::Default, key(writer, at), value(&mut random, writer, number)),
         });
     }
-    ops
+    if is_file(number) { as_file(ops) } else { ops }
 }
 
 /// The content of one writer's keys after its first `last` batches.

@@ -36,6 +36,7 @@ struct Cell {
     full: u64,
     lost_ranges: u64,
     checkpoints: u64,
+    ingestions: u64,
 }
 
 impl Cell {
@@ -47,6 +48,7 @@ impl Cell {
         self.full += other.full;
         self.lost_ranges += other.lost_ranges;
         self.checkpoints += other.checkpoints;
+        self.ingestions += other.ingestions;
     }
 }
 
@@ -68,6 +70,11 @@ impl Counts {
         self.torments.entry(plan.torment).or_default().add(cell);
     }
 
+    /// Sorted files ingested.
+    pub fn ingestions(&self) -> u64 {
+        self.cells.values().map(|cell| cell.ingestions).sum()
+    }
+
     /// Batches acknowledged.
     pub fn batches(&self) -> u64 {
         self.cells.values().map(|cell| cell.batches).sum()
@@ -81,14 +88,15 @@ impl fmt::Display for Counts {
         let mut line = |name: String, cell: &Cell| {
             writeln!(
                 f,
-                "{name:<24} {:>7} {:>7} {:>9} {:>9} {:>7} {:>7} {:>11}",
+                "{name:<24} {:>7} {:>7} {:>9} {:>9} {:>7} {:>7} {:>11} {:>9}",
                 cell.rounds,
                 cell.kills,
                 cell.batches,
                 cell.failures,
                 cell.full,
                 cell.lost_ranges,
-                cell.checkpoints
+                cell.checkpoints,
+                cell.ingestions
             )
         };
         for (torment, cell) in &self.torments {
@@ -101,7 +109,7 @@ impl fmt::Display for Counts {
         writeln!(
             f,
             "columns: rounds, kills, batches acknowledged, failed calls, refusals for space, \
-             ranges lost by failed syncs, checkpoints; problems: {}",
+             ranges lost by failed syncs, checkpoints, files ingested; problems: {}",
             self.problems.len()
         )
     }
@@ -159,6 +167,7 @@ impl Report {
             }
             "struck" => self.cell.failures = number(1),
             "full" => self.cell.full += 1,
+            "ingested" => self.cell.ingestions += 1,
             "wrong" => self.wrong.push(line.to_string()),
             _ => {}
         }

@@ -1,8 +1,8 @@
-//! The edit that brings sorted files in.
+//! The edits that bring sorted files in, above what is there or below it.
 
 use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::moves::merge::whole;
-use crate::version::{LEVEL0_NODE, NodeId, Version};
+use crate::version::{BELOW_LEVEL, LEVEL0_NODE, NodeId, Version};
 use base::{DatabaseId, KeyRange};
 
 /// A sorted file that is to come in: one run in a file of its own.
@@ -21,12 +21,7 @@ pub struct IngestedRun {
 
 /// Runs with disjoint ranges become nodes of their levels, or go on top of level 0.
 pub fn ingest(version: &Version, runs: &[IngestedRun]) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for IngestedRun { run, identity, file_bytes, .. } in runs {
-        let (file, bytes, identity) = (run.file, *file_bytes, *identity);
-        changes.push(Change::IngestedFile { file, bytes, identity });
-        changes.push(Change::AddRun(run.clone()));
-    }
+    let mut changes = arrivals(runs);
     let mut next_node = version.next_node;
     let mut on_top: Vec<SliceRecord> = Vec::new();
     for IngestedRun { run, to_level, .. } in runs {
@@ -42,6 +37,34 @@ pub fn ingest(version: &Version, runs: &[IngestedRun]) -> Vec<Change> {
         changes.push(Change::PushSlices { level: 0, node: LEVEL0_NODE, slices: on_top });
     }
     changes
+}
+
+/// Runs with disjoint ranges become nodes of [`BELOW_LEVEL`]. The first of them whose range that
+/// level holds already is returned instead: what came first would hide it.
+pub fn ingest_below<'a>(
+    version: &Version,
+    runs: &'a [IngestedRun],
+) -> Result<Vec<Change>, &'a IngestedRun> {
+    let below = version.level(BELOW_LEVEL);
+    if let Some(held) = runs.iter().find(|run| !below.overlap(&run.run.range).is_empty()) {
+        return Err(held);
+    }
+    let mut changes = arrivals(runs);
+    let nodes = (version.next_node..).zip(runs).map(|(node, IngestedRun { run, .. })| {
+        let (level, node, range) = (BELOW_LEVEL, NodeId(node), run.range.clone());
+        Change::AddNode { level, node, range, slices: vec![whole(run)] }
+    });
+    changes.extend(nodes);
+    Ok(changes)
+}
+
+/// The files of `runs`, and the runs.
+fn arrivals(runs: &[IngestedRun]) -> Vec<Change> {
+    let changes = runs.iter().flat_map(|IngestedRun { run, identity, file_bytes, .. }| {
+        let (file, bytes, identity) = (run.file, *file_bytes, *identity);
+        [Change::IngestedFile { file, bytes, identity }, Change::AddRun(run.clone())]
+    });
+    changes.collect()
 }
 
 /// The levels down to `level` have no key of `range`, and `level` has no node there.
@@ -96,6 +119,24 @@ mod tests {
         let again = Version::empty(4).apply(&version.snapshot_changes(), &mut replayed).unwrap();
         assert!(again == version);
         assert!(again.slices().all(|slice| slice.run.file.identity == Some(DatabaseId(7))));
+    }
+
+    #[test]
+    fn a_file_below_lies_under_every_level_where_no_policy_sees_it() {
+        let mut table = RunTable::new(Arc::new(ObsoleteFiles::default()));
+        let mut version = Version::empty(BELOW_LEVEL + 1);
+        let below = run(1, (b"a", b"m"), 0, 0);
+        let changes = ingest_below(&version, std::slice::from_ref(&below)).unwrap();
+        version = version.apply(&changes, &mut table).unwrap();
+        version =
+            version.apply(&ingest(&version, &[run(2, (b"b", b"c"), 5, 0)]), &mut table).unwrap();
+        invariant::check(&version, &Shape::ANY).unwrap();
+        let path: Vec<u64> = version.path(b"b").map(|node| node.slices[0].run.id.0).collect();
+        assert_eq!(path, [2, 1]);
+        let seen = Arc::new(version.clone()).without_below();
+        assert_eq!(seen.slices().map(|slice| slice.run.id.0).collect::<Vec<_>>(), [2]);
+        let twice = [run(3, (b"n", b"z"), 0, 0), run(4, (b"m", b"m"), 0, 0)];
+        assert_eq!(ingest_below(&version, &twice).unwrap_err().run.id, RunId(4));
     }
 
     #[test]

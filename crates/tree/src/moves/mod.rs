@@ -26,7 +26,7 @@ pub(crate) mod tests;
 
 pub use append::{Child, append, balance, children, drop_slices, tile};
 pub use cutter::Cutter;
-pub use ingest::{IngestedRun, ingest};
+pub use ingest::{IngestedRun, ingest, ingest_below};
 pub use merge::{Output, OutputNode, divide, flush, merge};
 pub use older_versions::OlderData;
 pub use push::{covered, push};

@@ -1,6 +1,6 @@
 //! The sizes and counts that policies keep to. Each parameter of a scheme is defined here once.
 
-use base::cause::LEVELS_MAX;
+use crate::version::BELOW_LEVEL;
 
 /// Misses that a run may have before it is due, at least, in LevelDB.
 pub const MISSES_MIN: u64 = 100;
@@ -20,7 +20,7 @@ base::parameters! {
         pub memtable_bytes: u64,
     }
     /// Levels of the tree, level 0 included.
-    levels: u8, "levels", |levels| (2..=LEVELS_MAX).contains(&levels);
+    levels: u8, "levels", |levels| (2..=BELOW_LEVEL).contains(&levels);
     /// Runs in level 0 at which level 0 is due for compaction.
     level0_runs_trigger: usize, "runs";
     /// Runs in level 0 from which each write is delayed a little; `none`: never by count.
