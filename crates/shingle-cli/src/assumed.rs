@@ -1,5 +1,6 @@
-//! The options that a command assumes when it computes what depends on options: scores and
-//! compaction debt. The database keeps those of its last opening for writing as a note.
+//! The options of a database that a command did not set itself. The database keeps those of its
+//! last opening for writing as a note: commands that write open with them, and commands that read
+//! compute scores and compaction debt with them.
 
 use crate::open::Place;
 use serde_json::{Value, json};
@@ -27,14 +28,13 @@ pub struct Assumed {
 const CACHE_BYTES: u64 = 1 << 20;
 
 impl Assumed {
-    /// The options of the last opening for writing, or the default.
+    /// For a reader: the options of the last opening for writing, or the default.
     pub fn of_last_opening(place: &Place) -> Assumed {
-        let read = || {
-            let text = place.files().ok()?.notes()?.read_note("OPTIONS").ok()??;
-            parse(std::str::from_utf8(&text).ok()?)
-        };
-        match read() {
-            Some(options) => Assumed { options, origin: OptionsOrigin::LastOpening },
+        match last_opening(place) {
+            Some(options) => Assumed {
+                options: options.cache_bytes(CACHE_BYTES),
+                origin: OptionsOrigin::LastOpening,
+            },
             None => Assumed { options: Options::new(), origin: OptionsOrigin::Defaults },
         }
     }
@@ -73,6 +73,13 @@ impl Assumed {
     }
 }
 
+/// The options of the last opening for writing. `None`: there is no database yet, it has no such
+/// note, or this version cannot read it.
+pub fn last_opening(place: &Place) -> Option<Options> {
+    let text = place.files().ok()?.notes()?.read_note("OPTIONS").ok()??;
+    parse(std::str::from_utf8(&text).ok()?)
+}
+
 /// The options in a text of [`Options::to_ini`].
 fn parse(text: &str) -> Option<Options> {
     let (_, body) = text.split_once("[DBOptions]")?;
@@ -87,7 +94,7 @@ fn parse(text: &str) -> Option<Options> {
             false => options.expert(|expert| drop(expert.set_parameter(name, value))),
         };
     }
-    Some(options.cache_bytes(CACHE_BYTES))
+    Some(options)
 }
 
 #[cfg(test)]
@@ -97,7 +104,7 @@ mod tests {
     #[test]
     fn the_text_that_options_write_is_read() {
         let options = Options::new().scheme("ldc").values("log").write_buffer_bytes(1 << 20);
-        let options = options.set("fan_out", "7").unwrap().cache_bytes(CACHE_BYTES);
+        let options = options.set("fan_out", "7").unwrap();
         let text = options.to_ini();
         assert_eq!(parse(&text).unwrap().to_ini(), text);
         let unknown = text.replace("  fan_out=", "  from_a_later_version=");

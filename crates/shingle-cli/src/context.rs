@@ -5,7 +5,7 @@
 
 use crate::args::range::RangeArgs;
 use crate::args::{GlobalArgs, LineArgs};
-use crate::assumed::{Assumed, OptionsOrigin};
+use crate::assumed::{Assumed, OptionsOrigin, last_opening};
 use crate::failure::{Failure, Outcome};
 use crate::open::{self, Access, Place};
 use crate::progress::Bar;
@@ -92,6 +92,12 @@ impl Deref for Opened {
     }
 }
 
+/// What `--option` is set on top of, for an opening that writes, or only reads.
+fn base_options(place: &Place, writes: bool) -> Options {
+    let last = if writes { last_opening(place) } else { None };
+    last.unwrap_or_default()
+}
+
 /// Global flags and the output.
 pub struct Context<'a> {
     /// The flags before or after the command.
@@ -142,15 +148,18 @@ impl<'a> Context<'a> {
         Ok(Place { path: self.path()?, cold: self.global.cold_store.clone() })
     }
 
-    /// Opens the database that the flags name.
+    /// Opens the database that the flags name. A command that writes goes on with the options of
+    /// the last opening, where `--option` sets no others: it does not change how the database is
+    /// laid out.
     pub fn open(&mut self, access: Access) -> Outcome<Opened> {
+        let place = self.place()?;
         let Some(mut session) = self.session.take() else {
-            let db = self.open_place(&self.place()?, access, Options::new())?;
+            let base = base_options(&place, access != Access::Read);
+            let db = self.open_place(&place, access, base)?;
             return Ok(Opened { db, is_of_shell: false });
         };
-        let (place, options) = (self.place(), self.options());
-        let db =
-            place.and_then(|place| session.open(&place, options?, access, &|t| self.remark(t)));
+        let options = |writes| self.set_options(base_options(&place, writes));
+        let db = session.open(&place, &options, access, &|text| self.remark(text));
         self.session = Some(session);
         Ok(Opened { db: db?, is_of_shell: true })
     }
@@ -164,8 +173,9 @@ impl<'a> Context<'a> {
     /// writing and `--option` on top. In a shell the options are those of the shell.
     pub fn open_as_last(&mut self) -> Outcome<(Opened, Assumed)> {
         if self.session.is_some() {
-            let assumed = Assumed { options: self.options()?, origin: OptionsOrigin::Shell };
-            return Ok((self.open(Access::Read)?, assumed));
+            let db = self.open(Access::Read)?;
+            let options = self.session.as_ref().map_or_else(Options::new, Session::options);
+            return Ok((db, Assumed { options, origin: OptionsOrigin::Shell }));
         }
         let place = self.place()?;
         let Assumed { options: base, origin } = Assumed::of_last_opening(&place);

@@ -2,6 +2,7 @@
 //! directory.
 
 use crate::failure::{Failure, Outcome};
+use crate::units;
 use direct::{DirectOptions, DirectStore};
 use media::block::BlockDevice;
 use media::os::{FileDevice, FileDeviceOptions, OsOptions, OsStore};
@@ -69,6 +70,14 @@ pub fn explain(path: &Path, error: Error) -> Failure {
         ErrorKind::Io if path.exists() && !path.is_dir() && !is_device => {
             "look at --db, which names a directory or a formatted file or disk"
         }
+        ErrorKind::NoSpace if log_bytes(path) > 0 => {
+            let help = format!(
+                "opening for writing puts the records of the logs into tables: free up to {} on \
+                 the medium; until then, commands that only read work",
+                units::bytes(log_bytes(path))
+            );
+            return Failure::Opening { error, help };
+        }
         ErrorKind::InvalidArgument => {
             "look at --db, --cold-store and --option; nothing was changed"
         }
@@ -79,6 +88,13 @@ pub fn explain(path: &Path, error: Error) -> Failure {
         _ => return Failure::Engine(error),
     };
     Failure::Opening { error, help: help.into() }
+}
+
+/// Bytes of the logs in a directory; 0 where it has none, or is a device.
+fn log_bytes(path: &Path) -> u64 {
+    let files = path.read_dir().into_iter().flatten().flatten();
+    let logs = files.filter(|file| file.path().extension().is_some_and(|end| end == "wal"));
+    logs.filter_map(|log| log.metadata().ok()).map(|log| log.len()).sum()
 }
 
 /// Where a database lies.
@@ -168,5 +184,22 @@ pub fn look(path: &Path) -> Outcome<(Geometry, Option<DirectStore>)> {
             Ok((device(path, true)?.geometry(), None))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opening_that_has_no_space_for_the_logs_says_how_much_it_needs() {
+        let home = tempfile::tempdir().unwrap();
+        let full = || explain(home.path(), Error::new(ErrorKind::NoSpace, "full"));
+        assert!(matches!(full(), Failure::Engine(_)), "there are no logs");
+        for (name, bytes) in [("000003.wal", 1_500_000), ("000005.wal", 500_000), ("LOG", 9)] {
+            std::fs::write(home.path().join(name), vec![0; bytes]).unwrap();
+        }
+        let Failure::Opening { help, .. } = full() else { panic!("no help") };
+        assert!(help.contains("free up to 2.00 MB on the medium"), "{help}");
     }
 }

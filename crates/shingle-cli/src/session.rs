@@ -18,9 +18,14 @@ enum Handle {
     Follower(Follower),
 }
 
+/// Gives the options of an opening for writing (`true`), or for reading.
+pub type OptionsFor<'a> = &'a dyn Fn(bool) -> Outcome<Options>;
+
 /// The database of a shell.
 pub struct Session {
     handle: Option<Handle>,
+    /// The options that opened it.
+    options: Options,
     /// The shell only reads, even where it could write.
     read_only: bool,
     /// Commands come from a person, so stdin is free for data while a command runs.
@@ -32,12 +37,17 @@ pub struct Session {
 impl Session {
     /// Nothing is open yet.
     pub fn new(read_only: bool, is_on_terminal: bool) -> Session {
-        Session { handle: None, read_only, is_on_terminal, batch: None }
+        Session { handle: None, options: Options::new(), read_only, is_on_terminal, batch: None }
     }
 
     /// The shell cannot change the database.
     pub fn only_reads(&self) -> bool {
         self.read_only || matches!(self.handle, Some(Handle::Follower(_)))
+    }
+
+    /// The options that opened the database.
+    pub fn options(&self) -> Options {
+        self.options.clone()
     }
 
     /// The names of the keyspaces, as far as they are known without opening anything.
@@ -53,7 +63,7 @@ impl Session {
     pub fn open(
         &mut self,
         place: &Place,
-        options: Options,
+        options: OptionsFor<'_>,
         access: Access,
         remark: &dyn Fn(&str),
     ) -> Outcome<Db> {
@@ -75,17 +85,20 @@ impl Session {
     }
 
     fn open_anew(
-        &self,
+        &mut self,
         place: &Place,
-        options: Options,
+        options: OptionsFor<'_>,
         access: Access,
         remark: &dyn Fn(&str),
     ) -> Outcome<(Handle, Db)> {
-        let options = options.create(access == Access::Create).absent_operators(true);
+        let mut options = |writes| {
+            self.options = options(writes)?.create(access == Access::Create).absent_operators(true);
+            Outcome::Ok(self.options.clone())
+        };
         let explain = |error| explain(&place.path, error);
         let can_follow = place.can_be_followed() && access == Access::Read;
         if !(self.read_only && can_follow) {
-            match place.database(options.clone(), self.read_only) {
+            match place.database(options(!self.read_only)?, self.read_only) {
                 Ok(db) => return Ok((Handle::Db(db.clone()), db)),
                 Err(error) if error.kind() == ErrorKind::Locked && can_follow => {
                     let said = error.message();
@@ -94,7 +107,7 @@ impl Session {
                 Err(error) => return Err(explain(error)),
             }
         }
-        let follower = place.follower(options).map_err(explain)?;
+        let follower = place.follower(options(false)?).map_err(explain)?;
         let db = follower.db();
         Ok((Handle::Follower(follower), db))
     }

@@ -284,6 +284,9 @@ impl Stats {
     fn write_summary(&self, f: &mut impl fmt::Write) -> fmt::Result {
         self.write_counters(f)?;
         self.write_state(f)?;
+        if self.snapshots > 0 {
+            writeln!(f, "Snapshots: {}, which keep the data that they read", self.snapshots)?;
+        }
         self.write_waits(f)?;
         for work in &self.backed_off {
             writeln!(
@@ -445,10 +448,10 @@ fn ratio(value: Option<f64>) -> String {
 fn compaction_table(f: &mut fmt::Formatter<'_>, levels: &[LevelStats]) -> fmt::Result {
     writeln!(
         f,
-        "Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) Wnew(GB) Moved(GB) \
-         W-Amp Rd(MB/s) Wr(MB/s) Comp(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop"
+        "Level     Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) Wnew(GB) Moved(GB) \
+         W-Amp Rd(MB/s) Wr(MB/s) Comp(sec) Comp(cnt) Avg(sec)     KeyIn   KeyDrop"
     )?;
-    writeln!(f, "{}", "-".repeat(150))?;
+    writeln!(f, "{}", "-".repeat(160))?;
     let (shown, sum) = LevelStats::worth_showing(levels);
     for level in shown {
         level_line(f, &format!("L{}", level.shape.level), level)?;
@@ -464,7 +467,7 @@ fn level_line(f: &mut fmt::Formatter<'_>, name: &str, level: &LevelStats) -> fmt
     writeln!(
         f,
         "{name:>5} {:>7}/0 {size_mb:>7.2} MB {:>5.1} {:>8.3} {:>7.3} {:>8.3} {:>9.3} {:>8.3} \
-         {:>9.3} {:>5} {:>8.1} {:>8.1} {:>9.2} {:>9} {:>8.3} {} {}",
+         {:>9.3} {:>5} {:>8.1} {:>8.1} {:>9.2} {:>9} {:>8.3} {:>9} {:>9}",
         level.shape.files,
         level.shape.score,
         gb(read),

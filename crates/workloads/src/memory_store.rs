@@ -132,6 +132,10 @@ impl Store for MemoryStore {
         (name == "stats").then(|| format!("entries: {}", self.entries().len()))
     }
 
+    fn report_json(&self, name: &str) -> Option<String> {
+        (name == "stats").then(|| format!("{{\"entries\": {}}}", self.entries().len()))
+    }
+
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
     }

@@ -198,6 +198,10 @@ impl Store for ShingleStore {
         self.db.property(&format!("rocksdb.{name}"))
     }
 
+    fn report_json(&self, name: &str) -> Option<String> {
+        (name == "stats").then(|| self.db.stats().to_json())
+    }
+
     fn close(self: Box<Self>) -> Result<()> {
         let ShingleStore { db, keyspace, total_write_bytes, .. } = *self;
         if let Some(total) = total_write_bytes {

@@ -119,6 +119,12 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// The report called `name` as one JSON value; `None` where it is text only.
+    fn report_json(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+
     /// Begins the reports anew; counters go on. Nothing where the engine has no such reports.
     fn reset_statistics(&self) {}
 

@@ -141,6 +141,10 @@ impl<W: Watcher> Store for Watched<W> {
         self.store.report(name)
     }
 
+    fn report_json(&self, name: &str) -> Option<String> {
+        self.store.report_json(name)
+    }
+
     fn reset_statistics(&self) {
         self.store.reset_statistics();
     }

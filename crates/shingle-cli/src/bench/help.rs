@@ -43,7 +43,8 @@ How:
   --seek_nexts=N                entries to read after a seek
   --reverse_iterator            read them backwards
 Report:
-  --histogram, --statistics, --json
+  --histogram, --statistics
+  --json                        an object a line; of `stats`, all statistics
   --stats_interval_seconds=N    print a line each interval
   --report_file=FILE, --report_interval_seconds=N
                                 write a CSV row each interval

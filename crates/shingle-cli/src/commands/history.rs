@@ -57,7 +57,8 @@ impl Interval {
     }
 
     fn stalled_seconds(&self) -> f64 {
-        self.stalls.iter().map(|stall| stall.seconds).sum()
+        // The sum of no floats is -0.0.
+        self.stalls.iter().fold(0.0, |sum, stall| sum + stall.seconds)
     }
 
     /// The waits of writes in a sentence.
@@ -210,5 +211,15 @@ mod tests {
         assert_eq!(text.lines().count(), 4, "{text}");
         assert!(text.contains("+4 s") && text.lines().last().unwrap().contains("4.00"), "{text}");
         assert_eq!(History::of(&MemStore::new(Arc::default())).unwrap(), History::default());
+    }
+
+    #[test]
+    fn an_interval_without_waits_has_no_negative_zero() {
+        let store = MemStore::new(Arc::default());
+        let log = "EVENT_LOG_v1 {\"time_micros\": 5000000, \"event\": \"traffic\", \
+                   \"micros\": 2000000, \"user_write_bytes\": 100}\n";
+        store.write_note("LOG", log.as_bytes(), false).unwrap();
+        let text = History::of(&store).unwrap().table();
+        assert!(text.contains(" 0.0 ") && !text.contains("-0.0"), "{text}");
     }
 }

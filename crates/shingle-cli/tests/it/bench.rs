@@ -31,6 +31,19 @@ fn engine_flags_of_both_kinds_are_taken() {
 }
 
 #[test]
+fn the_statistics_are_json_too() {
+    let shell = Shell::new();
+    let mut command = shell.command();
+    command.args(["--json", "bench", "db", "--benchmarks=fillrandom,stats", "--num=2000"]);
+    let lines = Ran(command.output().expect("it runs")).json();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(lines[1]["benchmark"], "stats");
+    let report = &lines[1]["report"];
+    assert_eq!(report["sequence"], 2000, "{report}");
+    assert!(report["stalls"].as_array().is_some_and(|stalls| !stalls.is_empty()), "{report}");
+}
+
+#[test]
 fn ycsb_loads_and_runs() {
     let shell = Shell::new();
     let text = bench(&shell, &["ycsb", "-P", "workloada", "-p", "recordcount=500"]).ok();

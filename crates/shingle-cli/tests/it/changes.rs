@@ -53,7 +53,10 @@ fn who_comes_too_late_or_keeps_no_changes_is_told() {
     let late = shell.run(&["changes", "--since", "0"]).fails(1);
     assert!(late.contains("only those after 1") && late.contains("retention"), "{late}");
     assert_eq!(shell.run(&["changes"]).ok(), "2 default put pear : green\n");
-    // An opening for writes that keeps none ends the feed.
+    // A command goes on with the options of the database. One that keeps none ends the feed.
     shell.run(&["put", "plum", "blue"]).ok();
+    let both = "2 default put pear : green\n3 default put plum : blue\n";
+    assert_eq!(shell.run(&["changes"]).ok(), both);
+    shell.run(&["-o", "changes_retention_bytes=0", "put", "fig", "green"]).ok();
     shell.run(&["changes"]).fails(1);
 }

@@ -53,6 +53,29 @@ fn stat_says_which_options_it_assumes_and_takes_those_of_the_last_opening() {
 }
 
 #[test]
+fn commands_that_write_go_on_with_the_options_of_the_database() {
+    let shell = filled();
+    let options = || std::fs::read_to_string(shell.path("my.db/OPTIONS")).unwrap();
+    let flags = ["-o", "scheme=ldc", "-o", "links_max=9", "-o", "memory_bytes=64M"];
+    shell.run(&[&flags[..], &["put", "a", "b"]].concat()).ok();
+    let before = options();
+    assert!(before.contains("scheme=ldc") && before.contains("links_max=9"), "{before}");
+    shell.run(&["put", "c", "d"]).ok();
+    shell.run(&["delete", "c"]).ok();
+    shell.run(&["compact"]).ok();
+    let text = shell.feed(&["shell"], b"put e f\nstat\n").ok();
+    assert!(text.contains("scheme=ldc"), "{text}");
+    assert_eq!(options(), before);
+    // A flag sets the one option that it names.
+    shell.run(&["-o", "memory_bytes=32M", "put", "g", "h"]).ok();
+    assert_eq!(options(), before.replace("memory_bytes=67108864", "memory_bytes=33554432"));
+    // Parameters of the stored scheme do not stand in the way of another one.
+    shell.run(&["-o", "scheme=tiered", "put", "i", "j"]).ok();
+    assert!(options().contains("scheme=tiered"), "{}", options());
+    assert!(!options().contains("links_max"), "{}", options());
+}
+
+#[test]
 fn stat_prints_metrics_of_the_database_and_none_of_the_command() {
     let shell = filled();
     shell.run(&["compact"]).ok();

@@ -72,6 +72,19 @@ pub struct Stall {
     pub ns: u64,
 }
 
+impl Stall {
+    /// The waits that `before` does not have.
+    pub(crate) fn since(&self, before: &[Stall]) -> Stall {
+        let before = before.iter().find(|before| before.reason == self.reason);
+        let (count, ns) = before.map_or((0, 0), |before| (before.count, before.ns));
+        Stall {
+            reason: self.reason,
+            count: self.count.saturating_sub(count),
+            ns: self.ns.saturating_sub(ns),
+        }
+    }
+}
+
 /// What a write meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -119,6 +119,7 @@ impl Engine {
         scheduler::abandon_all(self);
         self.pass_locks();
         let now_ns = self.runtime.now_ns();
+        self.events.end_stall(true, || self.admission.stalls());
         self.noted.note(self.ledger(), &self.admission, &self.events, now_ns);
         self.events.end();
     }

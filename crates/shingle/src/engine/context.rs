@@ -4,7 +4,7 @@
 //! A part that needs no more than this takes a [`Context`]. A context knows neither the log nor the
 //! trees.
 
-use crate::admission::{Admission, Pressure, StallChange};
+use crate::admission::{Admission, Pressure};
 use crate::engine::changes::retained::ChangeLogs;
 use crate::engine::events::Events;
 use crate::engine::gate::{Gate, Inside};
@@ -296,9 +296,9 @@ impl Context {
 
     /// Changes what admission knows of the background work.
     pub(crate) fn change_pressure(&self, change: impl FnOnce(&mut Pressure)) {
-        self.admission.update(change, |StallChange { condition, previous, reason }| {
-            self.events.note(Event::StallConditionsChanged { condition, previous, reason });
-        });
+        let stalls = || self.admission.stalls();
+        self.events.end_stall(false, stalls);
+        self.admission.update(change, |change| self.events.note_stall(change, stalls));
     }
 
     /// Gives the cache what the rest of the account leaves. Called where the account changes much:

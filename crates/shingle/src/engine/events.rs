@@ -1,19 +1,23 @@
 //! The event log and the listener: where events go.
 //!
 //! A line of JSON for each event, in a form that existing RocksDB log parsers read
-//! (`EVENT_LOG_v1 {...}`). The newest [`KEPT`] lines stay in memory, and lines are appended to the
-//! store's `LOG` note in batches. A full `LOG` becomes `LOG.old` and replaces the one before, so
-//! the size of both is bounded. Opening never needs the log; a failure to write it is ignored.
+//! (`EVENT_LOG_v1 {...}`); of a stall, two lines (`episode`). The newest [`KEPT`] lines stay in
+//! memory, and lines are appended to the store's `LOG` note in batches. A full `LOG` becomes
+//! `LOG.old` and replaces the one before, so the size of both is bounded. Opening never needs the
+//! log; a failure to write it is ignored.
 //!
 //! Events are added under locks of the engine, so the program's listener is not called there:
 //! `delivery` has a queue for it.
 
 mod delivery;
+mod episode;
 
+use crate::admission::{Stall, StallChange};
 use crate::event::{Event, EventListener, Severity};
 use base::Result;
 use base::env::Runtime;
 use delivery::Delivery;
+use episode::Episode;
 use media::FileStore;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -38,6 +42,8 @@ pub(crate) struct Events {
     /// Taken before `lines`, and held while lines are written.
     log: Mutex<Log>,
     delivery: Option<Delivery>,
+    /// The stall in progress, or the last one until its summary is added. Taken before `lines`.
+    episode: Mutex<Option<Episode>>,
     last_job: AtomicU64,
 }
 
@@ -45,6 +51,33 @@ pub(crate) struct Events {
 struct Lines {
     recent: VecDeque<String>,
     unwritten: Vec<String>,
+    /// The next [`Events::add`] writes them out.
+    is_due: bool,
+}
+
+impl Lines {
+    fn push(&mut self, line: String, is_urgent: bool) {
+        if self.recent.len() == KEPT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(line.clone());
+        self.unwritten.push(line);
+        self.is_due |= is_urgent || self.unwritten.len() >= BATCH;
+    }
+
+    /// The unwritten lines.
+    fn take(&mut self) -> Vec<String> {
+        self.is_due = false;
+        std::mem::take(&mut self.unwritten)
+    }
+}
+
+/// The receivers of an event.
+enum Audience {
+    /// The event log and the listener; an urgent line does not wait for a batch.
+    All { is_urgent: bool },
+    /// The listener.
+    Listener,
 }
 
 #[derive(Default)]
@@ -66,6 +99,7 @@ impl Events {
             lines: Mutex::default(),
             log: Mutex::default(),
             delivery: listener.map(Delivery::new),
+            episode: Mutex::default(),
             last_job: AtomicU64::new(0),
         }
     }
@@ -83,31 +117,57 @@ impl Events {
     /// Adds an event. Failures are written out at once.
     pub(crate) fn add(&self, event: Event) {
         let is_urgent = event.severity() > Severity::Info;
-        if self.note(event) >= BATCH || is_urgent {
+        if self.note(event, Audience::All { is_urgent }) {
             self.write();
         }
     }
 
-    /// Adds an event without I/O: for callers that writers wait for. A later event writes it out.
-    /// Returns the number of lines that are pending.
-    pub(crate) fn note(&self, event: Event) -> usize {
+    /// Adds a change of what writes meet, without I/O, because writers may wait for the caller: the
+    /// next event writes it out. `stalls` gives the waits so far. Changes after the first of an
+    /// episode are for the listener alone.
+    pub(crate) fn note_stall(&self, change: StallChange, stalls: impl FnOnce() -> Vec<Stall>) {
+        let now_ns = self.runtime.now_ns();
+        let mut episode = self.episode.lock();
+        let audience = match &mut *episode {
+            Some(episode) => {
+                episode.take(&change, now_ns);
+                Audience::Listener
+            }
+            None => {
+                *episode = Some(Episode::begin(&change, now_ns, stalls()));
+                Audience::All { is_urgent: true }
+            }
+        };
+        let StallChange { condition, previous, reason } = change;
+        self.note(Event::StallConditionsChanged { condition, previous, reason }, audience);
+    }
+
+    /// Adds the summary of a stall that is over, or that `is_closing` ends; without I/O, as
+    /// [`Events::note_stall`].
+    pub(crate) fn end_stall(&self, is_closing: bool, stalls: impl FnOnce() -> Vec<Stall>) {
+        let now_ns = self.runtime.now_ns();
+        let mut episode = self.episode.lock();
+        if let Some(over) = episode.take_if(|episode| is_closing || episode.is_over(now_ns)) {
+            let summary = over.summary(now_ns, &stalls());
+            self.note(summary, Audience::All { is_urgent: true });
+        }
+    }
+
+    /// Adds an event without I/O. Returns whether lines are due to be written out.
+    fn note(&self, event: Event, audience: Audience) -> bool {
         #[cfg(feature = "tracing")]
         event.trace();
         let mut lines = self.lines.lock();
         let micros = self.runtime.wall_micros();
-        let line = format!("EVENT_LOG_v1 {}", event.to_json(micros));
-        if lines.recent.len() == KEPT {
-            lines.recent.pop_front();
+        if let Audience::All { is_urgent } = audience {
+            lines.push(format!("EVENT_LOG_v1 {}", event.to_json(micros)), is_urgent);
         }
-        lines.recent.push_back(line.clone());
-        lines.unwritten.push(line);
-        let pending = lines.unwritten.len();
         // Under the lock, so that the listener gets events in the order of the lines.
         if let Some(delivery) = &self.delivery {
             delivery.push(event, micros);
             self.runtime.wake();
         }
-        pending
+        lines.is_due
     }
 
     /// Calls the listener with the events that wait for it. The caller holds no lock of the engine.
@@ -128,7 +188,7 @@ impl Events {
     /// Writes out the pending lines.
     fn write(&self) {
         let mut log = self.log.lock();
-        let lines = std::mem::take(&mut self.lines.lock().unwritten);
+        let lines = self.lines.lock().take();
         if log.is_muted || lines.is_empty() {
             return;
         }

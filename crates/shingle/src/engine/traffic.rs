@@ -72,19 +72,8 @@ fn note_since(
         micros: now_ns.saturating_sub(last.now_ns) / 1000,
         user_write_bytes: moved.user_write_bytes,
         user_read_bytes: moved.user_read_bytes,
-        stalls: StallTimes(now.stalls.iter().map(|stall| since(stall, &last.stalls)).collect()),
+        stalls: StallTimes(now.stalls.iter().map(|stall| stall.since(&last.stalls)).collect()),
         causes: CauseBytes(bytes.collect()),
     });
     *last = now;
-}
-
-/// The waits that `before` does not have.
-fn since(stall: &Stall, before: &[Stall]) -> Stall {
-    let before = before.iter().find(|before| before.reason == stall.reason);
-    let (count, ns) = before.map_or((0, 0), |before| (before.count, before.ns));
-    Stall {
-        reason: stall.reason,
-        count: stall.count.saturating_sub(count),
-        ns: stall.ns.saturating_sub(ns),
-    }
 }

@@ -16,7 +16,8 @@ macro_rules! events {
         }
     )*) => {
         /// What happened in an open database. [`EventListener`](super::EventListener)s get events,
-        /// and `LOG` has a line for each.
+        /// and `LOG` has a line for each but most
+        /// [changes of stall conditions](Event::StallConditionsChanged).
         ///
         /// A new version may add events, and fields to events.
         #[derive(Clone, Debug)]
@@ -286,7 +287,8 @@ events! {
         error: Error,
     }
 
-    /// Writes began or ceased to be throttled or stopped, or for another reason than before.
+    /// Writes began or ceased to be throttled or stopped, or for another reason than before. `LOG`
+    /// has the first such event of a stall, and [`Event::StallFinished`] sums up the others.
     Info "stall_conditions_changed" StallConditionsChanged {
         /// What writes meet now.
         condition: StallCondition,
@@ -294,6 +296,21 @@ events! {
         previous: StallCondition,
         /// Why writes wait, or why they waited where the condition is normal.
         reason: StallReason,
+    }
+
+    /// Stalls ended: writes were neither throttled nor stopped for a second, or the database
+    /// closes. It sums up the changes since the last one of `LOG`.
+    Info "stall_finished" StallFinished {
+        /// Time from the first change to the last one.
+        micros: u64,
+        /// The reason for which writes waited longest.
+        reason: StallReason,
+        /// Number of waits.
+        waits: u64,
+        /// Their sum, over all threads.
+        wait_micros: u64,
+        /// How often and how long writes waited, by reason.
+        stalls: StallTimes,
     }
 
     /// A checkpoint was written.

@@ -234,6 +234,70 @@ fn stalls_begin_and_end_with_their_reason() {
     assert!(changes.windows(2).all(|pair| pair[0].1 == pair[1].0), "{changes:?}");
 }
 
+/// Writes until writes have waited many times, and waits until they no longer do.
+fn stall(db: &Db) {
+    for n in 0..2000u64 {
+        db.put(n.to_be_bytes(), [1; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+}
+
+#[test]
+fn the_log_has_a_line_of_the_begin_of_a_stall_and_one_of_its_end() {
+    let (store, seen) = (MemStore::new(Arc::default()), Arc::new(Seen::default()));
+    let runtime = Arc::new(shingle::runtime::Stepped::new(1, u64::MAX));
+    let db = Options::new()
+        .write_buffer_bytes(16 << 10)
+        .event_listener(seen.clone())
+        .open_in(Arc::new(store.clone()), runtime.clone())
+        .unwrap();
+    let of_stalls = |lines: Vec<String>| -> Vec<String> {
+        lines.into_iter().filter(|line| line.contains("\"stall_")).collect()
+    };
+    stall(&db);
+    assert_eq!(of_stalls(db.events()).len(), 1, "it may go on within a second");
+    stall(&db);
+    assert_eq!(of_stalls(db.events()).len(), 1, "it went on");
+    let first: Vec<shingle::Stall> = db.stats().stalls;
+    runtime.pass(1_000_000_000);
+    stall(&db);
+    let told = of_stalls(db.events());
+    let names = told.iter().map(|line| line.contains("\"stall_finished\"")).collect::<Vec<_>>();
+    assert_eq!(names, [false, true, false], "{told:#?}");
+    let memory = first.iter().find(|stall| stall.reason == shingle::StallReason::MemoryFull);
+    let shingle::Stall { count, ns, .. } = memory.unwrap();
+    assert!(*count > 10 && told[1].contains(&format!("\"stall-memory-full\": [{count}, {ns}]")));
+    db.close().unwrap();
+
+    let note = |name| String::from_utf8(store.read_note(name).unwrap().unwrap()).unwrap();
+    let last = of_stalls(note("LOG").lines().map(String::from).collect()).pop().unwrap();
+    assert!(last.contains("\"stall_finished\""), "closing ends a stall: {last}");
+    let heard = of_stalls(seen.lines());
+    assert!(heard.len() > 20 && told.iter().all(|line| heard.contains(line)), "{}", heard.len());
+}
+
+#[test]
+fn the_begin_of_a_stall_does_not_wait_for_a_batch_of_lines() {
+    let store = MemStore::new(Arc::default());
+    let runtime = Arc::new(shingle::runtime::Stepped::new(1, u64::MAX));
+    let db = Options::new()
+        .write_buffer_bytes(16 << 10)
+        .open_in(Arc::new(store.clone()), runtime)
+        .unwrap();
+    let log = || store.read_note("LOG").unwrap().unwrap_or_default();
+    let has_begun = || String::from_utf8(log()).unwrap().contains("stall_conditions_changed");
+    for n in 0..2000u64 {
+        db.put(n.to_be_bytes(), [1; 100]).unwrap();
+        if db.events().iter().any(|line| line.contains("stall_conditions_changed")) {
+            break;
+        }
+    }
+    assert!(!has_begun(), "a writer writes no event log");
+    db.flush().unwrap();
+    assert!(has_begun() && db.events().len() < 64, "{}", db.events().len());
+}
+
 #[test]
 fn a_poisoned_database_tells_its_error() {
     let (seen, plan) = (Arc::new(Seen::default()), Arc::new(FaultPlan::default()));

@@ -32,7 +32,8 @@ pub use config::{Config, KeyOrigin};
 pub use flags::{Parsed, parse};
 
 /// Runs the benchmarks of `config` one after another and writes their results to `out`: text, or
-/// one line of JSON for each when `config.json` is set. Returns the same results.
+/// one line of JSON for each when `config.json` is set. Returns the same results; reports are
+/// none.
 pub fn run(
     config: &Config,
     factory: &dyn StoreFactory,
@@ -124,11 +125,7 @@ impl Runner<'_> {
             Operation::Maintain(maintenance) => {
                 self.maintain(benchmark, maintenance, store.as_ref())
             }
-            Operation::Report => {
-                let report = store.report(benchmark.name);
-                let report = report.unwrap_or_else(|| format!("no {} here", benchmark.name));
-                self.text(&format!("\n{}\n", report.trim_end())).map(|()| None)
-            }
+            Operation::Report => self.report(benchmark.name, store.as_ref()).map(|()| None),
             _ => self.measure(benchmark, store.as_ref()).map(Some),
         };
         self.store = Some(store);
@@ -200,6 +197,17 @@ impl Runner<'_> {
         emit(self.out, &text)
     }
 
+    /// Prints what the store tells of itself; in JSON an object, or a text where it has no more.
+    fn report(&mut self, name: &str, store: &dyn Store) -> Result<()> {
+        let text = || store.report(name).unwrap_or_else(|| format!("no {name} here"));
+        if !self.config.json {
+            return self.text(&format!("\n{}\n", text().trim_end()));
+        }
+        let report = store.report_json(name).unwrap_or_else(|| json_string(text().trim_end()));
+        let name = json_string(name);
+        emit(self.out, &format!("{{\"benchmark\":{name},\"report\":{report}}}\n"))
+    }
+
     fn text(&mut self, text: &str) -> Result<()> {
         if self.config.json { Ok(()) } else { emit(self.out, text) }
     }
@@ -218,6 +226,10 @@ impl Runner<'_> {
         }
         self.close()
     }
+}
+
+fn json_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 fn emit(out: &mut dyn Write, text: &str) -> Result<()> {

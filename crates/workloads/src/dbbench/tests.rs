@@ -232,7 +232,7 @@ fn histograms_are_printed_when_asked() {
 fn json_is_one_line_per_benchmark_with_fixed_fields() {
     let outcome = run_new("--benchmarks=fillseq,readrandom,stats --num=50 --json");
     let lines: Vec<&str> = outcome.text.lines().collect();
-    assert_eq!(lines.len(), 2, "{}", outcome.text);
+    assert_eq!(lines.len(), 3, "{}", outcome.text);
     let record: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
     let fields: BTreeSet<&str> = record.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = "benchmark ops seconds is_simulated ops_per_second user_bytes host_write_bytes \
@@ -245,6 +245,15 @@ fn json_is_one_line_per_benchmark_with_fixed_fields() {
         assert!(record["latency_ns"]["write"][percentile].is_u64(), "{percentile}");
     }
     assert_eq!(record["host_read_bytes"], serde_json::Value::Null);
+}
+
+#[test]
+fn reports_are_json_too() {
+    let outcome = run_new("--benchmarks=fillseq,stats,levelstats --num=50 --json");
+    let lines: Vec<&str> = outcome.text.lines().collect();
+    assert_eq!(lines[1], r#"{"benchmark":"stats","report":{"entries": 50}}"#);
+    assert_eq!(lines[2], r#"{"benchmark":"levelstats","report":"no levelstats here"}"#);
+    assert_eq!(outcome.records.len(), 1, "a report is no result");
 }
 
 #[test]

@@ -94,11 +94,14 @@ pub struct Candidate {
 pub struct Advice {
     /// Best first.
     pub candidates: Vec<Candidate>,
-    /// What to take, and why, in one sentence.
+    /// What to take and why, and how many others keep the device busy for as long.
     pub recommendation: String,
     /// What the estimate rests on here, and where it is weak.
     pub remarks: Vec<String>,
 }
+
+/// Device times that differ by no more than this share are equal.
+const EQUAL_TIME_SHARE: f64 = 0.005;
 
 /// A candidate to simulate.
 struct Job {
@@ -255,6 +258,11 @@ impl Candidate {
         (steps, self.cost(Goal::Time, question.device), !self.is_default)
     }
 
+    /// Others are compared with it.
+    fn is_reference(&self) -> bool {
+        (self.scheme, self.values) == REFERENCE && self.is_default
+    }
+
     /// Scheme, layout and fan-out in words.
     pub fn name(&self) -> String {
         match self.fan_out {
@@ -275,9 +283,8 @@ fn mark_front(candidates: &mut [Candidate]) {
 
 fn recommend(candidates: &[Candidate], question: &Question) -> String {
     let Some(best) = candidates.first() else { return String::new() };
-    let is_reference = |c: &&Candidate| (c.scheme, c.values) == REFERENCE && c.is_default;
+    let device = DEVICES.get(question.device).map_or("device", |device| device.name);
     let figures = |c: &Candidate| {
-        let device = DEVICES.get(question.device).map_or("device", |device| device.name);
         format!(
             "writes {:.2} bytes for each of the user's, probes {:.2} runs for a get, takes {:.2} \
              times the live bytes, and keeps the {device} busy for {}",
@@ -289,16 +296,36 @@ fn recommend(candidates: &[Candidate], question: &Question) -> String {
     };
     let why =
         format!("for the goal `{}` it is the best of {}", question.goal.name(), candidates.len());
-    match candidates.iter().find(is_reference) {
+    let equals = equal_times(candidates, question, device);
+    match candidates.iter().find(|candidate| candidate.is_reference()) {
         Some(reference) if reference != best => format!(
-            "Take {}: {why}; it {}, where the default ({}) {}.",
+            "Take {}: {why}; it {}, where the default ({}) {}.{equals}",
             best.name(),
             figures(best),
             reference.name(),
             figures(reference)
         ),
-        _ => format!("Take {}: {why}; it {}.", best.name(), figures(best)),
+        _ => format!("Take {}: {why}; it {}.{equals}", best.name(), figures(best)),
     }
+}
+
+/// A sentence about the candidates that keep `device` busy for as long as the first; empty where
+/// there is none.
+fn equal_times(candidates: &[Candidate], question: &Question, device: &str) -> String {
+    let time = |candidate: &Candidate| candidate.cost(Goal::Time, question.device);
+    let Some((best, others)) = candidates.split_first() else { return String::new() };
+    let is_equal = |c: &&Candidate| (time(c) - time(best)).abs() <= time(best) * EQUAL_TIME_SHARE;
+    let equal: Vec<&Candidate> = others.iter().filter(is_equal).collect();
+    if equal.is_empty() {
+        return String::new();
+    }
+    let has_reference = equal.iter().any(|candidate| candidate.is_reference());
+    let reference = if has_reference { ", the default included" } else { "" };
+    let (equal, others) = (equal.len(), others.len());
+    format!(
+        " The {device} is busy for as long under {equal} of the {others} others{reference}: \
+         compare writes, reads and space."
+    )
 }
 
 fn seconds(seconds: f64) -> String {

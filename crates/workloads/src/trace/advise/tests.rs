@@ -171,3 +171,39 @@ fn unknown_names_and_sizes_beyond_reason_are_refused() {
     let error = advise(&huge, &question(&["leveled"], &["inline"], Goal::Read), &|_| {});
     assert!(error.unwrap_err().to_string().contains("1 GiB"));
 }
+
+fn candidate(scheme: &'static str, write_amplification: f64, busy_seconds: f64) -> Candidate {
+    Candidate {
+        scheme,
+        values: "inline",
+        fan_out: None,
+        is_default: true,
+        write_amplification,
+        read_amplification: 1.0,
+        space_amplification: 1.0,
+        busy_seconds: [busy_seconds; DEVICES.len()],
+        is_on_front: false,
+    }
+}
+
+#[test]
+fn candidates_with_equal_device_times_are_told() {
+    let question = question(&[], &[], Goal::Write);
+    let told = |times: [f64; 3]| {
+        let [lwc, leveled, tiered] = times;
+        let candidates = [
+            candidate("lwc", 2.0, lwc),
+            candidate("tiered", 3.0, tiered),
+            candidate("leveled", 4.0, leveled),
+        ];
+        recommend(&candidates, &question)
+    };
+    let rest = ": compare writes, reads and space.";
+    let both = told([24.0, 24.1, 23.9]);
+    let words = " The ssd is busy for as long under 2 of the 2 others, the default included";
+    assert!(both.ends_with(&format!("{words}{rest}")), "{both}");
+    let one = told([24.0, 30.0, 24.0]);
+    assert!(one.ends_with(&format!("under 1 of the 2 others{rest}")), "{one}");
+    let none = told([24.0, 24.2, 23.8]);
+    assert!(none.ends_with("busy for 24.2 s."), "{none}");
+}
