@@ -36,11 +36,12 @@ pub(crate) fn run_file(path: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let text = std::fs::read_to_string(&path).unwrap();
     let mut scene = Scene::new(4);
-    let out = base::scenario::answered(&text, |line, body| scene.command(line, body));
+    let name = path.display().to_string();
+    let out = base::scenario::answered(&text, &name, |line, body| scene.command(line, body));
     if std::env::var_os("REWRITE").is_some() {
         std::fs::write(&path, &out).unwrap();
     }
-    base::scenario::assert_same(&text, &out, &path.display().to_string());
+    base::scenario::assert_same(&text, &out, &name);
 }
 
 /// Keys whose entries have 100 bytes each, with a bar where a run ends.

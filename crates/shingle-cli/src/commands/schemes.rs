@@ -87,11 +87,12 @@ pub fn schemes(context: &mut Context, args: &SchemesArgs) -> Outcome {
     } else {
         tree::policy::registry().iter().map(policy).collect()
     };
+    let name_columns = pages.iter().map(|page| page.name.len()).max().unwrap_or(0);
     for page in pages {
         if context.global.json {
             context.json(&as_json(&page))?;
         } else {
-            writeln!(context.out, "{:<11} {}", page.name, page.summary)?;
+            writeln!(context.out, "{:<name_columns$}  {}", page.name, page.summary)?;
         }
     }
     Ok(())
@@ -151,9 +152,43 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn manual(page: &str) -> String {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manual").join(page);
+    fn document(path: &str) -> String {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    fn manual(page: &str) -> String {
+        document(&format!("docs/manual/{page}"))
+    }
+
+    #[test]
+    fn documents_say_how_many_schemes_there_are() {
+        const WORDS: [&str; 13] = [
+            "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+            "eleven", "twelve",
+        ];
+        let count = tree::policy::registry().len();
+        let (all, others) = (WORDS[count], WORDS[count - 2]);
+        for (path, phrase) in [
+            ("README.md", format!("Choose among {all} [compaction schemes]")),
+            ("crates/shingle/README.md", format!("Choose among {all} compaction schemes")),
+            ("docs/manual/schemes.md", format!("## The {all} schemes")),
+            ("docs/manual/features.md", format!("leveled, tiered and {others} other schemes")),
+        ] {
+            let text = document(path).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains(&phrase), "{path} does not say: {phrase}");
+        }
+    }
+
+    #[test]
+    fn lists_of_documents_have_every_scheme() {
+        let (index, operate) = (document("docs/README.md"), manual("operate.md"));
+        let disk = operate.split("\n## ").find(|part| part.starts_with("Disk\n"));
+        let disk = disk.expect("operate.md has a section Disk");
+        for name in tree::policy::registry().iter().map(|scheme| scheme.name) {
+            assert!(index.contains(&format!("[{name}](manual/{name}.md)")), "README.md: {name}");
+            assert!(disk.contains(&format!("`{name}`")), "operate.md, Disk: {name}");
+        }
     }
 
     #[test]

@@ -559,13 +559,14 @@ pub fn image(data: &[u8]) {
 /// Any history of operations, flushes and restarts against a sorted map; its first byte chooses the
 /// compaction scheme and the value layout, anew at each restart.
 pub fn history(data: &[u8]) {
-    let schemes = ["leveled", "leveldb", "ldc", "lwc", "sets", "smrdb", "tiered", "fragmented"];
-    let layouts = ["inline", "log", "hashed"];
+    let (schemes, layouts) = (tree::policy::registry(), values::registry());
     let mut choice = data.first().map_or(0, |&byte| usize::from(byte));
     let store = store();
     let mut open = || {
-        let (scheme, layout) = (schemes[choice % 8], layouts[choice / 8 % 3]);
-        choice += 11;
+        let scheme = schemes[choice % schemes.len()].name;
+        let layout = layouts[choice / schemes.len() % layouts.len()].name;
+        // The next scheme and the next layout.
+        choice += schemes.len() + 1;
         let options = options().scheme(scheme).values(layout).value_threshold_bytes(64);
         options.open_in(store.clone(), Arc::new(Stepped::new(1, 3)))
     };

@@ -1,6 +1,7 @@
 //! Checkpoints on a file system: what they share with their database, and that both go on
 //! independently.
 
+use crate::config::cell_in_turn;
 use crate::volume::seeds_for_cells;
 use base::random::Random;
 use media::faulty::{FaultPlan, FaultyStore, Filter, Operation};
@@ -102,13 +103,11 @@ fn a_checkpoint_takes_next_to_no_space() {
 /// A linked file that one of the two appended to would be damaged for the other.
 #[test]
 fn a_database_and_its_checkpoint_go_on_apart_under_any_scheme() {
-    let schemes = tree::policy::registry();
-    let layouts = values::registry();
     for seed in seeds_for_cells(1) {
         let mut random = Random::new(seed);
         let draw = |turn: u64| {
-            let scheme = schemes[(turn % schemes.len() as u64) as usize].name;
-            options(scheme, layouts[(turn % layouts.len() as u64) as usize].name)
+            let (scheme, layout) = cell_in_turn(turn);
+            options(scheme, layout)
         };
         let home = temporary();
         let (source, target) = (home.path().join("source"), home.path().join("target"));

@@ -36,24 +36,35 @@ fn preset_of(scheme: &str) -> Preset {
     if scheme == "leveldb" { Preset::LevelDb } else { Preset::Modern }
 }
 
-/// The scheme of the registry for this turn.
-fn scheme_in_turn(turn: u64) -> &'static str {
-    let schemes = tree::policy::registry();
-    schemes[(turn % schemes.len() as u64) as usize].name
+/// The scheme and the value layout of the registries for this turn. Consecutive turns have the
+/// schemes in turn, and as many turns as there are cells have each scheme with each layout.
+pub fn cell_in_turn(turn: u64) -> (&'static str, &'static str) {
+    let (schemes, layouts) = (tree::policy::registry(), values::registry());
+    let (scheme, layout) = pair_in_turn(turn, schemes.len() as u64, layouts.len() as u64);
+    (schemes[scheme as usize].name, layouts[layout as usize].name)
 }
 
-/// The value layout of the registry for this turn. Each meets every scheme, because the registries'
-/// lengths have no common divisor; otherwise `ByCell` fails.
-fn layout_in_turn(turn: u64) -> &'static str {
-    let layouts = values::registry();
-    layouts[(turn % layouts.len() as u64) as usize].name
+/// The pair of a number below `firsts` and one below `seconds` for this turn: both in turn. If the
+/// counts have a common divisor, that repeats before it has had every pair; each repetition begins
+/// with the next second number.
+fn pair_in_turn(turn: u64, firsts: u64, seconds: u64) -> (u64, u64) {
+    let mut multiples = (1..).map(|n| n * firsts);
+    let round = multiples.find(|multiple| multiple % seconds == 0).expect("there is a common one");
+    let shift = turn / round % (firsts * seconds / round);
+    (turn % firsts, (turn + shift) % seconds)
+}
+
+/// The name after this one; the first after the last.
+fn next(names: impl Iterator<Item = &'static str> + Clone, name: &str) -> &'static str {
+    let mut after = names.clone().cycle().skip_while(|other| *other != name).skip(1);
+    after.next().expect("a registry is not empty")
 }
 
 impl Config {
     /// A configuration with very small limits. Consecutive seeds have the schemes in turn.
     pub fn draw(seed: u64) -> Config {
         let mut random = Random::new(seed ^ 0xc0ff_ee00);
-        let scheme = scheme_in_turn(seed);
+        let (scheme, values) = cell_in_turn(seed);
         let one =
             |random: &mut Random, from: &[u64]| from[random.below(from.len() as u64) as usize];
         let compression = match random.below(3) {
@@ -81,7 +92,7 @@ impl Config {
         e.values.hotness = Some(r.one_in(2));
         Config {
             scheme,
-            values: layout_in_turn(seed),
+            values,
             value_threshold: one(&mut random, &[1, 20, 100]),
             preset: preset_of(scheme),
             compression,
@@ -111,11 +122,9 @@ impl Config {
 
     /// Goes on to the next scheme and the next layout.
     pub fn switch(&mut self) {
-        let at = tree::policy::registry().iter().position(|s| s.name == self.scheme);
-        self.scheme = scheme_in_turn(at.map_or(0, |at| at as u64 + 1));
+        self.scheme = next(tree::policy::registry().iter().map(|s| s.name), self.scheme);
         self.preset = preset_of(self.scheme);
-        let at = values::registry().iter().position(|l| l.name == self.values);
-        self.values = layout_in_turn(at.map_or(0, |at| at as u64 + 1));
+        self.values = next(values::registry().iter().map(|l| l.name), self.values);
     }
 
     pub fn options(&self) -> Options {
@@ -165,5 +174,20 @@ pub fn keyspace_options(slot: usize) -> KeyspaceOptions {
         },
         prefix: if SLOTS[slot].prefix { PrefixRule::Fixed(3) } else { PrefixRule::None },
         ..KeyspaceOptions::default()
+    }
+}
+
+#[test]
+fn consecutive_turns_as_many_as_there_are_cells_reach_every_cell() {
+    for (firsts, seconds) in (1..=12).flat_map(|n| (1..=12).map(move |m| (n, m))) {
+        let cells = firsts * seconds;
+        for start in 0..=cells {
+            let turns = start..start + cells;
+            let mut pairs: Vec<_> = turns.map(|turn| pair_in_turn(turn, firsts, seconds)).collect();
+            assert!(pairs.windows(2).all(|two| two[1].0 == (two[0].0 + 1) % firsts));
+            pairs.sort();
+            let all = (0..firsts).flat_map(|n| (0..seconds).map(move |m| (n, m)));
+            assert!(pairs.into_iter().eq(all), "{firsts} x {seconds} from turn {start}");
+        }
     }
 }

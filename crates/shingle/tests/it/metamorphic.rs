@@ -53,7 +53,9 @@ fn one_history_gives_equal_answers_on_every_configuration() {
     for seed in seeds_for_cells(60) {
         let steps = Generator::new(seed, profile(700)).steps();
         for variant in 0..4 {
-            let config = Config::draw(seed * 4 + variant);
+            let drawn = Config::draw(seed * 4 + variant);
+            // A database that keeps changes ingests nothing.
+            let config = Config { keeps_changes: drawn.keeps_changes && variant < 2, ..drawn };
             let runner = in_memory(&config, &steps, seed + variant).unwrap_or_else(|failure| {
                 panic!("{} variant {variant} {config:?}", replay("one_history", seed, &failure))
             });

@@ -64,14 +64,11 @@ fn write(db: &Db, random: &mut Random) -> Content {
     content
 }
 
-const SCHEMES: [&str; 8] =
-    ["leveldb", "leveled", "tiered", "lwc", "ldc", "smrdb", "sets", "fragmented"];
-
 /// Regression: on a disk, the first read of each run cost a seek for an end that the run's writer
 /// had held: two thirds of lwc's seeks.
 #[test]
 fn a_run_is_opened_without_a_read_as_long_as_its_writer_lives() {
-    for scheme in SCHEMES {
+    for scheme in tree::policy::registry().iter().map(|scheme| scheme.name) {
         let (store, log) = (MemStore::new(Arc::default()), Log::default());
         let db = open(scheme, 2, &store, &log);
         let content = write(&db, &mut Random::new(5));

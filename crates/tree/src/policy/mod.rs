@@ -9,6 +9,7 @@
 
 mod busy;
 pub mod fragmented;
+pub mod lazy_leveling;
 pub mod ldc;
 pub mod leveled;
 mod levels;

@@ -1,6 +1,6 @@
 //! The policies, by name.
 
-use super::{Descriptor, fragmented, ldc, leveled, lwc, sets, smrdb, tiered};
+use super::{Descriptor, fragmented, lazy_leveling, ldc, leveled, lwc, sets, smrdb, tiered};
 use base::Result;
 
 /// Every policy there is.
@@ -14,6 +14,7 @@ pub fn registry() -> &'static [Descriptor] {
         smrdb::SMRDB,
         tiered::TIERED,
         fragmented::FRAGMENTED,
+        lazy_leveling::LAZY_LEVELING,
     ]
 }
 

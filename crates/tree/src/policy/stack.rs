@@ -33,7 +33,7 @@ pub(super) fn merge(view: &View<'_>, level: u8, node: &Node, to_level: u8, why: 
 
 /// The size of equal parts of `bytes` that come closest to `part_bytes`. A little more, so that an
 /// estimate that is too low does not make one part more.
-fn equal_parts(bytes: u64, part_bytes: u64) -> u64 {
+pub(super) fn equal_parts(bytes: u64, part_bytes: u64) -> u64 {
     let part_bytes = part_bytes.max(1);
     let parts = (bytes.saturating_add(part_bytes / 2) / part_bytes).max(1);
     let equal = bytes.div_ceil(parts);
@@ -74,9 +74,17 @@ pub(super) fn drop_empty(view: &View<'_>) -> Option<Plan> {
 /// Nodes whose stacks are due, and how urgent: height for `stack_max`, level 0 for its trigger. The
 /// most urgent first.
 pub(super) fn due<'a>(view: &View<'a>) -> Vec<(f64, u8, &'a Arc<Node>)> {
+    due_by(view, |level, node| height_score(view, level, node))
+}
+
+/// Nodes with a score of at least 1.0, the most urgent first.
+pub(super) fn due_by<'a>(
+    view: &View<'a>,
+    score: impl Fn(u8, &Node) -> f64,
+) -> Vec<(f64, u8, &'a Arc<Node>)> {
     let levels = (0u8..).zip(&view.version.levels);
     let nodes = levels.flat_map(|(level, nodes)| nodes.nodes.iter().map(move |n| (level, n)));
-    let scored = nodes.map(|(level, node)| (height_score(view, level, node), level, node));
+    let scored = nodes.map(|(level, node)| (score(level, node), level, node));
     let mut due: Vec<_> = scored.filter(|(score, ..)| *score >= 1.0).collect();
     due.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     due

@@ -211,9 +211,10 @@ fn recoveries() {
     let text = std::fs::read_to_string(&path).unwrap();
     let mut scene =
         Scene { pristine: Image::default(), records: Records::default(), image: Image::default() };
-    let out = base::scenario::answered(&text, |line, body| scene.command(line, body));
+    let name = path.display().to_string();
+    let out = base::scenario::answered(&text, &name, |line, body| scene.command(line, body));
     if std::env::var_os("REWRITE").is_some() {
         std::fs::write(&path, &out).unwrap();
     }
-    base::scenario::assert_same(&text, &out, &path.display().to_string());
+    base::scenario::assert_same(&text, &out, &name);
 }
