@@ -1,7 +1,7 @@
 //! Levels of a tree: the deepest one, and the one that a flush goes to.
 
 use super::{Limits, View};
-use crate::version::{Level, Version};
+use crate::version::{BELOW_LEVEL, Level, Version};
 use base::KeyRange;
 
 /// The deepest level: that of the limits, or that of a deeper tree that another policy left.
@@ -22,7 +22,7 @@ pub(super) fn flush_level(view: &View<'_>, range: &KeyRange) -> u8 {
         return 0;
     }
     let mut to = 0;
-    while to < view.limits.flush_level_max && clear(to + 1) && !is_held(to + 1) {
+    while to < view.limits.flush_level_max.min(BELOW_LEVEL - 1) && clear(to + 1) && !is_held(to + 1) {
         let grandparents = view.version.level(to + 2).overlap_bytes(range);
         if view.limits.overlap_bytes_max.is_some_and(|max| grandparents > max) {
             break;
