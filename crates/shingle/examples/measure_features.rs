@@ -25,6 +25,7 @@ use shingle::{
 };
 use std::any::Any;
 use std::hint::black_box;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -132,13 +133,16 @@ impl Subject {
     /// Writes what reads find: to the memtable, or to one table, which is then in the cache.
     fn fill(&mut self, to_table: bool, dir: &Path) -> Result<()> {
         match self.feature {
-            Feature::Ingest if to_table => self.ingest(&dir.join("sorted"))?,
+            Feature::Ingest if to_table => self.ingest(&dir.join("sorted"), 0..ENTRIES)?,
             _ => puts(self, ENTRIES, &VALUE[..100])?,
         }
         if to_table {
             self.db.flush()?;
             self.keyspace.compact()?;
             self.db.wait_idle()?;
+        }
+        if self.feature == Feature::Backup && to_table {
+            self.back_up(dir)?;
         }
         if self.feature == Feature::Follower {
             let follower = Options::new().cache_bytes(256 << 20).follow(dir.join("database"))?;
@@ -152,33 +156,34 @@ impl Subject {
         self.db.wait_idle()
     }
 
-    fn ingest(&self, file: &Path) -> Result<()> {
+    fn ingest(&self, file: &Path, numbers: Range<u64>) -> Result<()> {
         let mut writer = SortedFileWriter::create(file, &self.keyspace.sorted_file_options())?;
-        let mut keys: Vec<_> = (0..ENTRIES).map(key).collect();
+        let mut keys: Vec<_> = numbers.map(key).collect();
         keys.sort_unstable();
         keys.iter().try_for_each(|key| writer.put(key, &VALUE[..100]))?;
         writer.finish()?;
         self.keyspace.ingest(&[file], &IngestOptions::default()).map(drop)
     }
 
-    /// What stands beside a database while it is written.
-    fn stand_beside(&mut self, dir: &Path) -> Result<()> {
+    /// Uses the feature before an operation that needs no table.
+    fn use_feature(&mut self, dir: &Path) -> Result<()> {
         match self.feature {
-            Feature::Backup => {
-                let backups = Backups::open(dir.join("backups"))?;
-                backups.create(&self.db, &mut |_| {})?;
-                self.beside.push(Box::new(backups));
-            }
-            Feature::Ingest => self.ingest(&dir.join("sorted"))?,
-            Feature::Feed => {
-                self.beside.push(Box::new(self.db.changes(0)?));
-            }
-            Feature::Follower if self.beside.is_empty() => {
+            Feature::Backup => self.back_up(dir)?,
+            Feature::Ingest => self.ingest(&dir.join("sorted"), ENTRIES..ENTRIES + 1)?,
+            Feature::Feed => self.beside.push(Box::new(self.db.changes(0)?)),
+            Feature::Follower => {
                 let follower = Options::new().follow(dir.join("database"))?;
                 self.beside.push(Box::new(follower));
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    fn back_up(&mut self, dir: &Path) -> Result<()> {
+        let backups = Backups::open(dir.join("backups"))?;
+        backups.create(&self.db, &mut |_| {})?;
+        self.beside.push(Box::new(backups));
         Ok(())
     }
 
@@ -318,15 +323,18 @@ fn statistics(subject: &Subject, count: u64) -> Result<()> {
 
 /// Two tables whose keys alternate are merged.
 fn compact(subject: &Subject, count: u64) -> Result<()> {
-    for half in 0..2 {
-        for number in 0..count / 2 {
+    let put_half = |half: u64| {
+        (0..count / 2).try_for_each(|number| {
             let mut key = [0; 16];
             key[..8].copy_from_slice(&(number * 2 + half).to_be_bytes());
-            subject.put(key, &VALUE[..100])?;
-        }
-        subject.db.flush()?;
-        subject.db.wait_idle()?;
-    }
+            subject.put(key, &VALUE[..100])
+        })
+    };
+    put_half(0)?;
+    subject.db.flush()?;
+    subject.db.wait_idle()?;
+    put_half(1)?;
+    // Flushes the second half, and merges before the background would.
     subject.keyspace.compact()?;
     subject.db.wait_idle()
 }
@@ -368,10 +376,12 @@ fn main() -> Result<()> {
     let dir = parent.join("shingle-measure-features");
     let (operation, reads) = operation(name)?;
     let mut subject = Subject::open(Feature::named(feature)?, &dir)?;
+    if reads != Some(true) {
+        subject.use_feature(&dir)?;
+    }
     if let Some(to_table) = reads {
         subject.fill(to_table, &dir)?;
     }
-    subject.stand_beside(&dir)?;
     counted(operation, &subject, count)?;
     // No destructor flushes.
     std::process::exit(0);
