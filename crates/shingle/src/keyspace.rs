@@ -322,12 +322,14 @@ impl KeyspaceState {
         self.dropped.load(Ordering::Acquire)
     }
 
+    #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.is_dropped() {
-            let message = format!("keyspace `{}` was dropped", self.name);
-            return Err(Error::new(ErrorKind::Closed, message));
-        }
-        Ok(())
+        if self.is_dropped() { Err(self.dropped_error()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn dropped_error(&self) -> Error {
+        Error::new(ErrorKind::Closed, format!("keyspace `{}` was dropped", self.name))
     }
 }
 

@@ -187,12 +187,13 @@ impl WriteBatch {
         value: &[u8],
         expiry: Expiry,
     ) -> Result<()> {
+        // The limit of a value is the same for both kinds, and does not count the expiry.
+        let lasting = Operation::new(keyspace, lasting, key, value)?;
         if expiry == Expiry::NEVER {
-            return self.push(&Operation::new(keyspace, lasting, key, value)?);
+            return self.push(&lasting);
         }
-        let mut stored = Vec::with_capacity(EXPIRY_BYTES + value.len());
-        expiry.push_with(value, &mut stored);
-        self.push(&Operation::new(keyspace, expiring, key, &stored)?)
+        let stored_bytes = EXPIRY_BYTES + value.len();
+        self.push_parts(keyspace, expiring, key, stored_bytes, |out| expiry.push_with(value, out))
     }
 
     /// Deletes `key`.
@@ -219,7 +220,21 @@ impl WriteBatch {
     /// Adds an operation. `InvalidArgument`, and no change, if the batch would be too large.
     pub fn push(&mut self, operation: &Operation<'_>) -> Result<()> {
         let &Operation { keyspace, kind, key, value } = operation;
-        let more_bytes = key.len() + value.len() + OPERATION_OVERHEAD_MAX;
+        self.push_parts(keyspace, kind, key, value.len(), |out| out.extend_from_slice(value))
+    }
+
+    /// [`WriteBatch::push`] of an operation whose value `write_value` writes, in `value_bytes`.
+    /// Key and value are within the limits.
+    #[inline]
+    fn push_parts(
+        &mut self,
+        keyspace: KeyspaceId,
+        kind: EntryKind,
+        key: &[u8],
+        value_bytes: usize,
+        write_value: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
+        let more_bytes = key.len() + value_bytes + OPERATION_OVERHEAD_MAX;
         if self.bytes.len() + more_bytes > BATCH_BYTES_MAX {
             return Err(Error::invalid(format!(
                 "the batch has {} bytes; {BATCH_BYTES_MAX} are allowed: commit it first",
@@ -240,19 +255,18 @@ impl WriteBatch {
         }
         self.is_mixed |= keyspace != self.first_keyspace;
         self.has_merge |= kind == EntryKind::Merge;
-        if kind == EntryKind::Put {
-            self.put_bytes_max = self.put_bytes_max.max(value.len());
-        } else if kind.is_expiring() {
-            self.has_expiring = true;
-            self.put_bytes_max = self.put_bytes_max.max(value.len() - EXPIRY_BYTES);
+        let expiry_bytes = if kind.is_expiring() { EXPIRY_BYTES } else { 0 };
+        if kind == EntryKind::Put || kind.is_expiring() {
+            self.has_expiring |= kind.is_expiring();
+            self.put_bytes_max = self.put_bytes_max.max(value_bytes - expiry_bytes);
         }
         push_bytes(&mut self.bytes, key);
         if kind != EntryKind::Delete {
-            push_bytes(&mut self.bytes, value);
+            push_varint(&mut self.bytes, value_bytes as u64);
+            write_value(&mut self.bytes);
         }
         self.count += 1;
-        let expiry_bytes = if kind.is_expiring() { EXPIRY_BYTES } else { 0 };
-        self.user_bytes += (key.len() + value.len() - expiry_bytes) as u64;
+        self.user_bytes += (key.len() + value_bytes - expiry_bytes) as u64;
         Ok(())
     }
 
@@ -449,6 +463,13 @@ mod tests {
             batch.delete_range(KeyspaceId(4), b"", &long),
             batch.delete_range(KeyspaceId(4), b"b", b"a"),
             batch.put(KeyspaceId(4), b"", &vec![0; VALUE_BYTES_MAX + 1]),
+            batch.put_expiring(KeyspaceId(4), &long, b"", Expiry::from_millis(9)),
+            batch.put_expiring(
+                KeyspaceId(4),
+                b"",
+                &vec![0; VALUE_BYTES_MAX + 1],
+                Expiry::from_millis(9),
+            ),
         ] {
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArgument);
         }

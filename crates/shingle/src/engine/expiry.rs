@@ -20,17 +20,20 @@ const LOOK_MS_MIN: u64 = 1000;
 
 impl Engine {
     /// Makes the manifest allow expiring entries in the keyspaces where `batch` writes the first
-    /// ones, so that an older program refuses the database and does not misread them.
+    /// ones, so that an older program refuses the database and does not misread them. For a batch
+    /// with expiring entries.
     pub(crate) fn allow_expiry(self: &Arc<Self>, batch: &WriteBatch) -> Result<()> {
+        // The commit refuses operations on a keyspace that does not exist.
+        let allow =
+            |id| self.find_keyspace(id).map_or(Ok(()), |found| self.allow_expiry_in(&found));
+        if let Some(only) = batch.only_keyspace() {
+            return allow(only);
+        }
         let mut last: Option<KeyspaceId> = None;
         for operation in batch.iter().filter(|operation| operation.kind().is_expiring()) {
             let id = operation.keyspace();
-            if last.replace(id) == Some(id) {
-                continue;
-            }
-            // The commit refuses operations on a keyspace that does not exist.
-            if let Some(keyspace) = self.find_keyspace(id) {
-                self.allow_expiry_in(&keyspace)?;
+            if last.replace(id) != Some(id) {
+                allow(id)?;
             }
         }
         Ok(())

@@ -272,35 +272,43 @@ impl InternalCursor {
                     skip = true;
                     continue;
                 }
-                EntryKind::Pointer => {
-                    self.read_ahead(0);
-                    self.value = Some(self.read_value(self.inputs.value())?);
-                    self.stands_on_value = true;
-                    self.valid = true;
-                    return Ok(());
-                }
-                kind @ (EntryKind::ExpiringPut | EntryKind::ExpiringPointer) => {
-                    if kind == EntryKind::ExpiringPointer {
-                        self.read_ahead(EXPIRY_BYTES);
-                    }
-                    self.value = self.unexpired(kind, self.inputs.value_bytes())?;
-                    if self.value.is_some() {
-                        self.stands_on_value = true;
-                        self.valid = true;
+                EntryKind::Delete => skip = true,
+                kind => {
+                    if self.stand_on(kind)? {
                         return Ok(());
                     }
                     skip = true;
                 }
-                EntryKind::Delete => skip = true,
-                EntryKind::DeleteRange => return Err(unexpected_kind()),
             }
             self.inputs.next()?;
         }
         Ok(())
     }
 
+    /// Takes the value of an entry that is more than a put; `false`: it has expired. Out of line,
+    /// so that a scan of plain values does not pay for it.
+    #[inline(never)]
+    fn stand_on(&mut self, kind: EntryKind) -> Result<bool> {
+        self.value = match kind {
+            EntryKind::Pointer => {
+                self.read_ahead(0);
+                Some(self.read_value(self.inputs.value())?)
+            }
+            EntryKind::ExpiringPointer => {
+                self.read_ahead(EXPIRY_BYTES);
+                self.unexpired(kind, self.inputs.value_bytes())?
+            }
+            EntryKind::ExpiringPut => self.unexpired(kind, self.inputs.value_bytes())?,
+            _ => return Err(unexpected_kind()),
+        };
+        self.stands_on_value = self.value.is_some();
+        self.valid = self.stands_on_value;
+        Ok(self.valid)
+    }
+
     /// Combines the operands that begin at the inputs' position; the inputs end up below them.
     /// `false`: the key has no value.
+    #[inline(never)]
     fn combine_forward(&mut self) -> Result<bool> {
         let mut operands: Vec<Bytes> = Vec::new();
         let mut base_value = None;
@@ -378,6 +386,7 @@ impl InternalCursor {
 
     /// Moves to the end of the stretch that a range tombstone hides, past all older entries.
     /// `false`: there are none left to pass.
+    #[inline(never)]
     fn leap_forward(&mut self) -> Result<bool> {
         let Some(end) = self.deleted.end() else { return Ok(false) };
         let end = self.bounds.end.as_deref().map_or(end, |bound| end.min(bound));
@@ -482,19 +491,24 @@ fn before_key(key: &[u8]) -> Vec<u8> {
     internal_key(key, SEQUENCE_MAX, EntryKind::SEARCH)
 }
 
+#[inline]
 fn split(internal: &[u8]) -> Result<(&[u8], u64)> {
-    split_internal_key(internal).ok_or_else(|| {
-        Error::new(ErrorKind::Corruption, "found an internal key without its trailer")
-    })
+    split_internal_key(internal)
+        .ok_or_else(|| corruption("found an internal key without its trailer"))
 }
 
+#[inline]
 fn kind_of(trailer: u64) -> Result<EntryKind> {
-    trailer_kind(trailer)
-        .ok_or_else(|| Error::new(ErrorKind::Corruption, "found an entry of unknown kind"))
+    trailer_kind(trailer).ok_or_else(|| corruption("found an entry of unknown kind"))
 }
 
 fn unexpected_kind() -> Error {
-    Error::new(ErrorKind::Corruption, "found an entry that this value layout does not write")
+    corruption("found an entry that this value layout does not write")
+}
+
+#[cold]
+fn corruption(message: &str) -> Error {
+    Error::new(ErrorKind::Corruption, message)
 }
 
 /// Options of a user's scan.

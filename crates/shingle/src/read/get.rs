@@ -298,15 +298,22 @@ impl<'a> Lookup<'a> {
         if sequence < self.deleted_below {
             return Ok(Found::Absent);
         }
+        // The value is made in one place, so that the compiler expands it there.
+        let stored = match kind {
+            EntryKind::Delete => return Ok(Found::Absent),
+            EntryKind::Merge => return Ok(Found::Operand),
+            EntryKind::DeleteRange => return Err(misplaced_range_delete()),
+            _ => value(),
+        };
         match kind {
-            EntryKind::Put => Ok(Found::Value(value())),
-            EntryKind::Delete => Ok(Found::Absent),
-            EntryKind::Merge => Ok(Found::Operand),
-            EntryKind::Pointer => Ok(Found::Pointer(value())),
-            EntryKind::ExpiringPut | EntryKind::ExpiringPointer => Expiring::found(kind, value()),
-            EntryKind::DeleteRange => {
-                Err(Error::new(ErrorKind::Corruption, "a range tombstone is among the entries"))
-            }
+            EntryKind::Put => Ok(Found::Value(stored)),
+            EntryKind::Pointer => Ok(Found::Pointer(stored)),
+            _ => Expiring::found(kind, stored),
         }
     }
+}
+
+#[cold]
+fn misplaced_range_delete() -> Error {
+    Error::new(ErrorKind::Corruption, "a range tombstone is among the entries")
 }
