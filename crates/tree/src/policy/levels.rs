@@ -22,7 +22,8 @@ pub(super) fn flush_level(view: &View<'_>, range: &KeyRange) -> u8 {
         return 0;
     }
     let mut to = 0;
-    while to < view.limits.flush_level_max.min(BELOW_LEVEL - 1) && clear(to + 1) && !is_held(to + 1) {
+    while to < view.limits.flush_level_max.min(BELOW_LEVEL - 1) && clear(to + 1) && !is_held(to + 1)
+    {
         let grandparents = view.version.level(to + 2).overlap_bytes(range);
         if view.limits.overlap_bytes_max.is_some_and(|max| grandparents > max) {
             break;
