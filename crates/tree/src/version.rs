@@ -35,7 +35,7 @@ pub struct Slice {
     pub run: Arc<Run>,
     /// Keys of the run outside this range do not exist for the node.
     pub range: KeyRange,
-    /// Bytes of the run inside the range; exact for a whole run. For a part it is an estimate, which
+    /// Bytes of the run inside the range; exact for a whole run. For a part it is an estimate, and
     /// may be 0 although the part has entries.
     pub bytes: u64,
 }

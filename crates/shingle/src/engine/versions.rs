@@ -100,8 +100,8 @@ impl VersionSet {
         })
     }
 
-    /// [`VersionSet::install_optional`] for an edit that adds entries older than every snapshot: the
-    /// snapshots that are held keep the view from before.
+    /// [`VersionSet::install_optional`] for an edit that adds entries older than every snapshot:
+    /// those that are held keep the view from before.
     pub(crate) fn install_below(&self, trees: &mut Trees, edit: DatabaseEdit) -> Result<()> {
         self.install_by(trees, edit, VersionSet::write_edit, |keyspace, view| {
             self.snapshots.with_held(|held| {
