@@ -249,9 +249,8 @@ impl<'a> Lookup<'a> {
         for memtable in view.memtables() {
             self.note_deleted(memtable.range_deleted(self.key, self.snapshot));
             if let Some(entry) = memtable.get(self.key, self.snapshot) {
-                // Short values are copied; the memtable may be freed before the caller is done.
-                return self
-                    .judge(entry.sequence, entry.kind, || Bytes::from(entry.value.to_vec()));
+                // Copied, because the memtable may be freed before the caller is done.
+                return self.judge(entry.sequence, entry.kind, || Bytes::from(entry.value));
             }
         }
         Ok(Found::Nothing)

@@ -56,6 +56,9 @@ pub struct Runner {
     pub ingestions_below: u64,
     /// Files were ingested below, or may have been, in the slots.
     below: [bool; SLOTS.len()],
+    /// What was deleted is known. After a crash it is not: a deletion that hid nothing may be lost,
+    /// and a file below would show it.
+    knows_deletions: bool,
     /// What stands beside it; nothing at first.
     pub copies: Copies,
 }
@@ -105,7 +108,7 @@ impl Runner {
         seed: u64,
     ) -> Result<Runner, Failure> {
         let config = config.at(&model.lock());
-        let model_has_begun = model.lock().now() > 0;
+        let knows_deletions = model.lock().now() == 0;
         let db = config.open(store.clone())?;
         let mut runner = Runner {
             config,
@@ -118,8 +121,8 @@ impl Runner {
             relocations: [0; moves::NAMES.len()],
             ingestions: 0,
             ingestions_below: 0,
-            // An earlier runner of the same database may have ingested some.
-            below: SLOTS.map(|_| model_has_begun),
+            below: [false; SLOTS.len()],
+            knows_deletions,
             copies: Copies::default(),
             db,
         };
@@ -293,7 +296,7 @@ impl Runner {
         let Some(keyspace) = self.keyspaces[slot].as_ref().filter(|_| !ops.is_empty()) else {
             return Ok(());
         };
-        if self.config.keeps_changes {
+        if self.config.keeps_changes || !self.knows_deletions {
             return Ok(());
         }
         let home = memory_dir()?;
