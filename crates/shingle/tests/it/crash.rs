@@ -138,7 +138,7 @@ impl Sweep {
         let (goes_on, nests) = {
             let mut random = self.random.lock();
             if depth == 0 {
-                (random.one_in(20), random.one_in(40))
+                (random.one_in(20), random.one_in(80))
             } else {
                 (random.one_in(200), depth < 2 && random.one_in(300))
             }
