@@ -32,6 +32,14 @@ pub struct Archive {
     last: u64,
 }
 
+/// How much of a directory of backups is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    Lists,
+    Verifies,
+    Restores,
+}
+
 impl Model {
     /// A backup is being taken.
     pub fn begin_backup(&mut self) {
@@ -62,18 +70,18 @@ impl Model {
     }
 
     /// The directory in `store` holds what a crash must leave in it, and nothing else. What a crash
-    /// may leave or not is settled then. If it `restores`, each generation verifies too, and the
-    /// newest one restores to its moment.
+    /// may leave or not is settled then. By `depth`, each generation verifies too, and the newest
+    /// one restores to its moment.
     pub fn check_archive(
         &mut self,
         config: &Config,
         store: Arc<dyn FileStore>,
-        restores: bool,
+        depth: Depth,
     ) -> Outcome {
         let backups = Backups::open_store(store)?;
         let found: BTreeSet<u64> = backups.list()?.iter().map(|backup| backup.number).collect();
         self.settle(&found)?;
-        if !restores {
+        if depth == Depth::Lists {
             return Ok(());
         }
         for &number in &found {
@@ -81,6 +89,9 @@ impl Model {
             if !problems.is_empty() {
                 return wrong(format!("backup {number}: {problems:?}"));
             }
+        }
+        if depth == Depth::Verifies {
+            return Ok(());
         }
         let newest = self.archive.kept.last_key_value();
         newest.map_or(Ok(()), |(&number, moment)| self.restore(config, &backups, number, moment))

@@ -2,6 +2,7 @@
 //! open, be a prefix of the commit order that holds what was safe, open again to the same state,
 //! and go on. On files, and on direct storage over every kind of device.
 
+use crate::archive::Depth;
 use crate::config::Config;
 use crate::copies::{Copies, CopyCounts, follow};
 use crate::history::{Generator, Profile, Step};
@@ -216,15 +217,18 @@ impl Sweep {
         }
     }
 
-    /// The directory of backups is whole. One in a few of those that no image had is restored from.
+    /// The directory of backups is whole. Those that no image had verify, and one in a few of them
+    /// is restored from.
     fn check_archive<M: Medium>(&self, config: &Config, image: &M, model: &mut Model) -> Outcome {
         let Some(backups) = image.backups() else { return Ok(()) };
         let is_new = self.seen_backups.lock().insert(image.backups_hash());
-        let restores = is_new && self.random.lock().one_in(6);
-        if restores {
-            self.counts.lock().restored += 1;
-        }
-        model.check_archive(config, backups, restores)
+        let depth = match is_new {
+            false => Depth::Lists,
+            true if self.random.lock().one_in(6) => Depth::Restores,
+            true => Depth::Verifies,
+        };
+        self.counts.lock().restored += u64::from(depth == Depth::Restores);
+        model.check_archive(config, backups, depth)
     }
 
     /// The store for a recovery: plain, or one that loses power at every operation of it.

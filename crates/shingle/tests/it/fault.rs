@@ -1,6 +1,7 @@
 //! Every operation of a store fails in turn, once and for good, in every way. What the caller is
 //! told is true, reads go on, and the next opening finds a prefix.
 
+use crate::archive::Depth;
 use crate::config::Config;
 use crate::copies::Copies;
 use crate::history::{Generator, Profile, Step};
@@ -120,7 +121,7 @@ pub fn run_with<M: Failing>(
         Err(failure) => return Err(failure),
     }
     // A backup stores what it reads.
-    let restores = !plan.flips_bits();
+    let depth = if plan.flips_bits() { Depth::Lists } else { Depth::Restores };
     plan.clear();
     let model = model.lock().clone();
     let config = &config.at(&model);
@@ -140,7 +141,7 @@ pub fn run_with<M: Failing>(
             return wrong("the second opening found another state");
         }
         let directory: Arc<dyn FileStore> = Arc::new(backups.image(&mut random, personality));
-        model.clone().check_archive(config, directory, restores)?;
+        model.clone().check_archive(config, directory, depth)?;
     }
     Ok(())
 }
