@@ -23,7 +23,8 @@ pub struct Copies {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CopyCounts {
     pub backups: u64,
-    pub prunings: u64,
+    /// Generations that a pruning removed.
+    pub pruned: u64,
     pub catch_ups: u64,
 }
 
@@ -55,7 +56,7 @@ impl Runner {
         if pruned.backups != expected {
             return wrong(format!("{:?} were pruned, not {expected:?}", pruned.backups));
         }
-        self.copies.counts.prunings += 1;
+        self.copies.counts.pruned += expected.len() as u64;
         Ok(())
     }
 

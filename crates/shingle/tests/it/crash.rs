@@ -388,7 +388,7 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
         sum.followed += counts.followed;
         sum.restored += counts.restored;
         sum.copies.catch_ups += counts.copies.catch_ups;
-        sum.copies.prunings += counts.copies.prunings;
+        sum.copies.pruned += counts.copies.pruned;
         backups.add(&config, counts.copies.backups);
     }
     println!("{sum:?}");
@@ -396,7 +396,7 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
     backups.finish("backups", 1);
     let is_whole = std::env::var("SHINGLE_TEST_SEED").is_err();
     assert!(sum.begun > 0 || !is_whole, "power was never lost between a segment and its values");
-    let copies = [sum.followed, sum.restored, sum.copies.catch_ups, sum.copies.prunings];
+    let copies = [sum.followed, sum.restored, sum.copies.catch_ups, sum.copies.pruned];
     assert!(copies.iter().all(|&count| count > 0) || !is_whole, "{sum:?}");
 }
 

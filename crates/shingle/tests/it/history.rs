@@ -348,7 +348,7 @@ impl Generator {
         let odds = self.profile.copy_odds;
         if odds > 0 && self.random.one_in(odds) {
             return match self.random.below(4) {
-                0 => Step::Prune(1 + self.random.below(3) as usize),
+                0 => Step::Prune(1 + self.random.below(2) as usize),
                 1 => Step::CatchUp,
                 _ => Step::Backup,
             };
