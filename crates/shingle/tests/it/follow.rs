@@ -9,6 +9,7 @@ use crate::model::{Found, Model};
 use crate::run::{Failure, Outcome, Runner, read_all, replay, wrong};
 use crate::volume::{ByCell, scaled, seeds_for_cells, seeds_for_schemes};
 use base::random::Random;
+use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::MemStore;
 use media::{FileKind, FileStore};
 use parking_lot::Mutex;
@@ -202,4 +203,30 @@ fn damage_in_a_log_that_goes_on_is_an_error_and_not_the_end() {
     let error = Options::new().follow_store(Arc::new(store)).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert!(error.to_string().contains(&log.to_string()), "{error}");
+}
+
+/// A bit that flips on the way from the medium makes a record look unfinished, or a log look as if
+/// it were being created.
+#[test]
+fn what_a_follower_misread_once_it_shows_at_the_next_catch_up() {
+    let store = MemStore::new(Arc::default());
+    let db = Options::new().open_store(Arc::new(store.clone())).unwrap();
+    for n in 0..20u32 {
+        db.put(n.to_be_bytes(), "value").unwrap();
+    }
+    let filter = Filter { operation: Some(Operation::Read), kind: Some(FileKind::Wal) };
+    for after in 0.. {
+        let fault = Fault { filter, after, is_sticky: false, effect: Effect::FlippedBit };
+        let plan = FaultPlan::with(fault);
+        let store = FaultyStore::new(Arc::new(store.clone()), plan.clone());
+        let runtime = Arc::new(shingle::runtime::Stepped::new(after, 2));
+        let follower = Options::new().follow_in(Arc::new(store), runtime).unwrap();
+        follower.catch_up().unwrap();
+        follower.catch_up().unwrap();
+        assert_eq!(follower.db().iter().count(), 20, "read {after} gave a flipped bit");
+        if plan.failures() == 0 {
+            assert!(after > 2, "a follower reads a header and records");
+            break;
+        }
+    }
 }
