@@ -431,7 +431,11 @@ fn checkpoints(plan: &Plan, place: &Place, report: &Report) -> Result<(), String
     }
     let directory = std::fs::read_dir(place.home.path()).unwrap();
     for entry in directory.map(Result::unwrap).filter(|entry| entry.path() != path) {
-        std::fs::remove_dir_all(entry.path()).unwrap();
+        // Checkpoints, and sorted files that a child had no time to ingest.
+        match entry.path().is_dir() {
+            true => std::fs::remove_dir_all(entry.path()).unwrap(),
+            false => std::fs::remove_file(entry.path()).unwrap(),
+        }
     }
     Ok(())
 }
