@@ -61,12 +61,18 @@ impl PairStore {
 
     /// Finds out what is where.
     fn look(&self) -> Result<()> {
-        let first: BTreeSet<FileName> =
-            self.first.list()?.into_iter().map(|file| file.name).collect();
-        let cold = self.cold.list()?.into_iter().map(|file| file.name);
-        *self.cold_files.lock() =
-            cold.filter(|name| name.kind == FileKind::Value && !first.contains(name)).collect();
+        let (_, cold) = self.lists()?;
+        *self.cold_files.lock() = cold.iter().map(|file| file.name).collect();
         Ok(())
+    }
+
+    /// The files of the first store, and those of the cold store that have no namesake there.
+    fn lists(&self) -> Result<(Vec<FileSummary>, Vec<FileSummary>)> {
+        let files = self.first.list()?;
+        let first: BTreeSet<FileName> = files.iter().map(|file| file.name).collect();
+        let is_cold = |name: FileName| name.kind == FileKind::Value && !first.contains(&name);
+        let cold = self.cold.list()?.into_iter().filter(|file| is_cold(file.name)).collect();
+        Ok((files, cold))
     }
 
     fn of(&self, name: FileName) -> &Arc<dyn FileStore> {
@@ -167,11 +173,7 @@ impl FileStore for PairStore {
     }
 
     fn list(&self) -> Result<Vec<FileSummary>> {
-        let mut files = self.first.list()?;
-        let first: BTreeSet<FileName> = files.iter().map(|file| file.name).collect();
-        let is_cold = |name: FileName| name.kind == FileKind::Value && !first.contains(&name);
-        let cold = self.cold.list()?.into_iter().filter(|file| is_cold(file.name));
-        let cold: Vec<FileSummary> = cold.collect();
+        let (mut files, cold) = self.lists()?;
         // The writer of a database that this handle follows may have created some since.
         self.cold_files.lock().extend(cold.iter().map(|file| file.name));
         files.extend(cold);

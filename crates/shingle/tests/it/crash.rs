@@ -389,6 +389,7 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
         sum.restored += counts.restored;
         sum.copies.catch_ups += counts.copies.catch_ups;
         sum.copies.pruned += counts.copies.pruned;
+        sum.copies.backups += counts.copies.backups;
         backups.add(&config, counts.copies.backups);
     }
     println!("{sum:?}");
