@@ -38,11 +38,12 @@ pub const LAZY_LEVELING: Descriptor = Descriptor {
     summary: "tiered on all levels but the last, which is leveled, as in Dostoevsky",
     help: "The levels above the last gather up to `stack_max` runs, which become one run of the \
            next level; the last level, which has nearly all data, has one. A stack goes to the \
-           last level once it has a `fan_out`-th of the bytes there, and is merged there table by \
-           table. Writes less than `leveled` where the data is many times the write buffer, and \
-           takes about its space; costs reads of missing keys and scans, which probe up to `stack_max` runs of each level above the last. \
-           Choose it for data that is overwritten much and read by keys that are there. A smaller \
-           `fan_out` writes less and takes more space.",
+           last level once it has a `fan_out`-th of the bytes there, and is merged there table \
+           by table. Writes less than `leveled` where the data is many times the write buffer, \
+           and takes about its space; costs reads of missing keys and scans, which probe up to \
+           `stack_max` runs of each level above the last. Choose it for data that is overwritten \
+           much and read by keys that are there. A smaller `fan_out` writes less and takes more \
+           space.",
     paper: "Dostoevsky: Dayan and Idreos, SIGMOD 2018",
     options: &[
         "levels",
