@@ -66,6 +66,6 @@ impl Keyspace {
         options: &WriteOptions,
     ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.write_one(options, |batch, id| batch.put_expiring(id, key, value, expiry)).map(drop)
+        self.write_one(options, |batch, id| batch.put_expiring(id, key, value, expiry))
     }
 }

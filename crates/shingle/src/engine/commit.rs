@@ -266,6 +266,7 @@ impl Commits {
     }
 
     /// Appends to the log. A batch that only deletes may use the reserve of the medium.
+    #[inline]
     fn append_or_reserve(
         &self,
         state: &mut CommitState,
