@@ -627,6 +627,8 @@ mod tests {
                 copy.push(&operation).unwrap();
             }
             prop_assert_eq!(copy.bytes(), batch.bytes());
+            let counts = |b: &WriteBatch| (b.user_bytes(), b.put_bytes_max(), b.has_expiring());
+            prop_assert_eq!(counts(&copy), counts(&batch));
             let view = BatchView::parse(batch.bytes()).unwrap();
             prop_assert_eq!(view.len(), expected.len());
             prop_assert_eq!(operations(view.bytes()).unwrap(), expected);

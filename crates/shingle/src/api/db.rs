@@ -244,8 +244,21 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         match self.state.options.ttl {
             None => self.write_one(options, |batch, id| batch.put(id, key, value)),
-            Some(ttl) => self.put_expiring_with(key, value, self.expiry_after(ttl), options),
+            Some(ttl) => self.put_until(key, value, self.expiry_after(ttl), options),
         }
+    }
+
+    /// Sets `key` to `value` until `expiry`. Out of line, so that a put without an expiry does not
+    /// pay for it.
+    #[inline(never)]
+    pub(super) fn put_until(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        expiry: Expiry,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(options, |batch, id| batch.put_expiring(id, key, value, expiry))
     }
 
     /// When a value that is written now with the time to live `ttl` expires, by the clock of the
