@@ -13,12 +13,16 @@
 //! `cargo xtask msrv` compile the crate `shingle` with each set of features, and the workspace with
 //! the oldest compiler that it promises to accept.
 //!
+//! `cargo xtask bench-check` counts the instructions of puts, gets, scans, flushes and compactions,
+//! and compares them with `bench-baseline.toml`; `--write` keeps the new counts there.
+//!
 //! `cargo xtask readme` prints the commands of README.md, one on each line; `.ci/run` takes the
 //! test command from there. `cargo xtask papers DIR` puts the verdicts of a run of the lab into
 //! `docs/papers`; without DIR it draws the pictures there again, from the kept values.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod bench;
 mod graph;
 mod interface;
 mod methods;
@@ -67,6 +71,8 @@ fn main() -> ExitCode {
         ["publishable", "--dry-run"] => done(release::publishable(&repository, true)),
         ["features"] => done(release::features(&repository)),
         ["msrv"] => done(release::oldest_compiler(&repository)),
+        ["bench-check"] => done(bench::check(&repository, false)),
+        ["bench-check", "--write"] => done(bench::check(&repository, true)),
         ["readme"] => print_readme_commands(&repository),
         ["papers"] => done(papers::write(&repository, None)),
         ["papers", results] => done(papers::write(&repository, Some(Path::new(results)))),
@@ -74,6 +80,7 @@ fn main() -> ExitCode {
             eprintln!("usage: cargo xtask tidy [--lower] | words [FOLDER] | cycles [FOLDER]");
             eprintln!("       cargo xtask interface [--since REVISION] | readme | papers [DIR]");
             eprintln!("       cargo xtask publishable [--dry-run] | features | msrv");
+            eprintln!("       cargo xtask bench-check [--write]");
             ExitCode::FAILURE
         }
     }

@@ -193,7 +193,16 @@ impl WriteBatch {
             return self.push(&lasting);
         }
         let stored_bytes = EXPIRY_BYTES + value.len();
-        self.push_parts(keyspace, expiring, key, stored_bytes, |out| expiry.push_with(value, out))
+        self.push_parts(keyspace, expiring, key, stored_bytes, |out| expiry.push_with(value, out))?;
+        self.note_expiring(value.len());
+        Ok(())
+    }
+
+    /// The last operation has an expiring value of `value_bytes` without its expiry.
+    fn note_expiring(&mut self, value_bytes: usize) {
+        self.has_expiring = true;
+        self.put_bytes_max = self.put_bytes_max.max(value_bytes);
+        self.user_bytes -= EXPIRY_BYTES as u64;
     }
 
     /// Deletes `key`.
@@ -220,11 +229,16 @@ impl WriteBatch {
     /// Adds an operation. `InvalidArgument`, and no change, if the batch would be too large.
     pub fn push(&mut self, operation: &Operation<'_>) -> Result<()> {
         let &Operation { keyspace, kind, key, value } = operation;
-        self.push_parts(keyspace, kind, key, value.len(), |out| out.extend_from_slice(value))
+        self.push_parts(keyspace, kind, key, value.len(), |out| out.extend_from_slice(value))?;
+        if kind.is_expiring() {
+            self.note_expiring(value.len() - EXPIRY_BYTES);
+        }
+        Ok(())
     }
 
     /// [`WriteBatch::push`] of an operation whose value `write_value` writes, in `value_bytes`.
-    /// Key and value are within the limits.
+    /// Key and value are within the limits. Does not know of expiries: see
+    /// [`WriteBatch::note_expiring`].
     #[inline]
     fn push_parts(
         &mut self,
@@ -255,10 +269,8 @@ impl WriteBatch {
         }
         self.is_mixed |= keyspace != self.first_keyspace;
         self.has_merge |= kind == EntryKind::Merge;
-        let expiry_bytes = if kind.is_expiring() { EXPIRY_BYTES } else { 0 };
-        if kind == EntryKind::Put || kind.is_expiring() {
-            self.has_expiring |= kind.is_expiring();
-            self.put_bytes_max = self.put_bytes_max.max(value_bytes - expiry_bytes);
+        if kind == EntryKind::Put {
+            self.put_bytes_max = self.put_bytes_max.max(value_bytes);
         }
         push_bytes(&mut self.bytes, key);
         if kind != EntryKind::Delete {
@@ -266,7 +278,7 @@ impl WriteBatch {
             write_value(&mut self.bytes);
         }
         self.count += 1;
-        self.user_bytes += (key.len() + value_bytes - expiry_bytes) as u64;
+        self.user_bytes += (key.len() + value_bytes) as u64;
         Ok(())
     }
 
@@ -615,6 +627,8 @@ mod tests {
                 copy.push(&operation).unwrap();
             }
             prop_assert_eq!(copy.bytes(), batch.bytes());
+            let counts = |b: &WriteBatch| (b.user_bytes(), b.put_bytes_max(), b.has_expiring());
+            prop_assert_eq!(counts(&copy), counts(&batch));
             let view = BatchView::parse(batch.bytes()).unwrap();
             prop_assert_eq!(view.len(), expected.len());
             prop_assert_eq!(operations(view.bytes()).unwrap(), expected);

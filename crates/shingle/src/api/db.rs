@@ -4,7 +4,6 @@ use super::batch::WriteBatch;
 use super::cursor::{Cursor, Iter, ReadOptions};
 use super::snapshot::Snapshot;
 use crate::admission::Wait;
-use crate::engine::commit::Committed;
 use crate::engine::operands::check_operands;
 use crate::engine::scheduler::EngineWorker;
 use crate::engine::{Engine, open};
@@ -209,12 +208,13 @@ impl Keyspace {
         &self,
         options: &WriteOptions,
         build: impl FnOnce(&mut table::batch::WriteBatch, KeyspaceId) -> Result<()>,
-    ) -> Result<Committed> {
+    ) -> Result<()> {
         // Taken, not borrowed: the store below may be made of databases of its own.
         let mut batch = BATCH.take();
         batch.clear();
         let written = build(&mut batch, self.state.id)
-            .and_then(|()| self.engine().write(&mut batch, options.durability, options.wait));
+            .and_then(|()| self.engine().write(&mut batch, options.durability, options.wait))
+            .map(drop);
         if batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
             BATCH.set(batch);
         }
@@ -242,14 +242,23 @@ impl Keyspace {
         options: &WriteOptions,
     ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        let written = match self.state.options.ttl {
+        match self.state.options.ttl {
             None => self.write_one(options, |batch, id| batch.put(id, key, value)),
-            Some(ttl) => {
-                let expiry = self.expiry_after(ttl);
-                self.write_one(options, |batch, id| batch.put_expiring(id, key, value, expiry))
-            }
-        };
-        written.map(drop)
+            Some(ttl) => self.put_until(key, value, self.expiry_after(ttl), options),
+        }
+    }
+
+    /// Sets `key` to `value` until `expiry`. Out of line, so that a put without an expiry does not
+    /// pay for it.
+    #[inline(never)]
+    pub(super) fn put_until(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        expiry: Expiry,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(options, |batch, id| batch.put_expiring(id, key, value, expiry))
     }
 
     /// When a value that is written now with the time to live `ttl` expires, by the clock of the
@@ -279,7 +288,7 @@ impl Keyspace {
     ///
     /// As for all writes, see [`Keyspace`].
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
-        self.write_one(options, |batch, id| batch.delete(id, key.as_ref())).map(drop)
+        self.write_one(options, |batch, id| batch.delete(id, key.as_ref()))
     }
 
     /// Stores `operand`. The keyspace's merge operator applies it when the key is read or
@@ -323,7 +332,7 @@ impl Keyspace {
     ) -> Result<()> {
         let (key, operand) = (key.as_ref(), operand.as_ref());
         self.state.check_operand(key, operand)?;
-        self.write_one(options, |batch, id| batch.merge(id, key, operand)).map(drop)
+        self.write_one(options, |batch, id| batch.merge(id, key, operand))
     }
 
     /// Deletes all keys from `start` to `end` (exclusive) by one record. Files that are wholly in
@@ -362,7 +371,9 @@ impl Keyspace {
         options: &WriteOptions,
     ) -> Result<()> {
         let (start, end) = (start.as_ref(), end.as_ref());
-        let committed = self.write_one(options, |batch, id| batch.delete_range(id, start, end))?;
+        let mut batch = table::batch::WriteBatch::new();
+        batch.delete_range(self.id(), start, end)?;
+        let committed = self.engine().write(&mut batch, options.durability, options.wait)?;
         self.engine().drop_covered(&self.state, start, end, committed)
     }
 

@@ -65,7 +65,6 @@ impl Keyspace {
         expiry: Expiry,
         options: &WriteOptions,
     ) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        self.write_one(options, |batch, id| batch.put_expiring(id, key, value, expiry)).map(drop)
+        self.put_until(key.as_ref(), value.as_ref(), expiry, options)
     }
 }

@@ -91,6 +91,17 @@ impl Unchanged<'_> {
     }
 }
 
+/// All of `given` hold for certain. Out of line, so that a write without them does not pay for it.
+#[inline(never)]
+fn all_hold(given: &[Unchanged<'_>], state: &CommitState) -> Result<bool> {
+    for part in given {
+        if !part.holds(state)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// The commits of one open database.
 pub(crate) struct Commits {
     context: Arc<Context>,
@@ -134,10 +145,8 @@ impl Commits {
         if !state.held.is_empty() && state.is_held(batch) {
             return Ok(Outcome::Held);
         }
-        for part in given {
-            if !part.holds(&state)? {
-                return Ok(Outcome::Changed);
-            }
+        if !given.is_empty() && !all_hold(given, &state)? {
+            return Ok(Outcome::Changed);
         }
         if batch.is_empty() {
             return Ok(Outcome::Committed(Committed::default()));
@@ -251,11 +260,13 @@ impl Commits {
         if !(Unchanged { keyspace, moment, keys, ranges: &[] }.holds(&state)?) {
             return Ok(None);
         }
-        let done = self.commit_checked(&mut state, batch, with_log, Origin::Engine)?;
+        let origin = if self.changes.is_some() { Origin::Engine } else { Origin::User };
+        let done = self.commit_checked(&mut state, batch, with_log, origin)?;
         Ok(Some(done.last_sequence))
     }
 
     /// Appends to the log. A batch that only deletes may use the reserve of the medium.
+    #[inline]
     fn append_or_reserve(
         &self,
         state: &mut CommitState,
@@ -263,7 +274,30 @@ impl Commits {
         batch: &mut WriteBatch,
         origin: Origin,
     ) -> Result<()> {
-        match self.before_change_logs(|| self.append_to_log(state, first, batch, origin)) {
+        match self.append_to_log(state, first, batch, origin) {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                self.append_to_full_medium(state, first, batch, origin, error)
+            }
+            appended => appended,
+        }
+    }
+
+    /// Appends after `lack`, with the space of logs that only change feeds need, and then with that
+    /// of the reserve.
+    #[cold]
+    fn append_to_full_medium(
+        &self,
+        state: &mut CommitState,
+        first: SequenceNumber,
+        batch: &mut WriteBatch,
+        origin: Origin,
+        lack: Error,
+    ) -> Result<()> {
+        let appended = match self.give_up_change_logs() {
+            true => self.append_to_log(state, first, batch, origin),
+            false => Err(lack),
+        };
+        match appended {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
                 let goes_on = only_deletes(batch) && self.release_reserve();
                 if goes_on { self.append_to_log(state, first, batch, origin) } else { Err(error) }
@@ -283,7 +317,6 @@ impl Commits {
             self.begin_log(state)?;
         }
         let Some(log) = &mut state.log else { return Err(self.closed()) };
-        let origin = if self.changes.is_some() { origin } else { Origin::User };
         let appended = log.writer.append_in_place(batch.as_record(origin.mark(first)));
         appended.map_err(|error| match error.kind() {
             // At most a part of the record is there: a new log goes on after the last whole record.
@@ -322,20 +355,28 @@ impl Commits {
     }
 
     fn seal_full_memtables(&self, state: &mut CommitState, batch: &WriteBatch) -> Result<()> {
-        let is_full = |active: &Active| {
-            self.settings.is_full(active.writer.memtable())
-                || active.values.unflushed.bytes >= self.settings.unflushed_value_bytes_max
+        let is_any_full = match batch.only_keyspace() {
+            Some(id) => state.actives.get(&id).is_some_and(|active| self.is_full(active)),
+            None => state.actives().any(|active| self.is_full(active)),
         };
-        let full: Vec<KeyspaceId> = match batch.only_keyspace() {
-            Some(id) if state.actives.get(&id).is_some_and(is_full) => vec![id],
-            Some(_) => Vec::new(),
-            None => state.actives().filter(|a| is_full(a)).map(|a| a.keyspace.id).collect(),
-        };
-        let due = match full.is_empty() {
-            true if state.active_bytes >= self.settings.flush_bytes => state.largest_actives(),
-            true => return Ok(()),
-            false => full,
-        };
+        match is_any_full || state.active_bytes >= self.settings.flush_bytes {
+            true => self.seal_due(state),
+            false => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn is_full(&self, active: &Active) -> bool {
+        self.settings.is_full(active.writer.memtable())
+            || active.values.unflushed.bytes >= self.settings.unflushed_value_bytes_max
+    }
+
+    /// Seals the full memtables; without such, the largest ones.
+    #[cold]
+    fn seal_due(&self, state: &mut CommitState) -> Result<()> {
+        let full = state.actives().filter(|active| self.is_full(active));
+        let full: Vec<KeyspaceId> = full.map(|active| active.keyspace.id).collect();
+        let due = if full.is_empty() { state.largest_actives() } else { full };
         // Memtables that are flushed together share a log: a new file costs a writer more than a
         // seal.
         let settings = &self.settings;

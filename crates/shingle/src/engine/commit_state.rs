@@ -206,6 +206,7 @@ impl CommitState {
     }
 
     /// An ingestion holds the writers of a keyspace that `batch` writes to.
+    #[cold]
     pub(crate) fn is_held(&self, batch: &WriteBatch) -> bool {
         match batch.only_keyspace() {
             Some(id) => self.held.contains(&id),

@@ -21,7 +21,8 @@ const LOOK_MS_MIN: u64 = 1000;
 impl Engine {
     /// Makes the manifest allow expiring entries in the keyspaces where `batch` writes the first
     /// ones, so that an older program refuses the database and does not misread them. For a batch
-    /// with expiring entries.
+    /// with expiring entries. Out of line, so that a write without them does not pay for it.
+    #[inline(never)]
     pub(crate) fn allow_expiry(self: &Arc<Self>, batch: &WriteBatch) -> Result<()> {
         // The commit refuses operations on a keyspace that does not exist.
         let allow =

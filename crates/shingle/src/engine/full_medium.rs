@@ -121,10 +121,13 @@ impl Engine {
 
     /// The medium has no space for `batch`, unless it only deletes, or there is space again. The
     /// background is asked for it.
+    #[inline]
     pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
-        if !self.reserve.is_out() {
-            return Ok(());
-        }
+        if self.reserve.is_out() { self.check_released(batch) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn check_released(&self, batch: &WriteBatch) -> Result<()> {
         self.runtime.wake();
         if only_deletes(batch) {
             return Ok(());

@@ -344,12 +344,23 @@ pub(super) struct Inserter {
     random: Random,
 }
 
+#[cold]
+fn exists_already(entry: Target<'_>) -> Error {
+    Error::invalid(format!(
+        "the memtable already has an entry for {} with sequence number {} and this kind; give \
+         every operation its own sequence number",
+        base::key::display_key(entry.user_key),
+        base::key::trailer_sequence(entry.trailer),
+    ))
+}
+
 // SAFETY: the nodes in `splice` belong to `list`, which the inserter keeps.
 unsafe impl Send for Inserter {}
 
 impl Inserter {
     /// Adds an entry of key and value of `operation`. Fails, and adds nothing, when the internal
     /// key exists or memory is short.
+    #[inline]
     pub(super) fn insert(&mut self, operation: &Operation<'_>, trailer: u64) -> Result<()> {
         // Within the limits: the lengths fit their fields.
         let (user_key, value) = (operation.key(), operation.value());
@@ -361,12 +372,7 @@ impl Inserter {
             && !place.at.is_none()
             && unsafe { target.compare(place.at) }.is_eq();
         if exists {
-            return Err(Error::invalid(format!(
-                "the memtable already has an entry for {} with sequence number {} and this kind; \
-                 give every operation its own sequence number",
-                base::key::display_key(user_key),
-                base::key::trailer_sequence(trailer),
-            )));
+            return Err(exists_already(target));
         }
         let height = self.random_height();
         let node = self.write_node(height, target, value)?;
@@ -386,6 +392,7 @@ impl Inserter {
 
     /// Moves the splice to `target`: up from the old place to the first level where it still holds,
     /// and down again. A key that follows the last one needs no search.
+    #[inline]
     fn move_splice(&mut self, target: Target<'_>) {
         let height = self.list.height.load(Relaxed);
         let mut level = 0;

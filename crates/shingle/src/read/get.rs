@@ -14,10 +14,9 @@ use table::Bytes;
 use table::range_delete::RangeDeletes;
 use values::ValuePointer;
 
-/// What a source has for a key.
+/// What a source has for a key. A source that has nothing gives `None`, which drops nothing: most
+/// sources of a get have nothing.
 pub(crate) enum Found {
-    /// Nothing: look further down.
-    Nothing,
     /// The key has this value.
     Value(Bytes),
     /// The key has the value that this pointer names.
@@ -81,11 +80,11 @@ pub(crate) fn get(
 ) -> Result<Option<Bytes>> {
     let values = &moment.view().tree.context.values;
     match find(moment, key)? {
-        Found::Value(value) => Ok(Some(value)),
-        Found::Pointer(pointer) => values.read(&pointer, key, Cause::Get).map(Some),
-        Found::Nothing | Found::Absent => Ok(None),
-        Found::Expiring(expiring) => expiring.value(moment, key, &mut ReadTime::default()),
-        Found::Operand => combine(moment, key, operator, ReadTime::default())?.value(),
+        Some(Found::Value(value)) => Ok(Some(value)),
+        Some(Found::Pointer(pointer)) => values.read(&pointer, key, Cause::Get).map(Some),
+        Some(Found::Absent) | None => Ok(None),
+        Some(Found::Expiring(expiring)) => expiring.value(moment, key, &mut ReadTime::default()),
+        Some(Found::Operand) => combine(moment, key, operator, ReadTime::default())?.value(),
     }
 }
 
@@ -95,7 +94,7 @@ pub(crate) fn get_with_expiry(
     key: &[u8],
     operator: Option<&Arc<KeyspaceOperator>>,
 ) -> Result<Option<(Bytes, Option<Expiry>)>> {
-    if let Found::Expiring(expiring) = find(moment, key)? {
+    if let Some(Found::Expiring(expiring)) = find(moment, key)? {
         let expiry = Some(expiring.expiry);
         let value = expiring.value(moment, key, &mut ReadTime::default())?;
         return Ok(value.map(|value| (value, expiry)));
@@ -108,7 +107,8 @@ pub(crate) fn get_with_expiry(
 
 /// What the tree and the memtables hold for `key` at `moment`, without following a pointer. GC
 /// compares it.
-pub(crate) fn find(moment: &Moment, key: &[u8]) -> Result<Found> {
+#[inline]
+pub(crate) fn find(moment: &Moment, key: &[u8]) -> Result<Option<Found>> {
     Lookup::new(key, moment.sequence()).find(moment.view())
 }
 
@@ -223,58 +223,59 @@ impl<'a> Lookup<'a> {
         slice.sequence_max >= self.deleted_below
     }
 
-    fn find(&mut self, view: &ReadView) -> Result<Found> {
-        match self.find_in_memtables(view)? {
-            Found::Nothing => {}
-            found => return Ok(found),
+    #[inline]
+    fn find(&mut self, view: &ReadView) -> Result<Option<Found>> {
+        if let Some(found) = self.find_in_memtables(view)? {
+            return Ok(Some(found));
         }
-        let found = self.find_in_tree(&view.tree);
+        self.find_in_tree(&view.tree)
+    }
+
+    fn find_in_tree(&mut self, tree: &TreeView) -> Result<Option<Found>> {
+        let found = self.find_in_levels(&tree.levels);
         if self.runs_asked > 1 {
-            view.tree.note_miss(self.key);
+            tree.note_miss(self.key);
         }
         found
     }
 
-    fn find_in_tree(&mut self, tree: &TreeView) -> Result<Found> {
-        for level in &tree.levels {
-            match self.find_in_level(level)? {
-                Found::Nothing => {}
-                found => return Ok(found),
+    fn find_in_levels(&mut self, levels: &[Arc<LevelView>]) -> Result<Option<Found>> {
+        for level in levels {
+            if let Some(found) = self.find_in_level(level)? {
+                return Ok(Some(found));
             }
         }
-        Ok(Found::Nothing)
+        Ok(None)
     }
 
-    pub(super) fn find_in_memtables(&mut self, view: &ReadView) -> Result<Found> {
+    pub(super) fn find_in_memtables(&mut self, view: &ReadView) -> Result<Option<Found>> {
         for memtable in view.memtables() {
             self.note_deleted(memtable.range_deleted(self.key, self.snapshot));
             if let Some(entry) = memtable.get(self.key, self.snapshot) {
                 // Copied, because the memtable may be freed before the caller is done.
-                return self.judge(entry.sequence, entry.kind, || Bytes::from(entry.value));
+                let found = self.judge(entry.sequence, entry.kind, || Bytes::from(entry.value));
+                return found.map(Some);
             }
         }
-        Ok(Found::Nothing)
+        Ok(None)
     }
 
-    fn find_in_level(&mut self, level: &LevelView) -> Result<Found> {
-        let Some(node) = level.find(self.key) else { return Ok(Found::Nothing) };
+    fn find_in_level(&mut self, level: &LevelView) -> Result<Option<Found>> {
+        let Some(node) = level.find(self.key) else { return Ok(None) };
         for (passed, slice) in node.slices.iter().enumerate() {
-            match self.find_in_slice(slice)? {
-                Found::Nothing => {}
-                found => {
-                    node.note_passed(passed);
-                    return Ok(found);
-                }
+            if let Some(found) = self.find_in_slice(slice)? {
+                node.note_passed(passed);
+                return Ok(Some(found));
             }
         }
         // The oldest run would be probed without the others too.
         node.note_passed(node.slices.len().saturating_sub(1));
-        Ok(Found::Nothing)
+        Ok(None)
     }
 
-    fn find_in_slice(&mut self, slice: &SliceView) -> Result<Found> {
+    fn find_in_slice(&mut self, slice: &SliceView) -> Result<Option<Found>> {
         if !self.needs(slice) || (!slice.covers_node && !slice.range.contains(self.key)) {
-            return Ok(Found::Nothing);
+            return Ok(None);
         }
         self.runs_asked += 1;
         let run = slice.run.run()?;
@@ -283,8 +284,8 @@ impl<'a> Lookup<'a> {
         }
         let hash = self.hash();
         match run.get(self.key, hash, self.snapshot, Cause::Get)? {
-            None => Ok(Found::Nothing),
-            Some(entry) => self.judge(entry.sequence, entry.kind, || entry.value),
+            None => Ok(None),
+            Some(entry) => self.judge(entry.sequence, entry.kind, || entry.value).map(Some),
         }
     }
 

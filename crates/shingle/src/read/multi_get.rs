@@ -79,7 +79,7 @@ fn give<K: AsRef<[u8]>>(
             Some(Found::Pointer(pointer)) => Some(files.read(&pointer, key, Cause::Get)?),
             Some(Found::Expiring(expiring)) => expiring.value(moment, key, &mut time)?,
             Some(Found::Operand) => combine(moment, key, operator, time)?.value()?,
-            Some(Found::Nothing | Found::Absent) | None => None,
+            Some(Found::Absent) | None => None,
         };
         while let Some(place) = places.next_if(|&place| keys[place].as_ref() == key) {
             values[place] = value.clone();
@@ -90,10 +90,9 @@ fn give<K: AsRef<[u8]>>(
 
 impl Wanted<'_> {
     /// Notes what a source has; nothing leaves the key open.
-    fn take(&mut self, find: impl FnOnce(&mut Lookup<'_>) -> Result<Found>) -> Result<()> {
-        match find(&mut self.lookup)? {
-            Found::Nothing => {}
-            found => self.found = Some(found),
+    fn take(&mut self, find: impl FnOnce(&mut Lookup<'_>) -> Result<Option<Found>>) -> Result<()> {
+        if let Some(found) = find(&mut self.lookup)? {
+            self.found = Some(found);
         }
         Ok(())
     }
@@ -147,7 +146,7 @@ fn find_in_slice(slice: &SliceView, open: &mut [&mut &mut Wanted<'_>]) -> Result
         .collect();
     for (one, entry) in open.iter_mut().zip(run.get_many(&probes, Cause::Get)?) {
         if let Some(entry) = entry {
-            one.take(|lookup| lookup.judge(entry.sequence, entry.kind, || entry.value))?;
+            one.take(|lookup| lookup.judge(entry.sequence, entry.kind, || entry.value).map(Some))?;
         }
     }
     Ok(())

@@ -395,13 +395,13 @@ impl GcJob {
         let found = find(&core.moment(&self.keyspace), record.key)?;
         self.lookup_ns += core.runtime.now_ns() - begin_ns;
         Ok(match found {
-            Found::Pointer(held) if ValuePointer::decode(&held)? == record.pointer => {
+            Some(Found::Pointer(held)) if ValuePointer::decode(&held)? == record.pointer => {
                 Held::ThisRecord
             }
-            Found::Expiring(held) if held.names(&record.pointer)? => {
+            Some(Found::Expiring(held)) if held.names(&record.pointer)? => {
                 if held.is_over(&core.read.clock) { Held::Expired } else { Held::ThisRecord }
             }
-            Found::Operand => Held::Operands,
+            Some(Found::Operand) => Held::Operands,
             _ => Held::Otherwise,
         })
     }

@@ -60,13 +60,13 @@ impl GcJob {
         for moved in &self.moved[self.committed..end] {
             let held = find(&moment, &moved.key)?;
             match (&moved.to, held) {
-                (Replacement::Record(to), Found::Pointer(held))
+                (Replacement::Record(to), Some(Found::Pointer(held)))
                     if ValuePointer::decode(&held)? == moved.from =>
                 {
                     batch.put_pointer(id, &moved.key, &to.encode())?;
                 }
                 // The record may have been copied before the entry expired.
-                (to, Found::Expiring(held)) if held.names(&moved.from)? => {
+                (to, Some(Found::Expiring(held))) if held.names(&moved.from)? => {
                     match (to.record(), held.is_over(&core.read.clock)) {
                         (Some(to), false) => {
                             let pointer = to.encode();
@@ -80,7 +80,7 @@ impl GcJob {
                 }
                 // Independent of what was found when the record was read: operands may apply to it
                 // by now.
-                (to, Found::Operand) => {
+                (to, Some(Found::Operand)) => {
                     let operator = self.keyspace.operator.as_ref();
                     let (combined, expiry) = restate(&moment, &moved.key, operator)?;
                     let expiry = expiry.unwrap_or(Expiry::NEVER);
