@@ -16,8 +16,11 @@ type Measure = fn(&Phase) -> Option<f64>;
 /// What is compared of a phase.
 const METRICS: &[(&str, Measure)] = &[
     ("ops/s", |phase| Some(phase.record.ops_per_second)),
+    ("ops/s with settling", with_settling),
     ("WA", |phase| phase.wa),
     ("space MB", |phase| phase.space_bytes.map(|bytes| bytes as f64 / 1e6)),
+    ("peak space MB", |phase| phase.space_peak_bytes.map(|bytes| bytes as f64 / 1e6)),
+    ("processor us an operation", processor_us),
     ("read p99 us", |phase| phase.record.latency_ns.read.map(|read| read.p99 as f64 / 1e3)),
     ("read p99.9 us", |phase| phase.record.latency_ns.read.map(|read| read.p999 as f64 / 1e3)),
     ("write p99 us", |phase| phase.record.latency_ns.write.map(|write| write.p99 as f64 / 1e3)),
@@ -29,6 +32,16 @@ const METRICS: &[(&str, Measure)] = &[
     ("values collected, pointers s", |phase| value_seconds(phase, "collect_pointer")),
     ("memory MB", |phase| phase.record.peak_rss_bytes.map(|bytes| bytes as f64 / 1e6)),
 ];
+
+/// Operations per second until the store was idle and everything durable.
+fn with_settling(phase: &Phase) -> Option<f64> {
+    Some(phase.record.ops as f64 / (phase.record.seconds + phase.settle_seconds))
+}
+
+/// Processor time of the whole process until then, for each operation.
+fn processor_us(phase: &Phase) -> Option<f64> {
+    phase.cpu_seconds.map(|seconds| seconds * 1e6 / phase.record.ops.max(1) as f64)
+}
 
 /// Background work on large values until the store was idle, one part of it.
 fn value_seconds(phase: &Phase, part: &str) -> Option<f64> {

@@ -57,6 +57,8 @@ pub const ENGINES: &[Engine] = &[
     #[cfg(feature = "shingle")]
     Engine { name: "shingle", open: crate::shingle::open },
     #[cfg(feature = "shingle")]
+    Engine { name: "shingle-adaptive", open: crate::shingle::open_adaptive },
+    #[cfg(feature = "shingle")]
     Engine { name: "shingle-leveldb-rules", open: crate::shingle::open_with_leveldb_rules },
     #[cfg(feature = "shingle")]
     Engine { name: "shingle-hashed", open: crate::shingle::open_hashed },

@@ -20,6 +20,7 @@ mod leveldb;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 mod page;
+mod peak;
 #[cfg(feature = "rocksdb")]
 mod rocks;
 mod run;

@@ -1,6 +1,7 @@
 //! One engine, one piece of work, in this process: what it did, what it cost, what it left.
 
 use crate::engine::{Engine, EngineOptions, Place};
+use crate::peak::SpacePeak;
 use crate::work::{Step, Work};
 use crate::ycsb;
 use base::checksum::hash64_seeded;
@@ -33,6 +34,12 @@ pub struct Phase {
     pub wa: Option<f64>,
     /// Bytes on storage then.
     pub space_bytes: Option<u64>,
+    /// The maximum number of bytes on storage until then.
+    #[serde(default)]
+    pub space_peak_bytes: Option<u64>,
+    /// Processor time from the start of the benchmark until then.
+    #[serde(default)]
+    pub cpu_seconds: Option<f64>,
 }
 
 /// What a store holds in the end.
@@ -64,12 +71,13 @@ pub fn run(engine: Engine, dir: &Path, work: &Work) -> Result<Run> {
         place.destroy()?;
     }
     let mut phases = Vec::new();
+    let peak = SpacePeak::watch(dir);
     for step in work.steps() {
         place = Place::new(engine, dir, EngineOptions::new(&step.config)?);
         let done = if ycsb::is_asked(&step.config) {
-            ycsb::step(&place, &step.config)?
+            ycsb::step(&place, &step.config, &peak)?
         } else {
-            db_bench(&place, step)?
+            db_bench(&place, step, &peak)?
         };
         phases.extend(done.into_iter().map(|phase| Phase { step: step.name.clone(), ..phase }));
     }
@@ -81,28 +89,49 @@ pub fn run(engine: Engine, dir: &Path, work: &Work) -> Result<Run> {
 }
 
 /// Runs the benchmarks of a step, each until the store is idle.
-fn db_bench(place: &Place, step: &Step) -> Result<Vec<Phase>> {
+fn db_bench(place: &Place, step: &Step, peak: &SpacePeak) -> Result<Vec<Phase>> {
     let mut config = step.config.clone();
     config.benchmarks =
         config.benchmarks.into_iter().flat_map(|name| [name, SETTLE.to_string()]).collect();
     config.json = true;
     let clock = WallClock::default();
-    let mut marks = Marks::default();
-    let start_bytes = Io::now().map(|io| io.net_write_bytes());
+    let start = Mark::now(peak);
+    let mut marks = Marks { peak, marks: Vec::new() };
     let records = dbbench::run(&config, place, &clock, &Silent, &mut marks)?;
-    phases(records, start_bytes, &marks.0)
+    phases(records, start, &marks.marks)
+}
+
+/// What the process had written and computed at one moment, and the space since the last one.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    written_bytes: Option<u64>,
+    cpu_seconds: Option<f64>,
+    space_peak_bytes: u64,
+}
+
+impl Mark {
+    /// The mark of this moment.
+    pub fn now(peak: &SpacePeak) -> Mark {
+        Mark {
+            written_bytes: Io::now().map(|io| io.net_write_bytes()),
+            cpu_seconds: process::cpu_seconds(),
+            space_peak_bytes: peak.take(),
+        }
+    }
 }
 
 /// Takes the place of an output of JSON lines, and notes at each what the process had written.
 ///
 /// The sum of the intervals between records would be too high: bytes that one interval counts may
 /// be taken back in the next, when a file goes away before it reached storage.
-#[derive(Default)]
-struct Marks(Vec<Option<u64>>);
+struct Marks<'a> {
+    peak: &'a SpacePeak,
+    marks: Vec<Mark>,
+}
 
-impl Write for Marks {
+impl Write for Marks<'_> {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        self.0.push(Io::now().map(|io| io.net_write_bytes()));
+        self.marks.push(Mark::now(self.peak));
         Ok(line.len())
     }
 
@@ -113,50 +142,58 @@ impl Write for Marks {
 
 /// Puts every benchmark together with the settling after it. `marks` stand at the end of each
 /// record. The settling after a report, which measures nothing, goes to the benchmark before it.
-fn phases(
-    records: Vec<Record>,
-    start_bytes: Option<u64>,
-    marks: &[Option<u64>],
-) -> Result<Vec<Phase>> {
+fn phases(records: Vec<Record>, start: Mark, marks: &[Mark]) -> Result<Vec<Phase>> {
     if records.len() != marks.len() {
         return Err(Error::invalid("a record without a mark: the output is not one line each"));
     }
     let mut phases: Vec<Phase> = Vec::new();
-    let mut phase_start_bytes = start_bytes;
+    let (mut before, mut peak_bytes) = (start, 0);
     for (record, &mark) in records.into_iter().zip(marks) {
+        peak_bytes = mark.space_peak_bytes.max(peak_bytes);
         if record.benchmark != SETTLE {
-            phases.push(Phase::settled(record, 0.0, None, None));
+            phases.push(Phase::new(record));
             continue;
         }
-        if let Some(mut phase) = phases.pop() {
+        if let Some(phase) = phases.last_mut() {
             for (part, seconds) in record.value_seconds {
                 *phase.record.value_seconds.entry(part).or_default() += seconds;
             }
-            let added = mark.zip(phase_start_bytes).map(|(end, start)| end.saturating_sub(start));
-            phases.push(Phase::settled(
-                phase.record,
-                phase.settle_seconds + record.seconds,
-                added.map(|added| added + phase.write_bytes.unwrap_or(0)),
-                record.space_bytes,
-            ));
+            let mark = Mark { space_peak_bytes: peak_bytes, ..mark };
+            phase.settle(record.seconds, record.space_bytes, before, mark);
         }
-        phase_start_bytes = mark;
+        (before, peak_bytes) = (mark, 0);
     }
     Ok(phases)
 }
 
 impl Phase {
-    /// What `record` measured, with `write_bytes` written until the store was idle.
-    pub fn settled(
-        record: Record,
-        settle_seconds: f64,
-        write_bytes: Option<u64>,
-        space_bytes: Option<u64>,
-    ) -> Phase {
-        let user_bytes = record.user_bytes;
-        let wa = write_bytes.filter(|_| user_bytes > 0);
-        let wa = wa.map(|bytes| bytes as f64 / user_bytes as f64);
-        Phase { step: String::new(), record, settle_seconds, write_bytes, wa, space_bytes }
+    /// What `record` measured, before the store has settled.
+    pub fn new(record: Record) -> Phase {
+        Phase {
+            step: String::new(),
+            record,
+            settle_seconds: 0.0,
+            write_bytes: None,
+            wa: None,
+            space_bytes: None,
+            space_peak_bytes: None,
+            cpu_seconds: None,
+        }
+    }
+
+    /// Adds what settling needed, from the mark before the phase to the one after it.
+    pub fn settle(&mut self, seconds: f64, space_bytes: Option<u64>, before: Mark, after: Mark) {
+        self.settle_seconds += seconds;
+        let added = after.written_bytes.zip(before.written_bytes);
+        let added = added.map(|(after, before)| after.saturating_sub(before));
+        self.write_bytes = added.map(|added| added + self.write_bytes.unwrap_or(0));
+        let user_bytes = self.record.user_bytes;
+        let wa = self.write_bytes.filter(|_| user_bytes > 0);
+        self.wa = wa.map(|bytes| bytes as f64 / user_bytes as f64);
+        self.space_bytes = space_bytes;
+        self.space_peak_bytes = self.space_peak_bytes.max(Some(after.space_peak_bytes));
+        let spent = after.cpu_seconds.zip(before.cpu_seconds).map(|(after, before)| after - before);
+        self.cpu_seconds = spent.map(|spent| spent + self.cpu_seconds.unwrap_or(0.0));
     }
 
     /// The benchmark, and the step where it has a name.

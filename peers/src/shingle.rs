@@ -19,6 +19,11 @@ pub fn open(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
     open_as(dir, options, Options::new())
 }
 
+/// Opens Shingle with the scheme `adaptive`.
+pub fn open_adaptive(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_as(dir, options, Options::new().scheme("adaptive"))
+}
+
 /// Opens Shingle with LevelDB's rules, to be compared with LevelDB itself.
 pub fn open_with_leveldb_rules(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
     open_as(dir, options, Options::new().set("preset", "leveldb")?)

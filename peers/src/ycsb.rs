@@ -5,10 +5,10 @@
 //! an update writes all of one.
 
 use crate::engine::Place;
-use crate::run::Phase;
+use crate::peak::SpacePeak;
+use crate::run::{Mark, Phase};
 use base::{Error, Result};
 use workloads::dbbench::Config;
-use workloads::process::Io;
 use workloads::store::StoreFactory;
 use workloads::values::ValueSize;
 use workloads::ycsb::{self, Properties, Workload};
@@ -32,24 +32,23 @@ pub fn is_asked(config: &Config) -> bool {
 }
 
 /// Runs the benchmarks of `config` on the store at `place`, each until the store is idle.
-pub fn step(place: &Place, config: &Config) -> Result<Vec<Phase>> {
+pub fn step(place: &Place, config: &Config, peak: &SpacePeak) -> Result<Vec<Phase>> {
     let store = place.open()?;
     let clock = WallClock::default();
     let mut phases = Vec::new();
     for name in &config.benchmarks {
         let (workload, half) = workload(name, config)?;
-        let start = Io::now();
+        let start = Mark::now(peak);
         let out = &mut std::io::sink();
         let record = ycsb::run(&workload, half, store.as_ref(), &clock, &Silent, out)?;
         let settle_ns = clock.now_ns();
         store.wait_idle()?;
-        let written = start
-            .zip(Io::now())
-            .map(|(start, end)| end.net_write_bytes().saturating_sub(start.net_write_bytes()));
         let settle_seconds = (clock.now_ns() - settle_ns) as f64 / 1e9;
         let space = store.counters()?.space_bytes;
         let record = Record { benchmark: name.clone(), ..record };
-        phases.push(Phase::settled(record, settle_seconds, written, space));
+        let mut phase = Phase::new(record);
+        phase.settle(settle_seconds, space, start, Mark::now(peak));
+        phases.push(phase);
     }
     store.close()?;
     Ok(phases)
