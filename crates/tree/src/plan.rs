@@ -35,6 +35,11 @@ impl Input {
         self.slices.iter().any(|id| id.names(slice))
     }
 
+    /// It takes the whole stack of its node.
+    pub fn takes_all(&self, node: &Node) -> bool {
+        node.slices.iter().all(|slice| self.takes(slice))
+    }
+
     /// What it takes of its node's stack, newest first.
     pub fn taken<'a>(&self, node: &'a Node) -> impl Iterator<Item = &'a Slice> {
         node.slices.iter().filter(|slice| self.takes(slice))
@@ -75,7 +80,8 @@ pub enum Move {
         /// The level that takes it.
         to_level: u8,
         /// A file gets no more than this many bytes; what is left of a run goes on in another.
-        file_bytes_max: u64,
+        /// None: each run gets a file of its own.
+        file_bytes_max: Option<u64>,
         /// How many nodes of about equal bytes the keys become where no node below answers for any
         /// of them.
         parts: u32,

@@ -99,6 +99,12 @@ impl Node {
         self.slices.iter().map(|slice| slice.bytes).sum()
     }
 
+    /// Bytes of the largest slice. What else the stack has may supersede as much, and no more: two
+    /// slices have at most the keys of the smaller one in common.
+    pub fn largest_bytes(&self) -> u64 {
+        self.slices.iter().map(|slice| slice.bytes).max().unwrap_or(0)
+    }
+
     /// The runs of the stack, newest first, each once.
     pub fn runs(&self) -> Vec<RunId> {
         let mut runs: Vec<RunId> = Vec::with_capacity(self.slices.len());

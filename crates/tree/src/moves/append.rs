@@ -44,6 +44,14 @@ pub fn children(
     Ok(shares.into_iter().map(child).collect())
 }
 
+/// How the keys of a flush over `range` are to be cut for the nodes of `to_level`: in key order,
+/// without gaps.
+pub fn flush_parts(version: &Version, range: &KeyRange, to_level: u8) -> Vec<Child> {
+    let stage = Stage::new(version.level(to_level), range, &[], version.next_node);
+    let child = |share: Share| Child { node: share.node, range: share.range, file: None };
+    stage.shares(range).into_iter().map(child).collect()
+}
+
 /// The file of a node's newest slice and its bytes, if all slices in that file are the node's: a
 /// file is appended to by one node alone, and a link may show one run to several. An ingested file
 /// is not appended to.

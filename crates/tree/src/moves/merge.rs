@@ -74,6 +74,23 @@ pub fn flush(version: &Version, output: &Output, to_level: u8) -> Result<Vec<Cha
     Ok(changes)
 }
 
+/// A memtable became runs in key order, which go on top of the stacks of the nodes of `to_level`,
+/// cut at their ranges; the nodes may have changed since the runs were cut for them.
+pub fn flush_onto(version: &Version, output: &Output, to_level: u8) -> Result<Vec<Change>> {
+    let mut changes = output.changes();
+    let Some(hull) = output.hull() else { return Ok(changes) };
+    let above = (0..to_level).flat_map(|level| version.level(level).overlap(&hull));
+    if above.flat_map(|other| &other.slices).any(|slice| slice.range.overlaps(&hull)) {
+        return Err(conflict(format!("a flush would pass older data above level {to_level}")));
+    }
+    let mut stage = Stage::new(version.level(to_level), &hull, &[], version.next_node);
+    for node in &output.nodes {
+        stage.put_run(&node.run);
+    }
+    changes.extend(stage.changes(to_level));
+    Ok(changes)
+}
+
 /// The inputs go, and what was merged from them becomes nodes of `to_level`.
 ///
 /// Slices that the inputs leave on nodes of `to_level` arrived later and stay on top. When
@@ -107,6 +124,17 @@ pub fn merge(
             left_behind.push(left);
         } else {
             changes.extend(leave(input, node, &left));
+        }
+    }
+    if inputs.iter().all(|input| input.level == to_level) {
+        // What came into a gap between the inputs meanwhile has no key of theirs.
+        let hull = output.hull().unwrap_or_else(|| KeyRange::new([], Some([].into())));
+        for node in version.level(to_level).overlap(&hull) {
+            if !gone.contains(&node.id) {
+                changes.push(Change::RemoveNode { level: to_level, node: node.id });
+                gone.push(node.id);
+                left_behind.push(node.slices.clone());
+            }
         }
     }
     changes.extend(place_with(version, output, to_level, &gone, &left_behind, sizes)?);

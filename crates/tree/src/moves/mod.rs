@@ -24,10 +24,10 @@ mod stage;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use append::{Child, append, balance, children, drop_slices, tile};
+pub use append::{Child, append, balance, children, drop_slices, flush_parts, tile};
 pub use cutter::Cutter;
 pub use ingest::{IngestedRun, ingest, ingest_below};
-pub use merge::{Output, OutputNode, divide, flush, merge};
+pub use merge::{Output, OutputNode, divide, flush, flush_onto, merge};
 pub use older_versions::OlderData;
 pub use push::{covered, push};
 pub use recency::check_inputs;

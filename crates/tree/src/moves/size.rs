@@ -15,24 +15,29 @@ pub struct Proportional;
 
 impl SizeEstimate for Proportional {
     fn bytes(&self, run: &Run, range: &KeyRange) -> u64 {
-        if range.covers(&run.range) {
-            return run.bytes;
-        }
-        let part = run.range.intersect(range);
-        let (Some(end), Some(part_end)) = (&run.range.end, &part.end) else {
-            return run.bytes / 2;
-        };
-        if part.is_empty() {
-            return 0;
-        }
-        let start = &run.range.start;
-        let common = start.iter().zip(end.iter()).take_while(|(a, b)| a == b).count();
-        let origin = number(start, common);
-        let width = number(end, common).saturating_sub(origin).max(1);
-        let at = |key: &[u8]| number(key, common).saturating_sub(origin).min(width);
-        let share = at(part_end) - at(&part.start).min(at(part_end));
-        (u128::from(run.bytes) * u128::from(share) / u128::from(width)) as u64
+        proportional(&run.range, run.bytes, range)
     }
+}
+
+/// Of the `bytes` of keys over `all`, those in `range`, if keys lie evenly as numbers.
+pub(crate) fn proportional(all: &KeyRange, bytes: u64, range: &KeyRange) -> u64 {
+    if range.covers(all) {
+        return bytes;
+    }
+    let part = all.intersect(range);
+    let (Some(end), Some(part_end)) = (&all.end, &part.end) else {
+        return bytes / 2;
+    };
+    if part.is_empty() {
+        return 0;
+    }
+    let start = &all.start;
+    let common = start.iter().zip(end.iter()).take_while(|(a, b)| a == b).count();
+    let origin = number(start, common);
+    let width = number(end, common).saturating_sub(origin).max(1);
+    let at = |key: &[u8]| number(key, common).saturating_sub(origin).min(width);
+    let share = at(part_end) - at(&part.start).min(at(part_end));
+    (u128::from(bytes) * u128::from(share) / u128::from(width)) as u64
 }
 
 /// Eight bytes of `key` after the first `skip`, as a number that keeps the order.

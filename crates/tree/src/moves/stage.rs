@@ -1,8 +1,9 @@
 //! A part of a level being rearranged: nodes that stay, new nodes, and stacks that come down on
 //! them.
 
-use crate::edit::{Change, SliceRecord};
+use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::moves::SizeEstimate;
+use crate::moves::size::proportional;
 use crate::version::{Level, NodeId, Slice, hull};
 use base::KeyRange;
 
@@ -82,8 +83,13 @@ impl Stage {
         let shares = self.shares(&hull(stack));
         let mut parts: Vec<Vec<SliceRecord>> = shares.iter().map(|_| Vec::new()).collect();
         for slice in stack {
-            cut(slice, &shares, sizes, &mut parts);
+            let size = |range: &KeyRange| sizes.bytes(&slice.run, range);
+            cut(&slice.record(), &shares, &size, &mut parts);
         }
+        self.put_parts(shares, parts);
+    }
+
+    fn put_parts(&mut self, shares: Vec<Share>, parts: Vec<Vec<SliceRecord>>) {
         for (share, mut got) in shares.into_iter().zip(parts) {
             if got.is_empty() {
                 continue;
@@ -99,6 +105,16 @@ impl Stage {
             got.append(&mut node.slices);
             node.slices = got;
         }
+    }
+
+    /// Puts a run that was just written on top of the nodes, cut at their ranges.
+    pub(crate) fn put_run(&mut self, run: &RunRecord) {
+        let size = |range: &KeyRange| proportional(&run.range, run.bytes, range);
+        let slice = SliceRecord { run: run.id, range: run.range.clone(), bytes: run.bytes };
+        let shares = self.shares(&run.range);
+        let mut parts: Vec<Vec<SliceRecord>> = shares.iter().map(|_| Vec::new()).collect();
+        cut(&slice, &shares, &size, &mut parts);
+        self.put_parts(shares, parts);
     }
 
     /// The changes that bring the stage about.
@@ -122,15 +138,20 @@ impl Stage {
 
 /// Cuts a slice at the shares; the bytes of the parts sum up to those of the slice. They are an
 /// estimate, and may be 0 for a part that has entries.
-fn cut(slice: &Slice, shares: &[Share], sizes: &dyn SizeEstimate, parts: &mut [Vec<SliceRecord>]) {
+fn cut(
+    slice: &SliceRecord,
+    shares: &[Share],
+    size: &dyn Fn(&KeyRange) -> u64,
+    parts: &mut [Vec<SliceRecord>],
+) {
     let mut left = slice.bytes;
     let hit: Vec<usize> =
         (0..shares.len()).filter(|&at| shares[at].range.overlaps(&slice.range)).collect();
     for (place, &at) in hit.iter().enumerate() {
         let range = slice.range.intersect(&shares[at].range);
         let is_last = place + 1 == hit.len();
-        let bytes = if is_last { left } else { sizes.bytes(&slice.run, &range).min(left) };
+        let bytes = if is_last { left } else { size(&range).min(left) };
         left -= bytes;
-        parts[at].push(SliceRecord { run: slice.run.id, range, bytes });
+        parts[at].push(SliceRecord { run: slice.run, range, bytes });
     }
 }

@@ -9,10 +9,12 @@ use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::invariant::Shape;
 use crate::moves;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
-use crate::policy::{Debt, Descriptor, Limits, Policy, View, leveled, registry};
+use crate::policy::{
+    Debt, Descriptor, FlushCut, Limits, Policy, View, adaptive, leveled, registry,
+};
 use crate::run_table::RunTable;
 use crate::simulate::{Entry, Store, Work};
-use crate::version::{Node, NodeId, ObsoleteFiles, Version};
+use crate::version::{BELOW_LEVEL, Node, NodeId, ObsoleteFiles, Version};
 use base::random::Random;
 use base::{FileId, KeyRange, RunId};
 use proptest::prelude::*;
@@ -188,6 +190,9 @@ impl Chaos {
     /// rewritten, and the first follows.
     fn overtake(&mut self) {
         let Some(((level, node), at, (lower, other))) = self.pair() else { return };
+        if level + 1 >= BELOW_LEVEL {
+            return;
+        }
         for _ in 0..3 * u8::from(lower > level) {
             let input = Input::whole(lower, &other);
             let rewrite = self.rewrite(lower, &other, input);
@@ -236,7 +241,10 @@ impl Chaos {
             }
             2 if has_data => ("merge alone", merge(vec![input], level)),
             3 if deeper > level && has_data => {
-                let (file_bytes_max, parts) = (20 + self.random.below(200), 3);
+                let room = self.random.below(250);
+                // Now and then a file for each run.
+                let file_bytes_max = (room < 200).then(|| 20 + room);
+                let parts = 3;
                 ("append", Move::Append { input, to_level: deeper, file_bytes_max, parts })
             }
             4 if level > 0 && has_data => ("divide", Move::Divide { input, parts: 3 }),
@@ -477,7 +485,7 @@ fn a_slice_pushed_during_a_merge_outlives_the_others_of_its_run() {
 #[test]
 fn chance_reaches_every_move() {
     let mut done: BTreeMap<&str, u32> = BTreeMap::new();
-    for seed in 0..40 {
+    for seed in 0..60 {
         let mut chaos = Chaos::new(seed);
         (0..120).for_each(|_| chaos.act());
         for (name, count) in chaos.done {
@@ -487,4 +495,35 @@ fn chance_reaches_every_move() {
     for name in ["push", "follow", "merge", "merge alone", "append", "divide", "balance"] {
         assert!(done.get(name).is_some_and(|&count| count >= 10), "{name}: {done:?}");
     }
+}
+
+/// Two nodes are merged into one while a flush goes between them.
+#[test]
+fn what_comes_between_the_nodes_of_a_merge_stays_on_top() {
+    let mut store = Store::new(Box::new(Nobody), (adaptive::ADAPTIVE.limits)(100), 1);
+    let entries = |keys: std::ops::Range<u32>, sequence| -> Vec<Entry> {
+        keys.map(|key| Entry { key, sequence, is_delete: false }).collect()
+    };
+    let cut = FlushCut { level: 3, table_bytes_max: 100 };
+    store.flush_onto(&entries(0..5, 1), cut).unwrap();
+    store.flush_onto(&entries(15..20, 2), cut).unwrap();
+    let inputs = store.version.level(3).nodes.iter().map(|node| Input::whole(3, node)).collect();
+    let cut_merge = Cut { table_bytes_max: 100, overlap_bytes_max: None };
+    let action =
+        Move::Merge { inputs, to_level: 3, cut: cut_merge, one_file: false, parallel_max: 1 };
+    let merge = store.begin(Plan::new(action, Reason::NodeBytes, 1.0, 10));
+    store.flush_onto(&entries(8..12, 3), cut).unwrap();
+    store.finish(merge).unwrap();
+    let found: Vec<Option<u64>> =
+        (0..20).map(|key| store.get(key).map(|entry| entry.sequence)).collect();
+    let expected: Vec<Option<u64>> = (0..20)
+        .map(|key| match key {
+            0..5 => Some(1),
+            8..12 => Some(3),
+            15..20 => Some(2),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(found, expected);
+    crate::invariant::check(&store.version, &Shape::ANY).unwrap();
 }

@@ -50,6 +50,9 @@ base::parameters! {
     seek_misses_min: u64, "misses";
     /// Maximum number of slices of a node.
     stack_max: usize, "slices";
+    /// Garbage that stays in the tree while it is written to, as a share of the bytes that it lies
+    /// on. An idle database keeps half of it.
+    garbage_share: f64, "times", |garbage_share| garbage_share > 0.0;
     /// Number of nodes that a full node is divided into.
     division_parts: u32, "nodes";
     /// Linked slices at which a table is compacted; `none`: by the share of reads.
@@ -77,6 +80,7 @@ impl Limits {
             seek_compaction: false,
             seek_misses_min: MISSES_MIN,
             stack_max: 1,
+            garbage_share: 0.4,
             division_parts: 1,
             links_max: None,
         }

@@ -7,6 +7,7 @@
 //!
 //! A new scheme is a module beside [`leveled`] and a line in [`registry()`].
 
+pub mod adaptive;
 mod busy;
 pub mod fragmented;
 pub mod lazy_leveling;
@@ -29,7 +30,7 @@ pub use limits::{LIMIT_FIELDS, LimitField, Limits, MISSES_MIN, Parameters};
 pub use registry::{by_name, registry};
 
 use crate::invariant::Shape;
-use crate::plan::Plan;
+use crate::plan::{Input, Plan};
 use crate::version::{NodeId, Version};
 use base::{KeyRange, RunId, SequenceNumber};
 use std::collections::HashMap;
@@ -47,9 +48,38 @@ pub struct Observed {
     /// The share of reads among recent operations, from 0 to 1. Writes of all keyspaces count.
     /// None: there was no operation.
     pub reads_share: Option<f64>,
+    /// Of the entries beside the largest slice of a node, the share that was superseded or
+    /// superseded another, in recent merges of whole nodes. None: there was no such merge.
+    pub superseded_share: Option<f64>,
     /// The database is idle: no write has come for a while. Not part of what is urgent: a policy
     /// may use the time, with work that ends.
     pub is_idle: bool,
+}
+
+impl Observed {
+    /// Merges count less the more came after them: each by this part of what the next one counts.
+    const MERGE_WEIGHT: f64 = 0.25;
+
+    /// A merge of `entries` entries dropped some. It counts if it took nodes of
+    /// several slices whole.
+    pub fn note_merge(&mut self, version: &Version, inputs: &[Input], entries: u64, dropped: u64) {
+        let (mut all_bytes, mut upper_bytes) = (0, 0);
+        for input in inputs {
+            let node = version.node(input.level, input.node);
+            let Some(node) = node.filter(|node| input.level > 0 && input.takes_all(node)) else {
+                return;
+            };
+            all_bytes += node.bytes();
+            upper_bytes += node.bytes() - node.largest_bytes();
+        }
+        let upper = entries as f64 * upper_bytes as f64 / all_bytes.max(1) as f64;
+        if upper < 1.0 {
+            return;
+        }
+        let share = (dropped as f64 / upper).min(1.0);
+        let before = self.superseded_share.unwrap_or(share);
+        self.superseded_share = Some(before + (share - before) * Self::MERGE_WEIGHT);
+    }
 }
 
 /// Gets that probed a run first, found nothing there, and had to probe another.
@@ -99,6 +129,26 @@ pub struct Debt {
     pub level0_runs: u64,
     /// Bytes that must be rewritten until every level keeps its limit; an estimate.
     pub pending_bytes: u64,
+    /// Garbage that the tree is expected to have, in percent of what may stay. 0: the policy keeps
+    /// no account of it.
+    pub garbage_percent: u64,
+}
+
+impl Debt {
+    /// The debt of a tree without an account of its garbage.
+    pub fn new(level0_runs: usize, pending_bytes: u64) -> Debt {
+        Debt { level0_runs: level0_runs as u64, pending_bytes, garbage_percent: 0 }
+    }
+}
+
+/// A flush that goes on top of the stacks of the nodes that it meets at a level, where nothing
+/// above is in the way. Each node gets a run of its own, in a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlushCut {
+    /// The level.
+    pub level: u8,
+    /// Bytes at which a run ends where it meets no node, and becomes a new one.
+    pub table_bytes_max: u64,
 }
 
 /// Chooses moves.
@@ -123,6 +173,13 @@ pub trait Policy: Send + Sync {
     fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {
         let _ = (view, range);
         0
+    }
+
+    /// Where a flush of `bytes` over `range` is cut for the stacks of nodes. None: it is one run,
+    /// and goes to [`flush_level`](Policy::flush_level).
+    fn flush_cut(&self, view: &View<'_>, range: &KeyRange, bytes: u64) -> Option<FlushCut> {
+        let _ = (view, range, bytes);
+        None
     }
 
     /// A step of a manual compaction: brings what lies in `range` on the levels above `to_level`

@@ -1,6 +1,8 @@
 //! The policies, by name.
 
-use super::{Descriptor, fragmented, lazy_leveling, ldc, leveled, lwc, sets, smrdb, tiered};
+use super::{
+    Descriptor, adaptive, fragmented, lazy_leveling, ldc, leveled, lwc, sets, smrdb, tiered,
+};
 use base::Result;
 
 /// Every policy there is.
@@ -15,6 +17,7 @@ pub fn registry() -> &'static [Descriptor] {
         tiered::TIERED,
         fragmented::FRAGMENTED,
         lazy_leveling::LAZY_LEVELING,
+        adaptive::ADAPTIVE,
     ]
 }
 

@@ -46,7 +46,8 @@ pub(super) fn down(view: &View<'_>, level: u8, node: &Node, why: Why) -> Plan {
     let (to_level, input) = (level + 1, Input::whole(level, node));
     let range = keys(node);
     if !view.version.level(to_level).overlap(&range).is_empty() {
-        why.plan(Move::Append { input, to_level, file_bytes_max: u64::MAX, parts: 1 }, node.bytes())
+        let append = Move::Append { input, to_level, file_bytes_max: Some(u64::MAX), parts: 1 };
+        why.plan(append, node.bytes())
     } else if node.slices.len() == 1 {
         why.plan(Move::Push { input, to_level }, 0)
     } else {

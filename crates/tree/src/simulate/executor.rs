@@ -4,9 +4,9 @@ use crate::edit::{Change, RunRecord};
 use crate::invariant;
 use crate::moves::{self, Child, Cutter, OlderData, Output, OutputNode, SizeEstimate};
 use crate::plan::{Cut, Input, Move, Plan};
-use crate::policy::{Busy, Limits, Observed, Policy, View, WorkId};
+use crate::policy::{Busy, FlushCut, Limits, Observed, Policy, View, WorkId};
 use crate::run_table::RunTable;
-use crate::version::{NodeId, ObsoleteFiles, Run, Version};
+use crate::version::{NodeId, ObsoleteFiles, Run, Slice, Version};
 use base::{FileId, KeyRange, Result, RunId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -189,11 +189,36 @@ impl Store {
 
     /// A memtable's entries, sorted by key, one for each, become a run.
     pub fn flush(&mut self, entries: &[Entry]) -> Result<()> {
+        let bytes = entries.len() as u64 * self.entry_bytes;
+        if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
+            let range = KeyRange::closed(&key_bytes(first.key), &key_bytes(last.key));
+            let cut = self.policy.flush_cut(&self.view(), &range, bytes);
+            if let Some(cut) = cut {
+                return self.flush_onto(entries, cut);
+            }
+        }
         let output = self.write(vec![Written::new(entries.to_vec())]);
         let Some(node) = output.nodes.first() else { return Ok(()) };
         let level = self.policy.flush_level(&self.view(), &node.range);
         self.flushed_bytes += node.run.bytes;
         let changes = moves::flush(&self.version, &output, level)?;
+        self.commit(&changes)
+    }
+
+    /// The same, cut for the stacks of nodes.
+    pub fn flush_onto(&mut self, entries: &[Entry], cut: FlushCut) -> Result<()> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
+        let range = KeyRange::closed(&key_bytes(first.key), &key_bytes(last.key));
+        let mut sets = Vec::new();
+        for part in moves::flush_parts(&self.version, &range, cut.level) {
+            let mine = within(entries, &part.range);
+            let bytes_max = if part.node.is_some() { u64::MAX } else { cut.table_bytes_max };
+            let count = (bytes_max / self.entry_bytes.max(1)).max(1) as usize;
+            sets.extend(mine.chunks(count).map(|chunk| Written::new(chunk.to_vec())));
+        }
+        let output = self.write(sets);
+        self.flushed_bytes += output.nodes.iter().map(|node| node.run.bytes).sum::<u64>();
+        let changes = moves::flush_onto(&self.version, &output, cut.level)?;
         self.commit(&changes)
     }
 
@@ -212,6 +237,7 @@ impl Store {
         let outputs = match &plan.action {
             Move::Merge { inputs, to_level, cut, one_file, .. } => {
                 let entries = self.live(inputs, *to_level, &mut dropped);
+                self.observe(inputs, entries.len() as u64);
                 let mut outputs = self.merge(entries, *to_level, *cut);
                 let rest = outputs.iter_mut().skip(1).filter(|_| *one_file);
                 rest.for_each(|output| output.file = Target::Same);
@@ -228,6 +254,18 @@ impl Store {
             Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => Vec::new(),
         };
         Work { id, plan, outputs, dropped }
+    }
+
+    /// Notes what share of the entries on top of the oldest run of a node superseded one there.
+    fn observe(&mut self, inputs: &[Input], out: u64) {
+        let count =
+            |slice: &Slice| within(&self.contents[&slice.run.id], &slice.range).len() as u64;
+        let taken = |input: &Input| -> u64 {
+            let node = self.version.node(input.level, input.node);
+            node.map_or(0, |node| input.taken(node).map(count).sum())
+        };
+        let entries: u64 = inputs.iter().map(taken).sum();
+        self.observed.note_merge(&self.version, inputs, entries, entries - out);
     }
 
     /// Gives a move up: the tree stays as it is.
@@ -416,7 +454,7 @@ impl Store {
         entries: &[Entry],
         input: &Input,
         to_level: u8,
-        file_bytes_max: u64,
+        file_bytes_max: Option<u64>,
         parts: u32,
     ) -> Vec<Written> {
         let children =
@@ -425,6 +463,8 @@ impl Store {
         let mut outputs = Vec::new();
         for Child { node, range, file } in children {
             let new_bytes_max = if node.is_some() { u64::MAX } else { part_bytes };
+            let file = file.filter(|_| file_bytes_max.is_some());
+            let file_bytes_max = file_bytes_max.unwrap_or(u64::MAX);
             let new_room = file_bytes_max.min(new_bytes_max);
             let room = file.map_or(new_room, |(_, bytes)| file_bytes_max.saturating_sub(bytes));
             let count = |room: u64| (room / self.entry_bytes.max(1)) as usize;

@@ -105,7 +105,7 @@ impl Policy for Fragmented {
             arriving = (bytes - view.limits.level_bytes(level)).max(0.0);
             pending = pending.saturating_add(arriving as u64);
         }
-        Debt { level0_runs: view.version.level0().len() as u64, pending_bytes: pending }
+        Debt::new(view.version.level0().len(), pending)
     }
 
     fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {

@@ -119,7 +119,7 @@ impl Policy for LazyLeveling {
                 false => 0,
             }
         });
-        Debt { level0_runs: view.version.level0().len() as u64, pending_bytes: pending.sum() }
+        Debt::new(view.version.level0().len(), pending.sum())
     }
 
     /// All the way down or not at all: a level between would hold it back until it is full.

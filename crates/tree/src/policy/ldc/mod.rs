@@ -127,10 +127,7 @@ impl Policy for Ldc {
             arriving = (bytes - view.limits.level_bytes(level)).max(0.0);
             pending += arriving * cost;
         }
-        Debt {
-            level0_runs: view.version.level0().len() as u64,
-            pending_bytes: due_bytes.saturating_add(pending as u64),
-        }
+        Debt::new(view.version.level0().len(), due_bytes.saturating_add(pending as u64))
     }
 
     fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {

@@ -90,7 +90,7 @@ impl Policy for LevelDb {
             pending += arriving * (view.limits.fan_out + 1.0);
         }
         pending += level0_excess(view);
-        Debt { level0_runs: view.version.level0().len() as u64, pending_bytes: pending as u64 }
+        Debt::new(view.version.level0().len(), pending as u64)
     }
 
     fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {

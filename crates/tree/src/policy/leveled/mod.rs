@@ -32,5 +32,6 @@ pub(super) use leveldb::{finish_node, leveldb_limits, next_node};
 pub(super) use manual::pick as manual;
 pub(super) use modern::merge_cheapest;
 pub use modern::{MODERN, Modern};
+pub(super) use reads::newest_even;
 
 const SHAPE: Shape = Shape { stack_max: Some(1), empty_nodes: false };

@@ -171,7 +171,7 @@ impl Policy for Modern {
             let below = version.level(level + 1).bytes() as f64;
             pending += arriving + below * (arriving / bytes.max(1.0));
         }
-        Debt { level0_runs: runs as u64, pending_bytes: pending as u64 }
+        Debt::new(runs, pending as u64)
     }
 
     fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {

@@ -47,6 +47,13 @@ pub(super) fn pick(view: &View<'_>, targets: &Targets) -> Option<Plan> {
         let down = level0_down(view, targets, &stack, why);
         return Some(down).filter(|plan| view.allows(plan));
     }
+    newest_even(view, why)
+}
+
+/// The newest runs of level 0 become one, as many as may without one of them having much more than
+/// the others together, unless that conflicts with a move in progress.
+pub(in crate::policy) fn newest_even(view: &View<'_>, why: Why) -> Option<Plan> {
+    let stack: Vec<&Slice> = view.version.level0().iter().collect();
     let free = stack.iter().take_while(|slice| !view.busy.level0_run(slice.run.id)).count();
     let count = (2..=free).rev().find(|&count| is_even(&stack[..count]))?;
     let merge = merge_level0(&stack[..count], why);

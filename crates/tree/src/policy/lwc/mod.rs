@@ -110,7 +110,7 @@ impl Policy for Lwc {
     }
 
     fn debt(&self, view: &View<'_>) -> Debt {
-        Debt { level0_runs: view.version.level0().len() as u64, pending_bytes: pick::debt(view) }
+        Debt::new(view.version.level0().len(), pick::debt(view))
     }
 
     fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {

@@ -112,7 +112,7 @@ fn append(
     reason: Reason,
     score: f64,
 ) -> Plan {
-    let file_bytes_max = view.limits.table_bytes_max;
+    let file_bytes_max = Some(view.limits.table_bytes_max);
     let parts = view.limits.division_parts.max(1);
     Plan::new(Move::Append { input, to_level, file_bytes_max, parts }, reason, score, bytes)
 }

@@ -96,7 +96,7 @@ impl Policy for Smrdb {
     }
 
     fn debt(&self, view: &View<'_>) -> Debt {
-        Debt { level0_runs: view.version.level0().len() as u64, pending_bytes: pick::debt(view) }
+        Debt::new(view.version.level0().len(), pick::debt(view))
     }
 
     fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {

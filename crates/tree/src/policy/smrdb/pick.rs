@@ -178,11 +178,11 @@ pub(super) fn merge(view: &View<'_>) -> Option<Plan> {
 }
 
 /// The slices of a group in its node alone. A large one at the bottom stays, if what would be
-/// merged into it is little.
+/// merged into it is little, and what would be merged without it overlaps.
 fn within(level: u8, group: &Group<'_>) -> Input {
     let mut slices = &group.node.slices[group.slices.clone()];
     while let [newer @ .., oldest] = slices
-        && newer.len() > 1
+        && overlapping(newer) > 1
         && oldest.bytes > BASE_RATIO * newer.iter().map(|slice| slice.bytes).sum::<u64>()
     {
         slices = newer;

@@ -96,7 +96,7 @@ impl Policy for Tiered {
 
     fn debt(&self, view: &View<'_>) -> Debt {
         let pending_bytes = due(view).iter().map(|(_, _, node)| node.bytes()).sum();
-        Debt { level0_runs: view.version.level0().len() as u64, pending_bytes }
+        Debt::new(view.version.level0().len(), pending_bytes)
     }
 
     fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {

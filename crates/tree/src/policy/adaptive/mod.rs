@@ -1,0 +1,432 @@
+//! Adaptive: the last level is divided into key ranges, each range is a small tiered tree of its
+//! own, and what is written next goes where it frees most space.
+//!
+//! - A node of the last level is a key range with a stack: its largest run, and what came later.
+//!   There are about [`NODES`] nodes of equal bytes.
+//! - A flush is cut at the nodes, and each part goes on top of a node's stack, in a file of its
+//!   own. So a merge of one node frees its inputs when it ends, and needs space for one node. Where
+//!   the parts would be too small, runs gather in level 0 and are appended to the nodes together.
+//! - A stack of more than `stack_max` runs merges the adjacent ones that cost least for each run
+//!   saved, as level 0 does: a merge by size, which leaves the largest run alone until it is cheap.
+//! - A node is merged *whole* when the tree owes space: when the garbage that the stacks are
+//!   expected to hold is over `garbage_share` of the largest runs. The node with the most garbage
+//!   for each byte to be rewritten goes first. Nodes are merged in turn where keys are written
+//!   evenly, so a node has twice the average when its turn comes: the space is used all of the
+//!   time, and each merge of a node pays for twice the bytes that a merge of the level would.
+//! - Garbage is expected by what merges of whole nodes found ([`Observed::superseded_share`]): new
+//!   keys are no garbage, and stacks of new keys may stay. A tombstone is expected to hide an
+//!   entry.
+//! - Readers count: the reads that passed a stack pay for its merge; and while the database is
+//!   idle, half of the garbage is allowed. Idle time alone merges nothing else.
+//!
+//! It unites moves of the papers: appends to key ranges (LWC-tree), slices that wait on the node
+//! below until merging pays (LDC), and the account of garbage by group (HashKV).
+
+#[cfg(test)]
+mod tests;
+
+use super::leveled::{merge_cheapest, newest_even};
+use super::levels::{flush_level, last_level};
+use super::stack::{self, equal_parts, keys};
+use super::why::Why;
+use crate::invariant::Shape;
+use crate::plan::{Cut, Input, Move, Plan, Reason};
+use crate::policy::{Debt, Descriptor, FlushCut, Limits, Policy, View};
+use crate::version::{LEVEL0_NODE, Node, Slice};
+use base::KeyRange;
+use base::cause::LEVELS_MAX;
+use std::sync::Arc;
+
+/// The scheme `adaptive`.
+pub const ADAPTIVE: Descriptor = Descriptor {
+    name: "adaptive",
+    summary: "key ranges with stacks, merged where that frees most space for what it writes",
+    help: "The tree is divided into key ranges. What is written waits on the range that it belongs \
+           to, in up to `stack_max` runs, and a range is merged when the database has more \
+           garbage than `garbage_share` of its data: the range with the most garbage first. Keys \
+           that are new, which leave no garbage, are hardly merged at all. Reads that pass many \
+           runs pay for a merge. Writes about half of what `leveled` does where the data is many \
+           times the write buffer, and needs little space beyond what it holds. A smaller \
+           `garbage_share` takes less space and writes more; a smaller `stack_max` makes scans \
+           right after writes cheaper.",
+    paper: "the moves of LWC-tree and LDC, under an account of garbage as HashKV has it",
+    options: &["levels", "level0_runs_trigger", "stack_max", "garbage_share", "parallel_max"],
+    limits,
+    make: || Box::new(Adaptive),
+};
+
+/// About how many nodes the last level is divided into.
+const NODES: u64 = 32;
+
+/// A node has at most about this many bytes, so that the writer of its table needs little memory.
+const NODE_BYTES_MAX: u64 = 256 << 20;
+
+/// A part of a flush for one node should have this many bytes, or a [`MEMTABLE_PIECES`]th of a
+/// memtable, and a [`NODE_PIECES`]th of the node: files that are not too small, and stacks that
+/// grow slowly.
+const PIECE_BYTES: u64 = 512 << 10;
+
+/// Parts that any memtable is worth.
+const MEMTABLE_PIECES: u64 = 8;
+
+/// Parts that are as much as a node.
+const NODE_PIECES: u64 = 64;
+
+/// Level 0 goes down whatever its parts, when it has one of this many parts of the bytes below.
+const LEVEL0_SHARE: u64 = 8;
+
+/// A node this many times too large is merged whole, and divided.
+const TOO_LARGE: u64 = 2;
+
+/// The least share of superseded entries that is expected, whatever merges have found: they look
+/// back.
+const SUPERSEDED_MIN: f64 = 0.5;
+
+/// Writes are not slowed by garbage of up to this many memtables, however little the tree has.
+const SLACK_MEMTABLES: u64 = 8;
+
+/// The part of the allowed garbage that an idle database keeps.
+const IDLE_GARBAGE: f64 = 0.5;
+
+/// A seek that reads were spared is worth writing this many bytes, as for `ldc`.
+const SEEK_BYTES: u64 = 16 << 10;
+
+/// Probing a run of level 0 more costs a read as much as writing this many bytes.
+const PROBE_BYTES: u64 = 32;
+
+fn limits(memtable_bytes: u64) -> Limits {
+    Limits {
+        level0_runs_trigger: 8,
+        stack_max: 8,
+        flush_level_max: LEVELS_MAX,
+        ..stack::limits(memtable_bytes)
+    }
+}
+
+/// Key ranges with stacks, merged by their garbage.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Adaptive;
+
+/// What the tree has and owes.
+struct Account<'a> {
+    view: &'a View<'a>,
+    /// The level of the nodes.
+    last: u8,
+    /// Bytes of the largest slices of the nodes.
+    largest_bytes: u64,
+    /// Bytes that a node should have.
+    node_bytes: u64,
+    /// Bytes that a part of a flush should have.
+    piece_bytes: u64,
+    /// Garbage that is expected to be there.
+    garbage_bytes: f64,
+}
+
+impl<'a> Account<'a> {
+    fn new(view: &'a View<'a>) -> Account<'a> {
+        let last = last_level(view.version, view.limits);
+        let nodes = &view.version.level(last).nodes;
+        let largest_bytes: u64 = nodes.iter().map(|node| node.largest_bytes()).sum();
+        let smallest = PIECE_BYTES.min(view.limits.memtable_bytes / MEMTABLE_PIECES).max(1);
+        let bytes = view.version.level(last).bytes();
+        let node_bytes = (bytes / NODES).min(NODE_BYTES_MAX).max(MEMTABLE_PIECES * smallest);
+        let piece_bytes = smallest.max(node_bytes / NODE_PIECES);
+        let mut account =
+            Account { view, last, largest_bytes, node_bytes, piece_bytes, garbage_bytes: 0.0 };
+        let above = view.version.level(0).bytes() as f64 * account.superseded_share();
+        account.garbage_bytes = above + nodes.iter().map(|node| account.garbage(node)).sum::<f64>();
+        account
+    }
+
+    /// Garbage over the garbage that may stay: 1.0 is at the limit.
+    fn garbage_score(&self) -> f64 {
+        self.garbage_bytes / self.allowed().max(1.0)
+    }
+
+    fn superseded_share(&self) -> f64 {
+        self.view.observed.superseded_share.unwrap_or(1.0).clamp(SUPERSEDED_MIN, 1.0)
+    }
+
+    /// Bytes of garbage that may stay.
+    fn allowed(&self) -> f64 {
+        let idle = if self.view.observed.is_idle { IDLE_GARBAGE } else { 1.0 };
+        self.largest_bytes as f64 * self.view.limits.garbage_share * idle
+    }
+
+    /// Bytes of a node that a merge of the whole node is expected to free.
+    fn garbage(&self, node: &Node) -> f64 {
+        let Some((oldest, upper)) = node.slices.split_last() else { return 0.0 };
+        let beside_largest = node.bytes() - node.largest_bytes();
+        let victims: f64 = upper.iter().map(|slice| shown(slice, slice.run.deletes)).sum();
+        let victim_bytes = oldest.bytes as f64 / shown(oldest, oldest.run.entries).max(1.0);
+        beside_largest as f64 * self.superseded_share() + victims * victim_bytes
+    }
+
+    /// A flush of `bytes` over `range` has large enough parts for the nodes.
+    fn takes(&self, range: &KeyRange, bytes: u64) -> bool {
+        let parts = self.view.version.level(self.last).overlap(range).len() as u64;
+        bytes >= self.piece_bytes * parts
+    }
+
+    fn nodes(&self) -> &'a [Arc<Node>] {
+        &self.view.version.level(self.last).nodes
+    }
+
+    /// The plan for the node that has the most of what is measured, of those with some, unless it
+    /// conflicts with a move in progress: then the next.
+    fn best(
+        &self,
+        measure: impl Fn(&Node) -> f64,
+        plan: impl Fn(&Arc<Node>, f64) -> Plan,
+    ) -> Option<Plan> {
+        let measured = self.nodes().iter().map(|node| (measure(node), node));
+        let mut due: Vec<(f64, &Arc<Node>)> = measured.filter(|(most, _)| *most > 0.0).collect();
+        due.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut plans = due.into_iter().map(|(most, node)| plan(node, most));
+        plans.find(|plan| self.view.allows(plan))
+    }
+}
+
+/// Of `count` entries of a slice's run, about how many the slice shows.
+fn shown(slice: &Slice, count: u64) -> f64 {
+    count as f64 * slice.bytes as f64 / slice.run.bytes.max(1) as f64
+}
+
+impl Policy for Adaptive {
+    fn name(&self) -> &'static str {
+        ADAPTIVE.name
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::ANY
+    }
+
+    fn pick(&self, view: &View<'_>) -> Option<Plan> {
+        if view.is_full() {
+            return None;
+        }
+        let account = Account::new(view);
+        if (1..account.last).any(|level| view.version.level(level).has_slices()) {
+            // What is newer must not pass it.
+            return drain(&account);
+        }
+        lower_level0(&account)
+            .or_else(|| free_space(&account))
+            .or_else(|| divide(&account))
+            .or_else(|| shorten(&account))
+            .or_else(|| serve_readers(&account))
+            .or_else(|| stack::drop_empty(view))
+    }
+
+    fn scores(&self, view: &View<'_>) -> Vec<f64> {
+        let account = Account::new(view);
+        let height = |node: &Arc<Node>| node.slices.len() as f64 / height_due(view) as f64;
+        let height = account.nodes().iter().map(height).fold(0.0, f64::max);
+        let mut scores = vec![0.0; usize::from(account.last) + 1];
+        scores[usize::from(account.last)] = height.max(account.garbage_score());
+        scores[0] = level0_score(view);
+        scores
+    }
+
+    /// Runs of level 0, or of the highest stack; and what the merges write that would bring the
+    /// garbage down to what is allowed.
+    fn debt(&self, view: &View<'_>) -> Debt {
+        let account = Account::new(view);
+        let height = account.nodes().iter().map(|node| node.slices.len()).max().unwrap_or(0);
+        let (garbage, allowed) = (account.garbage_bytes, account.allowed());
+        let cost = (account.largest_bytes as f64 + garbage) / garbage.max(1.0);
+        let slack = (SLACK_MEMTABLES * view.limits.memtable_bytes) as f64;
+        Debt {
+            level0_runs: view.version.level0().len().max(height) as u64,
+            pending_bytes: ((garbage - allowed).max(0.0) * cost) as u64,
+            garbage_percent: (garbage / allowed.max(slack) * 100.0) as u64,
+        }
+    }
+
+    fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {
+        let last = last_level(view.version, view.limits);
+        if flush_level(view, range) >= last { last } else { 0 }
+    }
+
+    fn flush_cut(&self, view: &View<'_>, range: &KeyRange, bytes: u64) -> Option<FlushCut> {
+        let account = Account::new(view);
+        let above = view.version.levels.iter().take(usize::from(account.last));
+        let mut nodes = above.flat_map(|level| level.overlap(range));
+        if account.last > view.limits.flush_level_max || nodes.any(|node| !node.slices.is_empty()) {
+            return None;
+        }
+        let cut = FlushCut { level: account.last, table_bytes_max: account.node_bytes };
+        account.takes(range, bytes).then_some(cut)
+    }
+
+    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
+        stack::manual(view, range, to_level)
+    }
+}
+
+fn level0_score(view: &View<'_>) -> f64 {
+    view.version.level0().len() as f64 / view.limits.level0_runs_trigger.max(1) as f64
+}
+
+/// Slices at which a stack is too high.
+fn height_due(view: &View<'_>) -> usize {
+    view.limits.stack_max.max(1) + 1
+}
+
+/// What another scheme left on the levels between goes onto the stacks, by an edit alone.
+fn drain(account: &Account<'_>) -> Option<Plan> {
+    let version = account.view.version;
+    let why = Why { reason: Reason::LevelBytes, score: 1.0 };
+    let push = |level: u8, node: &Node| {
+        let input = Input::whole(level, node);
+        why.plan(Move::Push { input, to_level: account.last }, 0)
+    };
+    let levels = (1..account.last).rev().filter(|&level| version.level(level).has_slices());
+    let deepest = levels.take(1);
+    let mut plans = deepest.flat_map(|level| {
+        let nodes = version.level(level).nodes.iter().filter(|node| !node.slices.is_empty());
+        nodes.map(move |node| push(level, node))
+    });
+    plans.find(|plan| account.view.allows(plan))
+}
+
+/// Level 0 has too many runs; or it has a few bytes, and stands in the way of flushes that would go
+/// to the nodes: then they go onto the stacks as they are, by an edit alone.
+fn lower_level0(account: &Account<'_>) -> Option<Plan> {
+    let view = account.view;
+    let score = level0_score(view);
+    let node = view.version.level(0).node(LEVEL0_NODE).filter(|node| !node.slices.is_empty())?;
+    let memtable_bytes = view.limits.memtable_bytes;
+    if node.bytes() <= memtable_bytes && account.takes(&keys(node), memtable_bytes) {
+        let why = Why { reason: Reason::Level0Runs, score: score.max(1.0) };
+        let input = Input::whole(0, node);
+        let push = why.plan(Move::Push { input, to_level: account.last }, 0);
+        if view.allows(&push) {
+            return Some(push);
+        }
+    }
+    if score < 1.0 {
+        return None;
+    }
+    let why = Why { reason: Reason::Level0Runs, score };
+    let down = append(account, why).filter(|plan| account.view.allows(plan));
+    down.or_else(|| merge_cheapest(account.view, why.reason, score))
+}
+
+/// All of level 0 is appended to the nodes, if the parts are large enough.
+fn append(account: &Account<'_>, why: Why) -> Option<Plan> {
+    let version = account.view.version;
+    let node = version.level(0).node(LEVEL0_NODE).filter(|node| !node.slices.is_empty())?;
+    let bytes = node.bytes();
+    let below = version.level(account.last).bytes();
+    if !account.takes(&keys(node), bytes) && bytes.saturating_mul(LEVEL0_SHARE) < below {
+        return None;
+    }
+    let input = Input::whole(0, node);
+    let parts = bytes.div_ceil(account.node_bytes).clamp(1, u64::from(u32::MAX)) as u32;
+    let action = Move::Append { input, to_level: account.last, file_bytes_max: None, parts };
+    Some(why.plan(action, bytes))
+}
+
+/// The tree owes space: the node with the most garbage for each byte that stays is merged whole.
+fn free_space(account: &Account<'_>) -> Option<Plan> {
+    if account.garbage_score() < 1.0 {
+        return None;
+    }
+    let why = Why { reason: Reason::Garbage, score: account.garbage_score() };
+    let share = |node: &Node| account.garbage(node) / node.largest_bytes().max(1) as f64;
+    account.best(share, |node, _| whole(account, node, why))
+}
+
+/// A node that is too large, and whose merge is not a copy alone, is merged whole.
+fn divide(account: &Account<'_>) -> Option<Plan> {
+    let size = |node: &Node| node.bytes() as f64 / (TOO_LARGE * account.node_bytes) as f64;
+    let due = |node: &Node| if node.slices.len() > 1 { size(node) } else { 0.0 };
+    account.best(
+        |node| if due(node) < 1.0 { 0.0 } else { due(node) },
+        |node, score| whole(account, node, Why { reason: Reason::NodeBytes, score }),
+    )
+}
+
+/// A stack is too high: its cheapest runs become one.
+fn shorten(account: &Account<'_>) -> Option<Plan> {
+    let height = |node: &Node| node.slices.len() as f64 / height_due(account.view) as f64;
+    account.best(
+        |node| if height(node) < 1.0 { 0.0 } else { height(node) },
+        |node, score| cheapest(account, node, Why { reason: Reason::StackHeight, score }),
+    )
+}
+
+/// Reads have paid for fewer runs.
+fn serve_readers(account: &Account<'_>) -> Option<Plan> {
+    let view = account.view;
+    let why = Why { reason: Reason::Reads, score: 0.5 };
+    let paid = |node: &Node| {
+        let seeks = view.observed.seeks.get(&(account.last, node.id)).copied().unwrap_or(0);
+        let paid = seeks as f64 * SEEK_BYTES as f64 / node.bytes().max(1) as f64;
+        if node.slices.len() > 1 && paid >= 1.0 { paid } else { 0.0 }
+    };
+    let merge = account.best(paid, |node, _| whole(account, node, why));
+    merge.or_else(|| serve_readers_of_level0(account, why))
+}
+
+fn serve_readers_of_level0(account: &Account<'_>, why: Why) -> Option<Plan> {
+    let view = account.view;
+    let others = view.version.level0().len().checked_sub(1).filter(|&others| others > 0)?;
+    let paid = view.observed.reads.saturating_mul(others as u64 * PROBE_BYTES);
+    if paid < view.version.level(0).bytes() {
+        return None;
+    }
+    let down = append(account, why).filter(|plan| view.allows(plan));
+    down.or_else(|| newest_even(view, why))
+}
+
+/// A node's stack becomes nodes of equal bytes. Its right neighbours join where it is small.
+fn whole(account: &Account<'_>, node: &Arc<Node>, why: Why) -> Plan {
+    let from = account.nodes().iter().skip_while(|other| other.id != node.id);
+    let mut bytes = 0;
+    let fits = |other: &&Arc<Node>| {
+        bytes += other.bytes();
+        other.id == node.id || bytes <= account.node_bytes && !other.slices.is_empty()
+    };
+    let joined: Vec<&Arc<Node>> = from.take_while(fits).collect();
+    let bytes = joined.iter().map(|node| node.bytes()).sum();
+    let inputs = joined.into_iter().map(|node| Input::whole(account.last, node)).collect();
+    let table_bytes_max = equal_parts(bytes, account.node_bytes);
+    merge(account, inputs, table_bytes_max, bytes, why)
+}
+
+/// Adjacent runs that cost the least bytes for each run saved become one, and stay in their place.
+fn cheapest(account: &Account<'_>, node: &Arc<Node>, why: Why) -> Plan {
+    let stack = &node.slices;
+    let mut best = (u64::MAX, stack.as_slice());
+    for from in 0..stack.len() {
+        let mut bytes = 0;
+        for to in from..stack.len() {
+            bytes += stack[to].bytes;
+            let cost = bytes.checked_div((to - from) as u64);
+            if let Some(cost) = cost.filter(|&cost| cost <= best.0) {
+                best = (cost, &stack[from..=to]);
+            }
+        }
+    }
+    let runs = best.1;
+    if runs.len() == stack.len() {
+        return whole(account, node, why);
+    }
+    let bytes = runs.iter().map(|slice| slice.bytes).sum();
+    let inputs = vec![Input::of(account.last, node.id, runs)];
+    merge(account, inputs, u64::MAX, bytes, why)
+}
+
+fn merge(
+    account: &Account<'_>,
+    inputs: Vec<Input>,
+    table_bytes_max: u64,
+    bytes: u64,
+    why: Why,
+) -> Plan {
+    let cut = Cut { table_bytes_max, overlap_bytes_max: None };
+    let to_level = account.last;
+    why.plan(Move::Merge { inputs, to_level, cut, one_file: false, parallel_max: 1 }, bytes)
+}

@@ -1,0 +1,130 @@
+//! Picks, as text, and what the scheme costs, by simulation.
+
+use super::{ADAPTIVE, Adaptive};
+use crate::policy::{Descriptor, Policy, leveled, tiered};
+use crate::scenario::run_file;
+use crate::simulate::{Entry, Keys, Report, Store, Workload};
+
+#[test]
+fn picks() {
+    run_file("src/policy/adaptive/testdata/picks.txt");
+}
+
+/// 120 MB over memtables of 256 KiB: as many memtables as 2 GB has of 4 MiB.
+const LOAD: Workload = Workload {
+    keys: Keys::Uniform,
+    writes: 1_000_000,
+    keys_count: 1_000_000,
+    entry_bytes: 120,
+    memtable_bytes: 256 << 10,
+    scale: 20,
+    moves_per_flush: None,
+    reads_share: 0.0,
+};
+
+fn run(workload: Workload, scheme: &Descriptor) -> Report {
+    workload.run(scheme).unwrap()
+}
+
+#[test]
+fn overwrites_cost_half_of_leveled_in_the_space_that_garbage_may_take() {
+    let overwrites = Workload { writes: 3_000_000, ..LOAD };
+    let (report, leveled) = (run(overwrites, &ADAPTIVE), run(overwrites, &leveled::MODERN));
+    let share = report.write_amplification() / leveled.write_amplification();
+    assert!(share <= 0.5, "{share:.2}\n{report}\n{leveled}");
+    assert!(report.space_amplification_max <= 1.5, "{report}");
+    assert!(run(overwrites, &tiered::TIERED).space_amplification_max > 2.0);
+}
+
+#[test]
+fn keys_that_are_new_are_hardly_merged() {
+    let new = Workload { keys_count: 100_000_000, ..LOAD };
+    let (report, leveled) = (run(new, &ADAPTIVE), run(new, &leveled::MODERN));
+    let merged = |report: &Report| report.write_amplification() - 1.0;
+    assert!(merged(&report) < 0.5 * merged(&leveled), "{report}\n{leveled}");
+    let ascending = run(Workload { keys: Keys::Sequential, ..LOAD }, &ADAPTIVE);
+    assert!(ascending.write_amplification() < 1.01, "{ascending}");
+}
+
+/// The reason for the nodes: each merge frees its inputs when it ends, and takes a small part.
+#[test]
+fn no_move_takes_more_than_a_small_part_of_the_tree() {
+    let mut store = loaded(&Workload { writes: 2_000_000, ..LOAD });
+    let mut sequence = 10_000_000;
+    for _ in 0..400 {
+        flush_evenly(&mut store, &mut sequence);
+        while let Some(plan) = Adaptive.pick(&store.view()) {
+            let all = store.version.bytes();
+            assert!(plan.write_bytes <= all / 8, "{} of {all}: {plan:?}", plan.write_bytes);
+            let work = store.begin(plan);
+            store.finish(work).unwrap();
+        }
+    }
+}
+
+/// An idle database gives half of its garbage back, and then rests.
+#[test]
+fn idle_time_is_not_spent_beyond_the_garbage() {
+    let mut store = loaded(&Workload { writes: 3_000_000, ..LOAD });
+    let (live, before) = (1_000_000 * 120, store.version.bytes());
+    let written_before: u64 = store.written_bytes.iter().sum();
+    store.observed.is_idle = true;
+    while store.step().unwrap() {}
+    let after = store.version.bytes();
+    assert!(before > live * 13 / 10 && after < live * 122 / 100, "{before} {after} {live}");
+    let written = store.written_bytes.iter().sum::<u64>() - written_before;
+    // What is rewritten for a byte that is given back.
+    assert!(written < 3 * (before - after), "{written} {before} {after}");
+}
+
+#[test]
+fn reads_pay_for_the_stacks_that_they_pass() {
+    let mut store = loaded(&LOAD);
+    let last = store.version.levels.len() as u8 - 1;
+    let stacked = |store: &Store| -> Vec<_> {
+        let nodes = store.version.level(last).nodes.iter();
+        nodes.filter(|node| node.slices.len() > 1).map(|node| (node.id, node.bytes())).collect()
+    };
+    let before = stacked(&store);
+    assert!(before.len() > 2 && !store.step().unwrap(), "{}", before.len());
+    let (read, bytes) = before[1];
+    store.observed.seeks.insert((last, read), bytes / super::SEEK_BYTES + 1);
+    assert!(store.step().unwrap() && !store.step().unwrap());
+    assert_eq!(stacked(&store).len(), before.len() - 1);
+}
+
+/// The store after a workload, settled.
+fn loaded(workload: &Workload) -> Store {
+    let limits = (ADAPTIVE.limits)(workload.memtable_bytes);
+    let mut store = Store::new((ADAPTIVE.make)(), limits, workload.entry_bytes * workload.scale);
+    let mut random = base::random::Random::new(3);
+    let keys_count = workload.keys_count / workload.scale;
+    let per_memtable = workload.memtable_bytes / (workload.entry_bytes * workload.scale);
+    let mut sequence = 0;
+    for _ in 0..workload.writes / workload.scale / per_memtable {
+        let mut memtable: Vec<Entry> = (0..per_memtable)
+            .map(|_| {
+                sequence += 1;
+                let key = crate::simulate::spread(random.below(keys_count) as u32, keys_count);
+                Entry { key, sequence, is_delete: false }
+            })
+            .collect();
+        memtable.sort_by_key(|entry| (entry.key, std::cmp::Reverse(entry.sequence)));
+        memtable.dedup_by_key(|entry| entry.key);
+        store.flush(&memtable).unwrap();
+        while store.step().unwrap() {}
+    }
+    store
+}
+
+fn flush_evenly(store: &mut Store, sequence: &mut u64) {
+    let count = LOAD.memtable_bytes / store.entry_bytes;
+    let entries: Vec<Entry> = (0..count)
+        .map(|at| {
+            *sequence += 1;
+            let key = ((at << 32) / count) as u32 + (*sequence % 1_000_000) as u32;
+            Entry { key, sequence: *sequence, is_delete: false }
+        })
+        .collect();
+    store.flush(&entries).unwrap();
+}
