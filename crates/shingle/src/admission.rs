@@ -27,6 +27,9 @@ pub struct Pressure {
     pub level0_runs: u64,
     /// Compaction debt: bytes that compaction has yet to rewrite.
     pub debt_bytes: u64,
+    /// Garbage in a tree as a percentage of the garbage that its scheme allows, of the keyspace
+    /// that has the most; 0 with schemes that keep no account of it.
+    pub garbage_percent: u64,
     /// Bytes of value segments, of the keyspace that has the most. The part above the soft limit
     /// counts only as far as GC can reclaim it: throttling is meant to give GC time.
     pub value_bytes: u64,
@@ -52,6 +55,10 @@ pub struct AdmissionLimits {
     pub debt_bytes_soft: u64,
     /// The rate is lowest from this debt.
     pub debt_bytes_hard: u64,
+    /// Throttle above this much garbage in a tree, in percent of the allowed garbage.
+    pub garbage_percent_soft: u64,
+    /// The rate is lowest from this percentage.
+    pub garbage_percent_hard: u64,
     /// Throttle above this many bytes of value segments.
     pub value_bytes_soft: u64,
     /// The rate is lowest from this many bytes; beyond them, writes of large values are out of
@@ -116,6 +123,8 @@ pub fn pace(pressure: &Pressure, limits: &AdmissionLimits) -> Pace {
         limits.value_debt_percent_soft,
         limits.value_debt_percent_hard,
     );
+    let garbage =
+        share(pressure.garbage_percent, limits.garbage_percent_soft, limits.garbage_percent_hard);
     let candidates = [
         (
             StallReason::MemoryFull,
@@ -127,7 +136,7 @@ pub fn pace(pressure: &Pressure, limits: &AdmissionLimits) -> Pace {
         ),
         (
             StallReason::CompactionDebt,
-            share(pressure.debt_bytes, limits.debt_bytes_soft, limits.debt_bytes_hard),
+            share(pressure.debt_bytes, limits.debt_bytes_soft, limits.debt_bytes_hard).max(garbage),
         ),
         (
             StallReason::ValueSpace,
@@ -217,6 +226,7 @@ impl Admission {
         let fell = pressure.sealed_bytes < before.sealed_bytes
             || pressure.level0_runs < before.level0_runs
             || pressure.debt_bytes < before.debt_bytes
+            || pressure.garbage_percent < before.garbage_percent
             || pressure.value_bytes < before.value_bytes
             || pressure.value_debt_percent < before.value_debt_percent;
         drop(pressure);
@@ -436,6 +446,8 @@ mod tests {
             level0_stop: false,
             debt_bytes_soft: 1000,
             debt_bytes_hard: 10_000,
+            garbage_percent_soft: 120,
+            garbage_percent_hard: 220,
             value_bytes_soft: 1 << 40,
             value_bytes_hard: 2 << 40,
             value_debt_percent_soft: 200,

@@ -205,6 +205,7 @@ impl Cursor {
 
     fn count_shown(&mut self) {
         self.engine.ledger().user_read(std::mem::take(&mut self.shown_bytes));
+        self.engine.look_if_due();
     }
 
     /// Moves to the first key.

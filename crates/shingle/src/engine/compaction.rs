@@ -266,7 +266,7 @@ fn part_ranges(
         .unwrap_or_else(KeyRange::all);
     match &plan.action {
         Move::Merge { parallel_max, one_file: false, cut, to_level, .. } if *to_level > 0 => {
-            let worthwhile = (total_bytes / (2 * cut.table_bytes_max.max(1))).max(1);
+            let worthwhile = (total_bytes / (cut.table_bytes_max.max(1).saturating_mul(2))).max(1);
             let count = u64::from(*parallel_max).min(worthwhile) as usize;
             split_range(core, &hull, slices, count)
         }
@@ -336,7 +336,7 @@ fn rule(version: &Version, known: &RunTable, plan: &Plan, total_bytes: u64) -> R
             let part_bytes = total_bytes / u64::from((*parts).max(1)) + 1;
             let children = tree::moves::children(version, known, input, *to_level)?;
             let targets =
-                children.into_iter().map(|child| target(child, *file_bytes_max, part_bytes));
+                children.into_iter().map(|child| child_target(child, *file_bytes_max, part_bytes));
             OutputRule::Children(targets.collect())
         }
         Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => {
@@ -345,8 +345,14 @@ fn rule(version: &Version, known: &RunTable, plan: &Plan, total_bytes: u64) -> R
     })
 }
 
-/// The target of a child's part of an append.
-fn target(child: Child, file_bytes_max: u64, part_bytes: u64) -> ChildTarget {
+/// The target of a child's part of an append, or of a flush onto stacks.
+pub(crate) fn child_target(
+    mut child: Child,
+    file_bytes_max: Option<u64>,
+    part_bytes: u64,
+) -> ChildTarget {
+    child.file = child.file.filter(|_| file_bytes_max.is_some());
+    let file_bytes_max = file_bytes_max.unwrap_or(u64::MAX);
     let new_file = file_bytes_max.saturating_sub(table::format::HEADER_BYTES);
     let new_run_bytes_max = match child.node {
         Some(_) => new_file,
@@ -483,6 +489,10 @@ impl Compaction {
         }
         if let Ok(tree) = trees.tree(self.keyspace.id) {
             tree.busy.end(self.work);
+            let entries = self.entries_in.load(Ordering::Relaxed);
+            let dropped = entries.saturating_sub(self.entries_out.load(Ordering::Relaxed));
+            let inputs = self.plan.action.inputs();
+            tree.observed.note_merge(&self.version, &inputs, entries, dropped);
         }
         trees.forgive(self.keyspace.id, &input_runs(&self.version, &self.plan));
         drop(trees);

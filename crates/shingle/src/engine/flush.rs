@@ -1,6 +1,7 @@
 //! Flushes: sealed memtables become a run on top of the tree.
 
-use super::output::{OutputRule, Written};
+use super::compaction::child_target;
+use super::output::{ChildTarget, OutputRule, Written};
 use super::rewrite::{Part, PartSpec, Progress};
 use super::values::active_segment::UnflushedExtents;
 use super::values::writers::ValueWriters;
@@ -43,6 +44,8 @@ struct Member {
     /// Oldest first.
     memtables: Vec<Arc<Memtable>>,
     to_level: u8,
+    /// Where it is cut for the stacks of nodes; `None`: it is one run.
+    children: Option<Vec<ChildTarget>>,
     /// The number of deeper levels that have data; at least one where more data is to come.
     levels_below: usize,
     /// Taken when the part begins.
@@ -70,6 +73,7 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<Fl
             keyspace: sealed.keyspace.clone(),
             memtables: Vec::new(),
             to_level: 0,
+            children: None,
             levels_below: 1,
             values: None,
             unflushed: UnflushedExtents::default(),
@@ -82,7 +86,7 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<Fl
     drop(state);
     let mut members: Vec<Member> = members.into_values().collect();
     for member in &mut members {
-        member.to_level = flush_level(trees, member);
+        aim(trees, member);
         if let Some(tree) = trees.keyspaces.get(&member.keyspace.id) {
             let below = super::compaction::levels_below(&tree.version, member.to_level);
             member.levels_below = below.max(1);
@@ -153,10 +157,11 @@ fn pins_old_log(state: &CommitState, sealed: &Sealed) -> bool {
     sealed.first_log.is_some() && sealed.first_log <= state.flush_logs_through
 }
 
-fn flush_level(trees: &Trees, member: &Member) -> u8 {
-    let Some(tree) = trees.keyspaces.get(&member.keyspace.id) else { return 0 };
+/// Decides where a member's run goes, or its runs.
+fn aim(trees: &Trees, member: &mut Member) {
+    let Some(tree) = trees.keyspaces.get(&member.keyspace.id) else { return };
     if member.memtables.iter().any(|memtable| memtable.range_delete_count() > 0) {
-        return 0;
+        return;
     }
     let range = member
         .memtables
@@ -168,10 +173,18 @@ fn flush_level(trees: &Trees, member: &Member) -> u8 {
     let bytes: u64 = member.memtables.iter().map(|memtable| memtable.bytes()).sum();
     // A scheme that cuts no tables has no limit on their bytes.
     if bytes < limits.table_bytes_max.min(limits.memtable_bytes) / SMALL_TABLE_SHARE {
-        return 0;
+        return;
     }
     let view = tree.picker_view(limits, SequenceNumber::MAX);
-    member.keyspace.policy.flush_level(&view, &range)
+    let policy = &member.keyspace.policy;
+    let Some(cut) = policy.flush_cut(&view, &range, bytes) else {
+        member.to_level = policy.flush_level(&view, &range);
+        return;
+    };
+    let parts = tree::moves::flush_parts(&tree.version, &range, cut.level).into_iter();
+    let targets = parts.map(|part| child_target(part, None, cut.table_bytes_max));
+    member.to_level = cut.level;
+    member.children = Some(targets.collect());
 }
 
 impl FlushJob {
@@ -332,7 +345,11 @@ impl Member {
         }
         // Meanwhile another edit may have filled the place that the flush aimed at. Level 0 is
         // always correct.
-        let mut changes = match tree::moves::flush(version, &output, self.to_level) {
+        let aimed = match self.children {
+            Some(_) => tree::moves::flush_onto(version, &output, self.to_level),
+            None => tree::moves::flush(version, &output, self.to_level),
+        };
+        let mut changes = match aimed {
             Ok(changes) => changes,
             Err(_) if self.to_level > 0 => tree::moves::flush(version, &output, 0)?,
             Err(error) => return Err(error),
@@ -369,9 +386,12 @@ fn spec(core: &Arc<Core>, member: &Member, values: ValueWriters) -> PartSpec {
             background: true,
             is_cold: false,
         },
-        rule: OutputRule::Cut {
-            cutter: Cutter::new(&Version::empty(1), 0, unlimited),
-            one_file: false,
+        rule: match &member.children {
+            Some(children) => OutputRule::Children(children.clone()),
+            None => OutputRule::Cut {
+                cutter: Cutter::new(&Version::empty(1), 0, unlimited),
+                one_file: false,
+            },
         },
         values,
         tier: Tier::Main,

@@ -46,7 +46,7 @@ pub(crate) struct TreeState {
     /// When a run is due because of what has expired, in milliseconds since 1970.
     pub expiry_due_ms: Option<u64>,
     /// What the policy knows of the workload.
-    observed: Observed,
+    pub observed: Observed,
     read_share: ReadShare,
     /// The number of reads when level 0 took its present shape.
     level0_since_reads: u64,

@@ -317,13 +317,14 @@ impl VersionSet {
 
     /// Tells admission how far the trees are behind.
     pub(crate) fn update_pressure(&self, trees: &Trees) {
-        let (mut level0_runs, mut debt_bytes) = (0, 0);
+        let (mut level0_runs, mut debt_bytes, mut garbage_percent) = (0, 0, 0);
         let (mut value_bytes, mut value_debt_percent) = (0, 0);
         for tree in trees.keyspaces.values() {
             let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
             let debt = tree.keyspace.policy.debt(&view);
             level0_runs = level0_runs.max(debt.level0_runs);
             debt_bytes += debt.pending_bytes;
+            garbage_percent = garbage_percent.max(debt.garbage_percent);
             let usage = tree.version.segments.usage();
             value_bytes = value_bytes.max(self.value_pressure(&usage));
             value_debt_percent = value_debt_percent.max(tree.keyspace.values.debt_percent(&usage));
@@ -331,6 +332,7 @@ impl VersionSet {
         self.change_pressure(|pressure| {
             pressure.level0_runs = level0_runs;
             pressure.debt_bytes = debt_bytes;
+            pressure.garbage_percent = garbage_percent;
             pressure.value_bytes = value_bytes;
             pressure.value_debt_percent = value_debt_percent;
         });

@@ -15,7 +15,13 @@ impl Engine {
         if let Some(value) = value {
             self.ledger().user_read((key.len() + value.len()) as u64);
         }
-        if self.read.take_misses_due() {
+        self.look_if_due();
+    }
+
+    /// Wakes a worker where reads have cost enough for policies to look at it.
+    #[inline]
+    pub(crate) fn look_if_due(&self) {
+        if self.read.take_look_due() {
             self.runtime.wake();
         }
     }
@@ -26,6 +32,7 @@ impl Engine {
         let bytes = pairs
             .map(|(key, value)| value.as_ref().map_or(0, |value| key.as_ref().len() + value.len()));
         self.ledger().user_read(bytes.sum::<usize>() as u64);
+        self.look_if_due();
     }
 
     /// Admits, commits and syncs a batch. `None`: as the database was opened.

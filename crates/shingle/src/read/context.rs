@@ -1,5 +1,5 @@
 //! What all reads of a database share: its files, as readers open them, and the signal that reads
-//! miss.
+//! cost much.
 
 use super::clock::ExpiryClock;
 use super::table_cache::TableCache;
@@ -17,9 +17,9 @@ pub(crate) struct ReadContext {
     pub clock: ExpiryClock,
     /// Misses of a run from which policies want to know them; `None` where no policy does.
     pub misses_min: Option<u64>,
-    /// Since the last call of [`ReadContext::take_misses_due`], a run had enough misses for
-    /// policies to look at.
-    are_misses_due: AtomicBool,
+    /// Since the last call of [`ReadContext::take_look_due`], reads had cost enough for policies to
+    /// look at it.
+    is_look_due: AtomicBool,
 }
 
 impl ReadContext {
@@ -30,19 +30,18 @@ impl ReadContext {
         misses_min: Option<u64>,
     ) -> ReadContext {
         let (tables, values) = (Arc::new(tables), Arc::new(values));
-        ReadContext { tables, values, clock, misses_min, are_misses_due: AtomicBool::new(false) }
+        ReadContext { tables, values, clock, misses_min, is_look_due: AtomicBool::new(false) }
     }
 
-    /// A run has enough misses for policies to look at.
-    pub(crate) fn set_misses_due(&self) {
-        self.are_misses_due.store(true, Relaxed);
+    /// Reads have cost enough for policies to look at it.
+    #[cold]
+    pub(crate) fn set_look_due(&self) {
+        self.is_look_due.store(true, Relaxed);
     }
 
-    /// Since the last call, a run had enough misses for policies to look at.
+    /// Since the last call, reads had cost enough for policies to look at it.
     #[inline]
-    pub(crate) fn take_misses_due(&self) -> bool {
-        self.misses_min.is_some()
-            && self.are_misses_due.load(Relaxed)
-            && self.are_misses_due.swap(false, Relaxed)
+    pub(crate) fn take_look_due(&self) -> bool {
+        self.is_look_due.load(Relaxed) && self.is_look_due.swap(false, Relaxed)
     }
 }

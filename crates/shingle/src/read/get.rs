@@ -1,6 +1,7 @@
 //! Point reads.
 
 use super::clock::{ExpiryClock, ReadTime, split};
+use super::context::ReadContext;
 use super::cursor::{CursorOptions, InternalCursor};
 use super::moment::Moment;
 use super::view::{LevelView, ReadView, SliceView, TreeView};
@@ -232,16 +233,16 @@ impl<'a> Lookup<'a> {
     }
 
     fn find_in_tree(&mut self, tree: &TreeView) -> Result<Option<Found>> {
-        let found = self.find_in_levels(&tree.levels);
+        let found = self.find_in_levels(tree);
         if self.runs_asked > 1 {
             tree.note_miss(self.key);
         }
         found
     }
 
-    fn find_in_levels(&mut self, levels: &[Arc<LevelView>]) -> Result<Option<Found>> {
-        for level in levels {
-            if let Some(found) = self.find_in_level(level)? {
+    fn find_in_levels(&mut self, tree: &TreeView) -> Result<Option<Found>> {
+        for level in &tree.levels {
+            if let Some(found) = self.find_in_level(level, &tree.context)? {
                 return Ok(Some(found));
             }
         }
@@ -260,16 +261,16 @@ impl<'a> Lookup<'a> {
         Ok(None)
     }
 
-    fn find_in_level(&mut self, level: &LevelView) -> Result<Option<Found>> {
+    fn find_in_level(&mut self, level: &LevelView, context: &ReadContext) -> Result<Option<Found>> {
         let Some(node) = level.find(self.key) else { return Ok(None) };
         for (passed, slice) in node.slices.iter().enumerate() {
             if let Some(found) = self.find_in_slice(slice)? {
-                node.note_passed(passed);
+                node.note_passed(passed, context);
                 return Ok(Some(found));
             }
         }
         // The oldest run would be probed without the others too.
-        node.note_passed(node.slices.len().saturating_sub(1));
+        node.note_passed(node.slices.len().saturating_sub(1), context);
         Ok(None)
     }
 

@@ -332,6 +332,12 @@ impl LevelIter {
         Ok(())
     }
 
+    fn note_seek(&self) {
+        if let Some(node) = self.nodes().get(self.index) {
+            node.note_seek(&self.tree.context);
+        }
+    }
+
     /// The walk's readahead at its current position, in bytes.
     fn walk_bytes(&self) -> u32 {
         self.stack.as_ref().map_or(0, Stack::walk_bytes)
@@ -430,6 +436,7 @@ impl EntryIter for LevelIter {
         let after = level.first_after(key);
         let holds = after > 0 && level.nodes[after - 1].range().is_before_end(key);
         self.enter(if holds { after - 1 } else { after })?;
+        self.note_seek();
         if let Some(stack) = &mut self.stack {
             stack.seek(target)?;
         }
@@ -443,6 +450,7 @@ impl EntryIter for LevelIter {
             return Ok(());
         };
         self.enter(index)?;
+        self.note_seek();
         if let Some(stack) = &mut self.stack {
             stack.seek_for_prev(target)?;
         }

@@ -46,6 +46,9 @@ pub(crate) struct NodeView {
 /// costs little.
 const PASSED_PER_SEEK: u64 = 512;
 
+/// Policies look at a node again each time that reads have passed this many of its slices.
+const PASSED_PER_LOOK: u64 = 256 * PASSED_PER_SEEK;
+
 impl NodeView {
     pub(crate) fn range(&self) -> &KeyRange {
         &self.node.range
@@ -53,9 +56,24 @@ impl NodeView {
 
     /// A read found nothing in this many slices of a stack, below level 0.
     #[inline]
-    pub(crate) fn note_passed(&self, slices: usize) {
+    pub(crate) fn note_passed(&self, slices: usize, context: &ReadContext) {
         if slices > 0 && self.node.id != LEVEL0_NODE {
-            self.passed.fetch_add(slices as u64, Relaxed);
+            self.add_passed(slices as u64, context);
+        }
+    }
+
+    /// An ordered read seeks in the node: in each slice of a stack, where one would do.
+    #[inline]
+    pub(crate) fn note_seek(&self, context: &ReadContext) {
+        if self.slices.len() > 1 && self.node.id != LEVEL0_NODE {
+            self.add_passed((self.slices.len() as u64 - 1) * PASSED_PER_SEEK, context);
+        }
+    }
+
+    fn add_passed(&self, slices: u64, context: &ReadContext) {
+        let before = self.passed.fetch_add(slices, Relaxed);
+        if before / PASSED_PER_LOOK != (before + slices) / PASSED_PER_LOOK {
+            context.set_look_due();
         }
     }
 }
@@ -204,7 +222,7 @@ impl TreeView {
         let first = nodes.flat_map(|node| &node.slices).find(|slice| slice.range.contains(key));
         let misses = first.map_or(0, |slice| slice.misses.fetch_add(1, Relaxed) + 1);
         if misses > 0 && misses.is_multiple_of(misses_min) {
-            self.context.set_misses_due();
+            self.context.set_look_due();
         }
     }
 

@@ -52,6 +52,7 @@ pub fn append(db: &Db, file_bytes_max: u64) {
     let keyspace = db.keyspace("default").unwrap();
     let version = keyspace.tree_for_test().unwrap();
     let input = Input::of(0, LEVEL0_NODE, version.level0());
+    let file_bytes_max = Some(file_bytes_max);
     begin(db, Move::Append { input, to_level: 3, file_bytes_max, parts: 4 });
 }
 

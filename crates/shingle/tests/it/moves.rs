@@ -52,7 +52,7 @@ fn choose(random: &mut Random, version: &Version, levels: u8) -> Option<(usize, 
         }
         3 if has_data => (if one_file { 3 } else { 2 }, merge(vec![input], level)),
         4 | 5 if deeper > level && has_data => {
-            let file_bytes_max = 2000 + random.below(20_000);
+            let file_bytes_max = (!random.one_in(4)).then(|| 2000 + random.below(20_000));
             let parts = 1 + random.below(4) as u32;
             (4, Move::Append { input, to_level: deeper, file_bytes_max, parts })
         }
