@@ -90,12 +90,6 @@ impl Sink {
         self.check()
     }
 
-    /// Writes what is left, and lets the store begin to make it durable.
-    pub fn begin_finish(&mut self) -> Result<()> {
-        self.flush_beyond(0)?;
-        self.file.begin_sync().map_err(|error| self.fail(error))
-    }
-
     /// Writes what is left and syncs; gives the bytes of the file.
     pub fn finish(mut self) -> Result<u64> {
         self.flush_beyond(0)?;

@@ -112,17 +112,6 @@ impl TableWriter {
         run.finish(&mut self.sink).map_err(|error| self.sink.fail(error))
     }
 
-    /// Writes what is left, and lets the store begin to make it durable, as [`TableWriter::finish`]
-    /// will ask: files that end together are durable sooner if each begins before the first is
-    /// waited for. Refused while a run is open.
-    pub fn begin_finish(&mut self) -> Result<()> {
-        self.sink.check()?;
-        if self.run.is_some() {
-            return Err(Error::invalid("finish the run before the file"));
-        }
-        self.sink.begin_finish()
-    }
-
     /// Writes what is left and syncs; gives the bytes of the file. Refused while a run is open.
     pub fn finish(self) -> Result<u64> {
         self.sink.check()?;

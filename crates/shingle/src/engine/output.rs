@@ -4,7 +4,6 @@
 //! - Cuts are between user keys.
 //! - Output runs tile the rewritten key range, so range tombstones are cut at the same places and
 //!   none is lost.
-//! - The sync of a file is begun when it ends, and waited for while the next one is written.
 //! - Every file made here is listed until the edit that refers to it is durable, so that a failure
 //!   removes it.
 
@@ -17,7 +16,7 @@ use crate::reduce::Sink;
 use base::key::user_key;
 use base::{Cause, ErrorKind, FileId, Key, KeyRange, Result};
 use media::{FileHint, FileName, FileStore};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use table::range_delete::RangeDeletes;
@@ -44,9 +43,6 @@ pub(crate) struct ChildTarget {
     pub run_bytes_max: u64,
     pub new_run_bytes_max: u64,
 }
-
-/// Maximum number of files that ended and are not durable. Each keeps its descriptor and buffer.
-const SYNCING_FILES_MAX: usize = 1;
 
 /// Maximum bytes that end a block and a run, beyond those that the writer counts.
 pub(crate) const RUN_END_BYTES: u64 = 512;
@@ -150,8 +146,6 @@ pub(crate) struct OutputWriter {
     end: Option<Key>,
     child: usize,
     file: Option<(FileId, TableWriter)>,
-    /// Files that ended, whose sync was begun, oldest first.
-    syncing: VecDeque<(FileId, TableWriter)>,
     in_run: bool,
     last_key: Vec<u8>,
     pub written: Written,
@@ -178,7 +172,6 @@ impl OutputWriter {
             end: range.end.clone(),
             child: 0,
             file: None,
-            syncing: VecDeque::new(),
             in_run: false,
             last_key: Vec::new(),
             written: Written::default(),
@@ -310,22 +303,7 @@ impl OutputWriter {
             self.file = Some((file, writer));
             return Ok(());
         }
-        self.begin_sync(file, writer)
-    }
-
-    /// Ends a file. It is durable once [`OutputWriter::sync_beyond`] has waited for it.
-    fn begin_sync(&mut self, file: FileId, mut writer: TableWriter) -> Result<()> {
-        writer.begin_finish()?;
-        self.syncing.push_back((file, writer));
-        self.sync_beyond(SYNCING_FILES_MAX)
-    }
-
-    /// Waits until no more than `count` of the files that ended are not durable.
-    fn sync_beyond(&mut self, count: usize) -> Result<()> {
-        while self.syncing.len() > count {
-            let Some((file, writer)) = self.syncing.pop_front() else { break };
-            self.written.files.push((file, writer.finish()?));
-        }
+        self.written.files.push((file, writer.finish()?));
         Ok(())
     }
 
@@ -343,9 +321,9 @@ impl OutputWriter {
         }
         self.finish_run(self.end.clone())?;
         if let Some((file, writer)) = self.file.take() {
-            self.begin_sync(file, writer)?;
+            self.written.files.push((file, writer.finish()?));
         }
-        self.sync_beyond(0)
+        Ok(())
     }
 }
 

@@ -369,7 +369,7 @@ fn told(call: impl Fn() -> shingle::Result<()>) {
 #[test]
 fn compactions_of_every_scheme_meet_a_full_medium_now_and_then() {
     let mut failures: BTreeMap<&str, u64> = BTreeMap::new();
-    for seed in seeds_for_cells(50) {
+    for seed in seeds_for_cells(80) {
         let mut full = Full::new(seed);
         for round in 0..12 {
             full.write();

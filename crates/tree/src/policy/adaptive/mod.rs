@@ -44,8 +44,8 @@ pub const ADAPTIVE: Descriptor = Descriptor {
     help: "The tree is divided into key ranges. What is written waits on the range that it belongs \
            to, in up to `stack_max` runs, and a range is merged when the database has more \
            garbage than `garbage_share` of its data: the range with the most garbage first. Keys \
-           that are new, which leave no garbage, are hardly merged at all. Reads that pass many \
-           runs pay for a merge. Writes about half of what `leveled` does where the data is many \
+           that are new leave no garbage, and are merged for the height of stacks alone. Reads \
+           that pass many runs pay for a merge. Writes about half of what `leveled` does where the data is many \
            times the write buffer, and needs little space beyond what it holds. A smaller \
            `garbage_share` takes less space and writes more; a smaller `stack_max` makes scans \
            right after writes cheaper.",
