@@ -31,7 +31,7 @@ use super::stack::{self, equal_parts, keys};
 use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
-use crate::policy::{Debt, Descriptor, FlushCut, Limits, Policy, View};
+use crate::policy::{Debt, Descriptor, FlushCut, Limits, Observed, Policy, View};
 use crate::version::{LEVEL0_NODE, Node, Slice};
 use base::KeyRange;
 use base::cause::LEVELS_MAX;
@@ -78,8 +78,8 @@ const LEVEL0_SHARE: u64 = 8;
 /// A node this many times too large is merged whole, and divided.
 const TOO_LARGE: u64 = 2;
 
-/// The least share of superseded entries that is expected, whatever merges have found: they look
-/// back.
+/// The least share of superseded entries that is expected while writes go on, whatever merges have
+/// found: they look back.
 const SUPERSEDED_MIN: f64 = 0.5;
 
 /// Writes are not slowed by garbage of up to this many memtables, however little the tree has.
@@ -143,8 +143,14 @@ impl<'a> Account<'a> {
         self.garbage_bytes / self.allowed().max(1.0)
     }
 
+    /// Where no merge has told yet, as after an opening, writes expect the worst until the first
+    /// merge. Idle time is spent on what is known alone.
     fn superseded_share(&self) -> f64 {
-        self.view.observed.superseded_share.unwrap_or(1.0).clamp(SUPERSEDED_MIN, 1.0)
+        let observed = self.view.observed;
+        match observed.is_idle {
+            true => observed.superseded_share.unwrap_or(0.0),
+            false => observed.superseded_share.unwrap_or(1.0).max(SUPERSEDED_MIN),
+        }
     }
 
     /// Bytes of garbage that may stay.
@@ -231,6 +237,9 @@ impl Policy for Adaptive {
     /// Runs of level 0, or of the highest stack; and what the merges write that would bring the
     /// garbage down to what is allowed.
     fn debt(&self, view: &View<'_>) -> Debt {
+        let known = view.observed.superseded_share.unwrap_or(SUPERSEDED_MIN);
+        let observed = Observed { superseded_share: Some(known), ..Observed::default() };
+        let view = &View { observed: &observed, ..*view };
         let account = Account::new(view);
         let height = account.nodes().iter().map(|node| node.slices.len()).max().unwrap_or(0);
         let (garbage, allowed) = (account.garbage_bytes, account.allowed());

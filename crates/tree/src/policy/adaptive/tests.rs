@@ -77,6 +77,19 @@ fn idle_time_is_not_spent_beyond_the_garbage() {
     assert!(written < 3 * (before - after), "{written} {before} {after}");
 }
 
+/// After an opening no merge has told how much was superseded.
+#[test]
+fn an_opening_alone_rewrites_nothing_and_slows_nobody() {
+    let mut store = loaded(&Workload { keys_count: 100_000_000, ..LOAD });
+    store.observed = crate::policy::Observed::default();
+    let debt = Adaptive.debt(&store.view());
+    assert!(debt.garbage_percent <= 110 && debt.pending_bytes == 0, "{debt:?}");
+    let expects_the_worst = Adaptive.pick(&store.view()).expect("stacks of new keys");
+    assert_eq!(expects_the_worst.reason, crate::plan::Reason::Garbage);
+    store.observed.is_idle = true;
+    assert_eq!(Adaptive.pick(&store.view()), None);
+}
+
 #[test]
 fn reads_pay_for_the_stacks_that_they_pass() {
     let mut store = loaded(&LOAD);
