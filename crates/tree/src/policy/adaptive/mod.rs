@@ -45,10 +45,10 @@ pub const ADAPTIVE: Descriptor = Descriptor {
            to, in up to `stack_max` runs, and a range is merged when the database has more \
            garbage than `garbage_share` of its data: the range with the most garbage first. Keys \
            that are new leave no garbage, and are merged for the height of stacks alone. Reads \
-           that pass many runs pay for a merge. Writes about half of what `leveled` does where the data is many \
-           times the write buffer, and needs little space beyond what it holds. A smaller \
-           `garbage_share` takes less space and writes more; a smaller `stack_max` makes scans \
-           right after writes cheaper.",
+           that pass many runs pay for a merge. Writes about half of what `leveled` does where the \
+           data is many times the write buffer, and needs little space beyond what it holds. A \
+           smaller `garbage_share` takes less space and writes more; a smaller `stack_max` makes \
+           scans right after writes cheaper.",
     paper: "the moves of LWC-tree and LDC, under an account of garbage as HashKV has it",
     options: &["levels", "level0_runs_trigger", "stack_max", "garbage_share", "parallel_max"],
     limits,
