@@ -141,3 +141,29 @@ fn flush_evenly(store: &mut Store, sequence: &mut u64) {
         .collect();
     store.flush(&entries).unwrap();
 }
+
+/// A quarter of the keys, written anew, is garbage that may stay; deleted, it hides as much again.
+#[test]
+fn a_tombstone_counts_with_what_it_hides() {
+    let reason_after = |is_delete| {
+        let mut store = Store::new((ADAPTIVE.make)(), (ADAPTIVE.limits)(1 << 20), 1000);
+        for (sequence, keys, is_delete) in [(1, 0..1000u32, false), (2, 0..250, is_delete)] {
+            let entry = |key: u32| Entry { key: key << 20, sequence, is_delete };
+            store.flush(&keys.map(entry).collect::<Vec<_>>()).unwrap();
+        }
+        Adaptive.pick(&store.view()).map(|plan| plan.reason)
+    };
+    assert_eq!(reason_after(false), None);
+    assert_eq!(reason_after(true), Some(crate::plan::Reason::Garbage));
+}
+
+#[test]
+fn a_flush_is_cut_where_its_parts_are_large_enough() {
+    let mut store = Store::new((ADAPTIVE.make)(), (ADAPTIVE.limits)(1 << 20), 1000);
+    let entry = |key: u32| Entry { key: key << 16, sequence: 1, is_delete: false };
+    store.flush(&(0..8000).map(entry).collect::<Vec<_>>()).unwrap();
+    assert_eq!(store.version.level(6).nodes.len(), 8);
+    let all = base::KeyRange::all();
+    assert!(Adaptive.flush_cut(&store.view(), &all, 1_000_000).is_none());
+    assert!(Adaptive.flush_cut(&store.view(), &all, 1_100_000).is_some());
+}
