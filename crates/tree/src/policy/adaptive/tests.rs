@@ -142,7 +142,7 @@ fn flush_evenly(store: &mut Store, sequence: &mut u64) {
     store.flush(&entries).unwrap();
 }
 
-/// A quarter of the keys, written anew, is garbage that may stay; deleted, it hides as much again.
+/// 25 % of the keys, written anew, is garbage that may stay; deleted, it hides as much again.
 #[test]
 fn a_tombstone_counts_with_what_it_hides() {
     let reason_after = |is_delete| {
