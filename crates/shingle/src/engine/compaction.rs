@@ -266,7 +266,7 @@ fn part_ranges(
         .unwrap_or_else(KeyRange::all);
     match &plan.action {
         Move::Merge { parallel_max, one_file: false, cut, to_level, .. } if *to_level > 0 => {
-            let worthwhile = (total_bytes / (cut.table_bytes_max.max(1).saturating_mul(2))).max(1);
+            let worthwhile = (total_bytes / cut.table_bytes_max.max(1).saturating_mul(2)).max(1);
             let count = u64::from(*parallel_max).min(worthwhile) as usize;
             split_range(core, &hull, slices, count)
         }

@@ -256,7 +256,7 @@ impl Store {
         Work { id, plan, outputs, dropped }
     }
 
-    /// Notes what share of the entries on top of the oldest run of a node superseded one there.
+    /// Notes what a merge of these inputs dropped, of which `out` entries are left.
     fn observe(&mut self, inputs: &[Input], out: u64) {
         let count =
             |slice: &Slice| within(&self.contents[&slice.run.id], &slice.range).len() as u64;
