@@ -23,6 +23,13 @@ pub struct SliceRecord {
     pub bytes: u64,
 }
 
+impl SliceRecord {
+    /// A slice that shows the whole of a run.
+    pub(crate) fn whole(run: &RunRecord) -> SliceRecord {
+        SliceRecord { run: run.id, range: run.range.clone(), bytes: run.bytes }
+    }
+}
+
 /// What an edit says of a segment of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentChange {

@@ -3,7 +3,6 @@
 //! Paper: LWC-tree, section 3 (lightweight compaction, equal division, workload balance).
 
 use crate::edit::{Change, RunRecord, SliceRecord};
-use crate::moves::merge::whole;
 use crate::moves::push::{leave, take_off};
 use crate::moves::stage::{Share, Stage};
 use crate::moves::{OutputNode, check_inputs, conflict, input_node, split};
@@ -80,7 +79,7 @@ pub fn append(
     let mut new_nodes = (version.next_node..).map(NodeId);
     for (child, run) in runs {
         changes.push(Change::AddRun(run.clone()));
-        let slices: Vec<SliceRecord> = vec![whole(run)];
+        let slices: Vec<SliceRecord> = vec![SliceRecord::whole(run)];
         let Some(id) = *child else {
             let node = new_nodes.next().unwrap_or_default();
             let range = run.range.clone();

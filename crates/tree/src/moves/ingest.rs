@@ -1,7 +1,6 @@
 //! The edits that bring sorted files in, above what is there or below it.
 
 use crate::edit::{Change, RunRecord, SliceRecord};
-use crate::moves::merge::whole;
 use crate::version::{BELOW_LEVEL, LEVEL0_NODE, NodeId, Version};
 use base::{DatabaseId, KeyRange};
 
@@ -26,11 +25,11 @@ pub fn ingest(version: &Version, runs: &[IngestedRun]) -> Vec<Change> {
     let mut on_top: Vec<SliceRecord> = Vec::new();
     for IngestedRun { run, to_level, .. } in runs {
         if *to_level == 0 || !is_clear(version, *to_level, &run.range) {
-            on_top.push(whole(run));
+            on_top.push(SliceRecord::whole(run));
             continue;
         }
         let (level, node, range) = (*to_level, NodeId(next_node), run.range.clone());
-        changes.push(Change::AddNode { level, node, range, slices: vec![whole(run)] });
+        changes.push(Change::AddNode { level, node, range, slices: vec![SliceRecord::whole(run)] });
         next_node += 1;
     }
     if !on_top.is_empty() {
@@ -52,7 +51,7 @@ pub fn ingest_below<'a>(
     let mut changes = arrivals(runs);
     let nodes = (version.next_node..).zip(runs).map(|(node, IngestedRun { run, .. })| {
         let (level, node, range) = (BELOW_LEVEL, NodeId(node), run.range.clone());
-        Change::AddNode { level, node, range, slices: vec![whole(run)] }
+        Change::AddNode { level, node, range, slices: vec![SliceRecord::whole(run)] }
     });
     changes.extend(nodes);
     Ok(changes)

@@ -46,13 +46,8 @@ impl Output {
     }
 
     fn slices(&self) -> Vec<SliceRecord> {
-        self.nodes.iter().map(|node| whole(&node.run)).collect()
+        self.nodes.iter().map(|node| SliceRecord::whole(&node.run)).collect()
     }
-}
-
-/// A slice that shows the whole of a run.
-pub(crate) fn whole(run: &RunRecord) -> SliceRecord {
-    SliceRecord { run: run.id, range: run.range.clone(), bytes: run.bytes }
 }
 
 /// A memtable became runs, newest first, which go on top of level 0, or become nodes of `to_level`
@@ -274,7 +269,7 @@ fn place_with(
         if !node.range.covers(&node.run.range) {
             return Err(conflict(format!("run {} lies outside its node", node.run.id)));
         }
-        stage.add(node.range.clone(), vec![whole(&node.run)]);
+        stage.add(node.range.clone(), vec![SliceRecord::whole(&node.run)]);
     }
     for stack in left_behind.iter().filter(|stack| !stack.is_empty()) {
         stage.put(stack, sizes);

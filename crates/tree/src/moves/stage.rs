@@ -110,7 +110,7 @@ impl Stage {
     /// Puts a run that was just written on top of the nodes, cut at their ranges.
     pub(crate) fn put_run(&mut self, run: &RunRecord) {
         let size = |range: &KeyRange| proportional(&run.range, run.bytes, range);
-        let slice = SliceRecord { run: run.id, range: run.range.clone(), bytes: run.bytes };
+        let slice = SliceRecord::whole(run);
         let shares = self.shares(&run.range);
         let mut parts: Vec<Vec<SliceRecord>> = shares.iter().map(|_| Vec::new()).collect();
         cut(&slice, &shares, &size, &mut parts);

@@ -7,6 +7,7 @@ use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::policy::{Limits, View};
 use crate::version::{Level, Node, hull};
 use base::KeyRange;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Tables of half a memtable, and a first level for a few of them.
@@ -29,6 +30,48 @@ pub(super) fn merge(view: &View<'_>, level: u8, node: &Node, to_level: u8, why: 
     let inputs = vec![Input::whole(level, node)];
     let action = Move::Merge { inputs, to_level, cut, one_file: false, parallel_max: 1 };
     why.plan(action, bytes)
+}
+
+/// The stack of a node becomes nodes of its level, of about `table_bytes_max` bytes each. Its right
+/// neighbours join as long as all fit into one.
+pub(super) fn merge_joined(
+    view: &View<'_>,
+    level: u8,
+    node: &Node,
+    table_bytes_max: u64,
+    why: Why,
+) -> Plan {
+    let nodes = &view.version.level(level).nodes;
+    let from = nodes.iter().skip_while(|other| other.id != node.id);
+    let mut bytes = 0;
+    let fits = |other: &&Arc<Node>| {
+        bytes += other.bytes();
+        other.id == node.id || bytes <= table_bytes_max && !other.slices.is_empty()
+    };
+    let joined: Vec<&Arc<Node>> = from.take_while(fits).collect();
+    let bytes = joined.iter().map(|node| node.bytes()).sum();
+    let inputs = joined.into_iter().map(|node| Input::whole(level, node)).collect();
+    let table_bytes_max = equal_parts(bytes, table_bytes_max);
+    let cut = Cut { table_bytes_max, overlap_bytes_max: None };
+    let action = Move::Merge { inputs, to_level: level, cut, one_file: false, parallel_max: 1 };
+    why.plan(action, bytes)
+}
+
+/// The adjacent slices, two or more, whose merge writes the least bytes for each slice saved.
+/// `bytes` are those of each; none where a slice is not to be had.
+pub(super) fn cheapest(bytes: &[Option<u64>]) -> Option<Range<usize>> {
+    let mut best: Option<(u64, Range<usize>)> = None;
+    for from in 0..bytes.len() {
+        let mut sum = 0;
+        for (saved, more) in bytes[from..].iter().map_while(|more| *more).enumerate() {
+            sum += more;
+            let Some(cost) = sum.checked_div(saved as u64) else { continue };
+            if best.as_ref().is_none_or(|(least, _)| cost <= *least) {
+                best = Some((cost, from..from + saved + 1));
+            }
+        }
+    }
+    best.map(|(_, slices)| slices)
 }
 
 /// The size of equal parts of `bytes` that come closest to `part_bytes`. A little more, so that an

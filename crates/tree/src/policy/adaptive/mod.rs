@@ -27,7 +27,7 @@ mod tests;
 
 use super::leveled::{merge_cheapest, newest_even};
 use super::levels::{flush_level, last_level};
-use super::stack::{self, equal_parts, keys};
+use super::stack::{self, keys};
 use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
@@ -391,51 +391,20 @@ fn serve_readers_of_level0(account: &Account<'_>, why: Why) -> Option<Plan> {
 }
 
 /// A node's stack becomes nodes of equal bytes. Its right neighbours join where it is small.
-fn whole(account: &Account<'_>, node: &Arc<Node>, why: Why) -> Plan {
-    let from = account.nodes().iter().skip_while(|other| other.id != node.id);
-    let mut bytes = 0;
-    let fits = |other: &&Arc<Node>| {
-        bytes += other.bytes();
-        other.id == node.id || bytes <= account.node_bytes && !other.slices.is_empty()
-    };
-    let joined: Vec<&Arc<Node>> = from.take_while(fits).collect();
-    let bytes = joined.iter().map(|node| node.bytes()).sum();
-    let inputs = joined.into_iter().map(|node| Input::whole(account.last, node)).collect();
-    let table_bytes_max = equal_parts(bytes, account.node_bytes);
-    merge(account, inputs, table_bytes_max, bytes, why)
+fn whole(account: &Account<'_>, node: &Node, why: Why) -> Plan {
+    stack::merge_joined(account.view, account.last, node, account.node_bytes, why)
 }
 
 /// Adjacent runs that cost the least bytes for each run saved become one, and stay in their place.
-fn cheapest(account: &Account<'_>, node: &Arc<Node>, why: Why) -> Plan {
-    let stack = &node.slices;
-    let mut best = (u64::MAX, stack.as_slice());
-    for from in 0..stack.len() {
-        let mut bytes = 0;
-        for to in from..stack.len() {
-            bytes += stack[to].bytes;
-            let cost = bytes.checked_div((to - from) as u64);
-            if let Some(cost) = cost.filter(|&cost| cost <= best.0) {
-                best = (cost, &stack[from..=to]);
-            }
-        }
-    }
-    let runs = best.1;
-    if runs.len() == stack.len() {
+fn cheapest(account: &Account<'_>, node: &Node, why: Why) -> Plan {
+    let bytes: Vec<Option<u64>> = node.slices.iter().map(|slice| Some(slice.bytes)).collect();
+    let runs = stack::cheapest(&bytes).map_or(&node.slices[..], |runs| &node.slices[runs]);
+    if runs.len() == node.slices.len() {
         return whole(account, node, why);
     }
     let bytes = runs.iter().map(|slice| slice.bytes).sum();
     let inputs = vec![Input::of(account.last, node.id, runs)];
-    merge(account, inputs, u64::MAX, bytes, why)
-}
-
-fn merge(
-    account: &Account<'_>,
-    inputs: Vec<Input>,
-    table_bytes_max: u64,
-    bytes: u64,
-    why: Why,
-) -> Plan {
-    let cut = Cut { table_bytes_max, overlap_bytes_max: None };
+    let cut = Cut { table_bytes_max: u64::MAX, overlap_bytes_max: None };
     let to_level = account.last;
     why.plan(Move::Merge { inputs, to_level, cut, one_file: false, parallel_max: 1 }, bytes)
 }

@@ -22,15 +22,14 @@
 mod tests;
 
 use super::levels::{flush_level, last_level};
-use super::stack::{self, down, drop_empty, due_by, equal_parts, height_score, keys};
+use super::stack::{self, down, drop_empty, due_by, height_score, keys};
 use super::why::Why;
 use crate::invariant::Shape;
-use crate::plan::{Cut, Input, Move, Plan, Reason};
+use crate::plan::{Input, Move, Plan, Reason};
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
 use crate::version::Node;
 use base::KeyRange;
 use base::cause::LEVELS_MAX;
-use std::sync::Arc;
 
 /// The scheme `lazy-leveling`.
 pub const LAZY_LEVELING: Descriptor = Descriptor {
@@ -90,7 +89,7 @@ impl Policy for LazyLeveling {
             if level < last {
                 lower(view, last, level, node, why)
             } else {
-                merge_in_place(view, level, node, why)
+                stack::merge_joined(view, level, node, view.limits.table_bytes_max, why)
             }
         });
         plans.find(is_free).or_else(|| drop_empty(view))
@@ -155,24 +154,4 @@ fn lower(view: &View<'_>, last: u8, level: u8, node: &Node, why: Why) -> Plan {
         return why.plan(Move::Push { input, to_level: last }, 0);
     }
     down(view, level, node, why)
-}
-
-/// The stack of a node of the last level becomes nodes of about `table_bytes_max`. Its right
-/// neighbours join as long as all fit into one.
-fn merge_in_place(view: &View<'_>, level: u8, node: &Node, why: Why) -> Plan {
-    let table_bytes_max = view.limits.table_bytes_max;
-    let nodes = &view.version.level(level).nodes;
-    let from = nodes.iter().skip_while(|other| other.id != node.id);
-    let mut bytes = 0;
-    let fits = |other: &&Arc<Node>| {
-        bytes += other.bytes();
-        other.id == node.id || bytes <= table_bytes_max && !other.slices.is_empty()
-    };
-    let joined: Vec<&Arc<Node>> = from.take_while(fits).collect();
-    let bytes = joined.iter().map(|node| node.bytes()).sum();
-    let inputs = joined.into_iter().map(|node| Input::whole(level, node)).collect();
-    let table_bytes_max = equal_parts(bytes, table_bytes_max);
-    let cut = Cut { table_bytes_max, overlap_bytes_max: None };
-    let action = Move::Merge { inputs, to_level: level, cut, one_file: false, parallel_max: 1 };
-    why.plan(action, bytes)
 }

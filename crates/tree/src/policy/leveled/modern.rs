@@ -20,6 +20,7 @@ use super::{SHAPE, manual, reads};
 use crate::invariant::Shape;
 use crate::plan::{Cut, Move, Plan, Reason};
 use crate::policy::levels::{flush_level, last_level};
+use crate::policy::stack::cheapest;
 use crate::policy::why::Why;
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
 use crate::version::{Level, Node, Slice, hull};
@@ -235,22 +236,9 @@ pub(in crate::policy) fn merge_cheapest(
 
 /// Adjacent runs that cost the least bytes for each run saved become one, and stay in their place.
 fn intra_level0(view: &View<'_>, stack: &[&Slice], why: Why) -> Option<Plan> {
-    let mut best: Option<(u64, &[&Slice])> = None;
-    for from in 0..stack.len() {
-        let mut bytes = 0;
-        for to in from..stack.len() {
-            if view.busy.level0_run(stack[to].run.id) {
-                break;
-            }
-            bytes += stack[to].bytes;
-            let saved = (to - from) as u64;
-            let Some(cost) = bytes.checked_div(saved) else { continue };
-            if best.is_none_or(|(least, _)| cost <= least) {
-                best = Some((cost, &stack[from..=to]));
-            }
-        }
-    }
-    best.map(|(_, runs)| merge_level0(runs, why))
+    let bytes = |slice: &&Slice| (!view.busy.level0_run(slice.run.id)).then_some(slice.bytes);
+    let bytes: Vec<Option<u64>> = stack.iter().map(bytes).collect();
+    cheapest(&bytes).map(|runs| merge_level0(&stack[runs], why))
 }
 
 /// Adjacent runs of level 0 become one.
