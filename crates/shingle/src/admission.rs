@@ -511,6 +511,17 @@ mod tests {
     }
 
     #[test]
+    fn garbage_of_a_tree_throttles_from_more_than_may_stay() {
+        let at =
+            |garbage_percent| pace(&Pressure { garbage_percent, ..Pressure::default() }, &limits());
+        assert_eq!(at(120), Pace::Free);
+        let Pace::Slow { reason, bytes_per_second } = at(170) else { panic!("{:?}", at(170)) };
+        assert_eq!(reason, StallReason::CompactionDebt);
+        assert!(bytes_per_second < limits().rate_max && bytes_per_second > limits().rate_min);
+        assert_eq!(at(220), Pace::Slow { reason, bytes_per_second: limits().rate_min });
+    }
+
+    #[test]
     fn leveldb_delays_each_write_once_and_stops_at_twelve_runs() {
         let limits = AdmissionLimits {
             level0_runs_hard: 12,

@@ -1,9 +1,10 @@
-//! Scheme `ldc` follows the share of reads that the engine observes.
+//! Schemes `ldc` and `adaptive` follow what the engine observes of reads, and get their flushes as
+//! they want them.
 
 use media::FileStore;
 use media::mem::MemStore;
-use shingle::runtime::Stepped;
-use shingle::{Compression, Db, Options};
+use shingle::runtime::{Stepped, Threads};
+use shingle::{Compression, Db, Options, ReadOptions, Runtime};
 use std::sync::Arc;
 
 const KEYS: u64 = 6000;
@@ -13,6 +14,10 @@ fn open(scheme: &str, store: &Arc<MemStore>) -> Db {
 }
 
 fn open_with(scheme: &str, store: &Arc<MemStore>, seek_compaction: bool) -> Db {
+    options(scheme, seek_compaction).open_in(store.clone(), Arc::new(Stepped::new(1, 5))).unwrap()
+}
+
+fn options(scheme: &str, seek_compaction: bool) -> Options {
     Options::new()
         .scheme(scheme)
         .compression(Compression::None)
@@ -27,8 +32,6 @@ fn open_with(scheme: &str, store: &Arc<MemStore>, seek_compaction: bool) -> Db {
             e.map_tables = Some(false);
             e.scheme.seek_compaction = Some(seek_compaction);
         })
-        .open_in(store.clone(), Arc::new(Stepped::new(1, 5)))
-        .unwrap()
 }
 
 fn key(n: u64) -> [u8; 8] {
@@ -138,4 +141,65 @@ fn tables_that_reads_keep_missing_in_are_merged_down_if_asked_for() {
     let (merged, levels, is_cheaper) = merged_by_reads(true);
     assert!(merged > 0 && levels == 1 && is_cheaper, "{merged} bytes, {levels} levels");
     assert_eq!(merged_by_reads(false).0, 0);
+}
+
+/// Key ranges of about 1 MiB.
+fn adaptive(store: &Arc<MemStore>, runtime: Arc<dyn Runtime>) -> Db {
+    let options = Options::new().scheme("adaptive").compression(Compression::None);
+    options.write_buffer_bytes(1 << 20).open_in(store.clone(), runtime).unwrap()
+}
+
+fn put_new(db: &Db, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|n| db.put(new_key(n), [n as u8; 100]).unwrap());
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+}
+
+fn new_key(n: u64) -> [u8; 8] {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+/// Gets told policies what they passed, cursors did not; and no read woke a worker, so in an idle
+/// database it made no difference.
+#[test]
+fn seeks_of_cursors_alone_make_an_idle_database_merge_its_stacks() {
+    const COUNT: u64 = 60_000;
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let db = adaptive(&store, Arc::new(Stepped::new(1, 5)));
+    // Without garbage, stacks stay.
+    put_new(&db, 0..COUNT);
+    db.close().unwrap();
+    let db = adaptive(&store, Arc::new(Threads::new()));
+    let before: usize = linked(&db).iter().sum();
+    assert!(before > 5, "{before} slices to be merged");
+    let mut cursor = db.cursor(ReadOptions::default());
+    // A seek in a stack of two counts as one, and a node is looked at after 256.
+    for n in 0..20 * COUNT {
+        cursor.seek(new_key(n % COUNT)).unwrap();
+        if n % 1000 == 0 && linked(&db).iter().sum::<usize>() < before {
+            return;
+        }
+    }
+    let after = linked(&db);
+    panic!("{before} slices more than one before, now {after:?}");
+}
+
+#[test]
+fn a_flush_under_adaptive_has_a_run_for_each_node_that_it_meets() {
+    let db = adaptive(&Arc::new(MemStore::new(Arc::default())), Arc::new(Stepped::new(1, 5)));
+    put_new(&db, 0..25_000);
+    let nodes = || {
+        let version = db.keyspace("default").unwrap().tree_for_test().unwrap();
+        assert!(version.level0().is_empty(), "{:?}", version.level0());
+        let below = version.levels.iter().skip(1);
+        below.flat_map(|level| level.nodes.to_vec()).collect::<Vec<_>>()
+    };
+    let before = nodes().len();
+    assert!((2..=5).contains(&before), "{before}");
+    put_new(&db, 25_000..31_000);
+    let newest: Vec<_> = nodes().iter().map(|node| node.slices[0].run.id).collect();
+    let mut different = newest.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!(different.len(), newest.len(), "a run is shown to several nodes: {newest:?}");
 }
