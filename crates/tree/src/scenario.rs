@@ -186,6 +186,7 @@ fn observed(when: &[&str]) -> Observed {
     let nothing = Observed::default();
     match *when {
         [] => nothing,
+        ["under", "writes"] => Observed { reads_share: Some(0.0), ..nothing },
         ["at", "rest"] => Observed { is_idle: true, ..nothing },
         ["after", reads, "reads"] => Observed { reads: reads.parse().unwrap(), ..nothing },
         ["missing", level, node, run, gets] => {

@@ -170,6 +170,8 @@ fn seeks_of_cursors_alone_make_an_idle_database_merge_its_stacks() {
     put_new(&db, 0..COUNT);
     db.close().unwrap();
     let db = adaptive(&store, Arc::new(Threads::new()));
+    // An opening alone merges none.
+    db.wait_idle().unwrap();
     let before: usize = linked(&db).iter().sum();
     assert!(before > 5, "{before} slices to be merged");
     let mut cursor = db.cursor(ReadOptions::default());
@@ -186,20 +188,25 @@ fn seeks_of_cursors_alone_make_an_idle_database_merge_its_stacks() {
 
 #[test]
 fn a_flush_under_adaptive_has_a_run_for_each_node_that_it_meets() {
-    let db = adaptive(&Arc::new(MemStore::new(Arc::default())), Arc::new(Stepped::new(1, 5)));
-    put_new(&db, 0..25_000);
-    let nodes = || {
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let db = adaptive(&store, Arc::new(Stepped::new(1, 5)));
+    put_new(&db, 0..20_000);
+    let shape = || {
         let version = db.keyspace("default").unwrap().tree_for_test().unwrap();
-        assert!(version.level0().is_empty(), "{:?}", version.level0());
-        let below = version.levels.iter().skip(1);
-        below.flat_map(|level| level.nodes.to_vec()).collect::<Vec<_>>()
+        (version.level0().len(), linked(&db))
     };
-    let before = nodes().len();
-    assert!((2..=5).contains(&before), "{before}");
-    put_new(&db, 25_000..31_000);
-    let newest: Vec<_> = nodes().iter().map(|node| node.slices[0].run.id).collect();
-    let mut different = newest.clone();
-    different.sort_unstable();
-    different.dedup();
-    assert_eq!(different.len(), newest.len(), "a run is shown to several nodes: {newest:?}");
+    let (level0, before) = shape();
+    assert!(level0 == 0 && before.len() > 1, "{level0} {before:?}");
+    let written = store.ledger().snapshot();
+    put_new(&db, 20_000..23_000);
+    let more: Vec<usize> = before.iter().map(|slices| slices + 1).collect();
+    assert_eq!(shape(), (0, more));
+    // Not by way of level 0.
+    assert_eq!(store.ledger().snapshot().since(&written).merges().write_bytes, 0);
+    let runs = db.keyspace("default").unwrap().tree_for_test().unwrap().runs_count();
+    assert_eq!(
+        runs,
+        before.iter().sum::<usize>() + 2 * before.len(),
+        "a run has a node of its own"
+    );
 }

@@ -143,13 +143,14 @@ impl<'a> Account<'a> {
         self.garbage_bytes / self.allowed().max(1.0)
     }
 
-    /// Where no merge has told yet, as after an opening, writes expect the worst until the first
-    /// merge. Idle time is spent on what is known alone.
+    /// Where no merge has told yet, writes expect the worst until the first merge. Without writes,
+    /// as after an opening and when idle, only what is known counts.
     fn superseded_share(&self) -> f64 {
         let observed = self.view.observed;
-        match observed.is_idle {
-            true => observed.superseded_share.unwrap_or(0.0),
-            false => observed.superseded_share.unwrap_or(1.0).max(SUPERSEDED_MIN),
+        let is_written = !observed.is_idle && observed.reads_share.is_some_and(|reads| reads < 1.0);
+        match is_written {
+            true => observed.superseded_share.unwrap_or(1.0).max(SUPERSEDED_MIN),
+            false => observed.superseded_share.unwrap_or(0.0),
         }
     }
 
@@ -237,7 +238,7 @@ impl Policy for Adaptive {
     /// Runs of level 0, or of the highest stack; and what the merges write that would bring the
     /// garbage down to what is allowed.
     fn debt(&self, view: &View<'_>) -> Debt {
-        let known = view.observed.superseded_share.unwrap_or(SUPERSEDED_MIN);
+        let known = view.observed.superseded_share.unwrap_or(0.0).max(SUPERSEDED_MIN);
         let observed = Observed { superseded_share: Some(known), ..Observed::default() };
         let view = &View { observed: &observed, ..*view };
         let account = Account::new(view);

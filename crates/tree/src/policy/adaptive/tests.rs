@@ -82,8 +82,11 @@ fn idle_time_is_not_spent_beyond_the_garbage() {
 fn an_opening_alone_rewrites_nothing_and_slows_nobody() {
     let mut store = loaded(&Workload { keys_count: 100_000_000, ..LOAD });
     store.observed = crate::policy::Observed::default();
+    assert_eq!(Adaptive.pick(&store.view()), None);
     let debt = Adaptive.debt(&store.view());
     assert!(debt.garbage_percent <= 110 && debt.pending_bytes == 0, "{debt:?}");
+    // Then the first write comes.
+    store.observed.reads_share = Some(0.0);
     let expects_the_worst = Adaptive.pick(&store.view()).expect("stacks of new keys");
     assert_eq!(expects_the_worst.reason, crate::plan::Reason::Garbage);
     store.observed.is_idle = true;
@@ -110,6 +113,7 @@ fn reads_pay_for_the_stacks_that_they_pass() {
 fn loaded(workload: &Workload) -> Store {
     let limits = (ADAPTIVE.limits)(workload.memtable_bytes);
     let mut store = Store::new((ADAPTIVE.make)(), limits, workload.entry_bytes * workload.scale);
+    store.observed.reads_share = Some(workload.reads_share);
     let mut random = base::random::Random::new(3);
     let keys_count = workload.keys_count / workload.scale;
     let per_memtable = workload.memtable_bytes / (workload.entry_bytes * workload.scale);
@@ -147,6 +151,7 @@ fn flush_evenly(store: &mut Store, sequence: &mut u64) {
 fn a_tombstone_counts_with_what_it_hides() {
     let reason_after = |is_delete| {
         let mut store = Store::new((ADAPTIVE.make)(), (ADAPTIVE.limits)(1 << 20), 1000);
+        store.observed.reads_share = Some(0.0);
         for (sequence, keys, is_delete) in [(1, 0..1000u32, false), (2, 0..250, is_delete)] {
             let entry = |key: u32| Entry { key: key << 20, sequence, is_delete };
             store.flush(&keys.map(entry).collect::<Vec<_>>()).unwrap();
