@@ -11,6 +11,7 @@ use workloads::process::{self, Io};
 use workloads::store::Counters;
 
 /// The counters of this process, which runs one engine and nothing else, and the bytes in `dir`.
+/// The bytes of the log are no part of these: most logs go before they reach storage.
 pub fn counters(dir: &Path) -> Counters {
     let io = Io::now();
     Counters {

@@ -158,7 +158,6 @@ impl Store for Rocks {
 
     fn counters(&self) -> Result<Counters> {
         Ok(Counters {
-            wal_bytes: Some(self.options.get_ticker_count(Ticker::WalFileBytes)),
             stall_ns: Some(self.options.get_ticker_count(Ticker::StallMicros) * 1000),
             ..kernel::counters(&self.dir)
         })

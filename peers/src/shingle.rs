@@ -71,7 +71,7 @@ impl Watcher for Kernel {
     }
 
     fn counters(&self, own: Counters) -> Counters {
-        let Counters { wal_bytes, stall_ns, value_ns, .. } = own;
-        Counters { wal_bytes, stall_ns, value_ns, ..kernel::counters(&self.dir) }
+        let Counters { stall_ns, value_ns, .. } = own;
+        Counters { stall_ns, value_ns, ..kernel::counters(&self.dir) }
     }
 }

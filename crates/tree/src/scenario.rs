@@ -25,7 +25,7 @@ use crate::moves::{self, Cutter, OlderData, Proportional};
 use crate::plan::{Cut, Input, Move};
 use crate::policy::{Busy, Limits, Misses, Observed, View, by_name};
 use crate::run_table::RunTable;
-use crate::version::{NodeId, ObsoleteFiles, Slice, SliceId, Version};
+use crate::version::{LEVEL0_NODE, NodeId, ObsoleteFiles, Slice, SliceId, Version};
 use base::{FileId, Key, KeyRange, RunId};
 use std::fmt::Write;
 use std::path::Path;
@@ -188,7 +188,14 @@ fn observed(when: &[&str]) -> Observed {
         [] => nothing,
         ["under", "writes"] => Observed { reads_share: Some(0.0), ..nothing },
         ["at", "rest"] => Observed { is_idle: true, ..nothing },
-        ["after", reads, "reads"] => Observed { reads: reads.parse().unwrap(), ..nothing },
+        ["at", "rest", "with", share, "superseded"] => {
+            let superseded_share = Some(share.parse().unwrap());
+            Observed { is_idle: true, superseded_share, ..nothing }
+        }
+        ["after", seeks, "seeks"] => {
+            let seeks = [((0, LEVEL0_NODE), seeks.parse().unwrap())].into();
+            Observed { seeks, ..nothing }
+        }
         ["missing", level, node, run, gets] => {
             let misses = Misses {
                 level: level.parse().unwrap(),

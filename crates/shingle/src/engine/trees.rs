@@ -7,7 +7,7 @@ use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::context::ReadContext;
 use crate::read::view::TreeView;
-use base::{Error, ErrorKind, FileId, KeyspaceId, Result, RunId, SequenceNumber};
+use base::{Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::FileName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,8 +48,6 @@ pub(crate) struct TreeState {
     /// What the policy knows of the workload.
     pub observed: Observed,
     read_share: ReadShare,
-    /// The number of reads when level 0 took its present shape.
-    level0_since_reads: u64,
 }
 
 /// The open log of edits.
@@ -81,14 +79,12 @@ impl TreeState {
             view,
             observed: Observed::default(),
             read_share: ReadShare::default(),
-            level0_since_reads: 0,
         }
     }
 
     /// Notes the workload, for the next pick.
     pub(crate) fn observe(&mut self, sequence: SequenceNumber, is_idle: bool) {
         let reads = self.keyspace.reads();
-        self.observed.reads = reads.saturating_sub(self.level0_since_reads);
         self.observed.reads_share = self.read_share.observe(reads, sequence);
         self.observed.seeks = self.view.seeks();
         self.observed.misses = self.view.misses();
@@ -103,12 +99,6 @@ impl TreeState {
         expiry_delay_ms: u64,
     ) {
         self.expiry_due_ms = first_due_ms(&version, expiry_delay_ms);
-        let runs_of = |version: &Version| -> Vec<RunId> {
-            version.level0().iter().map(|slice| slice.run.id).collect()
-        };
-        if runs_of(&self.version) != runs_of(&version) {
-            self.level0_since_reads = self.keyspace.reads();
-        }
         self.view = Arc::new(TreeView::new(version.clone(), Some(&self.view), read));
         self.policy_version = version.without_below();
         self.version = version;

@@ -54,10 +54,10 @@ impl NodeView {
         &self.node.range
     }
 
-    /// A read found nothing in this many slices of a stack, below level 0.
+    /// A read found nothing in this many slices of the stack.
     #[inline]
     pub(crate) fn note_passed(&self, slices: usize, context: &ReadContext) {
-        if slices > 0 && self.node.id != LEVEL0_NODE {
+        if slices > 0 {
             self.add_passed(slices as u64, context);
         }
     }
@@ -65,7 +65,7 @@ impl NodeView {
     /// An ordered read seeks in the node: in each slice of a stack, where one would do.
     #[inline]
     pub(crate) fn note_seek(&self, context: &ReadContext) {
-        if self.slices.len() > 1 && self.node.id != LEVEL0_NODE {
+        if self.slices.len() > 1 {
             self.add_passed((self.slices.len() as u64 - 1) * PASSED_PER_SEEK, context);
         }
     }
@@ -199,11 +199,10 @@ impl TreeView {
         Ok(())
     }
 
-    /// For each node below level 0 with a stack that reads had to pass, the number of seeks that
-    /// these reads amount to.
+    /// For each node with a stack that reads had to pass, the number of seeks that these reads
+    /// amount to.
     pub(crate) fn seeks(&self) -> HashMap<(u8, NodeId), u64> {
-        let below = self.levels.iter().filter(|level| level.number > 0);
-        let stacked = below.flat_map(|level| {
+        let stacked = self.levels.iter().flat_map(|level| {
             level.stacked.iter().map(|&at| (level.number as u8, &level.nodes[at]))
         });
         stacked
@@ -289,13 +288,16 @@ fn shared_start(nodes: &[Arc<Node>]) -> Vec<u8> {
     first[..common_prefix(first, last)].to_vec()
 }
 
-/// A node ready to read. Counters of `before` stay valid.
+/// A node ready to read. Counters of `before` stay valid, as a merge of the whole node makes a new
+/// one; those of level 0, whose node stays, until a run leaves.
 fn node_view(
     node: &Arc<Node>,
     before: Option<&Arc<NodeView>>,
     context: &Arc<ReadContext>,
 ) -> NodeView {
-    let passed = before.map_or(0, |before| before.passed.load(Relaxed));
+    let paid_for =
+        |before: &&Arc<NodeView>| node.id != LEVEL0_NODE || holds_all(node, &before.node);
+    let passed = before.filter(paid_for).map_or(0, |before| before.passed.load(Relaxed));
     let misses = |run: RunId| {
         let before = before.filter(|_| context.misses_min.is_some())?;
         let mut slices = before.slices.iter().zip(&before.node.slices);
@@ -316,6 +318,12 @@ fn node_view(
         })
         .collect();
     NodeView { node: node.clone(), slices, passed: AtomicU64::new(passed) }
+}
+
+/// Every run of `before` is still in the stack of `node`.
+fn holds_all(node: &Node, before: &Node) -> bool {
+    let holds = |run: RunId| node.slices.iter().any(|slice| slice.run.id == run);
+    before.slices.iter().all(|slice| holds(slice.run.id))
 }
 
 /// Everything that a read needs, at one moment.

@@ -146,7 +146,11 @@ fn check_counts_what_is_not_data() {
 fn merges_in_parts_leave_the_cache_to_readers() {
     let (db, version) = loaded("leveled", Reads::default(), decimal);
     assert!(version.slices().count() > 20, "{version:?}");
-    assert_eq!(db.stats().cache_bytes, 0);
-    assert!(db.get(decimal(1)).unwrap().is_some());
-    assert!(db.stats().cache_bytes > 0);
+    // A push asks indexes where it cuts a run. No data is read for it.
+    let cached = |bytes: u64| version.file_bytes() / 10 < bytes;
+    assert!(!cached(db.stats().cache_bytes), "{}", db.stats().cache_bytes);
+    for n in 0..KEYS {
+        assert!(db.get(decimal(n)).unwrap().is_some());
+    }
+    assert!(cached(db.stats().cache_bytes), "{}", db.stats().cache_bytes);
 }

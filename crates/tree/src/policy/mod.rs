@@ -31,24 +31,23 @@ pub use registry::{by_name, registry};
 
 use crate::invariant::Shape;
 use crate::plan::{Input, Plan};
-use crate::version::{NodeId, Version};
+use crate::version::{LEVEL0_NODE, NodeId, Version};
 use base::{KeyRange, RunId, SequenceNumber};
 use std::collections::HashMap;
 
 /// What the engine observed of the workload.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// How often reads passed a node's stack at the cost of a seek, since the node was merged.
+    /// How often reads passed a node's stack at the cost of a seek, since the node was merged; of
+    /// level 0's stack, since a run left it.
     pub seeks: HashMap<(u8, NodeId), u64>,
     /// Runs that gets probed first without finding their key, [`Limits::seek_misses_min`] times or
     /// more. Only with [`Limits::seek_compaction`].
     pub misses: Vec<Misses>,
-    /// Point reads, and cursors made, since level 0 took its present shape.
-    pub reads: u64,
     /// The share of reads among recent operations, from 0 to 1. Writes of all keyspaces count.
     /// None: there was no operation.
     pub reads_share: Option<f64>,
-    /// Of the entries beside the largest slice of a node, the share that was superseded or
+    /// Of the entries above the largest slice of a node, the share that was superseded or
     /// superseded another, in recent merges of whole nodes. None: there was no such merge.
     pub superseded_share: Option<f64>,
     /// The database is idle: no write has come for a while. Not part of what is urgent: a policy
@@ -60,17 +59,29 @@ impl Observed {
     /// Merges count less the more came after them: each by this part of what the next one counts.
     const MERGE_WEIGHT: f64 = 0.25;
 
-    /// A merge of `entries` entries dropped some. It counts if it took nodes of
-    /// several slices whole.
+    /// What reads of level 0 have paid for: [`seeks`](Self::seeks) of its stack.
+    pub fn level0_seeks(&self) -> u64 {
+        self.seeks.get(&(0, LEVEL0_NODE)).copied().unwrap_or(0)
+    }
+
+    /// A merge of `entries` entries dropped some. It counts if it took nodes of its deepest level
+    /// whole, with what was above their largest slices.
     pub fn note_merge(&mut self, version: &Version, inputs: &[Input], entries: u64, dropped: u64) {
+        let deepest = inputs.iter().map(|input| input.level).max().unwrap_or(0);
         let (mut all_bytes, mut upper_bytes) = (0, 0);
         for input in inputs {
-            let node = version.node(input.level, input.node);
-            let Some(node) = node.filter(|node| input.level > 0 && input.takes_all(node)) else {
+            let Some(node) = version.node(input.level, input.node).filter(|_| deepest > 0) else {
                 return;
             };
-            all_bytes += node.bytes();
-            upper_bytes += node.bytes() - node.largest_bytes();
+            let taken: u64 = input.taken(node).map(|slice| slice.bytes).sum();
+            all_bytes += taken;
+            if input.level < deepest {
+                upper_bytes += taken;
+            } else if input.takes_all(node) {
+                upper_bytes += taken - node.largest_bytes();
+            } else {
+                return;
+            }
         }
         let upper = entries as f64 * upper_bytes as f64 / all_bytes.max(1) as f64;
         if upper < 1.0 {

@@ -2,6 +2,7 @@
 
 use crate::policy::{Descriptor, Limits};
 use crate::simulate::{Entry, Store};
+use crate::version::LEVEL0_NODE;
 use base::random::Random;
 use base::{Error, Result};
 use std::fmt;
@@ -158,7 +159,6 @@ impl Workload {
     ) -> Result<Report> {
         let entry_bytes = self.entry_bytes * self.scale;
         let mut store = Store::new((scheme.make)(), limits, entry_bytes);
-        store.observed.reads = (1e6 * self.reads_share) as u64;
         store.observed.reads_share = Some(self.reads_share);
         let writes = self.writes / self.scale;
         let keys_count = (self.keys_count / self.scale).max(1);
@@ -180,6 +180,7 @@ impl Workload {
             memtable.sort_by_key(|entry| (entry.key, std::cmp::Reverse(entry.sequence)));
             memtable.dedup_by_key(|entry| entry.key);
             store.flush(&memtable)?;
+            reads_of_level0(&mut store, self.reads_share);
             self.settle(&mut store)?;
             let below = store.version.levels.iter().skip(1).flat_map(|level| level.nodes.iter());
             store.stack_max = below.map(|node| node.slices.len()).fold(store.stack_max, usize::max);
@@ -189,8 +190,8 @@ impl Workload {
         }
         let space = store.version.file_bytes() as f64 / (distinct * entry_bytes).max(1) as f64;
         let mut report = self.report(scheme, &store, (space_max, space));
-        store.observed.reads = 1_000_000;
         store.observed.reads_share = Some(1.0);
+        reads_of_level0(&mut store, 1.0);
         self.settle(&mut store)?;
         report.slices_per_get_read_only = store.slices_for_a_key();
         Ok(report)
@@ -235,6 +236,15 @@ impl Workload {
             None => Err(Error::invalid("the policy does not settle: it always has another move")),
         }
     }
+}
+
+/// A million operations, of which this share reads, pass the runs of level 0.
+fn reads_of_level0(store: &mut Store, reads_share: f64) {
+    /// Probes that cost as much as a seek.
+    const PROBES_PER_SEEK: f64 = 512.0;
+    let passed = store.version.level0().len().saturating_sub(1) as f64;
+    let seeks = 1e6 * reads_share * passed / PROBES_PER_SEEK;
+    store.observed.seeks.insert((0, LEVEL0_NODE), seeks as u64);
 }
 
 impl Keys {

@@ -91,9 +91,6 @@ const IDLE_GARBAGE: f64 = 0.5;
 /// A seek that reads were spared is worth writing this many bytes, as for `ldc`.
 const SEEK_BYTES: u64 = 16 << 10;
 
-/// Probing a run of level 0 more costs a read as much as writing this many bytes.
-const PROBE_BYTES: u64 = 32;
-
 fn limits(memtable_bytes: u64) -> Limits {
     Limits {
         level0_runs_trigger: 8,
@@ -382,9 +379,9 @@ fn serve_readers(account: &Account<'_>) -> Option<Plan> {
 
 fn serve_readers_of_level0(account: &Account<'_>, why: Why) -> Option<Plan> {
     let view = account.view;
-    let others = view.version.level0().len().checked_sub(1).filter(|&others| others > 0)?;
-    let paid = view.observed.reads.saturating_mul(others as u64 * PROBE_BYTES);
-    if paid < view.version.level(0).bytes() {
+    if view.observed.level0_seeks().saturating_mul(SEEK_BYTES)
+        < view.version.level(0).bytes().max(1)
+    {
         return None;
     }
     let down = append(account, why).filter(|plan| view.allows(plan));

@@ -15,7 +15,8 @@
 //!   first; and moves that do not touch run side by side. When the database is idle, or reads have
 //!   paid for it, it merges level 0 earlier (`reads`).
 //!
-//! Invariant of its trees: nodes below level 0 have exactly one slice.
+//! Invariant of `leveldb`'s trees: nodes below level 0 have exactly one slice. Under `leveled` they
+//! have more while level 0 comes down.
 
 mod candidates;
 mod leveldb;

@@ -6,21 +6,22 @@
 //! - *Level 0 waits until going down is cheap.* Merging `B` bytes into a level of `D` bytes writes
 //!   `1 + D/B` bytes for each byte, so level 0 goes down when `B` is a third of `D`. Until then,
 //!   when it has too many runs, the adjacent ones that cost least for each run saved become one.
-//! - *Big merges go through a stage.* A merge of all of the base would hold the space of its inputs
-//!   until it ends. Where it is over [`DIRECT_BYTES_MAX`], level 0 goes to the empty level above
-//!   the base instead, one write more for each byte, and drains from there in bounded steps.
-//! - *Readers count*: level 0 does not wait while the database is idle, or once reads have paid for
-//!   the merge ([`reads`]).
+//! - *Big merges are made in steps.* A merge of all of the base would hold the space of its inputs
+//!   until it ends. Where it is over [`STEP_MEMTABLES`] memtables, level 0 is pushed onto the nodes
+//!   of the base instead, an edit alone, and their stacks are merged a few nodes at a time: each
+//!   step frees the tables that it took. Level 0 goes down again when no stack is left.
+//! - *Readers pay*: level 0 goes down earlier once reads have cost as much as the merge, and an
+//!   idle database merges for space alone ([`reads`]).
 //! - *The cheapest goes first*: of a level's nodes, the one with the least bytes below for each
 //!   byte of its own, tombstones counting as a gain; equals in turn, by the cursor. Its right
 //!   neighbours join, as far as a step may go, so that nodes below at the seams are rewritten once.
 
 use super::candidates::{Candidate, cover, level0_input};
-use super::{SHAPE, manual, reads};
+use super::{manual, reads};
 use crate::invariant::Shape;
-use crate::plan::{Cut, Move, Plan, Reason};
+use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::policy::levels::{flush_level, last_level};
-use crate::policy::stack::cheapest;
+use crate::policy::stack::{cheapest, equal_parts};
 use crate::policy::why::Why;
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
 use crate::version::{Level, Node, Slice, hull};
@@ -30,8 +31,17 @@ use std::sync::Arc;
 /// Level 0 goes down when it has one of this many parts of the bytes there.
 const LEVEL0_SHARE: u64 = 3;
 
-/// A merge of level 0 up to this many bytes, or 32 memtables, needs no stage.
-const DIRECT_BYTES_MAX: u64 = 1 << 30;
+/// Level 0 and what it meets, up to this many memtables, become the base in one merge.
+const STEP_MEMTABLES: u64 = 8;
+
+/// Writes are slowed where more garbage than this share of the data waits for merges.
+const GARBAGE_SHARE: f64 = 0.4;
+
+/// The least share of superseded entries that is expected, whatever merges have found.
+const SUPERSEDED_MIN: f64 = 0.5;
+
+/// The memtables that a merge of stacks has about the bytes of.
+const STACK_MEMTABLES: u64 = 2;
 
 /// The preset `leveled`.
 pub const MODERN: Descriptor = Descriptor {
@@ -76,9 +86,9 @@ impl Targets {
         let deepest = version.levels.iter().rposition(Level::has_slices);
         let fan_out = limits.fan_out.max(2.0);
         let total: u64 = version.levels.iter().skip(1).map(|level| level.bytes()).sum();
-        // Levels that pay, and one for a stage, must fit between level 0 and the bottom.
+        // Levels that pay must fit between level 0 and the bottom.
         let pays = (total as f64 / limits.level_bytes_base.max(1) as f64).max(1.0);
-        let needed = pays.log(fan_out).floor() as u8 + 2;
+        let needed = pays.log(fan_out).floor() as u8 + 1;
         let bottom = match deepest {
             Some(deepest @ 1..) => (deepest as u8).max(needed.min(last)),
             _ => last,
@@ -134,7 +144,7 @@ impl Policy for Modern {
     }
 
     fn shape(&self) -> Shape {
-        SHAPE
+        Shape { stack_max: None, empty_nodes: false }
     }
 
     fn pick(&self, view: &View<'_>) -> Option<Plan> {
@@ -149,7 +159,7 @@ impl Policy for Modern {
             0 => pick_level0(view, &targets, score),
             _ => pick_level(view, level, Why { reason: Reason::LevelBytes, score }),
         });
-        urgent.or_else(|| reads::pick(view, &targets))
+        urgent.or_else(|| merge_stacks(view)).or_else(|| reads::pick(view, &targets))
     }
 
     fn scores(&self, view: &View<'_>) -> Vec<f64> {
@@ -172,7 +182,10 @@ impl Policy for Modern {
             let below = version.level(level + 1).bytes() as f64;
             pending += arriving + below * (arriving / bytes.max(1.0));
         }
-        Debt::new(runs, pending as u64)
+        pending += stacked(view).map(|(_, node)| node.bytes()).sum::<u64>() as f64;
+        // Runs that came down onto a node still wait for their merge.
+        let height = stacked(view).map(|(_, node)| node.slices.len() - 1).max().unwrap_or(0);
+        Debt { garbage_percent: garbage_percent(view), ..Debt::new(runs + height, pending as u64) }
     }
 
     fn flush_level(&self, view: &View<'_>, range: &KeyRange) -> u8 {
@@ -196,30 +209,88 @@ fn scores(view: &View<'_>, targets: &Targets) -> Vec<f64> {
 fn pick_level0(view: &View<'_>, targets: &Targets, score: f64) -> Option<Plan> {
     let why = Why { reason: Reason::Level0Runs, score };
     let stack: Vec<&Slice> = view.version.level0().iter().collect();
-    let is_idle = !stack.iter().any(|slice| view.busy.level0_run(slice.run.id));
-    let down = is_idle.then(|| level0_down(view, targets, &stack, why));
-    let down = down.filter(|plan| view.allows(plan));
+    let is_allowed = |plan: &Plan| view.allows(plan);
+    let is_free = !stack.iter().any(|slice| view.busy.level0_run(slice.run.id));
+    let down = if is_free { level0_down(view, targets, &stack, why) } else { None };
+    let down = down.filter(is_allowed);
     let bytes: u64 = stack.iter().map(|slice| slice.bytes).sum();
     let is_cheap = bytes * LEVEL0_SHARE >= view.version.level(targets.base).bytes();
-    match down {
-        Some(plan) if is_cheap => Some(plan),
-        _ => intra_level0(view, &stack, why).filter(|plan| view.allows(plan)).or(down),
+    if down.is_some() && is_cheap {
+        return down;
     }
+    // Level 0 waits for the stacks that hold it up, twice as long as it would for nothing.
+    let holds_up = if is_cheap { merge_stacks(view) } else { None };
+    if holds_up.is_some() && score < 2.0 {
+        return holds_up;
+    }
+    intra_level0(view, &stack, why).filter(is_allowed).or(down).or(holds_up)
 }
 
-/// All of level 0 goes down, through a stage where the merge would be too big.
-pub(super) fn level0_down(view: &View<'_>, targets: &Targets, stack: &[&Slice], why: Why) -> Plan {
+/// All of level 0 goes down: in one merge, or onto the nodes below where the merge would be big.
+/// None while what came down before still lies in stacks.
+pub(super) fn level0_down(
+    view: &View<'_>,
+    targets: &Targets,
+    stack: &[&Slice],
+    why: Why,
+) -> Option<Plan> {
     let range = hull(stack.iter().copied());
     let held = |level: &u8| !view.version.level(*level).overlap(&range).is_empty();
-    let direct_max = DIRECT_BYTES_MAX.max(32 * view.limits.memtable_bytes);
     let first = (1..=targets.base).find(held).unwrap_or(targets.base);
     let candidate = Candidate::level0(view.version, stack, first);
-    let is_big = candidate.upper_bytes + candidate.lower_bytes > direct_max;
-    if is_big && first == targets.base && first > 1 && candidate.lower_bytes > 0 {
-        let stage = first - 1;
-        return Candidate::level0(view.version, stack, stage).plan(view, stage, true, why);
+    let bytes = candidate.upper_bytes + candidate.lower_bytes;
+    let is_big = bytes > STEP_MEMTABLES * view.limits.memtable_bytes;
+    if !is_big || candidate.lower_bytes == 0 {
+        return Some(candidate.plan(view, first, true, why));
     }
-    candidate.plan(view, first, true, why)
+    let waits = stacked(view).any(|(level, _)| level == first);
+    let push = Move::Push { input: level0_input(stack), to_level: first };
+    (!waits).then(|| why.plan(push, 0))
+}
+
+/// Garbage that waits in level 0 and in stacks, in percent of what may: it holds space until merges
+/// have reached it, and merges of the base are slow where it is large.
+fn garbage_percent(view: &View<'_>) -> u64 {
+    let upper: u64 = stacked(view).map(|(_, node)| node.bytes() - node.largest_bytes()).sum();
+    let waiting = view.version.level(0).bytes() + upper;
+    let share = view.observed.superseded_share.unwrap_or(0.0).max(SUPERSEDED_MIN);
+    let data = view.version.bytes().saturating_sub(waiting) as f64;
+    let slack = (STEP_MEMTABLES * view.limits.memtable_bytes) as f64;
+    (waiting as f64 * share / (data * GARBAGE_SHARE).max(slack) * 100.0) as u64
+}
+
+/// The nodes below level 0 with stacks of several slices, and their levels.
+fn stacked<'a>(view: &View<'a>) -> impl Iterator<Item = (u8, &'a Arc<Node>)> {
+    let below = (0u8..).zip(&view.version.levels).skip(1);
+    let nodes = below.flat_map(|(level, nodes)| nodes.nodes.iter().map(move |n| (level, n)));
+    nodes.filter(|(_, node)| node.slices.len() > 1)
+}
+
+/// What came down onto nodes is merged with them, a few neighbours at a time.
+fn merge_stacks(view: &View<'_>) -> Option<Plan> {
+    let why = Why { reason: Reason::StackHeight, score: 1.0 };
+    let mut due = stacked(view).filter(|(level, node)| !view.busy.node(*level, node.id));
+    due.find_map(|(level, node)| {
+        Some(merge_stack(view, level, node, why)).filter(|plan| view.allows(plan))
+    })
+}
+
+fn merge_stack(view: &View<'_>, level: u8, node: &Node, why: Why) -> Plan {
+    let bytes_max = STACK_MEMTABLES * view.limits.memtable_bytes;
+    let from = view.version.level(level).nodes.iter().skip_while(|other| other.id != node.id);
+    let mut bytes = 0;
+    let joins = |other: &&Arc<Node>| {
+        let fits = bytes + other.bytes() <= bytes_max;
+        let is_due = other.slices.len() > 1 && !view.busy.node(level, other.id);
+        let joins = other.id == node.id || fits && is_due;
+        bytes += if joins { other.bytes() } else { 0 };
+        joins
+    };
+    let inputs = from.take_while(joins).map(|node| Input::whole(level, node)).collect();
+    let table_bytes_max = equal_parts(bytes, view.limits.table_bytes_max);
+    let cut = Cut { table_bytes_max, overlap_bytes_max: None };
+    let action = Move::Merge { inputs, to_level: level, cut, one_file: false, parallel_max: 1 };
+    why.plan(action, bytes)
 }
 
 /// Adjacent runs of level 0 that cost the least for each run saved become one in their place,

@@ -1,19 +1,17 @@
-//! Fewer runs for readers: what level 0 does when writes have stopped, or when there are many
-//! reads.
+//! Fewer runs for readers: what level 0 does when nothing is urgent.
 //!
 //! Runs wait in level 0 because waiting makes going down cheap for writers; readers probe each of
-//! them meanwhile. So they are merged before they are too many
+//! them meanwhile. Idle time is free, but the bytes that a merge writes are not: they wear the
+//! medium, and most of them are written again by the merge that is due later. So level 0 changes
+//! only
 //!
-//! - when the database is *idle*: writers lose nothing by it, and
-//! - when the reads since level 0 last changed *have paid for it*: probing one run more costs a
-//!   read about as much as writing [`PROBE_BYTES`]. A policy that merges as soon as the reads have
-//!   cost as much as the merge spends at most twice what the best choice in hindsight would have.
-//!
-//! Level 0 goes down where it has one of [`SHARE`] parts of the bytes there. Otherwise the newest
-//! runs become one, as many as may without one of them having more than [`SPREAD`] times the bytes
-//! of the others. After that no more is due until level 0 changes: a byte is written once more for
-//! each idle period at most, where level 0 stays, and each byte of the base once, where it goes
-//! down.
+//! - when reads *have paid for it*: a seek in one run more costs a read about as much as writing
+//!   [`SEEK_BYTES`]. A policy that merges as soon as the reads have cost as much as the merge
+//!   spends at most twice what the best choice in hindsight would have. Reads pay for the newest
+//!   runs first, as many as become one without one of them having more than [`SPREAD`] times the
+//!   bytes of the others, and then for all of level 0 going down;
+//! - when the database is *idle and owes space*: level 0 has superseded more than one of
+//!   [`GARBAGE_PARTS`] parts of the bytes below, by what merges have found. Then it goes down.
 
 use super::modern::{Targets, level0_down, merge_level0};
 use crate::plan::{Plan, Reason};
@@ -21,33 +19,48 @@ use crate::policy::View;
 use crate::policy::why::Why;
 use crate::version::Slice;
 
-/// Level 0 goes down in an idle database when it has one of this many parts of the bytes there.
-const SHARE: u64 = 6;
+/// An idle database keeps up to one of this many parts of its data as garbage.
+const GARBAGE_PARTS: f64 = 5.0;
 
 /// Runs become one when the largest has at most this many times the bytes of the others together.
 const SPREAD: u64 = 3;
 
-/// Probing one run more costs a read as much as writing this many bytes: a probe of a filter that
-/// is in memory takes about 0.2 µs, and moves write some 150 MB/s.
-const PROBE_BYTES: u64 = 32;
+/// A seek in one run more costs a read as much as writing this many bytes. So does the probe of 512
+/// filters: one takes about 0.2 µs, and moves write some 150 MB/s.
+const SEEK_BYTES: u64 = 16 << 10;
+
+/// Not urgent.
+const SCORE: f64 = 0.5;
 
 /// The move that readers are worth, where no other is due.
 pub(super) fn pick(view: &View<'_>, targets: &Targets) -> Option<Plan> {
     let stack: Vec<&Slice> = view.version.level0().iter().collect();
     let bytes: u64 = stack.iter().map(|slice| slice.bytes).sum();
-    let others = stack.len().checked_sub(1).filter(|&others| others > 0)? as u64;
-    let paid_bytes = view.observed.reads.saturating_mul(others * PROBE_BYTES);
-    let is_at_rest = view.observed.is_idle && view.busy.is_empty();
-    if !is_at_rest && paid_bytes < bytes {
+    if stack.is_empty() {
         return None;
     }
-    let why = Why { reason: Reason::Reads, score: 0.5 };
-    let is_free = !stack.iter().any(|slice| view.busy.level0_run(slice.run.id));
-    if is_free && bytes.saturating_mul(SHARE) >= view.version.level(targets.base).bytes() {
-        let down = level0_down(view, targets, &stack, why);
-        return Some(down).filter(|plan| view.allows(plan));
+    let below = view.version.level(targets.base).bytes();
+    let paid = view.observed.level0_seeks().saturating_mul(SEEK_BYTES);
+    let reason = if paid >= bytes + below {
+        Reason::Reads
+    } else if owes_space(view, bytes, below) {
+        Reason::Garbage
+    } else {
+        let even = newest_even(view, Why { reason: Reason::Reads, score: SCORE });
+        return even.filter(|plan| paid >= plan.write_bytes);
+    };
+    if stack.iter().any(|slice| view.busy.level0_run(slice.run.id)) {
+        return None;
     }
-    newest_even(view, why)
+    let down = level0_down(view, targets, &stack, Why { reason, score: SCORE });
+    down.filter(|plan| view.allows(plan))
+}
+
+/// The database is idle, and level 0 has superseded more of the bytes below than it may keep.
+fn owes_space(view: &View<'_>, bytes: u64, below: u64) -> bool {
+    let is_at_rest = view.observed.is_idle && view.busy.is_empty();
+    let superseded = bytes as f64 * view.observed.superseded_share.unwrap_or(0.0);
+    is_at_rest && superseded * GARBAGE_PARTS > below as f64
 }
 
 /// The newest runs of level 0 become one, as many as may without one of them having much more than
