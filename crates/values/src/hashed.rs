@@ -19,7 +19,7 @@
 
 use crate::layout::{
     Collection, Descriptor, Validity, ValueLayout, WRITES_PER_RECLAIMED_MAX, by_lookup, depth_for,
-    has_room, is_due, live_bytes, unconfirmed,
+    has_room, is_due, live_bytes, reclaimed, unconfirmed,
 };
 use crate::limits::ValueLimits;
 use base::FileId;
@@ -110,10 +110,6 @@ impl ValueLayout for Hashed {
             // Reclaimed bytes for each written one, compared without a division.
             .max_by_key(|c| (u128::from(reclaimed(c)) << 32) / u128::from(c.write_bytes.max(1)))
     }
-}
-
-fn reclaimed(collection: &Collection) -> u64 {
-    collection.read_bytes - collection.write_bytes
 }
 
 /// What can be collected of a group: all of it, or any one segment of the cold log.

@@ -37,6 +37,6 @@ impl ValueLayout for Inline {
         limits: &ValueLimits,
         busy: &BTreeSet<FileId>,
     ) -> Option<Collection> {
-        crate::log::oldest(segments, limits, self.collection_bytes_max(limits), busy)
+        crate::log::next(segments, limits, self.collection_bytes_max(limits), busy)
     }
 }

@@ -130,6 +130,11 @@ pub(crate) fn by_lookup(segment: &Segment) -> Collection {
     }
 }
 
+/// Bytes that a GC is expected to give back.
+pub(crate) fn reclaimed(collection: &Collection) -> u64 {
+    collection.read_bytes - collection.write_bytes
+}
+
 /// Bytes that are neither dead nor retired.
 pub(crate) fn live_bytes(usage: &Usage) -> u64 {
     usage.total_bytes - usage.retired_bytes - usage.dead_bytes

@@ -18,6 +18,9 @@ base::parameters! {
     /// Garbage that may exist beside live values before garbage collection is due, as a share of
     /// the live bytes.
     reserved_ratio: f64, "share of the live bytes";
+    /// GC takes the oldest segment, as WiscKey's circular log does, instead of the one that gives
+    /// back most.
+    oldest_first: bool, "yes or no";
     /// Moves values to a cold log that did not change between two garbage collections of their
     /// group. On where the database has a cold store.
     hotness: bool, "yes or no";
@@ -33,6 +36,7 @@ impl Default for ValueLimits {
             segment_bytes: 64 << 20,
             log_segment_bytes: 1 << 20,
             reserved_ratio: 0.3,
+            oldest_first: false,
             hotness: false,
             capacity_bytes: None,
         }

@@ -231,6 +231,9 @@ impl Simulation {
             debug_assert!(removed.is_ok());
         }
         self.active.retain(|_, segment| !collection.files.contains(&segment.file));
+        // What new values go to takes no survivors.
+        let unread = self.active.clone();
+        self.active.retain(|group, _| group.tier == Tier::Cold);
         let mut tagged = Vec::new();
         for (file, slots) in old {
             for (index, slot) in (0u32..).zip(slots) {
@@ -263,6 +266,8 @@ impl Simulation {
             let group = Group::of(Tier::Main, hash, collection.to_depth);
             self.push(group, Slot { key, version: 0, is_tag: true }, self.tag_bytes);
         }
+        let unread = unread.into_iter().filter(|(group, _)| group.tier == Tier::Main);
+        self.active.extend(unread);
     }
 }
 
@@ -385,7 +390,8 @@ mod tests {
     #[test]
     fn a_circular_log_costs_what_a_fifo_device_does_and_more_under_skew() {
         for r in [0.1, 0.2, 0.3, 0.5, 0.9] {
-            let small = ValueLimits { segment_bytes: 128 * RECORD_BYTES, ..limits(r) };
+            let small =
+                ValueLimits { segment_bytes: 128 * RECORD_BYTES, oldest_first: true, ..limits(r) };
             let found = write_amplification("log", small.clone(), &Draw::Uniform, 3);
             assert_near(&format!("log, uniform, r {r}"), found, fifo(r), 0.05);
             let uniform = circular(&Draw::Uniform.shares(), r);
@@ -397,6 +403,32 @@ mod tests {
             let worst = (1.0 + r) / r;
             assert!(skewed > found && skewed < worst * 1.02, "r {r}: {found} {skewed} {worst}");
         }
+    }
+
+    #[test]
+    fn a_log_whose_worthiest_segment_is_collected_gains_by_skew() {
+        let zipf = Draw::zipf();
+        for (r, share) in [(0.2, 0.66), (0.3, 0.7), (0.5, 0.75)] {
+            let uniform = write_amplification("log", limits(r), &Draw::Uniform, 3);
+            assert_near(&format!("log, uniform, r {r}"), uniform, fifo(r), 0.08);
+            let skewed = write_amplification("log", limits(r), &zipf, 3);
+            let form = circular(&zipf.shares(), r);
+            assert!(skewed < share * form, "r {r}: {skewed}, a circular log {form}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_segments_is_joined() {
+        let made = (by_name("log").unwrap().make)();
+        let mut store = Simulation::new(made, limits(0.3), KEYS, RECORD_BYTES, 0);
+        let (zipf, mut random) = (Draw::zipf(), Random::new(1));
+        (0..KEYS).for_each(|key| store.put(key));
+        for _ in 0..12 * KEYS {
+            store.put(zipf.next(&mut random));
+        }
+        let full = store.usage().total_bytes / limits(0.3).segment_bytes;
+        let count = store.segments.len() as u64;
+        assert!(count <= 2 * full + 8, "{count} segments, {full} would hold all");
     }
 
     #[test]
