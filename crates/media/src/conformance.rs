@@ -79,6 +79,11 @@ fn reads_see_every_append_at_once(make: Make<'_>, hint: &FileHint) {
     drop(file);
     assert_eq!(early.name(), table(1));
     early.prefetch(0, end as u64);
+    let mut first = vec![0; end.min(5000)];
+    if early.read_from_memory(0, &mut first, Cause::Get).unwrap() {
+        assert_eq!(first, &all[..first.len()]);
+    }
+    assert!(!early.read_from_memory(end as u64 - 1, &mut [0; 2], Cause::Get).unwrap_or(false));
     assert_eq!(read(&*store, table(1), true), &all[..end]);
 }
 

@@ -117,6 +117,12 @@ pub trait ReadFile: Send + Sync {
     /// file, the offset, and how many bytes there are.
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()>;
 
+    /// [`ReadFile::read_at`], unless the medium would be waited for. `false`: the bytes are not in
+    /// memory, or the store cannot tell; `into` has no defined content then.
+    fn read_from_memory(&self, _offset: u64, _into: &mut [u8], _cause: Cause) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Bytes in the file now.
     fn len(&self) -> Result<u64>;
 

@@ -98,9 +98,35 @@ pub fn read(
     key: &[u8],
     cause: Cause,
 ) -> Result<Vec<u8>> {
-    let (mut bytes, _) = read_record(file, place, pointer, key, cause)?;
-    let value_bytes = pointer.value_bytes as usize;
-    bytes.drain(..bytes.len() - value_bytes);
+    let mut bytes = vec![0; pointer.record_bytes as usize];
+    file.read_at(pointer.offset, &mut bytes, cause)?;
+    verified_value(bytes, place, pointer, key)
+}
+
+/// [`read`], unless the medium would be waited for; `None` then, and where the store cannot tell.
+pub fn read_from_memory(
+    file: &dyn ReadFile,
+    place: SegmentPlace,
+    pointer: &ValuePointer,
+    key: &[u8],
+    cause: Cause,
+) -> Result<Option<Vec<u8>>> {
+    let mut bytes = vec![0; pointer.record_bytes as usize];
+    match file.read_from_memory(pointer.offset, &mut bytes, cause)? {
+        true => verified_value(bytes, place, pointer, key).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// The value in the record `bytes`.
+fn verified_value(
+    mut bytes: Vec<u8>,
+    place: SegmentPlace,
+    pointer: &ValuePointer,
+    key: &[u8],
+) -> Result<Vec<u8>> {
+    check_record(&bytes, place, pointer, key)?;
+    bytes.drain(..bytes.len() - pointer.value_bytes as usize);
     Ok(bytes)
 }
 
@@ -120,9 +146,11 @@ pub fn verify(
         let message = format!("a value ends at byte {wanted}, and there are {have}");
         return Err(Error::corruption(name, have, message));
     }
-    match read_record(file, place, pointer, key, cause)? {
-        (_, found) if found == sequence => Ok(()),
-        (_, found) => {
+    let mut bytes = vec![0; pointer.record_bytes as usize];
+    file.read_at(pointer.offset, &mut bytes, cause)?;
+    match check_record(&bytes, place, pointer, key)? {
+        found if found == sequence => Ok(()),
+        found => {
             let message =
                 format!("a value of sequence number {found} stands for one of {sequence}");
             Err(Error::corruption(name, pointer.offset, message))
@@ -130,17 +158,15 @@ pub fn verify(
     }
 }
 
-/// The record's bytes and sequence number.
-fn read_record(
-    file: &dyn ReadFile,
+/// The sequence number of the record that `pointer` names, whose bytes are `bytes`, once it is
+/// verified to be one of `key`.
+fn check_record(
+    bytes: &[u8],
     place: SegmentPlace,
     pointer: &ValuePointer,
     key: &[u8],
-    cause: Cause,
-) -> Result<(Vec<u8>, SequenceNumber)> {
-    let mut bytes = vec![0; pointer.record_bytes as usize];
-    file.read_at(pointer.offset, &mut bytes, cause)?;
-    let record = record::decode(&bytes, place, pointer.offset)?;
+) -> Result<SequenceNumber> {
+    let record = record::decode(bytes, place, pointer.offset)?;
     let is_right = record.key == key
         && record.bytes == bytes.len()
         && record.value.is_some_and(|value| value.len() == pointer.value_bytes as usize);
@@ -149,8 +175,7 @@ fn read_record(
         let message = "the record that a pointer names is of another key or length";
         return Err(Error::corruption(name, pointer.offset, message));
     }
-    let sequence = record.sequence;
-    Ok((bytes, sequence))
+    Ok(record.sequence)
 }
 
 /// Which of `places` the first record of `file` was written at, whatever the file is called.

@@ -5,6 +5,7 @@
 //! | a sync to the medium | `fdatasync` | `F_FULLFSYNC`: `fsync` does not empty the drive's cache |
 //! | past the page cache | `O_DIRECT` | `F_NOCACHE` |
 //! | reads that leave no pages behind | `RWF_DONTCACHE` | ordinary reads |
+//! | read what is in memory | `RWF_NOWAIT` | nothing: no call tells |
 //! | read ahead, forget | `posix_fadvise` | `F_RDADVISE`, nothing |
 //! | begin to write back | `sync_file_range` | nothing: the sync writes all |
 //! | space for a file in advance | `fallocate` | `F_PREALLOCATE` |
@@ -24,12 +25,12 @@ mod macos;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) use linux::{
     POPULATE, begin_write_back, discard, expect_sequential, forget, memory_bytes, open_direct,
-    read_ahead, read_uncached, sector_bytes, set_direct, sync_data, sync_names,
+    read_ahead, read_from_memory, read_uncached, sector_bytes, set_direct, sync_data, sync_names,
 };
 #[cfg(target_vendor = "apple")]
 pub(super) use macos::{
     POPULATE, begin_write_back, discard, expect_sequential, forget, memory_bytes, open_direct,
-    read_ahead, read_uncached, sector_bytes, set_direct, sync_data, sync_names,
+    read_ahead, read_from_memory, read_uncached, sector_bytes, set_direct, sync_data, sync_names,
 };
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

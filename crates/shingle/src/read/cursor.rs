@@ -290,10 +290,13 @@ impl InternalCursor {
     #[inline(never)]
     fn stand_on(&mut self, kind: EntryKind) -> Result<bool> {
         self.value = match kind {
-            EntryKind::Pointer => {
-                self.read_ahead(0);
-                Some(self.read_value(self.inputs.value())?)
-            }
+            EntryKind::Pointer => Some(match self.read_from_memory()? {
+                Some(value) => value,
+                None => {
+                    self.read_ahead(0);
+                    self.read_value(self.inputs.value())?
+                }
+            }),
             EntryKind::ExpiringPointer => {
                 self.read_ahead(EXPIRY_BYTES);
                 self.unexpired(kind, self.inputs.value_bytes())?
@@ -467,6 +470,20 @@ impl InternalCursor {
             EntryKind::ExpiringPointer => self.read_value(content).map(Some),
             _ => Ok(Some(stored.skip(EXPIRY_BYTES))),
         }
+    }
+
+    /// The value at the inputs' position, as long as none of the scan was waited for: then it needs
+    /// no prefetcher.
+    fn read_from_memory(&mut self) -> Result<Option<Bytes>> {
+        if self.ahead.is_ahead() {
+            return Ok(None);
+        }
+        let files = &self.view.tree.context.values;
+        let value = files.read_from_memory(self.inputs.value(), &self.key)?;
+        if value.is_some() {
+            self.ahead.pass();
+        }
+        Ok(value)
     }
 
     /// In a scan, prefetches the values after the one at the inputs' position, whose pointer begins

@@ -3,8 +3,9 @@
 //! The runs name values anywhere in the segments, so a scan of them would make one random read
 //! after another. A *prefetcher* walks the same entries some steps ahead of the cursor and tells
 //! the store which records will be read. A parallel store then has several reads in progress, and
-//! the system merges adjacent ones. The prefetcher begins after a few values in a row. Its lead is
-//! never longer than the scan so far, so short scans pay little for it.
+//! the system merges adjacent ones. The prefetcher begins after a few values in a row, with the
+//! first that the store does not have in memory: a scan of values in memory pays nothing for it.
+//! Its lead is never longer than the scan so far, so short scans pay little for it.
 //!
 //! The prefetcher's output is advice: it ignores range tombstones and operands, and the cursor
 //! reads and verifies each record itself.
@@ -44,6 +45,16 @@ impl ReadAhead {
     /// The cursor jumps, or changes direction.
     pub(super) fn reset(&mut self) {
         *self = ReadAhead::default();
+    }
+
+    /// Values are being prefetched.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.prefetcher.is_some()
+    }
+
+    /// The cursor read a value that was in memory.
+    pub(super) fn pass(&mut self) {
+        self.in_a_row = self.in_a_row.saturating_add(1);
     }
 
     /// The cursor is about to read the record that `pointer` names, for the entry `internal_key`.

@@ -46,6 +46,16 @@ impl ValueFiles {
         segment::read(&*file, place, &pointer, key, cause).map(Bytes::from)
     }
 
+    /// [`ValueFiles::read`] of a scan, unless the medium would be waited for; `None` then.
+    pub(crate) fn read_from_memory(&self, pointer: &[u8], key: &[u8]) -> Result<Option<Bytes>> {
+        let pointer = ValuePointer::decode(pointer)?;
+        let place = self.place(pointer.file);
+        // An error is left to the read that follows.
+        let Ok(file) = self.file(pointer.file) else { return Ok(None) };
+        let read = segment::read_from_memory(&*file, place, &pointer, key, Cause::Scan)?;
+        Ok(read.map(Bytes::from))
+    }
+
     /// Tells the store that the value will be read soon. Errors are left to the read.
     pub(crate) fn prefetch(&self, pointer: &[u8]) {
         if let Ok(pointer) = ValuePointer::decode(pointer)

@@ -34,7 +34,10 @@ fn open(reads: Reads, table_bytes: u64, level0_runs_trigger: usize) -> Db {
             e.scheme.level0_runs_trigger = Some(level0_runs_trigger);
             e.readahead_bytes = Some(1024);
         })
-        .open_in(Arc::new(Watched { inner, hook }), Arc::new(Stepped::new(1, u64::MAX)))
+        .open_in(
+            Arc::new(Watched { inner, hook, in_memory: false }),
+            Arc::new(Stepped::new(1, u64::MAX)),
+        )
         .unwrap()
 }
 

@@ -130,7 +130,7 @@ fn collections_do_not_run_side_by_side() {
             }
         }
     });
-    let store = Watched { inner: with_much_to_collect(), hook };
+    let store = Watched { inner: with_much_to_collect(), hook, in_memory: false };
     let db = small(0.01).open_in(Arc::new(store), script.clone()).unwrap();
     let keyspace = db.keyspace("default").unwrap();
     let (mut group_of, mut count) = (BTreeMap::new(), 0);

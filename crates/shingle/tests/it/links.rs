@@ -46,7 +46,7 @@ fn loaded(scheme: &str, reads: Reads, key: fn(u64) -> Vec<u8>) -> (Db, Arc<Versi
             e.block_bytes = Some(512);
             e.readahead_bytes = Some(4096);
         })
-        .open_in(Arc::new(Watched { inner, hook }), Arc::new(Stepped::new(1, 5)))
+        .open_in(Arc::new(Watched { inner, hook, in_memory: false }), Arc::new(Stepped::new(1, 5)))
         .unwrap();
     let mut random = Random::new(7);
     let mut keys: Vec<u64> = (0..KEYS).collect();

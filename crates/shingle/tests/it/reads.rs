@@ -43,7 +43,7 @@ fn open(scheme: &str, steps: u64, store: &MemStore, log: &Log) -> Db {
             e.block_bytes = Some(512);
         })
         .open_in(
-            Arc::new(Watched { inner: store.clone(), hook: Arc::new(hook) }),
+            Arc::new(Watched { inner: store.clone(), hook: Arc::new(hook), in_memory: false }),
             Arc::new(Stepped::new(7, steps)),
         )
         .unwrap()

@@ -191,7 +191,8 @@ struct World {
 
 impl World {
     fn open(&mut self) {
-        let store = Watched { inner: self.store.clone(), hook: self.hook.clone() };
+        let store =
+            Watched { inner: self.store.clone(), hook: self.hook.clone(), in_memory: false };
         self.db = Some(open(Arc::new(store), self.config, &self.script, 0.2));
     }
 

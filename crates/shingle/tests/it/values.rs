@@ -165,6 +165,29 @@ fn gc_asks_the_index_only_where_the_order_of_a_group_does_not_tell() {
     assert!(db.iter().count() as u64 == KEYS / 3);
 }
 
+/// One by one, in the order of a segment, each look-up reads a block of its own, and a second one
+/// when the pointer changes.
+#[test]
+fn gc_of_a_log_looks_up_in_key_order_what_shares_blocks() {
+    let store = MemStore::new(Arc::default());
+    let runtime = Arc::new(runtime::Stepped::new(7, 2));
+    // Segments of a few hundred records, and no cache that would hide a read.
+    let options = options("log").cache_bytes(0).expert(|e| {
+        e.values.segment_bytes = Some(64 << 10);
+        e.block_bytes = Some(1 << 10);
+    });
+    let db = options.open_in(Arc::new(store), runtime).unwrap();
+    let (mut content, mut random) = (Content::new(), Random::new(5));
+    write(&db, &mut content, &mut random, 8 * KEYS);
+    settle(&db);
+    let stats = db.stats();
+    let (lookups, asked) = (stats.values.collected.lookups, stats.ledger.cause(Cause::Get));
+    println!("{lookups} look-ups, {asked:?}");
+    assert!(stats.values.collected.count > 3 && lookups > 2 * KEYS);
+    assert!(asked.read_ops < lookups / 2, "{} for {lookups}", asked.read_ops);
+    assert_content(&db, &content);
+}
+
 /// Regression: between one and two main segments of a group's live bytes were cut into log
 /// segments: tens of thousands of files in a store of 2 GB.
 #[test]
@@ -596,28 +619,52 @@ enum Asked {
     Now(FileName, u64),
 }
 
+/// A database whose scans are watched: its content, and what its store is asked for once it is
+/// flagged.
+fn watched(
+    layout: &str,
+    in_memory: bool,
+) -> (Db, Content, Arc<Mutex<Vec<Asked>>>, Arc<AtomicBool>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (log, scan) = (asked.clone(), Arc::new(AtomicBool::new(false)));
+    let is_on = scan.clone();
+    let noted = move |request: &Request| {
+        let &Request { name, offset, cause, .. } = request;
+        if is_on.load(Ordering::Relaxed) && name.kind == FileKind::Value {
+            log.lock().push(match cause {
+                Some(_) => Asked::Now(name, offset),
+                None => Asked::Soon(name, offset),
+            });
+        }
+    };
+    let watched =
+        Watched { inner: MemStore::new(Arc::default()), hook: Arc::new(noted), in_memory };
+    let runtime = Arc::new(runtime::Stepped::new(7, 2));
+    let db = options(layout).open_in(Arc::new(watched), runtime).unwrap();
+    let (mut content, mut random) = (Content::new(), Random::new(21));
+    write(&db, &mut content, &mut random, 4 * KEYS);
+    settle(&db);
+    (db, content, asked, scan)
+}
+
+/// The prefetcher walks the entries a second time, and a prefetch is a call of the system.
+#[test]
+fn a_scan_of_values_in_memory_asks_for_nothing_ahead() {
+    for layout in ["log", "hashed"] {
+        let (db, content, asked, scan) = watched(layout, true);
+        scan.store(true, Ordering::Relaxed);
+        let whole: Vec<_> = db.iter().map(|pair| pair.unwrap().1.to_vec()).collect();
+        assert!(whole.iter().eq(content.values()));
+        let asked = asked.lock();
+        assert!(asked.iter().all(|asked| matches!(asked, Asked::Now(..))), "{layout}: {asked:?}");
+        assert_eq!(asked.len(), content.len(), "{layout}: each is read once");
+    }
+}
+
 #[test]
 fn a_long_scan_has_its_values_fetched_ahead_once_each() {
     for layout in ["log", "hashed"] {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (log, scan) = (asked.clone(), Arc::new(AtomicBool::new(false)));
-        let is_on = scan.clone();
-        let noted = move |request: &Request| {
-            let &Request { name, offset, cause, .. } = request;
-            if is_on.load(Ordering::Relaxed) && name.kind == FileKind::Value {
-                log.lock().push(match cause {
-                    Some(_) => Asked::Now(name, offset),
-                    None => Asked::Soon(name, offset),
-                });
-            }
-        };
-        let store = MemStore::new(Arc::default());
-        let watched = Watched { inner: store, hook: Arc::new(noted) };
-        let runtime = Arc::new(runtime::Stepped::new(7, 2));
-        let db = options(layout).open_in(Arc::new(watched), runtime).unwrap();
-        let (mut content, mut random) = (Content::new(), Random::new(21));
-        write(&db, &mut content, &mut random, 4 * KEYS);
-        settle(&db);
+        let (db, content, asked, scan) = watched(layout, false);
         scan.store(true, Ordering::Relaxed);
         let whole: Vec<_> = db.iter().map(|pair| pair.unwrap().1.to_vec()).collect();
         assert!(whole.iter().eq(content.values()));

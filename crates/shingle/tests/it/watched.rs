@@ -23,11 +23,14 @@ pub type Hook = Arc<dyn Fn(&Request) + Send + Sync>;
 pub struct Watched {
     pub inner: MemStore,
     pub hook: Hook,
+    /// It says that all bytes are in memory.
+    pub in_memory: bool,
 }
 
 struct WatchedFile {
     inner: Arc<dyn ReadFile>,
     hook: Hook,
+    in_memory: bool,
 }
 
 impl WatchedFile {
@@ -40,6 +43,12 @@ impl ReadFile for WatchedFile {
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
         self.tell(offset, into.len() as u64, Some(cause));
         self.inner.read_at(offset, into, cause)
+    }
+    fn read_from_memory(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<bool> {
+        if self.in_memory {
+            self.read_at(offset, into, cause)?;
+        }
+        Ok(self.in_memory)
     }
     fn len(&self) -> Result<u64> {
         self.inner.len()
@@ -65,7 +74,7 @@ impl FileStore for Watched {
     }
     fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
         let inner = self.inner.open(name, background)?;
-        Ok(Arc::new(WatchedFile { inner, hook: self.hook.clone() }))
+        Ok(Arc::new(WatchedFile { inner, hook: self.hook.clone(), in_memory: self.in_memory }))
     }
     fn remove(&self, name: FileName) -> Result<()> {
         self.inner.remove(name)

@@ -56,6 +56,15 @@ pub(in crate::os) fn read_uncached(
     rustix::io::preadv2(file, &mut [IoSliceMut::new(into)], offset, UNCACHED)
 }
 
+/// Reads what the page cache has. An error, or fewer bytes, where the device would be waited for.
+pub(in crate::os) fn read_from_memory(
+    file: BorrowedFd<'_>,
+    into: &mut [u8],
+    offset: u64,
+) -> Result<usize, Errno> {
+    rustix::io::preadv2(file, &mut [IoSliceMut::new(into)], offset, ReadWriteFlags::NOWAIT)
+}
+
 /// Advice that `bytes` from `offset` on are read soon.
 pub(in crate::os) fn read_ahead(file: impl AsFd, offset: u64, bytes: NonZeroU64) {
     let _ = rustix::fs::fadvise(file, offset, Some(bytes), Advice::WillNeed);

@@ -46,6 +46,15 @@ pub(in crate::os) fn read_uncached(
     Err(Errno::NOSYS)
 }
 
+/// Reads what the page cache has: the system does not say what that is.
+pub(in crate::os) fn read_from_memory(
+    _file: BorrowedFd<'_>,
+    _into: &mut [u8],
+    _offset: u64,
+) -> Result<usize, Errno> {
+    Err(Errno::NOTSUP)
+}
+
 /// Advice that `bytes` from `offset` on are read soon.
 pub(in crate::os) fn read_ahead(file: impl AsFd, offset: u64, bytes: NonZeroU64) {
     let _ = rustix::fs::fcntl_rdadvise(file, offset, bytes.get());
