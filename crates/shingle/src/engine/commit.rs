@@ -77,6 +77,7 @@ impl Unchanged<'_> {
         if !memtables.iter().any(|memtable| Arc::ptr_eq(memtable, last)) {
             return Ok(false);
         }
+        memtables.retain(|memtable| memtable.sequence_max().is_none_or(|newest| newest > seen));
         for memtable in memtables {
             if self.keys.iter().any(|key| memtable.has_newer(key, seen)) {
                 return Ok(false);

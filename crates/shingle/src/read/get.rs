@@ -194,6 +194,21 @@ impl<'a> Lookup<'a> {
         Lookup { key, hash: None, snapshot, deleted_below: 0, runs_asked: 0 }
     }
 
+    /// Passes sources that have nothing as new as `seen`. Finds nothing, or what may be newer.
+    pub(super) fn newer_than(
+        key: &'a [u8],
+        seen: SequenceNumber,
+        snapshot: SequenceNumber,
+    ) -> Lookup<'a> {
+        // Not one more: a range deletion of the next number must raise it.
+        Lookup { deleted_below: seen, ..Lookup::new(key, snapshot) }
+    }
+
+    /// Entries that are older than this do not count.
+    pub(super) fn hides_below(&self) -> SequenceNumber {
+        self.deleted_below
+    }
+
     pub(super) fn key(&self) -> &'a [u8] {
         self.key
     }

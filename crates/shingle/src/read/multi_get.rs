@@ -10,7 +10,7 @@ use super::get::{Found, Lookup, combine};
 use super::moment::Moment;
 use super::view::{LevelView, NodeView, SliceView};
 use crate::merge_operator::KeyspaceOperator;
-use base::{Cause, Result};
+use base::{Cause, Result, RunId, SequenceNumber};
 use std::sync::Arc;
 use table::{Bytes, Probe};
 
@@ -18,6 +18,12 @@ use table::{Bytes, Probe};
 struct Wanted<'a> {
     lookup: Lookup<'a>,
     found: Option<Found>,
+    /// The run that it was found in, if it was one.
+    run: Option<RunId>,
+    /// The run that ends the search, if there is one.
+    seen_in: Option<RunId>,
+    /// The search came to that run.
+    is_there: bool,
 }
 
 /// The values of `keys` at `moment`, in the order of the keys.
@@ -32,18 +38,61 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     for &index in &order {
         let key = keys[index].as_ref();
         if wanted.last().is_none_or(|last| last.lookup.key() != key) {
-            wanted.push(Wanted { lookup: Lookup::new(key, moment.sequence()), found: None });
+            wanted.push(Wanted::new(Lookup::new(key, moment.sequence())));
         }
     }
-    for one in &mut wanted {
-        one.take(|lookup| lookup.find_in_memtables(moment.view()))?;
+    find_all(moment, &mut wanted)?;
+    give(moment, keys, &order, wanted, operator)
+}
+
+/// What the tree and the memtables hold for each of `keys` at `moment`, without following pointers,
+/// and the run that it was found in. The keys ascend and are distinct. GC compares what is found.
+pub(crate) fn find_many(
+    moment: &Moment,
+    keys: &[&[u8]],
+) -> Result<Vec<(Option<Found>, Option<RunId>)>> {
+    let lookups = keys.iter().map(|key| Lookup::new(key, moment.sequence()));
+    let mut wanted: Vec<Wanted<'_>> = lookups.map(Wanted::new).collect();
+    find_all(moment, &mut wanted)?;
+    Ok(wanted.into_iter().map(|one| (one.found, one.run)).collect())
+}
+
+/// Where a key's newest entry was found.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen {
+    /// The number of the moment.
+    pub sequence: SequenceNumber,
+    /// The run that has the entry.
+    pub run: RunId,
+}
+
+/// Which of `keys` certainly have at `moment` what they had where they were seen. A run never
+/// changes. So its entry is still the key's newest, if the tree still has the run for the key, and
+/// nothing above it is newer than the moment of then. Only what has something newer is asked, so
+/// this costs much less than [`find_many`]. The keys ascend and are distinct.
+pub(crate) fn are_unchanged(moment: &Moment, keys: &[(&[u8], Seen)]) -> Result<Vec<bool>> {
+    let newer = |key, seen: Seen| Lookup::newer_than(key, seen.sequence, moment.sequence());
+    let wanted = keys
+        .iter()
+        .map(|&(key, seen)| Wanted { seen_in: Some(seen.run), ..Wanted::new(newer(key, seen)) });
+    let mut wanted: Vec<Wanted<'_>> = wanted.collect();
+    find_all(moment, &mut wanted)?;
+    let is_unchanged = |(one, (_, seen)): (&Wanted<'_>, &(_, Seen))| {
+        one.is_there && one.lookup.hides_below() == seen.sequence
+    };
+    Ok(wanted.iter().zip(keys).map(is_unchanged).collect())
+}
+
+fn find_all(moment: &Moment, wanted: &mut [Wanted<'_>]) -> Result<()> {
+    for one in wanted.iter_mut() {
+        one.take(None, |lookup| lookup.find_in_memtables(moment.view()))?;
     }
     let mut open: Vec<&mut Wanted<'_>> = wanted.iter_mut().collect();
     for level in &moment.view().tree.levels {
-        open.retain(|one| one.found.is_none());
+        open.retain(|one| one.is_open());
         find_in_level(level, &mut open)?;
     }
-    give(moment, keys, &order, wanted, operator)
+    Ok(())
 }
 
 /// The values in the order of `keys`; the same key may occur several times.
@@ -88,11 +137,33 @@ fn give<K: AsRef<[u8]>>(
     Ok(values)
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
+    fn new(lookup: Lookup<'a>) -> Wanted<'a> {
+        Wanted { lookup, found: None, run: None, seen_in: None, is_there: false }
+    }
+
+    /// The search goes on.
+    fn is_open(&self) -> bool {
+        self.found.is_none() && !self.is_there
+    }
+
+    /// The slice must be asked. Notes if it is where the search ends.
+    fn needs(&mut self, slice: &SliceView) -> bool {
+        if !self.is_open() || !slice.range.contains(self.lookup.key()) {
+            return false;
+        }
+        self.is_there = self.seen_in == Some(slice.id);
+        !self.is_there && self.lookup.needs(slice)
+    }
+
     /// Notes what a source has; nothing leaves the key open.
-    fn take(&mut self, find: impl FnOnce(&mut Lookup<'_>) -> Result<Option<Found>>) -> Result<()> {
+    fn take(
+        &mut self,
+        run: Option<RunId>,
+        find: impl FnOnce(&mut Lookup<'a>) -> Result<Option<Found>>,
+    ) -> Result<()> {
         if let Some(found) = find(&mut self.lookup)? {
-            self.found = Some(found);
+            (self.found, self.run) = (Some(found), run);
         }
         Ok(())
     }
@@ -117,11 +188,8 @@ fn find_in_level(level: &LevelView, open: &mut [&mut Wanted<'_>]) -> Result<()> 
 
 fn find_in_node(node: &NodeView, inside: &mut [&mut Wanted<'_>]) -> Result<()> {
     for slice in &node.slices {
-        let is_open = |one: &&mut &mut Wanted<'_>| {
-            let is_within = slice.range.contains(one.lookup.key());
-            one.found.is_none() && is_within && one.lookup.needs(slice)
-        };
-        let mut open: Vec<&mut &mut Wanted<'_>> = inside.iter_mut().filter(is_open).collect();
+        let mut open: Vec<&mut &mut Wanted<'_>> =
+            inside.iter_mut().filter_map(|one| one.needs(slice).then_some(one)).collect();
         if !open.is_empty() {
             find_in_slice(slice, &mut open)?;
         }
@@ -146,7 +214,9 @@ fn find_in_slice(slice: &SliceView, open: &mut [&mut &mut Wanted<'_>]) -> Result
         .collect();
     for (one, entry) in open.iter_mut().zip(run.get_many(&probes, Cause::Get)?) {
         if let Some(entry) = entry {
-            one.take(|lookup| lookup.judge(entry.sequence, entry.kind, || entry.value).map(Some))?;
+            one.take(Some(slice.id), |lookup| {
+                lookup.judge(entry.sequence, entry.kind, || entry.value).map(Some)
+            })?;
         }
     }
     Ok(())

@@ -22,6 +22,7 @@ use tree::{Node, Segments, Version};
 /// A slice ready to read.
 pub(crate) struct SliceView {
     pub run: Arc<RunHandle>,
+    pub id: RunId,
     pub range: KeyRange,
     /// The slice shows its run entirely: no clipping.
     pub is_whole: bool,
@@ -309,6 +310,7 @@ fn node_view(
         .iter()
         .map(|slice| SliceView {
             run: context.tables.handle(&slice.run),
+            id: slice.run.id,
             range: slice.range.clone(),
             is_whole: slice.is_whole(),
             covers_node: slice.range.covers(&node.range),

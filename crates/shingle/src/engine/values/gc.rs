@@ -5,7 +5,8 @@
 //! 2. *Move.* GC writes the live records to new segments, unchanged, with the sequence number of
 //!    their first write. If the group has hardly more garbage than the order shows, the newest
 //!    record of each key counts as live, without look-ups (HashKV 3.3). Otherwise, and where there
-//!    is no order, every record that may be live is looked up.
+//!    is no order, every record that may be live is looked up: in key order, a window of records at
+//!    a time ([`window`]).
 //! 3. *List.* The new segments are durable and in the tree, provisionally.
 //! 4. *Commit.* Pointers change, a few at a time, as ordinary writes with sequence numbers of their
 //!    own, so that newer entries stay above older ones. Each changes on the condition that the tree
@@ -16,7 +17,9 @@
 //! A crash before the last edit leaves provisional segments, which GC later reads with look-ups.
 //! Until then the old segments hold all records that the tree may point to.
 
+mod lookups;
 mod pointers;
+mod window;
 
 use super::segment_buffer::SegmentBuffer;
 use super::writers::ValueWriters;
@@ -26,7 +29,7 @@ use crate::engine::rewrite::Progress;
 use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::event::Event;
 use crate::keyspace::KeyspaceState;
-use crate::read::get::{Found, find};
+use crate::read::get::Found;
 use crate::read::missing;
 use crate::span::{Span, span};
 use crate::value_stats::{Collected, ValueTimes};
@@ -37,9 +40,10 @@ use pointers::{Moved, Replacement};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
-use tree::{Tier, Version};
+use tree::Version;
 use values::segment::SegmentScan;
 use values::{Collection, Validity, ValueLimits, ValuePointer};
+use window::Window;
 
 /// GC trusts the order if other garbage is at most one part in this many of the garbage that the
 /// order shows.
@@ -82,6 +86,8 @@ pub(crate) struct GcJob {
     newest_bytes: u64,
     /// Records are written without a look-up.
     trusts_order: bool,
+    /// The records that are looked up together, where they are looked up.
+    window: Option<Window>,
     writers: ValueWriters,
     moved: Vec<Moved>,
     /// Bytes of the keys in `newest`, and of those in `moved`.
@@ -141,6 +147,7 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<GcJob>> {
             newest: HashMap::new(),
             newest_bytes: 0,
             trusts_order: false,
+            window: None,
             writers,
             moved: Vec::new(),
             newest_key_bytes: 0,
@@ -218,7 +225,11 @@ impl GcJob {
                 }
             }
             Phase::Move => {
-                if !self.scan(core, GcJob::move_record)? {
+                let is_more = match self.trusts_order {
+                    true => self.scan(core, GcJob::move_newest)?,
+                    false => self.step_window(core)?,
+                };
+                if !is_more {
                     self.phase = Phase::List;
                 }
             }
@@ -263,11 +274,12 @@ impl GcJob {
         hidden_bytes <= if is_bounded { 0 } else { shown_bytes / ORDER_SLACK_SHARE }
     }
 
-    /// Hands one buffer of records to `each`. `false`: there are no more.
+    /// Hands one buffer of records to `each`, until that gives `false` for one: the next call hands
+    /// it over again. `false`: there are no more.
     fn scan(
         &mut self,
         core: &Arc<Core>,
-        each: fn(&mut GcJob, &Arc<Core>, &RecordAt<'_>) -> Result<()>,
+        each: fn(&mut GcJob, &RecordAt<'_>) -> Result<bool>,
     ) -> Result<bool> {
         let Some(&id) = self.collection.files.get(self.at.0) else { return Ok(false) };
         let bytes = self.version.segments.get(id).map_or(0, |segment| segment.bytes);
@@ -282,6 +294,7 @@ impl GcJob {
         let place = core.read.values.place(id);
         let begin = self.at.1;
         let mut scan = SegmentScan::new(&*file, place, bytes, Cause::ValueGc).starting_at(begin);
+        self.at.1 = bytes;
         while let Some((record, pointer)) = scan.next_record()? {
             let record = RecordAt {
                 sequence: record.sequence,
@@ -289,12 +302,15 @@ impl GcJob {
                 value: record.value,
                 pointer,
             };
-            each(self, core, &record)?;
+            if !each(self, &record)? {
+                self.at.1 = pointer.offset;
+                break;
+            }
             if !scan.is_buffered() {
+                self.at.1 = scan.offset();
                 break;
             }
         }
-        self.at.1 = scan.offset();
         self.step_bytes += self.at.1 - begin;
         self.account(core);
         Ok(true)
@@ -317,19 +333,23 @@ impl GcJob {
         Ok(buffer)
     }
 
+    fn buffered_bytes(&self) -> u64 {
+        self.segment_buffers.values().map(|buffer| buffer.memory_bytes()).sum()
+    }
+
     /// Updates the memory account with what the job holds: a map has one control byte beside each
     /// slot.
     fn account(&mut self, core: &Core) {
         let newest = self.newest.capacity() * (size_of::<(Vec<u8>, Newest)>() + 1);
         let moved = self.moved.capacity() * size_of::<Moved>();
         let keys_bytes = self.newest_key_bytes + self.moved_key_bytes;
-        let buffered_bytes: u64 =
-            self.segment_buffers.values().map(|buffer| buffer.memory_bytes()).sum();
-        self.buffers.set((newest + moved) as u64 + keys_bytes + buffered_bytes);
+        let buffered_bytes = self.buffered_bytes();
+        let window_bytes = self.window.as_ref().map_or(0, Window::memory_bytes);
+        self.buffers.set((newest + moved) as u64 + keys_bytes + buffered_bytes + window_bytes);
         core.resize_cache();
     }
 
-    fn note_order(&mut self, _engine: &Arc<Core>, record: &RecordAt<'_>) -> Result<()> {
+    fn note_order(&mut self, record: &RecordAt<'_>) -> Result<bool> {
         match self.newest.get_mut(record.key) {
             Some(newest) => {
                 newest.count += 1;
@@ -346,70 +366,49 @@ impl GcJob {
                 self.newest_key_bytes += record.key.len() as u64;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn move_record(&mut self, core: &Arc<Core>, record: &RecordAt<'_>) -> Result<()> {
+    /// The record may be live, as far as the order tells, and how often the group has its key.
+    fn note_read(&mut self, record: &RecordAt<'_>) -> Option<u32> {
         if record.value.is_some() {
             let oldest = self.oldest.entry(record.pointer.file).or_insert(SEQUENCE_MAX);
             *oldest = record.sequence.min(*oldest);
         }
-        let newest = self.newest.get(record.key);
-        if newest.is_some_and(|newest| newest.sequence > record.sequence) {
-            return Ok(());
+        match self.newest.get(record.key) {
+            Some(newest) if newest.sequence > record.sequence => None,
+            Some(newest) => Some(newest.count),
+            None => Some(0),
         }
-        let is_cold = self.collection.tags_cold && newest.is_some_and(|newest| newest.count == 1);
-        let Some(value) = record.value else {
-            // A tag without a newer version stays: the key's value is still cold.
-            if is_cold {
-                self.writers.add(Tier::Main, record.sequence, record.key, None)?;
-            }
-            return Ok(());
-        };
-        let to = match self.look_up(core, record)? {
-            Held::ThisRecord => {
-                let (sequence, key) = (record.sequence, record.key);
-                let tier = if is_cold { Tier::Cold } else { self.collection.group.tier };
-                let to = self.writers.add(tier, sequence, key, Some(value))?;
-                if is_cold {
-                    self.writers.add(Tier::Main, sequence, key, None)?;
-                }
-                Replacement::Record(to)
-            }
-            Held::Expired => Replacement::Expired,
-            Held::Operands => Replacement::Combined,
-            Held::Otherwise => return Ok(()),
-        };
-        self.moved.push(Moved { key: record.key.to_vec(), from: record.pointer, to });
-        self.moved_key_bytes += record.key.len() as u64;
-        Ok(())
     }
 
-    /// What the tree holds for the key of `record`, as far as it is looked up.
-    fn look_up(&mut self, core: &Arc<Core>, record: &RecordAt<'_>) -> Result<Held> {
-        if self.trusts_order {
-            return Ok(Held::ThisRecord);
-        }
-        self.lookups += 1;
-        let begin_ns = core.runtime.now_ns();
-        let found = find(&core.moment(&self.keyspace), record.key)?;
-        self.lookup_ns += core.runtime.now_ns() - begin_ns;
-        Ok(match found {
-            Some(Found::Pointer(held)) if ValuePointer::decode(&held)? == record.pointer => {
-                Held::ThisRecord
-            }
-            Some(Found::Expiring(held)) if held.names(&record.pointer)? => {
-                if held.is_over(&core.read.clock) { Held::Expired } else { Held::ThisRecord }
-            }
-            Some(Found::Operand) => Held::Operands,
-            _ => Held::Otherwise,
-        })
+    /// Moves the record if it is its key's newest in the group.
+    fn move_newest(&mut self, record: &RecordAt<'_>) -> Result<bool> {
+        let (Some(_), Some(value)) = (self.note_read(record), record.value) else {
+            return Ok(true);
+        };
+        let tier = self.collection.group.tier;
+        let to = self.writers.add(tier, record.sequence, record.key, Some(value))?;
+        self.note_moved(Moved {
+            key: record.key.to_vec(),
+            from: record.pointer,
+            to: Replacement::Record(to),
+            seen: None,
+        });
+        Ok(true)
+    }
+
+    fn note_moved(&mut self, moved: Moved) {
+        self.moved_key_bytes += moved.key.len() as u64;
+        self.moved.push(moved);
     }
 
     /// The new segments become part of the tree.
     fn list(&mut self, core: &Arc<Core>) -> Result<()> {
         (self.newest, self.newest_key_bytes) = (HashMap::new(), 0);
         self.account(core);
+        // The index is asked for them once more, in key order.
+        self.moved.sort_by(|a, b| a.key.cmp(&b.key));
         self.writers.finish()?;
         core.runtime.interleave("collect: before the tree lists segments");
         // Pointers into the new segments are still to be committed: they are newer than every
@@ -498,6 +497,7 @@ impl Drop for GcJob {
 }
 
 /// What the tree holds for a record's key.
+#[derive(Clone, Copy)]
 enum Held {
     /// A pointer to the record, unless something newer came since the order was found.
     ThisRecord,
@@ -507,6 +507,22 @@ enum Held {
     Operands,
     /// Something else, or nothing.
     Otherwise,
+}
+
+impl Held {
+    /// What `found` is to the record that `pointer` names.
+    fn of(found: Option<&Found>, pointer: &ValuePointer, core: &Core) -> Result<Held> {
+        Ok(match found {
+            Some(Found::Pointer(held)) if ValuePointer::decode(held)? == *pointer => {
+                Held::ThisRecord
+            }
+            Some(Found::Expiring(held)) if held.names(pointer)? => {
+                if held.is_over(&core.read.clock) { Held::Expired } else { Held::ThisRecord }
+            }
+            Some(Found::Operand) => Held::Operands,
+            _ => Held::Otherwise,
+        })
+    }
 }
 
 /// A record and its position.

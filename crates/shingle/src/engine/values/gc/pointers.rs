@@ -3,7 +3,9 @@
 
 use super::GcJob;
 use crate::engine::core::Core;
-use crate::read::get::{Combined, Found, find, restate};
+use crate::read::get::{Combined, Found, restate};
+use crate::read::moment::Moment;
+use crate::read::multi_get::{Seen, are_unchanged, find_many};
 use base::{Expiry, KeyspaceId, Result};
 use std::sync::Arc;
 use table::batch::WriteBatch;
@@ -17,6 +19,15 @@ pub(super) struct Moved {
     pub(super) key: Vec<u8>,
     pub(super) from: ValuePointer,
     pub(super) to: Replacement,
+    /// Where `from` was found when the record was looked up, if that was in a run.
+    pub(super) seen: Option<Seen>,
+}
+
+/// What the tree holds for the key of a moved record, right before its pointer changes.
+enum Now {
+    /// The pointer that it held when the record was looked up.
+    Unchanged,
+    Found(Option<Found>),
 }
 
 pub(super) enum Replacement {
@@ -57,16 +68,21 @@ impl GcJob {
         let mut batch = WriteBatch::new();
         let mut lost: Vec<ValuePointer> = Vec::new();
         let mut keys: Vec<&[u8]> = Vec::new();
-        for moved in &self.moved[self.committed..end] {
-            let held = find(&moment, &moved.key)?;
-            match (&moved.to, held) {
-                (Replacement::Record(to), Some(Found::Pointer(held)))
-                    if ValuePointer::decode(&held)? == moved.from =>
+        let chunk = &self.moved[self.committed..end];
+        let now = find_now(&moment, chunk)?;
+        let alike = chunk.chunk_by(|a, b| a.key == b.key).zip(&now);
+        for (moved, now) in alike.flat_map(|(alike, now)| alike.iter().map(move |one| (one, now))) {
+            match (&moved.to, now) {
+                (Replacement::Record(to), Now::Unchanged) => {
+                    batch.put_pointer(id, &moved.key, &to.encode())?;
+                }
+                (Replacement::Record(to), Now::Found(Some(Found::Pointer(held))))
+                    if ValuePointer::decode(held)? == moved.from =>
                 {
                     batch.put_pointer(id, &moved.key, &to.encode())?;
                 }
                 // The record may have been copied before the entry expired.
-                (to, Some(Found::Expiring(held))) if held.names(&moved.from)? => {
+                (to, Now::Found(Some(Found::Expiring(held)))) if held.names(&moved.from)? => {
                     match (to.record(), held.is_over(&core.read.clock)) {
                         (Some(to), false) => {
                             let pointer = to.encode();
@@ -80,7 +96,7 @@ impl GcJob {
                 }
                 // Independent of what was found when the record was read: operands may apply to it
                 // by now.
-                (to, Some(Found::Operand)) => {
+                (to, Now::Found(Some(Found::Operand))) => {
                     let operator = self.keyspace.operator.as_ref();
                     let (combined, expiry) = restate(&moment, &moved.key, operator)?;
                     let expiry = expiry.unwrap_or(Expiry::NEVER);
@@ -126,6 +142,25 @@ impl GcJob {
         core.commits.request_flush(self.keyspace.id, needed)?;
         Ok(false)
     }
+}
+
+/// What the tree holds for each key of `moved`, which are in key order.
+fn find_now(moment: &Moment, moved: &[Moved]) -> Result<Vec<Now>> {
+    let firsts: Vec<&Moved> =
+        moved.chunk_by(|a, b| a.key == b.key).filter_map(|alike| alike.first()).collect();
+    let seen: Vec<(&[u8], Seen)> =
+        firsts.iter().filter_map(|one| Some((&one.key[..], one.seen?))).collect();
+    let mut unchanged = are_unchanged(moment, &seen)?.into_iter();
+    let is_open = |one: &&Moved| one.seen.is_none() || !unchanged.next().unwrap_or(false);
+    let open: Vec<bool> = firsts.iter().map(is_open).collect();
+    let keys = firsts.iter().zip(&open).filter(|(_, is_open)| **is_open);
+    let keys: Vec<&[u8]> = keys.map(|(one, _)| &one.key[..]).collect();
+    let mut found = find_many(moment, &keys)?.into_iter();
+    let now = open.into_iter().map(|is_open| match is_open {
+        true => Now::Found(found.next().and_then(|(found, _)| found)),
+        false => Now::Unchanged,
+    });
+    Ok(now.collect())
 }
 
 /// Writes unmerged operands again, on top of what they apply to.
