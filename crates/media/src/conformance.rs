@@ -11,13 +11,13 @@ use std::sync::Arc;
 /// Makes an empty store.
 pub type Make<'a> = &'a dyn Fn() -> Arc<dyn FileStore>;
 
-const FOREGROUND: FileHint =
-    FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: false };
+const FOREGROUND: FileHint = FileHint::NONE;
 const BACKGROUND: FileHint = FileHint { background: true, ..FOREGROUND };
+const AHEAD: FileHint = FileHint { zeros_at_end: true, ..FOREGROUND };
 
 /// Runs the whole suite.
 pub fn check(make: Make<'_>) {
-    for hint in [FOREGROUND, BACKGROUND] {
+    for hint in [FOREGROUND, BACKGROUND, AHEAD] {
         reads_see_every_append_at_once(make, &hint);
         a_file_goes_on_where_it_is_told(make, &hint);
         a_removed_file_stays_readable(make, &hint);

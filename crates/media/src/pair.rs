@@ -264,8 +264,7 @@ mod tests {
     use base::random::Random;
     use base::{Cause, ErrorKind, FileId};
 
-    const COLD: FileHint =
-        FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: true };
+    const COLD: FileHint = FileHint { is_cold: true, ..FileHint::NONE };
 
     fn stores() -> (MemStore, MemStore) {
         let ledger = Arc::new(Ledger::default());

@@ -30,6 +30,23 @@ pub struct FileHint {
     pub background: bool,
     /// Its bytes stay as they are, as far as one knows: it goes to the cold store, if there is one.
     pub is_cold: bool,
+    /// Its readers take zeros behind the last byte for its end. The store may then tell the system
+    /// a length ahead of the appends, so that a sync does not have to write a new length. Through
+    /// this store the file has its exact length as long as the writer lives and after it was
+    /// dropped; zeros remain when the process dies or power is lost.
+    pub zeros_at_end: bool,
+}
+
+impl FileHint {
+    /// Nothing is known.
+    pub const NONE: FileHint = FileHint {
+        bytes_max: None,
+        group: None,
+        lifetime: None,
+        background: false,
+        is_cold: false,
+        zeros_at_end: false,
+    };
 }
 
 /// A file being written. Dropping it leaves what was appended, synced or not.

@@ -200,6 +200,10 @@ impl Dump<'_, '_> {
             Some(End::TornTail { at, bytes_dropped }) => self.line(&format!(
                 "{records} records; then {bytes_dropped} bytes at {at} that never became durable"
             )),
+            _ if reader.bytes() < file.len()? => self.line(&format!(
+                "{records} records up to byte {}; then zeros, which mean nothing",
+                reader.bytes()
+            )),
             _ => self.line(&format!("{records} records")),
         }
     }

@@ -74,8 +74,7 @@ fn conforms() {
     }
 }
 
-const LOG: FileHint =
-    FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: false };
+const LOG: FileHint = FileHint::NONE;
 const TABLE: FileHint = FileHint { background: true, ..LOG };
 
 fn name(id: u64) -> FileName {

@@ -7,8 +7,7 @@ use crate::mem::{MemStore, Personality};
 use base::FileId;
 use base::random::Random;
 
-const HINT: FileHint =
-    FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: false };
+const HINT: FileHint = FileHint::NONE;
 const EVERYTHING: Filter = Filter { operation: None, kind: None };
 
 fn table(id: u64) -> FileName {

@@ -90,6 +90,7 @@ struct SceneFile {
     content: Content,
     durable: Content,
     pending: Vec<Write>,
+    is_ahead: bool,
 }
 
 impl Scene {
@@ -103,6 +104,7 @@ impl Scene {
                     content: node.content.clone(),
                     durable: node.durable.clone(),
                     pending: node.pending.clone(),
+                    is_ahead: node.is_ahead,
                 });
                 files.len() - 1
             })
@@ -185,6 +187,9 @@ impl Scene {
             for (write, fate) in file.pending.iter().zip(mine) {
                 self.apply(&mut content, write, *fate, bias, random);
             }
+            if file.is_ahead {
+                self.lengthen(&mut content, random);
+            }
             nodes.push(Node::of(content));
         }
         let names: BTreeMap<_, _> =
@@ -200,6 +205,17 @@ impl Scene {
         };
         let title = outcome.title.as_str().into();
         MemStore { disk: Arc::new(Mutex::new(disk)), ledger: Arc::default(), title }
+    }
+
+    /// Puts zeros behind the end (15), as far as the medium has space. Few lengths, so that images
+    /// repeat.
+    fn lengthen(&self, content: &mut Content, random: &mut Random) {
+        let count = [0, 1, 4096][random.below(3) as usize];
+        let used_bytes: u64 = self.files.iter().map(|file| file.content.len()).sum();
+        let has_space = self.capacity_bytes.is_none_or(|all| all >= used_bytes + count);
+        if has_space {
+            content.write_at(content.len(), &vec![0; count as usize]);
+        }
     }
 
     /// Applies what is left of one write. `bias` is the percentage of sectors that survive.

@@ -35,6 +35,10 @@ pub(super) struct Node {
     pub(super) pending: Vec<Write>,
     /// Bytes that a failed sync dropped although reads still see them.
     lost: Vec<Range<u64>>,
+    /// Created with [`crate::FileHint::zeros_at_end`].
+    pub(super) may_be_ahead: bool,
+    /// Its length may be ahead: it may be, and it was synced.
+    pub(super) is_ahead: bool,
     /// No name leads here any more.
     is_removed: bool,
 }
@@ -48,6 +52,7 @@ impl Node {
 
     pub(super) fn sync(&mut self) {
         self.pending.clear();
+        self.is_ahead = self.may_be_ahead;
         self.durable = self.content.clone();
         for range in &self.lost {
             let zeros = vec![0; (range.end - range.start) as usize];

@@ -24,6 +24,8 @@
 //! 13. After a failed sync, the pending bytes are lost at power loss even if a later sync succeeds;
 //!     until then reads see them.
 //! 14. Notes may be gone.
+//! 15. A file of [`FileHint::zeros_at_end`] that was synced may have zeros behind its end, also after
+//!     the death of the process alone.
 //!
 //! Outside the model: synced bytes that decay (tests damage them with [`MemStore::overwrite`]) and
 //! a device that lies about a sync.
@@ -138,10 +140,11 @@ impl FileStore for MemStore {
         &self.ledger
     }
 
-    fn create(&self, name: FileName, _hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
         let mut disk = self.disk.lock();
         disk.operate()?;
         let node = disk.create(name)?;
+        node.lock().may_be_ahead = hint.zeros_at_end;
         Ok(Box::new(MemFile { store: self.clone(), name, node, len: 0 }))
     }
 

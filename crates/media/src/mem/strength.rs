@@ -34,8 +34,7 @@ enum Mistake {
     SyncRetried,
 }
 
-const HINT: FileHint =
-    FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: false };
+const HINT: FileHint = FileHint::NONE;
 const RECORD_BYTES: usize = 8;
 
 fn wal(id: u64) -> FileName {

@@ -7,8 +7,7 @@ use base::FileId;
 use base::random::Random;
 use std::collections::BTreeSet;
 
-const HINT: FileHint =
-    FileHint { bytes_max: None, group: None, lifetime: None, background: false, is_cold: false };
+const HINT: FileHint = FileHint::NONE;
 
 fn store() -> MemStore {
     MemStore::new(Arc::default())
@@ -265,6 +264,29 @@ fn an_image_is_drawn_again_from_its_seed_and_lives_alone() {
         image.extend(table(1), 0, &HINT).unwrap().append(b"other", Cause::Flush).unwrap();
         assert_eq!(bytes_of(&store, 1).unwrap(), [5; 9000]);
         image.lock().unwrap();
+    }
+}
+
+#[test]
+fn sentence_15_a_synced_log_may_have_zeros_behind_its_end() {
+    let hint = FileHint { zeros_at_end: true, ..HINT };
+    for (may_be_ahead, hint) in [(true, hint), (false, HINT)] {
+        let store = store();
+        let mut file = store.create(table(1), &hint).unwrap();
+        file.append(b"synced", Cause::Wal).unwrap();
+        store.sync_names().unwrap();
+        let is_longer = |image: MemStore| bytes_of(&image, 1).unwrap().len() > 6;
+        assert!(!images(&store, Personality::KeepAll).any(is_longer), "only a sync pays");
+        file.sync(Cause::Wal).unwrap();
+        assert!(every_image(&store, |image| {
+            let bytes = bytes_of(&image, 1).unwrap();
+            bytes.starts_with(b"synced") && bytes[6..].iter().all(|&byte| byte == 0)
+        }));
+        assert_eq!(images(&store, Personality::KeepAll).any(is_longer), may_be_ahead);
+        assert_eq!(any_image(&store, is_longer), may_be_ahead);
+        store.set_capacity_bytes(Some(6));
+        assert!(!any_image(&store, is_longer), "a full medium has no space for them");
+        assert_eq!(bytes_of(&store, 1).unwrap(), b"synced", "who is alive sees none");
     }
 }
 

@@ -5,12 +5,14 @@
 //! past the page cache where the file system allows it. No byte is written twice and none is
 //! padding: the piece before the first page boundary and the piece behind the last one at a sync go
 //! through the page cache, all between goes direct. Little at a sync goes through the page cache
-//! in one piece ([`SMALL_BYTES`]). The file's length is therefore always exact.
+//! in one piece ([`SMALL_BYTES`]). The length of a background file is therefore always exact; that
+//! of a foreground file may be [`ahead`](super::ahead).
 //!
 //! What the page cache has and the medium has not was written that way since the last sync: less
 //! than a page and [`SMALL_BYTES`], or, where direct writes are refused, what
 //! [`PageWriter::forget`] has not asked for yet. After a sync at most the last page stays.
 
+use super::ahead::Ahead;
 use super::calls;
 use super::system;
 use super::tail::{ALIGN, Buffer, Tail};
@@ -21,6 +23,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What every open file needs to know.
 #[derive(Clone)]
@@ -47,26 +50,47 @@ pub(super) struct ForegroundFile {
     handle: Handle,
     _writing: Writing,
     len: u64,
+    /// The system may know a greater length.
+    ahead: Option<Ahead>,
 }
 
 impl ForegroundFile {
-    pub(super) fn new(handle: Handle, writing: Writing, len: u64) -> ForegroundFile {
-        ForegroundFile { handle, _writing: writing, len }
+    pub(super) fn new(
+        handle: Handle,
+        writing: Writing,
+        len: u64,
+        ahead: Option<Ahead>,
+    ) -> ForegroundFile {
+        ForegroundFile { handle, _writing: writing, len, ahead }
+    }
+}
+
+impl Drop for ForegroundFile {
+    fn drop(&mut self) {
+        if let Some(ahead) = &self.ahead {
+            ahead.end(&self.handle, self.len);
+        }
     }
 }
 
 impl AppendFile for ForegroundFile {
     fn append(&mut self, bytes: &[u8], cause: Cause) -> Result<()> {
-        let handle = &self.handle;
+        let (handle, end) = (&self.handle, self.len + bytes.len() as u64);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.before_append(handle, end);
+        }
         let accepted = |count| handle.ledger.wrote(cause, count as u64);
         calls::write_at(handle.file.as_fd(), bytes, self.len, accepted)
             .map_err(|errno| handle.error("append", errno).at(self.len))?;
-        self.len += bytes.len() as u64;
+        self.len = end;
+        if let Some(ahead) = &self.ahead {
+            ahead.appended(end);
+        }
         Ok(())
     }
 
     fn sync(&mut self, cause: Cause) -> Result<()> {
-        self.handle.sync(cause)
+        Syncer::of(self).sync(cause)
     }
 
     fn len(&self) -> u64 {
@@ -74,15 +98,29 @@ impl AppendFile for ForegroundFile {
     }
 
     fn syncer(&self) -> Option<Box<dyn SyncFile>> {
-        Some(Box::new(Syncer(self.handle.clone())))
+        Some(Box::new(Syncer::of(self)))
     }
 }
 
-struct Syncer(Handle);
+struct Syncer {
+    handle: Handle,
+    /// Hears of each sync.
+    was_synced: Option<Arc<AtomicBool>>,
+}
+
+impl Syncer {
+    fn of(file: &ForegroundFile) -> Syncer {
+        let was_synced = file.ahead.as_ref().map(Ahead::was_synced);
+        Syncer { handle: file.handle.clone(), was_synced }
+    }
+}
 
 impl SyncFile for Syncer {
     fn sync(&self, cause: Cause) -> Result<()> {
-        self.0.sync(cause)
+        if let Some(was_synced) = &self.was_synced {
+            was_synced.store(true, Ordering::Relaxed);
+        }
+        self.handle.sync(cause)
     }
 }
 

@@ -12,6 +12,7 @@
 //!
 //! What is visible and durable when is written down in `docs/design/file-store.md`.
 
+mod ahead;
 mod append;
 mod calls;
 mod descriptors;
@@ -39,6 +40,7 @@ use crate::{
     AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, Sharing,
     Space, StoreLock, check_note_name,
 };
+use ahead::Ahead;
 use append::{BackgroundFile, ForegroundFile, Handle};
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use descriptors::{Descriptors, Use};
@@ -161,7 +163,8 @@ impl OsStore {
         hint: &FileHint,
     ) -> Result<Box<dyn AppendFile>> {
         if !hint.background {
-            return Ok(Box::new(ForegroundFile::new(handle, writing, len)));
+            let ahead = hint.zeros_at_end.then(|| Ahead::new(self.tails.of(handle.name), len));
+            return Ok(Box::new(ForegroundFile::new(handle, writing, len, ahead)));
         }
         let expected = hint.bytes_max.map_or(usize::MAX, |bytes| {
             usize::try_from(bytes.saturating_sub(len)).unwrap_or(usize::MAX)

@@ -97,7 +97,7 @@ impl OsReadFile {
 impl ReadFile for OsReadFile {
     fn read_at(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
         let end = offset.saturating_add(into.len() as u64);
-        if end > i64::MAX as u64 {
+        if end > self.tail.exact_len().min(i64::MAX as u64) {
             return Err(past_end(self.name, offset, into.len(), self.len()?));
         }
         if self.tail.may_hold(end)

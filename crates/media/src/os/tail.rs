@@ -1,4 +1,5 @@
-//! The tail of a background file: bytes that were appended but not yet passed to the system.
+//! The tail of a file: bytes that were appended but not yet passed to the system, of a background
+//! file, and the end of a foreground file of which the system knows a greater length.
 //!
 //! Writer and readers of one file share its [`Tail`], so that a read sees every appended byte the
 //! moment `append` returned, although most of them are still in the buffer. Invariants:
@@ -21,16 +22,25 @@ pub(super) const ALIGN: usize = 4096;
 /// No bytes are buffered for the file: it has no background writer.
 const NO_BUFFER: u64 = u64::MAX;
 
+/// The system knows the length of the file.
+const NO_LEN: u64 = u64::MAX;
+
 /// The shared state of one file's writer and readers.
 #[derive(Debug)]
 pub(super) struct Tail {
     start: AtomicU64,
     buffer: Mutex<Option<Buffer>>,
+    /// Bytes appended by a foreground writer.
+    exact_len: AtomicU64,
 }
 
 impl Default for Tail {
     fn default() -> Tail {
-        Tail { start: AtomicU64::new(NO_BUFFER), buffer: Mutex::new(None) }
+        Tail {
+            start: AtomicU64::new(NO_BUFFER),
+            buffer: Mutex::new(None),
+            exact_len: AtomicU64::new(NO_LEN),
+        }
     }
 }
 
@@ -67,9 +77,27 @@ impl Tail {
         end > self.start.load(Ordering::Acquire)
     }
 
-    /// Bytes of the file, those in the buffer included; `None` when nothing is buffered.
+    /// Bytes of the file, those in the buffer included; `None` when the system knows.
     pub(super) fn file_len(&self) -> Option<u64> {
-        self.buffer.lock().as_ref().map(Buffer::end)
+        match self.exact_len() {
+            NO_LEN => self.buffer.lock().as_ref().map(Buffer::end),
+            len => Some(len),
+        }
+    }
+
+    /// Bytes of a foreground file; [`u64::MAX`] when the system knows.
+    pub(super) fn exact_len(&self) -> u64 {
+        self.exact_len.load(Ordering::Acquire)
+    }
+
+    /// The file has `len` bytes, whatever length the system knows.
+    pub(super) fn set_exact_len(&self, len: u64) {
+        self.exact_len.store(len, Ordering::Release);
+    }
+
+    /// The system knows the length.
+    pub(super) fn forget_exact_len(&self) {
+        self.set_exact_len(NO_LEN);
     }
 }
 

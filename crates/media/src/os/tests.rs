@@ -3,12 +3,12 @@
 use super::*;
 use crate::{Part, conformance};
 use base::FileId;
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use tempfile::TempDir;
 
-const BACKGROUND: FileHint =
-    FileHint { bytes_max: None, group: None, lifetime: None, background: true, is_cold: false };
+const BACKGROUND: FileHint = FileHint { background: true, ..FileHint::NONE };
 
 fn open(dir: &TempDir, options: OsOptions) -> Result<OsStore> {
     OsStore::open(dir.path(), Arc::default(), options)
@@ -468,4 +468,72 @@ fn threads_share_few_descriptors() {
         }
     });
     assert!(open_in(&dir) <= 2);
+}
+
+const LOG: FileHint = FileHint { zeros_at_end: true, ..FileHint::NONE };
+
+/// The length that the system knows.
+fn system_len(dir: &TempDir, id: u64) -> u64 {
+    fs::metadata(dir.path().join(table(id).to_string())).unwrap().len()
+}
+
+#[test]
+fn a_synced_log_has_its_length_ahead_and_no_block_more() {
+    use std::os::unix::fs::MetadataExt;
+    let (dir, store) = store();
+    let mut file = store.create(table(1), &LOG).unwrap();
+    let syncer = file.syncer().unwrap();
+    let mut end = 0;
+    let mut lengths = BTreeSet::new();
+    for _ in 0..3000 {
+        file.append(&[7; 500], Cause::Wal).unwrap();
+        end += 500;
+        syncer.sync(Cause::Wal).unwrap();
+        lengths.insert(system_len(&dir, 1));
+    }
+    assert!(lengths.len() <= 3, "a sync writes no new length: {lengths:?}");
+    assert!(system_len(&dir, 1) > end, "the length is ahead");
+    let blocks = fs::metadata(dir.path().join(table(1).to_string())).unwrap().blocks();
+    assert!(blocks * 512 < end + ahead::STEP_BYTES / 2, "{blocks} blocks for {end} bytes");
+    assert_eq!(store.ledger().snapshot().host().write_bytes, end, "no byte is written ahead");
+    assert_eq!(store.list().unwrap()[0].bytes, end);
+    let reader = store.open(table(1), false).unwrap();
+    assert_eq!(reader.len().unwrap(), end);
+    assert!(reader.read_at(end - 1, &mut [0; 2], Cause::Get).is_err(), "zeros are no content");
+    drop(file);
+    assert_eq!((system_len(&dir, 1), reader.len().unwrap()), (end, end));
+}
+
+#[test]
+fn a_log_that_is_not_synced_has_its_exact_length() {
+    let (dir, store) = store();
+    let mut file = store.create(table(1), &LOG).unwrap();
+    file.append(&[7; 500], Cause::Wal).unwrap();
+    file.sync(Cause::Wal).unwrap();
+    for appends in 1..10_000u64 {
+        file.append(&[7; 500], Cause::Wal).unwrap();
+        let ahead = system_len(&dir, 1) - (500 + 500 * appends);
+        // One step for the one sync.
+        let expected = ahead::STEP_BYTES.saturating_sub(500 * (appends - 1));
+        assert_eq!(ahead, expected);
+    }
+}
+
+#[test]
+fn after_the_death_of_the_process_zeros_remain_and_go_when_the_file_goes_on() {
+    let (dir, killed) = store();
+    let mut file = killed.create(table(1), &LOG).unwrap();
+    for _ in 0..2 {
+        file.append(b"synced", Cause::Wal).unwrap();
+        file.sync(Cause::Wal).unwrap();
+    }
+    std::mem::forget(file);
+    let store = open(&dir, OsOptions::default()).unwrap();
+    let reader = store.open(table(1), false).unwrap();
+    let mut bytes = vec![1; reader.len().unwrap() as usize];
+    reader.read_at(0, &mut bytes, Cause::Get).unwrap();
+    assert_eq!(&bytes[..12], b"syncedsynced");
+    assert!(bytes.len() > 12 && bytes[12..].iter().all(|&byte| byte == 0));
+    drop(store.extend(table(1), 12, &LOG).unwrap());
+    assert_eq!((system_len(&dir, 1), reader.len().unwrap()), (12, 12));
 }

@@ -13,6 +13,7 @@
 use crate::engine::changes::retained::ChangeLogs;
 use crate::engine::commit_state::{Active, CommitState, LiveLog, LogPosition, OpenLog, Sealed};
 use crate::engine::context::Context;
+use crate::engine::log_syncs::LogSyncs;
 use crate::engine::reserve::only_deletes;
 use crate::engine::values::capacity::LackOfSpace;
 use crate::keyspace::KeyspaceState;
@@ -107,8 +108,7 @@ fn all_hold(given: &[Unchanged<'_>], state: &CommitState) -> Result<bool> {
 pub(crate) struct Commits {
     context: Arc<Context>,
     state: Mutex<CommitState>,
-    /// The log is durable up to this position.
-    pub durable: Mutex<LogPosition>,
+    pub syncs: LogSyncs,
 }
 
 /// A commit works in a context.
@@ -123,7 +123,7 @@ impl Deref for Commits {
 impl Commits {
     pub(crate) fn new(context: Arc<Context>, state: CommitState) -> Commits {
         context.snapshots.publish(state.next_sequence - 1);
-        Commits { context, state: Mutex::new(state), durable: Mutex::default() }
+        Commits { context, state: Mutex::new(state), syncs: LogSyncs::default() }
     }
 
     #[inline]
@@ -501,7 +501,8 @@ impl Commits {
     }
 
     fn create_log(&self, header: LogHeader, begin: Option<LogBegin>) -> Result<LogWriter> {
-        let append = self.store.create(FileName::wal(header.file), &FileHint::default())?;
+        let hint = FileHint { zeros_at_end: true, ..FileHint::NONE };
+        let append = self.store.create(FileName::wal(header.file), &hint)?;
         let mut writer = LogWriter::create(append, header, Cause::Wal)?;
         begin.map_or(Ok(()), |begin| writer.append(&[&begin.encode()]))?;
         Ok(writer)

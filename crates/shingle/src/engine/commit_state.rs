@@ -119,6 +119,11 @@ pub(crate) struct LogPosition {
     pub bytes: u64,
 }
 
+impl LogPosition {
+    /// No log gets there.
+    pub(crate) const MAX: LogPosition = LogPosition { file: FileId(u64::MAX), bytes: u64::MAX };
+}
+
 impl CommitState {
     pub(crate) fn new(next_sequence: SequenceNumber) -> CommitState {
         CommitState {

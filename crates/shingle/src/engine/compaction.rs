@@ -313,7 +313,7 @@ fn hint(plan: &Plan, to_level: u8, work: WorkId) -> FileHint {
         Move::Merge { cut, .. } => (Some(cut.table_bytes_max), None),
         _ => (None, None),
     };
-    FileHint { bytes_max, group, lifetime: Some(to_level), background: true, is_cold: false }
+    FileHint { bytes_max, group, lifetime: Some(to_level), background: true, ..FileHint::NONE }
 }
 
 fn rule(version: &Version, known: &RunTable, plan: &Plan, total_bytes: u64) -> Result<OutputRule> {

@@ -384,7 +384,7 @@ fn spec(core: &Arc<Core>, member: &Member, values: ValueWriters) -> PartSpec {
             group: None,
             lifetime: Some(member.to_level),
             background: true,
-            is_cold: false,
+            ..FileHint::NONE
         },
         rule: match &member.children {
             Some(children) => OutputRule::Children(children.clone()),

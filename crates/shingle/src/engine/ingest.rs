@@ -239,7 +239,7 @@ impl Engine {
             self.commits.sync_log(position)?;
         }
         let mut trees = self.versions.lock();
-        let mut durable = self.commits.durable.lock();
+        let mut turn = self.commits.syncs.take(&*self.runtime);
         // Until this lock is released, no sequence number is given: the edit lies between two
         // commits.
         let mut state = self.commits.lock();
@@ -251,7 +251,7 @@ impl Engine {
             return Ok(None);
         }
         if !keyspace.options.without_wal {
-            self.commits.sync_rest(&mut durable, &mut state)?;
+            self.commits.sync_rest(&mut turn.durable, &mut state)?;
         }
         let sequence = state.next_sequence;
         if sequence >= SEQUENCE_MAX {

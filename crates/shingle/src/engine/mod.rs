@@ -32,6 +32,7 @@ mod hold;
 mod idle;
 mod ingest;
 pub(crate) mod keyspaces;
+pub(crate) mod log_syncs;
 pub(crate) mod memory;
 pub(crate) mod open;
 pub(crate) mod operands;

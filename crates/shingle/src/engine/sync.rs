@@ -1,8 +1,8 @@
 //! Synced writes: one device request serves all writers that appended before it.
 //!
-//! A writer that needs durability takes the sync lock. If the log is already durable beyond its own
-//! position, the writer is done. Otherwise it syncs the log up to its present end, and so serves
-//! all writers that wait for the lock.
+//! A writer that needs durability waits for its turn ([`LogSyncs`](super::log_syncs)). If the log is
+//! already durable beyond its own position, the writer is done. Otherwise it syncs the log up to its
+//! present end, and so serves all writers that appended meanwhile.
 //!
 //! Invariants:
 //! - Logs become durable in order, so a synced write makes every earlier one durable.
@@ -26,19 +26,20 @@ struct Work {
 impl Commits {
     /// Waits for the sync in progress.
     pub(crate) fn pass_sync(&self) {
-        drop(self.durable.lock());
+        drop(self.syncs.take(&*self.runtime));
     }
 
     /// Returns when the log is durable up to `position`.
     pub(crate) fn sync_log(&self, position: LogPosition) -> Result<()> {
-        let mut durable = self.durable.lock();
-        if *durable >= position {
+        let Some(mut turn) = self.syncs.wait(position, &*self.runtime) else {
             return self.check_poisoned();
-        }
+        };
         self.check_poisoned()?;
         let work = Work::take(&mut self.lock());
-        self.sync_work(work, &mut durable)?;
-        mark_synced(&mut self.lock(), *durable);
+        self.sync_work(work, &mut turn.durable)?;
+        let durable = turn.durable;
+        drop(turn);
+        mark_synced(&mut self.lock(), durable);
         self.note_changes();
         Ok(())
     }

@@ -450,8 +450,9 @@ impl Finder<'_, '_> {
                 self.losses.push(format!("a record of {name}: {error}"));
             }
         }
-        if records.rest_bytes() > table::log::HEADER_BYTES as u64 {
-            self.losses.push(format!("{} bytes at the end of {name}", records.rest_bytes()));
+        let rest_bytes = records.rest_bytes()?;
+        if rest_bytes > table::log::HEADER_BYTES as u64 {
+            self.losses.push(format!("{rest_bytes} bytes at the end of {name}"));
         }
         for (id, writer) in writers {
             self.keep(id, &writer);

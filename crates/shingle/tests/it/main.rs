@@ -52,6 +52,7 @@ mod run;
 mod schedule;
 mod script;
 mod serial;
+mod synced_logs;
 mod threads;
 mod transactions;
 mod values;

@@ -20,12 +20,16 @@
 //! | at `X`                                             | `D > X`    | `D <= X`             |
 //! |----------------------------------------------------|------------|----------------------|
 //! | the file ends                                      | corruption | clean end            |
-//! | zeros (a length that came before its data)         | corruption | torn tail            |
+//! | zeros up to the end of the file                    | corruption | clean end            |
+//! | zeros, and something behind them                   | corruption | torn tail            |
 //! | a record cut short by the end of the file          | corruption | torn tail            |
 //! | a record with a wrong checksum, or other bytes     | corruption | torn tail            |
 //! | a valid record whose link does not fit             | corruption | torn tail            |
-//! | `X` is 0: an empty file                            | corruption | clean end, no header |
+//! | `X` is 0: an empty file, or only zeros             | corruption | clean end, no header |
 //! | `X` is 0: no header, or one of another log of ours | corruption | torn tail, no header |
+//!
+//! Zeros up to the end are no loss that a log could tell: the length of a file may be ahead of what
+//! was appended (`media::FileHint::zeros_at_end`), and no record begins with zero.
 //!
 //! Whatever `D` is: a whole header of another database, or of a newer format, is `Incompatible`.
 //! A torn tail is cut silently and counted ([`End::TornTail`]).

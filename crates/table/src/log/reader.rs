@@ -10,7 +10,7 @@ use media::ReadFile;
 /// How a log ended, when it is not damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With its last record.
+    /// With its last record. Zeros may follow: the file's length was ahead of its end.
     Clean,
     /// Bytes followed that never became durable; they are dropped.
     TornTail {
@@ -206,7 +206,7 @@ impl<'f> LogReader<'f> {
             );
             return Err(self.source.corruption(at, message));
         }
-        if bytes_dropped == 0 {
+        if self.source.has_only_zeros_after(at)? {
             return Ok(End::Clean);
         }
         let mut scanner = Scanner::new(&self.source, at + 1);

@@ -114,7 +114,11 @@ impl<'f> Salvage<'f> {
     }
 
     /// Bytes behind the last record found; with the gaps before records, all that was not salvaged.
-    pub fn rest_bytes(&self) -> u64 {
-        self.source.bytes_after(self.end)
+    /// 0 if they are zeros.
+    pub fn rest_bytes(&mut self) -> Result<u64> {
+        Ok(match self.source.has_only_zeros_after(self.end)? {
+            true => 0,
+            false => self.source.bytes_after(self.end),
+        })
     }
 }

@@ -51,6 +51,19 @@ impl<'f> Source<'f> {
         Ok(&self.window[begin..])
     }
 
+    /// Whether nothing but zeros stands from `offset` to the end of the file.
+    pub fn has_only_zeros_after(&mut self, offset: u64) -> Result<bool> {
+        let mut at = offset;
+        while at < self.file_bytes {
+            let ahead = self.ahead(at)?;
+            if ahead.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+            at += ahead.len() as u64;
+        }
+        Ok(true)
+    }
+
     /// Brings `count` bytes from `offset` into the window; gives their place in it.
     fn fill(&mut self, offset: u64, count: usize) -> Result<usize> {
         let end = self.start + self.window.len() as u64;

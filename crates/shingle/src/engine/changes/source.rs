@@ -85,7 +85,7 @@ impl Source for Writer {
         // flushed to.
         let opened = changes.end().map(|end| LogPosition { file: end.file, bytes: end.bytes });
         let end = match self.durable_only {
-            true => *self.core.commits.durable.lock(),
+            true => self.core.commits.syncs.durable(),
             false => self.core.commits.lock().position(),
         };
         let end = Some(end.max(opened.unwrap_or_default()));

@@ -305,9 +305,9 @@ impl ValueWriters {
         let hint = FileHint {
             bytes_max: Some(rules.layout.segment_bytes_max(&rules.limits, segment.segments_before)),
             group: Some(group.prefix >> 40 | u64::from(group.tier as u8) << 32),
-            lifetime: None,
             background: true,
             is_cold: group.tier == Tier::Cold,
+            ..FileHint::NONE
         };
         let name = FileName::value(segment.file);
         if segment.is_new {

@@ -13,9 +13,9 @@ fn is_corruption(end: &Result<End>) -> bool {
 /// Reads `bytes` as a log that must end at `at` after `count` of `payloads`; without evidence it is
 /// an ordinary end, and with `durable_bytes_min` beyond `at` it is corruption there.
 fn check_row(bytes: &[u8], payloads: &[Vec<u8>], at: u64) {
-    let ordinary = match bytes.len() as u64 - at {
-        0 => End::Clean,
-        bytes_dropped => End::TornTail { at, bytes_dropped },
+    let ordinary = match bytes[at as usize..].iter().all(|&byte| byte == 0) {
+        true => End::Clean,
+        false => End::TornTail { at, bytes_dropped: bytes.len() as u64 - at },
     };
     for known in [KNOWS_NOTHING, at] {
         let (records, end) = read(bytes, known);
@@ -45,6 +45,22 @@ fn row_zeros() {
     check_row(&bytes, &small_payloads()[..5], at);
     bytes.resize(1 << 20, 0);
     check_row(&bytes, &small_payloads()[..5], at);
+    *bytes.last_mut().expect("there are bytes") = 1;
+    check_row(&bytes, &small_payloads()[..5], at);
+}
+
+#[test]
+fn zeros_in_the_middle_hide_nothing_that_a_later_record_proves() {
+    let (mut bytes, offsets) = log_of(IDENTITY, &small_payloads(), &[6]);
+    bytes[offsets[3] as usize..offsets[7] as usize].fill(0);
+    bytes.resize(1 << 20, 0);
+    let (records, end) = read(&bytes, KNOWS_NOTHING);
+    assert_eq!(records, small_payloads()[..2]);
+    assert!(is_corruption(&end), "the record behind the zeros proves them durable: {end:?}");
+    // Without that record, nothing tells the zeros from a length that was ahead.
+    bytes[offsets[7] as usize..].fill(0);
+    let (records, end) = read(&bytes, KNOWS_NOTHING);
+    assert_eq!((records, end.unwrap()), (small_payloads()[..2].to_vec(), End::Clean));
 }
 
 #[test]
@@ -219,7 +235,8 @@ fn salvage_gives_every_whole_record_and_counts_the_rest() {
     let (mut bytes, offsets) = log_of(IDENTITY, &payloads, &[6]);
     bytes[3] ^= 1;
     bytes[offsets[4] as usize + 2] ^= 1;
-    bytes.extend_from_slice(&[0; 100]);
+    bytes.extend_from_slice(&[0; 99]);
+    bytes.push(1);
     let file = Stored(bytes);
     let mut salvage = Salvage::open(&file, IDENTITY, Cause::Check).unwrap();
     let mut found = Vec::new();
@@ -237,7 +254,7 @@ fn salvage_gives_every_whole_record_and_counts_the_rest() {
         })
         .into();
     assert_eq!(found, expected);
-    assert_eq!(salvage.rest_bytes(), 100);
+    assert_eq!(salvage.rest_bytes().unwrap(), 100);
     assert_eq!(durable_bytes(&file, IDENTITY, Cause::Check).unwrap(), offsets[7]);
 }
 
