@@ -95,7 +95,7 @@ const SEGMENTS_PER_FULL_MAX: u64 = 2;
 /// Segments that are never too many.
 const SEGMENTS_MIN: u64 = 4;
 
-/// The segment whose collection gives back most for each byte that it writes, times its age: the
+/// The segment that GC gets most from for each byte that it writes, times its age: the
 /// number of segments that were begun since. What is left of a segment takes a segment of its own.
 /// So where there are many small ones, more of them are taken, as far as one segment holds what is
 /// left of all.

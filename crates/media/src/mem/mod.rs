@@ -24,8 +24,8 @@
 //! 13. After a failed sync, the pending bytes are lost at power loss even if a later sync succeeds;
 //!     until then reads see them.
 //! 14. Notes may be gone.
-//! 15. A file of [`FileHint::zeros_at_end`] that was synced may have zeros behind its end, also after
-//!     the death of the process alone.
+//! 15. A file of [`FileHint::zeros_at_end`] that was synced may have zeros behind its end, also
+//!     after the death of the process alone.
 //!
 //! Outside the model: synced bytes that decay (tests damage them with [`MemStore::overwrite`]) and
 //! a device that lies about a sync.

@@ -1,13 +1,13 @@
 //! Whose turn it is to sync the log.
 //!
 //! One sync is in progress at a time. It serves every writer that appended before it began. The
-//! other writers wait, each on an event of its own. The end of a turn wakes the first writer that it
-//! did not serve, whose sync begins at once, and then those that it served. No writer waits through
-//! a sync that it does not need, and none wakes in vain.
+//! other writers wait, each on an event of its own. The end of a turn wakes the first writer that
+//! it did not serve, whose sync begins at once, and then those that it served. No writer waits
+//! through a sync that it does not need, and none wakes without a reason.
 //!
 //! Invariants:
-//! - Nobody waits while no turn is taken, but for a moment: the end of each turn wakes one writer
-//!   that takes the next turn, or finds it taken.
+//! - No writer waits while no turn is taken, but for a moment: the end of each turn wakes one
+//!   writer that takes the next turn, or finds it taken.
 //! - The durable position never moves back.
 
 use crate::engine::commit_state::LogPosition;
@@ -152,7 +152,7 @@ mod tests {
         assert!(turns < WRITERS * WRITES / 2, "{turns} syncs for {} writes", WRITERS * WRITES);
     }
 
-    /// A sync that fails serves nobody: each writer gets a turn, and hears of the failure then.
+    /// A sync that fails serves no writer: each writer gets a turn, and hears of the failure then.
     #[test]
     fn a_turn_that_serves_nobody_passes_on() {
         let syncs = LogSyncs::default();

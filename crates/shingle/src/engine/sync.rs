@@ -1,8 +1,8 @@
 //! Synced writes: one device request serves all writers that appended before it.
 //!
-//! A writer that needs durability waits for its turn ([`LogSyncs`](super::log_syncs)). If the log is
-//! already durable beyond its own position, the writer is done. Otherwise it syncs the log up to its
-//! present end, and so serves all writers that appended meanwhile.
+//! A writer that needs durability waits for its turn ([`LogSyncs`](super::log_syncs)). If the log
+//! is already durable beyond its own position, the writer is done. Otherwise it syncs the log up to
+//! its present end, and so serves all writers that appended meanwhile.
 //!
 //! Invariants:
 //! - Logs become durable in order, so a synced write makes every earlier one durable.

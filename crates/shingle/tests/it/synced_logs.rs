@@ -1,5 +1,5 @@
-//! Logs whose length is ahead of their end: whoever reads them finds what was written and nothing
-//! more, also after the death of the process.
+//! Logs whose length is ahead of their end: readers find what was written and nothing more, also
+//! after the death of the process.
 
 use shingle::{Db, Durability, Options};
 use std::fs;

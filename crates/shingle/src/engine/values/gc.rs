@@ -19,6 +19,7 @@
 
 mod lookups;
 mod pointers;
+mod record;
 mod window;
 
 use super::segment_buffer::SegmentBuffer;
@@ -29,7 +30,6 @@ use crate::engine::rewrite::Progress;
 use crate::engine::trees::{Flushed, TreeState, Trees};
 use crate::event::Event;
 use crate::keyspace::KeyspaceState;
-use crate::read::get::Found;
 use crate::read::missing;
 use crate::span::{Span, span};
 use crate::value_stats::{Collected, ValueTimes};
@@ -37,12 +37,13 @@ use base::key::SEQUENCE_MAX;
 use base::{Cause, FileId, Result, SequenceNumber};
 use media::{FileName, ReadFile};
 use pointers::{Moved, Replacement};
+use record::RecordAt;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 use tree::Version;
+use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
 use values::segment::SegmentScan;
-use values::{Collection, Validity, ValueLimits, ValuePointer};
+use values::{Collection, Validity, ValueLimits};
 use window::Window;
 
 /// GC trusts the order if other garbage is at most one part in this many of the garbage that the
@@ -493,48 +494,5 @@ impl Drop for GcJob {
         if !self.is_backed_off {
             self.keyspace.values.release(&self.collection.files);
         }
-    }
-}
-
-/// What the tree holds for a record's key.
-#[derive(Clone, Copy)]
-enum Held {
-    /// A pointer to the record, unless something newer came since the order was found.
-    ThisRecord,
-    /// A pointer to the record in an entry that has expired.
-    Expired,
-    /// Operands, which may apply to the record.
-    Operands,
-    /// Something else, or nothing.
-    Otherwise,
-}
-
-impl Held {
-    /// What `found` is to the record that `pointer` names.
-    fn of(found: Option<&Found>, pointer: &ValuePointer, core: &Core) -> Result<Held> {
-        Ok(match found {
-            Some(Found::Pointer(held)) if ValuePointer::decode(held)? == *pointer => {
-                Held::ThisRecord
-            }
-            Some(Found::Expiring(held)) if held.names(pointer)? => {
-                if held.is_over(&core.read.clock) { Held::Expired } else { Held::ThisRecord }
-            }
-            Some(Found::Operand) => Held::Operands,
-            _ => Held::Otherwise,
-        })
-    }
-}
-
-/// A record and its position.
-struct RecordAt<'a> {
-    sequence: SequenceNumber,
-    key: &'a [u8],
-    value: Option<&'a [u8]>,
-    pointer: ValuePointer,
-}
-
-impl RecordAt<'_> {
-    fn bytes(&self) -> u64 {
-        self.pointer.record_bytes.into()
     }
 }

@@ -1,9 +1,10 @@
-//! The look-ups of GC: a window is filled, its records are looked up, and the live ones are moved,
+//! The look-ups of GC: a window is filled, its records are looked up, and live records are moved,
 //! each in bounded steps.
 
+use super::GcJob;
 use super::pointers::{Moved, Replacement};
+use super::record::{Held, RecordAt};
 use super::window::Window;
-use super::{GcJob, Held, RecordAt};
 use crate::engine::core::Core;
 use crate::read::get::Found;
 use crate::read::multi_get::{Seen, find_many};

@@ -7,7 +7,7 @@
 //!
 //! Moved values lie in key order, so a later scan finds neighbours beside each other.
 
-use super::{Held, RecordAt};
+use super::record::{Held, RecordAt};
 use crate::read::multi_get::Seen;
 use base::SequenceNumber;
 use base::page_memory::PageBuffer;
