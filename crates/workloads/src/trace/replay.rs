@@ -8,6 +8,7 @@ use base::{Error, Result};
 use std::collections::HashMap;
 use tree::policy::{Descriptor, Limits};
 use tree::simulate::{Entry, Store};
+use tree::version::LEVEL0_NODE;
 use values::ValueLimits;
 use values::simulate::Simulation;
 
@@ -140,9 +141,11 @@ fn load(store: &mut Store, workload: &Workload, simulated_bytes: u64) -> Result<
         memtable.sort_by_key(|entry| entry.key);
         flush(store, &memtable)?;
     }
-    // What was there before the trace had time to settle.
+    // What was there before the trace had time, and readers that paid for level 0.
     store.observed.is_idle = true;
+    store.observed.seeks.insert((0, LEVEL0_NODE), u64::MAX);
     let settled = settle(store);
+    store.observed.seeks.clear();
     store.observed.is_idle = false;
     settled
 }
