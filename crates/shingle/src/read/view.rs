@@ -15,7 +15,7 @@ use media::FileName;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tree::policy::Misses;
+use tree::policy::{Misses, PROBES_PER_SEEK};
 use tree::version::{LEVEL0_NODE, NodeId};
 use tree::{Node, Segments, Version};
 
@@ -43,12 +43,8 @@ pub(crate) struct NodeView {
     passed: AtomicU64,
 }
 
-/// Number of passed slices that count as one seek: the filter answers for nearly all of them, which
-/// costs little.
-const PASSED_PER_SEEK: u64 = 512;
-
 /// Policies look at a node again each time that reads have passed this many of its slices.
-const PASSED_PER_LOOK: u64 = 256 * PASSED_PER_SEEK;
+const PASSED_PER_LOOK: u64 = 256 * PROBES_PER_SEEK;
 
 impl NodeView {
     pub(crate) fn range(&self) -> &KeyRange {
@@ -67,7 +63,7 @@ impl NodeView {
     #[inline]
     pub(crate) fn note_seek(&self, context: &ReadContext) {
         if self.slices.len() > 1 {
-            self.add_passed((self.slices.len() as u64 - 1) * PASSED_PER_SEEK, context);
+            self.add_passed((self.slices.len() as u64 - 1) * PROBES_PER_SEEK, context);
         }
     }
 
@@ -208,7 +204,7 @@ impl TreeView {
         });
         stacked
             .map(|(level, node)| {
-                ((level, node.node.id), node.passed.load(Relaxed) / PASSED_PER_SEEK)
+                ((level, node.node.id), node.passed.load(Relaxed) / PROBES_PER_SEEK)
             })
             .filter(|(_, seeks)| *seeks > 0)
             .collect()

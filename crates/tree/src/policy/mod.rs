@@ -31,9 +31,21 @@ pub use registry::{by_name, registry};
 
 use crate::invariant::Shape;
 use crate::plan::{Input, Plan};
-use crate::version::{LEVEL0_NODE, NodeId, Version};
+use crate::version::{NodeId, Version};
 use base::{KeyRange, RunId, SequenceNumber};
 use std::collections::HashMap;
+
+/// A seek that reads are spared is worth writing this many bytes. A probe of a filter takes about
+/// 0.2 µs, a seek in a run as much as [`PROBES_PER_SEEK`] of them at most, and moves write some
+/// 150 MB/s.
+pub const SEEK_BYTES: u64 = 16 << 10;
+
+/// Runs in which a get finds nothing that count as a seek: the filters answer for nearly all.
+pub const PROBES_PER_SEEK: u64 = 512;
+
+/// The least share of superseded entries that is expected while writes go on, whatever merges have
+/// found: they look back.
+const SUPERSEDED_MIN: f64 = 0.5;
 
 /// What the engine observed of the workload.
 #[derive(Clone, Debug, Default)]
@@ -59,9 +71,15 @@ impl Observed {
     /// Merges count less the more came after them: each by this part of what the next one counts.
     const MERGE_WEIGHT: f64 = 0.25;
 
-    /// What reads of level 0 have paid for: [`seeks`](Self::seeks) of its stack.
-    pub fn level0_seeks(&self) -> u64 {
-        self.seeks.get(&(0, LEVEL0_NODE)).copied().unwrap_or(0)
+    /// Bytes that a merge of the node's stack may write: reads have paid for them.
+    pub fn paid_bytes(&self, level: u8, node: NodeId) -> u64 {
+        let seeks = self.seeks.get(&(level, node)).copied().unwrap_or(0);
+        seeks.saturating_mul(SEEK_BYTES)
+    }
+
+    /// The share of superseded entries to expect while writes go on, where that has to be little.
+    fn superseded_share_min(&self) -> f64 {
+        self.superseded_share.unwrap_or(0.0).max(SUPERSEDED_MIN)
     }
 
     /// A merge of `entries` entries dropped some. It counts if it took nodes of its deepest level

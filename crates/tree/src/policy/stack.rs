@@ -41,16 +41,33 @@ pub(super) fn merge_joined(
     table_bytes_max: u64,
     why: Why,
 ) -> Plan {
-    let nodes = &view.version.level(level).nodes;
+    let joins = |other: &Node| !other.slices.is_empty();
+    let joined = neighbours(view, level, node, table_bytes_max, joins);
+    merge_nodes(level, &joined, table_bytes_max, why)
+}
+
+/// The node and its right neighbours, as far as each `joins` and all have at most `bytes_max`.
+pub(super) fn neighbours<'a>(
+    view: &View<'a>,
+    level: u8,
+    node: &Node,
+    bytes_max: u64,
+    joins: impl Fn(&Node) -> bool,
+) -> Vec<&'a Arc<Node>> {
+    let nodes: &'a [Arc<Node>] = &view.version.level(level).nodes;
     let from = nodes.iter().skip_while(|other| other.id != node.id);
     let mut bytes = 0;
     let fits = |other: &&Arc<Node>| {
         bytes += other.bytes();
-        other.id == node.id || bytes <= table_bytes_max && !other.slices.is_empty()
+        other.id == node.id || bytes <= bytes_max && joins(other)
     };
-    let joined: Vec<&Arc<Node>> = from.take_while(fits).collect();
-    let bytes = joined.iter().map(|node| node.bytes()).sum();
-    let inputs = joined.into_iter().map(|node| Input::whole(level, node)).collect();
+    from.take_while(fits).collect()
+}
+
+/// Neighbours of a level become nodes of it, of about `table_bytes_max` bytes each.
+pub(super) fn merge_nodes(level: u8, nodes: &[&Arc<Node>], table_bytes_max: u64, why: Why) -> Plan {
+    let bytes = nodes.iter().map(|node| node.bytes()).sum();
+    let inputs = nodes.iter().map(|node| Input::whole(level, node)).collect();
     let table_bytes_max = equal_parts(bytes, table_bytes_max);
     let cut = Cut { table_bytes_max, overlap_bytes_max: None };
     let action = Move::Merge { inputs, to_level: level, cut, one_file: false, parallel_max: 1 };

@@ -1,6 +1,6 @@
 //! Workloads for the simulated store, and what they cost.
 
-use crate::policy::{Descriptor, Limits};
+use crate::policy::{Descriptor, Limits, PROBES_PER_SEEK};
 use crate::simulate::{Entry, Store};
 use crate::version::LEVEL0_NODE;
 use base::random::Random;
@@ -240,10 +240,8 @@ impl Workload {
 
 /// A million operations, of which this share reads, pass the runs of level 0.
 fn reads_of_level0(store: &mut Store, reads_share: f64) {
-    /// Probes that cost as much as a seek.
-    const PROBES_PER_SEEK: f64 = 512.0;
     let passed = store.version.level0().len().saturating_sub(1) as f64;
-    let seeks = 1e6 * reads_share * passed / PROBES_PER_SEEK;
+    let seeks = 1e6 * reads_share * passed / PROBES_PER_SEEK as f64;
     store.observed.seeks.insert((0, LEVEL0_NODE), seeks as u64);
 }
 

@@ -31,7 +31,7 @@ use super::stack::{self, keys};
 use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
-use crate::policy::{Debt, Descriptor, FlushCut, Limits, Observed, Policy, View};
+use crate::policy::{Debt, Descriptor, FlushCut, Limits, Observed, Policy, SUPERSEDED_MIN, View};
 use crate::version::{LEVEL0_NODE, Node, Slice};
 use base::KeyRange;
 use base::cause::LEVELS_MAX;
@@ -78,18 +78,11 @@ const LEVEL0_SHARE: u64 = 8;
 /// A node this many times too large is merged whole, and divided.
 const TOO_LARGE: u64 = 2;
 
-/// The least share of superseded entries that is expected while writes go on, whatever merges have
-/// found: they look back.
-const SUPERSEDED_MIN: f64 = 0.5;
-
 /// Writes are not slowed by garbage of up to this many memtables, however little the tree has.
 const SLACK_MEMTABLES: u64 = 8;
 
 /// The part of the allowed garbage that an idle database keeps.
 const IDLE_GARBAGE: f64 = 0.5;
-
-/// A seek that reads were spared is worth writing this many bytes, as for `ldc`.
-const SEEK_BYTES: u64 = 16 << 10;
 
 fn limits(memtable_bytes: u64) -> Limits {
     Limits {
@@ -235,8 +228,8 @@ impl Policy for Adaptive {
     /// Runs of level 0, or of the highest stack; and what the merges write that would bring the
     /// garbage down to what is allowed.
     fn debt(&self, view: &View<'_>) -> Debt {
-        let known = view.observed.superseded_share.unwrap_or(0.0).max(SUPERSEDED_MIN);
-        let observed = Observed { superseded_share: Some(known), ..Observed::default() };
+        let known = Some(view.observed.superseded_share_min());
+        let observed = Observed { superseded_share: known, ..Observed::default() };
         let view = &View { observed: &observed, ..*view };
         let account = Account::new(view);
         let height = account.nodes().iter().map(|node| node.slices.len()).max().unwrap_or(0);
@@ -369,8 +362,8 @@ fn serve_readers(account: &Account<'_>) -> Option<Plan> {
     let view = account.view;
     let why = Why { reason: Reason::Reads, score: 0.5 };
     let paid = |node: &Node| {
-        let seeks = view.observed.seeks.get(&(account.last, node.id)).copied().unwrap_or(0);
-        let paid = seeks as f64 * SEEK_BYTES as f64 / node.bytes().max(1) as f64;
+        let paid_bytes = view.observed.paid_bytes(account.last, node.id);
+        let paid = paid_bytes as f64 / node.bytes().max(1) as f64;
         if node.slices.len() > 1 && paid >= 1.0 { paid } else { 0.0 }
     };
     let merge = account.best(paid, |node, _| whole(account, node, why));
@@ -379,9 +372,7 @@ fn serve_readers(account: &Account<'_>) -> Option<Plan> {
 
 fn serve_readers_of_level0(account: &Account<'_>, why: Why) -> Option<Plan> {
     let view = account.view;
-    if view.observed.level0_seeks().saturating_mul(SEEK_BYTES)
-        < view.version.level(0).bytes().max(1)
-    {
+    if view.observed.paid_bytes(0, LEVEL0_NODE) < view.version.level(0).bytes().max(1) {
         return None;
     }
     let down = append(account, why).filter(|plan| view.allows(plan));

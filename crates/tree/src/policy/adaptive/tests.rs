@@ -104,7 +104,7 @@ fn reads_pay_for_the_stacks_that_they_pass() {
     let before = stacked(&store);
     assert!(before.len() > 2 && !store.step().unwrap(), "{}", before.len());
     let (read, bytes) = before[1];
-    store.observed.seeks.insert((last, read), bytes / super::SEEK_BYTES + 1);
+    store.observed.seeks.insert((last, read), bytes / crate::policy::SEEK_BYTES + 1);
     assert!(store.step().unwrap() && !store.step().unwrap());
     assert_eq!(stacked(&store).len(), before.len() - 1);
 }

@@ -17,7 +17,7 @@ fn overwrites_cost_fewer_bytes_than_leveled_and_less_space_than_tiered() {
     let report = overwrites.run(&LAZY_LEVELING).unwrap();
     let leveled = overwrites.run(&leveled::MODERN).unwrap();
     let tiered = overwrites.run(&tiered::TIERED).unwrap();
-    let (written, at_most) = (report.write_amplification(), leveled.write_amplification());
+    let (written, at_most) = (report.write_amplification(), 0.98 * leveled.write_amplification());
     assert!(written <= at_most, "{report}\n{leveled}");
     // The level above the last has less than `stack_max` times a `fan_out`-th of its bytes.
     let limits = (LAZY_LEVELING.limits)(overwrites.memtable_bytes);

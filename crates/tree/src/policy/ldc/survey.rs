@@ -4,10 +4,6 @@ use crate::policy::View;
 use crate::version::Node;
 use std::sync::Arc;
 
-/// A read that probed a node without finding its key costs about as much as merging this many
-/// bytes.
-const SEEK_BYTES: f64 = 16384.0;
-
 /// A node with slices on top of its own run.
 #[derive(Clone, Copy)]
 pub(super) struct Linked<'a> {
@@ -52,8 +48,8 @@ impl<'a> Survey<'a> {
         else {
             return 0.0;
         };
-        let seeks = view.observed.seeks.get(&(level, node.id)).copied().unwrap_or(0);
-        let paid = (seeks as f64 * SEEK_BYTES / node.bytes().max(1) as f64).min(1.0);
+        let paid_bytes = view.observed.paid_bytes(level, node.id);
+        let paid = (paid_bytes as f64 / node.bytes().max(1) as f64).min(1.0);
         let threshold = (self.threshold * (1.0 - paid)).max(1.0);
         let bytes: u64 = links.iter().map(|slice| slice.bytes).sum();
         let times_own = bytes as f64 / own.bytes.max(1) as f64;

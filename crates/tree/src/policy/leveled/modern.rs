@@ -19,9 +19,9 @@
 use super::candidates::{Candidate, cover, level0_input};
 use super::{manual, reads};
 use crate::invariant::Shape;
-use crate::plan::{Cut, Input, Move, Plan, Reason};
+use crate::plan::{Cut, Move, Plan, Reason};
 use crate::policy::levels::{flush_level, last_level};
-use crate::policy::stack::{cheapest, equal_parts};
+use crate::policy::stack::{self, cheapest};
 use crate::policy::why::Why;
 use crate::policy::{Debt, Descriptor, Limits, Policy, View};
 use crate::version::{Level, Node, Slice, hull};
@@ -36,9 +36,6 @@ const STEP_MEMTABLES: u64 = 8;
 
 /// Writes are slowed where more garbage than this share of the data waits for merges.
 const GARBAGE_SHARE: f64 = 0.4;
-
-/// The least share of superseded entries that is expected, whatever merges have found.
-const SUPERSEDED_MIN: f64 = 0.5;
 
 /// The memtables that a merge of stacks has about the bytes of.
 const STACK_MEMTABLES: u64 = 2;
@@ -253,7 +250,7 @@ pub(super) fn level0_down(
 fn garbage_percent(view: &View<'_>) -> u64 {
     let upper: u64 = stacked(view).map(|(_, node)| node.bytes() - node.largest_bytes()).sum();
     let waiting = view.version.level(0).bytes() + upper;
-    let share = view.observed.superseded_share.unwrap_or(0.0).max(SUPERSEDED_MIN);
+    let share = view.observed.superseded_share_min();
     let data = view.version.bytes().saturating_sub(waiting) as f64;
     let slack = (STEP_MEMTABLES * view.limits.memtable_bytes) as f64;
     (waiting as f64 * share / (data * GARBAGE_SHARE).max(slack) * 100.0) as u64
@@ -277,20 +274,9 @@ fn merge_stacks(view: &View<'_>) -> Option<Plan> {
 
 fn merge_stack(view: &View<'_>, level: u8, node: &Node, why: Why) -> Plan {
     let bytes_max = STACK_MEMTABLES * view.limits.memtable_bytes;
-    let from = view.version.level(level).nodes.iter().skip_while(|other| other.id != node.id);
-    let mut bytes = 0;
-    let joins = |other: &&Arc<Node>| {
-        let fits = bytes + other.bytes() <= bytes_max;
-        let is_due = other.slices.len() > 1 && !view.busy.node(level, other.id);
-        let joins = other.id == node.id || fits && is_due;
-        bytes += if joins { other.bytes() } else { 0 };
-        joins
-    };
-    let inputs = from.take_while(joins).map(|node| Input::whole(level, node)).collect();
-    let table_bytes_max = equal_parts(bytes, view.limits.table_bytes_max);
-    let cut = Cut { table_bytes_max, overlap_bytes_max: None };
-    let action = Move::Merge { inputs, to_level: level, cut, one_file: false, parallel_max: 1 };
-    why.plan(action, bytes)
+    let is_due = |other: &Node| other.slices.len() > 1 && !view.busy.node(level, other.id);
+    let nodes = stack::neighbours(view, level, node, bytes_max, is_due);
+    stack::merge_nodes(level, &nodes, view.limits.table_bytes_max, why)
 }
 
 /// Adjacent runs of level 0 that cost the least for each run saved become one in their place,

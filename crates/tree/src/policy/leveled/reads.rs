@@ -6,10 +6,10 @@
 //! only
 //!
 //! - when reads *have paid for it*: a seek in one run more costs a read about as much as writing
-//!   [`SEEK_BYTES`]. A policy that merges as soon as the reads have cost as much as the merge
-//!   spends at most twice what the best choice in hindsight would have. Reads pay for the newest
-//!   runs first, as many as become one without one of them having more than [`SPREAD`] times the
-//!   bytes of the others, and then for all of level 0 going down;
+//!   [`SEEK_BYTES`](crate::policy::SEEK_BYTES). A policy that merges as soon as the reads have cost
+//!   as much as the merge spends at most twice what the best choice in hindsight would have. Reads
+//!   pay for the newest runs first, as many as become one without one of them having more than
+//!   [`SPREAD`] times the bytes of the others, and then for all of level 0 going down;
 //! - when the database is *idle and owes space*: level 0 has superseded more than one of
 //!   [`GARBAGE_PARTS`] parts of the bytes below, by what merges have found. Then it goes down.
 
@@ -17,17 +17,13 @@ use super::modern::{Targets, level0_down, merge_level0};
 use crate::plan::{Plan, Reason};
 use crate::policy::View;
 use crate::policy::why::Why;
-use crate::version::Slice;
+use crate::version::{LEVEL0_NODE, Slice};
 
 /// An idle database keeps up to one of this many parts of its data as garbage.
 const GARBAGE_PARTS: f64 = 5.0;
 
 /// Runs become one when the largest has at most this many times the bytes of the others together.
 const SPREAD: u64 = 3;
-
-/// A seek in one run more costs a read as much as writing this many bytes. So does the probe of 512
-/// filters: one takes about 0.2 µs, and moves write some 150 MB/s.
-const SEEK_BYTES: u64 = 16 << 10;
 
 /// Not urgent.
 const SCORE: f64 = 0.5;
@@ -40,7 +36,7 @@ pub(super) fn pick(view: &View<'_>, targets: &Targets) -> Option<Plan> {
         return None;
     }
     let below = view.version.level(targets.base).bytes();
-    let paid = view.observed.level0_seeks().saturating_mul(SEEK_BYTES);
+    let paid = view.observed.paid_bytes(0, LEVEL0_NODE);
     let reason = if paid >= bytes + below {
         Reason::Reads
     } else if owes_space(view, bytes, below) {
@@ -58,9 +54,9 @@ pub(super) fn pick(view: &View<'_>, targets: &Targets) -> Option<Plan> {
 
 /// The database is idle, and level 0 has superseded more of the bytes below than it may keep.
 fn owes_space(view: &View<'_>, bytes: u64, below: u64) -> bool {
-    let is_at_rest = view.observed.is_idle && view.busy.is_empty();
+    let is_idle = view.observed.is_idle && view.busy.is_empty();
     let superseded = bytes as f64 * view.observed.superseded_share.unwrap_or(0.0);
-    is_at_rest && superseded * GARBAGE_PARTS > below as f64
+    is_idle && superseded * GARBAGE_PARTS > below as f64
 }
 
 /// The newest runs of level 0 become one, as many as may without one of them having much more than
