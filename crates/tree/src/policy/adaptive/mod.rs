@@ -5,7 +5,8 @@
 //!   There are about [`NODES`] nodes of equal bytes.
 //! - A flush is cut at the nodes, and each part goes on top of a node's stack, in a file of its
 //!   own. So a merge of one node frees its inputs when it ends, and needs space for one node. Where
-//!   the parts would be too small, runs gather in level 0 and are appended to the nodes together.
+//!   the parts would be too small, runs gather in level 0, and are appended to the nodes together;
+//!   or merged with all of them, where the tree is so small that this writes less.
 //! - A stack of more than `stack_max` runs merges the adjacent ones that cost least for each run
 //!   saved, as level 0 does: a merge by size, which leaves the largest run alone until it is cheap.
 //! - A node is merged *whole* when the tree owes space: when the garbage that the stacks are
@@ -15,7 +16,7 @@
 //!   time, and each merge of a node pays for twice the bytes that a merge of the level would.
 //! - Garbage is expected by what merges of whole nodes found ([`Observed::superseded_share`]): new
 //!   keys are no garbage, and stacks of new keys may stay. A tombstone is expected to hide an
-//!   entry.
+//!   entry. What no node shows of a file that others need is garbage for certain.
 //! - Readers count: the reads that passed a stack pay for its merge; and while the database is
 //!   idle, half of the garbage is allowed. Idle time alone merges nothing else.
 //!
@@ -87,7 +88,7 @@ const IDLE_GARBAGE: f64 = 0.5;
 fn limits(memtable_bytes: u64) -> Limits {
     Limits {
         level0_runs_trigger: 8,
-        stack_max: 8,
+        stack_max: 12,
         flush_level_max: LEVELS_MAX,
         ..stack::limits(memtable_bytes)
     }
@@ -110,6 +111,8 @@ struct Account<'a> {
     piece_bytes: u64,
     /// Garbage that is expected to be there.
     garbage_bytes: f64,
+    /// Bytes of files that no slice shows, while other slices need the files.
+    dead_bytes: u64,
 }
 
 impl<'a> Account<'a> {
@@ -121,8 +124,17 @@ impl<'a> Account<'a> {
         let bytes = view.version.level(last).bytes();
         let node_bytes = (bytes / NODES).min(NODE_BYTES_MAX).max(MEMTABLE_PIECES * smallest);
         let piece_bytes = smallest.max(node_bytes / NODE_PIECES);
-        let mut account =
-            Account { view, last, largest_bytes, node_bytes, piece_bytes, garbage_bytes: 0.0 };
+        let dead_bytes = view.version.file_bytes().saturating_sub(view.version.bytes());
+        let garbage_bytes = 0.0;
+        let mut account = Account {
+            view,
+            last,
+            largest_bytes,
+            node_bytes,
+            piece_bytes,
+            garbage_bytes,
+            dead_bytes,
+        };
         let above = view.version.level(0).bytes() as f64 * account.superseded_share();
         account.garbage_bytes = above + nodes.iter().map(|node| account.garbage(node)).sum::<f64>();
         account
@@ -130,7 +142,7 @@ impl<'a> Account<'a> {
 
     /// Garbage over the garbage that may stay: 1.0 is at the limit.
     fn garbage_score(&self) -> f64 {
-        self.garbage_bytes / self.allowed().max(1.0)
+        (self.garbage_bytes + self.dead_bytes as f64) / self.allowed().max(1.0)
     }
 
     /// Where no merge has told yet, writes expect the worst until the first merge. Without writes,
@@ -148,6 +160,15 @@ impl<'a> Account<'a> {
     fn allowed(&self) -> f64 {
         let idle = if self.view.observed.is_idle { IDLE_GARBAGE } else { 1.0 };
         self.largest_bytes as f64 * self.view.limits.garbage_share * idle
+    }
+
+    /// Merging `arriving` bytes with all nodes now writes no more than it saves: appending them,
+    /// and what it takes later to free the garbage. A node has twice the garbage that is allowed
+    /// when its turn comes.
+    fn merges_all(&self, arriving: u64) -> bool {
+        let share = (2.0 * self.view.limits.garbage_share).max(f64::EPSILON);
+        let saved = arriving as f64 + self.garbage_bytes / share;
+        self.largest_bytes > 0 && self.largest_bytes as f64 <= saved
     }
 
     /// Bytes of a node that a merge of the whole node is expected to free.
@@ -309,8 +330,18 @@ fn lower_level0(account: &Account<'_>) -> Option<Plan> {
         return None;
     }
     let why = Why { reason: Reason::Level0Runs, score };
-    let down = append(account, why).filter(|plan| account.view.allows(plan));
-    down.or_else(|| merge_cheapest(account.view, why.reason, score))
+    let down = down(account, node, why).filter(|plan| view.allows(plan));
+    down.or_else(|| merge_cheapest(view, why.reason, score))
+}
+
+/// Level 0 goes down: by an edit alone where the nodes are merged with it, or appended to them. What
+/// the nodes show of its files is garbage as soon as one of them has been merged.
+fn down(account: &Account<'_>, level0: &Arc<Node>, why: Why) -> Option<Plan> {
+    if !account.merges_all(level0.bytes()) {
+        return append(account, why);
+    }
+    let input = Input::whole(0, level0);
+    Some(why.plan(Move::Push { input, to_level: account.last }, 0))
 }
 
 /// All of level 0 is appended to the nodes, if the parts are large enough.
