@@ -186,7 +186,7 @@ impl Default for Options {
             create: true,
             read_only: false,
             preset: Preset::Modern,
-            scheme: "leveled".into(),
+            scheme: "adaptive".into(),
             values: "inline".into(),
             value_threshold_bytes: None,
             durability: Durability::Buffered,

@@ -37,7 +37,7 @@ impl Preset {
     pub(crate) fn numbers(self) -> PresetNumbers {
         match self {
             Preset::Modern => PresetNumbers {
-                scheme: "leveled",
+                scheme: "adaptive",
                 write_buffer_bytes: |memory| (memory / 5).max(64 << 10),
                 memtable_bytes: |buffer| (buffer / 4).min(MEMTABLE_BYTES_MAX.max(buffer / 8)),
                 filter_bits_step: 2,

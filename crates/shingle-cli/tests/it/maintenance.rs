@@ -33,7 +33,7 @@ fn stat_says_which_options_it_assumes_and_takes_those_of_the_last_opening() {
     let of = |from, scheme| {
         serde_json::json!({ "from": from, "scheme": scheme, "values": "inline" }).to_string()
     };
-    assert_eq!(assumed(&[]).0, of("last opening", "leveled"));
+    assert_eq!(assumed(&[]).0, of("last opening", "adaptive"));
     let flags = ["-o", "scheme=ldc", "-o", "links_max=9", "-o", "level0_runs_trigger=16"];
     shell.run(&[&flags[..], &["put", "a", "b"]].concat()).ok();
     let (last, score) = assumed(&[]);
@@ -48,7 +48,7 @@ fn stat_says_which_options_it_assumes_and_takes_those_of_the_last_opening() {
     std::fs::remove_file(shell.path("my.db/OPTIONS")).unwrap();
     assert_eq!(assumed(&flags), (of("defaults", "ldc"), score));
     let (from, other) = assumed(&[]);
-    assert_eq!(from, of("defaults", "leveled"));
+    assert_eq!(from, of("defaults", "adaptive"));
     assert!(score < other, "{score} {other}");
 }
 

@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_last_value_counts_whether_it_is_set_by_name_or_not() {
-        let twice = set(&[("fan_out", "8"), ("fan_out", "9")]).unwrap();
+        let twice = set(&[("scheme", "leveled"), ("fan_out", "8"), ("fan_out", "9")]).unwrap();
         assert_eq!(twice.limits().unwrap().fan_out, 9.0);
         assert!(twice.to_ini().contains("  fan_out=9\n") && !twice.to_ini().contains("fan_out=8"));
         let typed = twice.expert(|e| e.scheme.fan_out = Some(7.0));

@@ -367,9 +367,9 @@ pub fn short(steps: usize) -> Profile {
 
 #[test]
 fn power_lost_at_any_operation_leaves_a_prefix() {
-    let (mut sum, mut points) = (Counts::default(), ByCell::default());
-    let mut backups = ByCell::default();
-    for seed in seeds_for_cells(24) {
+    let seeds = Mutex::new(seeds_for_cells(24).into_iter());
+    let sums = Mutex::new((Counts::default(), ByCell::default(), ByCell::default()));
+    let sweep = |seed| {
         let config = Config::draw(seed).sometimes_bounded(seed);
         let steps = Generator::new(seed, short(125).sometimes_expiring(seed)).steps();
         let medium = Beside::new(MemStore::new(Arc::default()));
@@ -378,6 +378,7 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
             let line = replay("power_lost_at_any", seed, &Failure::Wrong(what));
             panic!("{line} {config:?}")
         });
+        let (sum, points, backups) = &mut *sums.lock();
         sum.histories += 1;
         sum.points += counts.points;
         points.add(&config, counts.points);
@@ -391,7 +392,15 @@ fn power_lost_at_any_operation_leaves_a_prefix() {
         sum.copies.pruned += counts.copies.pruned;
         sum.copies.backups += counts.copies.backups;
         backups.add(&config, counts.copies.backups);
-    }
+    };
+    // It takes longer than all other tests, so it has threads of its own.
+    let next = || seeds.lock().next();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| std::iter::from_fn(next).for_each(sweep));
+        }
+    });
+    let (sum, points, backups) = sums.into_inner();
     println!("{sum:?}");
     points.finish("crash points", 150);
     backups.finish("backups", 1);

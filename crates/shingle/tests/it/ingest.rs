@@ -499,6 +499,8 @@ fn keyspaces_with_and_without_a_log_take_files() {
     fast.ingest(&[home.numbers("g", 0..100, "w")], &MOVE).unwrap();
     drop((fast, beside));
     let copy = home.path("copy");
+    // No file comes or goes while they are copied.
+    db.wait_idle().unwrap();
     // What is in runs, or in the log, is there after the process is gone.
     std::fs::create_dir(&copy).unwrap();
     for file in std::fs::read_dir(home.path("db")).unwrap().map(Result::unwrap) {

@@ -364,14 +364,11 @@ fn a_limit_of_background_bytes_is_kept() {
         let runtime = stepped();
         let db = open(Arc::new(store.clone()), runtime.clone(), |e| e.step_bytes = Some(4096));
         db.set_option("background_bytes_per_second", &limit.to_string()).unwrap();
-        for n in 0..4000u64 {
+        for n in 0..16_000u64 {
             db.put((n * 7919 % 4000).to_be_bytes(), [n as u8; 100]).unwrap();
         }
         db.wait_idle().unwrap();
-        let ledger = store.ledger().snapshot();
-        let compactions =
-            ledger.causes().filter(|(cause, _)| matches!(cause, Cause::Compaction(_)));
-        let bytes = compactions.map(|(_, traffic)| traffic.write_bytes).sum::<u64>();
+        let bytes = store.ledger().snapshot().merges().write_bytes;
         (runtime.now_ns() as f64 / 1e9, bytes)
     };
     let (seconds, bytes) = seconds_and_bytes(BYTES_PER_SECOND);

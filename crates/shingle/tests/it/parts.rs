@@ -27,7 +27,8 @@ fn tables(operation: Operation) -> Filter {
 type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn open(store: Arc<dyn FileStore>, script: &Arc<Script>, step_bytes: u64) -> Db {
-    let options = Options::new().write_buffer_bytes(256 << 10).cache_bytes(0).expert(|e| {
+    let options = Options::new().scheme("leveled").write_buffer_bytes(256 << 10).cache_bytes(0);
+    let options = options.expert(|e| {
         e.memtable_bytes = Some(64 << 10);
         e.scheme.table_bytes_max = Some(4 << 10);
         e.block_bytes = Some(256);
