@@ -12,7 +12,7 @@ pub const LEVELS_MAX: u8 = 32;
 ///
 /// // `ledger` is `db.stats().ledger`.
 /// let log = ledger.cause(Cause::Wal).write_bytes;
-/// let compaction = ledger.traffic(|cause| matches!(cause, Cause::Compaction(_))).write_bytes;
+/// let compaction = ledger.traffic(Cause::is_compaction).write_bytes;
 /// println!("{log} bytes of log, {compaction} by compaction");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,6 +24,10 @@ pub enum Cause {
     Flush,
     /// A move of the tree, by the level that receives the output.
     Compaction(u8),
+    /// A move of the tree that only reads asked for: they have paid for fewer runs.
+    ReadCompaction,
+    /// A move of the tree that only idle time asked for: an idle database keeps less garbage.
+    IdleCompaction,
     /// A large value written to the value store.
     ValueWrite,
     /// Values moved by the value store's garbage collection.
@@ -56,7 +60,7 @@ pub enum Cause {
 
 impl Cause {
     /// How many distinct causes there are; [`Cause::index`] is below this.
-    pub const COUNT: usize = 16 + LEVELS_MAX as usize;
+    pub const COUNT: usize = 18 + LEVELS_MAX as usize;
 
     /// A dense number for tables indexed by cause.
     pub fn index(self) -> usize {
@@ -77,7 +81,9 @@ impl Cause {
             Cause::Reclaim => 13,
             Cause::Changes => 14,
             Cause::Ingest => 15,
-            Cause::Compaction(level) => 16 + level.min(LEVELS_MAX - 1) as usize,
+            Cause::ReadCompaction => 16,
+            Cause::IdleCompaction => 17,
+            Cause::Compaction(level) => 18 + level.min(LEVELS_MAX - 1) as usize,
         }
     }
 
@@ -101,6 +107,8 @@ impl Cause {
             Reclaim,
             Changes,
             Ingest,
+            ReadCompaction,
+            IdleCompaction,
         ];
         fixed.into_iter().chain((0..LEVELS_MAX).map(Compaction))
     }
@@ -111,6 +119,8 @@ impl Cause {
             Cause::Wal => "wal".into(),
             Cause::Flush => "flush".into(),
             Cause::Compaction(level) => format!("compaction-L{level}"),
+            Cause::ReadCompaction => "compaction-reads".into(),
+            Cause::IdleCompaction => "compaction-idle".into(),
             Cause::ValueWrite => "value-write".into(),
             Cause::ValueGc => "value-gc".into(),
             Cause::Manifest => "manifest".into(),
@@ -131,15 +141,15 @@ impl Cause {
     /// Work that runs behind the user's back and may be paced, as against work that a user waits
     /// for.
     pub fn is_background(self) -> bool {
-        matches!(
-            self,
-            Cause::Flush
-                | Cause::Compaction(_)
-                | Cause::ValueGc
-                | Cause::Check
-                | Cause::Checkpoint
-                | Cause::Reclaim
-        )
+        let others =
+            [Cause::Flush, Cause::ValueGc, Cause::Check, Cause::Checkpoint, Cause::Reclaim];
+        self.is_compaction() || others.contains(&self)
+    }
+
+    /// A move of the tree, whatever asked for it.
+    pub fn is_compaction(self) -> bool {
+        use Cause::{Compaction, IdleCompaction, ReadCompaction};
+        matches!(self, Compaction(_) | ReadCompaction | IdleCompaction)
     }
 }
 

@@ -244,7 +244,7 @@ impl LedgerSnapshot {
 
     /// The traffic of merges: moves of the tree with a rewrite.
     pub fn merges(&self) -> Traffic {
-        self.traffic(|cause| matches!(cause, Cause::Compaction(_)))
+        self.traffic(Cause::is_compaction)
     }
 
     /// The traffic of everything but what users read, and opening.

@@ -11,6 +11,7 @@ pub(crate) struct Live {
     options: Mutex<Options>,
     is_synced: AtomicBool,
     background_bytes_per_second: AtomicU64,
+    idle_compaction: AtomicBool,
 }
 
 impl Live {
@@ -19,6 +20,7 @@ impl Live {
             options: Mutex::new(options.clone()),
             is_synced: AtomicBool::default(),
             background_bytes_per_second: AtomicU64::default(),
+            idle_compaction: AtomicBool::default(),
         };
         live.store(options);
         live
@@ -27,6 +29,7 @@ impl Live {
     fn store(&self, options: &Options) {
         self.is_synced.store(options.durability == Durability::Synced, Relaxed);
         self.background_bytes_per_second.store(options.background_bytes_per_second, Relaxed);
+        self.idle_compaction.store(options.idle_compaction, Relaxed);
     }
 
     /// Changes an option, and gives all of them.
@@ -55,5 +58,10 @@ impl Live {
     /// Maximum bytes that background work writes per second; 0: no limit.
     pub(crate) fn background_bytes_per_second(&self) -> u64 {
         self.background_bytes_per_second.load(Relaxed)
+    }
+
+    /// Idle time may rewrite garbage.
+    pub(crate) fn idle_compaction(&self) -> bool {
+        self.idle_compaction.load(Relaxed)
     }
 }

@@ -167,6 +167,7 @@ pub struct Options {
     pub(crate) filter_bits_per_key: u8,
     pub(crate) background_threads: usize,
     pub(crate) background_bytes_per_second: u64,
+    pub(crate) idle_compaction: bool,
     pub(crate) direct_io: bool,
     pub(crate) changes_retention_bytes: u64,
     pub(crate) changes_retention_age: Duration,
@@ -197,6 +198,7 @@ impl Default for Options {
             filter_bits_per_key: 10,
             background_threads: 2,
             background_bytes_per_second: 0,
+            idle_compaction: true,
             direct_io: false,
             changes_retention_bytes: 0,
             changes_retention_age: Duration::ZERO,
@@ -308,6 +310,14 @@ impl Options {
     /// Maximum number of bytes that background work writes per second; 0: no limit.
     pub fn background_bytes_per_second(mut self, bytes: u64) -> Self {
         self.background_bytes_per_second = bytes;
+        self
+    }
+
+    /// While it is idle, the database may rewrite garbage to free its space, and then keeps about
+    /// half of what it has while it is written. `false`: idle time rewrites nothing. The ledger has
+    /// these bytes as [`Cause::IdleCompaction`](crate::Cause::IdleCompaction).
+    pub fn idle_compaction(mut self, yes: bool) -> Self {
+        self.idle_compaction = yes;
         self
     }
 

@@ -171,9 +171,11 @@ pub enum Reason {
     RangeDelete,
     /// Tombstones or overwritten entries are worth purging.
     Garbage,
+    /// The database is idle, and has more garbage than it then keeps.
+    Idle,
     /// Values have expired.
     Expiry,
-    /// Readers probe many runs, and either writes have stopped or there were enough reads.
+    /// Reads have paid for fewer runs.
     Reads,
     /// The user asked for it.
     Manual,

@@ -108,7 +108,7 @@ pub fn measure(
 fn bytes(values: &mut Values, ledger: &LedgerSnapshot) {
     let user = ledger.user_write_bytes as f64;
     let all = ledger.host();
-    let tables = ledger.traffic(|cause| matches!(cause, Cause::Compaction(_) | Cause::Flush));
+    let tables = ledger.traffic(|cause| cause.is_compaction() || cause == Cause::Flush);
     let apart = ledger.traffic(|cause| matches!(cause, Cause::ValueWrite | Cause::ValueGc));
     let merged = ledger.merges();
     let reads = ledger.traffic(|cause| matches!(cause, Cause::Get | Cause::Scan));

@@ -29,7 +29,7 @@ impl Bands {
         }
         let (open, total) = &mut *self.state.lock();
         match write.cause {
-            Cause::Compaction(_) => {
+            cause if cause.is_compaction() => {
                 let (first, end) = (write.offset, write.offset + write.bytes);
                 open.extend(first / self.band_bytes..end.div_ceil(self.band_bytes));
             }

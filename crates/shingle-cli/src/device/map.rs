@@ -302,6 +302,8 @@ fn cause_class(cause: Cause) -> &'static str {
     match cause {
         Cause::Flush => "l0",
         Cause::Compaction(level) => level_class(level),
+        // The last level has them, nearly always.
+        Cause::ReadCompaction | Cause::IdleCompaction => level_class(u8::MAX),
         Cause::Manifest => "manifest",
         Cause::ValueWrite | Cause::ValueGc => "value",
         Cause::Wal => "log",

@@ -174,6 +174,15 @@ fn dropped_entries(version: &Version, plan: &Plan) -> u64 {
     slices.iter().map(|(_, slice)| slice.run.entries).sum()
 }
 
+/// Why the bytes of a move are read and written.
+fn cause(plan: &Plan) -> Cause {
+    match plan.reason {
+        Reason::Reads => Cause::ReadCompaction,
+        Reason::Idle => Cause::IdleCompaction,
+        _ => Cause::Compaction(plan.action.to_level()),
+    }
+}
+
 /// Bytes of the input slices of a move.
 pub(crate) fn input_bytes(version: &Version, plan: &Plan) -> u64 {
     input_slices(version, &plan.action.inputs()).iter().map(|(_, slice)| slice.bytes).sum()
@@ -188,7 +197,7 @@ fn parts(
     plan: Plan,
     work: WorkId,
 ) -> Result<Vec<CompactionPart>> {
-    let to_level = plan.action.to_level();
+    let (to_level, cause) = (plan.action.to_level(), cause(&plan));
     let slices = input_slices(&version, &plan.action.inputs());
     let bytes_of = |lower: bool| {
         let of_level = slices.iter().filter(|(level, _)| (*level == to_level) == lower);
@@ -220,14 +229,14 @@ fn parts(
     let plain: Vec<Slice> = slices.into_iter().map(|(_, slice)| slice).collect();
     // A value that a move finds inline and large was written long ago: it goes to the cold log.
     let values = || {
-        let (segments, cause) = (&version.segments, Cause::Compaction(to_level));
+        let segments = &version.segments;
         ValueWriters::new(core, &keyspace, segments, 0, cause, false)
     };
     let mut parts = Vec::new();
     for (index, range) in ranges.into_iter().enumerate() {
         let spec = PartSpec {
             keyspace: keyspace.clone(),
-            cause: Cause::Compaction(to_level),
+            cause,
             memtables: Vec::new(),
             slices: plain.clone(),
             snapshots: shared.snapshots.clone(),

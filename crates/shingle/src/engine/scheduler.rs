@@ -313,7 +313,8 @@ fn pick(
     }
     let mut best = expiry::pick(engine, trees);
     for tree in trees.keyspaces.values_mut() {
-        tree.observe(engine.snapshots.visible(), is_idle);
+        let may_free = is_idle && engine.live.idle_compaction();
+        tree.observe(engine.snapshots.visible(), may_free);
     }
     for (&id, tree) in &trees.keyspaces {
         let view = tree.picker_view(&tree.keyspace.limits, oldest);

@@ -177,6 +177,16 @@ pub static TABLE: &[OptionEntry] = &[
         set: |o, v| Ok(o.background_bytes_per_second(bytes(v, 0)?)),
     },
     OptionEntry {
+        name: "idle_compaction",
+        unit: "yes or no",
+        help: "`true`: an idle database rewrites garbage to free its space; `false`: it does not",
+        at_run_time: true,
+        get: |o| o.idle_compaction.to_string(),
+        set: |o, v| {
+            v.parse().map(|yes| o.idle_compaction(yes)).map_err(|_| Error::invalid("unknown"))
+        },
+    },
+    OptionEntry {
         name: "direct_io",
         unit: "yes or no",
         help: "`true`: flushes and compaction bypass the page cache where the file system can",

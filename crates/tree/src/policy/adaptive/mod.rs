@@ -162,6 +162,11 @@ impl<'a> Account<'a> {
         self.largest_bytes as f64 * self.view.limits.garbage_share * idle
     }
 
+    /// The garbage is over what may stay because the database is idle.
+    fn is_idle_alone(&self) -> bool {
+        self.view.observed.is_idle && self.garbage_score() * IDLE_GARBAGE < 1.0
+    }
+
     /// Merging `arriving` bytes with all nodes now writes no more than it saves: appending them,
     /// and what it takes later to free the garbage. A node has twice the garbage that is allowed
     /// when its turn comes.
@@ -366,7 +371,8 @@ fn free_space(account: &Account<'_>) -> Option<Plan> {
     if account.garbage_score() < 1.0 {
         return None;
     }
-    let why = Why { reason: Reason::Garbage, score: account.garbage_score() };
+    let reason = if account.is_idle_alone() { Reason::Idle } else { Reason::Garbage };
+    let why = Why { reason, score: account.garbage_score() };
     let share = |node: &Node| account.garbage(node) / node.largest_bytes().max(1) as f64;
     account.best(share, |node, _| whole(account, node, why))
 }

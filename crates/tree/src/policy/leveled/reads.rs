@@ -40,7 +40,7 @@ pub(super) fn pick(view: &View<'_>, targets: &Targets) -> Option<Plan> {
     let reason = if paid >= bytes + below {
         Reason::Reads
     } else if owes_space(view, bytes, below) {
-        Reason::Garbage
+        Reason::Idle
     } else {
         let even = newest_even(view, Why { reason: Reason::Reads, score: SCORE });
         return even.filter(|plan| paid >= plan.write_bytes);
