@@ -167,13 +167,16 @@ impl<'a> Account<'a> {
         self.view.observed.is_idle && self.garbage_score() * IDLE_GARBAGE < 1.0
     }
 
-    /// Merging `arriving` bytes with all nodes now writes no more than it saves: appending them,
-    /// and what it takes later to free the garbage. A node has twice the garbage that is allowed
-    /// when its turn comes.
-    fn merges_all(&self, arriving: u64) -> bool {
+    /// Merging level 0 with all nodes that it meets writes no more than it saves: an append, and
+    /// what it takes later to free the garbage. A node has twice the garbage that is allowed when
+    /// its turn comes.
+    fn merges_all(&self, level0: &Node) -> bool {
+        let nodes = self.view.version.level(self.last).overlap(&keys(level0));
+        let largest_bytes: u64 = nodes.iter().map(|node| node.largest_bytes()).sum();
+        let below = nodes.iter().map(|node| self.garbage(node)).sum::<f64>();
+        let garbage = level0.bytes() as f64 * self.superseded_share() + below;
         let share = (2.0 * self.view.limits.garbage_share).max(f64::EPSILON);
-        let saved = arriving as f64 + self.garbage_bytes / share;
-        self.largest_bytes > 0 && self.largest_bytes as f64 <= saved
+        largest_bytes > 0 && largest_bytes as f64 <= level0.bytes() as f64 + garbage / share
     }
 
     /// Bytes of a node that a merge of the whole node is expected to free.
@@ -188,7 +191,7 @@ impl<'a> Account<'a> {
     /// A flush of `bytes` over `range` has large enough parts for the nodes.
     fn takes(&self, range: &KeyRange, bytes: u64) -> bool {
         let parts = self.view.version.level(self.last).overlap(range).len() as u64;
-        bytes >= self.piece_bytes * parts
+        bytes >= self.piece_bytes * parts.max(1)
     }
 
     fn nodes(&self) -> &'a [Arc<Node>] {
@@ -251,7 +254,7 @@ impl Policy for Adaptive {
         scores
     }
 
-    /// Runs of level 0, or of the highest stack; and what the merges write that would bring the
+    /// Runs of level 0 and of the highest stack, beside its largest; and what the merges write that would bring the
     /// garbage down to what is allowed.
     fn debt(&self, view: &View<'_>) -> Debt {
         let known = Some(view.observed.superseded_share_min());
@@ -263,7 +266,7 @@ impl Policy for Adaptive {
         let cost = (account.largest_bytes as f64 + garbage) / garbage.max(1.0);
         let slack = (SLACK_MEMTABLES * view.limits.memtable_bytes) as f64;
         Debt {
-            level0_runs: view.version.level0().len().max(height) as u64,
+            level0_runs: (view.version.level0().len() + height.saturating_sub(1)) as u64,
             pending_bytes: ((garbage - allowed).max(0.0) * cost) as u64,
             garbage_percent: (garbage / allowed.max(slack) * 100.0) as u64,
         }
@@ -344,7 +347,7 @@ fn lower_level0(account: &Account<'_>) -> Option<Plan> {
 /// Level 0 goes down: by an edit alone where the nodes are merged with it, or appended to them. What
 /// the nodes show of its files is garbage as soon as one of them has been merged.
 fn down(account: &Account<'_>, level0: &Arc<Node>, why: Why) -> Option<Plan> {
-    if !account.merges_all(level0.bytes()) {
+    if !account.merges_all(level0) {
         return append(account, why);
     }
     let input = Input::whole(0, level0);
