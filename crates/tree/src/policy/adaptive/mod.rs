@@ -319,16 +319,17 @@ fn drain(account: &Account<'_>) -> Option<Plan> {
     plans.find(|plan| account.view.allows(plan))
 }
 
-/// Level 0 has too many runs; or it has a memtable or two that stand in the way of flushes, which
-/// would go to the nodes: then they go onto the stacks as they are, by an edit alone. Less than that
-/// stays, so that short sessions leave no row of small nodes.
+/// Level 0 has too many runs; or it has up to a memtable, and stands in the way of flushes that would
+/// go to the nodes: then it goes onto the stacks as it is, by an edit alone. Less than a part of a
+/// flush stays, so that short sessions leave no row of small nodes.
 fn lower_level0(account: &Account<'_>) -> Option<Plan> {
     let view = account.view;
     let score = level0_score(view);
     let node = view.version.level(0).node(LEVEL0_NODE).filter(|node| !node.slices.is_empty())?;
-    let (bytes, range) = (node.bytes(), keys(node));
+    let (range, memtable_bytes) = (keys(node), view.limits.memtable_bytes);
     let meets_nodes = !view.version.level(account.last).overlap(&range).is_empty();
-    if meets_nodes && bytes <= 2 * view.limits.memtable_bytes && account.takes(&range, bytes) {
+    let is_left_over = (account.piece_bytes..=memtable_bytes).contains(&node.bytes());
+    if meets_nodes && is_left_over && account.takes(&range, memtable_bytes) {
         let why = Why { reason: Reason::Level0Runs, score: score.max(1.0) };
         let input = Input::whole(0, node);
         let push = why.plan(Move::Push { input, to_level: account.last }, 0);
