@@ -502,6 +502,8 @@ impl Compaction {
             let dropped = entries.saturating_sub(self.entries_out.load(Ordering::Relaxed));
             let inputs = self.plan.action.inputs();
             tree.observed.note_merge(&self.version, &inputs, entries, dropped);
+            let kept = runs.iter().map(|run| run.summary.run.deletes).sum();
+            tree.observed.note_hidden(&self.version, &inputs, entries, dropped, kept);
         }
         trees.forgive(self.keyspace.id, &input_runs(&self.version, &self.plan));
         drop(trees);

@@ -5,7 +5,7 @@ use super::output::{ChildTarget, OutputRule, Written};
 use super::rewrite::{Part, PartSpec, Progress};
 use super::values::active_segment::UnflushedExtents;
 use super::values::writers::ValueWriters;
-use crate::engine::commit_state::{CommitState, Sealed};
+use crate::engine::commit_state::{Active, CommitState, Sealed};
 use crate::engine::core::Core;
 use crate::engine::trees::{Flushed, Trees};
 use crate::event::Event;
@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit};
 use tree::moves::{Cutter, OlderData, Output, OutputNode};
+use tree::policy::{Unflushed, are_worth_flush};
 use tree::{Cut, Tier, Version};
 
 /// A flush goes to level 0, wherever its keys are, if it is smaller than one part in this many of a
@@ -106,6 +107,38 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees, is_idle: bool) -> Option<Fl
     let job = FlushJob { number, span, members, current: 0, begin_ns, busy_ns: 0 };
     job.span.within(|| job.report_start(core));
     Some(job)
+}
+
+/// In an idle database, seals the active memtables whose tombstones are worth a flush: no more
+/// writes may come that would bring them to the tree.
+pub(crate) fn seal_deletions(core: &Arc<Core>) -> Result<()> {
+    let trees = core.versions.lock();
+    let oldest_snapshot = core.snapshots.horizon();
+    let is_worth = |active: &Active| {
+        let (keyspace, memtable) = (&active.keyspace, active.writer.memtable());
+        if memtable.deletes() == 0 || keyspace.options.ingests_below {
+            return false;
+        }
+        trees.keyspaces.get(&keyspace.id).is_some_and(|tree| {
+            let unflushed = Unflushed {
+                range: &memtable.user_range(),
+                entries: memtable.entries(),
+                deletes: memtable.deletes(),
+                sequence_max: memtable.sequence_max().unwrap_or(0),
+            };
+            let view = tree.picker_view(&keyspace.limits, oldest_snapshot);
+            are_worth_flush(&view, unflushed)
+        })
+    };
+    let state = core.commits.lock();
+    let worth: Vec<KeyspaceId> =
+        state.actives().filter(|active| is_worth(active)).map(|a| a.keyspace.id).collect();
+    drop(state);
+    drop(trees);
+    if worth.is_empty() {
+        return Ok(());
+    }
+    core.commits.seal(&mut core.commits.lock(), &worth)
 }
 
 /// A sealed memtable should be flushed now.

@@ -250,7 +250,8 @@ pub(crate) fn assemble(
     for (id, keyspace) in found.keyspaces {
         let known = previous.and_then(|engine| engine.find_keyspace(id)).map(|state| state.tree());
         let version = Arc::new(keyspace.version);
-        let view = Arc::new(TreeView::new(version.clone(), known.as_deref(), &on.readers.read));
+        let view = TreeView::new(version.clone(), known.as_deref(), &on.readers.read);
+        let view = Arc::new(view.with_no_hidden());
         let tree = (version, keyspace.runs, view);
         let (state, tree, active) = keyspace_parts(keyspace.record, tree, &on.settings)?;
         take_replayed(&mut commit, &state, replayed)?;

@@ -106,6 +106,9 @@ fn step(engine: &Arc<Engine>) -> bool {
     engine.refill_reserve();
     engine.grow_reserve();
     let sealed = engine.sealed.count();
+    if is_idle && !engine.is_closing() && engine.live.idle_compaction() {
+        flush::seal_deletions(engine).unwrap_or_else(|error| failed(engine, error));
+    }
     // A new flush before an old move: user writes may wait for it.
     plan_flush(engine, is_idle);
     // Short, and commits write values twice until it is done.
@@ -318,7 +321,7 @@ fn pick(
     }
     for (&id, tree) in &trees.keyspaces {
         let view = tree.picker_view(&tree.keyspace.limits, oldest);
-        let Some(plan) = tree.keyspace.policy.pick(&view) else { continue };
+        let Some(plan) = tree.next_move(&view) else { continue };
         // A policy that does one thing at a time does not see which moves are backed off.
         if trees.has_backed_off(tree) && tree.busy.conflicts(&tree.version, &plan) {
             continue;

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::log::LogWriter;
 use tree::edit::{DatabaseEdit, KeyspaceEdit, KeyspaceRecord};
-use tree::policy::{Busy, Limits, Observed, View};
-use tree::{ObsoleteFiles, RunTable, Version};
+use tree::policy::{self, Busy, Limits, Observed, View};
+use tree::{ObsoleteFiles, Plan, RunTable, Version};
 
 /// What the tree lock guards.
 pub(crate) struct Trees {
@@ -89,6 +89,16 @@ impl TreeState {
         self.observed.seeks = self.view.seeks();
         self.observed.misses = self.view.misses();
         self.observed.is_idle = is_idle;
+    }
+
+    /// The move of the keyspace's scheme that is due, or what deletions are worth.
+    pub(crate) fn next_move(&self, view: &View<'_>) -> Option<Plan> {
+        let policy = &*self.keyspace.policy;
+        // Where older data can come below, no merge drops tombstones.
+        match self.keyspace.options.ingests_below {
+            true => policy.pick(view),
+            false => policy::next_move(policy, view),
+        }
     }
 
     /// Makes `version` the tree.

@@ -222,7 +222,6 @@ impl Memtable {
     }
 
     /// Point entries that are deletions.
-    #[cfg(any(test, feature = "testing"))]
     pub fn deletes(&self) -> u64 {
         self.deletes.load(Relaxed)
     }

@@ -11,6 +11,7 @@
 
 use super::clock::{self, ReadTime};
 use super::deleted::Deleted;
+use super::hidden;
 use super::moment::Moment;
 use super::prefetcher::{ReadAhead, Scene};
 use super::source::{Leap, LevelIter, MemtableIter, SliceIter, Source};
@@ -67,6 +68,10 @@ pub(crate) struct InternalCursor {
     view: Arc<ReadView>,
     options: CursorOptions,
     ahead: ReadAhead,
+    /// Tombstones that a forward movement stepped over, and one more; 0 before the first.
+    passed: u32,
+    /// No key is visible from here to the last of them.
+    passed_from: Vec<u8>,
     valid: bool,
     error: Option<Error>,
 }
@@ -96,6 +101,8 @@ impl InternalCursor {
             view,
             options,
             ahead: ReadAhead::default(),
+            passed: 0,
+            passed_from: Vec::new(),
             valid: false,
             error: None,
         })
@@ -157,6 +164,12 @@ impl InternalCursor {
             cursor.target.clear();
             push_internal_key(&mut cursor.target, from, cursor.snapshot, EntryKind::SEARCH);
             cursor.inputs.seek(&cursor.target)?;
+            cursor.passed_from.clear();
+            cursor.passed_from.extend_from_slice(from);
+            cursor.passed = 1;
+            if let Some(stretch) = cursor.view.tree.hidden.around(from, cursor.snapshot) {
+                cursor.leap_hidden(stretch)?;
+            }
             cursor.settle_forward(false)
         })
     }
@@ -195,6 +208,7 @@ impl InternalCursor {
             } else if cursor.value.is_none() || cursor.stands_on_value {
                 cursor.inputs.next()?;
             }
+            cursor.passed = 0;
             cursor.settle_forward(true)
         })
     }
@@ -269,19 +283,53 @@ impl InternalCursor {
                         self.valid = true;
                         return Ok(());
                     }
+                    // It may have a value at another time.
+                    self.passed = 0;
                     skip = true;
                     continue;
                 }
-                EntryKind::Delete => skip = true,
+                EntryKind::Delete => {
+                    skip = true;
+                    self.pass_tombstone();
+                }
                 kind => {
                     if self.stand_on(kind)? {
                         return Ok(());
                     }
+                    self.passed = 0;
                     skip = true;
                 }
             }
             self.inputs.next()?;
         }
+        Ok(())
+    }
+
+    /// Steps over the tombstone at the current key, forward.
+    #[inline(never)]
+    fn pass_tombstone(&mut self) {
+        if self.passed == 0 {
+            self.passed_from.clone_from(&self.key);
+            self.passed = 1;
+        }
+        self.passed += 1;
+        if self.passed > hidden::STEP {
+            self.passed = 1;
+            self.view.tree.hidden.add(&self.passed_from, &self.key, self.snapshot);
+        }
+    }
+
+    /// After a seek into a stretch that another cursor found empty, passes all that it had then.
+    #[cold]
+    fn leap_hidden(&mut self, (range, sequence): (KeyRange, SequenceNumber)) -> Result<()> {
+        let ends = [&range.end, &self.bounds.end];
+        let Some(end) = ends.into_iter().flatten().min() else { return Ok(()) };
+        if self.view.tree.has_below() {
+            return Ok(());
+        }
+        self.target.clear();
+        push_internal_key(&mut self.target, end, SEQUENCE_MAX, EntryKind::SEARCH);
+        self.leap(true, sequence + 1)?;
         Ok(())
     }
 
@@ -395,7 +443,7 @@ impl InternalCursor {
         let end = self.bounds.end.as_deref().map_or(end, |bound| end.min(bound));
         self.target.clear();
         push_internal_key(&mut self.target, end, SEQUENCE_MAX, EntryKind::SEARCH);
-        self.leap(true)
+        self.leap(true, self.deleted.sequence())
     }
 
     /// The same to the stretch's start.
@@ -403,13 +451,14 @@ impl InternalCursor {
         let start = self.deleted.start().max(&self.bounds.start);
         self.target.clear();
         push_internal_key(&mut self.target, start, SEQUENCE_MAX, EntryKind::SEARCH);
-        self.leap(false)
+        self.leap(false, self.deleted.sequence())
     }
 
-    fn leap(&mut self, is_forward: bool) -> Result<bool> {
+    /// Moves to the target, past everything older than `below`.
+    fn leap(&mut self, is_forward: bool, below: SequenceNumber) -> Result<bool> {
         // The prefetcher's inputs are inside the stretch that is leapt over.
         self.ahead.reset();
-        let leap = Leap { target: &self.target, is_forward, below: self.deleted.sequence() };
+        let leap = Leap { target: &self.target, is_forward, below };
         self.inputs.leap(&self.target, |source| {
             crate::work::add(1);
             source.leap(leap)

@@ -7,6 +7,7 @@ pub(crate) mod context;
 pub(crate) mod cursor;
 mod deleted;
 pub(crate) mod get;
+pub(crate) mod hidden;
 pub(crate) mod kept_views;
 pub(crate) mod moment;
 pub(crate) mod multi_get;

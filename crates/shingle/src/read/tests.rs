@@ -212,3 +212,90 @@ fn cursors_walk_both_ways_through_deletions_of_any_place() {
         }
     }
 }
+
+/// Steps of a seek to the first key, and this key.
+fn steps_to_first(db: &Db) -> (usize, Option<Vec<u8>>) {
+    work::take();
+    let mut cursor = db.cursor(ReadOptions::default());
+    cursor.seek_to_first().expect("whole");
+    (work::take(), cursor.valid().then(|| cursor.key().to_vec()))
+}
+
+/// A queue: what was taken from the front is stepped over once, in memory and in runs.
+#[test]
+fn seeks_to_the_first_key_walk_over_what_was_deleted_once() {
+    const COUNT: usize = 2_000;
+    for flushes in [false, true] {
+        let db = open();
+        (0..COUNT).for_each(|n| db.put(key(n), b"value").unwrap());
+        let oldest = db.snapshot();
+        let (mut last, mut total) = (0, 0);
+        for end in (0..COUNT).step_by(100) {
+            (last..end).for_each(|n| db.delete(key(n)).unwrap());
+            last = end;
+            if flushes && end % 400 == 0 {
+                db.flush().unwrap();
+            }
+            for _ in 0..10 {
+                let (steps, first) = steps_to_first(&db);
+                assert_eq!(first.as_deref(), Some(&key(end)[..]));
+                total += steps;
+            }
+        }
+        let first = |db: &Db| steps_to_first(db).1;
+        // The snapshot holds everything, so nothing was merged away.
+        assert!(total < 20 * 10 * COUNT / 4, "{total} steps, flushes: {flushes}");
+        // What is newer is seen, and what is older where it was not deleted yet.
+        db.put(key(7), b"again").unwrap();
+        assert_eq!(first(&db).as_deref(), Some(&key(7)[..]));
+        let mut cursor = db.cursor(ReadOptions::default());
+        cursor.seek(key(7)).unwrap();
+        cursor.next().unwrap();
+        assert_eq!(cursor.key(), key(last));
+        cursor.prev().unwrap();
+        assert_eq!(cursor.key(), key(7));
+        assert_eq!(&oldest.iter().next().unwrap().unwrap().0[..], key(0));
+        db.delete(key(7)).unwrap();
+        assert_eq!(first(&db).as_deref(), Some(&key(last)[..]));
+    }
+}
+
+#[test]
+fn cursors_see_the_same_whatever_stretches_are_known() {
+    let mut random = Random::new(17);
+    let db = open();
+    let mut model: BTreeMap<[u8; 4], u64> = BTreeMap::new();
+    let mut snapshots = Vec::new();
+    for round in 0..400u64 {
+        let from = random.below(500) as usize;
+        for n in from..from + random.below(120) as usize {
+            if random.one_in(8) {
+                db.put(key(n), round.to_be_bytes()).unwrap();
+                model.insert(key(n), round);
+            } else {
+                db.delete(key(n)).unwrap();
+                model.remove(&key(n));
+            }
+        }
+        if random.one_in(10) {
+            db.flush().unwrap();
+        }
+        if random.one_in(20) {
+            snapshots.push((db.snapshot(), model.clone()));
+        }
+        let start = key(random.below(620) as usize);
+        let expected = model.range(start..).map(|(key, _)| key.to_vec());
+        let mut cursor = db.cursor(ReadOptions::default());
+        cursor.seek(start).unwrap();
+        for expected in expected.take(20) {
+            assert!(cursor.valid() && cursor.key() == expected, "round {round}");
+            cursor.next().unwrap();
+        }
+        if let Some((snapshot, model)) = snapshots.get(random.below(20) as usize) {
+            let mut cursor = snapshot.cursor(ReadOptions::default());
+            cursor.seek(start).unwrap();
+            let first = model.range(start..).next().map(|(key, _)| key.to_vec());
+            assert_eq!(cursor.valid().then(|| cursor.key().to_vec()), first, "round {round}");
+        }
+    }
+}

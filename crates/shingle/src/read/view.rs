@@ -6,6 +6,7 @@
 //! [table cache](super::table_cache), which are opened on their first read.
 
 use super::context::ReadContext;
+use super::hidden::HiddenStretches;
 use super::missing;
 use super::table_cache::RunHandle;
 use crate::memtable::Memtable;
@@ -16,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tree::policy::{Misses, PROBES_PER_SEEK};
-use tree::version::{LEVEL0_NODE, NodeId};
+use tree::version::{BELOW_LEVEL, LEVEL0_NODE, NodeId};
 use tree::{Node, Segments, Version};
 
 /// A slice ready to read.
@@ -156,6 +157,8 @@ pub(crate) struct TreeView {
     /// The levels that have nodes, from above: a lookup probes no others.
     pub levels: Vec<Arc<LevelView>>,
     pub context: Arc<ReadContext>,
+    /// What cursors of the keyspace stepped over; shared by its views.
+    pub hidden: Arc<HiddenStretches>,
     /// Keeps the segments that pointers in the levels name.
     pub segments: Segments,
 }
@@ -179,7 +182,18 @@ impl TreeView {
             })
             .collect();
         let segments = version.segments.clone();
-        TreeView { levels, context: context.clone(), segments }
+        let hidden = previous.map(|previous| previous.hidden.clone()).unwrap_or_default();
+        TreeView { levels, context: context.clone(), hidden, segments }
+    }
+
+    /// Forgets what cursors stepped over: the sequence numbers may begin anew.
+    pub(crate) fn with_no_hidden(self) -> TreeView {
+        TreeView { hidden: Arc::default(), ..self }
+    }
+
+    /// Older data may have come below what is there.
+    pub(crate) fn has_below(&self) -> bool {
+        self.levels.last().is_some_and(|level| level.number == usize::from(BELOW_LEVEL))
     }
 
     /// Opens every file that the tree names, so that reads do not depend on the names.

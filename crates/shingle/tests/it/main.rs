@@ -19,6 +19,7 @@ mod cold;
 mod config;
 mod copies;
 mod crash;
+mod deletions;
 mod events;
 mod examples;
 mod expiry;

@@ -9,6 +9,7 @@
 
 pub mod adaptive;
 mod busy;
+mod deletions;
 pub mod fragmented;
 pub mod lazy_leveling;
 pub mod ldc;
@@ -26,6 +27,7 @@ pub mod tiered;
 mod why;
 
 pub use busy::{Busy, WorkId};
+pub use deletions::{Unflushed, are_worth_flush, next_move};
 pub use limits::{LIMIT_FIELDS, LimitField, Limits, MISSES_MIN, Parameters};
 pub use registry::{by_name, registry};
 
@@ -62,6 +64,9 @@ pub struct Observed {
     /// Of the entries above the largest slice of a node, the share that was superseded or
     /// superseded another, in recent merges of whole nodes. None: there was no such merge.
     pub superseded_share: Option<f64>,
+    /// Of the tombstones in recent merges, the share that found an entry to hide. None: there was
+    /// no such merge.
+    pub hidden_share: Option<f64>,
     /// The database is idle: no write has come for a while. Not part of what is urgent: a policy
     /// may use the time, with work that ends.
     pub is_idle: bool,
@@ -70,6 +75,8 @@ pub struct Observed {
 impl Observed {
     /// Merges count less the more came after them: each by this part of what the next one counts.
     const MERGE_WEIGHT: f64 = 0.25;
+    /// A merge tells what tombstones hide if they are one of this many parts of its entries.
+    const DELETES_SHARE: f64 = 16.0;
 
     /// Bytes that a merge of the node's stack may write: reads have paid for them.
     pub fn paid_bytes(&self, level: u8, node: NodeId) -> u64 {
@@ -209,6 +216,12 @@ pub trait Policy: Send + Sync {
     fn flush_cut(&self, view: &View<'_>, range: &KeyRange, bytes: u64) -> Option<FlushCut> {
         let _ = (view, range, bytes);
         None
+    }
+
+    /// Level 0 may be pushed onto the stacks of the nodes below: the scheme then merges them one by
+    /// one.
+    fn has_steps(&self) -> bool {
+        false
     }
 
     /// A step of a manual compaction: brings what lies in `range` on the levels above `to_level`

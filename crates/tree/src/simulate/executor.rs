@@ -4,7 +4,7 @@ use crate::edit::{Change, RunRecord};
 use crate::invariant;
 use crate::moves::{self, Child, Cutter, OlderData, Output, OutputNode, SizeEstimate};
 use crate::plan::{Cut, Input, Move, Plan};
-use crate::policy::{Busy, FlushCut, Limits, Observed, Policy, View, WorkId};
+use crate::policy::{Busy, FlushCut, Limits, Observed, Policy, View, WorkId, next_move};
 use crate::run_table::RunTable;
 use crate::version::{NodeId, ObsoleteFiles, Run, Slice, Version};
 use base::{FileId, KeyRange, Result, RunId};
@@ -224,7 +224,7 @@ impl Store {
 
     /// Picks and executes one move. False: there is none.
     pub fn step(&mut self) -> Result<bool> {
-        let Some(plan) = self.policy.pick(&self.view()) else { return Ok(false) };
+        let Some(plan) = next_move(&*self.policy, &self.view()) else { return Ok(false) };
         let work = self.begin(plan);
         self.finish(work)?;
         Ok(true)
@@ -237,7 +237,7 @@ impl Store {
         let outputs = match &plan.action {
             Move::Merge { inputs, to_level, cut, one_file, .. } => {
                 let entries = self.live(inputs, *to_level, &mut dropped);
-                self.observe(inputs, entries.len() as u64);
+                self.observe(inputs, &entries);
                 let mut outputs = self.merge(entries, *to_level, *cut);
                 let rest = outputs.iter_mut().skip(1).filter(|_| *one_file);
                 rest.for_each(|output| output.file = Target::Same);
@@ -256,8 +256,8 @@ impl Store {
         Work { id, plan, outputs, dropped }
     }
 
-    /// Notes what a merge of these inputs dropped, of which `out` entries are left.
-    fn observe(&mut self, inputs: &[Input], out: u64) {
+    /// Notes what a merge of these inputs dropped, of which `out` is left.
+    fn observe(&mut self, inputs: &[Input], out: &[Entry]) {
         let count =
             |slice: &Slice| within(&self.contents[&slice.run.id], &slice.range).len() as u64;
         let taken = |input: &Input| -> u64 {
@@ -265,7 +265,10 @@ impl Store {
             node.map_or(0, |node| input.taken(node).map(count).sum())
         };
         let entries: u64 = inputs.iter().map(taken).sum();
-        self.observed.note_merge(&self.version, inputs, entries, entries - out);
+        let dropped = entries - out.len() as u64;
+        let kept = out.iter().filter(|entry| entry.is_delete).count() as u64;
+        self.observed.note_merge(&self.version, inputs, entries, dropped);
+        self.observed.note_hidden(&self.version, inputs, entries, dropped, kept);
     }
 
     /// Gives a move up: the tree stays as it is.
@@ -510,6 +513,17 @@ impl Store {
         let bytes = key_bytes(key);
         let slices = self.version.path(&bytes).flat_map(|node| &node.slices);
         slices.filter(|slice| slice.range.contains(&bytes)).count()
+    }
+
+    /// Entries of `key`, tombstones included: a cursor steps over all of them.
+    pub fn entries_of(&self, key: u32) -> usize {
+        let bytes = key_bytes(key);
+        let slices = self.version.path(&bytes).flat_map(|node| &node.slices);
+        let shown = slices.filter(|slice| slice.range.contains(&bytes));
+        let has = |slice: &&Slice| {
+            self.contents[&slice.run.id].binary_search_by_key(&key, |entry| entry.key).is_ok()
+        };
+        shown.filter(has).count()
     }
 
     /// What a read of `key` finds: level by level the one node, its stack newest first.

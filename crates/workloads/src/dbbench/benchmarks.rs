@@ -45,6 +45,8 @@ pub(super) enum Operation {
     ReadSequential(Direction),
     ReadRandom(Wanted),
     Seek,
+    /// Seeks to the first key, or the last one.
+    SeekFirst,
     /// Reads and writes of independent keys, in given proportion.
     ReadOrWrite,
     /// Reads a key and writes it anew.
@@ -119,6 +121,7 @@ const BENCHMARKS: &[Benchmark] = &[
     plain("readhot", Operation::ReadRandom(Wanted::Hot)),
     plain("multireadrandom", Operation::ReadRandom(Wanted::Batch)),
     plain("seekrandom", Operation::Seek),
+    plain("seekfirst", Operation::SeekFirst),
     beside("seekrandomwhilewriting", Operation::Seek, Background::Write),
     beside("readwhilewriting", Operation::ReadRandom(Wanted::All), Background::Write),
     beside("readwhilescanning", Operation::ReadRandom(Wanted::All), Background::Scan),
@@ -152,7 +155,10 @@ impl Benchmark {
 
     /// What latencies of reads are called in output.
     pub(super) fn read_label(&self) -> &'static str {
-        if self.operation == Operation::Seek { "seek" } else { "read" }
+        match self.operation {
+            Operation::Seek | Operation::SeekFirst => "seek",
+            _ => "read",
+        }
     }
 
     /// What latencies of writes are called in output.

@@ -60,7 +60,8 @@ fn message(benchmark: &Benchmark, tally: &Tally) -> String {
     let Tally { ops, lookups, found, .. } = *tally;
     match benchmark.operation {
         Operation::ReadRandom(Wanted::All | Wanted::Missing | Wanted::Hot | Wanted::Batch)
-        | Operation::Seek => format!(" ({found} of {lookups} found)"),
+        | Operation::Seek
+        | Operation::SeekFirst => format!(" ({found} of {lookups} found)"),
         Operation::Update | Operation::Append => format!(" ( updates:{ops} found:{found})"),
         Operation::ReadOrWrite => {
             let writes = ops - lookups;

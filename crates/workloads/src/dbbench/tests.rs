@@ -86,6 +86,18 @@ fn deletes_empty_the_store() {
 }
 
 #[test]
+fn a_seek_to_the_first_key_finds_it_at_either_end() {
+    for (is_reverse, deletes, found) in [(0, 90, 5), (1, 90, 5), (1, 100, 0)] {
+        let outcome = run_new(&format!(
+            "--benchmarks=fillseq,deleteseq,seekfirst --num=100 --deletes={deletes} --reads=5 \
+             --seek_nexts=0 --reverse_iterator={is_reverse}"
+        ));
+        assert_eq!(outcome.records[2].ops, 5);
+        assert!(outcome.text.contains(&format!("({found} of 5 found)")), "{}", outcome.text);
+    }
+}
+
+#[test]
 fn reads_find_what_is_there() {
     let outcome = run_new(
         "--benchmarks=fillseq,readseq,readreverse,readrandom,readmissing,readhot,multireadrandom,\

@@ -168,7 +168,11 @@ impl<'a> Worker<'a> {
             Operation::ReadRandom(wanted) => {
                 self.drive(limit, |worker, _, left| worker.read_random(wanted, left))
             }
-            Operation::Seek => self.drive(limit, |worker, _, _| worker.seek()),
+            Operation::Seek => self.drive(limit, |worker, _, _| {
+                worker.set_key(Order::Random, 0);
+                worker.seek(true)
+            }),
+            Operation::SeekFirst => self.drive(limit, |worker, _, _| worker.seek(false)),
             Operation::ReadOrWrite => self.drive(limit, |worker, done, left| {
                 if worker.random.below(100) < worker.shared.config.read_percent {
                     worker.read_random(Wanted::All, left)
@@ -336,8 +340,8 @@ impl<'a> Worker<'a> {
         Ok(found)
     }
 
-    fn seek(&mut self) -> Result<u64> {
-        self.set_key(Order::Random, 0);
+    /// Seeks to the current key, or to the first key in the direction.
+    fn seek(&mut self, to_key: bool) -> Result<u64> {
         let (mut bytes, mut first, mut found) = (0, true, false);
         let direction = if self.shared.config.reverse_iterator {
             Direction::Reverse
@@ -346,8 +350,9 @@ impl<'a> Worker<'a> {
         };
         let count = self.shared.config.seek_nexts.saturating_add(1);
         let start_ns = self.begin(Kind::Read);
-        self.shared.store.scan(Some(&self.key), count, direction, &mut |key, value| {
-            found |= std::mem::take(&mut first) && key == self.key.as_slice();
+        let start = to_key.then_some(self.key.as_slice());
+        self.shared.store.scan(start, count, direction, &mut |key, value| {
+            found |= std::mem::take(&mut first) && start.is_none_or(|start| key == start);
             bytes += (key.len() + value.len()) as u64;
         })?;
         self.end(Kind::Read, start_ns);

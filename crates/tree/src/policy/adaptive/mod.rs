@@ -26,6 +26,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::deletions::shown;
 use super::leveled::{merge_cheapest, newest_even};
 use super::levels::{flush_level, last_level};
 use super::stack::{self, keys};
@@ -33,7 +34,7 @@ use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::policy::{Debt, Descriptor, FlushCut, Limits, Observed, Policy, SUPERSEDED_MIN, View};
-use crate::version::{LEVEL0_NODE, Node, Slice};
+use crate::version::{LEVEL0_NODE, Node};
 use base::KeyRange;
 use base::cause::LEVELS_MAX;
 use std::sync::Arc;
@@ -213,11 +214,6 @@ impl<'a> Account<'a> {
     }
 }
 
-/// Of `count` entries of a slice's run, about how many the slice shows.
-fn shown(slice: &Slice, count: u64) -> f64 {
-    count as f64 * slice.bytes as f64 / slice.run.bytes.max(1) as f64
-}
-
 impl Policy for Adaptive {
     fn name(&self) -> &'static str {
         ADAPTIVE.name
@@ -286,6 +282,10 @@ impl Policy for Adaptive {
         }
         let cut = FlushCut { level: account.last, table_bytes_max: account.node_bytes };
         account.takes(range, bytes).then_some(cut)
+    }
+
+    fn has_steps(&self) -> bool {
+        true
     }
 
     fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {

@@ -14,7 +14,10 @@ pub(super) fn level0_input(slices: &[&Slice]) -> Input {
 
 /// The slices of level 0 that must go down with `seed`: those that overlap it, directly or through
 /// others. Newest first; what is left has none of their keys.
-pub(super) fn level0_closure<'a>(version: &'a Version, seed: &KeyRange) -> Vec<&'a Slice> {
+pub(in crate::policy) fn level0_closure<'a>(
+    version: &'a Version,
+    seed: &KeyRange,
+) -> Vec<&'a Slice> {
     let stack = version.level0();
     let mut range = seed.clone();
     loop {

@@ -28,6 +28,7 @@ mod tests;
 
 use crate::invariant::Shape;
 
+pub(super) use candidates::level0_closure;
 pub use leveldb::{LEVELDB, LevelDb};
 pub(super) use leveldb::{finish_node, leveldb_limits, next_node};
 pub(super) use manual::pick as manual;

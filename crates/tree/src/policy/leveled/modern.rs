@@ -191,6 +191,10 @@ impl Policy for Modern {
         if flush_level(view, range) >= bottom { bottom } else { 0 }
     }
 
+    fn has_steps(&self) -> bool {
+        true
+    }
+
     fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
         manual::pick(view, range, to_level)
     }
