@@ -16,6 +16,7 @@ use crate::engine::context::Context;
 use crate::engine::log_syncs::LogSyncs;
 use crate::engine::reserve::only_deletes;
 use crate::engine::values::capacity::LackOfSpace;
+use crate::engine::write_turns::WriteTurns;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::moment::Moment;
@@ -109,6 +110,7 @@ pub(crate) struct Commits {
     context: Arc<Context>,
     state: Mutex<CommitState>,
     pub syncs: LogSyncs,
+    pub turns: WriteTurns,
 }
 
 /// A commit works in a context.
@@ -123,7 +125,8 @@ impl Deref for Commits {
 impl Commits {
     pub(crate) fn new(context: Arc<Context>, state: CommitState) -> Commits {
         context.snapshots.publish(state.next_sequence - 1);
-        Commits { context, state: Mutex::new(state), syncs: LogSyncs::default() }
+        let (syncs, turns) = (LogSyncs::default(), WriteTurns::default());
+        Commits { context, state: Mutex::new(state), syncs, turns }
     }
 
     #[inline]

@@ -53,6 +53,7 @@ pub(crate) mod values;
 pub(crate) mod versions;
 pub(crate) mod work_stats;
 mod write;
+mod write_turns;
 
 use crate::engine::core::Core;
 use crate::engine::queue::Scheduler;

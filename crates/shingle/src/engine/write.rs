@@ -60,16 +60,20 @@ impl Engine {
         let go_on = |is_stopped| self.check_waiting(is_stopped);
         self.admission.admit(bytes, waits, &*self.runtime, go_on)?;
         let is_synced = durability == Some(Durability::Synced);
+        let durability = durability.unwrap_or_else(|| self.live.durability());
         let committed = loop {
             self.check_reserve(batch).inspect_err(|_| self.runtime.turn())?;
-            match self.commits.commit(batch, is_synced, given)? {
+            let is_buffered = durability != Durability::Synced;
+            let turn = is_buffered.then(|| self.commits.turns.take(&*self.runtime));
+            let outcome = self.commits.commit(batch, is_synced, given)?;
+            drop(turn);
+            match outcome {
                 Outcome::Committed(committed) => break committed,
                 Outcome::Changed => return Ok(None),
                 Outcome::LacksSpace(lack) => self.make_space(&lack, waits)?,
                 Outcome::Held => self.wait_for_ingestion(waits)?,
             }
         };
-        let durability = durability.unwrap_or_else(|| self.live.durability());
         if durability == Durability::Synced {
             self.commits.sync_log(committed.position)?;
         }
