@@ -57,7 +57,7 @@ pub const ENGINES: &[Engine] = &[
     #[cfg(feature = "shingle")]
     Engine { name: "shingle", open: crate::shingle::open },
     #[cfg(feature = "shingle")]
-    Engine { name: "shingle-adaptive", open: crate::shingle::open_adaptive },
+    Engine { name: "shingle-leveled", open: crate::shingle::open_leveled },
     #[cfg(feature = "shingle")]
     Engine { name: "shingle-leveldb-rules", open: crate::shingle::open_with_leveldb_rules },
     #[cfg(feature = "shingle")]

@@ -19,9 +19,9 @@ pub fn open(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
     open_as(dir, options, Options::new())
 }
 
-/// Opens Shingle with the scheme `adaptive`.
-pub fn open_adaptive(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
-    open_as(dir, options, Options::new().scheme("adaptive"))
+/// Opens Shingle with the scheme `leveled`.
+pub fn open_leveled(dir: &Path, options: &EngineOptions) -> Result<Box<dyn Store>> {
+    open_as(dir, options, Options::new().scheme("leveled"))
 }
 
 /// Opens Shingle with LevelDB's rules, to be compared with LevelDB itself.
