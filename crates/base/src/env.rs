@@ -93,6 +93,19 @@ pub trait Runtime: Send + Sync {
     fn stop(&self);
 }
 
+/// Looks at what another thread may change in less than a microsecond, up to `times` times, and
+/// without giving up the processor. `true`: it is `done`. To wait for it, use an [`Event`].
+#[inline]
+pub fn look(times: u32, mut done: impl FnMut() -> bool) -> bool {
+    for _ in 0..times {
+        if done() {
+            return true;
+        }
+        std::hint::spin_loop();
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

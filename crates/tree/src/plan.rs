@@ -3,7 +3,7 @@
 
 use crate::node_id::NodeId;
 use crate::version::{Node, Slice, SliceId};
-use base::{KeyRange, RunId};
+use base::{Cause, KeyRange, RunId};
 use std::borrow::Cow;
 use std::slice;
 
@@ -203,5 +203,14 @@ impl Plan {
     pub fn new(action: Move, reason: Reason, score: f64, bytes: u64) -> Plan {
         let cursors = Vec::new();
         Plan { action, reason, score, read_bytes: bytes, write_bytes: bytes, cursors }
+    }
+
+    /// Why the bytes of the move are read and written.
+    pub fn cause(&self) -> Cause {
+        match self.reason {
+            Reason::Reads => Cause::ReadCompaction,
+            Reason::Idle => Cause::IdleCompaction,
+            _ => Cause::Compaction(self.action.to_level()),
+        }
     }
 }

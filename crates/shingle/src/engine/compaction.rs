@@ -174,15 +174,6 @@ fn dropped_entries(version: &Version, plan: &Plan) -> u64 {
     slices.iter().map(|(_, slice)| slice.run.entries).sum()
 }
 
-/// Why the bytes of a move are read and written.
-fn cause(plan: &Plan) -> Cause {
-    match plan.reason {
-        Reason::Reads => Cause::ReadCompaction,
-        Reason::Idle => Cause::IdleCompaction,
-        _ => Cause::Compaction(plan.action.to_level()),
-    }
-}
-
 /// Bytes of the input slices of a move.
 pub(crate) fn input_bytes(version: &Version, plan: &Plan) -> u64 {
     input_slices(version, &plan.action.inputs()).iter().map(|(_, slice)| slice.bytes).sum()
@@ -197,7 +188,7 @@ fn parts(
     plan: Plan,
     work: WorkId,
 ) -> Result<Vec<CompactionPart>> {
-    let (to_level, cause) = (plan.action.to_level(), cause(&plan));
+    let (to_level, cause) = (plan.action.to_level(), plan.cause());
     let slices = input_slices(&version, &plan.action.inputs());
     let bytes_of = |lower: bool| {
         let of_level = slices.iter().filter(|(level, _)| (*level == to_level) == lower);

@@ -13,15 +13,14 @@
 //! soon. The commit lock orders them with the writer that has the turn.
 //!
 //! Invariants:
-//! - Only the first of the queue reserves a turn, and nobody else takes a reserved turn.
+//! - Only the first of the queue reserves a turn, and no other writer takes it.
 //! - The first of the queue is to be called at the end of the turn (`CALLS`), or waits with a
-//!   deadline. So no writer waits for longer than a tenure while nobody has the turn.
+//!   deadline. So no writer waits for longer than a tenure beside a free turn.
 //! - `WAITS` is set exactly if the queue has a writer; both change under the lock of the queue.
 
-use base::env::{Event, Runtime};
+use base::env::{Event, Runtime, look};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU32,
@@ -89,16 +88,17 @@ impl WriteTurns {
         false
     }
 
-    /// Takes the turn if it ends in a moment, and nobody waits.
+    /// Takes the turn if it ends in a moment, and no other writer waits.
     fn take_soon(&self) -> bool {
-        for _ in 0..LOOKS {
-            match self.state.load(Relaxed) {
-                0 if self.take_from(0) => return true,
-                state if state & WAITS != 0 => return false,
-                _ => spin_loop(),
+        let mut is_taken = false;
+        look(LOOKS, || match self.state.load(Relaxed) {
+            0 => {
+                is_taken = self.take_from(0);
+                is_taken
             }
-        }
-        false
+            state => state & WAITS != 0,
+        });
+        is_taken
     }
 
     fn wait_for_turn(&self, runtime: &dyn Runtime) {
@@ -148,16 +148,12 @@ impl WriteTurns {
         }
     }
 
-    /// The first of the queue takes the turn, if it is free at one of so many looks.
+    /// The first of the queue takes the turn, if it is free at one of this many looks.
     fn take_as_first(&self, looks: u32) -> bool {
-        for _ in 0..looks {
+        look(looks, || {
             let state = self.state.load(Acquire);
-            if state & TAKEN == 0 && self.take_from(state) {
-                return true;
-            }
-            spin_loop();
-        }
-        false
+            state & TAKEN == 0 && self.take_from(state)
+        })
     }
 
     #[cold]

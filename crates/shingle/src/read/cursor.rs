@@ -11,7 +11,7 @@
 
 use super::clock::{self, ReadTime};
 use super::deleted::Deleted;
-use super::hidden;
+use super::hidden::Walk;
 use super::moment::Moment;
 use super::prefetcher::{ReadAhead, Scene};
 use super::source::{Leap, LevelIter, MemtableIter, SliceIter, Source};
@@ -68,10 +68,8 @@ pub(crate) struct InternalCursor {
     view: Arc<ReadView>,
     options: CursorOptions,
     ahead: ReadAhead,
-    /// Tombstones that a forward movement stepped over, and one more; 0 before the first.
-    passed: u32,
-    /// No key is visible from here to the last of them.
-    passed_from: Vec<u8>,
+    /// Over the tombstones that a forward movement meets.
+    walk: Walk,
     valid: bool,
     error: Option<Error>,
 }
@@ -101,8 +99,7 @@ impl InternalCursor {
             view,
             options,
             ahead: ReadAhead::default(),
-            passed: 0,
-            passed_from: Vec::new(),
+            walk: Walk::default(),
             valid: false,
             error: None,
         })
@@ -164,9 +161,7 @@ impl InternalCursor {
             cursor.target.clear();
             push_internal_key(&mut cursor.target, from, cursor.snapshot, EntryKind::SEARCH);
             cursor.inputs.seek(&cursor.target)?;
-            cursor.passed_from.clear();
-            cursor.passed_from.extend_from_slice(from);
-            cursor.passed = 1;
+            cursor.walk.begin(from);
             if let Some(stretch) = cursor.view.tree.hidden.around(from, cursor.snapshot) {
                 cursor.leap_hidden(stretch)?;
             }
@@ -208,7 +203,7 @@ impl InternalCursor {
             } else if cursor.value.is_none() || cursor.stands_on_value {
                 cursor.inputs.next()?;
             }
-            cursor.passed = 0;
+            cursor.walk.end();
             cursor.settle_forward(true)
         })
     }
@@ -284,39 +279,25 @@ impl InternalCursor {
                         return Ok(());
                     }
                     // It may have a value at another time.
-                    self.passed = 0;
+                    self.walk.end();
                     skip = true;
                     continue;
                 }
                 EntryKind::Delete => {
                     skip = true;
-                    self.pass_tombstone();
+                    self.walk.pass(&self.key, self.snapshot, &self.view.tree.hidden);
                 }
                 kind => {
                     if self.stand_on(kind)? {
                         return Ok(());
                     }
-                    self.passed = 0;
+                    self.walk.end();
                     skip = true;
                 }
             }
             self.inputs.next()?;
         }
         Ok(())
-    }
-
-    /// Steps over the tombstone at the current key, forward.
-    #[inline(never)]
-    fn pass_tombstone(&mut self) {
-        if self.passed == 0 {
-            self.passed_from.clone_from(&self.key);
-            self.passed = 1;
-        }
-        self.passed += 1;
-        if self.passed > hidden::STEP {
-            self.passed = 1;
-            self.view.tree.hidden.add(&self.passed_from, &self.key, self.snapshot);
-        }
     }
 
     /// After a seek into a stretch that another cursor found empty, passes all that it had then.

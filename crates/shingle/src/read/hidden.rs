@@ -1,8 +1,8 @@
 //! Stretches of keys where a cursor stepped over many tombstones in a row.
 //!
 //! Cursors that come later leap over a stretch: what it had at the sequence number of the walk
-//! stays hidden, so only newer entries count. A program that deletes from the front and looks for
-//! the first key again and again walks over what it deletes once.
+//! stays hidden, so only newer entries count. A program that deletes its first keys and looks
+//! for the first one again and again walks over what it deletes once.
 //!
 //! One for each keyspace, shared by its views. A walk tells of itself every [`STEP`] tombstones. At
 //! most [`STRETCHES_MAX`] stretches are known; one that lies in a later one is replaced by it.
@@ -71,6 +71,43 @@ impl HiddenStretches {
         let holds = |s: &&Stretch| s.sequence <= snapshot && s.range.contains(key);
         let stretch = stretches.iter().find(holds)?;
         Some((stretch.range.clone(), stretch.sequence))
+    }
+}
+
+/// The tombstones that a cursor steps over in a row.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    /// Tombstones, and one more; 0 before the first.
+    passed: u32,
+    /// No key is visible from here to the last of them.
+    from: Vec<u8>,
+}
+
+impl Walk {
+    /// A seek to `from`.
+    pub(crate) fn begin(&mut self, from: &[u8]) {
+        self.from.clear();
+        self.from.extend_from_slice(from);
+        self.passed = 1;
+    }
+
+    /// The cursor met something else.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        self.passed = 0;
+    }
+
+    /// The cursor steps over the tombstone at `key`, and reads at `snapshot`.
+    #[inline(never)]
+    pub(crate) fn pass(&mut self, key: &[u8], snapshot: SequenceNumber, hidden: &HiddenStretches) {
+        if self.passed == 0 {
+            self.begin(key);
+        }
+        self.passed += 1;
+        if self.passed > STEP {
+            self.passed = 1;
+            hidden.add(&self.from, key, snapshot);
+        }
     }
 }
 

@@ -221,7 +221,7 @@ fn steps_to_first(db: &Db) -> (usize, Option<Vec<u8>>) {
     (work::take(), cursor.valid().then(|| cursor.key().to_vec()))
 }
 
-/// A queue: what was taken from the front is stepped over once, in memory and in runs.
+/// A queue: what was taken is stepped over once, in memory and in runs.
 #[test]
 fn seeks_to_the_first_key_walk_over_what_was_deleted_once() {
     const COUNT: usize = 2_000;

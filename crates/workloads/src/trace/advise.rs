@@ -16,8 +16,8 @@ use tree::policy::{Descriptor, by_name};
 const FILTER_MISS_SHARE: f64 = 0.01;
 /// A segment of values is written in one go.
 const SEGMENT_BYTES: f64 = (64u64 << 20) as f64;
-/// What others are compared with.
-const REFERENCE: (&str, &str) = ("leveled", "inline");
+/// The default, with which others are compared.
+const REFERENCE: (&str, &str) = ("adaptive", "inline");
 /// Memtables that a trace should fill for its tree to have a shape.
 const MEMTABLES_MIN: f64 = 16.0;
 /// Simulated records that a memtable and a table should have at least.

@@ -250,8 +250,8 @@ impl Policy for Adaptive {
         scores
     }
 
-    /// Runs of level 0 and of the highest stack, beside its largest; and what the merges write that would bring the
-    /// garbage down to what is allowed.
+    /// Runs of level 0 and of the highest stack, beside its largest; and what the merges write that
+    /// would bring the garbage down to what is allowed.
     fn debt(&self, view: &View<'_>) -> Debt {
         let known = Some(view.observed.superseded_share_min());
         let observed = Observed { superseded_share: known, ..Observed::default() };
@@ -319,9 +319,9 @@ fn drain(account: &Account<'_>) -> Option<Plan> {
     plans.find(|plan| account.view.allows(plan))
 }
 
-/// Level 0 has too many runs; or it has up to a memtable, and stands in the way of flushes that would
-/// go to the nodes: then it goes onto the stacks as it is, by an edit alone. Less than a part of a
-/// flush stays, so that short sessions leave no row of small nodes.
+/// Level 0 has too many runs; or it has up to a memtable, and stands in the way of flushes that
+/// would go to the nodes: then it goes onto the stacks as it is, by an edit alone. Less than a part
+/// of a flush stays, so that short sessions leave no row of small nodes.
 fn lower_level0(account: &Account<'_>) -> Option<Plan> {
     let view = account.view;
     let score = level0_score(view);
@@ -345,8 +345,8 @@ fn lower_level0(account: &Account<'_>) -> Option<Plan> {
     down.or_else(|| merge_cheapest(view, why.reason, score))
 }
 
-/// Level 0 goes down: by an edit alone where the nodes are merged with it, or appended to them. What
-/// the nodes show of its files is garbage as soon as one of them has been merged.
+/// Level 0 goes down: by an edit alone where the nodes are merged with it, or appended to them.
+/// What the nodes show of its files is garbage as soon as one of them has been merged.
 fn down(account: &Account<'_>, level0: &Arc<Node>, why: Why) -> Option<Plan> {
     if !account.merges_all(level0) {
         return append(account, why);

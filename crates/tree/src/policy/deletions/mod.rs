@@ -82,7 +82,7 @@ pub fn are_worth_flush(view: &View<'_>, memtable: Unflushed<'_>) -> bool {
 }
 
 /// Only where a third of the entries are tombstones can a merge free half of what it takes, as
-/// tombstones are no larger than what they hide. Few slices have so many, and most trees none.
+/// tombstones are no larger than what they hide. Few slices have as many, and most trees none.
 fn has_many(slice: &Slice) -> bool {
     slice.run.deletes.saturating_mul(3) >= slice.run.entries
 }

@@ -24,7 +24,7 @@ impl Scene {
         Scene { store: Store::new((scheme.make)(), limits, ENTRY_BYTES), sequence: 0 }
     }
 
-    /// A store with every key, loaded in random order, at rest.
+    /// A store with every key, loaded in random order, settled.
     fn loaded(scheme: &Descriptor) -> Scene {
         let mut scene = Scene::new(scheme);
         scene.write((0..KEYS).map(shuffled), false);

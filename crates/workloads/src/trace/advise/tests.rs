@@ -190,11 +190,11 @@ fn candidate(scheme: &'static str, write_amplification: f64, busy_seconds: f64) 
 fn candidates_with_equal_device_times_are_told() {
     let question = question(&[], &[], Goal::Write);
     let told = |times: [f64; 3]| {
-        let [lwc, leveled, tiered] = times;
+        let [lwc, adaptive, tiered] = times;
         let candidates = [
             candidate("lwc", 2.0, lwc),
             candidate("tiered", 3.0, tiered),
-            candidate("leveled", 4.0, leveled),
+            candidate("adaptive", 4.0, adaptive),
         ];
         recommend(&candidates, &question)
     };
