@@ -38,7 +38,7 @@ pub struct Counts {
 }
 
 /// See [`Sweep::is_taken`].
-const POINTS_DENSE: u64 = 64;
+const POINTS_DENSE: u64 = 200;
 
 /// A sweep over one history.
 pub struct Sweep {
