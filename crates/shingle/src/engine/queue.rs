@@ -8,6 +8,7 @@ use super::values::gc::GcJob;
 use base::env::Event;
 use base::{Error, KeyRange, KeyspaceId};
 use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A job of background work, between two steps.
 pub(crate) enum Job {
@@ -112,6 +113,8 @@ impl Queue {
 pub(crate) struct Scheduler {
     queue: Mutex<Queue>,
     jobs_max: usize,
+    /// The last work that began is a GC.
+    is_turn_of_moves: AtomicBool,
     pub retry: Event,
     pub idle: Idle,
 }
@@ -121,6 +124,7 @@ impl Scheduler {
         Scheduler {
             queue: Mutex::default(),
             jobs_max: workers.max(1) + 1,
+            is_turn_of_moves: AtomicBool::default(),
             retry: Event::default(),
             idle: Idle::default(),
         }
@@ -128,6 +132,16 @@ impl Scheduler {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock()
+    }
+
+    /// A GC began: moves are next.
+    pub(crate) fn give_turn_to_moves(&self) {
+        self.is_turn_of_moves.store(true, Relaxed);
+    }
+
+    /// Moves are next, for this once.
+    pub(crate) fn take_turn_of_moves(&self) -> bool {
+        self.is_turn_of_moves.swap(false, Relaxed)
     }
 
     pub(crate) fn add_manual(&self, manual: Manual) {

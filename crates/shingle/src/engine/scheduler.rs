@@ -119,20 +119,7 @@ fn step(engine: &Arc<Engine>) -> bool {
         run(engine, job);
         return true;
     }
-    match retire_and_collect(engine) {
-        Ok(true) => return true,
-        Ok(false) => {}
-        Err(error) => failed(engine, error),
-    }
-    match plan_move(engine, is_idle) {
-        Ok(true) => return true,
-        Ok(false) => {}
-        Err(error) if backed_off::is_own_failure(&error) => {
-            engine.events.add(Event::CompactionBackedOff { error });
-        }
-        Err(error) => failed(engine, error),
-    }
-    if cleaned {
+    if begin_work(engine, is_idle) || cleaned {
         return true;
     }
     let seen = engine.scheduler.retry.count();
@@ -145,6 +132,29 @@ fn step(engine: &Arc<Engine>) -> bool {
         return true;
     }
     engine.progress.signal();
+    false
+}
+
+/// Begins a GC or a move. After a GC a move has the first turn: GC flushes its pointers to level 0,
+/// and a single worker would collect again and again while nothing takes them from there.
+fn begin_work(engine: &Arc<Engine>, is_idle: bool) -> bool {
+    let moves_first = engine.scheduler.take_turn_of_moves();
+    moves_first && begin_move(engine, is_idle)
+        || retire_and_collect(engine).unwrap_or_else(|error| {
+            failed(engine, error);
+            false
+        })
+        || !moves_first && begin_move(engine, is_idle)
+}
+
+fn begin_move(engine: &Arc<Engine>, is_idle: bool) -> bool {
+    match plan_move(engine, is_idle) {
+        Ok(is_begun) => return is_begun,
+        Err(error) if backed_off::is_own_failure(&error) => {
+            engine.events.add(Event::CompactionBackedOff { error });
+        }
+        Err(error) => failed(engine, error),
+    }
     false
 }
 
@@ -274,6 +284,7 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
         engine.scheduler.end_collecting();
         return Ok(false);
     };
+    engine.scheduler.give_turn_to_moves();
     engine.scheduler.put([Job::Collect(job)], engine.runtime.now_ns());
     Ok(true)
 }

@@ -37,9 +37,6 @@ pub struct Counts {
     pub copies: CopyCounts,
 }
 
-/// See [`Sweep::is_taken`].
-const POINTS_DENSE: u64 = 200;
-
 /// A sweep over one history.
 pub struct Sweep {
     config: Config,
@@ -100,13 +97,6 @@ impl Sweep {
         medium.images(&mut random, limit)
     }
 
-    /// Later points are taken more rarely, so that a long history costs little more than a short
-    /// one: every one of the first [`POINTS_DENSE`], every other one of as many more, and so on.
-    fn is_taken(&self, point: u64) -> bool {
-        let stride = self.stride * (1 + point / POINTS_DENSE);
-        point % stride == self.turn % stride
-    }
-
     /// Power is lost now.
     fn point<M: Medium>(self: &Arc<Self>, medium: &M) {
         let point = {
@@ -114,7 +104,7 @@ impl Sweep {
             counts.points += 1;
             counts.points
         };
-        if self.has_failed() || !self.is_taken(point) {
+        if self.has_failed() || point % self.stride != self.turn {
             return;
         }
         let model = self.model.lock().clone();
