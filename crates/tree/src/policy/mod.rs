@@ -45,6 +45,10 @@ pub const SEEK_BYTES: u64 = 16 << 10;
 /// Runs in which a get finds nothing that count as a seek: the filters answer for nearly all.
 pub const PROBES_PER_SEEK: u64 = 512;
 
+/// A merge of level 0 with more than this many memtables holds much space until it ends. It is made
+/// in steps, where the scheme has them.
+const STEP_MEMTABLES: u64 = 8;
+
 /// The least share of superseded entries that is expected while writes go on, whatever merges have
 /// found: they look back.
 const SUPERSEDED_MIN: f64 = 0.5;

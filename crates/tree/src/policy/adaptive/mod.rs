@@ -112,8 +112,6 @@ struct Account<'a> {
     piece_bytes: u64,
     /// Garbage that is expected to be there.
     garbage_bytes: f64,
-    /// Bytes of files that no slice shows, while other slices need the files.
-    dead_bytes: u64,
 }
 
 impl<'a> Account<'a> {
@@ -125,17 +123,8 @@ impl<'a> Account<'a> {
         let bytes = view.version.level(last).bytes();
         let node_bytes = (bytes / NODES).min(NODE_BYTES_MAX).max(MEMTABLE_PIECES * smallest);
         let piece_bytes = smallest.max(node_bytes / NODE_PIECES);
-        let dead_bytes = view.version.file_bytes().saturating_sub(view.version.bytes());
-        let garbage_bytes = 0.0;
-        let mut account = Account {
-            view,
-            last,
-            largest_bytes,
-            node_bytes,
-            piece_bytes,
-            garbage_bytes,
-            dead_bytes,
-        };
+        let mut account =
+            Account { view, last, largest_bytes, node_bytes, piece_bytes, garbage_bytes: 0.0 };
         let above = view.version.level(0).bytes() as f64 * account.superseded_share();
         account.garbage_bytes = above + nodes.iter().map(|node| account.garbage(node)).sum::<f64>();
         account
@@ -143,7 +132,13 @@ impl<'a> Account<'a> {
 
     /// Garbage over the garbage that may stay: 1.0 is at the limit.
     fn garbage_score(&self) -> f64 {
-        (self.garbage_bytes + self.dead_bytes as f64) / self.allowed().max(1.0)
+        (self.garbage_bytes + self.dead_bytes()) / self.allowed().max(1.0)
+    }
+
+    /// Bytes of files that no slice shows, while other slices need the files.
+    fn dead_bytes(&self) -> f64 {
+        let version = self.view.version;
+        version.file_bytes().saturating_sub(version.bytes()) as f64
     }
 
     /// Where no merge has told yet, writes expect the worst until the first merge. Without writes,

@@ -18,16 +18,13 @@
 mod tests;
 
 use super::leveled::level0_closure;
-use super::{Observed, Policy, View};
+use super::{Observed, Policy, STEP_MEMTABLES, View};
 use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::version::{LEVEL0_NODE, Level, Slice, Version, hull};
 use base::{KeyRange, SequenceNumber};
 
 /// Bytes of an internal key behind the user's.
 const TRAILER_BYTES: f64 = 8.0;
-
-/// Merges of more than this many memtables begin with a step, where the scheme makes steps.
-const STEP_MEMTABLES: u64 = 8;
 
 /// How urgent these moves are: less than what a scheme must do.
 const SCORE: f64 = 0.5;
@@ -81,8 +78,8 @@ pub fn are_worth_flush(view: &View<'_>, memtable: Unflushed<'_>) -> bool {
     Account::below(view, &inputs, last.max(1), deletes * hidden_share(view)).is_worth()
 }
 
-/// Only where a third of the entries are tombstones can a merge free half of what it takes, as
-/// tombstones are no larger than what they hide. Few slices have as many, and most trees none.
+/// A merge can free half of what it takes only if 1/3 of the entries or more are tombstones, because
+/// a tombstone is no larger than what it hides. Most trees have no such slice.
 fn has_many(slice: &Slice) -> bool {
     slice.run.deletes.saturating_mul(3) >= slice.run.entries
 }

@@ -23,16 +23,13 @@ use crate::plan::{Cut, Move, Plan, Reason};
 use crate::policy::levels::{flush_level, last_level};
 use crate::policy::stack::{self, cheapest};
 use crate::policy::why::Why;
-use crate::policy::{Debt, Descriptor, Limits, Policy, View};
+use crate::policy::{Debt, Descriptor, Limits, Policy, STEP_MEMTABLES, View};
 use crate::version::{Level, Node, Slice, hull};
 use base::KeyRange;
 use std::sync::Arc;
 
 /// Level 0 goes down when it has one of this many parts of the bytes there.
 const LEVEL0_SHARE: u64 = 3;
-
-/// Level 0 and what it meets, up to this many memtables, become the base in one merge.
-const STEP_MEMTABLES: u64 = 8;
 
 /// Writes are slowed where more garbage than this share of the data waits for merges.
 const GARBAGE_SHARE: f64 = 0.4;
