@@ -78,8 +78,8 @@ pub fn are_worth_flush(view: &View<'_>, memtable: Unflushed<'_>) -> bool {
     Account::below(view, &inputs, last.max(1), deletes * hidden_share(view)).is_worth()
 }
 
-/// A merge can free half of what it takes only if 1/3 of the entries or more are tombstones, because
-/// a tombstone is no larger than what it hides. Most trees have no such slice.
+/// A merge can free half of what it takes only if 1/3 of the entries or more are tombstones: a
+/// tombstone is no larger than what it hides. Most trees have no such slice.
 fn has_many(slice: &Slice) -> bool {
     slice.run.deletes.saturating_mul(3) >= slice.run.entries
 }
