@@ -18,7 +18,8 @@ pub struct Case {
 }
 
 /// The names of suites.
-pub const NAMES: [&str; 7] = ["writes", "reads", "ycsb", "threads", "all", "values", "hashkv"];
+pub const NAMES: [&str; 8] =
+    ["writes", "reads", "ycsb", "threads", "all", "large", "values", "hashkv"];
 
 /// Entries of one size: how many there are, and how many operations read them.
 struct Size {
@@ -40,6 +41,9 @@ const SMALL_CACHE_BYTES: u64 = 8 << 20;
 /// Block cache where it is to hold all data.
 const LARGE_CACHE_BYTES: u64 = 1 << 30;
 
+/// Block cache of `large`.
+const CACHE_BYTES: u64 = 256 << 20;
+
 /// What a writer beside readers writes.
 const WRITER_BYTES_PER_SECOND: u64 = 10 << 20;
 
@@ -54,6 +58,7 @@ pub fn cases(name: &str, scale: f64, flags: &[String]) -> Result<Vec<Case>> {
         return Err(Error::invalid("--scale must be above 0"));
     }
     match name {
+        "large" => return Ok(large(scale, flags)),
         "values" => return Ok(values(scale, flags)),
         "hashkv" => return Ok(hashkv(scale, flags)),
         _ => {}
@@ -87,6 +92,37 @@ pub fn only(cases: Vec<Case>, part: &str) -> Result<Vec<Case>> {
 
 /// What a case is called, and its flags.
 type Made = (&'static str, String);
+
+/// About 1.1 GB: a load in random order, twice as many overwrites, reads right after these, and
+/// reads of the store opened anew.
+fn large(scale: f64, flags: &[String]) -> Vec<Case> {
+    let sizes = [
+        Size { name: "16+100 B", value_bytes: 100, num: 10_000_000, reads: 300_000 },
+        Size { name: "16 B+1 KiB", value_bytes: 1024, num: 1_100_000, reads: 100_000 },
+    ];
+    let reads = "seekrandom,readrandom,readmissing";
+    let mut cases = Vec::new();
+    for size in &sizes {
+        for buffer_mib in [64u64, 4] {
+            for (title, drawn) in [("uniform", ""), ("Zipf", " --zipf=0.99")] {
+                let work = format!(
+                    "--benchmarks=fillrandom,overwrite,overwrite,{reads},readseq,readreverse \
+                     --seek_nexts=50{drawn} then:reopened --benchmarks={reads},multireadrandom"
+                );
+                let own = [
+                    format!("--write_buffer_size={}", buffer_mib << 20),
+                    format!("--cache_size={CACHE_BYTES}"),
+                ];
+                let flags: Vec<String> = own.into_iter().chain(flags.iter().cloned()).collect();
+                cases.push(Case {
+                    name: format!("{title}, {}, buffer of {buffer_mib} MiB", size.name),
+                    flags: with_sizes(&work, size, scale, &flags),
+                });
+            }
+        }
+    }
+    cases
+}
 
 /// The updates of HashKV's first experiment: a load, then three times as many updates as there are
 /// keys. Not among `all`: its engines are others, those with key-value separation.
@@ -216,7 +252,7 @@ mod tests {
             }
         }
         let count = |suite| cases(suite, 1.0, &[]).unwrap().len();
-        assert_eq!((count("values"), count("hashkv")), (2, 11));
+        assert_eq!((count("large"), count("values"), count("hashkv")), (8, 2, 11));
         assert_eq!(NAMES[..4].iter().map(|suite| count(suite)).sum::<usize>(), count("all"));
         assert!(cases("most", 1.0, &[]).is_err());
         assert!(cases("all", 0.0, &[]).is_err());

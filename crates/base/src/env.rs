@@ -33,6 +33,8 @@ impl Event {
     /// Blocks the calling thread until the count differs from `seen`, or `timeout_ns` passed.
     /// For runtimes with threads; engine code calls [`Runtime::wait`].
     pub fn block(&self, seen: u64, timeout_ns: Option<u64>) {
+        let is_short = timeout_ns.is_some_and(|ns| ns < PRECISE_NS_MAX);
+        let _precise = is_short.then(PreciseTimer::begin);
         let mut guard = self.lock.lock();
         let deadline =
             timeout_ns.map(|ns| (std::time::Instant::now(), std::time::Duration::from_nanos(ns)));
@@ -45,6 +47,41 @@ impl Event {
                 }
             }
         }
+    }
+}
+
+/// The timers of shorter waits are precise.
+const PRECISE_NS_MAX: u64 = 1_000_000;
+
+/// While it lives, timers of the calling thread fire when they are due. Linux otherwise lets them
+/// wait for 50 microseconds, so that several may fire together.
+struct PreciseTimer {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    slack_ns_before: Option<std::num::NonZeroU64>,
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+impl PreciseTimer {
+    /// None: the system does not let the thread choose, and its timers are as before.
+    fn begin() -> Option<PreciseTimer> {
+        let slack_ns_before = rustix::thread::current_timer_slack().ok()?;
+        rustix::thread::set_current_timer_slack(Some(std::num::NonZeroU64::MIN)).ok()?;
+        Some(PreciseTimer { slack_ns_before: std::num::NonZeroU64::new(slack_ns_before) })
+    }
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+impl Drop for PreciseTimer {
+    fn drop(&mut self) {
+        // Fails only if the kernel has no such setting, and then there is nothing to give back.
+        let _ = rustix::thread::set_current_timer_slack(self.slack_ns_before);
+    }
+}
+
+#[cfg(any(not(target_os = "linux"), miri))]
+impl PreciseTimer {
+    fn begin() -> Option<PreciseTimer> {
+        None
     }
 }
 
@@ -117,6 +154,19 @@ mod tests {
         event.signal();
         event.block(seen, None);
         assert_eq!(event.count(), seen + 1);
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn a_short_wait_gives_the_threads_timers_back() {
+        let before = rustix::thread::current_timer_slack().unwrap();
+        let event = Event::default();
+        event.block(event.count(), Some(PRECISE_NS_MAX / 10));
+        assert_eq!(rustix::thread::current_timer_slack().unwrap(), before);
+        let precise = PreciseTimer::begin().unwrap();
+        assert_eq!(rustix::thread::current_timer_slack().unwrap(), 1);
+        drop(precise);
+        assert_eq!(rustix::thread::current_timer_slack().unwrap(), before);
     }
 
     #[test]

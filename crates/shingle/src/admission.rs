@@ -170,8 +170,9 @@ fn share(value: u64, soft: u64, hard: u64) -> f64 {
     ((value - soft) as f64 / (hard.max(soft + 1) - soft) as f64).min(1.0)
 }
 
-/// Waits shorter than this are accumulated.
-const WAIT_NS_MIN: u64 = 300_000;
+/// Waits shorter than this are accumulated: waking takes 20 microseconds, so shorter pauses would
+/// be mostly that.
+const WAIT_NS_MIN: u64 = 50_000;
 
 const REASONS: usize = StallReason::ALL.len();
 
