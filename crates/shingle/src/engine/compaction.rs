@@ -522,10 +522,10 @@ impl Compaction {
     ) -> Result<Vec<Change>> {
         let records = || runs.iter().map(|run| record(run));
         let output = |nodes| Output { files: files.to_vec(), nodes };
+        let tight = || output(records().map(OutputNode::tight).collect());
         match &self.plan.action {
             Move::Merge { inputs, to_level, .. } => {
-                let nodes = records().map(OutputNode::tight).collect();
-                tree::moves::merge(version, inputs, *to_level, &output(nodes), sizes)
+                tree::moves::merge(version, inputs, *to_level, &tight(), sizes)
             }
             Move::Divide { input, .. } => {
                 let range = version
@@ -533,6 +533,9 @@ impl Compaction {
                     .map_or_else(KeyRange::all, |node| node.range.clone());
                 let nodes = tree::moves::tile(&range, records().collect());
                 tree::moves::divide(version, input, &output(nodes), sizes)
+            }
+            Move::Append { input, to_level, file_bytes_max: None, .. } => {
+                tree::moves::append_on_top(version, input, *to_level, &tight())
             }
             Move::Append { input, to_level, .. } => {
                 let runs: Vec<(Option<NodeId>, RunRecord)> =

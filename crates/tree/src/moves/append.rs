@@ -5,7 +5,7 @@
 use crate::edit::{Change, RunRecord, SliceRecord};
 use crate::moves::push::{leave, take_off};
 use crate::moves::stage::{Share, Stage};
-use crate::moves::{OutputNode, check_inputs, conflict, input_node, split};
+use crate::moves::{Output, OutputNode, check_inputs, conflict, input_node, split};
 use crate::plan::Input;
 use crate::run_table::RunTable;
 use crate::version::{Node, NodeId, Version, hull};
@@ -97,6 +97,28 @@ pub fn append(
         }
         changes.push(Change::PushSlices { level: to_level, node: id, slices });
     }
+    Ok(changes)
+}
+
+/// The input's entries were written to files of their own, in key order: the runs go on top of the
+/// stacks of `to_level`, cut at the ranges of the nodes as they are now. These may have been
+/// rewritten since the runs were cut for them.
+pub fn append_on_top(
+    version: &Version,
+    input: &Input,
+    to_level: u8,
+    output: &Output,
+) -> Result<Vec<Change>> {
+    check_inputs(version, std::slice::from_ref(input), to_level)?;
+    let mut changes = output.changes();
+    let node = input_node(version, input)?;
+    changes.extend(take_off(input, node, &split(node, input).1));
+    let Some(hull) = output.hull() else { return Ok(changes) };
+    let mut stage = Stage::new(version.level(to_level), &hull, &[], version.next_node);
+    for node in &output.nodes {
+        stage.put_run(&node.run);
+    }
+    changes.extend(stage.changes(to_level));
     Ok(changes)
 }
 

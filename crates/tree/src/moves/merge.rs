@@ -41,7 +41,7 @@ impl Output {
         files.chain(runs).collect()
     }
 
-    fn hull(&self) -> Option<KeyRange> {
+    pub(super) fn hull(&self) -> Option<KeyRange> {
         self.nodes.iter().map(|node| node.range.clone()).reduce(|a, b| a.union(&b))
     }
 

@@ -24,7 +24,7 @@ mod stage;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use append::{Child, append, balance, children, drop_slices, flush_parts, tile};
+pub use append::{Child, append, append_on_top, balance, children, drop_slices, flush_parts, tile};
 pub use cutter::Cutter;
 pub use ingest::{IngestedRun, ingest, ingest_below};
 pub use merge::{Output, OutputNode, divide, flush, flush_onto, merge};

@@ -244,8 +244,9 @@ impl Chaos {
                 let room = self.random.below(250);
                 // Now and then a file for each run.
                 let file_bytes_max = (room < 200).then(|| 20 + room);
+                let name = if file_bytes_max.is_some() { "append" } else { "append on top" };
                 let parts = 3;
-                ("append", Move::Append { input, to_level: deeper, file_bytes_max, parts })
+                (name, Move::Append { input, to_level: deeper, file_bytes_max, parts })
             }
             4 if level > 0 && has_data => ("divide", Move::Divide { input, parts: 3 }),
             _ if level > 0 => self.balance(level, node)?,
@@ -492,8 +493,49 @@ fn chance_reaches_every_move() {
             *done.entry(name).or_default() += count;
         }
     }
-    for name in ["push", "follow", "merge", "merge alone", "append", "divide", "balance"] {
+    let names =
+        ["push", "follow", "merge", "merge alone", "append", "append on top", "divide", "balance"];
+    for name in names {
         assert!(done.get(name).is_some_and(|&count| count >= 10), "{name}: {done:?}");
+    }
+}
+
+/// Level 0 is appended to two nodes while they are merged into one, whichever ends first. An append
+/// to the nodes' own files waits for the merge instead.
+#[test]
+fn an_append_in_files_of_its_own_goes_onto_what_a_merge_made_meanwhile() {
+    let entries = |keys: std::ops::Range<u32>, sequence| -> Vec<Entry> {
+        keys.map(|key| Entry { key, sequence, is_delete: false }).collect()
+    };
+    for append_ends_first in [true, false] {
+        let mut store = Store::new(Box::new(Nobody), (adaptive::ADAPTIVE.limits)(100), 1);
+        let onto = FlushCut { level: 3, table_bytes_max: 100 };
+        store.flush_onto(&entries(0..10, 1), onto).unwrap();
+        store.flush_onto(&entries(10..20, 2), onto).unwrap();
+        store.flush(&entries(5..15, 3)).unwrap();
+        let inputs =
+            store.version.level(3).nodes.iter().map(|node| Input::whole(3, node)).collect();
+        let cut = Cut { table_bytes_max: 100, overlap_bytes_max: None };
+        let (one_file, parallel_max) = (false, 1);
+        let merge = Move::Merge { inputs, to_level: 3, cut, one_file, parallel_max };
+        let merge = store.begin(plan(merge));
+        let append = |file_bytes_max| {
+            let input = below(&store, 0, 5, 0);
+            plan(Move::Append { input, to_level: 3, file_bytes_max, parts: 1 })
+        };
+        assert!(store.busy.conflicts(&store.version, &append(Some(u64::MAX))));
+        let append = append(None);
+        assert!(!store.busy.conflicts(&store.version, &append));
+        let append = store.begin(append);
+        let (first, second) = if append_ends_first { (append, merge) } else { (merge, append) };
+        store.finish(first).unwrap();
+        store.finish(second).unwrap();
+        let of = |key| store.get(key).map(|entry| entry.sequence);
+        let expected =
+            |key| Some(if (5..15).contains(&key) { 3 } else { 1 + u64::from(key >= 10) });
+        assert!((0..20).all(|key| of(key) == expected(key)));
+        assert_eq!(store.version.level(3).nodes.len(), 1);
+        crate::invariant::check(&store.version, &Shape::ANY).unwrap();
     }
 }
 

@@ -5,7 +5,8 @@
 //! - one takes a node that the other writes to;
 //! - they write to overlapping ranges of one level, or pass it on the path down. A push onto nodes
 //!   that are rewritten in their place is no conflict: what is pushed stays on top of the output,
-//!   also another slice of a run that the output has one of;
+//!   also another slice of a run that the output has one of. So it is with an append in files of
+//!   its own;
 //! - they take overlapping runs of level 0, unless one's are all newer than the other's, and the
 //!   newer ones stay in level 0.
 
@@ -31,13 +32,15 @@ struct Work {
     inputs: Vec<Input>,
     /// The levels that it writes to or passes.
     levels: RangeInclusive<u8>,
-    /// Covers what it takes, nodes whole; of an append, the nodes that it writes to as well, since
-    /// a node's file takes one append at a time.
+    /// Covers what it takes, nodes whole; of an append to the files of nodes, the nodes that it
+    /// writes to as well, since a node's file takes one append at a time.
     range: KeyRange,
     /// It rewrites nodes where they are, and writes nothing outside their ranges.
     in_place: bool,
-    is_push: bool,
-    /// It writes to nodes that it does not take.
+    /// What it brings goes on top of the stacks that are there when it ends: a push, or an append
+    /// in files of its own.
+    is_on_top: bool,
+    /// It writes to the files of nodes that it does not take.
     is_append: bool,
     /// It failed, and keeps its inputs until it may be tried again.
     is_backed_off: bool,
@@ -57,7 +60,9 @@ impl Work {
         let top = inputs.iter().map(|input| input.level).min().unwrap_or(to_level);
         let same_level = top == to_level;
         let rewrites = matches!(action, Move::Merge { .. } | Move::Divide { .. });
-        let is_append = matches!(action, Move::Append { .. });
+        let is_append = matches!(action, Move::Append { file_bytes_max: Some(_), .. });
+        let is_on_top =
+            matches!(action, Move::Push { .. } | Move::Append { file_bytes_max: None, .. });
         if is_append {
             let below = version.level(to_level).overlap(&range).iter();
             range = below.fold(range.clone(), |range, node| range.union(&node.range));
@@ -67,7 +72,7 @@ impl Work {
             levels: if same_level { to_level..=to_level } else { top + 1..=to_level },
             range,
             in_place: same_level && rewrites,
-            is_push: matches!(action, Move::Push { .. }),
+            is_on_top,
             is_append,
             is_backed_off: false,
         }
@@ -103,7 +108,7 @@ impl Work {
 
     /// It writes to a node that `other` takes and it does not.
     fn writes_into(&self, other: &Work, version: &Version) -> bool {
-        !self.is_push
+        !self.is_on_top
             && !self.in_place
             && other.inputs.iter().filter(|input| input.level > 0).any(|input| {
                 let node = version.node(input.level, input.node);
@@ -117,7 +122,7 @@ impl Work {
     fn writes_with(&self, other: &Work) -> bool {
         let meets = (*self.levels.start()..=self.to_level())
             .any(|level| self.writes(level, &self.range) && other.writes(level, &self.range));
-        let on_top = (self.is_push && other.in_place) || (other.is_push && self.in_place);
+        let on_top = (self.is_on_top && other.in_place) || (other.is_on_top && self.in_place);
         meets && !on_top
     }
 

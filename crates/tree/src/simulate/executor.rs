@@ -314,6 +314,9 @@ impl Store {
             Move::Merge { inputs, to_level, .. } => {
                 moves::merge(version, inputs, *to_level, &output, &sizes)
             }
+            Move::Append { input, to_level, file_bytes_max: None, .. } => {
+                moves::append_on_top(version, input, *to_level, &output)
+            }
             Move::Append { input, to_level, .. } => {
                 let runs = output.nodes.into_iter().map(|node| node.run);
                 let runs: Vec<_> = children.iter().copied().zip(runs).collect();

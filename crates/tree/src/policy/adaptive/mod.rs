@@ -77,6 +77,10 @@ const NODE_PIECES: u64 = 64;
 /// Level 0 goes down whatever its parts, when it has one of this many parts of the bytes below.
 const LEVEL0_SHARE: u64 = 8;
 
+/// Level 0 waits for a move down until it has this many times the runs that make one due. Then its
+/// runs are merged, which is a write that brings nothing down.
+const LEVEL0_WAIT: f64 = 2.0;
+
 /// A node this many times too large is merged whole, and divided.
 const TOO_LARGE: u64 = 2;
 
@@ -89,7 +93,7 @@ const IDLE_GARBAGE: f64 = 0.5;
 fn limits(memtable_bytes: u64) -> Limits {
     Limits {
         level0_runs_trigger: 8,
-        stack_max: 12,
+        stack_max: 24,
         flush_level_max: LEVELS_MAX,
         ..stack::limits(memtable_bytes)
     }
@@ -245,8 +249,8 @@ impl Policy for Adaptive {
         scores
     }
 
-    /// Runs of level 0 and of the highest stack, beside its largest; and what the merges write that
-    /// would bring the garbage down to what is allowed.
+    /// Runs of level 0, and those of the highest stack that are too many; and what the merges write
+    /// that would bring the garbage down to what is allowed.
     fn debt(&self, view: &View<'_>) -> Debt {
         let known = Some(view.observed.superseded_share_min());
         let observed = Observed { superseded_share: known, ..Observed::default() };
@@ -254,10 +258,11 @@ impl Policy for Adaptive {
         let account = Account::new(view);
         let height = account.nodes().iter().map(|node| node.slices.len()).max().unwrap_or(0);
         let (garbage, allowed) = (account.garbage_bytes, account.allowed());
+        let too_many = height.saturating_sub(view.limits.stack_max);
         let cost = (account.largest_bytes as f64 + garbage) / garbage.max(1.0);
         let slack = (SLACK_MEMTABLES * view.limits.memtable_bytes) as f64;
         Debt {
-            level0_runs: (view.version.level0().len() + height.saturating_sub(1)) as u64,
+            level0_runs: (view.version.level0().len() + too_many) as u64,
             pending_bytes: ((garbage - allowed).max(0.0) * cost) as u64,
             garbage_percent: (garbage / allowed.max(slack) * 100.0) as u64,
         }
@@ -337,7 +342,8 @@ fn lower_level0(account: &Account<'_>) -> Option<Plan> {
     }
     let why = Why { reason: Reason::Level0Runs, score };
     let down = down(account, node, why).filter(|plan| view.allows(plan));
-    down.or_else(|| merge_cheapest(view, why.reason, score))
+    let merge = || (score >= LEVEL0_WAIT).then(|| merge_cheapest(view, why.reason, score))?;
+    down.or_else(merge)
 }
 
 /// Level 0 goes down: by an edit alone where the nodes are merged with it, or appended to them.
