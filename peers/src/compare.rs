@@ -26,10 +26,10 @@ const METRICS: &[(&str, Measure)] = &[
     ("write p99 us", |phase| phase.record.latency_ns.write.map(|write| write.p99 as f64 / 1e3)),
     ("write p99.9 us", |phase| phase.record.latency_ns.write.map(|write| write.p999 as f64 / 1e3)),
     ("values written s", |phase| value_seconds(phase, "write")),
-    ("values collected, reading s", |phase| value_seconds(phase, "collect_read")),
-    ("values collected, look-ups s", |phase| value_seconds(phase, "collect_lookup")),
-    ("values collected, writing s", |phase| value_seconds(phase, "collect_write")),
-    ("values collected, pointers s", |phase| value_seconds(phase, "collect_pointer")),
+    ("values collected: reading s", |phase| value_seconds(phase, "collect_read")),
+    ("values collected: look-ups s", |phase| value_seconds(phase, "collect_lookup")),
+    ("values collected: writing s", |phase| value_seconds(phase, "collect_write")),
+    ("values collected: pointers s", |phase| value_seconds(phase, "collect_pointer")),
     ("memory MB", |phase| phase.record.peak_rss_bytes.map(|bytes| bytes as f64 / 1e6)),
 ];
 
