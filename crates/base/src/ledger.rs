@@ -6,40 +6,10 @@
 //! Counters only grow; an interval is the difference of two [`LedgerSnapshot`]s.
 
 use crate::cause::Cause;
+use crate::striped::Striped;
 use std::array;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-
-/// A counter that many threads add to: each in a stripe of its own, as long as there are enough, so
-/// that they do not take a cache line from each other.
-#[derive(Debug, Default)]
-struct Striped([Stripe; STRIPES]);
-
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Stripe(AtomicU64);
-
-const STRIPES: usize = 16;
-
-/// Threads that have a stripe so far.
-static STRIPES_GIVEN: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static STRIPE: usize = STRIPES_GIVEN.fetch_add(1, Relaxed) % STRIPES;
-}
-
-impl Striped {
-    #[inline]
-    fn add(&self, more: u64) {
-        // A thread that is being torn down has no stripe any more.
-        let stripe = STRIPE.try_with(|stripe| *stripe).unwrap_or(0);
-        self.0[stripe].0.fetch_add(more, Relaxed);
-    }
-
-    fn sum(&self) -> u64 {
-        self.0.iter().map(|stripe| stripe.0.load(Relaxed)).sum()
-    }
-}
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[derive(Debug, Default)]
 struct Cell {

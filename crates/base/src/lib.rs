@@ -18,6 +18,7 @@ pub mod parameter;
 pub mod random;
 pub mod scenario;
 pub mod size;
+pub mod striped;
 
 pub use cause::Cause;
 pub use error::{Error, ErrorKind, Result};

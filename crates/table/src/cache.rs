@@ -9,6 +9,7 @@ use crate::block::Block;
 use crate::filter::FilterBlock;
 use crate::frame::RAW_BYTES_MAX;
 use crate::piece::BlockKind;
+use base::striped::Striped;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use std::hash::{BuildHasher, Hasher};
@@ -26,8 +27,8 @@ pub struct CacheCounters {
 
 #[derive(Default)]
 struct Counters {
-    hits: AtomicU64,
-    misses: AtomicU64,
+    hits: Striped,
+    misses: Striped,
 }
 
 /// What a cache holds.
@@ -129,10 +130,7 @@ impl BlockCache {
     /// How often blocks of `kind` were asked for since the start.
     pub fn counters(&self, kind: BlockKind) -> CacheCounters {
         self.counters.get(kind as usize).map_or(CacheCounters::default(), |counters| {
-            CacheCounters {
-                hits: counters.hits.load(Relaxed),
-                misses: counters.misses.load(Relaxed),
-            }
+            CacheCounters { hits: counters.hits.sum(), misses: counters.misses.sum() }
         })
     }
 
@@ -146,7 +144,7 @@ impl BlockCache {
         let found = self.blocks.get(&(owner, offset));
         if let Some(counters) = self.counters.get(kind as usize) {
             let counter = if found.is_some() { &counters.hits } else { &counters.misses };
-            counter.fetch_add(1, Relaxed);
+            counter.add(1);
         }
         found
     }
