@@ -208,9 +208,13 @@ fn stalls_begin_and_end_with_their_reason() {
             Arc::new(shingle::runtime::Stepped::new(1, u64::MAX)),
         )
         .unwrap();
-    // Nothing is flushed between operations, so memtables pile up until writes wait.
+    // Nothing is flushed between operations, so memtables pile up until writes wait; a value larger
+    // than the write buffer fills what is left at once.
     for n in 0..2000u64 {
         db.put(n.to_be_bytes(), [1; 100]).unwrap();
+    }
+    for n in 0..4u64 {
+        db.put(n.to_be_bytes(), [1; 20 << 10]).unwrap();
     }
     db.flush().unwrap();
     db.wait_idle().unwrap();
