@@ -248,7 +248,7 @@ impl Admission {
     }
 
     /// No write would wait.
-    pub(crate) fn is_free(&self) -> bool {
+    fn is_free(&self) -> bool {
         !self.constrained.load(Relaxed)
     }
 

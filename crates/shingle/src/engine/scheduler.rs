@@ -208,15 +208,11 @@ pub(crate) fn abandon_all(engine: &Arc<Engine>) {
     }
 }
 
-/// Makes the small moves that are due where runs have piled up so far that writes would be
-/// throttled. Each session that is too short for a merge, which its close gives up, leaves a run,
-/// and each get would probe all of these runs.
+/// Makes the small moves that are due. Each session that is too short for a merge, which its close
+/// gives up, leaves a run, and each get would probe all of these runs.
 pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
     for _ in 0..CLOSING_MOVES_MAX {
         let mut trees = engine.versions.lock();
-        if engine.admission.is_free() {
-            break;
-        }
         let Some((id, plan)) = pick(engine, &mut trees, false) else { break };
         if compaction::input_bytes(&trees.tree(id)?.version, &plan) > CLOSING_MOVE_BYTES_MAX {
             break;

@@ -3,6 +3,7 @@
 //! Paper: LWC-tree, section 3 (lightweight compaction, equal division, workload balance).
 
 use crate::edit::{Change, RunRecord, SliceRecord};
+use crate::moves::merge::on_top;
 use crate::moves::push::{leave, take_off};
 use crate::moves::stage::{Share, Stage};
 use crate::moves::{Output, OutputNode, check_inputs, conflict, input_node, split};
@@ -101,8 +102,7 @@ pub fn append(
 }
 
 /// The input's entries were written to files of their own, in key order: the runs go on top of the
-/// stacks of `to_level`, cut at the ranges of the nodes as they are now. These may have been
-/// rewritten since the runs were cut for them.
+/// stacks of `to_level`. Its nodes may have been rewritten since the runs were cut for them.
 pub fn append_on_top(
     version: &Version,
     input: &Input,
@@ -113,12 +113,7 @@ pub fn append_on_top(
     let mut changes = output.changes();
     let node = input_node(version, input)?;
     changes.extend(take_off(input, node, &split(node, input).1));
-    let Some(hull) = output.hull() else { return Ok(changes) };
-    let mut stage = Stage::new(version.level(to_level), &hull, &[], version.next_node);
-    for node in &output.nodes {
-        stage.put_run(&node.run);
-    }
-    changes.extend(stage.changes(to_level));
+    changes.extend(on_top(version, output, to_level));
     Ok(changes)
 }
 

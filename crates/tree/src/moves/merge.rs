@@ -41,7 +41,7 @@ impl Output {
         files.chain(runs).collect()
     }
 
-    pub(super) fn hull(&self) -> Option<KeyRange> {
+    fn hull(&self) -> Option<KeyRange> {
         self.nodes.iter().map(|node| node.range.clone()).reduce(|a, b| a.union(&b))
     }
 
@@ -78,12 +78,19 @@ pub fn flush_onto(version: &Version, output: &Output, to_level: u8) -> Result<Ve
     if above.flat_map(|other| &other.slices).any(|slice| slice.range.overlaps(&hull)) {
         return Err(conflict(format!("a flush would pass older data above level {to_level}")));
     }
+    changes.extend(on_top(version, output, to_level));
+    Ok(changes)
+}
+
+/// The runs of an output go on top of the stacks of `to_level`, cut at the ranges of the nodes as
+/// they are now.
+pub(super) fn on_top(version: &Version, output: &Output, to_level: u8) -> Vec<Change> {
+    let Some(hull) = output.hull() else { return Vec::new() };
     let mut stage = Stage::new(version.level(to_level), &hull, &[], version.next_node);
     for node in &output.nodes {
         stage.put_run(&node.run);
     }
-    changes.extend(stage.changes(to_level));
-    Ok(changes)
+    stage.changes(to_level)
 }
 
 /// The inputs go, and what was merged from them becomes nodes of `to_level`.

@@ -257,8 +257,8 @@ impl Policy for Adaptive {
         let view = &View { observed: &observed, ..*view };
         let account = Account::new(view);
         let height = account.nodes().iter().map(|node| node.slices.len()).max().unwrap_or(0);
-        let (garbage, allowed) = (account.garbage_bytes, account.allowed());
         let too_many = height.saturating_sub(view.limits.stack_max);
+        let (garbage, allowed) = (account.garbage_bytes, account.allowed());
         let cost = (account.largest_bytes as f64 + garbage) / garbage.max(1.0);
         let slack = (SLACK_MEMTABLES * view.limits.memtable_bytes) as f64;
         Debt {
@@ -342,8 +342,10 @@ fn lower_level0(account: &Account<'_>) -> Option<Plan> {
     }
     let why = Why { reason: Reason::Level0Runs, score };
     let down = down(account, node, why).filter(|plan| view.allows(plan));
-    let merge = || (score >= LEVEL0_WAIT).then(|| merge_cheapest(view, why.reason, score))?;
-    down.or_else(merge)
+    if down.is_some() || score < LEVEL0_WAIT {
+        return down;
+    }
+    merge_cheapest(view, why.reason, score)
 }
 
 /// Level 0 goes down: by an edit alone where the nodes are merged with it, or appended to them.

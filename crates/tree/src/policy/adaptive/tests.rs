@@ -49,6 +49,19 @@ fn space_is_bounded_where_level_0_is_merged_with_all_nodes() {
     assert!(report.write_amplification() <= 2.7, "{report}");
 }
 
+/// Stacks that are as high as they may be hold no writer back; what comes on top of them does.
+#[test]
+fn runs_of_a_stack_are_debt_beyond_the_maximum() {
+    let mut store = Store::new(Box::new(Adaptive), (ADAPTIVE.limits)(1000), 100);
+    let onto = crate::policy::FlushCut { level: 6, table_bytes_max: u64::MAX };
+    for height in 1..=store.limits.stack_max as u64 + 5 {
+        let entry = |key| Entry { key, sequence: height, is_delete: false };
+        store.flush_onto(&(0..10).map(entry).collect::<Vec<_>>(), onto).unwrap();
+        let debt = store.policy().debt(&store.view());
+        assert_eq!(debt.level0_runs, height.saturating_sub(store.limits.stack_max as u64));
+    }
+}
+
 #[test]
 fn keys_that_are_new_are_hardly_merged() {
     let new = Workload { keys_count: 100_000_000, ..LOAD };
