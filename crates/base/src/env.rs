@@ -158,15 +158,27 @@ mod tests {
 
     #[cfg(all(target_os = "linux", not(miri)))]
     #[test]
-    fn a_short_wait_gives_the_threads_timers_back() {
-        let before = rustix::thread::current_timer_slack().unwrap();
-        let event = Event::default();
-        event.block(event.count(), Some(PRECISE_NS_MAX / 10));
-        assert_eq!(rustix::thread::current_timer_slack().unwrap(), before);
-        let precise = PreciseTimer::begin().unwrap();
-        assert_eq!(rustix::thread::current_timer_slack().unwrap(), 1);
-        drop(precise);
-        assert_eq!(rustix::thread::current_timer_slack().unwrap(), before);
+    fn a_short_wait_has_a_precise_timer_and_gives_it_back() {
+        let slack_ns = |thread: &str| {
+            std::fs::read_to_string(format!("/proc/{thread}/timerslack_ns")).unwrap()
+        };
+        let (event, ended) = (Event::default(), std::sync::atomic::AtomicBool::new(false));
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+                let before = slack_ns(&thread);
+                tell.send(thread.clone()).unwrap();
+                while !ended.load(Ordering::Relaxed) {
+                    event.block(event.count(), Some(PRECISE_NS_MAX - 1));
+                }
+                assert_eq!(slack_ns(&thread), before);
+            });
+            let waiting = told.recv().unwrap();
+            let is_precise = (0..100_000).any(|_| slack_ns(&waiting).trim() == "1");
+            ended.store(true, Ordering::Relaxed);
+            assert!(is_precise);
+        });
     }
 
     #[test]

@@ -562,6 +562,20 @@ mod tests {
     }
 
     #[test]
+    fn the_pauses_of_a_throttled_writer_are_short() {
+        let admission = Admission::new(limits());
+        admission.update(|p| p.debt_bytes = 2000, |_| {});
+        let runtime = crate::runtime::Stepped::new(1, u64::MAX);
+        for _ in 0..1000 {
+            admission.admit(1024, true, &runtime, |_| Ok(())).unwrap();
+        }
+        let stalls = admission.stalls();
+        let debt = stalls.iter().find(|s| s.reason == StallReason::CompactionDebt).unwrap();
+        let pause_ns = debt.ns / debt.count;
+        assert!(debt.count > 100 && (WAIT_NS_MIN..100_000).contains(&pause_ns), "{stalls:?}");
+    }
+
+    #[test]
     fn a_stopped_writer_sees_a_poisoned_database() {
         let admission = Admission::new(limits());
         admission.update(|p| p.sealed_bytes = 500, |_| {});
