@@ -154,6 +154,8 @@ impl Medium {
                 }
             }
         }
+        // As the engine does: no later run gets the number of an earlier one.
+        edit.next_run = self.tables.keys().max().map(|id| id + 1);
         self.append_edit(&edit);
     }
 
