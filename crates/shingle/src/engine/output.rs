@@ -262,6 +262,7 @@ impl OutputWriter {
         let OutputRule::Children(children) = &mut self.rule else { return Ok(None) };
         let Some(child) = children.get_mut(self.child) else { return Ok(None) };
         let Some((file, bytes)) = child.file else { return Ok(None) };
+        self.context.read.tables.check_itself(file, self.cause)?;
         match self.context.extend_file(FileName::table(file), bytes, &self.hint) {
             Ok(append) => {
                 let place = TablePlace { database: self.context.database, file };

@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
+use table::format::check_header;
 use table::{BlockCache, Extent, Run, RunEnd, TablePlace};
 
 /// Opens runs, each once, for as long as a reader holds them.
@@ -32,6 +33,8 @@ pub(crate) struct TableCache {
 struct OpenFile {
     name: FileName,
     file: OnceLock<Arc<dyn ReadFile>>,
+    /// It is the file that its name says: this process wrote it or read its header.
+    is_itself: AtomicBool,
 }
 
 impl TableCache {
@@ -73,6 +76,7 @@ impl TableCache {
         let is_costly = !self.store.recalls_writes() || end.summary().run.range_deletes > 0;
         let keeps = is_costly && self.open_bytes() < self.written_bytes_max;
         let handle = self.new_handle(file, extent, keeps.then(|| Box::new(end)));
+        handle.file.is_itself.store(true, Relaxed);
         self.handles.lock().insert(extent.run, &handle);
         handle
     }
@@ -98,9 +102,25 @@ impl TableCache {
         if let Some(file) = files.get(id) {
             return file;
         }
-        let file = Arc::new(OpenFile { name: FileName::table(id), file: OnceLock::new() });
+        let file = Arc::new(OpenFile {
+            name: FileName::table(id),
+            file: OnceLock::new(),
+            is_itself: AtomicBool::new(false),
+        });
         files.insert(id, &file);
         file
+    }
+
+    /// Checks that a table's file is not another file under its name, which an append would cut or
+    /// write over.
+    pub(crate) fn check_itself(&self, id: FileId, cause: Cause) -> Result<()> {
+        let known = self.file(id);
+        if !known.is_itself.load(Relaxed) {
+            let file = self.store.open(known.name, true)?;
+            check_header(&*file, TablePlace { database: self.database, file: id }, cause)?;
+            known.is_itself.store(true, Relaxed);
+        }
+        Ok(())
     }
 
     /// Memory that open runs hold outside the cache, in bytes.
