@@ -328,6 +328,12 @@ impl Version {
         runs
     }
 
+    /// How many runs a get may have to ask, at most: the tallest stack of each level.
+    pub fn runs_of_key_max(&self) -> usize {
+        let tallest = |level: &Level| level.nodes.iter().map(|node| node.slices.len()).max();
+        self.levels.iter().filter_map(tallest).sum()
+    }
+
     /// How many runs the tree has.
     pub fn runs_count(&self) -> usize {
         self.runs().len()

@@ -8,8 +8,9 @@
 //!
 //! A crash can also leave blocks of one file in another, where a length became durable before its
 //! data. That is not an exchange. A stale block is a single block, so a log or a segment is
-//! recognized only by more than one block or by its very end. Durable bytes are never replaced by
-//! stale ones.
+//! recognized only by more than one block or by its very end: that of the file, or of the data
+//! where a log is longer than what was written to it. Durable bytes are never replaced by stale
+//! ones.
 
 use crate::engine::recover::Found;
 use base::{Cause, Error, ErrorKind, FileId, Result};
@@ -22,6 +23,10 @@ use values::{SegmentPlace, segment};
 
 /// Maximum bytes of another file that a crash leaves in one piece.
 const STALE_BYTES_MAX: u64 = 512;
+
+/// The least that the length of a log is ahead of its end, where it is; less is what was left of a
+/// stale block.
+const AHEAD_BYTES_MIN: u64 = 4096;
 
 const CAUSE: Cause = Cause::Recovery;
 
@@ -182,8 +187,10 @@ impl<'a> Exchanged<'a> {
                 break;
             }
             if is_over {
+                let ahead_bytes = file.len()?.saturating_sub(reader.bytes());
+                let is_at_end = ahead_bytes == 0 || ahead_bytes >= AHEAD_BYTES_MIN;
                 let is_whole = reader.records() > 0 && reader.end() == Some(End::Clean);
-                return Ok(is_whole.then_some(header.file));
+                return Ok((is_whole && is_at_end).then_some(header.file));
             }
         }
         Ok(Some(header.file))

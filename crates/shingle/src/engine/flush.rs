@@ -255,7 +255,7 @@ impl FlushJob {
     }
 
     fn install(&mut self, core: &Arc<Core>) -> Result<()> {
-        self.sync_older_writes(core)?;
+        let unsynced = self.sync_older_writes(core)?;
         self.members.iter().try_for_each(|member| member.unflushed.sync(core))?;
         core.runtime.interleave("flush: before it is part of the tree");
         let mut trees = core.versions.lock();
@@ -279,6 +279,8 @@ impl FlushJob {
         // lock.
         let floor = state.log_floor(&all).unwrap_or(FileId(core.next_numbers().0));
         drop(state);
+        // Feeds read logs below the floor too.
+        let floor = if core.changes.is_some() { floor.min(unsynced) } else { floor };
         edit.log_floor = Some(floor).filter(|&floor| floor > old_floor);
         edit.last_sequence = Some(core.snapshots.visible());
         core.versions.install(&mut trees, edit, &flushed)?;
@@ -296,19 +298,24 @@ impl FlushJob {
     }
 
     /// Syncs the log, so that the runs do not survive older writes of other keyspaces, which only
-    /// the log holds, nor changes that a feed is to give.
-    fn sync_older_writes(&self, core: &Core) -> Result<()> {
+    /// the log holds, nor changes that a feed is to give. Returns the log that was the newest;
+    /// where feeds may read them, the logs before it are durable.
+    fn sync_older_writes(&self, core: &Core) -> Result<FileId> {
         let state = core.commits.lock();
         let is_elsewhere = |id: KeyspaceId, first_log: Option<FileId>| {
             first_log.is_some() && self.members.iter().all(|member| member.keyspace.id != id)
         };
-        let is_needed = self.members.iter().any(|m| !m.keyspace.options.without_wal)
-            && (state.actives().any(|a| is_elsewhere(a.keyspace.id, a.first_log))
-                || state.sealed.iter().any(|s| is_elsewhere(s.keyspace.id, s.first_log))
-                || core.changes.is_some());
+        let is_needed = core.changes.is_some()
+            || self.members.iter().any(|m| !m.keyspace.options.without_wal)
+                && (state.actives().any(|a| is_elsewhere(a.keyspace.id, a.first_log))
+                    || state.sealed.iter().any(|s| is_elsewhere(s.keyspace.id, s.first_log)));
         let position = state.position();
+        let newest = state.log.as_ref().map_or(FileId(core.next_numbers().0), |log| log.file);
         drop(state);
-        if is_needed { core.commits.sync_log(position) } else { Ok(()) }
+        if is_needed {
+            core.commits.sync_log(position)?;
+        }
+        Ok(newest)
     }
 
     fn report_start(&self, core: &Core) {

@@ -31,6 +31,8 @@ const RETRY_NS_MAX: u64 = 2_000_000_000;
 /// Maximum bytes that a move may read while the database is being closed. It costs hardly more than
 /// the flush that a close does anyway.
 const CLOSING_MOVE_BYTES_MAX: u64 = 1 << 20;
+/// A close makes such moves where a get may have to ask this many runs.
+const CLOSING_RUNS_MIN: usize = 16;
 /// Maximum number of such moves in one close.
 const CLOSING_MOVES_MAX: usize = 8;
 
@@ -208,11 +210,15 @@ pub(crate) fn abandon_all(engine: &Arc<Engine>) {
     }
 }
 
-/// Makes the small moves that are due. Each session that is too short for a merge, which its close
-/// gives up, leaves a run, and each get would probe all of these runs.
+/// Makes the small moves that are due where runs have piled up. Each session that is too short for
+/// a merge, which its close gives up, leaves a run, and each get would probe all of these runs.
 pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
     for _ in 0..CLOSING_MOVES_MAX {
         let mut trees = engine.versions.lock();
+        let mut versions = trees.keyspaces.values().map(|tree| &tree.version);
+        if versions.all(|version| version.runs_of_key_max() < CLOSING_RUNS_MIN) {
+            break;
+        }
         let Some((id, plan)) = pick(engine, &mut trees, false) else { break };
         if compaction::input_bytes(&trees.tree(id)?.version, &plan) > CLOSING_MOVE_BYTES_MAX {
             break;

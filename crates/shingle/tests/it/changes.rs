@@ -272,6 +272,26 @@ fn without_retention_no_log_is_kept_and_there_is_no_feed() {
 }
 
 #[test]
+fn a_log_without_batches_does_not_end_the_chain_when_power_is_lost() {
+    let store = memory();
+    let db = open(&store, options(1 << 30));
+    let without_wal = KeyspaceOptions { without_wal: true, ..KeyspaceOptions::default() };
+    let other = db.create_keyspace("other", without_wal).unwrap();
+    fill(&db, 0..10);
+    db.flush().unwrap();
+    // Each flush of the other keyspace replaces a log to which nothing was written.
+    for _ in 0..3 {
+        other.put("a", "1").unwrap();
+        db.flush().unwrap();
+    }
+    db.put_with("last", "1", &WriteOptions::synced()).unwrap();
+    let mut random = Random::new(1);
+    let left = store.crash_image(&mut random, media::mem::Personality::LoseUnsynced);
+    let db = open(&Arc::new(left), options(1 << 30));
+    assert_eq!(keys(&mut db.changes(0).unwrap()).len(), 11);
+}
+
+#[test]
 fn logs_that_an_opening_without_retention_failed_to_remove_are_no_chain() {
     let store = memory();
     let db = open(&store, options(1 << 30));
