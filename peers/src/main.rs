@@ -14,6 +14,7 @@ mod compare;
 mod engine;
 #[cfg(feature = "fjall")]
 mod fjall;
+mod growth;
 mod kernel;
 #[cfg(feature = "leveldb")]
 mod leveldb;
@@ -87,7 +88,8 @@ struct Compare {
     /// Where the stores go, one at a time.
     #[arg(long)]
     dir: PathBuf,
-    /// Cases by name instead of benchmarks: writes, reads, ycsb, threads, all, values or hashkv.
+    /// Cases by name instead of benchmarks: writes, reads, ycsb, threads, all, large, growth,
+    /// values or hashkv.
     #[arg(long, conflicts_with = "benchmarks")]
     suite: Option<String>,
     /// Of the suite, only the cases that have this in their names.
@@ -111,6 +113,9 @@ struct Compare {
     /// Writes a page with plots to this file.
     #[arg(long)]
     html: Option<PathBuf>,
+    /// Writes a picture of write amplification over size to this file, as SVG; for `growth`.
+    #[arg(long)]
+    growth: Option<PathBuf>,
     /// Seconds after which a run is ended; the others go on.
     #[arg(long, default_value_t = 600)]
     timeout: u64,
@@ -198,6 +203,9 @@ impl Compare {
         }
         if let Some(file) = &self.markdown {
             write(file, &table::markdown(cases))?;
+        }
+        if let Some(file) = self.growth.as_ref().filter(|_| cases.len() > 1) {
+            write(file, &growth::svg(&self.engines, cases)?)?;
         }
         if let Some(file) = &self.html {
             write(file, &page::html(&self.title(), &self.engines, cases))?;

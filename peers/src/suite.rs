@@ -18,8 +18,8 @@ pub struct Case {
 }
 
 /// The names of suites.
-pub const NAMES: [&str; 8] =
-    ["writes", "reads", "ycsb", "threads", "all", "large", "values", "hashkv"];
+pub const NAMES: [&str; 9] =
+    ["writes", "reads", "ycsb", "threads", "all", "large", "growth", "values", "hashkv"];
 
 /// Entries of one size: how many there are, and how many operations read them.
 struct Size {
@@ -59,6 +59,7 @@ pub fn cases(name: &str, scale: f64, flags: &[String]) -> Result<Vec<Case>> {
     }
     match name {
         "large" => return Ok(large(scale, flags)),
+        "growth" => return Ok(growth(scale, flags)),
         "values" => return Ok(values(scale, flags)),
         "hashkv" => return Ok(hashkv(scale, flags)),
         _ => {}
@@ -119,6 +120,28 @@ fn large(scale: f64, flags: &[String]) -> Vec<Case> {
                     flags: with_sizes(&work, size, scale, &flags),
                 });
             }
+        }
+    }
+    cases
+}
+
+/// How bytes written grow with the data: the writes of `large` over 1 to 16 GB, entries of 1 KiB.
+fn growth(scale: f64, flags: &[String]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for buffer_mib in [64u64, 4] {
+        for gigabytes in [1u64, 2, 4, 8, 16] {
+            let num = gigabytes * 1_000_000_000 / (16 + 1024);
+            let size = Size { name: "16 B+1 KiB", value_bytes: 1024, num, reads: 1 };
+            let own = [
+                format!("--write_buffer_size={}", buffer_mib << 20),
+                format!("--cache_size={CACHE_BYTES}"),
+            ];
+            let flags: Vec<String> = own.into_iter().chain(flags.iter().cloned()).collect();
+            let work = "--benchmarks=fillrandom,overwrite,overwrite";
+            cases.push(Case {
+                name: format!("{gigabytes} GB, {}, buffer of {buffer_mib} MiB", size.name),
+                flags: with_sizes(work, &size, scale, &flags),
+            });
         }
     }
     cases
@@ -252,7 +275,8 @@ mod tests {
             }
         }
         let count = |suite| cases(suite, 1.0, &[]).unwrap().len();
-        assert_eq!((count("large"), count("values"), count("hashkv")), (8, 2, 11));
+        assert_eq!((count("large"), count("growth")), (8, 10));
+        assert_eq!((count("values"), count("hashkv")), (2, 11));
         assert_eq!(NAMES[..4].iter().map(|suite| count(suite)).sum::<usize>(), count("all"));
         assert!(cases("most", 1.0, &[]).is_err());
         assert!(cases("all", 0.0, &[]).is_err());

@@ -124,10 +124,10 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0x9945_f965_dcbd_ee21,
+            trace_hash: 0x9ea4_70c0_fa2f_faca,
             latencies_hash: 0xc99c_2e93_53f9_c2cc,
-            write_bytes: 0x01e1_d000,
-            media_write_bytes: 0x06bf_3000,
+            write_bytes: 0x01e1_9000,
+            media_write_bytes: 0x06be_f000,
         },
     ),
     (
