@@ -72,7 +72,7 @@ const PIECE_BYTES: u64 = 512 << 10;
 const MEMTABLE_PIECES: u64 = 8;
 
 /// Parts that are as much as a node.
-const NODE_PIECES: u64 = 64;
+const NODE_PIECES: u64 = 96;
 
 /// Level 0 goes down whatever its parts, when it has one of this many parts of the bytes below.
 const LEVEL0_SHARE: u64 = 8;
@@ -93,7 +93,7 @@ const IDLE_GARBAGE: f64 = 0.5;
 fn limits(memtable_bytes: u64) -> Limits {
     Limits {
         level0_runs_trigger: 8,
-        stack_max: 24,
+        stack_max: 40,
         flush_level_max: LEVELS_MAX,
         ..stack::limits(memtable_bytes)
     }
