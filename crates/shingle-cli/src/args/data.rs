@@ -280,6 +280,15 @@ pub enum Format {
     Dir,
     /// Debian control stanzas
     Deb822,
+    /// The directory of a database of LevelDB, which import reads
+    Leveldb,
+}
+
+impl Format {
+    /// What has this format is a directory.
+    pub fn is_directory(self) -> bool {
+        matches!(self, Format::Dir | Format::Leveldb)
+    }
 }
 
 #[derive(Args, Debug)]

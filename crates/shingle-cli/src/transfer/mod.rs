@@ -10,6 +10,7 @@ mod fields;
 mod import;
 mod json;
 mod jsonl;
+mod leveldb;
 mod lines;
 mod loader;
 mod record;
@@ -93,7 +94,7 @@ impl Place {
         };
         let fields = Fields { key: args.key_field.clone(), value: args.value_field.clone() };
         let path = args.path.clone();
-        let is_compressed = format != Format::Dir && has_extension(&path, "gz");
+        let is_compressed = !format.is_directory() && has_extension(&path, "gz");
         let (is_raw, has_no_header) = (args.raw, args.no_header);
         let place = Place {
             path,
@@ -111,7 +112,7 @@ impl Place {
                 "name a file",
             ));
         }
-        if place.is_stream() && format == Format::Dir {
+        if place.is_stream() && format.is_directory() {
             return Err(Failure::usage("a pipe is no directory", "choose another --format"));
         }
         Ok(place)
@@ -164,8 +165,10 @@ impl Place {
     }
 
     fn read(&self, bar: &Bar, each: Each) -> Outcome {
-        if self.format == Format::Dir {
-            return directory::read(&self.path, bar, each);
+        match self.format {
+            Format::Dir => return directory::read(&self.path, bar, each),
+            Format::Leveldb => return leveldb::read(&self.path, bar, each),
+            _ => {}
         }
         let name = self.path.display().to_string();
         let mut input = self.input(&name, bar)?;
@@ -176,7 +179,7 @@ impl Place {
             Format::Jsonl => jsonl::read(&name, &mut input, fields, each),
             Format::Json => json::read(&name, &mut input, fields, each),
             Format::Deb822 => deb822::read(&name, &mut input, fields.key.as_deref(), each),
-            Format::Dir => unreachable!("directories were read above"),
+            Format::Dir | Format::Leveldb => unreachable!("directories were read above"),
         }
     }
 
@@ -215,6 +218,12 @@ impl Place {
             Format::Json => Box::new(json::Writer::new(out, field)),
             Format::Deb822 => Box::new(deb822::Writer::new(out, field)),
             Format::Dir => Box::new(directory::Writer::new(&self.path)?),
+            Format::Leveldb => {
+                return Err(Failure::usage(
+                    "shingle reads databases of LevelDB and writes none",
+                    "choose another --format",
+                ));
+            }
         })
     }
 }
@@ -228,6 +237,9 @@ fn name_of(format: Format) -> String {
 }
 
 fn guess(path: &Path) -> Outcome<Format> {
+    if foreign::leveldb::LevelDb::is_at(path) {
+        return Ok(Format::Leveldb);
+    }
     if path.is_dir() {
         return Ok(Format::Dir);
     }
@@ -244,7 +256,7 @@ fn guess(path: &Path) -> Outcome<Format> {
         _ if text.ends_with('/') => Ok(Format::Dir),
         _ => Err(Failure::usage(
             format!("the format does not follow from the name {text}"),
-            "name it with --format tsv, csv, jsonl, json, dir or deb822",
+            "name it with --format tsv, csv, jsonl, json, dir, deb822 or leveldb",
         )),
     }
 }

@@ -46,7 +46,7 @@ fn read_with(format: Format, text: &[u8], fields: &Fields, is_raw: bool) -> Outc
         Format::Jsonl => jsonl::read("test", &mut input, fields, &mut each)?,
         Format::Json => json::read("test", &mut input, fields, &mut each)?,
         Format::Deb822 => deb822::read("test", &mut input, None, &mut each)?,
-        Format::Dir => unreachable!("directories are tested through the command"),
+        Format::Dir | Format::Leveldb => unreachable!("directories are tested through the command"),
     }
     Ok(records)
 }

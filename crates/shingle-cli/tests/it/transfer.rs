@@ -388,3 +388,53 @@ fn a_database_that_keeps_changes_refuses_a_sorted_import_before_it_reads() {
     let words = shell.run(&[&keeps[..], &["import", "bad.tsv", "--sorted"]].concat()).fails(1);
     assert!(words.contains("changes_retention_bytes") && !words.contains("line 1"), "{words}");
 }
+
+/// A database that LevelDB 1.23 made, with what it holds.
+fn of_leveldb() -> (std::path::PathBuf, String) {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../foreign/tests/data");
+    let text = std::fs::read_to_string(data.join("snappy.tsv")).expect("it can be read");
+    (data.join("snappy.leveldb"), text)
+}
+
+#[test]
+fn a_database_of_leveldb_is_imported_and_not_changed() {
+    let shell = Shell::new();
+    let (source, text) = of_leveldb();
+    let names = |folder: &std::path::Path| {
+        let mut names: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                (entry.file_name(), std::fs::read(entry.path()).unwrap())
+            })
+            .collect();
+        names.sort();
+        names
+    };
+    let before = names(&source);
+    let path = source.to_str().unwrap();
+    shell.run(&["import", path, "--verify"]).ok();
+    let exported = |name: &str| {
+        let export = ["--db", name, "export", "-", "--format", "tsv"];
+        String::from_utf8(shell.command().args(export).output().unwrap().stdout).unwrap()
+    };
+    assert!(exported("my.db") == text);
+    let sorted = [&["--db", "sorted.db", "import", "--format", "leveldb", "--sorted"][..], &[path]];
+    assert!(shell.command().args(sorted.concat()).status().unwrap().success());
+    assert!(exported("sorted.db") == text);
+    assert!(names(&source) == before);
+}
+
+#[test]
+fn what_is_no_database_of_leveldb_is_refused_in_words() {
+    let shell = Shell::new();
+    shell.run(&["put", "a", "1"]).ok();
+    // Shingle's own directory has a file of the same name.
+    let words = shell.run(&["import", "my.db", "--format", "leveldb"]).fails(1);
+    assert!(words.contains("no database of LevelDB"), "{words}");
+    let words = shell.run(&["export", "out", "--format", "leveldb"]).fails(2);
+    assert!(words.contains("writes none"), "{words}");
+    let (source, _) = of_leveldb();
+    let words = shell.command().args(["--db", source.to_str().unwrap(), "scan"]).output().unwrap();
+    assert!(!words.status.success());
+}

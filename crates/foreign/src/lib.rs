@@ -1,0 +1,9 @@
+//! Databases of other stores, read and never changed.
+//!
+//! Invariants:
+//! - Nothing is written, not even a lock file: a database that another program has open is refused.
+//! - Damage is an error that names the file and the byte. What cannot be read is never left out.
+//! - Memory is bounded by a block of each table that is being read, and by the logs.
+
+mod coding;
+pub mod leveldb;
