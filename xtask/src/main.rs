@@ -16,6 +16,8 @@
 //! `cargo xtask bench-check` counts the instructions of puts, gets, scans, flushes and compactions,
 //! and compares them with `bench-baseline.toml`; `--write` keeps the new counts there.
 //!
+//! `cargo xtask c-library FOLDER` builds the C library and installs it there.
+//!
 //! `cargo xtask readme` prints the commands of README.md, one on each line; `.ci/run` takes the
 //! test command from there. `cargo xtask papers DIR` puts the verdicts of a run of the lab into
 //! `docs/papers`; without DIR it draws the pictures there again, from the kept values.
@@ -23,6 +25,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod bench;
+mod c_library;
 mod graph;
 mod interface;
 mod methods;
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         ["msrv"] => done(release::oldest_compiler(&repository)),
         ["bench-check"] => done(bench::check(&repository, false)),
         ["bench-check", "--write"] => done(bench::check(&repository, true)),
+        ["c-library", folder] => done(c_library::install(&repository, Path::new(folder))),
         ["readme"] => print_readme_commands(&repository),
         ["papers"] => done(papers::write(&repository, None)),
         ["papers", results] => done(papers::write(&repository, Some(Path::new(results)))),
@@ -80,7 +84,7 @@ fn main() -> ExitCode {
             eprintln!("usage: cargo xtask tidy [--lower] | words [FOLDER] | cycles [FOLDER]");
             eprintln!("       cargo xtask interface [--since REVISION] | readme | papers [DIR]");
             eprintln!("       cargo xtask publishable [--dry-run] | features | msrv");
-            eprintln!("       cargo xtask bench-check [--write]");
+            eprintln!("       cargo xtask bench-check [--write] | c-library FOLDER");
             ExitCode::FAILURE
         }
     }

@@ -80,8 +80,12 @@ fn check_packages(deny: &toml::Table, metadata: &Value) -> Vec<Violation> {
     let mut say = |message: String| found.push(Violation::new(NAME, LOCK, 1, message));
     let allowed = strings(deny, "licenses", "allow");
     let registries = strings(deny, "sources", "allow-registry");
+    let exceptions = exceptions(deny);
     for Found { name, version, licence, source } in &packages {
-        if !is_allowed(licence, &allowed) {
+        let is_exception = |(other, allowed): &(String, Vec<String>)| {
+            other == name && is_allowed(licence, allowed)
+        };
+        if !is_allowed(licence, &allowed) && !exceptions.iter().any(is_exception) {
             say(format!(
                 "{name} {version} has the licence `{licence}`, which is not on the list in {DENY}: \
                  use another crate, or decide about the licence"
@@ -145,6 +149,16 @@ fn skipped(deny: &toml::Table) -> Vec<(String, String)> {
     let crates = list.into_iter().flatten().filter_map(|entry| entry.get("crate")?.as_str());
     let pairs = crates.filter_map(|text| text.split_once('@'));
     pairs.map(|(name, version)| (name.to_string(), version.to_string())).collect()
+}
+
+/// Licences that single packages may have, by the name of the package.
+fn exceptions(deny: &toml::Table) -> Vec<(String, Vec<String>)> {
+    let list = deny.get("licenses").and_then(|licenses| licenses.get("exceptions")?.as_array());
+    let pair = |entry: &toml::Value| {
+        let allowed = entry.get("allow")?.as_array()?.iter().filter_map(toml::Value::as_str);
+        Some((entry.get("crate")?.as_str()?.to_string(), allowed.map(str::to_string).collect()))
+    };
+    list.into_iter().flatten().filter_map(pair).collect()
 }
 
 fn strings(deny: &toml::Table, table: &str, key: &str) -> Vec<String> {

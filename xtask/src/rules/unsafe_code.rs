@@ -1,5 +1,6 @@
 //! `unsafe` stands only in the files that `layers.toml` lists under `[unsafe]`, each with a reason,
-//! and every block says in a `// SAFETY:` comment why it is sound.
+//! and every block says in a `// SAFETY:` comment why it is sound. `#[unsafe(no_mangle)]`, which
+//! names a function for other languages, is not counted.
 
 use super::Violation;
 use crate::repository::Repository;
@@ -39,7 +40,11 @@ pub fn check(repository: &Repository) -> Vec<Violation> {
 }
 
 fn uses(source: &Source) -> Vec<usize> {
-    source.tokens.iter().filter(|t| t.text == "unsafe").map(|t| t.line).collect()
+    let is_use = |at: usize| {
+        source.tokens[at].text == "unsafe" && !source.spells(at, &["unsafe", "(", "no_mangle", ")"])
+    };
+    let found = (0..source.tokens.len()).filter(|&at| is_use(at));
+    found.map(|at| source.tokens[at].line).collect()
 }
 
 /// Lines of `unsafe {` and `unsafe impl`; an `unsafe fn` has its `# Safety` from a lint.
@@ -88,6 +93,11 @@ mod tests {
                     unsafe { g() };\n}\n#![allow(unsafe_code)]";
         assert_eq!(found("[unsafe]\n\"a.rs\" = \"an arena\"", text), Vec::<String>::new());
         assert_eq!(found("[unsafe]\n\"a.rs\" = \"\"", text).len(), 1);
+    }
+
+    #[test]
+    fn a_name_for_other_languages_is_no_use() {
+        assert!(found("", "#[unsafe(no_mangle)]\npub extern \"C\" fn f() {}").is_empty());
     }
 
     #[test]

@@ -1,0 +1,117 @@
+//! What comes from C and goes to it: memory, texts, places for results.
+//!
+//! This is the only file that trusts a caller: that a pointer with a size is that much memory for
+//! the time of the call, and that a text ends with a zero byte. Null is checked.
+
+use bindings::Handles;
+use shingle::{Error, Result};
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::slice;
+
+/// Bytes that belong to the caller: a key, a value. Null with the size 0 is empty.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Slice {
+    /// Where they begin.
+    pub data: *const c_void,
+    /// How many they are.
+    pub size: usize,
+}
+
+impl Slice {
+    pub(crate) fn of(bytes: &[u8]) -> Slice {
+        Slice { data: bytes.as_ptr().cast(), size: bytes.len() }
+    }
+
+    /// The bytes, for the time of the call.
+    pub(crate) fn bytes<'a>(self) -> Result<&'a [u8]> {
+        if self.size == 0 {
+            return Ok(&[]);
+        }
+        if self.data.is_null() || self.size > isize::MAX as usize {
+            return Err(Error::invalid(
+                "a slice that is not empty begins at null, or is too large",
+            ));
+        }
+        // SAFETY: the caller gives memory of this size that nothing changes during the call.
+        Ok(unsafe { slice::from_raw_parts(self.data.cast(), self.size) })
+    }
+}
+
+/// `count` slices.
+pub(crate) fn slices(first: Option<&Slice>, count: usize) -> Result<&[Slice]> {
+    match first {
+        _ if count == 0 => Ok(&[]),
+        None => Err(Error::invalid("an array is null, and its count is not 0")),
+        // SAFETY: the caller gives an array of this many, for the time of the call.
+        Some(first) => Ok(unsafe { slice::from_raw_parts(first, count) }),
+    }
+}
+
+/// Places for `count` results.
+pub(crate) fn places<T>(
+    first: Option<&mut MaybeUninit<T>>,
+    count: usize,
+) -> Result<&mut [MaybeUninit<T>]> {
+    match first {
+        _ if count == 0 => Ok(&mut []),
+        None => Err(Error::invalid("an array for results is null, and its count is not 0")),
+        // SAFETY: the caller gives an array of this many, which nothing else uses during the call.
+        Some(first) => Ok(unsafe { slice::from_raw_parts_mut(first, count) }),
+    }
+}
+
+/// A text; null is an error.
+pub(crate) fn text(text: Option<&c_char>) -> Result<&str> {
+    let Some(first) = text else { return Err(Error::invalid("a text is null")) };
+    // SAFETY: the caller gives a text that ends with a zero byte.
+    let text = unsafe { CStr::from_ptr(first) };
+    text.to_str().map_err(|_| Error::invalid("a text is not UTF-8"))
+}
+
+/// A path, which need not be UTF-8.
+#[cfg(unix)]
+pub(crate) fn path(path: Option<&c_char>) -> Result<&std::path::Path> {
+    use std::os::unix::ffi::OsStrExt;
+    let Some(first) = path else { return Err(Error::invalid("a path is null")) };
+    // SAFETY: the caller gives a text that ends with a zero byte.
+    let bytes = unsafe { CStr::from_ptr(first) }.to_bytes();
+    Ok(std::path::Path::new(std::ffi::OsStr::from_bytes(bytes)))
+}
+
+/// A path.
+#[cfg(not(unix))]
+pub(crate) fn path(path: Option<&c_char>) -> Result<&std::path::Path> {
+    text(path).map(std::path::Path::new)
+}
+
+/// Puts a result where the caller wants it; null is an error.
+pub(crate) fn give<T>(place: Option<&mut MaybeUninit<T>>, value: T) -> Result<()> {
+    let Some(place) = place else { return Err(Error::invalid("the place for a result is null")) };
+    place.write(value);
+    Ok(())
+}
+
+/// A text for the caller, without the zero bytes that would end it early.
+pub(crate) fn c_text(text: &str) -> CString {
+    let bytes: Vec<u8> = text.bytes().filter(|&byte| byte != 0).collect();
+    CString::new(bytes).unwrap_or_default()
+}
+
+/// A handle as a pointer of a type that C can tell from others. It is a number, not an address.
+pub(crate) fn handle_of<C, T>(handles: &Handles<T>, thing: T) -> Result<*mut C> {
+    Ok(ptr::without_provenance_mut(handles.insert(thing)?.get()))
+}
+
+/// Gives a new handle to the caller, or closes it again where it cannot be given.
+pub(crate) fn give_handle<C, T>(
+    place: Option<&mut MaybeUninit<*mut C>>,
+    handles: &Handles<T>,
+    thing: T,
+) -> Result<()> {
+    let Some(place) = place else { return Err(Error::invalid("the place for a handle is null")) };
+    place.write(handle_of(handles, thing)?);
+    Ok(())
+}

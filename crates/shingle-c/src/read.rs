@@ -1,0 +1,120 @@
+//! Gets. A value is given without a copy where it lies in a block of the cache: the caller holds
+//! the block until it frees the value.
+
+use crate::arguments::{Slice, give, places, slices};
+use crate::failure::{Place, call};
+use crate::kinds::{KEYSPACES, Keyspace};
+use shingle::{Bytes, Error};
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+
+/// The bytes of a value, in memory that the store and the caller share.
+pub struct Value(Bytes);
+
+/// What a get gives: null where there is no such key.
+pub(crate) type ValuePlace<'a> = Option<&'a mut MaybeUninit<Option<Box<Value>>>>;
+
+pub(crate) fn give_value(place: ValuePlace<'_>, found: Option<Bytes>) -> shingle::Result<()> {
+    give(place, found.map(|bytes| Box::new(Value(bytes))))
+}
+
+/// Gives the values of several keys; `values` has a place for each.
+pub(crate) fn give_values(
+    places: &mut [MaybeUninit<Option<Box<Value>>>],
+    found: Vec<Option<Bytes>>,
+) {
+    for (place, found) in places.iter_mut().zip(found) {
+        place.write(found.map(|bytes| Box::new(Value(bytes))));
+    }
+}
+
+pub(crate) fn keys(first: Option<&Slice>, count: usize) -> shingle::Result<Vec<&[u8]>> {
+    slices(first, count)?.iter().map(|slice| slice.bytes()).collect()
+}
+
+/// The value of `key`; null where there is none, which is no error. Free it with
+/// `shingle_value_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_get(
+    keyspace: *mut Keyspace,
+    key: Slice,
+    value: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let found = KEYSPACES.get(keyspace.addr())?.get(key.bytes()?)?;
+        give_value(value, found)
+    })
+}
+
+/// The value of `key`, copied to `buffer` as far as `buffer_bytes` reach. `value_bytes` gets its
+/// whole size, or `SIZE_MAX` where there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_get_copy(
+    keyspace: *mut Keyspace,
+    key: Slice,
+    buffer: Option<&mut MaybeUninit<u8>>,
+    buffer_bytes: usize,
+    value_bytes: Option<&mut MaybeUninit<usize>>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let found = KEYSPACES.get(keyspace.addr())?.get(key.bytes()?)?;
+        let buffer = places(buffer, buffer_bytes)?;
+        for (place, &byte) in buffer.iter_mut().zip(found.iter().flat_map(|bytes| bytes.iter())) {
+            place.write(byte);
+        }
+        give(value_bytes, found.map_or(usize::MAX, |bytes| bytes.len()))
+    })
+}
+
+/// The values of `count` keys, read together; null for missing keys. Free each with
+/// `shingle_value_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_multi_get(
+    keyspace: *mut Keyspace,
+    keys: Option<&Slice>,
+    count: usize,
+    values: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let keyspace = KEYSPACES.get(keyspace.addr())?;
+        let (keys, places) = (self::keys(keys, count)?, places(values, count)?);
+        give_values(places, keyspace.multi_get(&keys)?);
+        Ok(())
+    })
+}
+
+/// The value of `key` and when it ends, in milliseconds after 1970: `UINT64_MAX` where it does
+/// not.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_get_with_expiry(
+    keyspace: *mut Keyspace,
+    key: Slice,
+    value: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    expires_millis: Option<&mut MaybeUninit<u64>>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let Some(place) = expires_millis else {
+            return Err(Error::invalid("the place for the expiry is null"));
+        };
+        let found = KEYSPACES.get(keyspace.addr())?.get_with_expiry(key.bytes()?)?;
+        let expiry = found.as_ref().and_then(|(_, expiry)| *expiry);
+        place.write(expiry.map_or(u64::MAX, |expiry| expiry.as_millis()));
+        give_value(value, found.map(|(bytes, _)| bytes))
+    })
+}
+
+/// The bytes of a value. They live until the value is freed, also after the database is closed.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_value_slice(value: Option<&Value>) -> Slice {
+    Slice::of(value.map_or(&[], |value| &value.0))
+}
+
+/// Frees a value. Null is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_value_free(value: Option<Box<Value>>) {
+    drop(value);
+}
