@@ -17,6 +17,9 @@ use std::process::Command;
 const README: &str = include_str!("../../../../README.md");
 const EXAMPLE: &str = include_str!("example.rs");
 const MANUAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/manual");
+/// A database that LevelDB made, for the page that imports one.
+const OF_LEVELDB: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../foreign/tests/data/snappy.leveldb");
 /// Lines that build the command; here it is built.
 const BUILDS: [&str; 4] = ["cargo test", "cargo install", "cargo build", "export PATH="];
 
@@ -37,6 +40,11 @@ fn the_rust_example_is_the_one_that_is_tested() {
 fn run_blocks(text: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(directory.path().join("README.md"), README).expect("it can be written");
+    let old = directory.path().join("old-leveldb");
+    std::fs::create_dir(&old).expect("it can be made");
+    for entry in std::fs::read_dir(OF_LEVELDB).expect("it is there").flatten() {
+        std::fs::copy(entry.path(), old.join(entry.file_name())).expect("it can be copied");
+    }
     let command = env!("CARGO_BIN_EXE_shingle");
     let commands = Path::new(command).parent().expect("the command lies in a directory");
     let path = format!("{}:{}", commands.display(), std::env::var("PATH").unwrap_or_default());
