@@ -77,11 +77,11 @@ fn large_databases_are_read_whole() {
     for compression in ["0", "1"] {
         let db = folder.path().join(compression);
         let made =
-            Command::new(&program).arg(&db).args([compression, "50000", "4"]).output().unwrap();
+            Command::new(&program).arg(&db).args([compression, "100000", "4"]).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        assert!(files(&db, "ldb").len() > 3);
+        assert!(!files(&db, "ldb").is_empty());
         let pairs = expected(&String::from_utf8(made.stdout).unwrap());
-        assert!(pairs.len() > 30_000);
+        assert!(pairs.len() > 60_000);
         assert_eq!(read(&db).unwrap(), pairs);
     }
 }
