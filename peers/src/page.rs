@@ -144,7 +144,7 @@ mod tests {
         assert!(page.contains("<h1>a &amp; b</h1>"), "{page}");
         assert!(page.contains("Failed in round 2: b: &lt;gone&gt;"), "{page}");
         assert!(page.contains(">1.00 M (0.50x)</text>"), "{page}");
-        assert_eq!(page.matches("<rect").count(), 2);
+        assert_eq!(page.matches("<rect").count(), 4); // with settling too
         assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
     }
 
