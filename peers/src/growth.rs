@@ -1,7 +1,7 @@
 //! How write amplification grows with the data: a picture of the cases of the suite `growth`.
 
 use crate::compare::{Compared, Row};
-use crate::page::distinct;
+use crate::page::{COLOURS, distinct};
 use base::{Error, Result};
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -9,15 +9,6 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// One panel, in pixels.
 const PANEL: (u32, u32) = (460, 380);
-
-/// One for each engine, distinguishable by readers with colour blindness too.
-const COLOURS: [RGBColor; 5] = [
-    RGBColor(0x00, 0x72, 0xb2),
-    RGBColor(0xe6, 0x9f, 0x00),
-    RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0xcc, 0x79, 0xa7),
-    RGBColor(0xd5, 0x5e, 0x00),
-];
 
 type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -64,6 +55,13 @@ fn gigabytes(name: &str) -> Option<f64> {
     name.split_once(" GB")?.0.parse().ok()
 }
 
+/// The colour that `#rrggbb` is; black where it is not of this form.
+fn rgb(hex: &str) -> RGBColor {
+    let number = u32::from_str_radix(hex.trim_start_matches('#'), 16).unwrap_or_default();
+    let [_, red, green, blue] = number.to_be_bytes();
+    RGBColor(red, green, blue)
+}
+
 fn undrawn(error: impl std::fmt::Display) -> Error {
     Error::invalid(format!("the picture cannot be drawn: {error}"))
 }
@@ -91,7 +89,7 @@ fn draw(
         .x_label_formatter(&|size| format!("{size:.0}"))
         .draw()?;
     for (index, (engine, line)) in lines.iter().enumerate() {
-        let colour = COLOURS[index % COLOURS.len()];
+        let colour = rgb(COLOURS[index % COLOURS.len()]);
         chart.draw_series(LineSeries::new(line.iter().copied(), colour.stroke_width(2)))?;
         let point = |&(size, wa): &(f64, f64)| Circle::new((size, wa), 3, colour.filled());
         chart.draw_series(line.iter().map(point))?;

@@ -11,7 +11,7 @@ const STYLE: &str = "body{font:14px/1.4 system-ui,sans-serif;margin:2em;max-widt
  margin:0 .3em 0 1em;vertical-align:-2px}";
 
 /// One for each engine, distinguishable by readers with colour blindness too.
-const COLOURS: [&str; 7] =
+pub const COLOURS: [&str; 7] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999"];
 
 const BAR_HEIGHT: usize = 14;

@@ -464,13 +464,6 @@ int shingle_open(const char *path,
 int shingle_close(struct shingle_db *db, shingle_error_place error);
 
 /*
- The keyspace that every database has. Free it with `shingle_keyspace_free`.
- */
-int shingle_default_keyspace(struct shingle_db *db,
-                             struct shingle_keyspace **keyspace,
-                             shingle_error_place error);
-
-/*
  Flushes the memtables of all keyspaces to tables.
  */
 int shingle_flush(struct shingle_db *db, shingle_error_place error);
@@ -529,26 +522,6 @@ int shingle_check(struct shingle_db *db,
                   uintptr_t *problems,
                   struct shingle_text **report,
                   shingle_error_place error);
-
-/*
- The names of all keyspaces, one in a line. Free them with `shingle_text_free`.
- */
-int shingle_keyspaces(struct shingle_db *db,
-                      struct shingle_text **names,
-                      shingle_error_place error);
-
-/*
- The keyspace called `name`. Free it with `shingle_keyspace_free`.
- */
-int shingle_find_keyspace(struct shingle_db *db,
-                          const char *name,
-                          struct shingle_keyspace **keyspace,
-                          shingle_error_place error);
-
-/*
- Removes a keyspace with everything in it.
- */
-int shingle_drop_keyspace(struct shingle_db *db, const char *name, shingle_error_place error);
 
 /*
  The number of the error's kind, one of `enum shingle_code`; 0 without an error.
@@ -613,6 +586,33 @@ int shingle_open_keyspace(struct shingle_db *db,
                           const struct shingle_keyspace_options *options,
                           struct shingle_keyspace **keyspace,
                           shingle_error_place error);
+
+/*
+ The keyspace that every database has. Free it with `shingle_keyspace_free`.
+ */
+int shingle_default_keyspace(struct shingle_db *db,
+                             struct shingle_keyspace **keyspace,
+                             shingle_error_place error);
+
+/*
+ The names of all keyspaces, one in a line. Free them with `shingle_text_free`.
+ */
+int shingle_keyspaces(struct shingle_db *db,
+                      struct shingle_text **names,
+                      shingle_error_place error);
+
+/*
+ The keyspace called `name`. Free it with `shingle_keyspace_free`.
+ */
+int shingle_find_keyspace(struct shingle_db *db,
+                          const char *name,
+                          struct shingle_keyspace **keyspace,
+                          shingle_error_place error);
+
+/*
+ Removes a keyspace with everything in it.
+ */
+int shingle_drop_keyspace(struct shingle_db *db, const char *name, shingle_error_place error);
 
 /*
  Frees the handle of a keyspace; the keyspace stays. Null is allowed.

@@ -100,18 +100,14 @@ pub(crate) fn c_text(text: &str) -> CString {
     CString::new(bytes).unwrap_or_default()
 }
 
-/// A handle as a pointer of a type that C can tell from others. It is a number, not an address.
-pub(crate) fn handle_of<C, T>(handles: &Handles<T>, thing: T) -> Result<*mut C> {
-    Ok(ptr::without_provenance_mut(handles.insert(thing)?.get()))
-}
-
-/// Gives a new handle to the caller, or closes it again where it cannot be given.
+/// Gives the caller a handle for `thing`, as a pointer of a type that C can tell from others. It is
+/// a number, not an address.
 pub(crate) fn give_handle<C, T>(
     place: Option<&mut MaybeUninit<*mut C>>,
     handles: &Handles<T>,
     thing: T,
 ) -> Result<()> {
     let Some(place) = place else { return Err(Error::invalid("the place for a handle is null")) };
-    place.write(handle_of(handles, thing)?);
+    place.write(ptr::without_provenance_mut(handles.insert(thing)?.get()));
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Databases: opening, closing, and work on a whole database.
 
-use crate::arguments::{give, give_handle, handle_of, path, text};
+use crate::arguments::{c_text, give, give_handle, path, text};
 use crate::failure::{Place, Text, call};
-use crate::kinds::{DBS, Db, KEYSPACES, Keyspace, OPTIONS, Options};
+use crate::kinds::{DBS, Db, OPTIONS, Options};
 use shingle::Progress;
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -38,19 +38,6 @@ pub extern "C" fn shingle_close(db: *mut Db, error: Place<'_>) -> c_int {
         let open = shingle::Db::clone(&*DBS.get(db.addr())?);
         DBS.remove(db.addr())?;
         open.close()
-    })
-}
-
-/// The keyspace that every database has. Free it with `shingle_keyspace_free`.
-#[unsafe(no_mangle)]
-pub extern "C" fn shingle_default_keyspace(
-    db: *mut Db,
-    keyspace: Option<&mut MaybeUninit<*mut Keyspace>>,
-    error: Place<'_>,
-) -> c_int {
-    call(error, || {
-        let found = DBS.get(db.addr())?.default_keyspace().clone();
-        give_handle(keyspace, &KEYSPACES, found)
     })
 }
 
@@ -151,7 +138,7 @@ pub extern "C" fn shingle_check(
         let db = DBS.get(db.addr())?;
         let found = db.check(&mut |step: Progress| {
             let Some(progress) = progress else { return };
-            let what = crate::arguments::c_text(&step.what);
+            let what = c_text(&step.what);
             if !progress(argument, step.done_bytes, step.total_bytes, what.as_ptr()) {
                 step.cancel();
             }
@@ -163,46 +150,4 @@ pub extern "C" fn shingle_check(
         give(problems, found.problems.len())?;
         give(report, Some(Text::boxed(&found.problems.join("\n"))))
     })
-}
-
-/// The names of all keyspaces, one in a line. Free them with `shingle_text_free`.
-#[unsafe(no_mangle)]
-pub extern "C" fn shingle_keyspaces(
-    db: *mut Db,
-    names: Option<&mut MaybeUninit<Option<Box<Text>>>>,
-    error: Place<'_>,
-) -> c_int {
-    call(error, || {
-        let found = DBS.get(db.addr())?.keyspaces().join("\n");
-        give(names, Some(Text::boxed(&found)))
-    })
-}
-
-/// The keyspace called `name`. Free it with `shingle_keyspace_free`.
-#[unsafe(no_mangle)]
-pub extern "C" fn shingle_find_keyspace(
-    db: *mut Db,
-    name: Option<&c_char>,
-    keyspace: Option<&mut MaybeUninit<*mut Keyspace>>,
-    error: Place<'_>,
-) -> c_int {
-    call(error, || {
-        let found = DBS.get(db.addr())?.keyspace(text(name)?)?;
-        give_handle(keyspace, &KEYSPACES, found)
-    })
-}
-
-/// Removes a keyspace with everything in it.
-#[unsafe(no_mangle)]
-pub extern "C" fn shingle_drop_keyspace(
-    db: *mut Db,
-    name: Option<&c_char>,
-    error: Place<'_>,
-) -> c_int {
-    call(error, || DBS.get(db.addr())?.drop_keyspace(text(name)?))
-}
-
-/// A handle for a keyspace that exists.
-pub(crate) fn keyspace_handle(keyspace: shingle::Keyspace) -> shingle::Result<*mut Keyspace> {
-    handle_of(&KEYSPACES, keyspace)
 }

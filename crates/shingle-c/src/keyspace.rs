@@ -1,8 +1,7 @@
-//! Keyspaces: their creation with fixed properties.
+//! Keyspaces: their names, and their creation with fixed properties.
 
-use crate::arguments::{give, text};
-use crate::db::keyspace_handle;
-use crate::failure::{Place, call};
+use crate::arguments::{give, give_handle, text};
+use crate::failure::{Place, Text, call};
 use crate::kinds::{DBS, Db, KEYSPACES, Keyspace};
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
@@ -51,7 +50,7 @@ pub extern "C" fn shingle_create_keyspace(
     call(error, || {
         let options = KeyspaceOptions::given(options)?;
         let made = DBS.get(db.addr())?.create_keyspace(text(name)?, options)?;
-        give(keyspace, keyspace_handle(made)?)
+        give_handle(keyspace, &KEYSPACES, made)
     })
 }
 
@@ -75,8 +74,58 @@ pub extern "C" fn shingle_open_keyspace(
             Some(found) => found,
             None => db.open_or_create_keyspace(name, KeyspaceOptions::given(options)?)?,
         };
-        give(keyspace, keyspace_handle(opened)?)
+        give_handle(keyspace, &KEYSPACES, opened)
     })
+}
+
+/// The keyspace that every database has. Free it with `shingle_keyspace_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_default_keyspace(
+    db: *mut Db,
+    keyspace: Option<&mut MaybeUninit<*mut Keyspace>>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let found = DBS.get(db.addr())?.default_keyspace().clone();
+        give_handle(keyspace, &KEYSPACES, found)
+    })
+}
+
+/// The names of all keyspaces, one in a line. Free them with `shingle_text_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_keyspaces(
+    db: *mut Db,
+    names: Option<&mut MaybeUninit<Option<Box<Text>>>>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let found = DBS.get(db.addr())?.keyspaces().join("\n");
+        give(names, Some(Text::boxed(&found)))
+    })
+}
+
+/// The keyspace called `name`. Free it with `shingle_keyspace_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_find_keyspace(
+    db: *mut Db,
+    name: Option<&c_char>,
+    keyspace: Option<&mut MaybeUninit<*mut Keyspace>>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let found = DBS.get(db.addr())?.keyspace(text(name)?)?;
+        give_handle(keyspace, &KEYSPACES, found)
+    })
+}
+
+/// Removes a keyspace with everything in it.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_drop_keyspace(
+    db: *mut Db,
+    name: Option<&c_char>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || DBS.get(db.addr())?.drop_keyspace(text(name)?))
 }
 
 /// Frees the handle of a keyspace; the keyspace stays. Null is allowed.

@@ -1,6 +1,6 @@
 //! Options by name, and what several databases share.
 
-use crate::arguments::{give_handle, text};
+use crate::arguments::{give, give_handle, text};
 use crate::failure::{Place, Text, call};
 use crate::kinds::{OPTIONS, Options, RESOURCES, Resources};
 use parking_lot::Mutex;
@@ -75,7 +75,7 @@ pub extern "C" fn shingle_options_text(
     call(error, || {
         let options = OPTIONS.get(options.addr())?;
         let text = options.lock().to_ini();
-        crate::arguments::give(out, Some(Text::boxed(&text)))
+        give(out, Some(Text::boxed(&text)))
     })
 }
 

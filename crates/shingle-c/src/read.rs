@@ -61,7 +61,8 @@ pub extern "C" fn shingle_get_copy(
     call(error, || {
         let found = KEYSPACES.get(keyspace.addr())?.get(key.bytes()?)?;
         let buffer = places(buffer, buffer_bytes)?;
-        for (place, &byte) in buffer.iter_mut().zip(found.iter().flat_map(|bytes| bytes.iter())) {
+        let bytes = found.as_deref().unwrap_or_default();
+        for (place, &byte) in buffer.iter_mut().zip(bytes) {
             place.write(byte);
         }
         give(value_bytes, found.map_or(usize::MAX, |bytes| bytes.len()))

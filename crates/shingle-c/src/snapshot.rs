@@ -3,7 +3,7 @@
 use crate::arguments::{Slice, give_handle, places};
 use crate::failure::{Place, call};
 use crate::kinds::{DBS, Db, KEYSPACES, Keyspace, SNAPSHOTS, Snapshot};
-use crate::read::{Value, give_value, give_values};
+use crate::read::{self, Value, give_value, give_values};
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
@@ -61,7 +61,7 @@ pub extern "C" fn shingle_snapshot_multi_get(
 ) -> c_int {
     call(error, || {
         let snapshot = SNAPSHOTS.get(snapshot.addr())?;
-        let (keys, places) = (crate::read::keys(keys, count)?, places(values, count)?);
+        let (keys, places) = (read::keys(keys, count)?, places(values, count)?);
         give_values(places, snapshot.multi_get(&keys)?);
         Ok(())
     })

@@ -1,6 +1,6 @@
 //! Single writes. Options of a write are flags, so that the usual write is short.
 
-use crate::arguments::Slice;
+use crate::arguments::{Slice, give};
 use crate::failure::{Place, call};
 use crate::kinds::{DBS, Db, KEYSPACES, Keyspace};
 use shingle::{Durability, Error, Expiry, WriteOptions};
@@ -118,6 +118,6 @@ pub extern "C" fn shingle_wait_writable(
     call(error, || {
         let timeout = Duration::from_millis(timeout_millis);
         let found = DBS.get(db.addr())?.wait_writable(bytes, Some(timeout))?;
-        crate::arguments::give(is_writable, found)
+        give(is_writable, found)
     })
 }

@@ -216,6 +216,7 @@ mod tests {
 
     fn deny() -> toml::Table {
         "[licenses]\nallow = [\"MIT\", \"Unicode-3.0\", \"Apache-2.0 WITH LLVM-exception\"]\n\
+         exceptions = [{ crate = \"tool\", allow = [\"MPL-2.0\"] }]\n\
          [sources]\nallow-registry = [\"https://index\"]\n\
          [bans]\nskip = [{ crate = \"syn@2\", reason = \"old\" }]"
             .parse()
@@ -255,6 +256,16 @@ mod tests {
     const INDEX: Option<&str> = Some("registry+https://index");
     const SYN: [(&str, &str, &str, Option<&str>); 2] =
         [("syn", "2.0.1", "MIT", INDEX), ("syn", "3.0.0", "MIT", INDEX)];
+
+    #[test]
+    fn a_licence_that_one_package_may_have_is_no_licence_for_others() {
+        let mpl = |name| (name, "1.0.0", "MPL-2.0", INDEX);
+        let found = messages(&[SYN[0], SYN[1], mpl("tool"), mpl("other")]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("other 1.0.0 has the licence `MPL-2.0`"));
+        let gpl = ("tool", "1.0.0", "GPL-3.0", INDEX);
+        assert_eq!(messages(&[SYN[0], SYN[1], gpl]).len(), 1);
+    }
 
     #[test]
     fn a_package_with_another_licence_or_source_is_found() {

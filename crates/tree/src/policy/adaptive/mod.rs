@@ -74,6 +74,9 @@ const MEMTABLE_PIECES: u64 = 8;
 /// Parts that are as much as a node.
 const NODE_PIECES: u64 = 96;
 
+/// Maximum runs of a node that has less than one such part.
+const SMALL_STACK_MAX: usize = 8;
+
 /// Level 0 goes down whatever its parts, when it has one of this many parts of the bytes below.
 const LEVEL0_SHARE: u64 = 8;
 
@@ -132,6 +135,14 @@ impl<'a> Account<'a> {
         let above = view.version.level(0).bytes() as f64 * account.superseded_share();
         account.garbage_bytes = above + nodes.iter().map(|node| account.garbage(node)).sum::<f64>();
         account
+    }
+
+    /// Slices at which a node's stack is too high. The whole of a small node costs less to merge
+    /// than its files cost to keep.
+    fn height_due(&self, node: &Node) -> usize {
+        let is_small = node.bytes() < self.piece_bytes;
+        let height_max = if is_small { SMALL_STACK_MAX } else { usize::MAX };
+        self.view.limits.stack_max.clamp(1, height_max) + 1
     }
 
     /// Garbage over the garbage that may stay: 1.0 is at the limit.
@@ -241,7 +252,7 @@ impl Policy for Adaptive {
 
     fn scores(&self, view: &View<'_>) -> Vec<f64> {
         let account = Account::new(view);
-        let height = |node: &Arc<Node>| node.slices.len() as f64 / height_due(view) as f64;
+        let height = |node: &Arc<Node>| node.slices.len() as f64 / account.height_due(node) as f64;
         let height = account.nodes().iter().map(height).fold(0.0, f64::max);
         let mut scores = vec![0.0; usize::from(account.last) + 1];
         scores[usize::from(account.last)] = height.max(account.garbage_score());
@@ -295,11 +306,6 @@ impl Policy for Adaptive {
 
 fn level0_score(view: &View<'_>) -> f64 {
     view.version.level0().len() as f64 / view.limits.level0_runs_trigger.max(1) as f64
-}
-
-/// Slices at which a stack is too high.
-fn height_due(view: &View<'_>) -> usize {
-    view.limits.stack_max.max(1) + 1
 }
 
 /// What another scheme left on the levels between goes onto the stacks, by an edit alone.
@@ -396,7 +402,7 @@ fn divide(account: &Account<'_>) -> Option<Plan> {
 
 /// A stack is too high: its cheapest runs become one.
 fn shorten(account: &Account<'_>) -> Option<Plan> {
-    let height = |node: &Node| node.slices.len() as f64 / height_due(account.view) as f64;
+    let height = |node: &Node| node.slices.len() as f64 / account.height_due(node) as f64;
     account.best(
         |node| if height(node) < 1.0 { 0.0 } else { height(node) },
         |node, score| cheapest(account, node, Why { reason: Reason::StackHeight, score }),
