@@ -123,12 +123,46 @@ fn a_log_that_ends_in_a_record_has_the_records_before_it() {
         let fewer = read(&path).unwrap();
         assert_ne!(fewer, whole);
     }
-    // Damage before the end is no end.
-    let mut damaged = bytes.clone();
-    damaged[20] ^= 1;
-    std::fs::write(&log, damaged).unwrap();
-    let error = read(&path).unwrap_err();
-    assert_eq!((error.kind(), error.offset()), (ErrorKind::Corruption, Some(0)), "{error}");
+    // Damage before the end is no end, whichever byte of the first record it is.
+    for at in 6..60 {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        std::fs::write(&log, damaged).unwrap();
+        let error = read(&path).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.offset()),
+            (ErrorKind::Corruption, Some(0)),
+            "{at}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_log_whose_entries_are_in_tables_is_not_read_again() {
+    let (_folder, path) = copied("snappy.leveldb");
+    let whole = read(&path).unwrap();
+    let other = files(&data().join("plain.leveldb"), "log").pop().unwrap();
+    std::fs::copy(other, path.join("000001.log")).unwrap();
+    assert!(read(&path).unwrap() == whole);
+}
+
+#[test]
+fn keys_in_another_order_than_that_of_bytes_are_refused() {
+    let (_folder, path) = copied("plain.leveldb");
+    let manifest = path.join("MANIFEST-000002");
+    let mut bytes = std::fs::read(&manifest).unwrap();
+    let name = b"leveldb.BytewiseComparator";
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+    bytes[at + 8] = b'X';
+    // The first record: its checksum, its length, its type, the edit.
+    let end = 7 + usize::from(u16::from_le_bytes([bytes[4], bytes[5]]));
+    let sum = base::checksum::crc32c(&bytes[6..end]);
+    let masked = sum.rotate_right(15).wrapping_add(0xa282_ead8);
+    bytes[..4].copy_from_slice(&masked.to_le_bytes());
+    std::fs::write(&manifest, bytes).unwrap();
+    let error = LevelDb::open(&path).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(error.to_string().contains("leveldb.XytewiseComparator"), "{error}");
 }
 
 #[test]
