@@ -193,6 +193,12 @@ impl Level {
         self.overlap(range).iter().map(|node| node.bytes()).sum()
     }
 
+    /// Whether a node that overlaps `range` has a slice, of however few bytes: bytes of a slice are
+    /// an estimate, which may be 0 where it has entries.
+    pub fn has_slices_in(&self, range: &KeyRange) -> bool {
+        self.overlap(range).iter().any(|node| !node.slices.is_empty())
+    }
+
     /// The nodes whose ranges overlap `range`, as indexes into [`Level::nodes`].
     pub fn overlapping(&self, range: &KeyRange) -> std::ops::Range<usize> {
         if range.is_empty() {

@@ -398,6 +398,12 @@ proptest! {
     }
 }
 
+/// `lazy-leveling` took a slice whose estimate is 0 bytes for none, and level 0 past it.
+#[test]
+fn slices_of_no_bytes_are_not_passed() {
+    side_by_side(16_192_830_939_255_634_200);
+}
+
 #[test]
 fn small_edits_of_a_large_tree_keep_its_invariants() {
     let mut runs = RunTable::new(Arc::new(ObsoleteFiles::default()));

@@ -124,7 +124,7 @@ pub(super) fn drop_empty(view: &View<'_>) -> Option<Plan> {
         let mut empty = nodes.nodes.iter().filter(|node| node.slices.is_empty());
         let is_idle = |node: &&Arc<Node>| {
             let mut below = version.levels.iter().skip(usize::from(level) + 1);
-            below.all(|nodes| nodes.overlap_bytes(&node.range) == 0)
+            !below.any(|nodes| nodes.has_slices_in(&node.range))
         };
         let drop = |node| why.plan(Move::Drop { inputs: vec![Input::whole(level, node)] }, 0);
         let is_free = |plan: &Plan| view.allows(plan);

@@ -130,7 +130,7 @@ fn level_score(view: &View<'_>, level: u8) -> f64 {
 fn relieve(view: &View<'_>, level: u8, node: &Node, why: Why) -> Plan {
     let range = keys(node);
     let mut below = view.version.levels.iter().skip(usize::from(level) + 1);
-    let is_deepest = below.all(|nodes| nodes.overlap_bytes(&range) == 0);
+    let is_deepest = !below.any(|nodes| nodes.has_slices_in(&range));
     let has_room = level_score(view, level) < 1.0;
     if level > 0 && is_deepest && has_room || level == last_level(view.version, view.limits) {
         return merge(view, level, node, level, why);

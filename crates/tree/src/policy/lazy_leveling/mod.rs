@@ -145,10 +145,11 @@ fn score(view: &View<'_>, last: u8, level: u8, node: &Node) -> f64 {
 /// nothing, and to the next level otherwise.
 fn lower(view: &View<'_>, last: u8, level: u8, node: &Node, why: Why) -> Plan {
     let range = keys(node);
-    let overlap_bytes = |level| view.version.level(level).overlap_bytes(&range);
+    let overlap_bytes = view.version.level(last).overlap_bytes(&range);
     let is_next = level + 1 == last;
-    let is_large = node.bytes() as f64 * view.limits.fan_out >= overlap_bytes(last) as f64;
-    let passes_nothing = (level + 1..last).all(|between| overlap_bytes(between) == 0);
+    let is_large = node.bytes() as f64 * view.limits.fan_out >= overlap_bytes as f64;
+    let mut between = (level + 1..last).map(|between| view.version.level(between));
+    let passes_nothing = !between.any(|nodes| nodes.has_slices_in(&range));
     if is_next || is_large && passes_nothing {
         let input = Input::whole(level, node);
         return why.plan(Move::Push { input, to_level: last }, 0);

@@ -124,7 +124,7 @@ fn garbage<'a>(view: &'a View<'a>) -> impl Iterator<Item = Plan> + 'a {
     };
     let is_deepest = move |level: u8, node: &Node| {
         let mut below = version.levels.iter().skip(usize::from(level) + 1);
-        below.all(|nodes| nodes.overlap_bytes(&keys(node)) == 0)
+        !below.any(|nodes| nodes.has_slices_in(&keys(node)))
     };
     nodes
         .filter(|(_, node)| node.slices.len() > 1)
