@@ -1,0 +1,332 @@
+"""An embedded, ordered key-value store that writes little.
+
+    import shingle
+
+    with shingle.open("fruit.db") as db:
+        db[b"apple"] = b"red"
+        for key, value in db.scan(prefix=b"a"):
+            print(key, value)
+
+Keys and values are bytes; a text is its UTF-8. A database is a mapping: everything that works with a
+dictionary of bytes works with it, ``shelve.Shelf`` too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
+
+from . import _shingle
+from ._shingle import (
+    AlreadyExists,
+    Batch,
+    Cancelled,
+    Closed,
+    Conflict,
+    Corruption,
+    Error,
+    Incompatible,
+    InvalidArgument,
+    Io,
+    Locked,
+    NoSpace,
+    NotFound,
+    Poisoned,
+    Resources,
+    TooLate,
+    Transaction,
+    Unsupported,
+    WouldWait,
+    __version__,
+    options,
+)
+
+__all__ = [
+    "AlreadyExists",
+    "Batch",
+    "Cancelled",
+    "Closed",
+    "Conflict",
+    "Corruption",
+    "Database",
+    "Error",
+    "Incompatible",
+    "InvalidArgument",
+    "Io",
+    "Keyspace",
+    "Locked",
+    "NoSpace",
+    "NotFound",
+    "Poisoned",
+    "Resources",
+    "Snapshot",
+    "TooLate",
+    "Transaction",
+    "Unsupported",
+    "WouldWait",
+    "__version__",
+    "error",
+    "open",
+    "options",
+]
+
+# The name that dbm modules give their exception.
+error = Error
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_shingle.note_fork)
+
+
+class _Keys(KeysView):
+    def __iter__(self):
+        return self._mapping._scan("keys")
+
+    def __reversed__(self):
+        return self._mapping._scan("keys", reverse=True)
+
+
+class _Values(ValuesView):
+    def __iter__(self):
+        return self._mapping._scan("values")
+
+    def __reversed__(self):
+        return self._mapping._scan("values", reverse=True)
+
+
+class _Items(ItemsView):
+    def __iter__(self):
+        return self._mapping._scan("items")
+
+    def __reversed__(self):
+        return self._mapping._scan("items", reverse=True)
+
+
+class _Scans:
+    """Ordered reads of keyspaces and snapshots."""
+
+    def keys(self):
+        return _Keys(self)
+
+    def values(self):
+        return _Values(self)
+
+    def items(self):
+        return _Items(self)
+
+    def __reversed__(self):
+        return self._scan("keys", reverse=True)
+
+    def scan(self, start=None, end=None, *, prefix=None, reverse=False, background=False):
+        """An iterator over pairs with keys from ``start`` on and before ``end``, or with a prefix, as
+        they are now. ``background`` reads ahead far and leaves the cache alone."""
+        return self._scan("items", start, end, prefix, reverse, background)
+
+    def scan_keys(self, start=None, end=None, *, prefix=None, reverse=False, background=False):
+        """Like ``scan``, keys alone."""
+        return self._scan("keys", start, end, prefix, reverse, background)
+
+
+class _Table(_shingle.Table, _Scans, MutableMapping):
+    """The keys and values of a keyspace."""
+
+    _scan = _shingle.Table.scan
+    scan = _Scans.scan
+    keys = _Scans.keys
+    values = _Scans.values
+    items = _Scans.items
+
+    def clear(self):
+        """Removes every key, with one range deletion."""
+        last = next(self.scan_keys(reverse=True), None)
+        if last is not None:
+            self.delete_range(b"", last + b"\0")
+
+    def __eq__(self, other):
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return dict(self.items()) == dict(other.items())
+
+    __hash__ = object.__hash__
+
+
+class Keyspace(_Table):
+    """A keyspace: keys and values beside those of the database, with properties of its own."""
+
+    def __new__(cls, store, *arguments, **properties):
+        return super().__new__(cls, store, *arguments, **properties)
+
+    def __repr__(self):
+        return f"<shingle.Keyspace {self.name!r}>"
+
+
+class Snapshot(_Scans, Mapping):
+    """A keyspace at a moment, until it is closed."""
+
+    def __init__(self, held):
+        self._held = held
+
+    def _scan(self, *arguments, **named):
+        return self._held.scan(*arguments, **named)
+
+    def of(self, keyspace):
+        """The same moment of another keyspace."""
+        return Snapshot(self._held.of(keyspace))
+
+    def get(self, key, default=None):
+        return self._held.get(key, default)
+
+    def multi_get(self, keys):
+        """The values of several keys, read together; None where there is none."""
+        return self._held.multi_get(list(keys))
+
+    def __getitem__(self, key):
+        value = self._held.get(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __contains__(self, key):
+        return self._held.get(key) is not None
+
+    def __iter__(self):
+        return self._scan("keys")
+
+    def __len__(self):
+        return sum(1 for _ in self)
+
+    def close(self):
+        self._held.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+class Database(_Table):
+    """An open database. As a mapping it is its default keyspace."""
+
+    def __new__(cls, path, *, create=True, read_only=False, resources=None, **options):
+        settings = [(name, _text(value)) for name, value in options.items()]
+        store = _shingle.Store(os.fspath(path), settings, create, read_only, resources)
+        made = super().__new__(cls, store)
+        made._store = store
+        return made
+
+    @property
+    def path(self):
+        return self._store.path
+
+    def __repr__(self):
+        return f"<shingle.Database {self.path!r}>"
+
+    def close(self):
+        """Closes the database. What was acknowledged survives a power loss when this returns. A
+        second time does nothing."""
+        self._store.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def keyspace(self, name, *, create=True, merge_operator=None, ttl=None, prefix_bytes=0, without_wal=False):
+        """The keyspace called ``name``; one that does not exist is created."""
+        return Keyspace(
+            self._store,
+            name,
+            create=create,
+            merge_operator=merge_operator,
+            ttl=ttl,
+            prefix_bytes=prefix_bytes,
+            without_wal=without_wal,
+        )
+
+    def keyspaces(self):
+        """The names of all keyspaces."""
+        return self._store.keyspaces()
+
+    def drop_keyspace(self, name):
+        """Removes a keyspace with everything in it."""
+        self._store.drop_keyspace(name)
+
+    def batch(self, *, durability=None, wait=True):
+        """Operations that happen together or not at all: write them with ``write``, or at the end of
+        a ``with`` block."""
+        return self._store.batch(durability, wait)
+
+    def transaction(self, *, isolation="serializable", lock_timeout=None, durability=None):
+        """Reads and writes that happen together or not at all; commits at the end of a ``with``
+        block. Raises ``Conflict`` where another write came between."""
+        return self._store.transaction(isolation, lock_timeout, durability)
+
+    def snapshot(self):
+        """The state as it is now."""
+        return Snapshot(self._store.snapshot())
+
+    def flush(self):
+        """Writes what is in memory to tables."""
+        self._store.flush()
+
+    def sync(self):
+        """Makes every earlier write durable."""
+        self._store.sync()
+
+    def compact(self):
+        """Compacts everything."""
+        self._store.compact()
+
+    def wait_idle(self):
+        """Waits until no background work is due."""
+        self._store.wait_idle()
+
+    def wait_writable(self, bytes, timeout=None):
+        """Waits until so many bytes can be written without a wait: whether they can, after at most
+        ``timeout`` seconds."""
+        return self._store.wait_writable(bytes, timeout)
+
+    def checkpoint(self, target):
+        """Copies the database as it is now to a new directory, by links where it can."""
+        self._store.checkpoint(os.fspath(target))
+
+    def check(self, progress=None):
+        """Reads everything and compares it with its checksums: a list of problems, in words.
+        ``progress(done, total, what)`` hears how far it is, and returns False to cancel."""
+        return self._store.check(progress)
+
+    def stats(self):
+        """Statistics, as a dictionary."""
+        return json.loads(self._store.stats_json())
+
+    def property(self, name):
+        """A property by its name, or None."""
+        return self._store.property(name)
+
+    def set_option(self, name, value):
+        """Changes an option of the open database."""
+        self._store.set_option(name, _text(value))
+
+
+def _text(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def open(path, flag="c", mode=0o666, **options):
+    """Opens a database. ``flag`` is that of ``dbm.open``: "r" reads only, "w" writes to one that
+    exists, "c" creates one where there is none, "n" begins an empty one. ``mode`` is for callers that
+    pass it to every dbm module, and does nothing. Options go by the names of ``shingle.options()``.
+    """
+    if flag not in ("r", "w", "c", "n"):
+        raise InvalidArgument(f"flag is 'r', 'w', 'c' or 'n', not {flag!r}")
+    options.setdefault("create", flag in "cn")
+    options.setdefault("read_only", flag == "r")
+    db = Database(path, **options)
+    if flag == "n":
+        for name in db.keyspaces():
+            db.keyspace(name, create=False).clear()
+    return db

@@ -1,0 +1,129 @@
+//! Batches.
+
+use crate::arguments::Data;
+use crate::errors::{apart, raised};
+use crate::fork::Own;
+use crate::mapping::Table;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use shingle::{Db, Result, WriteBatch, WriteOptions};
+
+/// Operations that become visible and durable together.
+#[pyclass(frozen, subclass, module = "shingle")]
+pub struct Batch {
+    db: Own<Db>,
+    operations: Mutex<WriteBatch>,
+    options: WriteOptions,
+}
+
+impl Batch {
+    pub fn new(db: Db, options: WriteOptions) -> Batch {
+        Batch { db: Own::new(db), operations: Mutex::default(), options }
+    }
+
+    fn add(&self, py: Python<'_>, add: impl FnOnce(&mut WriteBatch) -> Result<()>) -> PyResult<()> {
+        add(&mut self.operations.lock()).map_err(|error| raised(py, &error))
+    }
+}
+
+#[pymethods]
+impl Batch {
+    #[pyo3(signature = (key, value, keyspace=None))]
+    fn put(&self, py: Python<'_>, key: Data, value: Data, keyspace: Option<&Table>) -> PyResult<()> {
+        match keyspace {
+            None => self.add(py, |batch| batch.put(&key, &value)),
+            Some(table) => {
+                let keyspace = table.keyspace(py)?;
+                self.add(py, |batch| batch.put_in(keyspace, &key, &value))
+            }
+        }
+    }
+
+    #[pyo3(signature = (key, keyspace=None))]
+    fn delete(&self, py: Python<'_>, key: Data, keyspace: Option<&Table>) -> PyResult<()> {
+        match keyspace {
+            None => self.add(py, |batch| batch.delete(&key)),
+            Some(table) => {
+                let keyspace = table.keyspace(py)?;
+                self.add(py, |batch| batch.delete_in(keyspace, &key))
+            }
+        }
+    }
+
+    #[pyo3(signature = (start, end, keyspace=None))]
+    fn delete_range(
+        &self,
+        py: Python<'_>,
+        start: Data,
+        end: Data,
+        keyspace: Option<&Table>,
+    ) -> PyResult<()> {
+        match keyspace {
+            None => self.add(py, |batch| batch.delete_range(&start, &end)),
+            Some(table) => {
+                let keyspace = table.keyspace(py)?;
+                self.add(py, |batch| batch.delete_range_in(keyspace, &start, &end))
+            }
+        }
+    }
+
+    #[pyo3(signature = (key, operand, keyspace=None))]
+    fn merge(
+        &self,
+        py: Python<'_>,
+        key: Data,
+        operand: Data,
+        keyspace: Option<&Table>,
+    ) -> PyResult<()> {
+        match keyspace {
+            None => self.add(py, |batch| batch.merge(&key, &operand)),
+            Some(table) => {
+                let keyspace = table.keyspace(py)?;
+                self.add(py, |batch| batch.merge_in(keyspace, &key, &operand))
+            }
+        }
+    }
+
+    fn __setitem__(&self, py: Python<'_>, key: Data, value: Data) -> PyResult<()> {
+        self.put(py, key, value, None)
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: Data) -> PyResult<()> {
+        self.delete(py, key, None)
+    }
+
+    fn __len__(&self) -> usize {
+        self.operations.lock().len()
+    }
+
+    fn clear(&self) {
+        self.operations.lock().clear();
+    }
+
+    /// Writes everything, or nothing. The batch is empty afterwards.
+    fn write(&self, py: Python<'_>) -> PyResult<()> {
+        let db = self.db.get().map_err(|error| raised(py, &error))?;
+        let batch = std::mem::take(&mut *self.operations.lock());
+        apart(py, || db.write(batch, &self.options))
+    }
+
+    fn __enter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    /// Writes the batch, unless an exception left the block.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        if exception.is_none() {
+            self.write(py)?;
+        } else {
+            self.clear();
+        }
+        Ok(false)
+    }
+}

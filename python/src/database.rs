@@ -1,0 +1,214 @@
+//! The database as a whole. Its keys and values are those of [`crate::mapping::Table`].
+
+use crate::arguments::write_options;
+use crate::batch::Batch;
+use crate::errors::{apart, raised};
+use crate::fork::Own;
+use crate::snapshot::Snapshot;
+use crate::transaction::Transaction;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use shingle::{Db, Error, ErrorKind, Isolation, Options, Progress, TransactionOptions};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A block cache that several databases share.
+#[pyclass(frozen, module = "shingle")]
+pub struct Resources(shingle::Resources);
+
+#[pymethods]
+impl Resources {
+    #[new]
+    fn new(cache_bytes: u64) -> Resources {
+        Resources(shingle::Resources::new(cache_bytes))
+    }
+
+    #[getter]
+    fn cache_used_bytes(&self) -> u64 {
+        self.0.cache_used_bytes()
+    }
+}
+
+/// An open database, without keys and values.
+#[pyclass(frozen, module = "shingle")]
+pub struct Store {
+    db: Own<Db>,
+    /// How it was opened, for people.
+    path: String,
+}
+
+impl Store {
+    pub fn db(&self, py: Python<'_>) -> PyResult<Db> {
+        self.db.get().cloned().map_err(|error| raised(py, &error))
+    }
+}
+
+#[pymethods]
+impl Store {
+    #[new]
+    #[pyo3(signature = (path, settings, create=true, read_only=false, resources=None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        settings: Vec<(String, String)>,
+        create: bool,
+        read_only: bool,
+        resources: Option<&Resources>,
+    ) -> PyResult<Store> {
+        let mut options = Options::new().create(create).read_only(read_only);
+        if let Some(resources) = resources {
+            options = options.resources(&resources.0);
+        }
+        let shown = path.display().to_string();
+        let db = apart(py, || {
+            for (name, value) in &settings {
+                options = options.clone().set(name, value)?;
+            }
+            options.open(path)
+        })?;
+        Ok(Store { db: Own::new(db), path: shown })
+    }
+
+    #[getter]
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let db = self.db(py)?;
+        apart(py, || match db.close() {
+            Err(error) if error.kind() == ErrorKind::Closed => Ok(()),
+            closed => closed,
+        })
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        let db = self.db(py)?;
+        apart(py, || db.flush())
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        let db = self.db(py)?;
+        apart(py, || db.sync())
+    }
+
+    fn compact(&self, py: Python<'_>) -> PyResult<()> {
+        let db = self.db(py)?;
+        apart(py, || db.compact())
+    }
+
+    fn wait_idle(&self, py: Python<'_>) -> PyResult<()> {
+        let db = self.db(py)?;
+        apart(py, || db.wait_idle())
+    }
+
+    #[pyo3(signature = (bytes, timeout=None))]
+    fn wait_writable(&self, py: Python<'_>, bytes: u64, timeout: Option<f64>) -> PyResult<bool> {
+        let db = self.db(py)?;
+        let timeout = timeout.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+        apart(py, || db.wait_writable(bytes, timeout))
+    }
+
+    fn checkpoint(&self, py: Python<'_>, target: PathBuf) -> PyResult<()> {
+        let db = self.db(py)?;
+        apart(py, || db.checkpoint(target))
+    }
+
+    /// Reads everything; `progress(done, total, what)` returns false to cancel. An exception in it
+    /// cancels too, and is raised. Returns the problems.
+    #[pyo3(signature = (progress=None))]
+    fn check(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<Vec<String>> {
+        let db = self.db(py)?;
+        let mut failed: Option<PyErr> = None;
+        let report = apart(py, || {
+            db.check(&mut |step: Progress| {
+                let Some(progress) = &progress else { return };
+                let goes_on = Python::attach(|py| {
+                    let told = progress.call1(py, (step.done_bytes, step.total_bytes, &step.what));
+                    told.and_then(|told| Ok(told.is_none(py) || told.is_truthy(py)?))
+                });
+                match goes_on {
+                    Ok(true) => {}
+                    Ok(false) => step.cancel(),
+                    Err(error) => {
+                        failed.get_or_insert(error);
+                        step.cancel();
+                    }
+                }
+            })
+        })?;
+        match failed {
+            Some(error) => Err(error),
+            None if report.is_cancelled => {
+                let message = "the receiver of the progress cancelled the check";
+                Err(raised(py, &Error::new(ErrorKind::Cancelled, message)))
+            }
+            None => Ok(report.problems),
+        }
+    }
+
+    fn stats_json(&self, py: Python<'_>) -> PyResult<String> {
+        let db = self.db(py)?;
+        apart(py, || Ok(db.stats().to_json()))
+    }
+
+    fn property(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
+        let db = self.db(py)?;
+        apart(py, || Ok(db.property(name)))
+    }
+
+    fn set_option(&self, py: Python<'_>, name: &str, value: &str) -> PyResult<()> {
+        let db = self.db(py)?;
+        apart(py, || db.set_option(name, value))
+    }
+
+    fn keyspaces(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.db(py)?.keyspaces())
+    }
+
+    fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let db = self.db(py)?;
+        apart(py, || db.drop_keyspace(name))
+    }
+
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        Ok(Snapshot::new(self.db(py)?.snapshot()))
+    }
+
+    #[pyo3(signature = (durability=None, wait=true))]
+    fn batch(&self, py: Python<'_>, durability: Option<&str>, wait: bool) -> PyResult<Batch> {
+        Ok(Batch::new(self.db(py)?, write_options(py, durability, wait)?))
+    }
+
+    #[pyo3(signature = (isolation="serializable", lock_timeout=None, durability=None))]
+    fn transaction(
+        &self,
+        py: Python<'_>,
+        isolation: &str,
+        lock_timeout: Option<f64>,
+        durability: Option<&str>,
+    ) -> PyResult<Transaction> {
+        let isolation = match isolation {
+            "serializable" => Isolation::Serializable,
+            "snapshot" => Isolation::Snapshot,
+            other => {
+                let message =
+                    format!("isolation is \"serializable\" or \"snapshot\", not {other:?}");
+                return Err(raised(py, &Error::invalid(message)));
+            }
+        };
+        let lock_timeout =
+            lock_timeout.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+        let write = write_options(py, durability, true)?;
+        let made = self.db(py)?.transaction_with(TransactionOptions { isolation, lock_timeout });
+        Ok(Transaction(Own::new(Mutex::new(Some(made))), write))
+    }
+}
+
+/// The options that a database takes by name: name, unit, help, and whether they can be set while
+/// it is open.
+#[pyfunction]
+pub fn options() -> Vec<(&'static str, &'static str, &'static str, bool)> {
+    let all = shingle::options::TABLE.iter();
+    all.map(|entry| (entry.name, entry.unit, entry.help, entry.at_run_time)).collect()
+}

@@ -1,0 +1,81 @@
+//! Snapshots.
+
+use crate::arguments::Data;
+use crate::errors::{apart, raised};
+use crate::fork::Own;
+use crate::mapping::{Table, as_bytes};
+use crate::scan::{Part, Scan, read_options};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use shingle::{Error, ErrorKind};
+
+/// The state of a keyspace at a moment, until it is closed.
+#[pyclass(frozen, subclass, module = "shingle")]
+pub struct Snapshot(Own<Mutex<Option<shingle::Snapshot>>>);
+
+impl Snapshot {
+    pub fn new(made: shingle::Snapshot) -> Snapshot {
+        Snapshot(Own::new(Mutex::new(Some(made))))
+    }
+
+    fn held(&self, py: Python<'_>) -> PyResult<shingle::Snapshot> {
+        let held = self.0.get().map_err(|error| raised(py, &error))?;
+        let held = held.lock().clone();
+        held.ok_or_else(|| raised(py, &Error::new(ErrorKind::Closed, "the snapshot was closed")))
+    }
+}
+
+#[pymethods]
+impl Snapshot {
+    /// The same moment of another keyspace.
+    fn of(&self, py: Python<'_>, keyspace: &Table) -> PyResult<Snapshot> {
+        Ok(Snapshot::new(self.held(py)?.of(keyspace.keyspace(py)?)))
+    }
+
+    #[pyo3(signature = (key, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: Data,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let held = self.held(py)?;
+        Ok(match apart(py, || held.get(&key))? {
+            Some(value) => Some(as_bytes(py, &value).into_any()),
+            None => default,
+        })
+    }
+
+    fn multi_get<'py>(
+        &self,
+        py: Python<'py>,
+        keys: Vec<Data>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+        let held = self.held(py)?;
+        let found = apart(py, || held.multi_get(&keys))?;
+        Ok(found.iter().map(|value| value.as_ref().map(|value| as_bytes(py, value))).collect())
+    }
+
+    #[pyo3(signature = (part, start=None, end=None, prefix=None, reverse=false, background=false))]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
+    fn scan(
+        &self,
+        py: Python<'_>,
+        part: &str,
+        start: Option<Data>,
+        end: Option<Data>,
+        prefix: Option<Data>,
+        reverse: bool,
+        background: bool,
+    ) -> PyResult<Scan> {
+        let options = read_options(py, start, end, prefix, background)?;
+        Ok(Scan::new(self.held(py)?.cursor(options), Part::named(py, part)?, reverse))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let held = self.0.get().map_err(|error| raised(py, &error))?;
+        drop(held.lock().take());
+        Ok(())
+    }
+}
