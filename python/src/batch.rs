@@ -2,23 +2,24 @@
 
 use crate::arguments::Data;
 use crate::errors::{apart, raised};
-use crate::fork::Own;
 use crate::mapping::Table;
+use crate::own::Own;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use shingle::{Db, Result, WriteBatch, WriteOptions};
+use std::sync::Arc;
 
 /// Operations that become visible and durable together.
 #[pyclass(frozen, subclass, module = "shingle")]
 pub struct Batch {
-    db: Own<Db>,
+    db: Arc<Own<Db>>,
     operations: Mutex<WriteBatch>,
     options: WriteOptions,
 }
 
 impl Batch {
-    pub fn new(db: Db, options: WriteOptions) -> Batch {
-        Batch { db: Own::new(db), operations: Mutex::default(), options }
+    pub fn new(db: Arc<Own<Db>>, options: WriteOptions) -> Batch {
+        Batch { db, operations: Mutex::default(), options }
     }
 
     fn add(&self, py: Python<'_>, add: impl FnOnce(&mut WriteBatch) -> Result<()>) -> PyResult<()> {
@@ -29,12 +30,18 @@ impl Batch {
 #[pymethods]
 impl Batch {
     #[pyo3(signature = (key, value, keyspace=None))]
-    fn put(&self, py: Python<'_>, key: Data, value: Data, keyspace: Option<&Table>) -> PyResult<()> {
+    fn put(
+        &self,
+        py: Python<'_>,
+        key: Data,
+        value: Data,
+        keyspace: Option<&Table>,
+    ) -> PyResult<()> {
         match keyspace {
             None => self.add(py, |batch| batch.put(&key, &value)),
             Some(table) => {
                 let keyspace = table.keyspace(py)?;
-                self.add(py, |batch| batch.put_in(keyspace, &key, &value))
+                self.add(py, |batch| batch.put_in(&keyspace, &key, &value))
             }
         }
     }
@@ -45,7 +52,7 @@ impl Batch {
             None => self.add(py, |batch| batch.delete(&key)),
             Some(table) => {
                 let keyspace = table.keyspace(py)?;
-                self.add(py, |batch| batch.delete_in(keyspace, &key))
+                self.add(py, |batch| batch.delete_in(&keyspace, &key))
             }
         }
     }
@@ -62,7 +69,7 @@ impl Batch {
             None => self.add(py, |batch| batch.delete_range(&start, &end)),
             Some(table) => {
                 let keyspace = table.keyspace(py)?;
-                self.add(py, |batch| batch.delete_range_in(keyspace, &start, &end))
+                self.add(py, |batch| batch.delete_range_in(&keyspace, &start, &end))
             }
         }
     }
@@ -79,7 +86,7 @@ impl Batch {
             None => self.add(py, |batch| batch.merge(&key, &operand)),
             Some(table) => {
                 let keyspace = table.keyspace(py)?;
-                self.add(py, |batch| batch.merge_in(keyspace, &key, &operand))
+                self.add(py, |batch| batch.merge_in(&keyspace, &key, &operand))
             }
         }
     }
@@ -102,7 +109,7 @@ impl Batch {
 
     /// Writes everything, or nothing. The batch is empty afterwards.
     fn write(&self, py: Python<'_>) -> PyResult<()> {
-        let db = self.db.get().map_err(|error| raised(py, &error))?;
+        let db = self.db.get(py)?;
         let batch = std::mem::take(&mut *self.operations.lock());
         apart(py, || db.write(batch, &self.options))
     }

@@ -3,13 +3,15 @@
 use crate::arguments::write_options;
 use crate::batch::Batch;
 use crate::errors::{apart, raised};
-use crate::fork::Own;
+use crate::own::{Ends, Own, Used};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use shingle::{Db, Error, ErrorKind, Isolation, Options, Progress, TransactionOptions};
+use std::mem;
 use std::path::PathBuf;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A block cache that several databases share.
@@ -32,14 +34,28 @@ impl Resources {
 /// An open database, without keys and values.
 #[pyclass(frozen, module = "shingle")]
 pub struct Store {
-    db: Own<Db>,
+    db: Arc<Own<Db>>,
+    /// What ends with it.
+    parts: Mutex<Vec<Weak<dyn Ends>>>,
     /// How it was opened, for people.
     path: String,
 }
 
 impl Store {
-    pub fn db(&self, py: Python<'_>) -> PyResult<Db> {
-        self.db.get().cloned().map_err(|error| raised(py, &error))
+    /// The database. What is made while this is held, and handed to [`Store::part`], is closed with
+    /// the database.
+    pub fn db(&self, py: Python<'_>) -> PyResult<Used<'_, Db>> {
+        self.db.get(py)
+    }
+
+    /// A thing that is closed with the database.
+    pub fn part<T: Send + Sync + 'static>(&self, name: &'static str, thing: T) -> Arc<Own<T>> {
+        let made = Arc::new(Own::new(name, thing));
+        let part: Arc<dyn Ends> = Arc::<Own<T>>::clone(&made);
+        let mut parts = self.parts.lock();
+        parts.retain(|part| part.strong_count() > 0);
+        parts.push(Arc::downgrade(&part));
+        made
     }
 }
 
@@ -66,7 +82,7 @@ impl Store {
             }
             options.open(path)
         })?;
-        Ok(Store { db: Own::new(db), path: shown })
+        Ok(Store { db: Arc::new(Own::new("database", db)), parts: Mutex::default(), path: shown })
     }
 
     #[getter]
@@ -74,11 +90,13 @@ impl Store {
         &self.path
     }
 
+    /// A second time does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let db = self.db(py)?;
-        apart(py, || match db.close() {
-            Err(error) if error.kind() == ErrorKind::Closed => Ok(()),
-            closed => closed,
+        let Some(db) = self.db.close(py)? else { return Ok(()) };
+        let parts = mem::take(&mut *self.parts.lock());
+        apart(py, || {
+            parts.iter().filter_map(Weak::upgrade).for_each(|part| part.end());
+            db.close()
         })
     }
 
@@ -177,7 +195,7 @@ impl Store {
 
     #[pyo3(signature = (durability=None, wait=true))]
     fn batch(&self, py: Python<'_>, durability: Option<&str>, wait: bool) -> PyResult<Batch> {
-        Ok(Batch::new(self.db(py)?, write_options(py, durability, wait)?))
+        Ok(Batch::new(Arc::clone(&self.db), write_options(py, durability, wait)?))
     }
 
     #[pyo3(signature = (isolation="serializable", lock_timeout=None, durability=None))]
@@ -200,8 +218,10 @@ impl Store {
         let lock_timeout =
             lock_timeout.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
         let write = write_options(py, durability, true)?;
-        let made = self.db(py)?.transaction_with(TransactionOptions { isolation, lock_timeout });
-        Ok(Transaction(Own::new(Mutex::new(Some(made))), write))
+        let db = self.db(py)?;
+        let made = db.transaction_with(TransactionOptions { isolation, lock_timeout });
+        let held = self.part("transaction", Mutex::new(Some(made)));
+        Ok(Transaction::new(held, write))
     }
 }
 

@@ -2,15 +2,15 @@
 //!
 //! Invariants:
 //! - The engine works without the interpreter's lock.
-//! - A thing of a parent process is an error in its child ([`fork`]).
+//! - A thing of a parent process is an error in its child ([`own`]).
 //! - Keys and values are bytes. A text is its UTF-8, which `dbm` does too.
 
 mod arguments;
 mod batch;
 mod database;
 mod errors;
-mod fork;
 mod mapping;
+mod own;
 mod scan;
 mod snapshot;
 mod transaction;
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 
 #[pyfunction]
 fn note_fork() {
-    fork::note_fork();
+    own::note_fork();
 }
 
 #[pymodule]

@@ -2,22 +2,23 @@
 
 use crate::arguments::{Data, write_options};
 use crate::database::Store;
-use crate::errors::{apart, raised};
-use crate::fork::Own;
+use crate::errors::apart;
+use crate::own::{Own, Used};
 use crate::scan::{Part, Scan, read_options};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use shingle::{Bytes, Keyspace, KeyspaceOptions, PrefixRule};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A keyspace of an open database.
 #[pyclass(frozen, subclass, module = "shingle")]
-pub struct Table(Own<Keyspace>);
+pub struct Table(Arc<Own<Keyspace>>);
 
 impl Table {
-    pub fn keyspace(&self, py: Python<'_>) -> PyResult<&Keyspace> {
-        self.0.get().map_err(|error| raised(py, &error))
+    pub fn keyspace(&self, py: Python<'_>) -> PyResult<Used<'_, Keyspace>> {
+        self.0.get(py)
     }
 
     fn found(&self, py: Python<'_>, key: &Data) -> PyResult<Option<Bytes>> {
@@ -51,7 +52,11 @@ impl Table {
         let options = KeyspaceOptions {
             merge_operator,
             ttl: ttl.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e12))),
-            prefix: if prefix_bytes == 0 { PrefixRule::None } else { PrefixRule::Fixed(prefix_bytes) },
+            prefix: if prefix_bytes == 0 {
+                PrefixRule::None
+            } else {
+                PrefixRule::Fixed(prefix_bytes)
+            },
             without_wal,
             ..KeyspaceOptions::default()
         };
@@ -60,12 +65,12 @@ impl Table {
             Some(name) if create => db.open_or_create_keyspace(name, options),
             Some(name) => db.keyspace(name),
         })?;
-        Ok(Table(Own::new(keyspace)))
+        Ok(Table(store.part("database", keyspace)))
     }
 
     #[getter]
-    fn name(&self, py: Python<'_>) -> PyResult<&str> {
-        Ok(self.keyspace(py)?.name())
+    fn name(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.keyspace(py)?.name().to_string())
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: Data) -> PyResult<Bound<'py, PyBytes>> {

@@ -3,8 +3,8 @@
 
 use crate::arguments::Data;
 use crate::errors::{apart, raised};
-use crate::fork::Own;
 use crate::mapping::as_bytes;
+use crate::own::Own;
 use bindings::{Chunk, Entries, fill};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -102,7 +102,7 @@ impl Scan {
     pub fn new(cursor: Cursor, part: Part, in_reverse: bool) -> Scan {
         let chunk = Chunk::default();
         let state = State { cursor, chunk, given: 0, count: COUNT_MIN, has_begun: false };
-        Scan { state: Own::new(Mutex::new(state)), part, in_reverse }
+        Scan { state: Own::new("scan", Mutex::new(state)), part, in_reverse }
     }
 }
 
@@ -112,8 +112,13 @@ impl Scan {
         this
     }
 
+    /// Gives back what it holds. It ends by itself where its last reference goes.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.state.close(py).map(drop)
+    }
+
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let state = self.state.get().map_err(|error| raised(py, &error))?;
+        let state = self.state.get(py)?;
         // Another thread may hold it while it waits for the interpreter.
         let mut state = loop {
             match state.try_lock() {

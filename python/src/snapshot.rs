@@ -1,28 +1,24 @@
 //! Snapshots.
 
 use crate::arguments::Data;
-use crate::errors::{apart, raised};
-use crate::fork::Own;
+use crate::errors::apart;
 use crate::mapping::{Table, as_bytes};
+use crate::own::{Own, Used};
 use crate::scan::{Part, Scan, read_options};
-use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use shingle::{Error, ErrorKind};
 
 /// The state of a keyspace at a moment, until it is closed.
 #[pyclass(frozen, subclass, module = "shingle")]
-pub struct Snapshot(Own<Mutex<Option<shingle::Snapshot>>>);
+pub struct Snapshot(Own<shingle::Snapshot>);
 
 impl Snapshot {
     pub fn new(made: shingle::Snapshot) -> Snapshot {
-        Snapshot(Own::new(Mutex::new(Some(made))))
+        Snapshot(Own::new("snapshot", made))
     }
 
-    fn held(&self, py: Python<'_>) -> PyResult<shingle::Snapshot> {
-        let held = self.0.get().map_err(|error| raised(py, &error))?;
-        let held = held.lock().clone();
-        held.ok_or_else(|| raised(py, &Error::new(ErrorKind::Closed, "the snapshot was closed")))
+    fn held(&self, py: Python<'_>) -> PyResult<Used<'_, shingle::Snapshot>> {
+        self.0.get(py)
     }
 }
 
@@ -30,7 +26,7 @@ impl Snapshot {
 impl Snapshot {
     /// The same moment of another keyspace.
     fn of(&self, py: Python<'_>, keyspace: &Table) -> PyResult<Snapshot> {
-        Ok(Snapshot::new(self.held(py)?.of(keyspace.keyspace(py)?)))
+        Ok(Snapshot::new(self.held(py)?.of(&*keyspace.keyspace(py)?)))
     }
 
     #[pyo3(signature = (key, default=None))]
@@ -74,8 +70,6 @@ impl Snapshot {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let held = self.0.get().map_err(|error| raised(py, &error))?;
-        drop(held.lock().take());
-        Ok(())
+        self.0.close(py).map(drop)
     }
 }

@@ -1,25 +1,43 @@
 //! Transactions.
 
 use crate::arguments::Data;
-use crate::errors::{apart, raised};
-use crate::fork::Own;
+use crate::errors::apart;
 use crate::mapping::{Table, as_bytes};
+use crate::own::Own;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use shingle::{Error, ErrorKind, Result, WriteOptions};
+use std::sync::Arc;
 
 /// Reads and writes that happen together or not at all.
 #[pyclass(frozen, subclass, module = "shingle")]
-pub struct Transaction(pub Own<Mutex<Option<shingle::Transaction>>>, pub WriteOptions);
+pub struct Transaction {
+    /// None once it has ended.
+    held: Arc<Own<Mutex<Option<shingle::Transaction>>>>,
+    options: WriteOptions,
+}
 
 impl Transaction {
+    pub fn new(
+        held: Arc<Own<Mutex<Option<shingle::Transaction>>>>,
+        options: WriteOptions,
+    ) -> Transaction {
+        Transaction { held, options }
+    }
+
+    /// Ends it: the next use is an error.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<shingle::Transaction>> {
+        let held = self.held.get(py)?;
+        Ok(py.detach(|| held.lock().take()))
+    }
+
     fn within<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut shingle::Transaction) -> Result<T> + Send,
     ) -> PyResult<T> {
-        let held = self.0.get().map_err(|error| raised(py, &error))?;
+        let held = self.held.get(py)?;
         apart(py, || match &mut *held.lock() {
             Some(transaction) => work(transaction),
             None => Err(ended()),
@@ -42,7 +60,7 @@ impl Transaction {
         for_update: bool,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let keyspace = keyspace.map(|table| table.keyspace(py)).transpose()?;
-        let found = self.within(py, |transaction| match (keyspace, for_update) {
+        let found = self.within(py, |transaction| match (keyspace.as_deref(), for_update) {
             (None, false) => transaction.get(&key),
             (None, true) => transaction.get_for_update(&key),
             (Some(keyspace), false) => transaction.get_in(keyspace, &key),
@@ -52,9 +70,15 @@ impl Transaction {
     }
 
     #[pyo3(signature = (key, value, keyspace=None))]
-    fn put(&self, py: Python<'_>, key: Data, value: Data, keyspace: Option<&Table>) -> PyResult<()> {
+    fn put(
+        &self,
+        py: Python<'_>,
+        key: Data,
+        value: Data,
+        keyspace: Option<&Table>,
+    ) -> PyResult<()> {
         let keyspace = keyspace.map(|table| table.keyspace(py)).transpose()?;
-        self.within(py, |transaction| match keyspace {
+        self.within(py, |transaction| match keyspace.as_deref() {
             None => transaction.put(&key, &value),
             Some(keyspace) => transaction.put_in(keyspace, &key, &value),
         })
@@ -63,22 +87,19 @@ impl Transaction {
     #[pyo3(signature = (key, keyspace=None))]
     fn delete(&self, py: Python<'_>, key: Data, keyspace: Option<&Table>) -> PyResult<()> {
         let keyspace = keyspace.map(|table| table.keyspace(py)).transpose()?;
-        self.within(py, |transaction| match keyspace {
+        self.within(py, |transaction| match keyspace.as_deref() {
             None => transaction.delete(&key),
             Some(keyspace) => transaction.delete_in(keyspace, &key),
         })
     }
 
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        let held = self.0.get().map_err(|error| raised(py, &error))?;
-        let taken = held.lock().take();
-        apart(py, || taken.ok_or_else(ended)?.commit_with(&self.1))
+        let taken = self.take(py)?;
+        apart(py, || taken.ok_or_else(ended)?.commit_with(&self.options))
     }
 
     fn roll_back(&self, py: Python<'_>) -> PyResult<()> {
-        let held = self.0.get().map_err(|error| raised(py, &error))?;
-        drop(held.lock().take());
-        Ok(())
+        self.take(py).map(drop)
     }
 
     fn __enter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -93,7 +114,11 @@ impl Transaction {
         _value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        if exception.is_none() { self.commit(py)? } else { self.roll_back(py)? }
+        if exception.is_none() {
+            self.commit(py)?
+        } else {
+            self.roll_back(py)?
+        }
         Ok(false)
     }
 }

@@ -40,6 +40,6 @@ impl Package {
 
     /// It is part of the workspace; peers and fuzz targets have lock files of their own.
     pub fn is_member(&self) -> bool {
-        self.folder.starts_with("crates/") || self.folder == "xtask"
+        self.folder.starts_with("crates/") || ["python", "xtask"].contains(&&*self.folder)
     }
 }
