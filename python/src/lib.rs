@@ -9,6 +9,7 @@ mod arguments;
 mod batch;
 mod database;
 mod errors;
+mod lab;
 mod mapping;
 mod own;
 mod scan;
@@ -34,5 +35,10 @@ fn _shingle(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<transaction::Transaction>()?;
     module.add_function(wrap_pyfunction!(note_fork, module)?)?;
     module.add_function(wrap_pyfunction!(database::options, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::schemes, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::simulate_schemes, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::answer_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::experiments, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::run_experiments, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -6,9 +6,10 @@ use crate::experiment::{Experiment, Measure};
 use crate::expression::{self, Metrics};
 use crate::rules::Rules;
 use crate::scale::Scale;
-use crate::schedule::Table;
+use crate::schedule::{Outcome, Table};
 use base::{Error, Result};
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 pub use crate::rules::Verdict;
@@ -47,6 +48,40 @@ pub struct ClaimResult {
     pub values: Vec<ValueResult>,
 }
 
+impl ClaimResult {
+    /// The claim with its verdict as one JSON object.
+    pub fn to_json(&self) -> Value {
+        let by_name = |get: &dyn Fn(&ValueResult) -> Value| -> Map<String, Value> {
+            self.values.iter().map(|value| (value.name.clone(), get(value))).collect()
+        };
+        let reasons: Vec<String> =
+            self.values.iter().map(|v| format!("{}: {}", v.name, v.reason)).collect();
+        json!({
+            "id": self.id,
+            "where": self.place,
+            "experiment": self.experiment,
+            "paper": by_name(&|value| Value::from(value.paper.clone())),
+            "measured": by_name(&|value| numbers(&value.measured)),
+            "ratio": by_name(&|value| value.ratio.map_or(Value::Null, number)),
+            "verdicts": by_name(&|value| Value::from(value.verdict.name())),
+            "verdict": self.verdict.name(),
+            "reason": reasons.join(" "),
+        })
+    }
+}
+
+/// A number as JSON; null where it is none.
+fn number(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
+
+fn numbers(values: &[f64]) -> Value {
+    match values {
+        [one] => number(*one),
+        _ => values.iter().copied().map(number).collect(),
+    }
+}
+
 /// An experiment with its metrics.
 pub struct Findings<'a> {
     /// The experiment.
@@ -58,6 +93,25 @@ pub struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
+    /// A JSON object for each run: its system, its point of the sweep, and its metrics, or why there
+    /// are none.
+    pub fn to_json(&self) -> Vec<Value> {
+        let row = |((system, point), outcome): (&(String, Option<String>), &Outcome)| {
+            let (metrics, error) = match outcome {
+                Ok(metrics) => (json!(metrics), Value::Null),
+                Err(why) => (Value::Null, json!(why)),
+            };
+            json!({
+                "experiment": self.experiment.id,
+                "system": system,
+                "point": point,
+                "metrics": metrics,
+                "error": error,
+            })
+        };
+        self.table.iter().map(row).collect()
+    }
+
     /// What came of the runs of `experiment`, and what it derives from their metrics.
     pub fn new(experiment: &'a Experiment, scale: Scale, mut table: Table) -> Result<Self> {
         for metrics in table.values_mut().flatten() {

@@ -188,9 +188,7 @@ pub extern "C" fn leveldb_approximate_sizes(
     };
     let ranges = ranges(starts, start_lengths).zip(ranges(limits, limit_lengths));
     let files = call(None, || Ok(db.0.files())).unwrap_or_default();
-    for (((start, start_length), (limit, limit_length)), size) in
-        ranges.zip(places(sizes, count))
-    {
+    for (((start, start_length), (limit, limit_length)), size) in ranges.zip(places(sizes, count)) {
         let (start, limit) = (bytes(*start, *start_length), bytes(*limit, *limit_length));
         let overlaps = |file: &&shingle::FileInfo| {
             let begins_before = &file.smallest[..] < limit;
@@ -230,9 +228,8 @@ fn destroy(options: &leveldb_options_t, folder: &Path) -> Result<()> {
     }
     // Its lock says that no process has it open.
     options.engine()?.create(false).open(folder)?.close()?;
-    let failed = |error| {
-        Error::io("remove the database", error).in_file(folder.display().to_string())
-    };
+    let failed =
+        |error| Error::io("remove the database", error).in_file(folder.display().to_string());
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if is_ours(&entry.file_name().to_string_lossy()) {

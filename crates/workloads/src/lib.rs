@@ -19,6 +19,7 @@ pub mod process;
 pub mod random;
 pub mod record;
 pub mod shingle_store;
+pub mod simulate;
 pub mod store;
 pub mod text;
 pub mod threshold;

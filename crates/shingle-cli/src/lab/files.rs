@@ -4,41 +4,9 @@ use super::{Account, pages, report, verdicts};
 use crate::failure::{Failure, Outcome};
 use lab::ClaimResult;
 use lab::schedule::Table;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// A number as JSON; null where it is none.
-fn number(value: f64) -> Value {
-    serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
-}
-
-fn numbers(values: &[f64]) -> Value {
-    match values {
-        [one] => number(*one),
-        _ => values.iter().copied().map(number).collect(),
-    }
-}
-
-/// A claim with its verdict as one JSON object.
-pub fn claim_json(claim: &ClaimResult) -> Value {
-    let by_name = |get: &dyn Fn(&lab::ValueResult) -> Value| -> Map<String, Value> {
-        claim.values.iter().map(|value| (value.name.clone(), get(value))).collect()
-    };
-    let reasons: Vec<String> =
-        claim.values.iter().map(|v| format!("{}: {}", v.name, v.reason)).collect();
-    json!({
-        "id": claim.id,
-        "where": claim.place,
-        "experiment": claim.experiment,
-        "paper": by_name(&|value| Value::from(value.paper.clone())),
-        "measured": by_name(&|value| numbers(&value.measured)),
-        "ratio": by_name(&|value| value.ratio.map_or(Value::Null, number)),
-        "verdicts": by_name(&|value| Value::from(value.verdict.name())),
-        "verdict": claim.verdict.name(),
-        "reason": reasons.join(" "),
-    })
-}
 
 /// The data files of `folder`, by name, in order.
 pub fn read(folder: &Path) -> Outcome<Vec<(String, String)>> {
@@ -56,7 +24,7 @@ pub fn read(folder: &Path) -> Outcome<Vec<(String, String)>> {
 
 /// Writes everything into `folder`.
 pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
-    let rows: Vec<Value> = account.claims.iter().map(claim_json).collect();
+    let rows: Vec<Value> = account.claims.iter().map(ClaimResult::to_json).collect();
     save(folder, "claims.json", &(serde_json::to_string_pretty(&rows)? + "\n"))?;
     save(folder, "claims.csv", &claims_csv(account))?;
     save(folder, "metrics.csv", &metrics_csv(account))?;

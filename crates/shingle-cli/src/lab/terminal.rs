@@ -103,7 +103,7 @@ pub fn counts(claims: &[ClaimResult]) -> Vec<(Verdict, usize, usize)> {
 pub fn results(context: &mut Context, account: &Account<'_>) -> Outcome {
     if context.global.json {
         let rows: Vec<serde_json::Value> =
-            account.claims.iter().map(super::files::claim_json).collect();
+            account.claims.iter().map(ClaimResult::to_json).collect();
         return context.json(&rows);
     }
     let mut table = texts(&["claim", "value", "paper", "measured", "ratio", "verdict"]);

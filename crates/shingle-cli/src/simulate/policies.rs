@@ -1,18 +1,13 @@
 //! Schemes on a workload.
 
-use super::{keys, keys_count, rate, record_bytes, scale};
+use super::{keys, rate, record_bytes};
 use crate::args::SimulateArgs;
 use crate::commands::ledger::plain_table;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::units;
-use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tree::policy::{Descriptor, Limits, by_name, registry};
-use tree::simulate::{Report, Workload};
-
-/// Simulated records in a table or a memtable, whichever is smaller.
-const RECORDS_IN_TABLE: u64 = 64;
+use workloads::simulate::{Question, Report, Run, to_json};
 
 /// What a scheme cost, and how long that took to find out.
 struct Answer {
@@ -21,60 +16,40 @@ struct Answer {
 }
 
 pub(super) fn simulate(context: &mut Context, args: &SimulateArgs) -> Outcome {
-    let schemes: Vec<&Descriptor> = match args.scheme.is_empty() {
-        true => registry().iter().collect(),
-        false => args
-            .scheme
-            .iter()
-            .map(|name| by_name(name))
-            .collect::<base::Result<_>>()
-            .map_err(Failure::of_value)?,
-    };
-    let tables = schemes.iter().map(|scheme| limits(args, scheme).table_bytes_max);
-    let unit_bytes = tables.fold(args.memtable_bytes, u64::min);
-    let workload = Workload {
+    let question = Question {
+        schemes: args.scheme.clone(),
         keys: keys(args),
         writes: args.writes,
-        keys_count: keys_count(args),
-        entry_bytes: record_bytes(args),
+        keys_count: args.keys_count,
+        record_bytes: record_bytes(args),
         memtable_bytes: args.memtable_bytes,
-        scale: scale(args, unit_bytes, RECORDS_IN_TABLE)?.min(args.writes),
-        moves_per_flush: None,
+        table_bytes: args.table_bytes,
+        fan_out: args.fan_out,
         reads_share: args.reads_share,
+        scale: args.scale,
     };
-    let mut results = Vec::new();
-    for scheme in schemes {
-        let result = run(context, &workload, scheme, limits(args, scheme))?;
+    let (mut results, mut scale) = (Vec::new(), 1);
+    for run in question.runs().map_err(Failure::of_value)? {
+        let result = answer(context, &run)?;
+        scale = run.workload.scale;
         if context.global.json {
-            context.json(&as_json(&workload, &result))?;
+            let mut row = to_json(&run, &result.report);
+            row["simulation_ns"] = (result.taken.as_nanos() as u64).into();
+            context.json(&row)?;
         }
         results.push(result);
     }
     if !context.global.json {
-        show(context, &workload, &results)?;
+        show(context, scale, &results)?;
     }
     Ok(())
 }
 
-fn limits(args: &SimulateArgs, scheme: &Descriptor) -> Limits {
-    let limits = (scheme.limits)(args.memtable_bytes);
-    Limits {
-        table_bytes_max: args.table_bytes.unwrap_or(limits.table_bytes_max),
-        fan_out: args.fan_out.unwrap_or(limits.fan_out),
-        ..limits
-    }
-}
-
-fn run(
-    context: &Context,
-    workload: &Workload,
-    scheme: &Descriptor,
-    limits: Limits,
-) -> Outcome<Answer> {
-    let bar = context.bar(scheme.name, workload.writes * workload.entry_bytes);
+fn answer(context: &Context, run: &Run) -> Outcome<Answer> {
+    let entry_bytes = run.workload.entry_bytes;
+    let bar = context.bar(run.scheme.name, run.workload.writes * entry_bytes);
     let begun = Instant::now();
-    let mut watch = |writes| bar.add(writes * workload.entry_bytes);
-    let report = workload.run_watched(scheme, limits, &mut watch)?;
+    let report = run.run(&mut |writes| bar.add(writes * entry_bytes))?;
     Ok(Answer { report, taken: begun.elapsed() })
 }
 
@@ -82,31 +57,7 @@ fn written_bytes(report: &Report) -> u64 {
     report.flushed_bytes + report.written_bytes.iter().sum::<u64>()
 }
 
-fn as_json(workload: &Workload, Answer { report, taken }: &Answer) -> Value {
-    json!({
-        "scheme": report.name,
-        "write_amplification": report.write_amplification(),
-        "user_bytes": report.user_bytes,
-        "flushed_bytes": report.flushed_bytes,
-        "written_bytes_by_level": report.written_bytes,
-        "level_bytes": report.level_bytes,
-        "level_nodes": report.level_nodes,
-        "moves": report.moves,
-        "level0_runs_max": report.level0_runs_max,
-        "stack_max": report.stack_max,
-        "file_bytes_max": report.file_bytes_max,
-        "sets": report.sets.0,
-        "tables_in_sets": report.sets.1,
-        "space_amplification": report.space_amplification,
-        "space_amplification_max": report.space_amplification_max,
-        "slices_per_get": report.slices_per_get,
-        "slices_per_get_read_only": report.slices_per_get_read_only,
-        "scale": workload.scale,
-        "simulation_ns": taken.as_nanos() as u64,
-    })
-}
-
-fn show(context: &mut Context, workload: &Workload, results: &[Answer]) -> Outcome {
+fn show(context: &mut Context, scale: u64, results: &[Answer]) -> Outcome {
     writeln!(context.out, "{}", costs(results))?;
     writeln!(context.out, "\n{}", trees(results))?;
     writeln!(
@@ -118,7 +69,7 @@ fn show(context: &mut Context, workload: &Workload, results: &[Answer]) -> Outco
     let user = results.iter().map(|result| result.report.user_bytes).sum();
     let written = results.iter().map(|result| written_bytes(&result.report)).sum();
     let taken = results.iter().map(|result| result.taken).sum();
-    writeln!(context.out, "{}", rate(user, written, workload.scale, taken))?;
+    writeln!(context.out, "{}", rate(user, written, scale, taken))?;
     Ok(())
 }
 

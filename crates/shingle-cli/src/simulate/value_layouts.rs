@@ -1,6 +1,6 @@
 //! Value layouts under updates.
 
-use super::{keys, keys_count, rate, record_bytes, scale};
+use super::{keys, keys_count, rate, record_bytes};
 use crate::args::SimulateArgs;
 use crate::commands::ledger::plain_table;
 use crate::context::Context;
@@ -11,6 +11,7 @@ use serde_json::json;
 use std::time::Instant;
 use values::simulate::Simulation;
 use values::{Descriptor, ValueLimits, by_name};
+use workloads::simulate::{checked_scale, records_of};
 
 /// Simulated records in a log segment.
 const RECORDS_IN_SEGMENT: u64 = 16;
@@ -37,7 +38,13 @@ pub(super) fn simulate(context: &mut Context, args: &SimulateArgs) -> Outcome {
         let message = format!("{} keeps values in the runs: no value store", layout.name);
         return Err(Failure::usage(message, "`shingle simulate --scheme NAME` shows its cost"));
     }
-    let scale = scale(args, ValueLimits::default().log_segment_bytes, RECORDS_IN_SEGMENT)?;
+    if args.reserved_ratio.iter().any(|ratio| !(0.0..=1.0).contains(ratio)) {
+        return Err(Failure::usage("a ratio is a number from 0 to 1", "0.3 is 30 %"));
+    }
+    let segment_bytes = ValueLimits::default().log_segment_bytes;
+    let fits = records_of(segment_bytes, RECORDS_IN_SEGMENT, record_bytes(args));
+    let scale = checked_scale(args.scale.unwrap_or(fits), keys_count(args).max(args.writes))
+        .map_err(Failure::of_value)?;
     let mut table =
         plain_table(&["layout", "reserved", "value WA", "space", "look-ups for a write"]);
     let (begun, mut user, mut written) = (Instant::now(), 0, 0);

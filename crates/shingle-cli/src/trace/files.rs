@@ -1,9 +1,9 @@
 //! The answer as files: a table for other programs, and a picture.
 
-use super::{Answer, picture};
+use super::picture;
 use crate::failure::{Failure, Outcome};
 use std::path::Path;
-use workloads::trace::{Candidate, DEVICES};
+use workloads::trace::{Answer, Candidate, DEVICES};
 
 /// Writes `candidates.csv` and `candidates.svg` to a directory, which is made where there is none.
 pub(super) fn write(directory: &Path, answer: &Answer) -> Outcome {

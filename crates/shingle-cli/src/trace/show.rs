@@ -1,13 +1,12 @@
 //! The answer in the terminal.
 
-use super::Answer;
 use crate::args::trace::TraceArgs;
 use crate::commands::ledger::plain_table;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::text::{self, COLUMNS};
 use crate::units;
-use workloads::trace::{Candidate, DEVICES, Reading, Sizes, Summary};
+use workloads::trace::{Answer, Candidate, DEVICES, Reading, Sizes, Summary};
 
 pub(super) fn show(context: &mut Context, args: &TraceArgs, answer: &Answer) -> Outcome {
     bad_lines(context, &answer.reading);

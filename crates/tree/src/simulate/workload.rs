@@ -18,6 +18,11 @@ pub enum Keys {
     Zipf(f64),
 }
 
+impl Keys {
+    /// Skewed as YCSB's keys are.
+    pub const ZIPF: Keys = Keys::Zipf(0.99);
+}
+
 /// Writes of equal size.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {

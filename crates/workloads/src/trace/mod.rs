@@ -6,6 +6,7 @@
 //! records without bytes (`tree::simulate`, `values::simulate`).
 
 mod advise;
+mod answer;
 mod device;
 mod formats;
 mod operation;
@@ -20,6 +21,7 @@ mod summary;
 mod workload;
 
 pub use advise::{Advice, Candidate, Goal, Question, advise};
+pub use answer::{Answer, Collected, Extent};
 pub use device::{DEVICES, Device, Load};
 pub use formats::Format;
 pub use operation::{Kind, Operation};

@@ -1,0 +1,117 @@
+//! The tests of the package, as `cargo test` runs them: pytest on the library that cargo built, and
+//! the commands and programs of README.md, in a virtual environment of their own.
+
+#![allow(clippy::unwrap_used)]
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = [&output.stdout[..], &output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
+    text
+}
+
+fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A virtual environment with what the tests need, made once.
+fn environment() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+        let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output();
+        let is_made = made.as_ref().is_ok_and(|output| output.status.success());
+        assert!(is_made, "the tests need Python 3 with venv (apt install python3-venv): {made:?}");
+        let requirements = package().join("tests/requirements.txt");
+        run(Command::new(folder.join("bin/pip"))
+            .args(["install", "--quiet", "--disable-pip-version-check", "-r"])
+            .arg(requirements));
+        folder
+    })
+}
+
+fn python() -> Command {
+    let mut command = Command::new(environment().join("bin/python"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("MPLBACKEND", "Agg");
+    command
+}
+
+/// The package with the library that cargo built for this test, which stands beside the test.
+fn built() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("shingle");
+    std::fs::create_dir(&made).unwrap();
+    for entry in std::fs::read_dir(package().join("shingle")).unwrap() {
+        let from = entry.unwrap().path();
+        if from.is_file() {
+            std::fs::copy(&from, made.join(from.file_name().unwrap())).unwrap();
+        }
+    }
+    let library = std::env::current_exe().unwrap().with_file_name("lib_shingle.so");
+    assert!(library.exists(), "no {}", library.display());
+    std::os::unix::fs::symlink(library, made.join("_shingle.abi3.so")).unwrap();
+    folder
+}
+
+#[test]
+fn pytest_passes() {
+    let folder = built();
+    let text = run(python()
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
+        .arg(package().join("tests"))
+        .env("PYTHONPATH", folder.path()));
+    assert!(text.contains(" passed"), "{text}");
+}
+
+/// The blocks of README.md in a language.
+fn blocks(language: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(package().join("README.md")).unwrap();
+    let parts = text.split("```").skip(1).step_by(2);
+    let of_language = |part: &str| Some(part.strip_prefix(language)?.strip_prefix('\n')?.into());
+    parts.filter_map(of_language).collect()
+}
+
+#[test]
+fn the_readme_installs_the_package_and_its_programs_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let bin = environment().join("bin");
+    for block in blocks("sh") {
+        run(Command::new("sh")
+            .args(["-ec", &block])
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .current_dir(package().join("..")));
+    }
+    let programs = blocks("python");
+    assert!(!programs.is_empty());
+    for program in programs {
+        run(python().args(["-c", &program]).current_dir(folder.path()));
+    }
+}
+
+/// The code of a notebook, cell after cell, without the lines that only a notebook has.
+fn code(notebook: &Path) -> String {
+    let text = std::fs::read_to_string(notebook).unwrap();
+    let notebook: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let cells = notebook["cells"].as_array().unwrap().iter();
+    let lines = cells.filter(|cell| cell["cell_type"] == "code").flat_map(|cell| {
+        let source = cell["source"].as_array().unwrap().iter();
+        source.map(|line| line.as_str().unwrap().trim_end().to_string()).collect::<Vec<_>>()
+    });
+    lines.filter(|line| !line.starts_with('%')).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_notebook_draws_its_picture() {
+    let (library, folder) = (built(), tempfile::tempdir().unwrap());
+    let program = code(&package().join("examples/schemes.ipynb"));
+    run(python().args(["-c", &program]).env("PYTHONPATH", library.path()).current_dir(&folder));
+    let picture = std::fs::read(folder.path().join("schemes.png")).unwrap();
+    assert!(picture.starts_with(b"\x89PNG") && picture.len() > 10_000);
+}
