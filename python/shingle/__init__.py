@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, MutableMapping, Sequence, ValuesView
+from typing import Any, Literal, Optional, Union
 
 from . import _shingle
 from ._shingle import (
@@ -41,6 +42,7 @@ from ._shingle import (
     __version__,
     options,
 )
+from ._types import Data, Durability, Path
 
 __all__ = [
     "AlreadyExists",
@@ -105,24 +107,43 @@ class _Items(ItemsView):
 class _Scans:
     """Ordered reads of keyspaces and snapshots."""
 
-    def keys(self):
+    _scan: Callable[..., Iterator[Any]]
+
+    def keys(self) -> KeysView[bytes]:
         return _Keys(self)
 
-    def values(self):
+    def values(self) -> ValuesView[bytes]:
         return _Values(self)
 
-    def items(self):
+    def items(self) -> ItemsView[bytes, bytes]:
         return _Items(self)
 
-    def __reversed__(self):
+    def __reversed__(self) -> Iterator[bytes]:
         return self._scan("keys", reverse=True)
 
-    def scan(self, start=None, end=None, *, prefix=None, reverse=False, background=False):
+    def scan(
+        self,
+        start: Optional[Data] = None,
+        end: Optional[Data] = None,
+        *,
+        prefix: Optional[Data] = None,
+        reverse: bool = False,
+        background: bool = False,
+    ) -> Iterator[tuple[bytes, bytes]]:
         """An iterator over pairs with keys from ``start`` on and before ``end``, or with a prefix, as
-        they are now. ``background`` reads ahead far and leaves the cache alone."""
+        they are now. ``background`` reads in large pieces and leaves the cache alone. An iterator that
+        is not used to its end holds tables until it goes, or until its ``close``."""
         return self._scan("items", start, end, prefix, reverse, background)
 
-    def scan_keys(self, start=None, end=None, *, prefix=None, reverse=False, background=False):
+    def scan_keys(
+        self,
+        start: Optional[Data] = None,
+        end: Optional[Data] = None,
+        *,
+        prefix: Optional[Data] = None,
+        reverse: bool = False,
+        background: bool = False,
+    ) -> Iterator[bytes]:
         """Like ``scan``, keys alone."""
         return self._scan("keys", start, end, prefix, reverse, background)
 
@@ -130,19 +151,17 @@ class _Scans:
 class _Table(_shingle.Table, _Scans, MutableMapping):
     """The keys and values of a keyspace."""
 
-    _scan = _shingle.Table.scan
-    scan = _Scans.scan
     keys = _Scans.keys
     values = _Scans.values
     items = _Scans.items
 
-    def clear(self):
+    def clear(self) -> None:
         """Removes every key, with one range deletion."""
         last = next(self.scan_keys(reverse=True), None)
         if last is not None:
             self.delete_range(b"", last + b"\0")
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mapping):
             return NotImplemented
         return dict(self.items()) == dict(other.items())
@@ -156,7 +175,7 @@ class Keyspace(_Table):
     def __new__(cls, store, *arguments, **properties):
         return super().__new__(cls, store, *arguments, **properties)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<shingle.Keyspace {self.name!r}>"
 
 
@@ -167,48 +186,58 @@ class Snapshot(_Scans, Mapping):
         self._held = held
 
     def _scan(self, *arguments, **named):
-        return self._held.scan(*arguments, **named)
+        return self._held._scan(*arguments, **named)
 
-    def of(self, keyspace):
+    def of(self, keyspace: Keyspace) -> Snapshot:
         """The same moment of another keyspace."""
         return Snapshot(self._held.of(keyspace))
 
-    def get(self, key, default=None):
+    def get(self, key: Data, default: Any = None) -> Any:
         return self._held.get(key, default)
 
-    def multi_get(self, keys):
+    def multi_get(self, keys: Sequence[Data]) -> list[Optional[bytes]]:
         """The values of several keys, read together; None where there is none."""
         return self._held.multi_get(list(keys))
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Data) -> bytes:
         value = self._held.get(key)
         if value is None:
             raise KeyError(key)
         return value
 
-    def __contains__(self, key):
+    def __contains__(self, key: object) -> bool:
         return self._held.get(key) is not None
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[bytes]:
         return self._scan("keys")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def close(self):
+    def close(self) -> None:
         self._held.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Snapshot:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
 class Database(_Table):
     """An open database. As a mapping it is its default keyspace."""
 
-    def __new__(cls, path, *, create=True, read_only=False, resources=None, **options):
+    _store: _shingle.Store
+
+    def __new__(
+        cls,
+        path: Path,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        resources: Optional[Resources] = None,
+        **options: Union[str, int, float, bool],
+    ) -> Database:
         settings = [(name, _text(value)) for name, value in options.items()]
         store = _shingle.Store(os.fspath(path), settings, create, read_only, resources)
         made = super().__new__(cls, store)
@@ -216,24 +245,33 @@ class Database(_Table):
         return made
 
     @property
-    def path(self):
+    def path(self) -> str:
         return self._store.path
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<shingle.Database {self.path!r}>"
 
-    def close(self):
+    def close(self) -> None:
         """Closes the database. What was acknowledged survives a power loss when this returns. A
         second time does nothing."""
         self._store.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Database:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def keyspace(self, name, *, create=True, merge_operator=None, ttl=None, prefix_bytes=0, without_wal=False):
+    def keyspace(
+        self,
+        name: str,
+        *,
+        create: bool = True,
+        merge_operator: Optional[str] = None,
+        ttl: Optional[float] = None,
+        prefix_bytes: int = 0,
+        without_wal: bool = False,
+    ) -> Keyspace:
         """The keyspace called ``name``; one that does not exist is created."""
         return Keyspace(
             self._store,
@@ -245,78 +283,86 @@ class Database(_Table):
             without_wal=without_wal,
         )
 
-    def keyspaces(self):
+    def keyspaces(self) -> list[str]:
         """The names of all keyspaces."""
         return self._store.keyspaces()
 
-    def drop_keyspace(self, name):
+    def drop_keyspace(self, name: str) -> None:
         """Removes a keyspace with everything in it."""
         self._store.drop_keyspace(name)
 
-    def batch(self, *, durability=None, wait=True):
+    def batch(self, *, durability: Durability = None, wait: bool = True) -> Batch:
         """Operations that happen together or not at all: write them with ``write``, or at the end of
         a ``with`` block."""
-        return self._store.batch(durability, wait)
+        return Batch(self._store, durability, wait)
 
-    def transaction(self, *, isolation="serializable", lock_timeout=None, durability=None):
+    def transaction(
+        self,
+        *,
+        isolation: Literal["serializable", "snapshot"] = "serializable",
+        lock_timeout: Optional[float] = None,
+        durability: Durability = None,
+    ) -> Transaction:
         """Reads and writes that happen together or not at all; commits at the end of a ``with``
         block. Raises ``Conflict`` where another write came between."""
-        return self._store.transaction(isolation, lock_timeout, durability)
+        return Transaction(self._store, isolation, lock_timeout, durability)
 
-    def snapshot(self):
+    def snapshot(self) -> Snapshot:
         """The state as it is now."""
-        return Snapshot(self._store.snapshot())
+        return Snapshot(_shingle.Snapshot(self._store))
 
-    def flush(self):
+    def flush(self) -> None:
         """Writes what is in memory to tables."""
         self._store.flush()
 
-    def sync(self):
+    def sync(self) -> None:
         """Makes every earlier write durable."""
         self._store.sync()
 
-    def compact(self):
+    def compact(self) -> None:
         """Compacts everything."""
         self._store.compact()
 
-    def wait_idle(self):
+    def wait_idle(self) -> None:
         """Waits until no background work is due."""
         self._store.wait_idle()
 
-    def wait_writable(self, bytes, timeout=None):
-        """Waits until so many bytes can be written without a wait: whether they can, after at most
+    def wait_writable(self, bytes: int, timeout: Optional[float] = None) -> bool:
+        """Waits until ``bytes`` can be written without a wait: whether they can, after at most
         ``timeout`` seconds."""
         return self._store.wait_writable(bytes, timeout)
 
-    def checkpoint(self, target):
+    def checkpoint(self, target: Path) -> None:
         """Copies the database as it is now to a new directory, by links where it can."""
         self._store.checkpoint(os.fspath(target))
 
-    def check(self, progress=None):
+    def check(
+        self, progress: Optional[Callable[[int, int, str], Optional[bool]]] = None
+    ) -> list[str]:
         """Reads everything and compares it with its checksums: a list of problems, in words.
         ``progress(done, total, what)`` hears how far it is, and returns False to cancel."""
         return self._store.check(progress)
 
-    def stats(self):
+    def stats(self) -> dict[str, Any]:
         """Statistics, as a dictionary."""
         return json.loads(self._store.stats_json())
 
-    def property(self, name):
+    def property(self, name: str) -> Optional[str]:
         """A property by its name, or None."""
         return self._store.property(name)
 
-    def set_option(self, name, value):
+    def set_option(self, name: str, value: Union[str, int, float, bool]) -> None:
         """Changes an option of the open database."""
         self._store.set_option(name, _text(value))
 
 
-def _text(value):
+def _text(value: Union[str, int, float, bool]) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
 
 
-def open(path, flag="c", mode=0o666, **options):
+def open(path: Path, flag: str = "c", mode: int = 0o666, **options: Any) -> Database:
     """Opens a database. ``flag`` is that of ``dbm.open``: "r" reads only, "w" writes to one that
     exists, "c" creates one where there is none, "n" begins an empty one. ``mode`` is for callers that
     pass it to every dbm module, and does nothing. Options go by the names of ``shingle.options()``.

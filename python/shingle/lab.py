@@ -13,35 +13,41 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
+from typing import Any, Literal, Optional, Union
 
 from . import _shingle
+from ._types import Path
+
+Row = dict[str, Any]
+Names = Union[str, Iterable[str]]
 
 __all__ = ["experiments", "frame", "run", "schemes", "simulate", "trace"]
 
 _MIB = 1 << 20
 
 
-def schemes():
+def schemes() -> list[Row]:
     """The schemes: a dictionary each, with ``name``, ``summary``, ``help``, ``paper`` and the names of
     its ``options``."""
     return json.loads(_shingle.schemes())
 
 
 def simulate(
-    schemes=(),
+    schemes: Names = (),
     *,
-    writes=10_000_000,
-    key_size=16,
-    value_size=100,
-    keys="uniform",
-    keys_count=None,
-    memtable_bytes=64 * _MIB,
-    table_bytes=None,
-    fan_out=None,
-    reads_share=0.0,
-    scale=None,
-):
+    writes: int = 10_000_000,
+    key_size: int = 16,
+    value_size: int = 100,
+    keys: Literal["uniform", "zipf", "sequential"] = "uniform",
+    keys_count: Optional[int] = None,
+    memtable_bytes: int = 64 * _MIB,
+    table_bytes: Optional[int] = None,
+    fan_out: Optional[float] = None,
+    reads_share: float = 0.0,
+    scale: Optional[int] = None,
+) -> list[Row]:
     """What schemes cost under ``writes`` of equal size, without data: a dictionary for each scheme.
 
     ``schemes`` is a name or several, all where there is none. ``keys`` are "uniform", "zipf" (0.99) or
@@ -66,19 +72,19 @@ def simulate(
 
 
 def trace(
-    path,
+    path: Path,
     *,
-    format=None,
-    goal="time",
-    device="ssd",
-    schemes=None,
-    values=("inline", "log", "hashed"),
-    fan_out=(4, 8, 10, 16, 25),
-    value_threshold=1024,
-    memtable_bytes=64 * _MIB,
-    grow=1,
-    sample=32_768,
-):
+    format: Optional[str] = None,
+    goal: Literal["write", "read", "space", "time"] = "time",
+    device: Literal["ssd", "hdd", "smr"] = "ssd",
+    schemes: Optional[Names] = None,
+    values: Names = ("inline", "log", "hashed"),
+    fan_out: Sequence[float] = (4, 8, 10, 16, 25),
+    value_threshold: int = 1024,
+    memtable_bytes: int = 64 * _MIB,
+    grow: int = 1,
+    sample: int = 32_768,
+) -> Row:
     """What a recorded workload is like, and what it would cost under each scheme, value layout and
     fan-out, as ``shingle lab trace`` says it.
 
@@ -105,13 +111,19 @@ def trace(
     )
 
 
-def experiments():
+def experiments() -> list[Row]:
     """The experiments, one for each figure and table of the papers: a dictionary each, with ``id``,
     ``figure``, ``title``, ``deviation``, ``systems`` and the ids of its ``claims``."""
     return json.loads(_shingle.experiments())
 
 
-def run(ids="all", *, scale="smoke", threads=2, progress=None):
+def run(
+    ids: Names = "all",
+    *,
+    scale: Literal["smoke", "small", "paper"] = "smoke",
+    threads: int = 2,
+    progress: Optional[Callable[[int, int, str], object]] = None,
+) -> Row:
     """Runs experiments on models of the papers' devices and holds the claims against them.
 
     ``ids`` are papers, experiments and claims, one or several. ``scale`` is "smoke" (a minute or two
@@ -122,7 +134,7 @@ def run(ids="all", *, scale="smoke", threads=2, progress=None):
     return json.loads(_shingle.run_experiments(_names(ids), scale, threads, progress))
 
 
-def frame(rows):
+def frame(rows: Iterable[Row]) -> Any:
     """A data frame of ``rows``, of pandas or else of polars; the rows themselves where neither is
     installed. Dictionaries within rows become columns, named with a dot between."""
     flat = [_flat(row) for row in rows]
@@ -137,11 +149,11 @@ def frame(rows):
     return flat
 
 
-def _names(names):
+def _names(names: Names) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _flat(row, before=""):
+def _flat(row: Row, before: str = "") -> Row:
     flat = {}
     for name, value in row.items():
         if isinstance(value, dict):

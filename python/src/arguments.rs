@@ -7,6 +7,10 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
 use shingle::{Durability, Error, WriteOptions};
 use std::ops::Deref;
+use std::time::Duration;
+
+/// Longer durations are as long as this one.
+const SECONDS_MAX: f64 = 3e11;
 
 /// The bytes of a key or value.
 pub enum Data {
@@ -54,6 +58,16 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Data {
             }
         }
     }
+}
+
+/// A `bytes` with a value.
+pub fn as_bytes<'py>(py: Python<'py>, value: &[u8]) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, value)
+}
+
+/// A duration of this many seconds, up to some ten thousand years.
+pub fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds.clamp(0.0, SECONDS_MAX))
 }
 
 /// What a write has beside its key and value.

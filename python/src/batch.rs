@@ -1,6 +1,7 @@
 //! Batches.
 
-use crate::arguments::Data;
+use crate::arguments::{Data, write_options};
+use crate::database::Store;
 use crate::errors::{apart, raised};
 use crate::mapping::Table;
 use crate::own::Own;
@@ -18,10 +19,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub fn new(db: Arc<Own<Db>>, options: WriteOptions) -> Batch {
-        Batch { db, operations: Mutex::default(), options }
-    }
-
     fn add(&self, py: Python<'_>, add: impl FnOnce(&mut WriteBatch) -> Result<()>) -> PyResult<()> {
         add(&mut self.operations.lock()).map_err(|error| raised(py, &error))
     }
@@ -29,6 +26,13 @@ impl Batch {
 
 #[pymethods]
 impl Batch {
+    #[new]
+    #[pyo3(signature = (store, durability=None, wait=true))]
+    fn new(py: Python<'_>, store: &Store, durability: Option<&str>, wait: bool) -> PyResult<Batch> {
+        let options = write_options(py, durability, wait)?;
+        Ok(Batch { db: store.shared(py)?, operations: Mutex::default(), options })
+    }
+
     #[pyo3(signature = (key, value, keyspace=None))]
     fn put(
         &self,
@@ -123,8 +127,8 @@ impl Batch {
         &self,
         py: Python<'_>,
         exception: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
+        #[expect(unused_variables)] value: &Bound<'_, PyAny>,
+        #[expect(unused_variables)] traceback: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
         if exception.is_none() {
             self.write(py)?;

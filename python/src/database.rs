@@ -1,18 +1,14 @@
 //! The database as a whole. Its keys and values are those of [`crate::mapping::Table`].
 
-use crate::arguments::write_options;
-use crate::batch::Batch;
+use crate::arguments::seconds;
 use crate::errors::{apart, raised};
 use crate::own::{Ends, Own, Used};
-use crate::snapshot::Snapshot;
-use crate::transaction::Transaction;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
-use shingle::{Db, Error, ErrorKind, Isolation, Options, Progress, TransactionOptions};
+use shingle::{Db, Error, ErrorKind, Options, Progress};
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 /// A block cache that several databases share.
 #[pyclass(frozen, module = "shingle")]
@@ -46,6 +42,11 @@ impl Store {
     /// the database.
     pub fn db(&self, py: Python<'_>) -> PyResult<Used<'_, Db>> {
         self.db.get(py)
+    }
+
+    /// The database, for what outlives this call.
+    pub fn shared(&self, py: Python<'_>) -> PyResult<Arc<Own<Db>>> {
+        self.db.get(py).map(|_| Arc::clone(&self.db))
     }
 
     /// A thing that is closed with the database.
@@ -123,7 +124,7 @@ impl Store {
     #[pyo3(signature = (bytes, timeout=None))]
     fn wait_writable(&self, py: Python<'_>, bytes: u64, timeout: Option<f64>) -> PyResult<bool> {
         let db = self.db(py)?;
-        let timeout = timeout.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+        let timeout = timeout.map(seconds);
         apart(py, || db.wait_writable(bytes, timeout))
     }
 
@@ -187,41 +188,6 @@ impl Store {
     fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         let db = self.db(py)?;
         apart(py, || db.drop_keyspace(name))
-    }
-
-    fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
-        Ok(Snapshot::new(self.db(py)?.snapshot()))
-    }
-
-    #[pyo3(signature = (durability=None, wait=true))]
-    fn batch(&self, py: Python<'_>, durability: Option<&str>, wait: bool) -> PyResult<Batch> {
-        Ok(Batch::new(Arc::clone(&self.db), write_options(py, durability, wait)?))
-    }
-
-    #[pyo3(signature = (isolation="serializable", lock_timeout=None, durability=None))]
-    fn transaction(
-        &self,
-        py: Python<'_>,
-        isolation: &str,
-        lock_timeout: Option<f64>,
-        durability: Option<&str>,
-    ) -> PyResult<Transaction> {
-        let isolation = match isolation {
-            "serializable" => Isolation::Serializable,
-            "snapshot" => Isolation::Snapshot,
-            other => {
-                let message =
-                    format!("isolation is \"serializable\" or \"snapshot\", not {other:?}");
-                return Err(raised(py, &Error::invalid(message)));
-            }
-        };
-        let lock_timeout =
-            lock_timeout.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
-        let write = write_options(py, durability, true)?;
-        let db = self.db(py)?;
-        let made = db.transaction_with(TransactionOptions { isolation, lock_timeout });
-        let held = self.part("transaction", Mutex::new(Some(made)));
-        Ok(Transaction::new(held, write))
     }
 }
 

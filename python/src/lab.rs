@@ -1,5 +1,5 @@
-//! What `shingle.lab` builds on: schemes on simulated workloads and on traces, and the figures of the
-//! papers. Answers are JSON texts, which Python makes plain dictionaries of.
+//! What `shingle.lab` builds on: schemes on simulated workloads and on traces, and the figures of
+//! the papers. Answers are JSON texts, which Python makes plain dictionaries of.
 
 use crate::errors::{apart, raised};
 use lab::schedule::{News, Schedule};
@@ -25,7 +25,6 @@ pub fn schemes() -> String {
 
 /// What schemes cost under writes of equal size.
 #[pyfunction]
-#[pyo3(signature = (schemes, keys, writes, keys_count, record_bytes, memtable_bytes, table_bytes, fan_out, reads_share, scale))]
 #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
 pub fn simulate_schemes(
     py: Python<'_>,
@@ -94,8 +93,8 @@ pub fn answer_trace(
 }
 
 fn collected(path: &Path, format: Option<Format>) -> Result<Collected> {
-    let file = File::open(path)
-        .map_err(|error| Error::io(format!("read {}", path.display()), error))?;
+    let file =
+        File::open(path).map_err(|error| Error::io(format!("read {}", path.display()), error))?;
     let mut input = BufReader::with_capacity(BUFFER_BYTES, file);
     Collected::read(&mut input, format, &mut |_| {})
 }
@@ -131,8 +130,8 @@ pub fn experiments(py: Python<'_>) -> PyResult<String> {
     Ok(library.experiments.iter().map(row).collect::<Value>().to_string())
 }
 
-/// Runs experiments. `progress(done, total, name)` hears of each run that ended; an exception in it,
-/// and an interrupt, end the work.
+/// Runs experiments. `progress(done, total, name)` hears of each run that ended; an exception in
+/// it, and an interrupt, end the work.
 #[pyfunction]
 pub fn run_experiments(
     py: Python<'_>,

@@ -1,6 +1,6 @@
 //! The keys and values of a keyspace.
 
-use crate::arguments::{Data, write_options};
+use crate::arguments::{Data, as_bytes, seconds, write_options};
 use crate::database::Store;
 use crate::errors::apart;
 use crate::own::{Own, Used};
@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use shingle::{Bytes, Keyspace, KeyspaceOptions, PrefixRule};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A keyspace of an open database.
 #[pyclass(frozen, subclass, module = "shingle")]
@@ -27,16 +26,14 @@ impl Table {
     }
 }
 
-/// A `bytes` with a value.
-pub fn as_bytes<'py>(py: Python<'py>, value: &[u8]) -> Bound<'py, PyBytes> {
-    PyBytes::new(py, value)
-}
-
 #[pymethods]
 impl Table {
     /// The keyspace called `name`, or the one that every database has.
     #[new]
-    #[pyo3(signature = (store, name=None, create=false, merge_operator=None, ttl=None, prefix_bytes=0, without_wal=false))]
+    #[pyo3(signature = (
+        store, name=None, create=false, merge_operator=None, ttl=None, prefix_bytes=0,
+        without_wal=false,
+    ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn new(
         py: Python<'_>,
@@ -51,7 +48,7 @@ impl Table {
         let db = store.db(py)?;
         let options = KeyspaceOptions {
             merge_operator,
-            ttl: ttl.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e12))),
+            ttl: ttl.map(seconds),
             prefix: if prefix_bytes == 0 {
                 PrefixRule::None
             } else {
@@ -155,7 +152,7 @@ impl Table {
         wait: bool,
     ) -> PyResult<()> {
         let (keyspace, options) = (self.keyspace(py)?, write_options(py, durability, wait)?);
-        let ttl = ttl.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 1e12)));
+        let ttl = ttl.map(seconds);
         apart(py, || match ttl {
             None => keyspace.put_with(&key, &value, &options),
             Some(ttl) => {
@@ -204,7 +201,7 @@ impl Table {
     }
 
     /// An iterator over "keys", "values" or "items".
-    #[pyo3(signature = (part, start=None, end=None, prefix=None, reverse=false, background=false))]
+    #[pyo3(name = "_scan", signature = (part, start=None, end=None, prefix=None, reverse=false, background=false))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn scan(
         &self,

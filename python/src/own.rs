@@ -2,8 +2,8 @@
 //!
 //! - A call holds what it uses, so a close waits for the calls in progress. Then memory and files are
 //!   given back, whatever objects Python still has.
-//! - A child process inherits the memory of a database, but not the threads that flush and compact,
-//!   and its lock is the parent's. So no part of it may be used there, and none may be closed.
+//! - A child process inherits the memory of a database, but not the threads that flush and
+//!   compact, and its lock is the parent's. So no part of it may be used there, or closed.
 
 use crate::errors::raised;
 use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard};

@@ -1,9 +1,8 @@
 //! Iterators. They cross to the engine once for many entries: for few at first, so that the first
 //! entry comes soon.
 
-use crate::arguments::Data;
+use crate::arguments::{Data, as_bytes};
 use crate::errors::{apart, raised};
-use crate::mapping::as_bytes;
 use crate::own::Own;
 use bindings::{Chunk, Entries, fill};
 use parking_lot::Mutex;

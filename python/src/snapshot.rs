@@ -1,8 +1,9 @@
 //! Snapshots.
 
-use crate::arguments::Data;
+use crate::arguments::{Data, as_bytes};
+use crate::database::Store;
 use crate::errors::apart;
-use crate::mapping::{Table, as_bytes};
+use crate::mapping::Table;
 use crate::own::{Own, Used};
 use crate::scan::{Part, Scan, read_options};
 use pyo3::prelude::*;
@@ -13,10 +14,6 @@ use pyo3::types::PyBytes;
 pub struct Snapshot(Own<shingle::Snapshot>);
 
 impl Snapshot {
-    pub fn new(made: shingle::Snapshot) -> Snapshot {
-        Snapshot(Own::new("snapshot", made))
-    }
-
     fn held(&self, py: Python<'_>) -> PyResult<Used<'_, shingle::Snapshot>> {
         self.0.get(py)
     }
@@ -24,9 +21,15 @@ impl Snapshot {
 
 #[pymethods]
 impl Snapshot {
+    /// The state as it is now.
+    #[new]
+    fn new(py: Python<'_>, store: &Store) -> PyResult<Snapshot> {
+        Ok(Snapshot(Own::new("snapshot", store.db(py)?.snapshot())))
+    }
+
     /// The same moment of another keyspace.
     fn of(&self, py: Python<'_>, keyspace: &Table) -> PyResult<Snapshot> {
-        Ok(Snapshot::new(self.held(py)?.of(&*keyspace.keyspace(py)?)))
+        Ok(Snapshot(Own::new("snapshot", self.held(py)?.of(&*keyspace.keyspace(py)?))))
     }
 
     #[pyo3(signature = (key, default=None))]
@@ -53,7 +56,7 @@ impl Snapshot {
         Ok(found.iter().map(|value| value.as_ref().map(|value| as_bytes(py, value))).collect())
     }
 
-    #[pyo3(signature = (part, start=None, end=None, prefix=None, reverse=false, background=false))]
+    #[pyo3(name = "_scan", signature = (part, start=None, end=None, prefix=None, reverse=false, background=false))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn scan(
         &self,

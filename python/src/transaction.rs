@@ -1,13 +1,14 @@
 //! Transactions.
 
-use crate::arguments::Data;
-use crate::errors::apart;
-use crate::mapping::{Table, as_bytes};
+use crate::arguments::{Data, as_bytes, seconds, write_options};
+use crate::database::Store;
+use crate::errors::{apart, raised};
+use crate::mapping::Table;
 use crate::own::Own;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use shingle::{Error, ErrorKind, Result, WriteOptions};
+use shingle::{Error, ErrorKind, Isolation, Result, TransactionOptions, WriteOptions};
 use std::sync::Arc;
 
 /// Reads and writes that happen together or not at all.
@@ -19,13 +20,6 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    pub fn new(
-        held: Arc<Own<Mutex<Option<shingle::Transaction>>>>,
-        options: WriteOptions,
-    ) -> Transaction {
-        Transaction { held, options }
-    }
-
     /// Ends it: the next use is an error.
     fn take(&self, py: Python<'_>) -> PyResult<Option<shingle::Transaction>> {
         let held = self.held.get(py)?;
@@ -51,6 +45,31 @@ fn ended() -> Error {
 
 #[pymethods]
 impl Transaction {
+    #[new]
+    #[pyo3(signature = (store, isolation="serializable", lock_timeout=None, durability=None))]
+    fn new(
+        py: Python<'_>,
+        store: &Store,
+        isolation: &str,
+        lock_timeout: Option<f64>,
+        durability: Option<&str>,
+    ) -> PyResult<Transaction> {
+        let isolation = match isolation {
+            "serializable" => Isolation::Serializable,
+            "snapshot" => Isolation::Snapshot,
+            other => {
+                let message =
+                    format!("isolation is \"serializable\" or \"snapshot\", not {other:?}");
+                return Err(raised(py, &Error::invalid(message)));
+            }
+        };
+        let options = write_options(py, durability, true)?;
+        let lock_timeout = lock_timeout.map(seconds);
+        let db = store.db(py)?;
+        let made = db.transaction_with(TransactionOptions { isolation, lock_timeout });
+        Ok(Transaction { held: store.part("transaction", Mutex::new(Some(made))), options })
+    }
+
     #[pyo3(signature = (key, keyspace=None, for_update=false))]
     fn get<'py>(
         &self,
@@ -111,8 +130,8 @@ impl Transaction {
         &self,
         py: Python<'_>,
         exception: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
+        #[expect(unused_variables)] value: &Bound<'_, PyAny>,
+        #[expect(unused_variables)] traceback: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
         if exception.is_none() {
             self.commit(py)?

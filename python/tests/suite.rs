@@ -65,7 +65,8 @@ fn pytest_passes() {
     let text = run(python()
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
         .arg(package().join("tests"))
-        .env("PYTHONPATH", folder.path()));
+        .env("PYTHONPATH", folder.path())
+        .current_dir(folder.path()));
     assert!(text.contains(" passed"), "{text}");
 }
 

@@ -93,8 +93,8 @@ pub struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// A JSON object for each run: its system, its point of the sweep, and its metrics, or why there
-    /// are none.
+    /// A JSON object for each run: its system, its point of the sweep, and its metrics, or why
+    /// there are none.
     pub fn to_json(&self) -> Vec<Value> {
         let row = |((system, point), outcome): (&(String, Option<String>), &Outcome)| {
             let (metrics, error) = match outcome {
