@@ -201,7 +201,10 @@ impl Table {
     }
 
     /// An iterator over "keys", "values" or "items".
-    #[pyo3(name = "_scan", signature = (part, start=None, end=None, prefix=None, reverse=false, background=false))]
+    #[pyo3(
+        name = "_scan",
+        signature = (part, start=None, end=None, prefix=None, reverse=false, background=false)
+    )]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn scan(
         &self,

@@ -1,7 +1,7 @@
 //! Things that Python holds: each lives until it is closed, and in the process that made it.
 //!
-//! - A call holds what it uses, so a close waits for the calls in progress. Then memory and files are
-//!   given back, whatever objects Python still has.
+//! - A call holds what it uses, so a close waits for the calls in progress. Then memory and files
+//!   are given back, whatever objects Python still has.
 //! - A child process inherits the memory of a database, but not the threads that flush and
 //!   compact, and its lock is the parent's. So no part of it may be used there, or closed.
 

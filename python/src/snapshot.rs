@@ -56,7 +56,10 @@ impl Snapshot {
         Ok(found.iter().map(|value| value.as_ref().map(|value| as_bytes(py, value))).collect())
     }
 
-    #[pyo3(name = "_scan", signature = (part, start=None, end=None, prefix=None, reverse=false, background=false))]
+    #[pyo3(
+        name = "_scan",
+        signature = (part, start=None, end=None, prefix=None, reverse=false, background=false)
+    )]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn scan(
         &self,

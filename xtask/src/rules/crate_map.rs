@@ -33,7 +33,7 @@ fn folders(text: &str) -> BTreeMap<String, usize> {
             let mut parts = part.split('/');
             let folder = match (parts.next(), parts.next()) {
                 (Some("crates"), Some(name)) if is_crate_name(name) => format!("crates/{name}"),
-                (Some("xtask"), _) => "xtask".to_string(),
+                (Some(name @ ("python" | "xtask")), _) => name.to_string(),
                 _ => continue,
             };
             found.entry(folder).or_insert(index + 1);
