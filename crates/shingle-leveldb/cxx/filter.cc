@@ -16,25 +16,26 @@ namespace {
 constexpr int kProbesMax = 30;
 constexpr size_t kBitsMin = 64;  // small filters would let nearly every key pass
 
-// FNV-1a, and its bits mixed so that the two halves are independent.
+// FNV-1a.
 uint64_t Hash(const Slice& key) {
   uint64_t hash = 0xcbf29ce484222325;
   for (size_t at = 0; at < key.size(); at++) {
     hash = (hash ^ static_cast<unsigned char>(key[at])) * 0x100000001b3;
   }
-  hash = (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15;
-  return hash ^ (hash >> 29);
+  return hash;
 }
 
-// The bits of a key: a start, and steps of the same odd size.
-struct Probes {
-  explicit Probes(const Slice& key) : at(Hash(key)), step((at >> 33) | 1) {}
+// The bits of a key: numbers of a generator that begins with its hash.
+class Probes {
+ public:
+  explicit Probes(const Slice& key) : state_(Hash(key)) {}
   size_t Next(size_t bits) {
-    at += step;
-    return at % bits;
+    state_ = state_ * 6364136223846793005 + 1442695040888963407;
+    return (state_ >> 33) % bits;
   }
-  uint64_t at;
-  uint64_t step;
+
+ private:
+  uint64_t state_;
 };
 
 }  // namespace

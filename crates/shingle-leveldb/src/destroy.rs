@@ -29,7 +29,8 @@ fn destroy(folder: &Path) -> Result<()> {
     if !has_database(folder) {
         return Ok(());
     }
-    let store = shingle::Options::new().create(false).directory(folder, Arc::<Ledger>::default())?;
+    let store =
+        shingle::Options::new().create(false).directory(folder, Arc::<Ledger>::default())?;
     let lock = store.lock()?;
     let failed = |path: &Path, error| {
         Error::io("remove the database", error).in_file(path.display().to_string())

@@ -133,7 +133,10 @@ pub extern "C" fn leveldb_options_set_env(
 
 /// Does nothing: Shingle writes a log of its own.
 #[unsafe(no_mangle)]
-pub extern "C" fn leveldb_options_set_info_log(_options: &mut leveldb_options_t, _log: *mut c_void) {
+pub extern "C" fn leveldb_options_set_info_log(
+    _options: &mut leveldb_options_t,
+    _log: *mut c_void,
+) {
 }
 
 /// Bytes of a memtable.
@@ -147,7 +150,10 @@ pub extern "C" fn leveldb_options_set_write_buffer_size(
 
 /// Does nothing: files are opened when they are read, and closed when there are too many.
 #[unsafe(no_mangle)]
-pub extern "C" fn leveldb_options_set_max_open_files(_options: &mut leveldb_options_t, _count: c_int) {
+pub extern "C" fn leveldb_options_set_max_open_files(
+    _options: &mut leveldb_options_t,
+    _count: c_int,
+) {
 }
 
 /// The cache of blocks.
@@ -173,7 +179,10 @@ pub extern "C" fn leveldb_options_set_block_restart_interval(
 
 /// Does nothing.
 #[unsafe(no_mangle)]
-pub extern "C" fn leveldb_options_set_max_file_size(_options: &mut leveldb_options_t, _bytes: usize) {
+pub extern "C" fn leveldb_options_set_max_file_size(
+    _options: &mut leveldb_options_t,
+    _bytes: usize,
+) {
 }
 
 /// 0: none; otherwise LZ4.

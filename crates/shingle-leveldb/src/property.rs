@@ -114,7 +114,8 @@ mod tests {
         let begin = tables.find("['key\\x010000' .. '").unwrap();
         assert!(tables.starts_with("--- level 0 ---\n") && begin > 0, "{tables}");
         let others = ["leveldb.num-files-at-level7", "leveldb.num-files-at-level", "rocksdb.stats"];
-        for name in others.into_iter().chain(["leveldb.num-files-at-level-1", "leveldb.", "stats"]) {
+        for name in others.into_iter().chain(["leveldb.num-files-at-level-1", "leveldb.", "stats"])
+        {
             assert_eq!(value(&db, name), None, "{name}");
         }
     }

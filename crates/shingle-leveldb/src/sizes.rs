@@ -58,7 +58,8 @@ impl Span {
         if self.last.as_slice() < first || self.first.as_slice() > last {
             return 0.0;
         }
-        let from = if self.first.as_slice() <= first { 0.0 } else { place(&self.first, first, last) };
+        let from =
+            if self.first.as_slice() <= first { 0.0 } else { place(&self.first, first, last) };
         let to = if self.last.as_slice() >= last { 1.0 } else { place(&self.last, first, last) };
         to - from
     }

@@ -199,7 +199,7 @@ void Memory() {
 }  // namespace
 
 int main(int count, char** arguments) {
-  CHECK(count == 2);
+  CHECK(count >= 2);
   Orders();
   Caches();
   Filters();

@@ -131,9 +131,11 @@ void Walk(leveldb::DB* db, const leveldb::ReadOptions& options) {
   std::cout << "cleaned " << cleaned << "\n";
 }
 
+int keys = 20000;
+
 void Fill(leveldb::DB* db) {
   unsigned random = 1;
-  for (int n = 0; n < 20000; n++) {
+  for (int n = 0; n < keys; n++) {
     char key[24];
     std::snprintf(key, sizeof key, "key%08d", n);
     std::string value(200, 'v');
@@ -174,10 +176,12 @@ void Database(const leveldb::Options& given, const std::string& path) {
   db->CompactRange(nullptr, nullptr);
   const Slice begin = "key00001000", end = "key00002000";
   db->CompactRange(&begin, &end);
-  const leveldb::Range ranges[] = {{"key0", "key00010000"}, {"key00010000", "z"}, {"x", "y"}};
+  const std::string middle = "key" + std::to_string(100000000 + keys / 2).substr(1);
+  const leveldb::Range ranges[] = {{"key0", middle}, {middle, "z"}, {"x", "y"}};
   uint64_t sizes[3] = {7, 7, 7};
   db->GetApproximateSizes(ranges, 3, sizes);
-  CHECK(sizes[0] > 100000 && sizes[1] > 100000 && sizes[2] == 0);
+  const uint64_t bytes = 50 * static_cast<uint64_t>(keys);
+  CHECK(sizes[0] > bytes && sizes[1] > bytes && sizes[2] == 0);
   std::string property;
   CHECK(db->GetProperty("leveldb.stats", &property) && property.find("Write(MB)") != property.npos);
   CHECK(db->GetProperty("leveldb.num-files-at-level0", &property));
@@ -201,7 +205,8 @@ void Database(const leveldb::Options& given, const std::string& path) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  CHECK(count == 2);
+  CHECK(count >= 2);
+  if (count == 3) keys = std::atoi(arguments[2]);
   Statuses();
   Derived();
   leveldb::Options options;
