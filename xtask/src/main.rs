@@ -16,8 +16,8 @@
 //! `cargo xtask bench-check` counts the instructions of puts, gets, scans, flushes and compactions,
 //! and compares them with `bench-baseline.toml`; `--write` keeps the new counts there.
 //!
-//! `cargo xtask c-library FOLDER` builds the C library and installs it there, and `cargo xtask leveldb
-//! FOLDER` the libraries with LevelDB's interface.
+//! `cargo xtask c-library FOLDER` builds the C library and installs it there, and
+//! `cargo xtask leveldb FOLDER` the libraries with LevelDB's interface.
 //!
 //! `cargo xtask readme` prints the commands of README.md, one on each line; `.ci/run` takes the
 //! test command from there. `cargo xtask papers DIR` puts the verdicts of a run of the lab into

@@ -5,7 +5,7 @@
 //! batches: for each operation a byte with its kind, the key, and the value of a put. A length
 //! stands before each key and value, 7 bits in a byte, the lowest first.
 
-use crate::db::{leveldb_t, write_options};
+use crate::kinds::{is_too_long, leveldb_t};
 use crate::memory::bytes;
 use crate::options::leveldb_writeoptions_t;
 use crate::status::{Place, call};
@@ -26,11 +26,6 @@ pub struct leveldb_writebatch_t {
 }
 
 impl leveldb_writebatch_t {
-    /// The same for the engine.
-    pub fn engine(&self) -> Result<WriteBatch> {
-        engine(&self.operations)
-    }
-
     fn add(&mut self, kind: u8, parts: &[&[u8]]) {
         self.operations.push(kind);
         for part in parts {
@@ -111,7 +106,7 @@ fn engine(operations: &[u8]) -> Result<WriteBatch> {
         match operation? {
             Operation::Put(key, value) => batch.put(key, value)?,
             // No database has a key that is too long.
-            Operation::Delete(key) if crate::db::is_too_long(key) => {}
+            Operation::Delete(key) if is_too_long(key) => {}
             Operation::Delete(key) => batch.delete(key)?,
         }
     }
@@ -196,6 +191,17 @@ pub extern "C" fn leveldb_writebatch_append(
     });
 }
 
+/// Writes a batch: all of it, or nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_write(
+    db: &leveldb_t,
+    options: &leveldb_writeoptions_t,
+    batch: &leveldb_writebatch_t,
+    error: Place<'_>,
+) {
+    call(error, || db.0.write(engine(&batch.operations)?, &options.engine()));
+}
+
 /// For the C++ interface: writes a batch in the form that it has there.
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_leveldb_write(
@@ -209,7 +215,7 @@ pub extern "C" fn shingle_leveldb_write(
         let Some(operations) = bytes(batch, batch_length).get(HEAD_BYTES..) else {
             return Err(Error::corruption("WriteBatch", 0, "malformed WriteBatch (too small)"));
         };
-        db.0.write(engine(operations)?, &write_options(options))
+        db.0.write(engine(operations)?, &options.engine())
     });
 }
 
@@ -230,7 +236,7 @@ mod tests {
             })
             .collect();
         assert_eq!(told, [(b"key".to_vec(), Some(40_000)), (Vec::new(), None)]);
-        assert_eq!(batch.engine().unwrap().len(), 2);
+        assert_eq!(engine(&batch.operations).unwrap().len(), 2);
         for cut in 1..batch.operations.len() - 2 {
             assert!(engine(&batch.operations[..cut]).is_err(), "{cut}");
         }

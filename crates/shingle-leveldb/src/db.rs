@@ -1,26 +1,15 @@
 //! Databases: opening, reads, writes, and work on a whole database.
 
-use crate::batch::leveldb_writebatch_t;
 use crate::iterator::leveldb_iterator_t;
+use crate::kinds::{is_too_long, leveldb_snapshot_t, leveldb_t};
 use crate::memory::{bytes, c_bytes, copied, items, path, places};
 use crate::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeoptions_t};
 use crate::status::{Place, call};
 use foreign::leveldb::LevelDb;
-use shingle::{Db, Durability, Error, ErrorKind, ReadOptions, Result, Snapshot, WriteOptions};
+use shingle::{Db, Error, ErrorKind, ReadOptions, Result};
 use std::ffi::{c_char, c_int};
 use std::path::Path;
 use std::ptr;
-
-/// The longest key that Shingle has.
-const KEY_BYTES_MAX: usize = 65_535;
-
-/// An open database.
-#[allow(non_camel_case_types)]
-pub struct leveldb_t(pub Db);
-
-/// A snapshot.
-#[allow(non_camel_case_types)]
-pub struct leveldb_snapshot_t(pub Snapshot);
 
 /// Opens a database by LevelDB's rules. Null, and an error, where it cannot be opened.
 #[unsafe(no_mangle)]
@@ -58,8 +47,8 @@ pub fn refuse_leveldb(folder: &Path) -> Result<()> {
     }
     let shown = folder.display();
     let message = format!(
-        "{shown}: these are files of LevelDB, which Shingle does not change; import them into a new \
-         database: shingle --db NEW import --format leveldb {shown}"
+        "{shown}: these are files of LevelDB, which Shingle does not change; import them into a \
+         new database: shingle --db NEW import --format leveldb {shown}"
     );
     Err(Error::new(ErrorKind::Incompatible, message))
 }
@@ -70,16 +59,6 @@ pub extern "C" fn leveldb_close(db: Option<Box<leveldb_t>>) {
     if let Some(db) = db {
         call(None, || db.0.close());
     }
-}
-
-/// Whether no database can have such a key: LevelDB has no bound, Shingle has.
-pub fn is_too_long(key: &[u8]) -> bool {
-    key.len() > KEY_BYTES_MAX
-}
-
-pub fn write_options(options: &leveldb_writeoptions_t) -> WriteOptions {
-    let durability = if options.sync { Durability::Synced } else { Durability::Buffered };
-    WriteOptions { durability: Some(durability), wait: true }
 }
 
 /// Stores a value.
@@ -95,7 +74,7 @@ pub extern "C" fn leveldb_put(
 ) {
     call(error, || {
         let (key, value) = (bytes(key, key_length), bytes(value, value_length));
-        db.0.put_with(key, value, &write_options(options))
+        db.0.put_with(key, value, &options.engine())
     });
 }
 
@@ -110,19 +89,8 @@ pub extern "C" fn leveldb_delete(
 ) {
     call(error, || match bytes(key, key_length) {
         key if is_too_long(key) => Ok(()),
-        key => db.0.delete_with(key, &write_options(options)),
+        key => db.0.delete_with(key, &options.engine()),
     });
-}
-
-/// Writes a batch: all of it, or nothing.
-#[unsafe(no_mangle)]
-pub extern "C" fn leveldb_write(
-    db: &leveldb_t,
-    options: &leveldb_writeoptions_t,
-    batch: &leveldb_writebatch_t,
-    error: Place<'_>,
-) {
-    call(error, || db.0.write(batch.engine()?, &write_options(options)));
 }
 
 /// The value of a key, in memory of `malloc`. Null, and no error, where there is none.

@@ -4,8 +4,10 @@
 //! is checked), sizes of files and blocks, the log for people (Shingle writes its own), filters of
 //! the program's own. An order of keys of the program's own is refused when a database is opened.
 
-use crate::db::leveldb_snapshot_t;
-use shingle::{Compression, Error, ErrorKind, Resources, Result, Snapshot};
+use crate::kinds::leveldb_snapshot_t;
+use shingle::{
+    Compression, Durability, Error, ErrorKind, Resources, Result, Snapshot, WriteOptions,
+};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
@@ -247,7 +249,7 @@ pub extern "C" fn leveldb_filterpolicy_create(
     Box::new(leveldb_filterpolicy_t { bloom_bits: None, state, destructor })
 }
 
-/// Bloom filters with so many bits for each key.
+/// Bloom filters with this number of bits for each key.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_filterpolicy_create_bloom(bits: c_int) -> Box<leveldb_filterpolicy_t> {
     let bloom_bits = Some(bits.clamp(0, 100) as u8);
@@ -309,7 +311,15 @@ pub extern "C" fn leveldb_readoptions_set_snapshot(
 /// Options of writes.
 #[allow(non_camel_case_types)]
 pub struct leveldb_writeoptions_t {
-    pub sync: bool,
+    sync: bool,
+}
+
+impl leveldb_writeoptions_t {
+    /// Shingle's options that say the same.
+    pub fn engine(&self) -> WriteOptions {
+        let durability = if self.sync { Durability::Synced } else { Durability::Buffered };
+        WriteOptions { durability: Some(durability), wait: true }
+    }
 }
 
 /// The default options of writes.
@@ -334,7 +344,7 @@ pub extern "C" fn leveldb_writeoptions_set_sync(options: &mut leveldb_writeoptio
 #[allow(non_camel_case_types)]
 pub struct leveldb_cache_t(Resources);
 
-/// A cache of so many bytes.
+/// A cache of this many bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_cache_create_lru(capacity: usize) -> Box<leveldb_cache_t> {
     Box::new(leveldb_cache_t(Resources::new(capacity as u64)))

@@ -1,7 +1,8 @@
 //! LevelDB's C and C++ interfaces, as programs use them.
 //!
 //! Programs are compiled here against LevelDB's own headers, once, and run on LevelDB's own library
-//! and on ours: their output must be the same. Ours also runs under valgrind, where it is installed.
+//! and on ours: their output must be the same. They also run on ours under valgrind, where it is
+//! installed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 #![cfg(target_os = "linux")]

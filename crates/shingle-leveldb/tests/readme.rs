@@ -46,9 +46,10 @@ fn the_commands_of_the_readme_run_a_program_on_shingle() {
     let root = std::fs::read(inside.join("fruit.db/CURRENT")).unwrap();
     assert!(root.starts_with(b"SHINGLE\0"), "{root:?}");
 
-    let old = "libraries=$PWD/target/leveldb/lib/shingle/leveldb-old-abi; with=$PWD/target/leveldb/bin/with-shingle
+    let old = "installed=$PWD/target/leveldb; with=$installed/bin/with-shingle
         cd \"$FOLDER\"; rm -r fruit.db
-        g++ -D_GLIBCXX_USE_CXX11_ABI=0 fruit.cc \"$libraries/libleveldb.so.1d\" -o old
+        g++ -D_GLIBCXX_USE_CXX11_ABI=0 fruit.cc -o old \\
+            \"$installed/lib/shingle/leveldb-old-abi/libleveldb.so.1d\"
         \"$with\" --old-abi ./old; \"$with\" --help";
     let text = run(old, inside);
     assert!(text.starts_with("red\nusage: with-shingle "), "{text}");
