@@ -209,6 +209,59 @@ fn a_thousand_lives_keep_memory_and_open_files_as_they_are() {
 }
 
 #[test]
+fn damage_is_an_error_and_repair_saves_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, program) = (folder.path().join("db"), compiled(folder.path(), "c/damage.c", "1"));
+    let db = shingle::Options::new().open(&path).unwrap();
+    for n in 0..1000u32 {
+        // What does not compress makes several blocks.
+        let value: Vec<u8> = (0..100)
+            .map(|at| ((n + 7).wrapping_mul(at + 31).wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect();
+        db.put(format!("key{n:04}"), value).unwrap();
+    }
+    db.flush().unwrap();
+    let table = db.files().into_iter().find(|file| file.name.ends_with(".table")).unwrap().name;
+    db.close().unwrap();
+    let mut bytes = std::fs::read(path.join(&table)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(path.join(&table), bytes).unwrap();
+    let text = run(with(Some("1"), &program).arg(&path));
+    assert!(text.ends_with("done\n"), "{text}");
+    assert!(folder.path().join("db.damaged").join(table).exists());
+}
+
+#[test]
+fn writes_without_a_sync_survive_the_end_of_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "c/killed.c", "1");
+    for library in [None, Some("1")] {
+        let path = folder.path().join(library.unwrap_or("theirs"));
+        let killed = with(library, &program).arg(&path).arg("write").output().unwrap();
+        assert_eq!(killed.status.code(), None, "{killed:?}");
+        assert_eq!(run(with(library, &program).arg(&path).arg("read")), "1000 keys\n");
+    }
+}
+
+#[test]
+fn a_build_without_compiler_or_headers_says_what_to_install() {
+    let folder = tempfile::tempdir().unwrap();
+    let bare = folder.path().join("bare");
+    std::fs::write(&bare, "#!/bin/sh\nexec g++ -nostdinc \"$@\"\n").unwrap();
+    run(Command::new("chmod").arg("+x").arg(&bare));
+    for (compiler, package) in [(Path::new("/no/such/compiler"), "g++"), (&bare, "libleveldb-dev")]
+    {
+        let mut build = Command::new(root().join("cxx/build"));
+        let build = build.args(["archive.a", "library.so", "1"]).env("CXX", compiler);
+        let output = build.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text.ends_with(&format!("apt-get install {package}\n")), "{text}");
+    }
+}
+
+#[test]
 fn the_program_with_all_functions_has_them_all() {
     let header = std::fs::read_to_string("/usr/include/leveldb/c.h").unwrap();
     let declared: BTreeSet<&str> = header
