@@ -11,7 +11,7 @@ const SONAME: &str = "libshingle.so.0";
 /// Installs into `prefix`, which may exist.
 pub fn install(repository: &Repository, prefix: &Path) -> Result<(), String> {
     let root = repository.root.as_deref().ok_or("the repository is in no folder")?;
-    let built = build(root)?;
+    let built = build(root, "shingle-c")?;
     let failed = |what: &Path, error: std::io::Error| format!("{}: {error}", what.display());
     let prefix = std::path::absolute(prefix).map_err(|error| failed(prefix, error))?;
     let (lib, include) = (prefix.join("lib"), prefix.join("include"));
@@ -36,10 +36,10 @@ pub fn install(repository: &Repository, prefix: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives the folder with the libraries.
-fn build(root: &Path) -> Result<PathBuf, String> {
+/// Builds a package for release, and gives the folder with its libraries.
+pub fn build(root: &Path, package: &str) -> Result<PathBuf, String> {
     let status = Command::new("cargo")
-        .args(["build", "--release", "--locked", "--package", "shingle-c"])
+        .args(["build", "--release", "--locked", "--package", package])
         .current_dir(root)
         .status()
         .map_err(|error| format!("cargo: {error}"))?;

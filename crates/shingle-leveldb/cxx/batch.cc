@@ -2,12 +2,13 @@
 // documents: a sequence number and a count, then for each operation its kind, its key, and the value
 // of a put, each behind its length.
 
-#include "batch.h"
+#include "leveldb/write_batch.h"
 
 #include <cstdint>
 #include <cstring>
 
 #include "leveldb/slice.h"
+#include "leveldb/status.h"
 
 namespace leveldb {
 
@@ -50,20 +51,6 @@ void Count(std::string* rep, uint32_t more) {
   count += more;
   std::memcpy(&(*rep)[8], &count, sizeof count);
 }
-
-class ToBatch final : public WriteBatch::Handler {
- public:
-  explicit ToBatch(leveldb_writebatch_t* to) : to_(to) {}
-  void Put(const Slice& key, const Slice& value) override {
-    leveldb_writebatch_put(to_, key.data(), key.size(), value.data(), value.size());
-  }
-  void Delete(const Slice& key) override {
-    leveldb_writebatch_delete(to_, key.data(), key.size());
-  }
-
- private:
-  leveldb_writebatch_t* to_;
-};
 
 }  // namespace
 
@@ -118,11 +105,6 @@ Status WriteBatch::Iterate(Handler* handler) const {
     handler->Put(key, value);
   }
   return Status::OK();
-}
-
-Status CopyBatch(const WriteBatch& from, leveldb_writebatch_t* to) {
-  ToBatch handler(to);
-  return from.Iterate(&handler);
 }
 
 }  // namespace leveldb

@@ -5,11 +5,9 @@
 
 #include "leveldb/db.h"
 
-#include <cstring>
 #include <memory>
 #include <string>
 
-#include "batch.h"
 #include "cache.h"
 #include "filter.h"
 #include "leveldb/c.h"
@@ -18,9 +16,21 @@
 #include "leveldb/iterator.h"
 #include "leveldb/options.h"
 #include "leveldb/status.h"
+#include "leveldb/write_batch.h"
+#include "memory_env.h"
 #include "status.h"
 
+// Writes a batch in the form that WriteBatch keeps it in.
+extern "C" void shingle_leveldb_write(leveldb_t* db, const leveldb_writeoptions_t* options,
+                                      const char* batch, size_t batch_length, char** error);
+
 namespace leveldb {
+
+// LevelDB's headers let a class of this name look into a batch.
+class WriteBatchInternal {
+ public:
+  static const std::string& Contents(const WriteBatch& batch) { return batch.rep_; }
+};
 
 Snapshot::~Snapshot() = default;
 DB::~DB() = default;
@@ -33,17 +43,8 @@ struct OptionsFree {
 struct ReadOptionsFree {
   void operator()(leveldb_readoptions_t* options) const { leveldb_readoptions_destroy(options); }
 };
-struct WriteOptionsFree {
-  void operator()(leveldb_writeoptions_t* options) const { leveldb_writeoptions_destroy(options); }
-};
-struct BatchFree {
-  void operator()(leveldb_writebatch_t* batch) const { leveldb_writebatch_destroy(batch); }
-};
-
 using OwnOptions = std::unique_ptr<leveldb_options_t, OptionsFree>;
 using OwnReadOptions = std::unique_ptr<leveldb_readoptions_t, ReadOptionsFree>;
-using OwnWriteOptions = std::unique_ptr<leveldb_writeoptions_t, WriteOptionsFree>;
-using OwnBatch = std::unique_ptr<leveldb_writebatch_t, BatchFree>;
 
 class HeldSnapshot final : public Snapshot {
  public:
@@ -80,11 +81,54 @@ Status Refused(const Options& options) {
         "the comparator " + order,
         "Shingle orders keys by their bytes, as leveldb.BytewiseComparator does");
   }
-  if (dynamic_cast<EnvInMemory*>(options.env) != nullptr) {
-    return Status::NotSupported("an environment in memory", "Shingle stores in directories");
+  if (options.env != Env::Default() && dynamic_cast<MemoryEnv*>(options.env) == nullptr) {
+    return Status::NotSupported(
+        "an environment of the program's own",
+        "Shingle does not use it for its files; use Env::Default() or NewMemEnv()");
   }
   return Status::OK();
 }
+
+// Where the files of a database are.
+std::string Place(const Options& options, const std::string& name) {
+  auto* memory = dynamic_cast<MemoryEnv*>(options.env);
+  return memory != nullptr ? memory->Inside(name) : name;
+}
+
+// Options of writes never change, so there are two for all writes. They live as long as the process.
+const leveldb_writeoptions_t* Held(const WriteOptions& options) {
+  static leveldb_writeoptions_t* const kBuffered = leveldb_writeoptions_create();
+  static leveldb_writeoptions_t* const kSynced = [] {
+    leveldb_writeoptions_t* made = leveldb_writeoptions_create();
+    leveldb_writeoptions_set_sync(made, 1);
+    return made;
+  }();
+  return options.sync ? kSynced : kBuffered;
+}
+
+// Options of reads that have no snapshot are shared likewise.
+class HeldReadOptions {
+ public:
+  explicit HeldReadOptions(const ReadOptions& options) {
+    static leveldb_readoptions_t* const kPlain = leveldb_readoptions_create();
+    if (options.snapshot == nullptr && options.fill_cache) {
+      held_ = kPlain;
+      return;
+    }
+    own_.reset(leveldb_readoptions_create());
+    held_ = own_.get();
+    leveldb_readoptions_set_fill_cache(own_.get(), options.fill_cache);
+    if (options.snapshot != nullptr) {
+      auto* snapshot = static_cast<const HeldSnapshot*>(options.snapshot);
+      leveldb_readoptions_set_snapshot(own_.get(), snapshot->held());
+    }
+  }
+  const leveldb_readoptions_t* get() const { return held_; }
+
+ private:
+  OwnReadOptions own_;
+  const leveldb_readoptions_t* held_;
+};
 
 class CursorIterator final : public Iterator {
  public:
@@ -125,26 +169,23 @@ class ShingleDB final : public DB {
 
   Status Put(const WriteOptions& options, const Slice& key, const Slice& value) override {
     char* error = nullptr;
-    leveldb_put(held_, Write(options).get(), key.data(), key.size(), value.data(), value.size(),
+    leveldb_put(held_, Held(options), key.data(), key.size(), value.data(), value.size(),
                 &error);
     return Taken(error);
   }
 
   Status Delete(const WriteOptions& options, const Slice& key) override {
     char* error = nullptr;
-    leveldb_delete(held_, Write(options).get(), key.data(), key.size(), &error);
+    leveldb_delete(held_, Held(options), key.data(), key.size(), &error);
     return Taken(error);
   }
 
   Status Write(const WriteOptions& options, WriteBatch* updates) override {
     // LevelDB takes a null batch as a wait for all writes before it.
-    OwnBatch batch(leveldb_writebatch_create());
-    if (updates != nullptr) {
-      Status whole = CopyBatch(*updates, batch.get());
-      if (!whole.ok()) return whole;
-    }
+    if (updates == nullptr) return Status::OK();
+    const std::string& contents = WriteBatchInternal::Contents(*updates);
     char* error = nullptr;
-    leveldb_write(held_, Write(options).get(), batch.get(), &error);
+    shingle_leveldb_write(held_, Held(options), contents.data(), contents.size(), &error);
     return Taken(error);
   }
 
@@ -152,7 +193,7 @@ class ShingleDB final : public DB {
     char* error = nullptr;
     size_t size = 0;
     char* found =
-        leveldb_get(held_, Read(options).get(), key.data(), key.size(), &size, &error);
+        leveldb_get(held_, HeldReadOptions(options).get(), key.data(), key.size(), &size, &error);
     if (error != nullptr) return Taken(error);
     if (found == nullptr) return Status::NotFound(Slice());
     value->assign(found, size);
@@ -161,7 +202,7 @@ class ShingleDB final : public DB {
   }
 
   Iterator* NewIterator(const ReadOptions& options) override {
-    return new CursorIterator(leveldb_create_iterator(held_, Read(options).get()));
+    return new CursorIterator(leveldb_create_iterator(held_, HeldReadOptions(options).get()));
   }
 
   const Snapshot* GetSnapshot() override {
@@ -198,22 +239,6 @@ class ShingleDB final : public DB {
   }
 
  private:
-  static OwnWriteOptions Write(const WriteOptions& options) {
-    OwnWriteOptions made(leveldb_writeoptions_create());
-    leveldb_writeoptions_set_sync(made.get(), options.sync);
-    return made;
-  }
-
-  static OwnReadOptions Read(const ReadOptions& options) {
-    OwnReadOptions made(leveldb_readoptions_create());
-    leveldb_readoptions_set_fill_cache(made.get(), options.fill_cache);
-    if (options.snapshot != nullptr) {
-      auto* own = static_cast<const HeldSnapshot*>(options.snapshot);
-      leveldb_readoptions_set_snapshot(made.get(), own->held());
-    }
-    return made;
-  }
-
   leveldb_t* held_;
 };
 
@@ -237,20 +262,20 @@ Status DB::Open(const Options& options, const std::string& name, DB** dbptr) {
   Status refused = Refused(options);
   if (!refused.ok()) return refused;
   char* error = nullptr;
-  leveldb_t* held = leveldb_open(Converted(options).get(), name.c_str(), &error);
+  leveldb_t* held = leveldb_open(Converted(options).get(), Place(options, name).c_str(), &error);
   if (held != nullptr) *dbptr = new ShingleDB(held);
   return Taken(error);
 }
 
 Status DestroyDB(const std::string& name, const Options& options) {
   char* error = nullptr;
-  leveldb_destroy_db(Converted(options).get(), name.c_str(), &error);
+  leveldb_destroy_db(Converted(options).get(), Place(options, name).c_str(), &error);
   return Taken(error);
 }
 
 Status RepairDB(const std::string& name, const Options& options) {
   char* error = nullptr;
-  leveldb_repair_db(Converted(options).get(), name.c_str(), &error);
+  leveldb_repair_db(Converted(options).get(), Place(options, name).c_str(), &error);
   return Taken(error);
 }
 

@@ -16,7 +16,6 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -211,12 +210,13 @@ class SystemEnv final : public Env {
   bool FileExists(const std::string& name) override { return ::access(name.c_str(), F_OK) == 0; }
 
   Status GetChildren(const std::string& name, std::vector<std::string>* result) override {
-    result->clear();
+    *result = {".", ".."};
     std::error_code error;
     for (std::filesystem::directory_iterator at(name, error), end; !error && at != end;
          at.increment(error)) {
       result->push_back(at->path().filename().string());
     }
+    if (error) result->clear();
     return Failed(name, error);
   }
 
@@ -245,20 +245,21 @@ class SystemEnv final : public Env {
 
   Status LockFile(const std::string& name, FileLock** lock) override {
     *lock = nullptr;
-    const int number = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (number < 0) return Failed(name, errno);
-    auto made = std::make_unique<HeldLock>(name, number);
-    // The system's locks do not keep a process from itself.
     std::lock_guard<std::mutex> guard(mutex_);
-    if (!locked_.insert(name).second) return Status::IOError("lock " + name, "held by this process");
+    // The system's locks do not keep a process from itself. And where the process has the lock, the
+    // file must not be opened again: closing it would free the lock.
+    if (!locked_.insert(name).second) return Status::IOError("lock " + name, "already held by process");
+    const int number = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     struct flock whole = {};
     whole.l_type = F_WRLCK;
     whole.l_whence = SEEK_SET;
-    if (::fcntl(number, F_SETLK, &whole) < 0) {
+    if (number < 0 || ::fcntl(number, F_SETLK, &whole) < 0) {
+      const Status failed = Failed(number < 0 ? name : "lock " + name, errno);
+      if (number >= 0) ::close(number);
       locked_.erase(name);
-      return Failed("lock " + name, errno);
+      return failed;
     }
-    *lock = made.release();
+    *lock = new HeldLock(name, number);
     return Status::OK();
   }
 

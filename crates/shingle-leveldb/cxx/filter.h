@@ -1,4 +1,4 @@
-// Bloom filters, as programs ask for them, and environments that Shingle cannot use.
+// Bloom filters, as programs ask for them.
 
 #ifndef SHINGLE_LEVELDB_FILTER_H
 #define SHINGLE_LEVELDB_FILTER_H
@@ -6,30 +6,25 @@
 #include <string>
 
 #include "leveldb/c.h"
-#include "leveldb/env.h"
 #include "leveldb/filter_policy.h"
 
 namespace leveldb {
 
-// Shingle's own filters, with these bits for each key.
+// Databases with this policy have Shingle's own filters, with these bits for each key. A program that
+// asks for a filter itself gets one that this class makes.
 class BloomPolicy final : public FilterPolicy {
  public:
   explicit BloomPolicy(int bits_per_key);
   ~BloomPolicy() override;
   leveldb_filterpolicy_t* policy() const { return policy_; }
   const char* Name() const override { return "leveldb.BuiltinBloomFilter2"; }
-  // A program that asks for a filter itself gets one that lets every key pass.
-  void CreateFilter(const Slice*, int, std::string*) const override {}
-  bool KeyMayMatch(const Slice&, const Slice&) const override { return true; }
+  void CreateFilter(const Slice* keys, int count, std::string* to) const override;
+  bool KeyMayMatch(const Slice& key, const Slice& filter) const override;
 
  private:
   leveldb_filterpolicy_t* policy_;
-};
-
-// What NewMemEnv gives: opening a database with it is refused.
-class EnvInMemory final : public EnvWrapper {
- public:
-  explicit EnvInMemory(Env* base) : EnvWrapper(base) {}
+  size_t bits_per_key_;
+  int probes_;
 };
 
 }  // namespace leveldb

@@ -1,59 +1,116 @@
 //! Batches. They belong to no database until they are written, can be read, and can be written
 //! again, so they keep their operations themselves.
+//!
+//! The operations have the form that LevelDB documents, which the C++ interface keeps in its own
+//! batches: for each operation a byte with its kind, the key, and the value of a put. A length
+//! stands before each key and value, 7 bits in a byte, the lowest first.
 
+use crate::kinds::{is_too_long, leveldb_t};
 use crate::memory::bytes;
-use shingle::{Result, WriteBatch};
+use crate::options::leveldb_writeoptions_t;
+use crate::status::{Place, call};
+use shingle::{Error, Result, WriteBatch};
 use std::ffi::{c_char, c_void};
+
+const DELETE: u8 = 0;
+const PUT: u8 = 1;
+
+/// Bytes before the first operation in a batch of C++: a sequence number, and a count.
+const HEAD_BYTES: usize = 12;
 
 /// Operations in their order.
 #[allow(non_camel_case_types)]
 #[derive(Default)]
 pub struct leveldb_writebatch_t {
-    /// Keys and values, one after the other.
-    bytes: Vec<u8>,
-    operations: Vec<Operation>,
-}
-
-/// Sizes of the key, and of the value of a put.
-#[derive(Clone, Copy)]
-struct Operation {
-    key_bytes: usize,
-    value_bytes: Option<usize>,
+    operations: Vec<u8>,
 }
 
 impl leveldb_writebatch_t {
-    /// The same for the engine.
-    pub fn engine(&self) -> Result<WriteBatch> {
-        let mut batch = WriteBatch::new();
-        for (key, value) in self.iter() {
-            match value {
-                Some(value) => batch.put(key, value)?,
-                None => batch.delete(key)?,
+    fn add(&mut self, kind: u8, parts: &[&[u8]]) {
+        self.operations.push(kind);
+        for part in parts {
+            add_length(&mut self.operations, part.len());
+            self.operations.extend_from_slice(part);
+        }
+    }
+}
+
+/// One operation of a batch.
+enum Operation<'a> {
+    Put(&'a [u8], &'a [u8]),
+    Delete(&'a [u8]),
+}
+
+/// Reads operations. Bytes that are none end it with an error.
+struct Operations<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Operations<'a> {
+    fn take(&mut self) -> Option<Operation<'a>> {
+        let (kind, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        match *kind {
+            PUT => Some(Operation::Put(self.part()?, self.part()?)),
+            DELETE => Some(Operation::Delete(self.part()?)),
+            _ => None,
+        }
+    }
+
+    fn part(&mut self) -> Option<&'a [u8]> {
+        let (mut length, mut shift) = (0, 0);
+        loop {
+            let (&byte, rest) = self.rest.split_first()?;
+            self.rest = rest;
+            length |= usize::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 {
+                break;
+            }
+            if shift > 28 {
+                return None;
             }
         }
-        Ok(batch)
+        let (part, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(part)
     }
+}
 
-    /// Keys, and the values of puts.
-    fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
-        let mut rest = &self.bytes[..];
-        let mut take = move |count: usize| {
-            let (taken, behind) = rest.split_at(count);
-            rest = behind;
-            taken
-        };
-        self.operations.iter().map(move |operation| {
-            let key = take(operation.key_bytes);
-            (key, operation.value_bytes.map(&mut take))
-        })
-    }
+impl<'a> Iterator for Operations<'a> {
+    type Item = Result<Operation<'a>>;
 
-    fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(value.unwrap_or_default());
-        let value_bytes = value.map(<[u8]>::len);
-        self.operations.push(Operation { key_bytes: key.len(), value_bytes });
+    fn next(&mut self) -> Option<Result<Operation<'a>>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let taken = self.take();
+        if taken.is_none() {
+            self.rest = &[];
+        }
+        Some(taken.ok_or_else(|| Error::corruption("WriteBatch", 0, "bad WriteBatch")))
     }
+}
+
+fn add_length(to: &mut Vec<u8>, mut length: usize) {
+    while length >= 0x80 {
+        to.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    to.push(length as u8);
+}
+
+fn engine(operations: &[u8]) -> Result<WriteBatch> {
+    let mut batch = WriteBatch::new();
+    for operation in (Operations { rest: operations }) {
+        match operation? {
+            Operation::Put(key, value) => batch.put(key, value)?,
+            // No database has a key that is too long.
+            Operation::Delete(key) if is_too_long(key) => {}
+            Operation::Delete(key) => batch.delete(key)?,
+        }
+    }
+    Ok(batch)
 }
 
 /// An empty batch.
@@ -71,7 +128,6 @@ pub extern "C" fn leveldb_writebatch_destroy(batch: Option<Box<leveldb_writebatc
 /// Removes every operation.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_writebatch_clear(batch: &mut leveldb_writebatch_t) {
-    batch.bytes.clear();
     batch.operations.clear();
 }
 
@@ -84,7 +140,7 @@ pub extern "C" fn leveldb_writebatch_put(
     value: *const c_char,
     value_length: usize,
 ) {
-    batch.add(bytes(key, key_length), Some(bytes(value, value_length)));
+    batch.add(PUT, &[bytes(key, key_length), bytes(value, value_length)]);
 }
 
 /// Adds a deletion.
@@ -94,7 +150,7 @@ pub extern "C" fn leveldb_writebatch_delete(
     key: *const c_char,
     key_length: usize,
 ) {
-    batch.add(bytes(key, key_length), None);
+    batch.add(DELETE, &[bytes(key, key_length)]);
 }
 
 /// Hears a put.
@@ -110,29 +166,81 @@ pub extern "C" fn leveldb_writebatch_iterate(
     put: Put,
     deleted: Deleted,
 ) {
-    for (key, value) in batch.iter() {
-        match (value, put, deleted) {
-            (Some(value), Some(put), _) => {
+    for operation in (Operations { rest: &batch.operations }).flatten() {
+        match (operation, put, deleted) {
+            (Operation::Put(key, value), Some(put), _) => {
                 put(state, key.as_ptr().cast(), key.len(), value.as_ptr().cast(), value.len());
             }
-            (None, _, Some(deleted)) => deleted(state, key.as_ptr().cast(), key.len()),
+            (Operation::Delete(key), _, Some(deleted)) => {
+                deleted(state, key.as_ptr().cast(), key.len());
+            }
             _ => {}
         }
     }
 }
 
-/// Adds the operations of another batch.
+/// Adds the operations of another batch, which may be the same one.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_writebatch_append(
-    batch: &mut leveldb_writebatch_t,
-    other: &leveldb_writebatch_t,
+    destination: *mut leveldb_writebatch_t,
+    source: *const leveldb_writebatch_t,
 ) {
-    batch.bytes.extend_from_slice(&other.bytes);
-    batch.operations.extend_from_slice(&other.operations);
+    crate::memory::both(destination, source, |destination, source| match source {
+        Some(source) => destination.operations.extend_from_slice(&source.operations),
+        None => destination.operations.extend_from_within(..),
+    });
 }
 
-/// Bytes of the keys and values, and of what an operation needs beside them.
+/// Writes a batch: all of it, or nothing.
 #[unsafe(no_mangle)]
-pub extern "C" fn shingle_leveldb_writebatch_bytes(batch: &leveldb_writebatch_t) -> usize {
-    12 + batch.bytes.len() + 3 * batch.operations.len()
+pub extern "C" fn leveldb_write(
+    db: &leveldb_t,
+    options: &leveldb_writeoptions_t,
+    batch: &leveldb_writebatch_t,
+    error: Place<'_>,
+) {
+    call(error, || db.0.write(engine(&batch.operations)?, &options.engine()));
+}
+
+/// For the C++ interface: writes a batch in the form that it has there.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_leveldb_write(
+    db: &leveldb_t,
+    options: &leveldb_writeoptions_t,
+    batch: *const c_char,
+    batch_length: usize,
+    error: Place<'_>,
+) {
+    call(error, || {
+        let Some(operations) = bytes(batch, batch_length).get(HEAD_BYTES..) else {
+            return Err(Error::corruption("WriteBatch", 0, "malformed WriteBatch (too small)"));
+        };
+        db.0.write(engine(operations)?, &options.engine())
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_come_back_and_noise_is_an_error() {
+        let mut batch = leveldb_writebatch_t::default();
+        let long = vec![7; 40_000];
+        batch.add(PUT, &[b"key", &long]);
+        batch.add(DELETE, &[b""]);
+        let told: Vec<_> = (Operations { rest: &batch.operations })
+            .map(|operation| match operation.unwrap() {
+                Operation::Put(key, value) => (key.to_vec(), Some(value.len())),
+                Operation::Delete(key) => (key.to_vec(), None),
+            })
+            .collect();
+        assert_eq!(told, [(b"key".to_vec(), Some(40_000)), (Vec::new(), None)]);
+        assert_eq!(engine(&batch.operations).unwrap().len(), 2);
+        for cut in 1..batch.operations.len() - 2 {
+            assert!(engine(&batch.operations[..cut]).is_err(), "{cut}");
+        }
+        assert!(engine(&[2, 1, b'k']).is_err());
+        assert!(engine(&[DELETE, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]).is_err());
+    }
 }

@@ -1,23 +1,15 @@
 //! Databases: opening, reads, writes, and work on a whole database.
 
-use crate::batch::leveldb_writebatch_t;
 use crate::iterator::leveldb_iterator_t;
+use crate::kinds::{is_too_long, leveldb_snapshot_t, leveldb_t};
 use crate::memory::{bytes, c_bytes, copied, items, path, places};
 use crate::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeoptions_t};
 use crate::status::{Place, call};
 use foreign::leveldb::LevelDb;
-use shingle::{Db, Durability, Error, ErrorKind, ReadOptions, Result, Snapshot, WriteOptions};
+use shingle::{Db, Error, ErrorKind, ReadOptions, Result};
 use std::ffi::{c_char, c_int};
 use std::path::Path;
 use std::ptr;
-
-/// An open database.
-#[allow(non_camel_case_types)]
-pub struct leveldb_t(pub Db);
-
-/// A snapshot.
-#[allow(non_camel_case_types)]
-pub struct leveldb_snapshot_t(pub Snapshot);
 
 /// Opens a database by LevelDB's rules. Null, and an error, where it cannot be opened.
 #[unsafe(no_mangle)]
@@ -30,12 +22,13 @@ pub extern "C" fn leveldb_open(
 }
 
 fn open(options: &leveldb_options_t, folder: &Path) -> Result<Db> {
+    options.check_order()?;
     refuse_leveldb(folder)?;
     let shown = folder.display();
     if options.error_if_exists && has_database(folder) {
         return Err(Error::invalid(format!("{shown}: exists (error_if_exists is true)")));
     }
-    match options.engine()?.open(folder) {
+    match options.engine().open(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound && !options.create_if_missing => {
             Err(Error::invalid(format!("{shown}: does not exist (create_if_missing is false)")))
         }
@@ -43,19 +36,19 @@ fn open(options: &leveldb_options_t, folder: &Path) -> Result<Db> {
     }
 }
 
-fn has_database(folder: &Path) -> bool {
+pub fn has_database(folder: &Path) -> bool {
     folder.join("CURRENT").exists()
 }
 
 /// Files of LevelDB are not Shingle's to open or change.
-fn refuse_leveldb(folder: &Path) -> Result<()> {
+pub fn refuse_leveldb(folder: &Path) -> Result<()> {
     if !LevelDb::is_at(folder) {
         return Ok(());
     }
     let shown = folder.display();
     let message = format!(
-        "{shown}: these are files of LevelDB, which Shingle does not change; import them into a new \
-         database: shingle --db NEW import --format leveldb {shown}"
+        "{shown}: these are files of LevelDB, which Shingle does not change; import them into a \
+         new database: shingle --db NEW import --format leveldb {shown}"
     );
     Err(Error::new(ErrorKind::Incompatible, message))
 }
@@ -66,11 +59,6 @@ pub extern "C" fn leveldb_close(db: Option<Box<leveldb_t>>) {
     if let Some(db) = db {
         call(None, || db.0.close());
     }
-}
-
-pub fn write_options(options: &leveldb_writeoptions_t) -> WriteOptions {
-    let durability = if options.sync { Durability::Synced } else { Durability::Buffered };
-    WriteOptions { durability: Some(durability), wait: true }
 }
 
 /// Stores a value.
@@ -86,7 +74,7 @@ pub extern "C" fn leveldb_put(
 ) {
     call(error, || {
         let (key, value) = (bytes(key, key_length), bytes(value, value_length));
-        db.0.put_with(key, value, &write_options(options))
+        db.0.put_with(key, value, &options.engine())
     });
 }
 
@@ -99,18 +87,10 @@ pub extern "C" fn leveldb_delete(
     key_length: usize,
     error: Place<'_>,
 ) {
-    call(error, || db.0.delete_with(bytes(key, key_length), &write_options(options)));
-}
-
-/// Writes a batch: all of it, or nothing.
-#[unsafe(no_mangle)]
-pub extern "C" fn leveldb_write(
-    db: &leveldb_t,
-    options: &leveldb_writeoptions_t,
-    batch: &leveldb_writebatch_t,
-    error: Place<'_>,
-) {
-    call(error, || db.0.write(batch.engine()?, &write_options(options)));
+    call(error, || match bytes(key, key_length) {
+        key if is_too_long(key) => Ok(()),
+        key => db.0.delete_with(key, &options.engine()),
+    });
 }
 
 /// The value of a key, in memory of `malloc`. Null, and no error, where there is none.
@@ -125,6 +105,7 @@ pub extern "C" fn leveldb_get(
 ) -> *mut c_char {
     let key = bytes(key, key_length);
     let found = call(error, || match &options.snapshot {
+        _ if is_too_long(key) => Ok(None),
         Some(snapshot) => snapshot.get(key),
         None => db.0.get(key),
     });
@@ -167,11 +148,11 @@ pub extern "C" fn leveldb_release_snapshot(
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_property_value(db: &leveldb_t, name: *const c_char) -> *mut c_char {
     let name = String::from_utf8_lossy(c_bytes(name));
-    let found = call(None, || Ok(db.0.property(&name))).flatten();
+    let found = call(None, || Ok(crate::property::value(&db.0, &name))).flatten();
     found.map_or(ptr::null_mut(), |value| copied(value.as_bytes()))
 }
 
-/// About how many bytes of files the keys of each range take.
+/// About how many bytes the keys of each range take.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_approximate_sizes(
     db: &leveldb_t,
@@ -187,14 +168,9 @@ pub extern "C" fn leveldb_approximate_sizes(
         items::<*const c_char>(keys, count).iter().zip(items::<usize>(lengths, count))
     };
     let ranges = ranges(starts, start_lengths).zip(ranges(limits, limit_lengths));
-    let files = call(None, || Ok(db.0.files())).unwrap_or_default();
     for (((start, start_length), (limit, limit_length)), size) in ranges.zip(places(sizes, count)) {
         let (start, limit) = (bytes(*start, *start_length), bytes(*limit, *limit_length));
-        let overlaps = |file: &&shingle::FileInfo| {
-            let begins_before = &file.smallest[..] < limit;
-            begins_before && file.largest.as_ref().is_none_or(|largest| &largest[..] >= start)
-        };
-        *size = files.iter().filter(overlaps).map(|file| file.live_bytes).sum();
+        *size = call(None, || crate::sizes::approximate(&db.0, start, limit)).unwrap_or(0);
     }
 }
 
@@ -209,74 +185,6 @@ pub extern "C" fn leveldb_compact_range(
 ) {
     let bound = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
     call(None, || db.0.compact_range(bound(start, start_length), bound(limit, limit_length)));
-}
-
-/// Removes a database and what Shingle has in its directory. Files of LevelDB stay, with an error.
-#[unsafe(no_mangle)]
-pub extern "C" fn leveldb_destroy_db(
-    options: &leveldb_options_t,
-    name: *const c_char,
-    error: Place<'_>,
-) {
-    call(error, || destroy(options, path(name)));
-}
-
-fn destroy(options: &leveldb_options_t, folder: &Path) -> Result<()> {
-    refuse_leveldb(folder)?;
-    if !has_database(folder) {
-        return Ok(());
-    }
-    // Its lock says that no process has it open.
-    options.engine()?.create(false).open(folder)?.close()?;
-    let failed =
-        |error| Error::io("remove the database", error).in_file(folder.display().to_string());
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if is_ours(&entry.file_name().to_string_lossy()) {
-            std::fs::remove_file(entry.path()).map_err(failed)?;
-        }
-    }
-    // What others have put there stays, and so does the directory.
-    let _ = std::fs::remove_dir(folder);
-    Ok(())
-}
-
-fn is_ours(name: &str) -> bool {
-    let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
-    name.starts_with("MANIFEST-")
-        || matches!(name, "CURRENT" | "LOCK" | "LOG" | "LOG.old" | "RESERVE")
-        || matches!(extension, Some("table" | "wal" | "value"))
-}
-
-/// Saves what can be read of a damaged database. The damaged one stays beside it, with `.damaged`
-/// behind its name.
-#[unsafe(no_mangle)]
-pub extern "C" fn leveldb_repair_db(
-    options: &leveldb_options_t,
-    name: *const c_char,
-    error: Place<'_>,
-) {
-    call(error, || repair(options, path(name)));
-}
-
-fn repair(options: &leveldb_options_t, folder: &Path) -> Result<()> {
-    refuse_leveldb(folder)?;
-    if shingle::check_closed(folder, &mut |_| {}).is_ok_and(|report| report.is_clean()) {
-        return Ok(());
-    }
-    let beside = |suffix: &str| {
-        let mut name = folder.as_os_str().to_owned();
-        name.push(suffix);
-        std::path::PathBuf::from(name)
-    };
-    let (saved, damaged) = (beside(".saved"), beside(".damaged"));
-    shingle::salvage_with(folder, &saved, options.engine()?, &mut |_| {})?;
-    let rename = |from: &Path, to: &Path| {
-        let failed = |error| Error::io("rename", error).in_file(from.display().to_string());
-        std::fs::rename(from, to).map_err(failed)
-    };
-    rename(folder, &damaged)?;
-    rename(&saved, folder)
 }
 
 /// Frees memory that a function gave.

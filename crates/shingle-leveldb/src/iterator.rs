@@ -1,29 +1,26 @@
 //! Iterators. A failed movement leaves an iterator without a position, with its error.
 
 use crate::memory::bytes;
-use crate::status::{Place, call};
-use shingle::{Cursor, Error, Result};
+use crate::status::{Place, fail};
+use bindings::{Failure, guarded};
+use shingle::{Cursor, Result};
 use std::ffi::c_char;
 
 /// A position in the keys of a database.
 #[allow(non_camel_case_types)]
 pub struct leveldb_iterator_t {
     cursor: Cursor,
-    error: Option<Error>,
+    failure: Option<Failure>,
 }
 
 impl leveldb_iterator_t {
     pub fn new(cursor: Cursor) -> leveldb_iterator_t {
-        leveldb_iterator_t { cursor, error: None }
+        leveldb_iterator_t { cursor, failure: None }
     }
 
     fn go(&mut self, movement: impl FnOnce(&mut Cursor) -> Result<()>) {
-        let (cursor, mut error) = (&mut self.cursor, None);
-        call(None, || {
-            error = movement(cursor).err();
-            Ok(())
-        });
-        self.error = error;
+        let cursor = &mut self.cursor;
+        self.failure = guarded(|| movement(cursor)).err();
     }
 }
 
@@ -36,7 +33,7 @@ pub extern "C" fn leveldb_iter_destroy(iterator: Option<Box<leveldb_iterator_t>>
 /// Whether it is at a key.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_valid(iterator: &leveldb_iterator_t) -> u8 {
-    u8::from(iterator.cursor.valid() && iterator.error.is_none())
+    u8::from(iterator.failure.is_none() && iterator.cursor.valid())
 }
 
 /// Goes to the first key.
@@ -94,7 +91,9 @@ pub extern "C" fn leveldb_iter_value(
 /// The error that the last movement had.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_get_error(iterator: &leveldb_iterator_t, error: Place<'_>) {
-    call(error, || iterator.error.clone().map_or(Ok(()), Err));
+    if let Some(failure) = &iterator.failure {
+        fail(error, failure);
+    }
 }
 
 fn given(bytes: &[u8], length: Option<&mut usize>) -> *const c_char {

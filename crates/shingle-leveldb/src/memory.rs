@@ -1,7 +1,7 @@
 //! Memory of `malloc`, and memory that callers give.
 //!
 //! This is the only file that trusts a caller: that a pointer with a length is that much memory,
-//! and that a text ends with a zero byte.
+//! that a text ends with a zero byte, and that a thing is what its type says.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
@@ -32,6 +32,24 @@ pub fn places<'a, T>(first: *mut T, count: usize) -> &'a mut [T] {
     }
     // SAFETY: the caller gives an array of this many, which nothing else uses during the call.
     unsafe { slice::from_raw_parts_mut(first, count) }
+}
+
+/// Does `work` with two things that a caller gives. `None`: the second is the first.
+pub fn both<T>(first: *mut T, second: *const T, work: impl FnOnce(&mut T, Option<&T>)) {
+    // SAFETY: the caller gives things of this type that nothing else uses during the call. Where
+    // they are the same, there is only the first reference.
+    unsafe {
+        if let Some(first_thing) = first.as_mut() {
+            let is_same = second == first.cast_const();
+            work(first_thing, if is_same { None } else { second.as_ref() });
+        }
+    }
+}
+
+/// The number of the user whose rights the process has.
+pub fn user() -> u32 {
+    // SAFETY: the call takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
 }
 
 /// A path that a caller gives.

@@ -1,16 +1,27 @@
 //! Options of a database, of reads and of writes; caches, filters, comparators, environments.
 //!
 //! What has no counterpart is taken and does nothing: block restarts, paranoid checks (every block
-//! is checked), sizes of files and blocks, the environment, the log for people (Shingle writes its
-//! own), filters of the program's own.
+//! is checked), sizes of files and blocks, the log for people (Shingle writes its own), filters of
+//! the program's own. An order of keys of the program's own is refused when a database is opened.
 
-use crate::db::leveldb_snapshot_t;
-use shingle::{Compression, Error, ErrorKind, Resources, Result, Snapshot};
+use crate::kinds::leveldb_snapshot_t;
+use shingle::{
+    Compression, Durability, Error, ErrorKind, Resources, Result, Snapshot, WriteOptions,
+};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
 /// LevelDB's default.
 const WRITE_BUFFER_BYTES: usize = 4 << 20;
+
+/// LevelDB takes sizes of the write buffer within these bounds, and the nearest for others.
+const WRITE_BUFFER_BOUNDS: (usize, usize) = (64 << 10, 1 << 30);
+
+/// LevelDB's default.
+const CACHE_BYTES: u64 = 8 << 20;
+
+/// The name of the order that Shingle has.
+const BYTEWISE: &str = "leveldb.BytewiseComparator";
 
 /// Options of a database.
 #[allow(non_camel_case_types)]
@@ -39,27 +50,32 @@ impl Default for leveldb_options_t {
 }
 
 impl leveldb_options_t {
+    /// Refuses an order of keys that is not that of bytes.
+    pub fn check_order(&self) -> Result<()> {
+        let Some(name) = self.comparator.as_ref().filter(|name| *name != BYTEWISE) else {
+            return Ok(());
+        };
+        let message = format!(
+            "the comparator {name:?}: Shingle orders keys by their bytes, as {BYTEWISE} does"
+        );
+        Err(Error::new(ErrorKind::Unsupported, message))
+    }
+
     /// Shingle's options that say the same.
-    pub fn engine(&self) -> Result<shingle::Options> {
-        if let Some(name) = &self.comparator {
-            let message = format!(
-                "the comparator {name:?}: Shingle orders keys by their bytes; use LevelDB's own, or \
-                 keys whose bytes have the order"
-            );
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
+    pub fn engine(&self) -> shingle::Options {
+        let (least, most) = WRITE_BUFFER_BOUNDS;
         let options = shingle::Options::new()
             .create(self.create_if_missing)
-            .write_buffer_bytes(self.write_buffer_size.max(64 << 10) as u64)
+            .write_buffer_bytes(self.write_buffer_size.clamp(least, most) as u64)
             .compression(if self.compression == 0 { Compression::None } else { Compression::Lz4 });
         let options = match &self.cache {
             Some(cache) => options.resources(cache),
-            None => options.cache_bytes(8 << 20),
+            None => options.cache_bytes(CACHE_BYTES),
         };
-        Ok(match self.bloom_bits {
+        match self.bloom_bits {
             Some(bits) => options.filter_bits_per_key(bits),
             None => options,
-        })
+        }
     }
 }
 
@@ -75,7 +91,7 @@ pub extern "C" fn leveldb_options_destroy(options: Option<Box<leveldb_options_t>
     drop(options);
 }
 
-/// A comparator other than that of bytes: opening refuses it.
+/// The order of keys. Opening refuses one that is not that of bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_comparator(
     options: &mut leveldb_options_t,
@@ -109,7 +125,7 @@ pub extern "C" fn leveldb_options_set_error_if_exists(options: &mut leveldb_opti
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_paranoid_checks(_options: &mut leveldb_options_t, _yes: u8) {}
 
-/// Does nothing.
+/// Does nothing: C programs can only make the environment of the system.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_env(
     _options: &mut leveldb_options_t,
@@ -233,7 +249,7 @@ pub extern "C" fn leveldb_filterpolicy_create(
     Box::new(leveldb_filterpolicy_t { bloom_bits: None, state, destructor })
 }
 
-/// Bloom filters with so many bits for each key.
+/// Bloom filters with this number of bits for each key.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_filterpolicy_create_bloom(bits: c_int) -> Box<leveldb_filterpolicy_t> {
     let bloom_bits = Some(bits.clamp(0, 100) as u8);
@@ -295,7 +311,15 @@ pub extern "C" fn leveldb_readoptions_set_snapshot(
 /// Options of writes.
 #[allow(non_camel_case_types)]
 pub struct leveldb_writeoptions_t {
-    pub sync: bool,
+    sync: bool,
+}
+
+impl leveldb_writeoptions_t {
+    /// Shingle's options that say the same.
+    pub fn engine(&self) -> WriteOptions {
+        let durability = if self.sync { Durability::Synced } else { Durability::Buffered };
+        WriteOptions { durability: Some(durability), wait: true }
+    }
 }
 
 /// The default options of writes.
@@ -320,7 +344,7 @@ pub extern "C" fn leveldb_writeoptions_set_sync(options: &mut leveldb_writeoptio
 #[allow(non_camel_case_types)]
 pub struct leveldb_cache_t(Resources);
 
-/// A cache of so many bytes.
+/// A cache of this many bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_cache_create_lru(capacity: usize) -> Box<leveldb_cache_t> {
     Box::new(leveldb_cache_t(Resources::new(capacity as u64)))
@@ -350,13 +374,15 @@ pub extern "C" fn leveldb_env_destroy(env: Option<Box<leveldb_env_t>>) {
     drop(env);
 }
 
-/// A directory for tests, in memory of `malloc`.
+/// A directory for tests, in memory of `malloc`. It need not exist yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_env_get_test_directory(_env: Option<&leveldb_env_t>) -> *mut c_char {
-    let folder = std::env::temp_dir().join(format!("leveldbtest-{}", std::process::id()));
-    let made = std::fs::create_dir_all(&folder);
-    match made {
-        Ok(()) => crate::memory::copied(folder.as_os_str().as_encoded_bytes()),
-        Err(_) => ptr::null_mut(),
-    }
+    let given = std::env::var_os("TEST_TMPDIR").filter(|given| !given.is_empty());
+    let folder = given.map_or_else(
+        || format!("/tmp/leveldbtest-{}", crate::memory::user()).into(),
+        std::path::PathBuf::from,
+    );
+    // As LevelDB: the caller meets an error of the directory when it uses it.
+    let _ = std::fs::create_dir(&folder);
+    crate::memory::copied(folder.as_os_str().as_encoded_bytes())
 }

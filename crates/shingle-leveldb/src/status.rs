@@ -26,7 +26,7 @@ fn text(failure: &Failure) -> String {
 }
 
 /// Puts the text of a failure at `place`, in place of an earlier one.
-fn fail(place: Place<'_>, failure: &Failure) {
+pub fn fail(place: Place<'_>, failure: &Failure) {
     let Some(place) = place else { return };
     free((*place).cast());
     *place = copied(text(failure).as_bytes());
@@ -64,6 +64,6 @@ mod tests {
         }
         assert_eq!(call(Some(&mut place), || Ok(7)), Some(7));
         free(place.cast());
-        assert_eq!(call::<()>(None, || Err(Error::invalid("nobody hears it"))), None);
+        assert_eq!(call::<()>(None, || Err(Error::invalid("no place for it"))), None);
     }
 }

@@ -14,7 +14,8 @@ const TOOLCHAIN: &str = "rust-toolchain.toml";
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 /// What programs depend on. The others are parts of these, and say so.
-const INTERFACES: [&str; 4] = ["shingle", "shingle-c", "shingle-cli", "shingle-metrics"];
+const INTERFACES: [&str; 5] =
+    ["shingle", "shingle-c", "shingle-leveldb", "shingle-cli", "shingle-metrics"];
 
 /// What the registry takes.
 const KEYWORDS_MAX: usize = 5;
