@@ -2,7 +2,9 @@
 //! is compiled and run, with strings of both types.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod leveldb;
 
 use std::path::Path;
 use std::process::Command;
@@ -20,11 +22,10 @@ fn block(language: &str) -> String {
 
 /// Runs a script in the repository, and gives what it printed.
 fn run(script: &str, folder: &Path) -> String {
-    let output = Command::new("sh")
+    let output = leveldb::command("sh")
         .args(["-euc", script])
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
         .env("FOLDER", folder)
-        .env_remove("LD_LIBRARY_PATH")
         .output()
         .unwrap();
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -35,6 +36,9 @@ fn run(script: &str, folder: &Path) -> String {
 
 #[test]
 fn the_commands_of_the_readme_run_a_program_on_shingle() {
+    if !leveldb::is_there() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let inside = folder.path();
     std::fs::write(inside.join("fruit.cc"), block("cpp")).unwrap();
