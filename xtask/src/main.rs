@@ -16,7 +16,8 @@
 //! `cargo xtask bench-check` counts the instructions of puts, gets, scans, flushes and compactions,
 //! and compares them with `bench-baseline.toml`; `--write` keeps the new counts there.
 //!
-//! `cargo xtask c-library FOLDER` builds the C library and installs it there.
+//! `cargo xtask c-library FOLDER` builds the C library and installs it there. `cargo xtask java`
+//! builds the jar of the Java binding and runs its tests.
 //!
 //! `cargo xtask readme` prints the commands of README.md, one on each line; `.ci/run` takes the
 //! test command from there. `cargo xtask papers DIR` puts the verdicts of a run of the lab into
@@ -28,6 +29,7 @@ mod bench;
 mod c_library;
 mod graph;
 mod interface;
+mod java;
 mod methods;
 mod modules;
 mod names;
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         ["bench-check"] => done(bench::check(&repository, false)),
         ["bench-check", "--write"] => done(bench::check(&repository, true)),
         ["c-library", folder] => done(c_library::install(&repository, Path::new(folder))),
+        ["java"] => done(java::package(&repository)),
         ["readme"] => print_readme_commands(&repository),
         ["papers"] => done(papers::write(&repository, None)),
         ["papers", results] => done(papers::write(&repository, Some(Path::new(results)))),
@@ -84,7 +87,7 @@ fn main() -> ExitCode {
             eprintln!("usage: cargo xtask tidy [--lower] | words [FOLDER] | cycles [FOLDER]");
             eprintln!("       cargo xtask interface [--since REVISION] | readme | papers [DIR]");
             eprintln!("       cargo xtask publishable [--dry-run] | features | msrv");
-            eprintln!("       cargo xtask bench-check [--write] | c-library FOLDER");
+            eprintln!("       cargo xtask bench-check [--write] | c-library FOLDER | java");
             ExitCode::FAILURE
         }
     }

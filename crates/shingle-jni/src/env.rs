@@ -271,10 +271,14 @@ fn java_size(size: usize) -> Result<jint> {
     })
 }
 
+/// The Java machine, whatever the thread.
+#[repr(transparent)]
+pub struct Machine(NonNull<JavaVM>);
+
 /// The Java machine calls it when it has loaded the library.
 #[unsafe(no_mangle)]
-pub extern "system" fn JNI_OnLoad(machine: *mut JavaVM, _reserved: *mut c_void) -> jint {
-    let mut env = ptr::null_mut();
+pub extern "system" fn JNI_OnLoad(machine: Machine, _reserved: *mut c_void) -> jint {
+    let (machine, mut env) = (machine.0.as_ptr(), ptr::null_mut());
     // SAFETY: the machine gives itself, and puts the current thread's table in its place.
     let status = unsafe { ((**machine).v1_2.GetEnv)(machine, &mut env, JNI_VERSION_1_8) };
     let Some(raw) = NonNull::new(env.cast::<JNIEnv>()) else { return JNI_ERR };
