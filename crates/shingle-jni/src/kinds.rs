@@ -23,9 +23,9 @@ tables! {
     RESOURCES: shingle::Resources = 6, "set of resources";
 }
 
-/// A handle as Java holds it.
+/// A handle as Java holds it. It uses all bits, so it may be a number below zero in Java.
 pub(crate) fn handle(java: jlong) -> usize {
-    usize::try_from(java).unwrap_or(0)
+    usize::try_from(java.cast_unsigned()).unwrap_or(0)
 }
 
 /// Puts a thing into its table, and gives the handle to Java.

@@ -135,8 +135,11 @@ class LifetimeTest {
     }
 
     private static ErrorKind endOf(Callable<Object> read, CountDownLatch started) throws Exception {
-        read.call();
-        started.countDown();
+        try {
+            read.call();
+        } finally {
+            started.countDown();
+        }
         while (true) {
             try {
                 read.call();
