@@ -11,7 +11,6 @@ import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
-import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.Locale;
 import java.util.Set;
@@ -42,9 +41,8 @@ final class NativeLibrary {
             loadFile(Path.of(named).toAbsolutePath());
             return;
         }
-        byte[] content = ofJar();
         try {
-            loadFile(extracted(folder(), content));
+            loadFile(extracted(folder()));
         } catch (IOException error) {
             throw failed("cannot copy the native library to the temporary directory", error);
         }
@@ -80,14 +78,11 @@ final class NativeLibrary {
     }
 
     /** The library in the jar. */
-    private static byte[] ofJar() {
+    private static InputStream ofJar() throws IOException {
         String name = "/META-INF/native/" + platform() + "/" + fileName();
-        try (InputStream in = NativeLibrary.class.getResourceAsStream(name)) {
-            if (in != null) {
-                return in.readAllBytes();
-            }
-        } catch (IOException error) {
-            throw failed("cannot read " + name, error);
+        InputStream in = NativeLibrary.class.getResourceAsStream(name);
+        if (in != null) {
+            return in;
         }
         throw failed(
                 "the jar has no library for " + platform() + ": build it with `cargo build"
@@ -138,15 +133,16 @@ final class NativeLibrary {
         }
     }
 
-    /** The file with this content. */
-    private static Path extracted(Path folder, byte[] content) throws IOException {
-        Path file = folder.resolve(hash(content) + "-" + fileName());
-        if (Files.exists(file) && Arrays.equals(Files.readAllBytes(file), content)) {
+    /** The file with the content of the jar's library. */
+    private static Path extracted(Path folder) throws IOException {
+        String hash = hash(ofJar());
+        Path file = folder.resolve(hash.substring(0, 16) + "-" + fileName());
+        if (Files.exists(file) && hash(Files.newInputStream(file)).equals(hash)) {
             return file;
         }
         Path part = Files.createTempFile(folder, "part-", null);
-        try {
-            Files.write(part, content);
+        try (InputStream in = ofJar()) {
+            Files.copy(in, part, StandardCopyOption.REPLACE_EXISTING);
             move(part, file);
         } finally {
             Files.deleteIfExists(part);
@@ -162,10 +158,14 @@ final class NativeLibrary {
         }
     }
 
-    private static String hash(byte[] content) {
-        try {
-            byte[] hash = MessageDigest.getInstance("SHA-256").digest(content);
-            return HexFormat.of().formatHex(hash, 0, 8);
+    private static String hash(InputStream content) throws IOException {
+        try (content) {
+            MessageDigest digest = MessageDigest.getInstance("SHA-256");
+            byte[] buffer = new byte[64 << 10];
+            for (int count; (count = content.read(buffer)) > 0; ) {
+                digest.update(buffer, 0, count);
+            }
+            return HexFormat.of().formatHex(digest.digest());
         } catch (NoSuchAlgorithmException error) {
             throw new AssertionError("every Java has SHA-256", error);
         }

@@ -167,7 +167,7 @@ public final class Options {
     /**
      * Every option with its value, as the text of a configuration file.
      *
-     * @return lines of {@code name = value}
+     * @return lines of {@code name=value}
      */
     @Override
     public String toString() {

@@ -210,8 +210,8 @@ class DatabaseTest {
         options.durability(Durability.SYNCED).values("log");
         options.writeBufferBytes(1 << 20).cacheBytes(8 << 20);
         String all = options.toString();
-        assertTrue(all.contains("scheme = tiered"), all);
-        assertTrue(all.contains("durability = synced"), all);
+        assertTrue(all.contains("scheme=tiered"), all);
+        assertTrue(all.contains("durability=synced"), all);
         try (Shingle database = Shingle.open(folder.resolve("db"), options)) {
             database.put(bytes("a"), new byte[5000]);
             assertEquals(5000, database.get(bytes("a")).length);

@@ -4,6 +4,7 @@ import java.nio.file.Path;
 import org.rocksdb.BlockBasedTableConfig;
 import org.rocksdb.BloomFilter;
 import org.rocksdb.CompressionType;
+import org.rocksdb.FlushOptions;
 import org.rocksdb.LRUCache;
 import org.rocksdb.RocksDB;
 import org.rocksdb.RocksDBException;
@@ -113,6 +114,10 @@ interface Store extends AutoCloseable {
 
     /** RocksDB. */
     final class OfRocks implements Store {
+        static {
+            RocksDB.loadLibrary();
+        }
+
         private final org.rocksdb.Options options;
         private final org.rocksdb.WriteOptions writes = new org.rocksdb.WriteOptions();
         private final org.rocksdb.WriteBatch batch = new org.rocksdb.WriteBatch();
@@ -175,9 +180,14 @@ interface Store extends AutoCloseable {
         }
 
         @Override
-        public void settle() throws RocksDBException {
-            database.flush(new org.rocksdb.FlushOptions().setWaitForFlush(true));
-            database.waitForCompact(new org.rocksdb.WaitForCompactOptions());
+        public void settle() throws Exception {
+            try (FlushOptions flush = new FlushOptions().setWaitForFlush(true)) {
+                database.flush(flush);
+            }
+            while (database.getLongProperty("rocksdb.num-running-compactions") > 0
+                    || database.getLongProperty("rocksdb.compaction-pending") > 0) {
+                Thread.sleep(10);
+            }
         }
 
         @Override
