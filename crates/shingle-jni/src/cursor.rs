@@ -3,7 +3,7 @@
 
 use crate::env::{ByteArray, Env, Object, Space};
 use crate::failure::call;
-use crate::kinds::{CURSORS, KEYSPACES, SNAPSHOTS, given, handle};
+use crate::kinds::{CURSORS, KEYSPACES, Position, SNAPSHOTS, given, handle};
 use bindings::{Chunk, fill};
 use jni_sys::{jint, jlong};
 use parking_lot::Mutex;
@@ -13,12 +13,6 @@ use shingle::{Cursor, Error, ReadOptions, Result};
 const LEAVES_CACHE: jint = 1;
 /// A flag: no user waits.
 const IS_BACKGROUND: jint = 2;
-
-/// A cursor, and the entries before it that Java gets.
-pub struct Position {
-    cursor: Cursor,
-    chunk: Chunk,
-}
 
 fn read_options(
     env: &Env<'_>,

@@ -8,10 +8,11 @@
 //! - Null references are checked before use.
 //! - No function of the table is called while an exception is pending, except those that may be.
 
-use crate::failure::{self, Thrower};
-use jni_sys::{JNI_ERR, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jint, jlong, jobject, jvalue};
+use jni_sys::{
+    _jmethodID, _jobject, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jint, jlong, jobject, jvalue,
+};
 use shingle::{Error, Result};
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
@@ -237,7 +238,7 @@ impl<'a> Env<'a> {
 
     /// The exception's class and constructor, which stay valid for as long as the library is
     /// loaded. None, with Java's own error pending, where they are not found.
-    fn thrower(&self, class: &CStr, signature: &CStr) -> Option<Thrower> {
+    pub(crate) fn thrower(&self, class: &CStr, signature: &CStr) -> Option<Thrower> {
         // SAFETY: the names are texts that end with zero; null results are checked before use.
         unsafe {
             let local = table!(self, v1_1, FindClass, class.as_ptr());
@@ -257,7 +258,7 @@ impl<'a> Env<'a> {
 }
 
 /// A reference that every thread may use.
-pub(crate) struct Global<T>(*mut T);
+struct Global<T>(*mut T);
 
 // SAFETY: global references and the numbers of methods belong to no thread.
 unsafe impl<T> Send for Global<T> {}
@@ -271,23 +272,23 @@ fn java_size(size: usize) -> Result<jint> {
     })
 }
 
+/// The class and the constructor of an exception.
+pub(crate) struct Thrower {
+    class: Global<_jobject>,
+    constructor: Global<_jmethodID>,
+}
+
 /// The Java machine, whatever the thread.
 #[repr(transparent)]
 pub struct Machine(NonNull<JavaVM>);
 
-/// The Java machine calls it when it has loaded the library.
-#[unsafe(no_mangle)]
-pub extern "system" fn JNI_OnLoad(machine: Machine, _reserved: *mut c_void) -> jint {
-    let (machine, mut env) = (machine.0.as_ptr(), ptr::null_mut());
-    // SAFETY: the machine gives itself, and puts the current thread's table in its place.
-    let status = unsafe { ((**machine).v1_2.GetEnv)(machine, &mut env, JNI_VERSION_1_8) };
-    let Some(raw) = NonNull::new(env.cast::<JNIEnv>()) else { return JNI_ERR };
-    let env = Env { raw, call: PhantomData };
-    match env.thrower(failure::CLASS, failure::CONSTRUCTOR) {
-        Some(thrower) if status == JNI_OK => {
-            failure::keep(thrower);
-            JNI_VERSION_1_8
-        }
-        _ => JNI_ERR,
+impl Machine {
+    /// The machine as the current thread sees it.
+    pub(crate) fn env(&self) -> Option<Env<'_>> {
+        let (machine, mut env) = (self.0.as_ptr(), ptr::null_mut());
+        // SAFETY: the machine gives itself, and puts the current thread's table in its place.
+        let status = unsafe { ((**machine).v1_2.GetEnv)(machine, &mut env, JNI_VERSION_1_8) };
+        let raw = NonNull::new(env.cast::<JNIEnv>()).filter(|_| status == JNI_OK)?;
+        Some(Env { raw, call: PhantomData })
     }
 }

@@ -1,29 +1,31 @@
 //! Errors as Java sees them: a `ShingleException` that is pending when the function returns.
 
-use crate::env::{Env, Global};
+use crate::env::{Env, Machine, Thrower};
 use bindings::{Failure, guarded};
-use jni_sys::{_jmethodID, _jobject, jint, jlong};
+use jni_sys::{JNI_ERR, JNI_VERSION_1_8, jint, jlong};
 use shingle::Result;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
 /// The exception.
-pub(crate) const CLASS: &CStr = c"org/shingle/ShingleException";
+const CLASS: &CStr = c"org/shingle/ShingleException";
 /// What its constructor takes: code, message, remedy, file, offset. Texts are UTF-8.
-pub(crate) const CONSTRUCTOR: &CStr = c"(I[B[B[BJ)V";
-
-/// The exception's class and constructor.
-pub(crate) struct Thrower {
-    pub(crate) class: Global<_jobject>,
-    pub(crate) constructor: Global<_jmethodID>,
-}
+const CONSTRUCTOR: &CStr = c"(I[B[B[BJ)V";
 
 static THROWER: OnceLock<Thrower> = OnceLock::new();
 
-/// Keeps what is needed to throw.
-pub(crate) fn keep(thrower: Thrower) {
-    // A library is loaded once for each class loader, and each has its own copy of the library.
-    let _ = THROWER.set(thrower);
+/// The Java machine calls it when it has loaded the library. The class loader is that of the class
+/// that loads the library.
+#[unsafe(no_mangle)]
+pub extern "system" fn JNI_OnLoad(machine: Machine, _reserved: *mut c_void) -> jint {
+    match machine.env().and_then(|env| env.thrower(CLASS, CONSTRUCTOR)) {
+        Some(thrower) => {
+            // A library is loaded once: another class loader has a copy of it.
+            let _ = THROWER.set(thrower);
+            JNI_VERSION_1_8
+        }
+        None => JNI_ERR,
+    }
 }
 
 /// Does the work of a function. Where it fails, an exception is pending and the result is zero or

@@ -1,11 +1,16 @@
 //! The kinds of things that Java holds by handles, and the tables of these.
 
-use crate::cursor::Position;
-use bindings::{Handles, Kind};
+use bindings::{Chunk, Handles, Kind};
 use jni_sys::jlong;
 use parking_lot::Mutex;
-use shingle::Result;
+use shingle::{Cursor, Result};
 use std::sync::LazyLock;
+
+/// A cursor, and the entries before it that Java gets.
+pub(crate) struct Position {
+    pub(crate) cursor: Cursor,
+    pub(crate) chunk: Chunk,
+}
 
 macro_rules! tables {
     ($($table:ident: $thing:ty = $number:literal, $name:literal;)*) => {$(
