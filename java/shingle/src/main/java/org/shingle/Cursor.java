@@ -1,6 +1,7 @@
 package org.shingle;
 
 import java.util.Arrays;
+import java.util.ConcurrentModificationException;
 
 /**
  * A position in the keys of a keyspace or a snapshot, which moves both ways.
@@ -119,8 +120,7 @@ public final class Cursor extends Owner {
      */
     public byte[] key() {
         checkValid();
-        int start = at + Packer.SIZES;
-        return Arrays.copyOfRange(chunk, start, start + keyBytes);
+        return copied(at + Packer.SIZES, keyBytes);
     }
 
     /**
@@ -131,8 +131,15 @@ public final class Cursor extends Owner {
      */
     public byte[] value() {
         checkValid();
-        int start = at + Packer.SIZES + keyBytes;
-        return Arrays.copyOfRange(chunk, start, start + valueBytes);
+        return copied(at + Packer.SIZES + keyBytes, valueBytes);
+    }
+
+    /** Bytes of the chunk. They are inside it, unless another thread moves the cursor. */
+    private byte[] copied(int start, int count) {
+        if (start < 0 || count < 0 || count > used - start) {
+            throw new ConcurrentModificationException("two threads use one cursor");
+        }
+        return Arrays.copyOfRange(chunk, start, start + count);
     }
 
     /** Frees the cursor, and what it keeps from being removed. A second call does nothing. */
