@@ -43,6 +43,7 @@ kinds! {
     Closed = "The database was closed.";
     Unsupported = "This store or configuration cannot do it.";
     Cancelled = "The work was cancelled.";
+    Shared = "The file has names in other directories, and takes no more bytes.";
     Conflict = "Another write came between: begin again.";
     TooLate = "What was asked for is no longer kept.";
 }

@@ -1,7 +1,7 @@
 //! The tests of the package, as `cargo test` runs them: pytest on the library that cargo built, and
 //! the commands and programs of README.md, in a virtual environment of their own.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -20,24 +20,30 @@ fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A virtual environment with what the tests need, made once.
-fn environment() -> &'static Path {
-    static MADE: OnceLock<PathBuf> = OnceLock::new();
-    MADE.get_or_init(|| {
+/// A virtual environment with what the tests need, made once. Where there is no Python, a notice
+/// says so; `SHINGLE_TEST_LANGUAGES` makes it an error.
+fn environment() -> Option<&'static Path> {
+    static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let make = || {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
         let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output();
-        let is_made = made.as_ref().is_ok_and(|output| output.status.success());
-        assert!(is_made, "the tests need Python 3 with venv (apt install python3-venv): {made:?}");
+        if !made.as_ref().is_ok_and(|output| output.status.success()) {
+            let install = "install Python 3 with venv: on Debian, `apt-get install python3-venv`";
+            println!("notice: the Python package was not tested: {install}: {made:?}");
+            assert!(std::env::var_os("SHINGLE_TEST_LANGUAGES").is_none(), "{install}");
+            return None;
+        }
         let requirements = package().join("tests/requirements.txt");
         run(Command::new(folder.join("bin/pip"))
             .args(["install", "--quiet", "--disable-pip-version-check", "-r"])
             .arg(requirements));
-        folder
-    })
+        Some(folder)
+    };
+    MADE.get_or_init(make).as_deref()
 }
 
-fn python() -> Command {
-    let mut command = Command::new(environment().join("bin/python"));
+fn python(environment: &Path) -> Command {
+    let mut command = Command::new(environment.join("bin/python"));
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("MPLBACKEND", "Agg");
     command
 }
@@ -61,8 +67,9 @@ fn built() -> tempfile::TempDir {
 
 #[test]
 fn pytest_passes() {
+    let Some(environment) = environment() else { return };
     let folder = built();
-    let text = run(python()
+    let text = run(python(environment)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
         .arg(package().join("tests"))
         .env("PYTHONPATH", folder.path())
@@ -80,9 +87,10 @@ fn blocks(language: &str) -> Vec<String> {
 
 #[test]
 fn the_readme_installs_the_package_and_its_programs_run() {
+    let Some(environment) = environment() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = std::env::var("PATH").unwrap();
-    let bin = environment().join("bin");
+    let bin = environment.join("bin");
     for block in blocks("sh") {
         run(Command::new("sh")
             .args(["-ec", &block])
@@ -92,7 +100,7 @@ fn the_readme_installs_the_package_and_its_programs_run() {
     let programs = blocks("python");
     assert!(!programs.is_empty());
     for program in programs {
-        run(python().args(["-c", &program]).current_dir(folder.path()));
+        run(python(environment).args(["-c", &program]).current_dir(folder.path()));
     }
 }
 
@@ -110,9 +118,13 @@ fn code(notebook: &Path) -> String {
 
 #[test]
 fn the_notebook_draws_its_picture() {
+    let Some(environment) = environment() else { return };
     let (library, folder) = (built(), tempfile::tempdir().unwrap());
     let program = code(&package().join("examples/schemes.ipynb"));
-    run(python().args(["-c", &program]).env("PYTHONPATH", library.path()).current_dir(&folder));
+    run(python(environment)
+        .args(["-c", &program])
+        .env("PYTHONPATH", library.path())
+        .current_dir(&folder));
     let picture = std::fs::read(folder.path().join("schemes.png")).unwrap();
     assert!(picture.starts_with(b"\x89PNG") && picture.len() > 10_000);
 }

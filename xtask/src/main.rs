@@ -17,7 +17,8 @@
 //! and compares them with `bench-baseline.toml`; `--write` keeps the new counts there.
 //!
 //! `cargo xtask c-library FOLDER` builds the C library and installs it there, and
-//! `cargo xtask leveldb FOLDER` the libraries with LevelDB's interface.
+//! `cargo xtask leveldb FOLDER` the libraries with LevelDB's interface. `cargo xtask java` builds
+//! the jar of the Java binding and runs its tests.
 //!
 //! `cargo xtask readme` prints the commands of README.md, one on each line; `.ci/run` takes the
 //! test command from there. `cargo xtask papers DIR` puts the verdicts of a run of the lab into
@@ -29,6 +30,7 @@ mod bench;
 mod c_library;
 mod graph;
 mod interface;
+mod java;
 mod leveldb;
 mod methods;
 mod modules;
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         ["bench-check", "--write"] => done(bench::check(&repository, true)),
         ["c-library", folder] => done(c_library::install(&repository, Path::new(folder))),
         ["leveldb", folder] => done(leveldb::install(&repository, Path::new(folder))),
+        ["java"] => done(java::package(&repository)),
         ["readme"] => print_readme_commands(&repository),
         ["papers"] => done(papers::write(&repository, None)),
         ["papers", results] => done(papers::write(&repository, Some(Path::new(results)))),
@@ -87,9 +90,8 @@ fn main() -> ExitCode {
             eprintln!("usage: cargo xtask tidy [--lower] | words [FOLDER] | cycles [FOLDER]");
             eprintln!("       cargo xtask interface [--since REVISION] | readme | papers [DIR]");
             eprintln!("       cargo xtask publishable [--dry-run] | features | msrv");
-            eprintln!(
-                "       cargo xtask bench-check [--write] | c-library FOLDER | leveldb FOLDER"
-            );
+            eprintln!("       cargo xtask bench-check [--write]");
+            eprintln!("       cargo xtask c-library FOLDER | leveldb FOLDER | java");
             ExitCode::FAILURE
         }
     }

@@ -27,6 +27,9 @@ struct Places;
 
 impl Config for Places {
     const RESERVED_BITS: usize = KIND_BITS as usize;
+    /// Threads that live at once and have made a thing. One more is a panic.
+    #[cfg(target_pointer_width = "64")]
+    const MAX_THREADS: usize = 32_768;
 }
 
 /// The things of one kind that another language holds.

@@ -1,0 +1,403 @@
+package org.shingle;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * An open database.
+ *
+ * <p>Safe for use by several threads. Its own methods for keys and values are those of its default
+ * keyspace; {@link #keyspace} and {@link #createKeyspace} give others.
+ *
+ * <p>One process opens a database at a time, once.
+ */
+public final class Shingle extends Owner {
+    private static final int MAY_EXIST = 2;
+
+    private final Keyspace keyspace;
+
+    private Shingle(long handle) {
+        super(handle, Native::closeDatabase);
+        keyspace = new Keyspace(this, Native.defaultKeyspace(this, handle));
+    }
+
+    /**
+     * Opens the database in a directory, and creates it where it does not exist.
+     *
+     * @param path the directory
+     * @return the open database, to be closed
+     * @throws ShingleException {@link ErrorKind#LOCKED}: it is open already.
+     *     {@link ErrorKind#CORRUPTION}: its files are damaged
+     */
+    public static Shingle open(Path path) {
+        return open(path, new Options());
+    }
+
+    /**
+     * Opens the database in a directory.
+     *
+     * @param path the directory
+     * @param options how it is opened
+     * @return the open database, to be closed
+     * @throws ShingleException {@link ErrorKind#LOCKED}: it is open already.
+     *     {@link ErrorKind#NOT_FOUND}: it does not exist, and must not be created.
+     *     {@link ErrorKind#CORRUPTION}: its files are damaged
+     */
+    public static Shingle open(Path path, Options options) {
+        return new Shingle(options.open(Native.utf8(path.toString())));
+    }
+
+    /**
+     * Closes the database. Everything that was acknowledged survives a power loss when this
+     * returns. Calls of other threads that are in the database end first, and later ones fail with
+     * {@link ErrorKind#CLOSED}. Snapshots, cursors and iterators stay readable until they are
+     * closed. A second close does nothing.
+     *
+     * @throws ShingleException the last flush or sync failed; the database is closed all the same
+     */
+    @Override
+    public void close() {
+        try {
+            super.close();
+        } finally {
+            keyspace.close();
+        }
+    }
+
+    /**
+     * The keyspace that every database has.
+     *
+     * @return the keyspace, which is closed together with the database
+     */
+    public Keyspace defaultKeyspace() {
+        return keyspace;
+    }
+
+    /**
+     * The value of a key: see {@link Keyspace#get(byte[])}.
+     *
+     * @param key the key
+     * @return the value, or null where there is none
+     */
+    public byte[] get(byte[] key) {
+        return keyspace.get(key);
+    }
+
+    /**
+     * The value of a key, in a buffer: see {@link Keyspace#get(ByteBuffer, ByteBuffer)}.
+     *
+     * @param key the key: the bytes from the buffer's position to its limit
+     * @param value gets the value
+     * @return the size of the whole value in bytes, or {@link Keyspace#NOT_FOUND}
+     */
+    public int get(ByteBuffer key, ByteBuffer value) {
+        return keyspace.get(key, value);
+    }
+
+    /**
+     * The values of several keys, read together.
+     *
+     * @param keys the keys
+     * @return a value for each key, or null where there is none
+     */
+    public byte[][] multiGet(byte[]... keys) {
+        return keyspace.multiGet(keys);
+    }
+
+    /**
+     * Stores a value under a key.
+     *
+     * @param key the key
+     * @param value the value
+     */
+    public void put(byte[] key, byte[] value) {
+        keyspace.put(key, value);
+    }
+
+    /**
+     * Stores a value under a key.
+     *
+     * @param key the key
+     * @param value the value
+     * @param options how the write is done
+     */
+    public void put(byte[] key, byte[] value, WriteOptions options) {
+        keyspace.put(key, value, options);
+    }
+
+    /**
+     * Stores a value under a key: see {@link Keyspace#put(ByteBuffer, ByteBuffer)}.
+     *
+     * @param key the key: the bytes from the buffer's position to its limit
+     * @param value the value, likewise
+     */
+    public void put(ByteBuffer key, ByteBuffer value) {
+        keyspace.put(key, value);
+    }
+
+    /**
+     * Removes a key; it need not exist.
+     *
+     * @param key the key
+     */
+    public void delete(byte[] key) {
+        keyspace.delete(key);
+    }
+
+    /**
+     * Removes the keys of a range: see {@link Keyspace#deleteRange(byte[], byte[])}.
+     *
+     * @param start the first key that is removed
+     * @param end the first key that stays
+     */
+    public void deleteRange(byte[] start, byte[] end) {
+        keyspace.deleteRange(start, end);
+    }
+
+    /**
+     * A cursor over the keys of the default keyspace as they are now.
+     *
+     * @param options which keys, and how they are read
+     * @return a cursor without a position, to be closed
+     */
+    public Cursor cursor(ReadOptions options) {
+        return keyspace.cursor(options);
+    }
+
+    /**
+     * Entries of the default keyspace as they are now, in the order of their keys.
+     *
+     * @param options which keys, and how they are read
+     * @return an iterator, to be closed
+     */
+    public EntryIterator iterator(ReadOptions options) {
+        return keyspace.iterator(options);
+    }
+
+    /**
+     * Entries of the default keyspace as they are now, from the last key to the first one.
+     *
+     * @param options which keys, and how they are read
+     * @return an iterator, to be closed
+     */
+    public EntryIterator reverseIterator(ReadOptions options) {
+        return keyspace.reverseIterator(options);
+    }
+
+    /**
+     * Writes a batch: all of it, or nothing.
+     *
+     * @param batch the batch; it stays as it is
+     */
+    public void write(WriteBatch batch) {
+        write(batch, WriteOptions.DEFAULT);
+    }
+
+    /**
+     * Writes a batch: all of it, or nothing.
+     *
+     * @param batch the batch; it stays as it is
+     * @param options how the write is done
+     * @throws ShingleException {@link ErrorKind#CLOSED}: a keyspace of the batch was closed
+     */
+    public void write(WriteBatch batch, WriteOptions options) {
+        Packer operations = batch.operations;
+        Native.write(this, handle, batch, operations.bytes, operations.used, options.flags);
+    }
+
+    /**
+     * The state of all keyspaces as it is now, seen through the default keyspace;
+     * {@link Snapshot#of} shows others.
+     *
+     * @return a snapshot, to be closed
+     */
+    public Snapshot snapshot() {
+        return new Snapshot(this, Native.snapshot(this, handle));
+    }
+
+    /**
+     * Begins a transaction.
+     *
+     * @return a transaction, to be committed and closed
+     */
+    public Transaction begin() {
+        return begin(TransactionOptions.DEFAULT);
+    }
+
+    /**
+     * Begins a transaction.
+     *
+     * @param options how it is isolated
+     * @return a transaction, to be committed and closed
+     */
+    public Transaction begin(TransactionOptions options) {
+        long made = Native.begin(this, handle, options.flags, options.lockTimeoutMillis);
+        return new Transaction(this, made);
+    }
+
+    /**
+     * Creates a keyspace.
+     *
+     * @param name its name
+     * @param options its fixed properties
+     * @return the keyspace, to be closed
+     * @throws ShingleException {@link ErrorKind#ALREADY_EXISTS}: there is one of this name
+     */
+    public Keyspace createKeyspace(String name, KeyspaceOptions options) {
+        return keyspace(name, options, 0);
+    }
+
+    /**
+     * Opens a keyspace, and creates it where it does not exist.
+     *
+     * @param name its name
+     * @param options its fixed properties; one that exists must have the same
+     * @return the keyspace, to be closed
+     */
+    public Keyspace openKeyspace(String name, KeyspaceOptions options) {
+        return keyspace(name, options, MAY_EXIST);
+    }
+
+    private Keyspace keyspace(String name, KeyspaceOptions options, int flags) {
+        String operator = options.mergeOperator;
+        long made =
+                Native.createKeyspace(
+                        this,
+                        handle,
+                        Native.utf8(name),
+                        operator == null ? null : Native.utf8(operator),
+                        options.ttlMillis,
+                        options.prefixBytes,
+                        options.flags | flags);
+        return new Keyspace(this, made);
+    }
+
+    /**
+     * A keyspace that exists, with the properties that it has.
+     *
+     * @param name its name
+     * @return the keyspace, to be closed
+     * @throws ShingleException {@link ErrorKind#NOT_FOUND}: there is none of this name
+     */
+    public Keyspace keyspace(String name) {
+        return new Keyspace(this, Native.findKeyspace(this, handle, Native.utf8(name)));
+    }
+
+    /**
+     * The names of all keyspaces.
+     *
+     * @return the names, with that of the default keyspace
+     */
+    public List<String> keyspaces() {
+        return lines(Native.keyspaces(this, handle));
+    }
+
+    /**
+     * Removes a keyspace with everything in it.
+     *
+     * @param name its name
+     * @throws ShingleException {@link ErrorKind#NOT_FOUND}: there is none of this name
+     */
+    public void dropKeyspace(String name) {
+        Native.dropKeyspace(this, handle, Native.utf8(name));
+    }
+
+    /** Writes what is in memory to tables, and waits until they are there. */
+    public void flush() {
+        Native.flush(this, handle);
+    }
+
+    /** Makes every earlier write safe from power loss, and waits until it is. */
+    public void sync() {
+        Native.sync(this, handle);
+    }
+
+    /** Compacts all keyspaces, and waits until it is done. */
+    public void compact() {
+        Native.compact(this, handle);
+    }
+
+    /** Waits until no background work is due. */
+    public void waitIdle() {
+        Native.waitIdle(this, handle);
+    }
+
+    /**
+     * Waits until a write need not wait.
+     *
+     * @param bytes bytes of keys and values of the write
+     * @param timeout how long at most
+     * @return whether such a write need not wait now
+     */
+    public boolean waitWritable(long bytes, Duration timeout) {
+        return Native.waitWritable(this, handle, bytes, timeout.toMillis());
+    }
+
+    /**
+     * Copies the database as it is now, by links where the file system has them.
+     *
+     * @param target a directory that does not exist
+     * @throws ShingleException {@link ErrorKind#ALREADY_EXISTS}: the directory exists
+     */
+    public void checkpoint(Path target) {
+        Native.checkpoint(this, handle, Native.utf8(target.toString()));
+    }
+
+    /**
+     * Changes an option of the open database.
+     *
+     * @param name the name, as for {@link Options#set}
+     * @param value the value
+     * @throws ShingleException {@link ErrorKind#INVALID_ARGUMENT}: there is no such option, the
+     *     value is out of bounds, or the option is fixed while the database is open
+     */
+    public void setOption(String name, String value) {
+        Native.setOption(this, handle, Native.utf8(name), Native.utf8(value));
+    }
+
+    /**
+     * Reads the whole database and compares it with its checksums.
+     *
+     * @return the problems, in words; nothing where there are none
+     */
+    public List<String> check() {
+        return lines(Native.check(this, handle));
+    }
+
+    /**
+     * The statistics.
+     *
+     * @return one object as JSON
+     */
+    public String statisticsJson() {
+        return Native.text(Native.stats(this, handle));
+    }
+
+    /**
+     * The numbers of the statistics.
+     *
+     * @return each number by its path in {@link #statisticsJson}, such as {@code "cache_bytes"} or
+     *     {@code "levels[0].files"}, in the order of the text
+     */
+    public Map<String, Double> statistics() {
+        return JsonNumbers.of(statisticsJson());
+    }
+
+    /**
+     * A property, by a name that RocksDB or LevelDB has.
+     *
+     * @param name the name, such as {@code "rocksdb.estimate-num-keys"}
+     * @return its value, or null where there is none of this name
+     */
+    public String property(String name) {
+        byte[] found = Native.property(this, handle, Native.utf8(name));
+        return found == null ? null : Native.text(found);
+    }
+
+    private static List<String> lines(byte[] text) {
+        return text.length == 0 ? List.of() : List.of(Native.text(text).split("\n"));
+    }
+}

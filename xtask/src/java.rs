@@ -1,0 +1,47 @@
+//! `cargo xtask java`: builds the native library, runs the tests of the Java classes and makes the
+//! jar.
+
+use crate::repository::Repository;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LIBRARY: &str = "libshingle_jni.so";
+
+/// Builds `java/shingle/target/shingle-java-VERSION.jar`.
+pub fn package(repository: &Repository) -> Result<(), String> {
+    let root = repository.root.as_deref().ok_or("the repository is in no folder")?;
+    let project = root.join("java/shingle");
+    let native = project.join("target/native");
+    std::fs::create_dir_all(&native).map_err(|error| format!("{}: {error}", native.display()))?;
+    strip(&build(root)?.join(LIBRARY), &native.join(LIBRARY))?;
+    let mut maven = Command::new("mvn");
+    maven.args(["--batch-mode", "--quiet", "package"]).current_dir(&project);
+    maven.arg(format!("-Dshingle.native={}", native.display()));
+    succeeds(&mut maven, "mvn", "install a JDK from 17 on and Maven")?;
+    let jar = format!("shingle-java-{}.jar", env!("CARGO_PKG_VERSION"));
+    let jar = project.join("target").join(jar);
+    let size = std::fs::metadata(&jar).map_err(|error| format!("{}: {error}", jar.display()))?;
+    println!("{}: {:.1} MB", jar.display(), size.len() as f64 / 1e6);
+    Ok(())
+}
+
+/// Gives the folder with the library.
+fn build(root: &Path) -> Result<PathBuf, String> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--locked", "--package", "shingle-jni"]).current_dir(root);
+    succeeds(&mut cargo, "cargo", "install Rust")?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    Ok(target.unwrap_or_else(|| root.join("target")).join("release"))
+}
+
+/// Copies a library without its symbols and lines: programs do not need them.
+fn strip(from: &Path, to: &Path) -> Result<(), String> {
+    let mut strip = Command::new("strip");
+    strip.arg("--strip-unneeded").arg("-o").arg(to).arg(from);
+    succeeds(&mut strip, "strip", "install binutils")
+}
+
+fn succeeds(command: &mut Command, name: &str, remedy: &str) -> Result<(), String> {
+    let status = command.status().map_err(|error| format!("{name}: {error}: {remedy}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{name} failed: {status}")) }
+}
