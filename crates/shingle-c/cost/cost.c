@@ -1,0 +1,163 @@
+/* What calls cost through the C interface. The same work through the Rust interface is in
+ * examples/cost.rs; `cost/run` runs both.
+ *
+ *     cost DIRECTORY ENTRIES
+ */
+
+#include <shingle.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BATCH = 100, CHUNK_ENTRIES = 2048, CHUNK_BYTES = 256 << 10 };
+
+static shingle_db *db;
+static shingle_keyspace *keyspace;
+static int entries;
+
+static void check(int code, shingle_error *error) {
+  if (code == 0) return;
+  fprintf(stderr, "%s\n", shingle_error_message(error));
+  exit(1);
+}
+
+/* The keys of all numbers below `entries`, in an order without a pattern. */
+static shingle_slice key_of(int n, char key[16]) {
+  uint64_t number = (uint64_t)n * 2654435761u % 10000000019u;
+  for (int at = 15; at >= 0; at--, number /= 10) key[at] = (char)('0' + number % 10);
+  return (shingle_slice){(const uint8_t *)key, 16};
+}
+
+static shingle_slice value_of(shingle_slice key, char value[100]) {
+  memcpy(value, key.data, key.size);
+  return (shingle_slice){(const uint8_t *)value, 100};
+}
+
+__attribute__((noinline)) void cost_puts(void) {
+  shingle_error *error;
+  char key[16], value[100] = {0};
+  for (int n = 0; n < entries; n++) {
+    shingle_slice k = key_of(n, key);
+    check(shingle_put(keyspace, k, value_of(k, value), SHINGLE_BUFFERED, &error), error);
+  }
+}
+
+__attribute__((noinline)) void cost_batches(void) {
+  shingle_error *error;
+  shingle_batch *batch;
+  char key[16], value[100] = {0};
+  check(shingle_batch_create(&batch, &error), error);
+  for (int n = 0; n < entries; n += BATCH) {
+    for (int at = n; at < n + BATCH; at++) {
+      shingle_slice k = key_of(at, key);
+      check(shingle_batch_put(batch, NULL, k, value_of(k, value), &error), error);
+    }
+    check(shingle_write(db, batch, SHINGLE_BUFFERED, &error), error);
+  }
+  shingle_batch_free(batch);
+}
+
+__attribute__((noinline)) void cost_gets(void) {
+  shingle_error *error;
+  shingle_value *value;
+  char key[16];
+  size_t bytes = 0;
+  for (int n = entries - 1; n >= 0; n--) {
+    check(shingle_get(keyspace, key_of(n, key), &value, &error), error);
+    bytes += shingle_value_slice(value).size;
+    shingle_value_free(value);
+  }
+  if (bytes != (size_t)entries * 100) exit(1);
+}
+
+__attribute__((noinline)) void cost_copies(void) {
+  shingle_error *error;
+  char key[16];
+  uint8_t value[100];
+  uintptr_t size;
+  for (int n = entries - 1; n >= 0; n--) {
+    check(shingle_get_copy(keyspace, key_of(n, key), value, sizeof value, &size, &error), error);
+    if (size != 100) exit(1);
+  }
+}
+
+__attribute__((noinline)) void cost_steps(void) {
+  shingle_error *error;
+  shingle_cursor *cursor;
+  shingle_slice key, value;
+  size_t bytes = 0;
+  check(shingle_cursor_create(keyspace, NULL, &cursor, &error), error);
+  check(shingle_cursor_seek_to_first(cursor, &error), error);
+  while (shingle_cursor_entry(cursor, &key, &value)) {
+    bytes += key.size + value.size;
+    check(shingle_cursor_next(cursor, &error), error);
+  }
+  shingle_cursor_free(cursor);
+  if (bytes != (size_t)entries * 116) exit(1);
+}
+
+__attribute__((noinline)) void cost_chunks(void) {
+  shingle_error *error;
+  shingle_cursor *cursor;
+  shingle_chunk *chunk;
+  shingle_slice key, value;
+  size_t bytes = 0;
+  check(shingle_cursor_create(keyspace, NULL, &cursor, &error), error);
+  check(shingle_chunk_create(&chunk, &error), error);
+  check(shingle_cursor_seek_to_first(cursor, &error), error);
+  do {
+    check(shingle_cursor_chunk(cursor, false, CHUNK_ENTRIES, CHUNK_BYTES, chunk, &error), error);
+    while (shingle_chunk_next(chunk, &key, &value)) bytes += key.size + value.size;
+  } while (shingle_chunk_count(chunk) > 0);
+  shingle_chunk_free(chunk);
+  shingle_cursor_free(cursor);
+  if (bytes != (size_t)entries * 116) exit(1);
+}
+
+static void timed(const char *what, void (*work)(void)) {
+  struct timespec begin, end;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  work();
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  double ns = (double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec);
+  printf("%s %.0f\n", what, ns / entries);
+}
+
+static void open_at(const char *folder, const char *name) {
+  shingle_error *error;
+  shingle_options *options;
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  check(shingle_options_create(&options, &error), error);
+  check(shingle_options_set(options, "memory_bytes", "640M", &error), error);
+  check(shingle_options_set(options, "write_buffer_bytes", "64M", &error), error);
+  check(shingle_options_set(options, "compression", "none", &error), error);
+  check(shingle_open(path, options, &db, &error), error);
+  check(shingle_default_keyspace(db, &keyspace, &error), error);
+  shingle_options_free(options);
+}
+
+static void close_all(void) {
+  shingle_error *error;
+  shingle_keyspace_free(keyspace);
+  check(shingle_close(db, &error), error);
+}
+
+int main(int count, char **arguments) {
+  if (count != 3) return 2;
+  shingle_error *error;
+  entries = atoi(arguments[2]) / BATCH * BATCH;
+  open_at(arguments[1], "c-batches");
+  timed("batch", cost_batches);
+  close_all();
+  open_at(arguments[1], "c-puts");
+  timed("put", cost_puts);
+  check(shingle_compact(db, &error), error);
+  timed("get", cost_gets);
+  timed("get_copy", cost_copies);
+  timed("scan", cost_steps);
+  timed("scan_chunks", cost_chunks);
+  close_all();
+  return 0;
+}

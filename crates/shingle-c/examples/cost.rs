@@ -1,0 +1,107 @@
+//! What calls cost through the Rust interface: the same work as `cost/cost.c` does through C.
+//!
+//!     cost DIRECTORY ENTRIES
+
+#![allow(clippy::print_stdout)]
+
+use shingle::{Db, Options, ReadOptions, Result, WriteBatch, WriteOptions};
+use std::path::Path;
+use std::time::Instant;
+
+const BATCH: usize = 100;
+
+/// The keys of all numbers below the count of entries, in an order without a pattern.
+fn key_of(n: usize) -> [u8; 16] {
+    let mut number = n as u64 * 2_654_435_761 % 10_000_000_019;
+    let mut key = [0; 16];
+    for digit in key.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    key
+}
+
+fn value_of(key: &[u8; 16], value: &mut [u8; 100]) {
+    value[..16].copy_from_slice(key);
+}
+
+#[inline(never)]
+fn cost_puts(db: &Db, entries: usize) -> Result<()> {
+    let mut value = [0; 100];
+    for n in 0..entries {
+        let key = key_of(n);
+        value_of(&key, &mut value);
+        db.put(key, value)?;
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn cost_batches(db: &Db, entries: usize) -> Result<()> {
+    let mut value = [0; 100];
+    for from in (0..entries).step_by(BATCH) {
+        let mut batch = WriteBatch::default();
+        for n in from..from + BATCH {
+            let key = key_of(n);
+            value_of(&key, &mut value);
+            batch.put(key, value)?;
+        }
+        db.write(batch, &WriteOptions::default())?;
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn cost_gets(db: &Db, entries: usize) -> Result<()> {
+    let mut bytes = 0;
+    for n in (0..entries).rev() {
+        bytes += db.get(key_of(n))?.map_or(0, |value| value.len());
+    }
+    assert_eq!(bytes, entries * 100);
+    Ok(())
+}
+
+#[inline(never)]
+fn cost_steps(db: &Db, entries: usize) -> Result<()> {
+    let mut cursor = db.cursor(ReadOptions::default());
+    cursor.seek_to_first()?;
+    let mut bytes = 0;
+    while cursor.valid() {
+        bytes += cursor.key().len() + cursor.value().len();
+        cursor.next()?;
+    }
+    assert_eq!(bytes, entries * 116);
+    Ok(())
+}
+
+fn timed(
+    name: &str,
+    db: &Db,
+    entries: usize,
+    work: fn(&Db, usize) -> Result<()>,
+) -> Result<()> {
+    let began = Instant::now();
+    work(db, entries)?;
+    println!("{name} {:.0}", began.elapsed().as_nanos() as f64 / entries as f64);
+    Ok(())
+}
+
+fn open(folder: &Path, name: &str) -> Result<Db> {
+    let options = Options::new().set("memory_bytes", "640M")?.set("write_buffer_bytes", "64M")?;
+    options.set("compression", "none")?.open(folder.join(name))
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, folder, entries] = &arguments[..] else { std::process::exit(2) };
+    let entries = entries.parse().unwrap_or(0) / BATCH * BATCH;
+    let db = open(folder.as_ref(), "rust-batches")?;
+    timed("batch", &db, entries, cost_batches)?;
+    db.close()?;
+    let db = open(folder.as_ref(), "rust-puts")?;
+    timed("put", &db, entries, cost_puts)?;
+    db.compact()?;
+    timed("get", &db, entries, cost_gets)?;
+    timed("scan", &db, entries, cost_steps)?;
+    db.close()
+}
