@@ -2,7 +2,7 @@
 
 use crate::arguments::{Data, as_bytes};
 use crate::database::Store;
-use crate::errors::apart;
+use crate::errors::{apart, raised};
 use crate::mapping::Table;
 use crate::own::{Own, Used};
 use crate::scan::{Part, Scan, read_options};
@@ -29,7 +29,10 @@ impl Snapshot {
 
     /// The same moment of another keyspace.
     fn of(&self, py: Python<'_>, keyspace: &Table) -> PyResult<Snapshot> {
-        Ok(Snapshot(Own::new("snapshot", self.held(py)?.of(&*keyspace.keyspace(py)?))))
+        Ok(Snapshot(Own::new(
+            "snapshot",
+            self.held(py)?.of(&*keyspace.keyspace(py)?).map_err(|error| raised(py, &error))?,
+        )))
     }
 
     #[pyo3(signature = (key, default=None))]

@@ -92,7 +92,8 @@ impl<'a> Iterator for Entries<'a> {
 ///
 /// # Errors
 ///
-/// Those of the cursor's movements. The entries before the error are in the chunk.
+/// Those of the cursor's movements, when the entries before them were given: the call that finds
+/// an error gives these, and every later one the error. An error of one key alone is given once.
 pub fn fill(
     cursor: &mut Cursor,
     in_reverse: bool,
@@ -101,24 +102,100 @@ pub fn fill(
     chunk: &mut Chunk,
 ) -> Result<()> {
     chunk.clear();
-    while cursor.valid() {
+    // What goes wrong in a step is the cursor's status until the next one.
+    let step = |cursor: &mut Cursor| drop(if in_reverse { cursor.prev() } else { cursor.next() });
+    loop {
+        if let Err(error) = cursor.status() {
+            if chunk.count > 0 {
+                return Ok(());
+            }
+            if cursor.unmerged().is_some() {
+                step(cursor);
+            }
+            return Err(error);
+        }
+        let is_full = chunk.count >= count_max || chunk.bytes.len() >= bytes_max;
+        if !cursor.valid() || is_full && chunk.count > 0 {
+            return Ok(());
+        }
         chunk.push(cursor.key(), cursor.value());
-        if in_reverse {
-            cursor.prev()?
-        } else {
-            cursor.next()?
-        }
-        if chunk.count >= count_max || chunk.bytes.len() >= bytes_max {
-            break;
-        }
+        step(cursor);
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shingle::{Options, ReadOptions};
+    use shingle::{KeyspaceOptions, Options, ReadOptions};
+
+    fn keys(chunk: &Chunk) -> Vec<Vec<u8>> {
+        chunk.entries().map(|(key, _)| key.to_vec()).collect()
+    }
+
+    #[test]
+    fn an_error_of_one_key_comes_once_after_the_entries_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Options::new().open(dir.path()).unwrap();
+        let options =
+            KeyspaceOptions { merge_operator: Some("add-u64".into()), ..Default::default() };
+        let counts = db.open_or_create_keyspace("counts", options).unwrap();
+        for key in ["a", "c"] {
+            counts.put(key, 1u64.to_le_bytes()).unwrap();
+        }
+        counts.put("b", "no number").unwrap();
+        counts.merge("b", 1u64.to_le_bytes()).unwrap();
+        for (in_reverse, before, after) in [(false, b"a", b"c"), (true, b"c", b"a")] {
+            let (mut cursor, mut chunk) = (counts.cursor(ReadOptions::default()), Chunk::default());
+            let moved = if in_reverse { cursor.seek_to_last() } else { cursor.seek_to_first() };
+            moved.unwrap();
+            fill(&mut cursor, in_reverse, 10, 1000, &mut chunk).unwrap();
+            assert_eq!(keys(&chunk), [before]);
+            fill(&mut cursor, in_reverse, 10, 1000, &mut chunk).unwrap_err();
+            assert_eq!(chunk.count(), 0);
+            fill(&mut cursor, in_reverse, 10, 1000, &mut chunk).unwrap();
+            assert_eq!(keys(&chunk), [after]);
+            fill(&mut cursor, in_reverse, 10, 1000, &mut chunk).unwrap();
+            assert_eq!(chunk.count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_damaged_block_is_an_error_for_ever_after_the_entries_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Options::new().set("compression", "none").unwrap().open(dir.path()).unwrap();
+        let db = open();
+        let key = |n: u32| format!("key{n:05}");
+        for n in 0..10_000 {
+            db.put(key(n), "value").unwrap();
+        }
+        db.flush().unwrap();
+        let table = db.files().into_iter().find(|file| file.name.ends_with(".table")).unwrap().name;
+        db.close().unwrap();
+        let mut bytes = std::fs::read(dir.path().join(&table)).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(dir.path().join(&table), bytes).unwrap();
+        let db = open();
+        // Entry by entry: what can be read before the error.
+        let readable = db.iter().take_while(Result::is_ok).count();
+        assert!(readable > 100, "{readable}");
+        let (mut cursor, mut chunk) = (db.cursor(ReadOptions::default()), Chunk::default());
+        cursor.seek_to_first().unwrap();
+        let mut given = 0;
+        let error = loop {
+            match fill(&mut cursor, false, 777, 1 << 20, &mut chunk) {
+                Ok(()) => given += chunk.count(),
+                Err(error) => break error,
+            }
+            assert!(chunk.count() > 0, "the error looks like the end");
+        };
+        assert_eq!((given, error.kind()), (readable, shingle::ErrorKind::Corruption));
+        for _ in 0..3 {
+            let again = fill(&mut cursor, false, 777, 1 << 20, &mut chunk).unwrap_err();
+            assert_eq!((again.message(), chunk.count()), (error.message(), 0));
+            assert_eq!(cursor.next().unwrap_err().message(), error.message());
+        }
+    }
 
     #[test]
     fn chunks_in_both_directions_have_each_entry_once() {

@@ -74,12 +74,7 @@ fn cost_steps(db: &Db, entries: usize) -> Result<()> {
     Ok(())
 }
 
-fn timed(
-    name: &str,
-    db: &Db,
-    entries: usize,
-    work: fn(&Db, usize) -> Result<()>,
-) -> Result<()> {
+fn timed(name: &str, db: &Db, entries: usize, work: fn(&Db, usize) -> Result<()>) -> Result<()> {
     let began = Instant::now();
     work(db, entries)?;
     println!("{name} {:.0}", began.elapsed().as_nanos() as f64 / entries as f64);

@@ -32,7 +32,7 @@ pub extern "C" fn shingle_snapshot_of(
     call(error, || {
         let keyspace = KEYSPACES.get(keyspace.addr())?;
         let made = SNAPSHOTS.get(snapshot.addr())?.of(&keyspace);
-        give_handle(other, &SNAPSHOTS, made)
+        give_handle(other, &SNAPSHOTS, made?)
     })
 }
 

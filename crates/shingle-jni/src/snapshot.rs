@@ -29,7 +29,7 @@ pub extern "system" fn Java_org_shingle_Native_snapshotOf(
 ) -> jlong {
     call(&env, || {
         let keyspace = KEYSPACES.get(handle(keyspace))?;
-        given(&SNAPSHOTS, SNAPSHOTS.get(handle(snapshot))?.of(&keyspace))
+        given(&SNAPSHOTS, SNAPSHOTS.get(handle(snapshot))?.of(&keyspace)?)
     })
 }
 

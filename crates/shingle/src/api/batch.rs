@@ -1,7 +1,10 @@
 //! Batches of writes that become visible and durable together.
 
 use super::db::Keyspace;
-use base::{Expiry, KeyspaceId, Result};
+use crate::engine::Engine;
+use base::{Error, Expiry, KeyspaceId, Result};
+use std::ptr;
+use std::sync::{Arc, Weak};
 
 /// Operations that are committed together, in order, over any keyspaces of a database. Owned and
 /// `Send`.
@@ -13,7 +16,8 @@ use base::{Expiry, KeyspaceId, Result};
 ///
 /// Every method that adds an operation fails with
 /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where the key or the value is longer than
-/// the limits, and leaves the batch as it was.
+/// the limits, or the keyspace is not of the same open database as those before, and leaves the
+/// batch as it was.
 ///
 /// ```
 /// # fn main() -> shingle::Result<()> {
@@ -35,6 +39,8 @@ pub struct WriteBatch {
     pub(crate) inner: table::batch::WriteBatch,
     /// Operands go in as they are.
     pub(crate) copies_operands: bool,
+    /// The open database of the keyspaces: a number of a keyspace means nothing in another.
+    database: Option<Weak<Engine>>,
 }
 
 const DEFAULT: KeyspaceId = KeyspaceId(0);
@@ -94,7 +100,8 @@ impl WriteBatch {
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
         let expiry = keyspace.default_expiry();
-        self.inner.put_expiring(keyspace.id(), key.as_ref(), value.as_ref(), expiry)
+        let keyspace = self.number(keyspace)?;
+        self.inner.put_expiring(keyspace, key.as_ref(), value.as_ref(), expiry)
     }
 
     /// [`WriteBatch::delete`] in a keyspace.
@@ -103,7 +110,8 @@ impl WriteBatch {
     ///
     /// As for all operations, see [`WriteBatch`].
     pub fn delete_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
-        self.inner.delete(keyspace.id(), key.as_ref())
+        let keyspace = self.number(keyspace)?;
+        self.inner.delete(keyspace, key.as_ref())
     }
 
     /// [`WriteBatch::merge`] in a keyspace.
@@ -117,7 +125,8 @@ impl WriteBatch {
         key: impl AsRef<[u8]>,
         operand: impl AsRef<[u8]>,
     ) -> Result<()> {
-        self.inner.merge(keyspace.id(), key.as_ref(), operand.as_ref())
+        let keyspace = self.number(keyspace)?;
+        self.inner.merge(keyspace, key.as_ref(), operand.as_ref())
     }
 
     /// [`WriteBatch::merge_in`] with an operand of another database. The operator does not check
@@ -147,7 +156,8 @@ impl WriteBatch {
         start: impl AsRef<[u8]>,
         end: impl AsRef<[u8]>,
     ) -> Result<()> {
-        self.inner.delete_range(keyspace.id(), start.as_ref(), end.as_ref())
+        let keyspace = self.number(keyspace)?;
+        self.inner.delete_range(keyspace, start.as_ref(), end.as_ref())
     }
 
     /// Sets `key` to `value` until `expiry` in the keyspace `default`.
@@ -177,13 +187,38 @@ impl WriteBatch {
         value: impl AsRef<[u8]>,
         expiry: Expiry,
     ) -> Result<()> {
-        self.inner.put_expiring(keyspace.id(), key.as_ref(), value.as_ref(), expiry)
+        let keyspace = self.number(keyspace)?;
+        self.inner.put_expiring(keyspace, key.as_ref(), value.as_ref(), expiry)
     }
 
     /// Removes all operations and keeps the memory.
     pub fn clear(&mut self) {
         self.inner.clear();
         self.copies_operands = false;
+        self.database = None;
+    }
+
+    /// The number of a keyspace in the database of this batch.
+    fn number(&mut self, keyspace: &Keyspace) -> Result<KeyspaceId> {
+        let engine = keyspace.engine();
+        match &self.database {
+            Some(database) if !ptr::eq(database.as_ptr(), Arc::as_ptr(engine)) => {
+                return Err(of_another_database(keyspace));
+            }
+            Some(_) => {}
+            None => self.database = Some(Arc::downgrade(engine)),
+        }
+        Ok(keyspace.id())
+    }
+
+    /// Refuses a batch with keyspaces of another open database.
+    pub(crate) fn check_database(&self, engine: &Arc<Engine>) -> Result<()> {
+        match &self.database {
+            Some(database) if !ptr::eq(database.as_ptr(), Arc::as_ptr(engine)) => {
+                Err(Error::invalid("the batch has keyspaces of another open database"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Number of operations.
@@ -200,4 +235,9 @@ impl WriteBatch {
     pub fn user_bytes(&self) -> u64 {
         self.inner.user_bytes()
     }
+}
+
+/// The error for a keyspace that was opened with another database, or with this one earlier.
+pub(crate) fn of_another_database(keyspace: &Keyspace) -> Error {
+    Error::invalid(format!("the keyspace `{}` is of another open database", keyspace.name()))
 }

@@ -257,7 +257,7 @@ impl Cursor {
     pub fn next(&mut self) -> Result<()> {
         let cursor = self.inner()?;
         if !cursor.valid() {
-            return Ok(());
+            return cursor.status();
         }
         let moved = cursor.next();
         self.shows(moved)
@@ -271,10 +271,24 @@ impl Cursor {
     pub fn prev(&mut self) -> Result<()> {
         let cursor = self.inner()?;
         if !cursor.valid() {
-            return Ok(());
+            return cursor.status();
         }
         let moved = cursor.prev();
         self.shows(moved)
+    }
+
+    /// The error of the last movement, again. A loop that ends when the cursor is not valid asks
+    /// here whether it has seen every key.
+    ///
+    /// # Errors
+    ///
+    /// As for all movements, see [`Cursor`].
+    #[inline]
+    pub fn status(&self) -> Result<()> {
+        match &self.state {
+            State::Ready(cursor) => cursor.status(),
+            State::Failed(error) => Err(error.clone()),
+        }
     }
 
     /// True where the cursor is at a key.

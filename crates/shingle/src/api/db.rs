@@ -384,7 +384,7 @@ impl Keyspace {
     ///
     /// As for all reads, see [`Keyspace`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
-        self.state.check_open()?;
+        self.check_open()?;
         let moment = self.engine().moment(&self.state);
         let value = get(&moment, key.as_ref(), self.state.operator.as_ref())?;
         self.engine().count_read(key.as_ref(), value.as_ref());
@@ -400,7 +400,7 @@ impl Keyspace {
         &self,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<(Bytes, Option<Expiry>)>> {
-        self.state.check_open()?;
+        self.check_open()?;
         let moment = self.engine().moment(&self.state);
         let found = get_with_expiry(&moment, key.as_ref(), self.state.operator.as_ref())?;
         self.engine().count_read(key.as_ref(), found.as_ref().map(|(value, _)| value));
@@ -425,7 +425,7 @@ impl Keyspace {
     ///
     /// As for all reads, see [`Keyspace`]. An error of one key is the error of the whole call.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
-        self.state.check_open()?;
+        self.check_open()?;
         let moment = self.engine().moment(&self.state);
         let values = multi_get(&moment, keys, self.state.operator.as_ref())?;
         self.engine().count_reads(keys, &values);
@@ -453,6 +453,12 @@ impl Keyspace {
         Iter::new(self.cursor(options))
     }
 
+    #[inline]
+    fn check_open(&self) -> Result<()> {
+        self.engine().check_open()?;
+        self.state.check_open()
+    }
+
     /// A cursor over the keys that `options` select, before its first seek.
     pub fn cursor(&self, options: ReadOptions) -> Cursor {
         let moment = self.engine().moment(&self.state);
@@ -476,8 +482,10 @@ impl Db {
     ///
     /// As for all writes, see [`Keyspace`]; also
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where a merge operator refuses an
-    /// operand of the batch. The database is then unchanged.
+    /// operand of the batch, or the batch has keyspaces of another open database. The database is
+    /// then unchanged.
     pub fn write(&self, mut batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        batch.check_database(self.engine())?;
         check_operands(self.engine(), &batch.inner, batch.copies_operands)?;
         self.engine().write(&mut batch.inner, options.durability, options.wait).map(drop)
     }

@@ -21,6 +21,7 @@ mod snapshot;
 mod testing;
 
 pub use batch::WriteBatch;
+pub(crate) use batch::of_another_database;
 pub use changes::{Change, Changes, ChangesOptions, Operation, Since};
 pub use cursor::{Cursor, Iter, ReadOptions};
 pub use db::{Db, Keyspace, WriteOptions};

@@ -1,5 +1,6 @@
 //! Snapshots: the state of one moment, for as long as they live.
 
+use super::batch::of_another_database;
 use super::cursor::{Cursor, Held, Iter, ReadOptions};
 use super::db::Keyspace;
 use crate::engine::Engine;
@@ -74,8 +75,16 @@ impl Snapshot {
     }
 
     /// The same moment in another keyspace.
-    pub fn of(&self, keyspace: &Keyspace) -> Snapshot {
-        Snapshot { keyspace: keyspace.state.clone(), ..self.clone() }
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): the keyspace is of another open
+    /// database.
+    pub fn of(&self, keyspace: &Keyspace) -> Result<Snapshot> {
+        if !Arc::ptr_eq(keyspace.engine(), &self.engine) {
+            return Err(of_another_database(keyspace));
+        }
+        Ok(Snapshot { keyspace: keyspace.state.clone(), ..self.clone() })
     }
 
     /// What the snapshot keeps from being dropped.

@@ -236,6 +236,16 @@ impl InternalCursor {
         }
     }
 
+    /// The error of the last movement.
+    #[inline]
+    pub(crate) fn status(&self) -> Result<()> {
+        match (&self.error, &self.unmerged) {
+            (None, None) => Ok(()),
+            (Some(error), _) => Err(error.clone()),
+            (None, Some(unmerged)) => Err(unmerged.error.clone()),
+        }
+    }
+
     fn stand_nowhere(&mut self) {
         self.value = None;
         self.stands_on_value = false;

@@ -19,7 +19,7 @@ mod scan;
 mod single;
 mod watches;
 
-use crate::api::{Db, Keyspace, ReadOptions, Snapshot, WriteOptions};
+use crate::api::{Db, Keyspace, ReadOptions, Snapshot, WriteOptions, of_another_database};
 use crate::engine::Engine;
 use crate::key_locks::{Lockable, Owner};
 use base::{EntryKind, Error, ErrorKind, Key, KeyRange, KeyspaceId, Result};
@@ -240,8 +240,7 @@ impl Transaction {
         if Arc::ptr_eq(keyspace.engine(), self.db.engine()) {
             return keyspace.state.check_open();
         }
-        let name = keyspace.name();
-        Err(Error::invalid(format!("the keyspace `{name}` is of another open database")))
+        Err(of_another_database(keyspace))
     }
 
     fn watches_reads(&self) -> bool {
@@ -308,7 +307,7 @@ impl Transaction {
                 if watches {
                     self.watches.add_key(keyspace, &self.snapshot, key);
                 }
-                self.snapshot.of(keyspace).get(key)?
+                self.snapshot.of(keyspace)?.get(key)?
             }
         };
         let Some(operator) = keyspace.state.operator.as_ref().filter(|_| !operands.is_empty())
@@ -381,7 +380,7 @@ impl Transaction {
             self.watches.add_scan(keyspace, &self.snapshot, shown.clone());
         }
         let options = ReadOptions { range, ..ReadOptions::default() };
-        let below = crate::api::Iter::new(self.snapshot.of(keyspace).cursor(options));
+        let below = crate::api::Iter::new(self.snapshot.of(keyspace)?.cursor(options));
         Ok(TransactionIter::new(below, own, self.own.deleted(keyspace.id()), shown))
     }
 

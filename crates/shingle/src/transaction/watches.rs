@@ -150,7 +150,7 @@ impl Watched {
     fn compare_range(&self, snapshot: &Snapshot, moment: &Moment, range: &KeyRange) -> Result<()> {
         let options = ReadOptions { range: range.clone(), ..ReadOptions::default() };
         let engine = self.keyspace.engine().clone();
-        let mut before = Iter::new(snapshot.of(&self.keyspace).cursor(options.clone()));
+        let mut before = Iter::new(snapshot.of(&self.keyspace)?.cursor(options.clone()));
         let mut now =
             Iter::new(Cursor::new(engine, &self.keyspace.state, moment.clone(), options, None));
         loop {

@@ -91,7 +91,8 @@ impl Pair {
             20..26 => self.get(),
             26..29 => self.scan(),
             29 => {
-                self.snapshots.push((self.db.snapshot().of(&self.texts), self.state.clone()));
+                self.snapshots
+                    .push((self.db.snapshot().of(&self.texts).unwrap(), self.state.clone()));
                 if self.snapshots.len() > 3 {
                     self.snapshots.remove(0);
                 }

@@ -168,7 +168,7 @@ fn what_a_snapshot_shows_is_shown_to_no_filter() {
         let db = options.open_in(store, Arc::new(Stepped::new(1, 4))).unwrap();
         let letters = create(&db, None);
         fill(&letters, 50);
-        let snapshot = db.snapshot().of(&letters);
+        let snapshot = db.snapshot().of(&letters).unwrap();
         letters.compact().unwrap();
         letters.put("d newer", "d").unwrap();
         letters.compact().unwrap();
@@ -194,7 +194,7 @@ fn a_snapshot_taken_during_a_compaction_goes_on_to_show_what_the_filter_drops() 
         let (user, keyspace, slot) = (db.clone(), letters.clone(), taken.clone());
         script.at_place(Arc::new(move |place| {
             if place == "compaction: before it is part of the tree" {
-                slot.lock().get_or_insert_with(|| user.snapshot().of(&keyspace));
+                slot.lock().get_or_insert_with(|| user.snapshot().of(&keyspace).unwrap());
             }
         }));
         letters.compact().unwrap();
@@ -208,7 +208,7 @@ fn a_snapshot_taken_during_a_compaction_goes_on_to_show_what_the_filter_drops() 
             fill(&letters, 50);
             letters.compact().unwrap();
         }
-        let later = db.snapshot().of(&letters);
+        let later = db.snapshot().of(&letters).unwrap();
         assert!(later.get("d0001").unwrap().is_none());
         drop(snapshot);
         drop(later);

@@ -162,7 +162,7 @@ fn entries_of_files_below_are_older_than_all_that_was_written() {
         keyspace.delete("b").unwrap();
         keyspace.delete_range("c", "d").unwrap();
         keyspace.merge("f", "+").unwrap();
-        let snapshot = db.snapshot().of(&keyspace);
+        let snapshot = db.snapshot().of(&keyspace).unwrap();
         let mut iter = keyspace.iter();
         let first = iter.next().unwrap().unwrap();
         assert_eq!((&first.0[..], &first.1[..]), (&b"a"[..], &b"new"[..]));

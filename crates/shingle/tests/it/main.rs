@@ -27,6 +27,7 @@ mod fault;
 mod filters;
 mod follow;
 mod guarded;
+mod handles;
 mod handover;
 mod history;
 mod ingest;

@@ -147,7 +147,7 @@ impl Life {
             1 => self.keyspace.compact().unwrap(),
             2 => self.db.wait_idle().unwrap(),
             3 => {
-                let snapshot = self.db.snapshot().of(&self.keyspace);
+                let snapshot = self.db.snapshot().of(&self.keyspace).unwrap();
                 self.snapshots.push((snapshot, self.model.clone()));
             }
             4 if !self.snapshots.is_empty() => {

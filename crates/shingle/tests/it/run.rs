@@ -544,7 +544,7 @@ impl Runner {
         let mut before = open.before.get(&slot).cloned();
         before.iter_mut().for_each(|life| life.expire(model.now_ms()));
         let shown = before.or_else(|| model.living(slot).cloned())?;
-        Some((open.snapshot.of(keyspace), open.commit, shown))
+        Some((open.snapshot.of(keyspace).unwrap(), open.commit, shown))
     }
 
     fn read_snapshot(&self, at: usize, slot: usize, key: &[u8]) -> Outcome {

@@ -238,7 +238,7 @@ impl World {
                 self.content.entry(VICTIM.to_vec()).or_default().push(b'+');
             }
             Act::Snapshot => {
-                let snapshot = self.db.as_ref().unwrap().snapshot().of(&self.values());
+                let snapshot = self.db.as_ref().unwrap().snapshot().of(&self.values()).unwrap();
                 self.snapshots.push((snapshot, self.content.clone()));
             }
             Act::DropSnapshots => {

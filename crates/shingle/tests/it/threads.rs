@@ -49,7 +49,8 @@ fn read(db: &Db, seed: u64, stop: &AtomicBool, acknowledged: &[AtomicU64]) -> u6
             0 => {
                 let snapshot = db.snapshot();
                 let one: Vec<_> = snapshot.iter().map(Result::unwrap).collect();
-                let other: Vec<_> = snapshot.of(&mirror).iter().map(Result::unwrap).collect();
+                let other: Vec<_> =
+                    snapshot.of(&mirror).unwrap().iter().map(Result::unwrap).collect();
                 assert_eq!(one.len(), other.len(), "a batch was seen in part");
                 for ((key, value), (key2, value2)) in one.iter().zip(&other) {
                     assert_eq!((&key[..], &value[..]), (&key2[..], &value2[..]));
