@@ -97,6 +97,9 @@ class _Values(ValuesView):
     def __reversed__(self):
         return self._mapping._scan("values", reverse=True)
 
+    def __contains__(self, value: object) -> bool:
+        return any(value == found for found in self)
+
 
 class _Items(ItemsView):
     def __iter__(self):
@@ -157,18 +160,21 @@ class _Table(_shingle.Table, _Scans, MutableMapping):
     values = _Scans.values
     items = _Scans.items
 
-    def clear(self) -> None:
-        """Removes every key, with one range deletion."""
-        last = next(self.scan_keys(reverse=True), None)
-        if last is not None:
-            self.delete_range(b"", last + b"\0")
+    clear = _shingle.Table.clear
+
+    def popitem(self) -> tuple[bytes, bytes]:
+        """Removes the first key and returns it with its value."""
+        for key, value in self.scan():
+            self.delete(key)
+            return key, value
+        raise KeyError("the keyspace is empty")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mapping):
             return NotImplemented
         return dict(self.items()) == dict(other.items())
 
-    __hash__ = object.__hash__
+    __hash__ = None  # It can be changed, and equals what has the same keys and values.
 
 
 class Keyspace(_Table):
@@ -204,11 +210,14 @@ class Snapshot(_Scans, Mapping):
     def __getitem__(self, key: Data) -> bytes:
         value = self._held.get(key)
         if value is None:
-            raise KeyError(key)
+            raise KeyError(key.encode() if isinstance(key, str) else bytes(key))
         return value
 
     def __contains__(self, key: object) -> bool:
-        return self._held.get(key) is not None
+        try:
+            return self._held.get(key) is not None
+        except TypeError:
+            return False
 
     def __iter__(self) -> Iterator[bytes]:
         return self._scan("keys")
@@ -375,6 +384,12 @@ def open(path: Path, flag: str = "c", mode: int = 0o666, **options: Any) -> Data
     options.setdefault("read_only", flag == "r")
     db = Database(path, **options)
     if flag == "n":
-        for name in db.keyspaces():
-            db.keyspace(name, create=False).clear()
+        try:
+            for name in db.keyspaces():
+                if name != "default":
+                    db.drop_keyspace(name)
+            db.clear()
+        except BaseException:
+            db.close()
+            raise
     return db

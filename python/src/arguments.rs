@@ -66,8 +66,12 @@ pub fn as_bytes<'py>(py: Python<'py>, value: &[u8]) -> Bound<'py, PyBytes> {
 }
 
 /// A duration of this many seconds, up to some ten thousand years.
-pub fn seconds(seconds: f64) -> Duration {
-    Duration::from_secs_f64(seconds.clamp(0.0, SECONDS_MAX))
+pub fn seconds(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
+    if seconds.is_nan() || seconds < 0.0 {
+        let message = format!("a time is a number of seconds from 0 on, not {seconds}");
+        return Err(raised(py, &Error::invalid(message)));
+    }
+    Ok(Duration::from_secs_f64(seconds.min(SECONDS_MAX)))
 }
 
 /// What a write has beside its key and value.

@@ -4,10 +4,11 @@ use crate::arguments::{Data, write_options};
 use crate::database::Store;
 use crate::errors::{apart, raised};
 use crate::mapping::Table;
-use crate::own::Own;
+use crate::own::{Own, held};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
-use shingle::{Db, Result, WriteBatch, WriteOptions};
+use shingle::{Db, ErrorKind, Result, WriteBatch, WriteOptions};
+use std::mem;
 use std::sync::Arc;
 
 /// Operations that become visible and durable together.
@@ -20,7 +21,8 @@ pub struct Batch {
 
 impl Batch {
     fn add(&self, py: Python<'_>, add: impl FnOnce(&mut WriteBatch) -> Result<()>) -> PyResult<()> {
-        add(&mut self.operations.lock()).map_err(|error| raised(py, &error))
+        let added = add(&mut held(py, &self.operations));
+        added.map_err(|error| raised(py, &error))
     }
 }
 
@@ -103,19 +105,30 @@ impl Batch {
         self.delete(py, key, None)
     }
 
-    fn __len__(&self) -> usize {
-        self.operations.lock().len()
+    fn __len__(&self, py: Python<'_>) -> usize {
+        held(py, &self.operations).len()
     }
 
-    fn clear(&self) {
-        self.operations.lock().clear();
+    fn clear(&self, py: Python<'_>) {
+        held(py, &self.operations).clear();
     }
 
-    /// Writes everything, or nothing. The batch is empty afterwards.
+    /// Writes everything, or nothing. The batch is empty afterwards, but for `WouldWait`: then it is
+    /// as it was, to be written later.
     fn write(&self, py: Python<'_>) -> PyResult<()> {
         let db = self.db.get(py)?;
-        let batch = std::mem::take(&mut *self.operations.lock());
-        apart(py, || db.write(batch, &self.options))
+        apart(py, || {
+            // Held, so that another thread's operations go into the next batch or none.
+            let mut operations = self.operations.lock();
+            let kept = if self.options.wait { None } else { Some(operations.clone()) };
+            let written = db.write(mem::take(&mut *operations), &self.options);
+            if let (Err(error), Some(kept)) = (&written, kept)
+                && error.kind() == ErrorKind::WouldWait
+            {
+                *operations = kept;
+            }
+            written
+        })
     }
 
     fn __enter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -133,7 +146,7 @@ impl Batch {
         if exception.is_none() {
             self.write(py)?;
         } else {
-            self.clear();
+            self.clear(py);
         }
         Ok(false)
     }

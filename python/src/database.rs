@@ -6,6 +6,7 @@ use crate::own::{Ends, Own, Used};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use shingle::{Db, Error, ErrorKind, Options, Progress};
+use std::cell::Cell;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -27,12 +28,20 @@ impl Resources {
     }
 }
 
+thread_local! {
+    /// This thread is in a function of the program that a call told of its progress. The call uses
+    /// the database, so a close here would wait for itself.
+    static IS_TOLD: Cell<bool> = const { Cell::new(false) };
+}
+
 /// An open database, without keys and values.
 #[pyclass(frozen, module = "shingle")]
 pub struct Store {
     db: Arc<Own<Db>>,
     /// What ends with it.
     parts: Mutex<Vec<Weak<dyn Ends>>>,
+    /// Held while it is being closed.
+    closing: Mutex<()>,
     /// How it was opened, for people.
     path: String,
 }
@@ -83,7 +92,8 @@ impl Store {
             }
             options.open(path)
         })?;
-        Ok(Store { db: Arc::new(Own::new("database", db)), parts: Mutex::default(), path: shown })
+        let db = Arc::new(Own::new("database", db));
+        Ok(Store { db, parts: Mutex::default(), closing: Mutex::default(), path: shown })
     }
 
     #[getter]
@@ -91,11 +101,16 @@ impl Store {
         &self.path
     }
 
-    /// A second time does nothing.
+    /// A second time does nothing, but waits for the first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(db) = self.db.close(py)? else { return Ok(()) };
-        let parts = mem::take(&mut *self.parts.lock());
+        if IS_TOLD.get() {
+            let message = "a function that is told of progress cannot close the database";
+            return Err(raised(py, &Error::invalid(message)));
+        }
         apart(py, || {
+            let _closing = self.closing.lock();
+            let Some(db) = self.db.take()? else { return Ok(()) };
+            let parts = mem::take(&mut *self.parts.lock());
             parts.iter().filter_map(Weak::upgrade).for_each(|part| part.end());
             db.close()
         })
@@ -124,7 +139,7 @@ impl Store {
     #[pyo3(signature = (bytes, timeout=None))]
     fn wait_writable(&self, py: Python<'_>, bytes: u64, timeout: Option<f64>) -> PyResult<bool> {
         let db = self.db(py)?;
-        let timeout = timeout.map(seconds);
+        let timeout = timeout.map(|timeout| seconds(py, timeout)).transpose()?;
         apart(py, || db.wait_writable(bytes, timeout))
     }
 
@@ -143,8 +158,11 @@ impl Store {
             db.check(&mut |step: Progress| {
                 let Some(progress) = &progress else { return };
                 let goes_on = Python::attach(|py| {
+                    IS_TOLD.set(true);
                     let told = progress.call1(py, (step.done_bytes, step.total_bytes, &step.what));
-                    told.and_then(|told| Ok(told.is_none(py) || told.is_truthy(py)?))
+                    let goes_on = told.and_then(|told| Ok(told.is_none(py) || told.is_truthy(py)?));
+                    IS_TOLD.set(false);
+                    goes_on
                 });
                 match goes_on {
                     Ok(true) => {}

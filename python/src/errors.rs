@@ -1,5 +1,6 @@
 //! Exceptions: `shingle.Error`, and a class below it for each kind of error.
 
+use bindings::{Failure, guarded};
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -63,10 +64,27 @@ pub fn raised(py: Python<'_>, error: &EngineError) -> PyErr {
     made().unwrap_or_else(|failed| failed)
 }
 
+/// The exception for a panic inside Shingle.
+fn panicked(py: Python<'_>, failure: &Failure) -> PyErr {
+    let made = || -> PyResult<PyErr> {
+        let exception = py.get_type::<Error>().call1((failure.to_string(),))?;
+        exception.setattr("code", failure.code())?;
+        exception.setattr("kind", failure.kind())?;
+        exception.setattr("remedy", failure.remedy())?;
+        exception.setattr("file", py.None())?;
+        exception.setattr("offset", py.None())?;
+        Ok(PyErr::from_value(exception))
+    };
+    made().unwrap_or_else(|failed| failed)
+}
+
 /// Does work of the engine without the interpreter's lock.
 pub fn apart<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> shingle::Result<T> + Send,
 ) -> PyResult<T> {
-    py.detach(work).map_err(|error| raised(py, &error))
+    py.detach(|| guarded(work)).map_err(|failure| match failure.error() {
+        Some(error) => raised(py, error),
+        None => panicked(py, &failure),
+    })
 }

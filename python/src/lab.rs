@@ -10,12 +10,18 @@ use serde_json::{Value, json};
 use shingle::{Error, Result};
 use std::fs::File;
 use std::io::BufReader;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 use workloads::simulate::{self, keys_by_name, to_json};
 use workloads::trace::{Collected, DEVICES, Extent, Format, Goal, Question};
 
 /// The format of a trace is recognised by what fits into the buffer.
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// How often a run looks whether the user has interrupted it.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// The schemes, with their options.
 #[pyfunction]
@@ -150,13 +156,15 @@ pub fn run_experiments(
         let schedule = Schedule::new(&pairs, scale)?;
         let total = schedule.counts().0;
         let hear = |news: News<'_>| {
+            if failed.lock().is_some() {
+                return;
+            }
             let done = {
                 let mut done = done.lock();
                 *done += 1;
                 *done
             };
             let told = Python::attach(|py| -> PyResult<()> {
-                py.check_signals()?;
                 let Some(progress) = &progress else { return Ok(()) };
                 progress.call1(py, (done, total, news.name)).map(drop)
             });
@@ -166,7 +174,17 @@ pub fn run_experiments(
         };
         // After a failure, runs that are left have no metrics and take no time.
         let known = |_: &str| failed.lock().is_some().then(Metrics::new);
-        let tables = schedule.run(threads.max(1), &known, &hear);
+        let tables = thread::scope(|scope| {
+            let running = scope.spawn(|| schedule.run(threads.max(1), &known, &hear));
+            // Signals come to the thread that Python began with, which may be this one.
+            while !running.is_finished() {
+                thread::sleep(SIGNALS_EVERY);
+                if let Err(error) = Python::attach(|py| py.check_signals()) {
+                    failed.lock().get_or_insert(error);
+                }
+            }
+            running.join().unwrap_or_else(|panic| resume_unwind(panic))
+        });
         if failed.lock().is_some() {
             return Ok(String::new());
         }

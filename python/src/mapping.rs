@@ -5,10 +5,10 @@ use crate::database::Store;
 use crate::errors::apart;
 use crate::own::{Own, Used};
 use crate::scan::{Part, Scan, read_options};
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use shingle::{Bytes, Keyspace, KeyspaceOptions, PrefixRule};
+use shingle::{Bytes, Keyspace, KeyspaceOptions, PrefixRule, ReadOptions, Result};
 use std::sync::Arc;
 
 /// A keyspace of an open database.
@@ -23,6 +23,15 @@ impl Table {
     fn found(&self, py: Python<'_>, key: &Data) -> PyResult<Option<Bytes>> {
         let keyspace = self.keyspace(py)?;
         apart(py, || keyspace.get(key))
+    }
+}
+
+/// The last key, also one whose operands cannot be merged.
+fn last_key(keyspace: &Keyspace) -> Result<Option<Vec<u8>>> {
+    let mut cursor = keyspace.cursor(ReadOptions::default());
+    match cursor.seek_to_last() {
+        Err(error) if cursor.unmerged().is_none() => Err(error),
+        _ => Ok(cursor.valid().then(|| cursor.key().to_vec())),
     }
 }
 
@@ -48,7 +57,7 @@ impl Table {
         let db = store.db(py)?;
         let options = KeyspaceOptions {
             merge_operator,
-            ttl: ttl.map(seconds),
+            ttl: ttl.map(|ttl| seconds(py, ttl)).transpose()?,
             prefix: if prefix_bytes == 0 {
                 PrefixRule::None
             } else {
@@ -95,15 +104,35 @@ impl Table {
         }
     }
 
-    fn __contains__(&self, py: Python<'_>, key: Data) -> PyResult<bool> {
-        Ok(self.found(py, &key)?.is_some())
+    /// What is neither bytes nor text is no key.
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match key.extract::<Data>() {
+            Ok(key) => Ok(self.found(py, &key)?.is_some()),
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        let keyspace = self.keyspace(py)?;
+        apart(py, || Ok(last_key(&keyspace)?.is_some()))
+    }
+
+    /// Removes every key, with one range deletion.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let keyspace = self.keyspace(py)?;
+        apart(py, || {
+            let Some(last) = last_key(&keyspace)? else { return Ok(()) };
+            keyspace.delete_range(b"", &last)?;
+            keyspace.delete(&last)
+        })
     }
 
     /// Reads every key: a store does not count them.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let keyspace = self.keyspace(py)?;
         apart(py, || {
-            let mut cursor = keyspace.cursor(shingle::ReadOptions::default());
+            let mut cursor = keyspace.cursor(ReadOptions::default());
             let mut count = 0;
             cursor.seek_to_first()?;
             while cursor.valid() {
@@ -152,7 +181,7 @@ impl Table {
         wait: bool,
     ) -> PyResult<()> {
         let (keyspace, options) = (self.keyspace(py)?, write_options(py, durability, wait)?);
-        let ttl = ttl.map(seconds);
+        let ttl = ttl.map(|ttl| seconds(py, ttl)).transpose()?;
         apart(py, || match ttl {
             None => keyspace.put_with(&key, &value, &options),
             Some(ttl) => {

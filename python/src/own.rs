@@ -1,12 +1,13 @@
 //! Things that Python holds: each lives until it is closed, and in the process that made it.
 //!
 //! - A call holds what it uses, so a close waits for the calls in progress. Then memory and files
-//!   are given back, whatever objects Python still has.
+//!   are given back, whatever objects Python still has. Snapshots and scans are things of their
+//!   own: they stay readable, and keep what they read, until they are closed.
 //! - A child process inherits the memory of a database, but not the threads that flush and
 //!   compact, and its lock is the parent's. So no part of it may be used there, or closed.
 
 use crate::errors::raised;
-use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard};
+use parking_lot::{MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use pyo3::prelude::*;
 use shingle::{Error, ErrorKind};
 use std::mem;
@@ -21,7 +22,7 @@ pub fn note_fork() {
 }
 
 /// A thing that can be closed, of this process alone.
-pub struct Own<T> {
+pub struct Own<T: Send> {
     thing: RwLock<Option<T>>,
     /// What it is called in errors.
     name: &'static str,
@@ -30,6 +31,17 @@ pub struct Own<T> {
 
 /// A thing in use.
 pub type Used<'a, T> = MappedRwLockReadGuard<'a, T>;
+
+/// The lock, which another thread may hold while it waits for the interpreter.
+#[inline]
+pub fn held<'a, T: Send>(py: Python<'_>, lock: &'a Mutex<T>) -> MutexGuard<'a, T> {
+    loop {
+        match lock.try_lock() {
+            Some(held) => return held,
+            None => py.detach(|| drop(lock.lock())),
+        }
+    }
+}
 
 /// What ends with something else.
 pub trait Ends: Send + Sync {
@@ -64,12 +76,17 @@ impl<T: Send + Sync> Own<T> {
         RwLockReadGuard::try_map(held, Option::as_ref).map_err(|_| self.closed(py))
     }
 
-    /// Takes the thing out, after the calls that use it. None where it was closed before.
-    pub fn close(&self, py: Python<'_>) -> PyResult<Option<T>> {
-        if !self.is_ours() {
-            return Err(raised(py, &forked()));
+    /// Takes the thing out, after the calls that use it. None where it was closed before. Waits
+    /// without the interpreter's lock: call it inside of [`crate::errors::apart`].
+    ///
+    /// # Errors
+    ///
+    /// `Closed`, in a child of the process that made it.
+    pub fn take(&self) -> shingle::Result<Option<T>> {
+        match self.is_ours() {
+            true => Ok(self.thing.write().take()),
+            false => Err(forked()),
         }
-        Ok(py.detach(|| self.thing.write().take()))
     }
 
     #[cold]
@@ -78,7 +95,7 @@ impl<T: Send + Sync> Own<T> {
     }
 }
 
-impl<T> Own<T> {
+impl<T: Send> Own<T> {
     fn is_ours(&self) -> bool {
         self.forks == FORKS.load(Relaxed)
     }
@@ -91,10 +108,16 @@ fn forked() -> Error {
     Error::new(ErrorKind::Closed, message)
 }
 
-impl<T> Drop for Own<T> {
+impl<T: Send> Drop for Own<T> {
+    /// A database that was not closed closes here, which takes time: other threads run meanwhile.
     fn drop(&mut self) {
+        let thing = self.thing.get_mut().take();
         if !self.is_ours() {
-            mem::forget(self.thing.get_mut().take());
+            mem::forget(thing);
+        } else if thing.is_some() {
+            let mut thing = Some(thing);
+            let dropped = Python::try_attach(|py| py.detach(|| drop(thing.take())));
+            debug_assert!(dropped.is_some() || thing.is_some());
         }
     }
 }

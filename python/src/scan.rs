@@ -3,7 +3,7 @@
 
 use crate::arguments::{Data, as_bytes};
 use crate::errors::{apart, raised};
-use crate::own::Own;
+use crate::own::{Own, held};
 use bindings::{Chunk, Entries, fill};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -113,18 +113,12 @@ impl Scan {
 
     /// Gives back what it holds. It ends by itself where its last reference goes.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.state.close(py).map(drop)
+        apart(py, || self.state.take().map(drop))
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let state = self.state.get(py)?;
-        // Another thread may hold it while it waits for the interpreter.
-        let mut state = loop {
-            match state.try_lock() {
-                Some(state) => break state,
-                None => py.detach(|| drop(state.lock())),
-            }
-        };
+        let mut state = held(py, &state);
         if state.given == state.chunk.bytes().len() {
             let state = &mut *state;
             apart(py, || state.advance(self.in_reverse))?;

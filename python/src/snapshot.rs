@@ -79,6 +79,6 @@ impl Snapshot {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.close(py).map(drop)
+        apart(py, || self.0.take().map(drop))
     }
 }

@@ -64,7 +64,7 @@ impl Transaction {
             }
         };
         let options = write_options(py, durability, true)?;
-        let lock_timeout = lock_timeout.map(seconds);
+        let lock_timeout = lock_timeout.map(|timeout| seconds(py, timeout)).transpose()?;
         let db = store.db(py)?;
         let made = db.transaction_with(TransactionOptions { isolation, lock_timeout });
         Ok(Transaction { held: store.part("transaction", Mutex::new(Some(made))), options })

@@ -1,7 +1,11 @@
 """Simulation from Python."""
 
-import shingle
+import os
+import signal
+import time
+
 import pytest
+import shingle
 from shingle import lab
 
 
@@ -21,6 +25,16 @@ def test_a_simulation_tells_schemes_apart_and_repeats():
     assert adaptive["scheme"] == "adaptive" and leveled["scheme"] == "leveled"
     assert 1 < adaptive["write_amplification"] < leveled["write_amplification"]
     assert lab.simulate("adaptive", writes=100_000, keys="sequential")[0]["write_amplification"] < 1.1
+    for wrong in (
+        {"key_size": 0, "value_size": 0},
+        {"writes": 2**63, "scale": 2**62},
+        {"writes": 0},
+        {"value_size": 2**62},
+        {"memtable_bytes": 0},
+        {"keys_count": 2**40, "scale": 2**30},
+    ):
+        with pytest.raises(shingle.InvalidArgument):
+            lab.simulate(**{"schemes": "leveled", "writes": 10, **wrong})
     for wrong in ({"schemes": "none"}, {"keys": "random"}, {"fan_out": 1.0}, {"reads_share": 2.0}):
         with pytest.raises(shingle.InvalidArgument):
             lab.simulate(**{"schemes": "adaptive", "writes": 1000, **wrong})
@@ -55,6 +69,20 @@ def test_experiments_run_and_claims_have_verdicts():
         lab.run("nothing")
     with pytest.raises(ZeroDivisionError):
         lab.run("sealdb/fig03", scale="smoke", progress=lambda *step: 1 / 0)
+
+
+def test_an_interrupt_ends_a_run():
+    heard = []
+
+    def interrupt(*step):
+        heard.append(step)
+        if len(heard) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+
+    with pytest.raises(KeyboardInterrupt):
+        lab.run("sealdb", scale="smoke", threads=1, progress=interrupt)
+    assert len(heard) < heard[0][1]
 
 
 def test_a_frame_has_the_rows():

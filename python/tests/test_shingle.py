@@ -195,6 +195,108 @@ class TestWrites:
             t.commit()
 
 
+class TestEdges:
+    def test_a_keyspace_with_the_longest_key_is_cleared(self, db, tmp_path):
+        db[b"k" * 65_535] = b"value"
+        db[b"a"] = b"1"
+        assert bool(db)
+        db.clear()
+        assert len(db) == 0 and not db
+        counts = db.keyspace("counts", merge_operator="add-u64")
+        counts[b"z"] = b"no number"
+        counts.merge(b"z", (1).to_bytes(8, "little"))
+        counts.clear()
+        assert not counts
+        db.close()
+        with shingle.open(db.path, "n") as again:
+            assert again.keyspaces() == ["default"] and not again
+
+    def test_an_error_in_a_scan_is_no_end(self, db):
+        counts = db.keyspace("counts", merge_operator="add-u64")
+        for key in (b"a", b"c"):
+            counts[key] = (1).to_bytes(8, "little")
+        counts[b"b"] = b"no number"
+        counts.merge(b"b", (1).to_bytes(8, "little"))
+        scan = counts.scan_keys()
+        assert next(scan) == b"a"
+        with pytest.raises(shingle.Error):
+            next(scan)
+        assert list(scan) == [b"c"]
+
+    def test_a_function_that_is_told_of_progress_cannot_close(self, db):
+        filled(db)
+        db.flush()
+        with pytest.raises(shingle.InvalidArgument, match="told of progress"):
+            db.check(lambda *step: db.close())
+        assert len(db) == 1000
+
+    def test_two_closes_at_once_both_wait(self, tmp_path):
+        for _ in range(20):
+            db = shingle.open(tmp_path / "db")
+            filled(db)
+            opened = []
+
+            def close():
+                db.close()
+                try:
+                    with shingle.open(tmp_path / "db"):
+                        opened.append(True)
+                except shingle.Locked as locked:
+                    opened.append("by the other" if "this process" in str(locked) else locked)
+
+            threads = [threading.Thread(target=close) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert True in opened
+
+    def test_a_batch_that_would_have_waited_is_kept(self, db):
+        batch = db.batch(wait=False)
+        batch[b"a"] = b"1"
+        batch.write()
+        assert db[b"a"] == b"1" and len(batch) == 0
+
+    def test_keyspaces_of_another_database_are_refused(self, db, tmp_path):
+        with shingle.open(tmp_path / "other") as other:
+            ours, theirs = db.keyspace("data"), other.keyspace("data")
+            batch = other.batch()
+            batch.put(b"key", b"value", ours)
+            with pytest.raises(shingle.InvalidArgument):
+                batch.write()
+            with pytest.raises(shingle.InvalidArgument):
+                db.snapshot().of(theirs)
+
+    def test_times_that_are_none_are_refused(self, db):
+        for wrong in (float("nan"), -1.0):
+            with pytest.raises(shingle.InvalidArgument):
+                db.put(b"a", b"b", ttl=wrong)
+            with pytest.raises(shingle.InvalidArgument):
+                db.wait_writable(1, timeout=wrong)
+            with pytest.raises(shingle.InvalidArgument):
+                db.keyspace("times", ttl=wrong)
+        db.put(b"a", b"b", ttl=float("inf"))
+        assert db[b"a"] == b"b"
+
+    def test_it_is_a_mapping_in_the_small(self, db):
+        db.update({b"a": b"1", b"b": b"2"})
+        assert 1 not in db and None not in db.snapshot()
+        assert b"2" in db.values() and b"3" not in db.values()
+        for read in (db, db.snapshot()):
+            with pytest.raises(KeyError) as missing:
+                read["zz"]
+            assert missing.value.args == (b"zz",)
+            with pytest.raises(TypeError):
+                hash(read)
+
+    def test_a_database_that_is_dropped_closes_beside_other_threads(self, tmp_path):
+        db = shingle.open(tmp_path / "db")
+        filled(db)
+        del db
+        with shingle.open(tmp_path / "db") as again:
+            assert len(again) == 1000
+
+
 class TestLife:
     def test_flags_are_those_of_dbm(self, tmp_path):
         path = tmp_path / "db"
@@ -219,7 +321,8 @@ class TestLife:
         assert {"scheme", "memory_bytes", "durability"} <= names
         shared = shingle.Resources(8 << 20)
         with shingle.open(tmp_path / "a", scheme="leveled", memory_bytes="64M", resources=shared) as db:
-            assert db.stats()["sequence"] == 0 or db.stats()
+            db[b"key"] = b"value"
+            assert db.stats()["user_write_bytes"] == 8
             db.set_option("durability", "synced")
         with pytest.raises(shingle.InvalidArgument, match="no_such_option"):
             shingle.open(tmp_path / "b", no_such_option=1)
@@ -347,14 +450,15 @@ class TestLife:
         def resident():
             return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4
 
-        files, kib = None, None
+        files, kib, kept = None, None, []
         for n in range(1000):
             with shingle.open(in_memory / "db") as db:
                 db[b"key%d" % (n % 50)] = b"value"
                 assert db[b"key0"] == b"value"
                 next(db.scan())
+            kept.append(db)
             if n == 500:
                 files, kib = len(os.listdir("/proc/self/fd")), resident()
-        # The closed databases are referenced still, and hold nothing.
+        # The closed databases are referenced still, and hold little more than their objects.
         assert len(os.listdir("/proc/self/fd")) == files
         assert resident() < kib + 2048

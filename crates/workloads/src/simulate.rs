@@ -12,6 +12,12 @@ pub use tree::simulate::{Keys, Report};
 /// Simulated records in a table or a memtable, whichever is smaller.
 const RECORDS_IN_TABLE: u64 = 64;
 
+/// Numbers of a question are no larger.
+const SIZE_MAX: u64 = 1 << 48;
+
+/// Bytes of all records: far below what 64 bits hold, since a merge counts them many times.
+const BYTES_MAX: u64 = 1 << 56;
+
 /// Writes of equal size, and how the tree is set up.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -100,14 +106,14 @@ impl Question {
         let keys_count = self.keys_count.unwrap_or(self.writes);
         let records = keys_count.max(self.writes);
         let fits = records_of(unit_bytes, RECORDS_IN_TABLE, self.record_bytes);
-        let scale = checked_scale(self.scale.unwrap_or(fits), records)?;
+        let scale = checked_scale(self.scale.unwrap_or(fits).min(self.writes), records)?;
         let workload = tree::simulate::Workload {
             keys: self.keys,
             writes: self.writes,
             keys_count,
             entry_bytes: self.record_bytes,
             memtable_bytes: self.memtable_bytes,
-            scale: scale.min(self.writes).max(1),
+            scale,
             moves_per_flush: None,
             reads_share: self.reads_share,
         };
@@ -125,6 +131,23 @@ impl Question {
     }
 
     fn check(&self) -> Result<()> {
+        let sizes = [
+            ("writes", Some(self.writes)),
+            ("keys", self.keys_count),
+            ("bytes of a record", Some(self.record_bytes)),
+            ("bytes of a memtable", Some(self.memtable_bytes)),
+            ("bytes of a table", self.table_bytes),
+            ("records that one stands for", self.scale),
+        ];
+        for (name, size) in sizes {
+            if size.is_some_and(|size| !(1..=SIZE_MAX).contains(&size)) {
+                return Err(Error::invalid(format!("{name}: a number from 1 to {SIZE_MAX}")));
+            }
+        }
+        let records = self.writes.max(self.keys_count.unwrap_or(0));
+        if records.checked_mul(self.record_bytes).is_none_or(|bytes| bytes > BYTES_MAX) {
+            return Err(Error::invalid(format!("all records have more than {BYTES_MAX} bytes")));
+        }
         if !(0.0..=1.0).contains(&self.reads_share) {
             return Err(Error::invalid("a share is a number from 0 to 1: 0.3 is 30 %"));
         }
