@@ -16,11 +16,17 @@ static shingle_db *db;
 static shingle_keyspace *keyspace;
 static int entries;
 
-static void check(int code, shingle_error *error) {
-  if (code == 0) return;
+static shingle_error *error;
+
+static void stop(void) {
   fprintf(stderr, "%s\n", shingle_error_message(error));
   exit(1);
 }
+
+#define CHECK(call) \
+  do { \
+    if ((call) != 0) stop(); \
+  } while (0)
 
 /* The keys of all numbers below `entries`, in an order without a pattern. */
 static shingle_slice key_of(int n, char key[16]) {
@@ -35,36 +41,33 @@ static shingle_slice value_of(shingle_slice key, char value[100]) {
 }
 
 __attribute__((noinline)) void cost_puts(void) {
-  shingle_error *error;
   char key[16], value[100] = {0};
   for (int n = 0; n < entries; n++) {
     shingle_slice k = key_of(n, key);
-    check(shingle_put(keyspace, k, value_of(k, value), SHINGLE_BUFFERED, &error), error);
+    CHECK(shingle_put(keyspace, k, value_of(k, value), SHINGLE_BUFFERED, &error));
   }
 }
 
 __attribute__((noinline)) void cost_batches(void) {
-  shingle_error *error;
   shingle_batch *batch;
   char key[16], value[100] = {0};
-  check(shingle_batch_create(&batch, &error), error);
+  CHECK(shingle_batch_create(&batch, &error));
   for (int n = 0; n < entries; n += BATCH) {
     for (int at = n; at < n + BATCH; at++) {
       shingle_slice k = key_of(at, key);
-      check(shingle_batch_put(batch, NULL, k, value_of(k, value), &error), error);
+      CHECK(shingle_batch_put(batch, keyspace, k, value_of(k, value), &error));
     }
-    check(shingle_write(db, batch, SHINGLE_BUFFERED, &error), error);
+    CHECK(shingle_write(db, batch, SHINGLE_BUFFERED, &error));
   }
   shingle_batch_free(batch);
 }
 
 __attribute__((noinline)) void cost_gets(void) {
-  shingle_error *error;
   shingle_value *value;
   char key[16];
   size_t bytes = 0;
   for (int n = entries - 1; n >= 0; n--) {
-    check(shingle_get(keyspace, key_of(n, key), &value, &error), error);
+    CHECK(shingle_get(keyspace, key_of(n, key), &value, &error));
     bytes += shingle_value_slice(value).size;
     shingle_value_free(value);
   }
@@ -72,42 +75,39 @@ __attribute__((noinline)) void cost_gets(void) {
 }
 
 __attribute__((noinline)) void cost_copies(void) {
-  shingle_error *error;
   char key[16];
   uint8_t value[100];
   uintptr_t size;
   for (int n = entries - 1; n >= 0; n--) {
-    check(shingle_get_copy(keyspace, key_of(n, key), value, sizeof value, &size, &error), error);
+    CHECK(shingle_get_copy(keyspace, key_of(n, key), value, sizeof value, &size, &error));
     if (size != 100) exit(1);
   }
 }
 
 __attribute__((noinline)) void cost_steps(void) {
-  shingle_error *error;
   shingle_cursor *cursor;
   shingle_slice key, value;
   size_t bytes = 0;
-  check(shingle_cursor_create(keyspace, NULL, &cursor, &error), error);
-  check(shingle_cursor_seek_to_first(cursor, &error), error);
+  CHECK(shingle_cursor_create(keyspace, NULL, &cursor, &error));
+  CHECK(shingle_cursor_seek_to_first(cursor, &error));
   while (shingle_cursor_entry(cursor, &key, &value)) {
     bytes += key.size + value.size;
-    check(shingle_cursor_next(cursor, &error), error);
+    CHECK(shingle_cursor_next(cursor, &error));
   }
   shingle_cursor_free(cursor);
   if (bytes != (size_t)entries * 116) exit(1);
 }
 
 __attribute__((noinline)) void cost_chunks(void) {
-  shingle_error *error;
   shingle_cursor *cursor;
   shingle_chunk *chunk;
   shingle_slice key, value;
   size_t bytes = 0;
-  check(shingle_cursor_create(keyspace, NULL, &cursor, &error), error);
-  check(shingle_chunk_create(&chunk, &error), error);
-  check(shingle_cursor_seek_to_first(cursor, &error), error);
+  CHECK(shingle_cursor_create(keyspace, NULL, &cursor, &error));
+  CHECK(shingle_chunk_create(&chunk, &error));
+  CHECK(shingle_cursor_seek_to_first(cursor, &error));
   do {
-    check(shingle_cursor_chunk(cursor, false, CHUNK_ENTRIES, CHUNK_BYTES, chunk, &error), error);
+    CHECK(shingle_cursor_chunk(cursor, false, CHUNK_ENTRIES, CHUNK_BYTES, chunk, &error));
     while (shingle_chunk_next(chunk, &key, &value)) bytes += key.size + value.size;
   } while (shingle_chunk_count(chunk) > 0);
   shingle_chunk_free(chunk);
@@ -125,35 +125,32 @@ static void timed(const char *what, void (*work)(void)) {
 }
 
 static void open_at(const char *folder, const char *name) {
-  shingle_error *error;
   shingle_options *options;
   char path[4096];
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  check(shingle_options_create(&options, &error), error);
-  check(shingle_options_set(options, "memory_bytes", "640M", &error), error);
-  check(shingle_options_set(options, "write_buffer_bytes", "64M", &error), error);
-  check(shingle_options_set(options, "compression", "none", &error), error);
-  check(shingle_open(path, options, &db, &error), error);
-  check(shingle_default_keyspace(db, &keyspace, &error), error);
+  CHECK(shingle_options_create(&options, &error));
+  CHECK(shingle_options_set(options, "memory_bytes", "640M", &error));
+  CHECK(shingle_options_set(options, "write_buffer_bytes", "64M", &error));
+  CHECK(shingle_options_set(options, "compression", "none", &error));
+  CHECK(shingle_open(path, options, &db, &error));
+  CHECK(shingle_default_keyspace(db, &keyspace, &error));
   shingle_options_free(options);
 }
 
 static void close_all(void) {
-  shingle_error *error;
   shingle_keyspace_free(keyspace);
-  check(shingle_close(db, &error), error);
+  CHECK(shingle_close(db, &error));
 }
 
 int main(int count, char **arguments) {
   if (count != 3) return 2;
-  shingle_error *error;
   entries = atoi(arguments[2]) / BATCH * BATCH;
   open_at(arguments[1], "c-batches");
   timed("batch", cost_batches);
   close_all();
   open_at(arguments[1], "c-puts");
   timed("put", cost_puts);
-  check(shingle_compact(db, &error), error);
+  CHECK(shingle_compact(db, &error));
   timed("get", cost_gets);
   timed("get_copy", cost_copies);
   timed("scan", cost_steps);

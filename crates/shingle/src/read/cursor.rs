@@ -14,8 +14,9 @@ use super::deleted::Deleted;
 use super::hidden::Walk;
 use super::moment::Moment;
 use super::prefetcher::{ReadAhead, Scene};
-use super::source::{Leap, LevelIter, MemtableIter, SliceIter, Source};
-use super::view::{LevelView, ReadView};
+use super::source::{Leap, Source};
+use super::sources::sources;
+use super::view::ReadView;
 use crate::merge_operator::{KeyspaceOperator, Unmerged};
 use base::expiry::EXPIRY_BYTES;
 use base::key::{
@@ -83,7 +84,7 @@ impl InternalCursor {
     ) -> Result<InternalCursor> {
         let view = moment.view().clone();
         Ok(InternalCursor {
-            inputs: MergingIter::new(sources(&view, options)?),
+            inputs: MergingIter::new(sources(&view, &scan_options(options))?),
             deleted: Deleted::new(&view, moment.sequence()),
             snapshot: moment.sequence(),
             operator,
@@ -227,7 +228,7 @@ impl InternalCursor {
             return Err(error.clone());
         }
         match movement(self) {
-            Ok(()) => self.unmerged.as_ref().map_or(Ok(()), |unmerged| Err(unmerged.error.clone())),
+            Ok(()) => self.status(),
             Err(error) => {
                 self.valid = false;
                 self.error = Some(error.clone());
@@ -239,11 +240,8 @@ impl InternalCursor {
     /// The error of the last movement.
     #[inline]
     pub(crate) fn status(&self) -> Result<()> {
-        match (&self.error, &self.unmerged) {
-            (None, None) => Ok(()),
-            (Some(error), _) => Err(error.clone()),
-            (None, Some(unmerged)) => Err(unmerged.error.clone()),
-        }
+        let of_key = self.unmerged.as_ref().map(|unmerged| &unmerged.error);
+        self.error.as_ref().or(of_key).map_or(Ok(()), |error| Err(error.clone()))
     }
 
     fn stand_nowhere(&mut self) {
@@ -534,7 +532,7 @@ impl InternalCursor {
         let scene = Scene { files, snapshot: self.snapshot, bounds: &self.bounds };
         let pointer = self.inputs.value().get(at..).unwrap_or_default();
         let key = self.inputs.key();
-        self.ahead.advance(key, pointer, &scene, || sources(view, options));
+        self.ahead.advance(key, pointer, &scene, || sources(view, &scan_options(options)));
     }
 
     /// The value of the current key that `pointer` names.
@@ -573,36 +571,4 @@ fn scan_options(options: CursorOptions) -> IterOptions {
     let CursorOptions { fill_cache, readahead_bytes, walk_bytes_max } = options;
     let cause = Cause::Scan;
     IterOptions { fill_cache, readahead_bytes, walk_bytes_max, ..IterOptions::cached(cause) }
-}
-
-fn sources(view: &Arc<ReadView>, options: CursorOptions) -> Result<Vec<Source>> {
-    let options = scan_options(options);
-    let levels = &view.tree.levels;
-    let count = |level: &Arc<LevelView>| match &level.nodes[..] {
-        [node] => node.slices.len(),
-        nodes => nodes.len().min(1),
-    };
-    let slices: usize = levels.iter().map(count).sum();
-    let mut sources = Vec::with_capacity(1 + view.sealed.len() + slices);
-    // Entries that come into an empty memtable later are newer than the cursor.
-    for memtable in view.memtables().filter(|memtable| memtable.entries() > 0) {
-        sources.push(Source::Memtable(MemtableIter::new(memtable)));
-    }
-    for (index, level) in levels.iter().enumerate() {
-        match level.nodes.as_slice() {
-            [] => {}
-            // A single node's stack needs no merge of its own.
-            [node] => {
-                for slice in &node.slices {
-                    sources.push(Source::Slice(SliceIter::open(slice, options.clone())?));
-                }
-            }
-            _ => sources.push(Source::Level(LevelIter::new(
-                view.tree.clone(),
-                index,
-                options.clone(),
-            ))),
-        }
-    }
-    Ok(sources)
 }

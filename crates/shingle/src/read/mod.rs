@@ -13,6 +13,7 @@ pub(crate) mod moment;
 pub(crate) mod multi_get;
 mod prefetcher;
 pub(crate) mod source;
+mod sources;
 pub(crate) mod table_cache;
 #[cfg(test)]
 mod tests;
