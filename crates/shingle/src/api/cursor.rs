@@ -164,6 +164,12 @@ impl Cursor {
         }
     }
 
+    /// The cursor, whose movements all give this error.
+    pub(crate) fn failed(mut self, error: Error) -> Cursor {
+        self.state = State::Failed(error);
+        self
+    }
+
     /// Another cursor over the same moment, without a position.
     fn twin(&mut self) -> Cursor {
         let mut state = begin(&self.keyspace, &self.moment, self.options, &self.range);

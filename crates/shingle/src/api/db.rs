@@ -462,7 +462,11 @@ impl Keyspace {
     /// A cursor over the keys that `options` select, before its first seek.
     pub fn cursor(&self, options: ReadOptions) -> Cursor {
         let moment = self.engine().moment(&self.state);
-        Cursor::new(self.engine().clone(), &self.state, moment, options, None)
+        let cursor = Cursor::new(self.engine().clone(), &self.state, moment, options, None);
+        match self.check_open() {
+            Ok(()) => cursor,
+            Err(error) => cursor.failed(error),
+        }
     }
 
     /// A snapshot of all keyspaces as of this moment. Its reads go to this keyspace.
