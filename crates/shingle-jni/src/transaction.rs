@@ -158,7 +158,7 @@ pub extern "system" fn Java_org_shingle_Native_transactionScan(
         let start = Bound::Included(&range.start[..]);
         let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let iter = within(transaction, keyspace, |transaction, keyspace| {
-            transaction.range_in(keyspace, (start, end))
+            transaction.range_in::<&[u8]>(keyspace, (start, end))
         })?;
         given_position(iter)
     })

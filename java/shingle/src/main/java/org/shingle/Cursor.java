@@ -11,7 +11,8 @@ import java.util.ConcurrentModificationException;
  * direction: so most moves do not call the native library, and a change of direction does.
  *
  * <p>Where a movement fails, {@link #isValid} and all movements but seeks throw the same error
- * again. The entries before the error are shown first.
+ * again. The entries before the error are shown first; in reverse, one less. Damage is an error of
+ * seeks too, so a scan behind it needs another cursor.
  *
  * <p>A cursor is for one thread at a time. It keeps old data from being removed, so it should be
  * closed soon. It stays readable when its database is closed.

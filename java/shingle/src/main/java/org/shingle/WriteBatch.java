@@ -181,10 +181,11 @@ public final class WriteBatch {
     /** Adds an operation, or leaves the batch as it was where the operation does not fit. */
     private WriteBatch added(Keyspace keyspace, Runnable operation) {
         int before = operations.used;
+        long number = keyspace == null ? 0 : keyspace.handle();
         try {
             if (keyspace != current) {
                 operations.add(KEYSPACE);
-                operations.addLong(keyspace == null ? 0 : keyspace.handle());
+                operations.addLong(number);
             }
             operation.run();
         } catch (RuntimeException | OutOfMemoryError error) {

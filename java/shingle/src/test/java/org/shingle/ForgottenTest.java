@@ -181,7 +181,7 @@ class ForgottenTest {
                 many[n] = bytes(key(n));
                 database.put(many[n], bytes("value" + n));
             }
-            for (int round = 0; round < 200; round++) {
+            for (int round = 0; round < 40; round++) {
                 byte[][] found = database.snapshot().multiGet(many);
                 assertEquals("value2999", text(found[2999]));
                 found = database.begin().multiGet(database.defaultKeyspace(), many);
@@ -196,6 +196,11 @@ class ForgottenTest {
     /** What is used keeps its database open, though the program has forgotten that. */
     @Test
     void aThingInUseKeepsItsDatabaseOpen() throws Exception {
+        useKeyspace();
+        collectUntil(() -> isUnlocked(), "the forgotten database is still open");
+    }
+
+    private void useKeyspace() throws Exception {
         try (Collecting collecting = new Collecting();
                 Keyspace fruit = open().createKeyspace("fruit", KeyspaceOptions.DEFAULT)) {
             for (long before = collecting.count(); collecting.count() < before + 20; ) {
@@ -204,7 +209,6 @@ class ForgottenTest {
             }
             fails(ErrorKind.LOCKED, this::open);
         }
-        collectUntil(() -> isUnlocked(), "the forgotten database is still open");
     }
 
     private static int counted(EntryIterator entries) {

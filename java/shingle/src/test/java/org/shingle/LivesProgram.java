@@ -12,8 +12,8 @@ import java.nio.file.Path;
  * many files its later lives have kept. The options of its machine keep Java's own memory constant.
  */
 public final class LivesProgram {
-    private static final int LIVES = 1000;
-    private static final int FIRST_LIVES = 300;
+    private static final int LIVES = 500;
+    private static final int FIRST_LIVES = 150;
 
     private LivesProgram() {}
 
