@@ -18,7 +18,7 @@ pub enum Position {
     /// Of a keyspace or a snapshot.
     Cursor(Cursor, Chunk),
     /// Of a transaction.
-    Scan(Scan),
+    Scan(Box<Scan>),
 }
 
 impl From<Cursor> for Position {
@@ -29,7 +29,7 @@ impl From<Cursor> for Position {
 
 impl From<TransactionIter> for Position {
     fn from(iter: TransactionIter) -> Position {
-        Position::Scan(Scan { iter, bytes: Vec::new(), failure: None })
+        Position::Scan(Box::new(Scan { iter, bytes: Vec::new(), failure: None }))
     }
 }
 
