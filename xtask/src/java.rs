@@ -2,6 +2,7 @@
 //! jar.
 
 use crate::repository::Repository;
+use std::env::consts;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +18,8 @@ pub fn package(repository: &Repository) -> Result<(), String> {
     let mut maven = Command::new("mvn");
     maven.args(["--batch-mode", "--quiet", "package"]).current_dir(&project);
     maven.arg(format!("-Dshingle.native={}", native.display()));
+    // The library is built for the machine that builds.
+    maven.arg(format!("-Dshingle.platform={}-{}", consts::OS, consts::ARCH));
     succeeds(&mut maven, "mvn", "install a JDK from 17 on and Maven")?;
     let jar = format!("shingle-java-{}.jar", env!("CARGO_PKG_VERSION"));
     let jar = project.join("target").join(jar);

@@ -3,18 +3,18 @@
 
 use crate::env::{ByteArray, Env, Object, Space};
 use crate::failure::call;
-use crate::kinds::{CURSORS, KEYSPACES, Position, SNAPSHOTS, given, handle};
-use bindings::{Chunk, fill};
+use crate::kinds::{CURSORS, KEYSPACES, SNAPSHOTS, given, handle};
+use crate::position::Position;
 use jni_sys::{jint, jlong};
 use parking_lot::Mutex;
-use shingle::{Cursor, Error, ReadOptions, Result};
+use shingle::{Error, ReadOptions, Result};
 
 /// A flag: blocks that are read do not go to the block cache.
 const LEAVES_CACHE: jint = 1;
 /// A flag: no user waits.
 const IS_BACKGROUND: jint = 2;
 
-fn read_options(
+pub(crate) fn read_options(
     env: &Env<'_>,
     [start, end, prefix]: [ByteArray<'_>; 3],
     flags: jint,
@@ -35,8 +35,8 @@ fn read_options(
     Ok(options)
 }
 
-fn given_cursor(cursor: Cursor) -> Result<jlong> {
-    given(&CURSORS, Mutex::new(Position { cursor, chunk: Chunk::default() }))
+pub(crate) fn given_position(position: impl Into<Position>) -> Result<jlong> {
+    given(&CURSORS, Mutex::new(position.into()))
 }
 
 /// A cursor over a keyspace as it is now.
@@ -53,7 +53,7 @@ pub extern "system" fn Java_org_shingle_Native_cursor(
 ) -> jlong {
     call(&env, || {
         let options = read_options(&env, [start, end, prefix], flags)?;
-        given_cursor(KEYSPACES.get(handle(keyspace))?.cursor(options))
+        given_position(KEYSPACES.get(handle(keyspace))?.cursor(options))
     })
 }
 
@@ -71,7 +71,7 @@ pub extern "system" fn Java_org_shingle_Native_snapshotCursor(
 ) -> jlong {
     call(&env, || {
         let options = read_options(&env, [start, end, prefix], flags)?;
-        given_cursor(SNAPSHOTS.get(handle(snapshot))?.cursor(options))
+        given_position(SNAPSHOTS.get(handle(snapshot))?.cursor(options))
     })
 }
 
@@ -92,49 +92,14 @@ pub extern "system" fn Java_org_shingle_Native_fill(
         let mut space = Space::new();
         let key = env.optional_bytes(key, &mut space)?;
         let position = CURSORS.get(handle(cursor))?;
-        let position = &mut *position.lock();
-        let in_reverse = moved(&mut position.cursor, movement, key)?;
-        let bytes_max = usize::try_from(bytes_max).unwrap_or(0);
-        fill(&mut position.cursor, in_reverse, usize::MAX, bytes_max, &mut position.chunk)?;
-        let bytes = position.chunk.bytes();
+        let mut position = position.lock();
+        position.fill(movement, key, usize::try_from(bytes_max).unwrap_or(0))?;
+        let bytes = position.bytes();
         env.fill(into, bytes)?;
         jint::try_from(bytes.len()).map_err(|_| {
             Error::invalid(format!("an entry of {} bytes is too large for Java", bytes.len()))
         })
     })
-}
-
-/// Moves a cursor, and gives whether entries follow in reverse.
-fn moved(cursor: &mut Cursor, movement: jint, key: Option<&[u8]>) -> Result<bool> {
-    match (movement, key) {
-        (0, None) => {}
-        (1, None) => return Ok(true),
-        (2, None) => cursor.seek_to_first()?,
-        (3, None) => {
-            cursor.seek_to_last()?;
-            return Ok(true);
-        }
-        (4, Some(key)) => cursor.seek(key)?,
-        (5, Some(key)) => {
-            cursor.seek_for_prev(key)?;
-            return Ok(true);
-        }
-        (6, Some(key)) => {
-            cursor.seek(key)?;
-            if cursor.valid() && cursor.key() == key {
-                cursor.next()?;
-            }
-        }
-        (7, Some(key)) => {
-            cursor.seek_for_prev(key)?;
-            if cursor.valid() && cursor.key() == key {
-                cursor.prev()?;
-            }
-            return Ok(true);
-        }
-        _ => return Err(Error::invalid(format!("no movement {movement}"))),
-    }
-    Ok(false)
 }
 
 /// The entries that were too many for the array of `Native_fill`.
@@ -148,12 +113,10 @@ pub extern "system" fn Java_org_shingle_Native_chunk(
 ) {
     call(&env, || {
         let position = CURSORS.get(handle(cursor))?;
-        let mut position = position.lock();
-        match env.fill(into, position.chunk.bytes())? {
-            true => position.chunk = Chunk::default(), // A large value is not kept.
-            false => return Err(Error::invalid("the cursor was moved by another thread")),
+        match env.fill(into, position.lock().bytes())? {
+            true => Ok(()),
+            false => Err(Error::invalid("the cursor was moved by another thread")),
         }
-        Ok(())
     });
 }
 

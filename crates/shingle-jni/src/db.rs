@@ -4,6 +4,7 @@ use crate::env::{ByteArray, Env, Object, Space};
 use crate::failure::call;
 use crate::kinds::{DBS, RESOURCES, given, handle};
 use crate::options::{options, text};
+use crate::read::packed_texts;
 use jni_sys::{jboolean, jint, jlong};
 use std::time::Duration;
 
@@ -173,7 +174,7 @@ pub extern "system" fn Java_org_shingle_Native_property<'a>(
     })
 }
 
-/// Compares the whole database with its checksums: the problems, one in a line.
+/// Compares the whole database with its checksums: the problems, packed.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_shingle_Native_check<'a>(
     env: Env<'a>,
@@ -183,6 +184,6 @@ pub extern "system" fn Java_org_shingle_Native_check<'a>(
 ) -> ByteArray<'a> {
     call(&env, || {
         let report = DBS.get(handle(db))?.check(&mut |_| {})?;
-        env.new_bytes(report.problems.join("\n").as_bytes())
+        env.new_bytes(&packed_texts(&report.problems))
     })
 }

@@ -208,6 +208,7 @@ impl<'a> Env<'a> {
     }
 
     /// Throws a `ShingleException` of this code and these texts, at this byte of its file or -1.
+    /// The class is there: a class that calls the library has the same loader, and is alive.
     pub(crate) fn throw(&self, thrower: &Thrower, code: jint, texts: [&str; 3], offset: jlong) {
         let mut arrays = [ptr::null_mut(); 3];
         for (array, text) in arrays.iter_mut().zip(texts) {
@@ -227,7 +228,10 @@ impl<'a> Env<'a> {
         // SAFETY: the class and the constructor belong together, and the arguments are what its
         // signature says. Without memory there is no object, and an error is pending.
         unsafe {
-            let class = thrower.class.0;
+            let class = table!(self, v1_2, NewLocalRef, thrower.class.0);
+            if class.is_null() {
+                return;
+            }
             let made =
                 table!(self, v1_1, NewObjectA, class, thrower.constructor.0, arguments.as_ptr());
             if !made.is_null() {
@@ -236,8 +240,8 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// The exception's class and constructor, which stay valid for as long as the library is
-    /// loaded. None, with Java's own error pending, where they are not found.
+    /// The exception's class and constructor. The reference is weak, so that the class and its
+    /// loader can be collected. None, with Java's own error pending, where they are not found.
     pub(crate) fn thrower(&self, class: &CStr, signature: &CStr) -> Option<Thrower> {
         // SAFETY: the names are texts that end with zero; null results are checked before use.
         unsafe {
@@ -250,17 +254,23 @@ impl<'a> Env<'a> {
             if constructor.is_null() {
                 return None;
             }
-            let class = table!(self, v1_1, NewGlobalRef, local);
+            let class = table!(self, v1_2, NewWeakGlobalRef, local);
             let thrower = Thrower { class: Global(class), constructor: Global(constructor) };
             (!class.is_null()).then_some(thrower)
         }
+    }
+
+    /// Frees what [`Env::thrower`] has made.
+    pub(crate) fn forget(&self, thrower: Thrower) {
+        // SAFETY: the reference is weak and global, and this is its only owner.
+        unsafe { table!(self, v1_2, DeleteWeakGlobalRef, thrower.class.0) }
     }
 }
 
 /// A reference that every thread may use.
 struct Global<T>(*mut T);
 
-// SAFETY: global references and the numbers of methods belong to no thread.
+// SAFETY: global references, weak ones too, and the numbers of methods belong to no thread.
 unsafe impl<T> Send for Global<T> {}
 // SAFETY: as above; they are never changed.
 unsafe impl<T> Sync for Global<T> {}

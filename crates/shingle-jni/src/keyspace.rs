@@ -4,6 +4,7 @@ use crate::env::{ByteArray, Env, Object, Space};
 use crate::failure::call;
 use crate::kinds::{DBS, KEYSPACES, given, handle};
 use crate::options::text;
+use crate::read::packed_texts;
 use jni_sys::{jint, jlong};
 use shingle::{Error, KeyspaceOptions, PrefixRule, Result};
 use std::time::Duration;
@@ -100,7 +101,7 @@ pub extern "system" fn Java_org_shingle_Native_keyspaceName<'a>(
     call(&env, || env.new_bytes(KEYSPACES.get(handle(keyspace))?.name().as_bytes()))
 }
 
-/// The names of all keyspaces, one in a line.
+/// The names of all keyspaces, packed.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_shingle_Native_keyspaces<'a>(
     env: Env<'a>,
@@ -109,8 +110,8 @@ pub extern "system" fn Java_org_shingle_Native_keyspaces<'a>(
     db: jlong,
 ) -> ByteArray<'a> {
     call(&env, || {
-        let names = DBS.get(handle(db))?.keyspaces().join("\n");
-        env.new_bytes(names.as_bytes())
+        let names = DBS.get(handle(db))?.keyspaces();
+        env.new_bytes(&packed_texts(&names))
     })
 }
 

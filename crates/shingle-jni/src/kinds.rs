@@ -1,16 +1,11 @@
 //! The kinds of things that Java holds by handles, and the tables of these.
 
-use bindings::{Chunk, Handles, Kind};
+use crate::position::Position;
+use bindings::{Handles, Kind};
 use jni_sys::jlong;
 use parking_lot::Mutex;
-use shingle::{Cursor, Result};
+use shingle::{Result, Transaction};
 use std::sync::LazyLock;
-
-/// A cursor, and the entries before it that Java gets.
-pub(crate) struct Position {
-    pub(crate) cursor: Cursor,
-    pub(crate) chunk: Chunk,
-}
 
 macro_rules! tables {
     ($($table:ident: $thing:ty = $number:literal, $name:literal;)*) => {$(
@@ -24,7 +19,7 @@ tables! {
     KEYSPACES: shingle::Keyspace = 2, "keyspace";
     SNAPSHOTS: shingle::Snapshot = 3, "snapshot";
     CURSORS: Mutex<Position> = 4, "cursor";
-    TRANSACTIONS: Mutex<shingle::Transaction> = 5, "transaction";
+    TRANSACTIONS: Mutex<Option<Transaction>> = 5, "transaction";
     RESOURCES: shingle::Resources = 6, "set of resources";
 }
 

@@ -19,6 +19,7 @@ pub mod failure;
 pub mod keyspace;
 pub mod kinds;
 pub mod options;
+mod position;
 pub mod read;
 pub mod snapshot;
 pub mod transaction;

@@ -28,6 +28,17 @@ pub(crate) fn packed(values: &[Option<Bytes>]) -> Vec<u8> {
     packed
 }
 
+/// Texts: each is an entry without a value, so a text may have any characters.
+pub(crate) fn packed_texts(texts: &[String]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    for text in texts {
+        packed.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        packed.extend_from_slice(&0u32.to_le_bytes());
+        packed.extend_from_slice(text.as_bytes());
+    }
+    packed
+}
+
 /// The value of a key; null where there is none.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_shingle_Native_get<'a>(

@@ -1,12 +1,19 @@
 //! Transactions.
+//!
+//! A commit takes the transaction out of its lock, and frees the handle whatever the commit does.
+//! So it waits for the calls of other threads without using the processor, and later calls find
+//! that the transaction has ended.
 
+use crate::cursor::{given_position, read_options};
 use crate::env::{ByteArray, Env, Object, Space};
 use crate::failure::call;
 use crate::kinds::{DBS, KEYSPACES, TRANSACTIONS, given, handle};
-use crate::write::write_options;
-use jni_sys::{jint, jlong};
+use crate::read::several;
+use crate::write::{expiry, write_options};
+use jni_sys::{jboolean, jint, jlong};
 use parking_lot::Mutex;
-use shingle::{Error, Isolation, Keyspace, Result, Transaction, TransactionOptions};
+use shingle::{Error, ErrorKind, Isolation, Keyspace, Result, Transaction, TransactionOptions};
+use std::ops::Bound;
 use std::time::Duration;
 
 /// A flag of a transaction: snapshot isolation.
@@ -33,7 +40,8 @@ pub extern "system" fn Java_org_shingle_Native_begin(
         let timeout = u64::try_from(lock_timeout_millis).unwrap_or(0);
         let lock_timeout = (timeout > 0).then(|| Duration::from_millis(timeout));
         let options = TransactionOptions { isolation, lock_timeout };
-        given(&TRANSACTIONS, Mutex::new(DBS.get(handle(db))?.transaction_with(options)))
+        let begun = DBS.get(handle(db))?.transaction_with(options);
+        given(&TRANSACTIONS, Mutex::new(Some(begun)))
     })
 }
 
@@ -88,14 +96,117 @@ pub extern "system" fn Java_org_shingle_Native_transactionWrite(
     });
 }
 
+/// Adds a put of a value that ends.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_shingle_Native_transactionPutExpiring(
+    env: Env<'_>,
+    _class: Object<'_>,
+    _owner: Object<'_>,
+    transaction: jlong,
+    _keyspace_owner: Object<'_>,
+    keyspace: jlong,
+    key: ByteArray<'_>,
+    value: ByteArray<'_>,
+    expires_millis: jlong,
+) {
+    call(&env, || {
+        let (mut key_space, mut value_space) = (Space::new(), Space::new());
+        let key = env.bytes(key, &mut key_space)?;
+        let value = env.bytes(value, &mut value_space)?;
+        let expiry = expiry(expires_millis)?;
+        within(transaction, keyspace, |transaction, keyspace| {
+            transaction.put_expiring_in(keyspace, key, value, expiry)
+        })
+    });
+}
+
+/// The values of several keys as the transaction sees them.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_shingle_Native_transactionMultiGet<'a>(
+    env: Env<'a>,
+    _class: Object<'_>,
+    _owner: Object<'_>,
+    transaction: jlong,
+    _keyspace_owner: Object<'_>,
+    keyspace: jlong,
+    packed_keys: ByteArray<'_>,
+) -> ByteArray<'a> {
+    call(&env, || {
+        several(&env, packed_keys, |keys| {
+            within(transaction, keyspace, |transaction, keyspace| {
+                keys.iter().map(|key| transaction.get_in(keyspace, key)).collect()
+            })
+        })
+    })
+}
+
+/// An iterator over entries as the transaction sees them now. It is a cursor without seeks.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_shingle_Native_transactionScan(
+    env: Env<'_>,
+    _class: Object<'_>,
+    _owner: Object<'_>,
+    transaction: jlong,
+    _keyspace_owner: Object<'_>,
+    keyspace: jlong,
+    start: ByteArray<'_>,
+    end: ByteArray<'_>,
+    prefix: ByteArray<'_>,
+) -> jlong {
+    call(&env, || {
+        let range = read_options(&env, [start, end, prefix], 0)?.range;
+        let start = Bound::Included(&range.start[..]);
+        let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let iter = within(transaction, keyspace, |transaction, keyspace| {
+            transaction.range_in::<&[u8]>(keyspace, (start, end))
+        })?;
+        given_position(iter)
+    })
+}
+
+/// Marks the point to which a later call returns.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_shingle_Native_setSavepoint(
+    env: Env<'_>,
+    _class: Object<'_>,
+    _owner: Object<'_>,
+    transaction: jlong,
+) {
+    call(&env, || {
+        inside(transaction, |transaction| {
+            transaction.set_savepoint();
+            Ok(())
+        })
+    });
+}
+
+/// Discards the writes since the last savepoint; false where there is none.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_shingle_Native_rollBack(
+    env: Env<'_>,
+    _class: Object<'_>,
+    _owner: Object<'_>,
+    transaction: jlong,
+) -> jboolean {
+    call(&env, || inside(transaction, |transaction| Ok(transaction.roll_back())))
+}
+
 fn within<T>(
     transaction: jlong,
     keyspace: jlong,
     work: impl FnOnce(&mut Transaction, &Keyspace) -> Result<T>,
 ) -> Result<T> {
     let keyspace = KEYSPACES.get(handle(keyspace))?;
+    inside(transaction, |transaction| work(transaction, &keyspace))
+}
+
+fn inside<T>(transaction: jlong, work: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<T> {
     let transaction = TRANSACTIONS.get(handle(transaction))?;
-    work(&mut transaction.lock(), &keyspace)
+    work(transaction.lock().as_mut().ok_or_else(ended)?)
+}
+
+fn ended() -> Error {
+    Error::new(ErrorKind::Closed, "the transaction was committed")
 }
 
 /// Commits a transaction and frees it, also where the commit fails.
@@ -108,20 +219,18 @@ pub extern "system" fn Java_org_shingle_Native_commit(
     flags: jint,
 ) {
     call(&env, || {
-        let options = write_options(flags)?;
-        TRANSACTIONS.take(handle(transaction))?.into_inner().commit_with(&options)
+        let taken = TRANSACTIONS.get(handle(transaction))?.lock().take();
+        TRANSACTIONS.remove(handle(transaction))?;
+        taken.ok_or_else(ended)?.commit_with(&write_options(flags)?)
     });
 }
 
-/// Ends a transaction without its writes. One that was committed is no error.
+/// Ends a transaction without its writes. Where another thread is inside, its call ends first.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_shingle_Native_closeTransaction(
     env: Env<'_>,
     _class: Object<'_>,
     transaction: jlong,
 ) {
-    call(&env, || match TRANSACTIONS.remove(handle(transaction)) {
-        Err(error) if error.kind() == shingle::ErrorKind::Closed => Ok(()),
-        result => result,
-    });
+    call(&env, || TRANSACTIONS.remove(handle(transaction)));
 }

@@ -38,6 +38,7 @@ fn suite(folder: &Path, offline: bool, options: &[&str]) -> Output {
     command
         .arg(format!("-Dshingle.native={}", native.display()))
         .arg(format!("-Dshingle.build={}", folder.display()))
+        .arg(format!("-Dshingle.platform=linux-{}", std::env::consts::ARCH))
         .args(options)
         .arg("test")
         .output()
@@ -56,6 +57,24 @@ fn has_tools() -> bool {
         assert!(std::env::var_os("SHINGLE_TEST_LANGUAGES").is_none(), "{INSTALL}");
     }
     has_tools
+}
+
+/// The parts of file names between `start` and `end`, in order.
+fn names(paths: &[PathBuf], start: &str, end: &str) -> Vec<String> {
+    let names = paths.iter().filter_map(|path| path.file_name()?.to_str());
+    let part = |name: &str| Some(name.strip_prefix(start)?.strip_suffix(end)?.to_string());
+    let mut parts: Vec<String> = names.filter_map(part).collect();
+    parts.sort();
+    parts
+}
+
+/// The test classes of the sources.
+fn suites() -> Vec<String> {
+    let sources = std::fs::read_dir(project().join("src/test/java/org/shingle")).unwrap();
+    let sources: Vec<PathBuf> = sources.map(|source| source.unwrap().path()).collect();
+    let suites = names(&sources, "", "Test.java");
+    assert!(suites.len() >= 9, "{suites:?}");
+    suites.iter().map(|suite| format!("{suite}Test")).collect()
 }
 
 #[test]
@@ -78,8 +97,12 @@ fn the_suite_passes() {
         .unwrap()
         .map(|report| report.unwrap().path())
         .collect();
-    let suites = reports.iter().filter(|path| path.to_string_lossy().ends_with("Test.xml"));
-    assert!(suites.count() >= 5, "{text}");
+    let ran = names(&reports, "TEST-org.shingle.", ".xml");
+    assert_eq!(ran, suites(), "{text}");
+    for path in reports.iter().filter(|path| path.to_string_lossy().ends_with(".xml")) {
+        let report = std::fs::read_to_string(path).unwrap();
+        assert!(report.contains(" skipped=\"0\"") && !report.contains(" tests=\"0\""), "{report}");
+    }
     // What the machine itself prints goes to a file of its own.
     for path in reports.iter().filter(|path| path.to_string_lossy().ends_with(".dumpstream")) {
         let printed = std::fs::read_to_string(path).unwrap();
@@ -87,31 +110,46 @@ fn the_suite_passes() {
     }
 }
 
+/// The names and numbers of the engine's kinds, from its source: it has no list of them.
+fn kinds_of_the_engine() -> Vec<(String, u16)> {
+    let path = project().join("../../crates/base/src/error.rs");
+    let source = std::fs::read_to_string(path).unwrap();
+    let code = source.split_once("pub fn code(self) -> u16 {").unwrap().1;
+    let code = code.split_once("    }\n\n").unwrap().0;
+    let arms = code.lines().filter_map(|line| line.trim().strip_prefix("ErrorKind::"));
+    arms.map(|arm| {
+        let (name, number) = arm.trim_end_matches(',').split_once(" => ").unwrap();
+        (constant(name), number.parse().unwrap())
+    })
+    .collect()
+}
+
+/// `NotFound` as Java writes it: `NOT_FOUND`.
+fn constant(name: &str) -> String {
+    let mut constant = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !constant.is_empty() {
+            constant.push('_');
+        }
+        constant.extend(letter.to_uppercase());
+    }
+    constant
+}
+
 #[test]
 fn java_has_the_numbers_of_all_kinds_of_errors() {
     let path = project().join("src/main/java/org/shingle/ErrorKind.java");
     let source = std::fs::read_to_string(path).unwrap();
-    let kinds = [
-        ("INVALID_ARGUMENT", ErrorKind::InvalidArgument),
-        ("NOT_FOUND", ErrorKind::NotFound),
-        ("ALREADY_EXISTS", ErrorKind::AlreadyExists),
-        ("CORRUPTION", ErrorKind::Corruption),
-        ("IO", ErrorKind::Io),
-        ("NO_SPACE", ErrorKind::NoSpace),
-        ("POISONED", ErrorKind::Poisoned),
-        ("WOULD_WAIT", ErrorKind::WouldWait),
-        ("LOCKED", ErrorKind::Locked),
-        ("INCOMPATIBLE", ErrorKind::Incompatible),
-        ("CLOSED", ErrorKind::Closed),
-        ("UNSUPPORTED", ErrorKind::Unsupported),
-        ("CANCELLED", ErrorKind::Cancelled),
-        ("SHARED", ErrorKind::Shared),
-        ("CONFLICT", ErrorKind::Conflict),
-        ("TOO_LATE", ErrorKind::TooLate),
-    ];
-    for (name, kind) in kinds {
-        let line = format!("    {name}({}),", kind.code());
-        assert!(source.lines().any(|found| found == line), "{line}");
-    }
-    assert!(source.contains(&format!("PANIC({})", bindings::PANIC_CODE)));
+    let constants = source.lines().filter_map(|line| {
+        let (name, number) = line.trim().trim_end_matches([',', ';']).split_once('(')?;
+        let is_constant = name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_');
+        let number = number.strip_suffix(')')?.parse().ok()?;
+        is_constant.then(|| (name.to_string(), number))
+    });
+    let constants: Vec<(String, u16)> = constants.collect();
+    let mut expected = kinds_of_the_engine();
+    assert!(expected.contains(&("TOO_LATE".into(), ErrorKind::TooLate.code())), "{expected:?}");
+    expected.push(("PANIC".into(), bindings::PANIC_CODE));
+    expected.push(("UNKNOWN".into(), 0));
+    assert_eq!(constants, expected);
 }

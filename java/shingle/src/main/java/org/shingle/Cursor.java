@@ -10,6 +10,10 @@ import java.util.ConcurrentModificationException;
  * position until a seek. It fetches entries in chunks, which grow while it goes on in one
  * direction: so most moves do not call the native library, and a change of direction does.
  *
+ * <p>Where a movement fails, {@link #isValid} and all movements but seeks throw the same error
+ * again. The entries before the error are shown first; in reverse, one less. Damage is an error of
+ * seeks too, so a scan behind it needs another cursor.
+ *
  * <p>A cursor is for one thread at a time. It keeps old data from being removed, so it should be
  * closed soon. It stays readable when its database is closed.
  */
@@ -39,12 +43,33 @@ public final class Cursor extends Owner {
     private int valueBytes;
     private int chunkBytes = CHUNK_MIN;
     private boolean isReverse;
-    private boolean isClosed;
+    private boolean isScan;
+
+    /** The error of the last movement. It stays until a seek succeeds. */
+    private RuntimeException failure;
 
     /** The parent lives as long as the cursor, so that the collector does not close it. */
     Cursor(Object parent, long handle) {
         super(handle, Native::closeCursor);
         this.parent = parent;
+    }
+
+    /** What an iterator of a transaction uses: it has no seeks, and begins at either end. */
+    static Cursor ofScan(Object parent, long handle) {
+        Cursor cursor = new Cursor(parent, handle);
+        cursor.isScan = true;
+        return cursor;
+    }
+
+    /** Goes to the first key, or to the last one. */
+    void begin(boolean inReverse) {
+        if (isScan) {
+            seek(inReverse ? IN_REVERSE : FORWARD, null, inReverse);
+        } else if (inReverse) {
+            seekToLast();
+        } else {
+            seekToFirst();
+        }
     }
 
     /** Goes to the first key. */
@@ -79,8 +104,16 @@ public final class Cursor extends Owner {
      * Whether the cursor is at a key.
      *
      * @return false before the first seek, and behind either end
+     * @throws ShingleException the last movement failed, and this is its error again: so a scan
+     *     that failed never looks finished. {@link ErrorKind#CLOSED}: the cursor was closed
      */
     public boolean isValid() {
+        if (isClosed()) {
+            throw closedError();
+        }
+        if (failure != null) {
+            throw failure;
+        }
         return at < used;
     }
 
@@ -145,17 +178,11 @@ public final class Cursor extends Owner {
     /** Frees the cursor, and what it keeps from being removed. A second call does nothing. */
     @Override
     public void close() {
-        isClosed = true;
-        used = 0;
-        at = 0;
         super.close();
     }
 
     private void checkValid() {
-        if (at >= used) {
-            if (isClosed) {
-                throw new ShingleException(ErrorKind.CLOSED, "the cursor was closed");
-            }
+        if (!isValid()) {
             throw new IllegalStateException("the cursor is at no key: seek, and ask isValid()");
         }
     }
@@ -177,22 +204,34 @@ public final class Cursor extends Owner {
         fetch(movement, key);
     }
 
+    /** Fetches the entries behind a movement. */
     private void fetch(int movement, byte[] key) {
         used = 0;
         at = 0;
+        try {
+            used = filled(movement, key);
+            failure = null;
+        } catch (RuntimeException error) {
+            failure = error;
+            throw error;
+        }
+        if (used > 0) {
+            enter();
+        }
+    }
+
+    /** Fetches the chunk, and gives its bytes. */
+    private int filled(int movement, byte[] key) {
         int usual = chunkBytes + CHUNK_SLACK;
         if (chunk.length < usual || chunk.length > CHUNK_MAX * 16) {
             chunk = new byte[usual]; // An array that one large value needed is not kept.
         }
-        int bytes = Native.fill(this, handle, movement, key, chunkBytes, chunk);
+        int bytes = Native.fill(this, handle(), movement, key, chunkBytes, chunk);
         if (bytes > chunk.length) {
             chunk = new byte[bytes];
-            Native.chunk(this, handle, chunk);
+            Native.chunk(this, handle(), chunk);
         }
-        used = bytes;
-        if (used > 0) {
-            enter();
-        }
+        return bytes;
     }
 
     private void enter() {

@@ -8,6 +8,10 @@ import java.util.NoSuchElementException;
  *
  * <p>An iterator shows the keys as they were when it was made. It is for one thread at a time, and
  * should be closed soon: see {@link Cursor}.
+ *
+ * <p>Where the store fails, every method throws the same error again, after the entries before the
+ * error were given: so a scan that failed never looks finished. After the close every method throws
+ * a {@link ShingleException} with the kind {@link ErrorKind#CLOSED}.
  */
 public final class EntryIterator implements Iterator<Entry>, AutoCloseable {
     private final Cursor cursor;
@@ -20,11 +24,7 @@ public final class EntryIterator implements Iterator<Entry>, AutoCloseable {
         this.cursor = cursor;
         this.isReverse = isReverse;
         try {
-            if (isReverse) {
-                cursor.seekToLast();
-            } else {
-                cursor.seekToFirst();
-            }
+            cursor.begin(isReverse);
         } catch (RuntimeException error) {
             cursor.close();
             throw error;
@@ -33,7 +33,7 @@ public final class EntryIterator implements Iterator<Entry>, AutoCloseable {
 
     @Override
     public boolean hasNext() {
-        if (isGiven) {
+        if (isGiven && cursor.isValid()) {
             isGiven = false;
             if (isReverse) {
                 cursor.prev();
@@ -63,10 +63,9 @@ public final class EntryIterator implements Iterator<Entry>, AutoCloseable {
         return cursor.key();
     }
 
-    /** Frees the iterator. A second call does nothing; there are no more entries then. */
+    /** Frees the iterator. A second call does nothing. */
     @Override
     public void close() {
-        isGiven = false;
         cursor.close();
     }
 

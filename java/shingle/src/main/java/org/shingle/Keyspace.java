@@ -35,7 +35,7 @@ public final class Keyspace extends Owner {
      * @return the name in the database
      */
     public String name() {
-        return Native.text(Native.keyspaceName(this, handle));
+        return Native.text(Native.keyspaceName(this, handle()));
     }
 
     /**
@@ -45,11 +45,12 @@ public final class Keyspace extends Owner {
      * @return the value, or null where there is none
      */
     public byte[] get(byte[] key) {
-        return Native.get(this, handle, Objects.requireNonNull(key, "key"));
+        return Native.get(this, handle(), Objects.requireNonNull(key, "key"));
     }
 
     /**
      * The value of a key, in a buffer. With direct buffers nothing is allocated; others are copied.
+     * A buffer's {@code Arena} must not be closed before or during the call.
      *
      * @param key the key: the bytes from the buffer's position to its limit
      * @param value gets the value, from its position on and as far as its limit allows. Its limit
@@ -68,7 +69,7 @@ public final class Keyspace extends Owner {
         long size =
                 Native.getDirect(
                         this,
-                        handle,
+                        handle(),
                         key,
                         key.position(),
                         key.remaining(),
@@ -100,7 +101,7 @@ public final class Keyspace extends Owner {
      */
     public ExpiringValue getWithExpiry(byte[] key) {
         Objects.requireNonNull(key, "key");
-        byte[] packed = Native.getWithExpiry(this, handle, key);
+        byte[] packed = Native.getWithExpiry(this, handle(), key);
         if (packed == null) {
             return null;
         }
@@ -117,7 +118,7 @@ public final class Keyspace extends Owner {
      * @return a value for each key, or null where there is none
      */
     public byte[][] multiGet(byte[]... keys) {
-        byte[] packed = Native.multiGet(this, handle, Several.packed(keys));
+        byte[] packed = Native.multiGet(this, handle(), Several.packed(keys));
         return Several.values(packed, keys.length);
     }
 
@@ -141,12 +142,13 @@ public final class Keyspace extends Owner {
     public void put(byte[] key, byte[] value, WriteOptions options) {
         Objects.requireNonNull(key, "key");
         Objects.requireNonNull(value, "value");
-        Native.put(this, handle, key, value, options.flags);
+        Native.put(this, handle(), key, value, options.flags);
     }
 
     /**
      * Stores a value under a key. With direct buffers nothing is allocated; others are copied. The
-     * program must not change the buffers during the call.
+     * program must not change the buffers during the call. A buffer's {@code Arena} must not be
+     * closed before or during the call: the library would use memory that was given back.
      *
      * @param key the key: the bytes from the buffer's position to its limit
      * @param value the value, likewise
@@ -169,7 +171,7 @@ public final class Keyspace extends Owner {
         }
         Native.putDirect(
                 this,
-                handle,
+                handle(),
                 key,
                 key.position(),
                 key.remaining(),
@@ -190,7 +192,8 @@ public final class Keyspace extends Owner {
     public void putExpiring(byte[] key, byte[] value, Instant expiry, WriteOptions options) {
         Objects.requireNonNull(key, "key");
         Objects.requireNonNull(value, "value");
-        Native.putExpiring(this, handle, key, value, expiry.toEpochMilli(), options.flags);
+        long millis = Times.epochMillis(expiry);
+        Native.putExpiring(this, handle(), key, value, millis, options.flags);
     }
 
     /**
@@ -209,7 +212,7 @@ public final class Keyspace extends Owner {
      * @param options how the write is done
      */
     public void delete(byte[] key, WriteOptions options) {
-        Native.delete(this, handle, Objects.requireNonNull(key, "key"), options.flags);
+        Native.delete(this, handle(), Objects.requireNonNull(key, "key"), options.flags);
     }
 
     /**
@@ -233,7 +236,7 @@ public final class Keyspace extends Owner {
     public void deleteRange(byte[] start, byte[] end, WriteOptions options) {
         Objects.requireNonNull(start, "start");
         Objects.requireNonNull(end, "end");
-        Native.deleteRange(this, handle, start, end, options.flags);
+        Native.deleteRange(this, handle(), start, end, options.flags);
     }
 
     /**
@@ -257,7 +260,7 @@ public final class Keyspace extends Owner {
     public void merge(byte[] key, byte[] operand, WriteOptions options) {
         Objects.requireNonNull(key, "key");
         Objects.requireNonNull(operand, "operand");
-        Native.merge(this, handle, key, operand, options.flags);
+        Native.merge(this, handle(), key, operand, options.flags);
     }
 
     /**
@@ -269,7 +272,7 @@ public final class Keyspace extends Owner {
     public Cursor cursor(ReadOptions options) {
         long made =
                 Native.cursor(
-                        this, handle, options.start, options.end, options.prefix, options.flags);
+                        this, handle(), options.start, options.end, options.prefix, options.flags);
         return new Cursor(this, made);
     }
 
@@ -300,7 +303,7 @@ public final class Keyspace extends Owner {
      * @param end the first key behind the range; null for no bound
      */
     public void compactRange(byte[] start, byte[] end) {
-        Native.compactRange(this, handle, start, end);
+        Native.compactRange(this, handle(), start, end);
     }
 
     private static byte[] bytes(ByteBuffer buffer) {

@@ -40,10 +40,11 @@ public final class KeyspaceOptions {
      *
      * @param ttl rounded up to a millisecond; null or zero: they do not end
      * @return changed options
+     * @throws ShingleException {@link ErrorKind#INVALID_ARGUMENT}: the time is below zero
      */
     public KeyspaceOptions ttl(Duration ttl) {
-        Duration up = ttl == null ? Duration.ZERO : ttl.plusNanos(999_999);
-        return new KeyspaceOptions(mergeOperator, up.toMillis(), prefixBytes, flags);
+        long millis = Times.millisUp(ttl, "a time to live");
+        return new KeyspaceOptions(mergeOperator, millis, prefixBytes, flags);
     }
 
     /**

@@ -165,6 +165,31 @@ final class Native {
             byte[] key,
             byte[] value);
 
+    static native void transactionPutExpiring(
+            Object owner,
+            long transaction,
+            Object keyspaceOwner,
+            long keyspace,
+            byte[] key,
+            byte[] value,
+            long expiresMillis);
+
+    static native byte[] transactionMultiGet(
+            Object owner, long transaction, Object keyspaceOwner, long keyspace, byte[] keys);
+
+    static native long transactionScan(
+            Object owner,
+            long transaction,
+            Object keyspaceOwner,
+            long keyspace,
+            byte[] start,
+            byte[] end,
+            byte[] prefix);
+
+    static native void setSavepoint(Object owner, long transaction);
+
+    static native boolean rollBack(Object owner, long transaction);
+
     static native void commit(Object owner, long transaction, int flags);
 
     static native void closeTransaction(long transaction);

@@ -178,7 +178,7 @@ public final class Options {
     long open(byte[] path) {
         Resources shared = resources;
         try {
-            return Native.open(path, pairs.toArray(), flags, shared == null ? 0 : shared.handle);
+            return Native.open(path, pairs.toArray(), flags, shared == null ? 0 : shared.handle());
         } finally {
             java.lang.ref.Reference.reachabilityFence(shared);
         }

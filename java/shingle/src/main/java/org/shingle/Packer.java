@@ -19,7 +19,7 @@ final class Packer {
     static final int SIZES = 8;
 
     /** The largest array that every Java machine has. */
-    private static final int BYTES_MAX = Integer.MAX_VALUE - 8;
+    static final int BYTES_MAX = Integer.MAX_VALUE - 8;
 
     byte[] bytes;
     int used;
@@ -75,7 +75,12 @@ final class Packer {
                     "together these are " + needed + " bytes, and at most " + BYTES_MAX
                             + " fit into one call: use several");
         }
-        long larger = Math.max(needed, bytes.length + (bytes.length >> 1));
-        bytes = Arrays.copyOf(bytes, (int) Math.min(larger, BYTES_MAX));
+        bytes = Arrays.copyOf(bytes, capacity(bytes.length, needed));
+    }
+
+    /** The size of the array that takes the place of one that is too small. */
+    static int capacity(int before, long needed) {
+        long larger = Math.max(needed, before + (long) before / 2);
+        return (int) Math.min(larger, BYTES_MAX);
     }
 }

@@ -27,6 +27,11 @@ public final class Resources extends Owner {
      * @return bytes in the cache now
      */
     public long cacheUsedBytes() {
-        return Native.cacheUsedBytes(this, handle);
+        return Native.cacheUsedBytes(this, handle());
+    }
+
+    @Override
+    String kindName() {
+        return "set of resources";
     }
 }

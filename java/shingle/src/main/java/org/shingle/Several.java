@@ -1,8 +1,10 @@
 package org.shingle;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 
-/** Keys that are looked up together, packed for the native library, and its packed values. */
+/** Keys that are looked up together, packed for the native library, and what it packs. */
 final class Several {
     private static final byte[] NOTHING = {};
     private static final int MISSING = -1;
@@ -30,5 +32,18 @@ final class Several {
             }
         }
         return values;
+    }
+
+    /** Texts, each of which is an entry without a value. */
+    static List<String> texts(byte[] packed) {
+        List<String> texts = new ArrayList<>();
+        int at = 0;
+        while (at < packed.length) {
+            int size = Packer.getInt(packed, at);
+            int start = at + Packer.SIZES;
+            texts.add(Native.text(Arrays.copyOfRange(packed, start, start + size)));
+            at = start + size;
+        }
+        return texts;
     }
 }

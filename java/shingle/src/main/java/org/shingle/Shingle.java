@@ -1,10 +1,14 @@
 package org.shingle;
 
+import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
+import java.nio.file.FileSystems;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
+import java.util.function.LongConsumer;
 
 /**
  * An open database.
@@ -17,11 +21,42 @@ import java.util.Map;
 public final class Shingle extends Owner {
     private static final int MAY_EXIST = 2;
 
-    private final Keyspace keyspace;
+    /** The default keyspace, for the methods of the database: no program closes it. */
+    final Keyspace keyspace;
 
-    private Shingle(long handle) {
-        super(handle, Native::closeDatabase);
-        keyspace = new Keyspace(this, Native.defaultKeyspace(this, handle));
+    private Shingle(long handle, Path path) {
+        super(handle, new FreeDatabase(handle, Native::closeDatabase, path));
+        keyspace = openedOrClosed();
+    }
+
+    /** The default keyspace; without it the database must not stay open. */
+    private Keyspace openedOrClosed() {
+        try {
+            return defaultKeyspace();
+        } catch (RuntimeException | Error error) {
+            super.close();
+            throw error;
+        }
+    }
+
+    /** Closing a forgotten database can take long, so it has a thread of its own. */
+    static final class FreeDatabase extends Free {
+        private final Path path;
+
+        FreeDatabase(long handle, LongConsumer free, Path path) {
+            super(handle, free);
+            this.path = path;
+        }
+
+        @Override
+        void forgotten() {
+            if (isArmed()) {
+                log(Level.WARNING, "the program forgot to close the database " + path, null);
+                Thread closing = new Thread(this::runLogged, "shingle-close");
+                closing.setDaemon(true);
+                closing.start();
+            }
+        }
     }
 
     /**
@@ -47,14 +82,26 @@ public final class Shingle extends Owner {
      *     {@link ErrorKind#CORRUPTION}: its files are damaged
      */
     public static Shingle open(Path path, Options options) {
-        return new Shingle(options.open(Native.utf8(path.toString())));
+        return new Shingle(options.open(nativePath(path)), path);
+    }
+
+    /** The library opens files itself, so it knows only the file system of the machine. */
+    private static byte[] nativePath(Path path) {
+        if (path.getFileSystem() != FileSystems.getDefault()) {
+            throw new ShingleException(
+                    ErrorKind.INVALID_ARGUMENT,
+                    "the path " + path + " is of the file system "
+                            + path.getFileSystem().provider().getScheme()
+                            + ": a database must be in the default file system");
+        }
+        return Native.utf8(path.toString());
     }
 
     /**
      * Closes the database. Everything that was acknowledged survives a power loss when this
      * returns. Calls of other threads that are in the database end first, and later ones fail with
      * {@link ErrorKind#CLOSED}. Snapshots, cursors and iterators stay readable until they are
-     * closed. A second close does nothing.
+     * closed. A second close does nothing; in another thread it returns when the first one is done.
      *
      * @throws ShingleException the last flush or sync failed; the database is closed all the same
      */
@@ -68,12 +115,12 @@ public final class Shingle extends Owner {
     }
 
     /**
-     * The keyspace that every database has.
+     * The keyspace that every database has. The methods of the database go on without it.
      *
-     * @return the keyspace, which is closed together with the database
+     * @return the keyspace, to be closed: each call gives one of its own
      */
     public Keyspace defaultKeyspace() {
-        return keyspace;
+        return new Keyspace(this, Native.defaultKeyspace(this, handle()));
     }
 
     /**
@@ -204,8 +251,9 @@ public final class Shingle extends Owner {
      * @throws ShingleException {@link ErrorKind#CLOSED}: a keyspace of the batch was closed
      */
     public void write(WriteBatch batch, WriteOptions options) {
+        batch.checkOpen();
         Packer operations = batch.operations;
-        Native.write(this, handle, batch, operations.bytes, operations.used, options.flags);
+        Native.write(this, handle(), batch, operations.bytes, operations.used, options.flags);
     }
 
     /**
@@ -215,7 +263,7 @@ public final class Shingle extends Owner {
      * @return a snapshot, to be closed
      */
     public Snapshot snapshot() {
-        return new Snapshot(this, Native.snapshot(this, handle));
+        return new Snapshot(this, Native.snapshot(this, handle()));
     }
 
     /**
@@ -234,7 +282,7 @@ public final class Shingle extends Owner {
      * @return a transaction, to be committed and closed
      */
     public Transaction begin(TransactionOptions options) {
-        long made = Native.begin(this, handle, options.flags, options.lockTimeoutMillis);
+        long made = Native.begin(this, handle(), options.flags, options.lockTimeoutMillis);
         return new Transaction(this, made);
     }
 
@@ -266,7 +314,7 @@ public final class Shingle extends Owner {
         long made =
                 Native.createKeyspace(
                         this,
-                        handle,
+                        handle(),
                         Native.utf8(name),
                         operator == null ? null : Native.utf8(operator),
                         options.ttlMillis,
@@ -283,7 +331,7 @@ public final class Shingle extends Owner {
      * @throws ShingleException {@link ErrorKind#NOT_FOUND}: there is none of this name
      */
     public Keyspace keyspace(String name) {
-        return new Keyspace(this, Native.findKeyspace(this, handle, Native.utf8(name)));
+        return new Keyspace(this, Native.findKeyspace(this, handle(), Native.utf8(name)));
     }
 
     /**
@@ -292,7 +340,7 @@ public final class Shingle extends Owner {
      * @return the names, with that of the default keyspace
      */
     public List<String> keyspaces() {
-        return lines(Native.keyspaces(this, handle));
+        return Several.texts(Native.keyspaces(this, handle()));
     }
 
     /**
@@ -302,38 +350,38 @@ public final class Shingle extends Owner {
      * @throws ShingleException {@link ErrorKind#NOT_FOUND}: there is none of this name
      */
     public void dropKeyspace(String name) {
-        Native.dropKeyspace(this, handle, Native.utf8(name));
+        Native.dropKeyspace(this, handle(), Native.utf8(name));
     }
 
     /** Writes what is in memory to tables, and waits until they are there. */
     public void flush() {
-        Native.flush(this, handle);
+        Native.flush(this, handle());
     }
 
     /** Makes every earlier write safe from power loss, and waits until it is. */
     public void sync() {
-        Native.sync(this, handle);
+        Native.sync(this, handle());
     }
 
     /** Compacts all keyspaces, and waits until it is done. */
     public void compact() {
-        Native.compact(this, handle);
+        Native.compact(this, handle());
     }
 
     /** Waits until no background work is due. */
     public void waitIdle() {
-        Native.waitIdle(this, handle);
+        Native.waitIdle(this, handle());
     }
 
     /**
      * Waits until a write need not wait.
      *
      * @param bytes bytes of keys and values of the write
-     * @param timeout how long at most
+     * @param timeout how long at most; what is below zero is zero
      * @return whether such a write need not wait now
      */
     public boolean waitWritable(long bytes, Duration timeout) {
-        return Native.waitWritable(this, handle, bytes, timeout.toMillis());
+        return Native.waitWritable(this, handle(), bytes, Times.millis(timeout));
     }
 
     /**
@@ -343,7 +391,7 @@ public final class Shingle extends Owner {
      * @throws ShingleException {@link ErrorKind#ALREADY_EXISTS}: the directory exists
      */
     public void checkpoint(Path target) {
-        Native.checkpoint(this, handle, Native.utf8(target.toString()));
+        Native.checkpoint(this, handle(), nativePath(target));
     }
 
     /**
@@ -355,7 +403,7 @@ public final class Shingle extends Owner {
      *     value is out of bounds, or the option is fixed while the database is open
      */
     public void setOption(String name, String value) {
-        Native.setOption(this, handle, Native.utf8(name), Native.utf8(value));
+        Native.setOption(this, handle(), Native.utf8(name), Native.utf8(value));
     }
 
     /**
@@ -364,7 +412,7 @@ public final class Shingle extends Owner {
      * @return the problems, in words; nothing where there are none
      */
     public List<String> check() {
-        return lines(Native.check(this, handle));
+        return Several.texts(Native.check(this, handle()));
     }
 
     /**
@@ -373,7 +421,7 @@ public final class Shingle extends Owner {
      * @return one object as JSON
      */
     public String statisticsJson() {
-        return Native.text(Native.stats(this, handle));
+        return Native.text(Native.stats(this, handle()));
     }
 
     /**
@@ -393,11 +441,27 @@ public final class Shingle extends Owner {
      * @return its value, or null where there is none of this name
      */
     public String property(String name) {
-        byte[] found = Native.property(this, handle, Native.utf8(name));
+        byte[] found = Native.property(this, handle(), Native.utf8(name));
         return found == null ? null : Native.text(found);
     }
 
-    private static List<String> lines(byte[] text) {
-        return text.length == 0 ? List.of() : List.of(Native.text(text).split("\n"));
+    /**
+     * A property that is a number, by a name that RocksDB or LevelDB has.
+     *
+     * @param name the name, such as {@code "rocksdb.num-snapshots"}
+     * @return the number, or nothing where there is none of this name, or it is a text
+     */
+    public OptionalLong numericProperty(String name) {
+        String found = property(name);
+        try {
+            return found == null ? OptionalLong.empty() : OptionalLong.of(Long.parseLong(found));
+        } catch (NumberFormatException error) {
+            return OptionalLong.empty();
+        }
+    }
+
+    @Override
+    String kindName() {
+        return "database";
     }
 }

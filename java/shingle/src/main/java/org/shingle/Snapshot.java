@@ -24,7 +24,7 @@ public final class Snapshot extends Owner {
      * @return a snapshot, to be closed too
      */
     public Snapshot of(Keyspace keyspace) {
-        long made = Native.snapshotOf(this, handle, keyspace, keyspace.handle);
+        long made = Native.snapshotOf(this, handle(), keyspace, keyspace.handle());
         return new Snapshot(keyspace, made);
     }
 
@@ -35,7 +35,7 @@ public final class Snapshot extends Owner {
      * @return the value, or null where there is none
      */
     public byte[] get(byte[] key) {
-        return Native.snapshotGet(this, handle, Objects.requireNonNull(key, "key"));
+        return Native.snapshotGet(this, handle(), Objects.requireNonNull(key, "key"));
     }
 
     /**
@@ -45,7 +45,7 @@ public final class Snapshot extends Owner {
      * @return a value for each key, or null where there is none
      */
     public byte[][] multiGet(byte[]... keys) {
-        byte[] packed = Native.snapshotMultiGet(this, handle, Several.packed(keys));
+        byte[] packed = Native.snapshotMultiGet(this, handle(), Several.packed(keys));
         return Several.values(packed, keys.length);
     }
 
@@ -58,7 +58,7 @@ public final class Snapshot extends Owner {
     public Cursor cursor(ReadOptions options) {
         long made =
                 Native.snapshotCursor(
-                        this, handle, options.start, options.end, options.prefix, options.flags);
+                        this, handle(), options.start, options.end, options.prefix, options.flags);
         return new Cursor(this, made);
     }
 

@@ -1,13 +1,17 @@
 package org.shingle;
 
+import java.time.Instant;
 import java.util.Objects;
 
 /**
  * Reads and writes that happen together or not at all.
  *
  * <p>A transaction sees the database as it was when it began, and its own writes. {@link #commit()}
- * ends it; {@link #close} without a commit ends it without its writes. It is for one thread at a
- * time.
+ * ends it; {@link #close} without a commit ends it without its writes.
+ *
+ * <p>A transaction is for one thread at a time. A call that finds another thread inside the
+ * transaction waits until that thread's call is done, also the commit. A close does not wait: the
+ * transaction then ends with the other thread's call.
  */
 public final class Transaction extends Owner {
     private static final int FOR_UPDATE = 1;
@@ -26,7 +30,7 @@ public final class Transaction extends Owner {
      * @return the value, or null where there is none
      */
     public byte[] get(byte[] key) {
-        return get(database.defaultKeyspace(), key);
+        return get(database.keyspace, key);
     }
 
     /**
@@ -38,7 +42,7 @@ public final class Transaction extends Owner {
      */
     public byte[] get(Keyspace keyspace, byte[] key) {
         Objects.requireNonNull(key, "key");
-        return Native.transactionGet(this, handle, keyspace, keyspace.handle, key, 0);
+        return Native.transactionGet(this, handle(), keyspace, keyspace.handle(), key, 0);
     }
 
     /**
@@ -51,7 +55,7 @@ public final class Transaction extends Owner {
      */
     public byte[] getForUpdate(Keyspace keyspace, byte[] key) {
         Objects.requireNonNull(key, "key");
-        return Native.transactionGet(this, handle, keyspace, keyspace.handle, key, FOR_UPDATE);
+        return Native.transactionGet(this, handle(), keyspace, keyspace.handle(), key, FOR_UPDATE);
     }
 
     /**
@@ -61,7 +65,7 @@ public final class Transaction extends Owner {
      * @param value the value
      */
     public void put(byte[] key, byte[] value) {
-        put(database.defaultKeyspace(), key, value);
+        put(database.keyspace, key, value);
     }
 
     /**
@@ -81,7 +85,7 @@ public final class Transaction extends Owner {
      * @param key the key; it need not exist
      */
     public void delete(byte[] key) {
-        delete(database.defaultKeyspace(), key);
+        delete(database.keyspace, key);
     }
 
     /**
@@ -116,10 +120,94 @@ public final class Transaction extends Owner {
         add(keyspace, WriteBatch.MERGE, key, Objects.requireNonNull(operand, "operand"));
     }
 
+    /**
+     * Stores a value that ends, at the commit.
+     *
+     * @param keyspace where
+     * @param key the key
+     * @param value the value
+     * @param expiry the moment from which the key is missing, to a millisecond
+     */
+    public void putExpiring(Keyspace keyspace, byte[] key, byte[] value, Instant expiry) {
+        Objects.requireNonNull(key, "key");
+        Objects.requireNonNull(value, "value");
+        long millis = Times.epochMillis(expiry);
+        Native.transactionPutExpiring(
+                this, handle(), keyspace, keyspace.handle(), key, value, millis);
+    }
+
+    /**
+     * The values of several keys.
+     *
+     * @param keyspace where
+     * @param keys the keys
+     * @return a value for each key, or null where there is none
+     */
+    public byte[][] multiGet(Keyspace keyspace, byte[]... keys) {
+        byte[] asked = Several.packed(keys);
+        byte[] packed =
+                Native.transactionMultiGet(this, handle(), keyspace, keyspace.handle(), asked);
+        return Several.values(packed, keys.length);
+    }
+
+    /**
+     * Entries as the transaction sees them now, in the order of their keys. Later writes of the
+     * transaction do not change them.
+     *
+     * <p>The iterator fetches entries in chunks. A serializable transaction has then read all keys
+     * of a chunk: the commit fails where another write changed one of them, or came between them.
+     *
+     * @param keyspace where
+     * @param options which keys; how they are read is not asked for
+     * @return an iterator, to be closed
+     */
+    public EntryIterator iterator(Keyspace keyspace, ReadOptions options) {
+        return scanned(keyspace, options, false);
+    }
+
+    /**
+     * Entries from the last key to the first one: see {@link #iterator}.
+     *
+     * @param keyspace where
+     * @param options which keys; how they are read is not asked for
+     * @return an iterator, to be closed
+     */
+    public EntryIterator reverseIterator(Keyspace keyspace, ReadOptions options) {
+        return scanned(keyspace, options, true);
+    }
+
+    private EntryIterator scanned(Keyspace keyspace, ReadOptions options, boolean isReverse) {
+        long made =
+                Native.transactionScan(
+                        this,
+                        handle(),
+                        keyspace,
+                        keyspace.handle(),
+                        options.start,
+                        options.end,
+                        options.prefix);
+        return new EntryIterator(Cursor.ofScan(database, made), isReverse);
+    }
+
+    /** Marks this point, to which {@link #rollBack} returns. */
+    public void setSavepoint() {
+        Native.setSavepoint(this, handle());
+    }
+
+    /**
+     * Discards the writes since the last savepoint, and the savepoint. What was read and locked
+     * since then stays so.
+     *
+     * @return false: there is no savepoint, and nothing happened
+     */
+    public boolean rollBack() {
+        return Native.rollBack(this, handle());
+    }
+
     private void add(Keyspace keyspace, int operation, byte[] key, byte[] value) {
         Objects.requireNonNull(key, "key");
         Native.transactionWrite(
-                this, handle, keyspace, keyspace.handle, operation, key, value);
+                this, handle(), keyspace, keyspace.handle(), operation, key, value);
     }
 
     /**
@@ -138,7 +226,8 @@ public final class Transaction extends Owner {
      * @throws ShingleException {@link ErrorKind#CONFLICT}: another write came between; begin again
      */
     public void commit(WriteOptions options) {
-        Native.commit(this, handle, options.flags);
+        // The library frees the handle, so the transaction is closed whatever the commit does.
+        Native.commit(this, release(), options.flags);
     }
 
     /** Ends the transaction; without a commit, its writes do not happen. */

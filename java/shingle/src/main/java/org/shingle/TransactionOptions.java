@@ -31,11 +31,12 @@ public final class TransactionOptions {
     /**
      * Whether keys are locked when they are written or read for update.
      *
-     * @param timeout how long the lock of another transaction is waited for; null or zero, the
-     *     default: keys are not locked before the commit
+     * @param timeout how long the lock of another transaction is waited for, rounded up to a
+     *     millisecond; null or zero, the default: keys are not locked before the commit
      * @return changed options
+     * @throws ShingleException {@link ErrorKind#INVALID_ARGUMENT}: the time is below zero
      */
     public TransactionOptions lockTimeout(Duration timeout) {
-        return new TransactionOptions(flags, timeout == null ? 0 : timeout.toMillis());
+        return new TransactionOptions(flags, Times.millisUp(timeout, "a lock timeout"));
     }
 }

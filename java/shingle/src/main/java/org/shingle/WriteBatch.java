@@ -8,6 +8,10 @@ import java.util.Set;
 /**
  * Writes that become visible and durable together: see {@link Shingle#write}.
  *
+ * <p>After a crash, the writes to keyspaces with a log are all there or none of them, and so are
+ * those to keyspaces without a log ({@link KeyspaceOptions#withoutWal}). In a batch that has both,
+ * one part can be there without the other.
+ *
  * <p>A batch is memory of the Java machine: it needs no close, and the native library gets it whole
  * when it is written. It stays as it is then, and can be written again; {@link #clear} empties it
  * for other writes. Later operations overrule earlier ones. A batch is for one thread at a time.
@@ -66,7 +70,7 @@ public final class WriteBatch {
         Objects.requireNonNull(keyspace, "keyspace");
         Objects.requireNonNull(key, "key");
         Objects.requireNonNull(value, "value");
-        long millis = expiry.toEpochMilli();
+        long millis = Times.epochMillis(expiry);
         return added(keyspace, () -> {
             operations.add(PUT_EXPIRING);
             operations.addLong(millis);
@@ -148,6 +152,15 @@ public final class WriteBatch {
         return operations.used;
     }
 
+    /** A batch keeps numbers of keyspaces. Those of closed ones must not reach the library. */
+    void checkOpen() {
+        for (Keyspace keyspace : keyspaces) {
+            if (keyspace != null) {
+                keyspace.handle();
+            }
+        }
+    }
+
     /** Removes everything from the batch, and keeps its memory. */
     public void clear() {
         operations.used = 0;
@@ -168,10 +181,11 @@ public final class WriteBatch {
     /** Adds an operation, or leaves the batch as it was where the operation does not fit. */
     private WriteBatch added(Keyspace keyspace, Runnable operation) {
         int before = operations.used;
+        long number = keyspace == null ? 0 : keyspace.handle();
         try {
             if (keyspace != current) {
                 operations.add(KEYSPACE);
-                operations.addLong(keyspace == null ? 0 : keyspace.handle);
+                operations.addLong(number);
             }
             operation.run();
         } catch (RuntimeException | OutOfMemoryError error) {

@@ -203,7 +203,8 @@ class CursorTest {
             cursor.close();
             fails(ErrorKind.CLOSED, cursor::key);
             fails(ErrorKind.CLOSED, cursor::seekToFirst);
-            assertFalse(cursor.isValid());
+            fails(ErrorKind.CLOSED, cursor::isValid);
+            fails(ErrorKind.CLOSED, cursor::next);
         }
     }
 }

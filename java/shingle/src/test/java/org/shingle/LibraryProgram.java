@@ -18,4 +18,13 @@ public final class LibraryProgram {
             return Support.text(database.get(Support.bytes("a")));
         }
     }
+
+    /** Gives the kind of an error. */
+    public static String failure(Path path) {
+        try (Shingle database = Shingle.open(path)) {
+            return "none: " + database.keyspace("none").name();
+        } catch (ShingleException error) {
+            return error.kind().toString();
+        }
+    }
 }
