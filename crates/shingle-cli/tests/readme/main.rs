@@ -105,8 +105,12 @@ fn the_page_of_features_names_tests_that_exist() {
         .filter(|word| !is_option(word))
         .collect();
     assert!(named.len() > 30, "{named:?}");
-    let crates = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let files = walkdir::WalkDir::new(crates).into_iter().map(|file| file.expect("it can be read"));
+    let folders = [
+        concat!(env!("CARGO_MANIFEST_DIR"), "/.."),
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/tests"),
+    ];
+    let files = folders.into_iter().flat_map(walkdir::WalkDir::new);
+    let files = files.map(|file| file.expect("it can be read"));
     let sources = files.filter(|file| file.path().extension().is_some_and(|e| e == "rs"));
     let texts: Vec<String> =
         sources.map(|file| std::fs::read_to_string(file.path()).expect("it is text")).collect();

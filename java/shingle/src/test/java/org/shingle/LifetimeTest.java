@@ -368,6 +368,7 @@ class LifetimeTest {
         Keyspace fruit = database.createKeyspace("fruit", KeyspaceOptions.DEFAULT);
         fruit.put(bytes("a"), bytes("1"));
         Transaction transaction = database.begin();
+        transaction.put(bytes("a"), bytes("2"));
         database.close();
         try (fruit; transaction) {
             fails(ErrorKind.CLOSED, () -> fruit.get(bytes("a")));
@@ -375,7 +376,7 @@ class LifetimeTest {
             fails(ErrorKind.CLOSED, () -> fruit.getWithExpiry(bytes("a")));
             fails(ErrorKind.CLOSED, () -> fruit.iterator(ReadOptions.DEFAULT));
             fails(ErrorKind.CLOSED, () -> fruit.put(bytes("a"), bytes("2")));
-            transaction.put(bytes("a"), bytes("2"));
+            fails(ErrorKind.CLOSED, () -> transaction.put(bytes("b"), bytes("2")));
             fails(ErrorKind.CLOSED, transaction::commit);
         }
     }
