@@ -1,9 +1,10 @@
 //! `cargo xtask java`: builds the native library, runs the tests of the Java classes and makes the
 //! jar.
 
+use crate::c_library::build;
 use crate::repository::Repository;
 use std::env::consts;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const LIBRARY: &str = "libshingle_jni.so";
@@ -14,7 +15,7 @@ pub fn package(repository: &Repository) -> Result<(), String> {
     let project = root.join("java/shingle");
     let native = project.join("target/native");
     std::fs::create_dir_all(&native).map_err(|error| format!("{}: {error}", native.display()))?;
-    strip(&build(root)?.join(LIBRARY), &native.join(LIBRARY))?;
+    strip(&build(root, "shingle-jni")?.join(LIBRARY), &native.join(LIBRARY))?;
     let mut maven = Command::new("mvn");
     maven.args(["--batch-mode", "--quiet", "package"]).current_dir(&project);
     maven.arg(format!("-Dshingle.native={}", native.display()));
@@ -26,15 +27,6 @@ pub fn package(repository: &Repository) -> Result<(), String> {
     let size = std::fs::metadata(&jar).map_err(|error| format!("{}: {error}", jar.display()))?;
     println!("{}: {:.1} MB", jar.display(), size.len() as f64 / 1e6);
     Ok(())
-}
-
-/// Gives the folder with the library.
-fn build(root: &Path) -> Result<PathBuf, String> {
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--release", "--locked", "--package", "shingle-jni"]).current_dir(root);
-    succeeds(&mut cargo, "cargo", "install Rust")?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    Ok(target.unwrap_or_else(|| root.join("target")).join("release"))
 }
 
 /// Copies a library without its symbols and lines: programs do not need them.

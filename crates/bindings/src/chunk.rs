@@ -41,7 +41,8 @@ impl Chunk {
         self.count = 0;
     }
 
-    fn push(&mut self, key: &[u8], value: &[u8]) {
+    /// Adds an entry.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
         self.bytes.reserve(SIZES_BYTES + key.len() + value.len());
         self.bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());

@@ -20,6 +20,14 @@ use bindings::Entries;
 use jni_sys::{jint, jlong};
 use shingle::{Error, Keyspace, Result, WriteBatch};
 
+/// Operations by the numbers that Java has for them, in transactions too.
+pub(crate) const PUT: u8 = 1;
+pub(crate) const DELETE: u8 = 2;
+pub(crate) const DELETE_RANGE: u8 = 3;
+pub(crate) const MERGE: u8 = 4;
+const KEYSPACE: u8 = 0;
+const PUT_EXPIRING: u8 = 5;
+
 /// Writes a batch: all of it, or nothing. `used` bytes of the array are the batch.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_shingle_Native_write(
@@ -49,21 +57,21 @@ fn unpacked(bytes: &[u8], keyspace: impl Fn(jlong) -> Result<Keyspace>) -> Resul
     let (mut batch, mut rest, mut current) = (WriteBatch::new(), bytes, keyspace(0)?);
     while let Some((&operation, after)) = rest.split_first() {
         rest = after;
-        if operation == 0 {
+        if operation == KEYSPACE {
             current = keyspace(number(&mut rest)?)?;
             continue;
         }
-        let ends = if operation == 5 { Some(expiry(number(&mut rest)?)?) } else { None };
+        let ends = if operation == PUT_EXPIRING { Some(expiry(number(&mut rest)?)?) } else { None };
         let mut entries = Entries::from(rest);
         let (key, value) = entries.next().ok_or_else(broken)?;
         rest = entries.bytes();
         let into = &current;
         match (operation, ends) {
-            (1, _) => batch.put_in(into, key, value)?,
-            (2, _) => batch.delete_in(into, key)?,
-            (3, _) => batch.delete_range_in(into, key, value)?,
-            (4, _) => batch.merge_in(into, key, value)?,
-            (5, Some(expiry)) => batch.put_expiring_in(into, key, value, expiry)?,
+            (PUT, _) => batch.put_in(into, key, value)?,
+            (DELETE, _) => batch.delete_in(into, key)?,
+            (DELETE_RANGE, _) => batch.delete_range_in(into, key, value)?,
+            (MERGE, _) => batch.merge_in(into, key, value)?,
+            (PUT_EXPIRING, Some(expiry)) => batch.put_expiring_in(into, key, value, expiry)?,
             _ => return Err(broken()),
         }
     }

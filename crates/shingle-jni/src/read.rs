@@ -4,7 +4,7 @@
 use crate::env::{Buffer, ByteArray, Env, Object, Space};
 use crate::failure::call;
 use crate::kinds::{KEYSPACES, handle};
-use bindings::Entries;
+use bindings::{Chunk, Entries};
 use jni_sys::{jint, jlong};
 use shingle::{Bytes, Expiry, Result};
 
@@ -29,13 +29,9 @@ pub(crate) fn packed(values: &[Option<Bytes>]) -> Vec<u8> {
 }
 
 /// Texts: each is an entry without a value, so a text may have any characters.
-pub(crate) fn packed_texts(texts: &[String]) -> Vec<u8> {
-    let mut packed = Vec::new();
-    for text in texts {
-        packed.extend_from_slice(&(text.len() as u32).to_le_bytes());
-        packed.extend_from_slice(&0u32.to_le_bytes());
-        packed.extend_from_slice(text.as_bytes());
-    }
+pub(crate) fn packed_texts(texts: &[String]) -> Chunk {
+    let mut packed = Chunk::default();
+    texts.iter().for_each(|text| packed.push(text.as_bytes(), b""));
     packed
 }
 

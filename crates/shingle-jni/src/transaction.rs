@@ -4,6 +4,7 @@
 //! So it waits for the calls of other threads without using the processor, and later calls find
 //! that the transaction has ended.
 
+use crate::batch::{DELETE, DELETE_RANGE, MERGE, PUT};
 use crate::cursor::{given_position, read_options};
 use crate::env::{ByteArray, Env, Object, Space};
 use crate::failure::call;
@@ -86,12 +87,14 @@ pub extern "system" fn Java_org_shingle_Native_transactionWrite(
         let (mut key_space, mut value_space) = (Space::new(), Space::new());
         let key = env.bytes(key, &mut key_space)?;
         let value = env.optional_bytes(value, &mut value_space)?;
-        within(transaction, keyspace, |transaction, keyspace| match (operation, value) {
-            (1, Some(value)) => transaction.put_in(keyspace, key, value),
-            (2, None) => transaction.delete_in(keyspace, key),
-            (3, Some(end)) => transaction.delete_range_in(keyspace, key, end),
-            (4, Some(operand)) => transaction.merge_in(keyspace, key, operand),
-            _ => Err(Error::invalid("an array is null")),
+        within(transaction, keyspace, |transaction, keyspace| {
+            match (u8::try_from(operation), value) {
+                (Ok(PUT), Some(value)) => transaction.put_in(keyspace, key, value),
+                (Ok(DELETE), None) => transaction.delete_in(keyspace, key),
+                (Ok(DELETE_RANGE), Some(end)) => transaction.delete_range_in(keyspace, key, end),
+                (Ok(MERGE), Some(operand)) => transaction.merge_in(keyspace, key, operand),
+                _ => Err(Error::invalid("an array is null")),
+            }
         })
     });
 }

@@ -17,16 +17,14 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// `shingle lab trace`.
 pub fn trace(context: &mut Context, args: &TraceArgs) -> Outcome {
     let question = question(args);
-    question.check().map_err(Failure::of_value)?;
-    if args.memtable_bytes < 4096 {
-        return Err(Failure::usage("--memtable-bytes is at least 4096", "64MiB is usual"));
-    }
     let extent = Extent {
         memtable_bytes: args.memtable_bytes,
         value_threshold_bytes: args.value_threshold,
         grow: args.grow,
         sample_keys: args.sample as usize,
     };
+    // Before the trace is read, which may take long.
+    question.check().and_then(|()| extent.check()).map_err(Failure::of_value)?;
     let collected = collect(context, args)?;
     let bar = context.count_bar("simulating");
     let answer = collected.answer(question, &extent, &|all| bar.step_of(all as u64))?;

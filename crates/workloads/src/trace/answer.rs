@@ -59,6 +59,18 @@ impl Question {
     }
 }
 
+impl Extent {
+    /// # Errors
+    ///
+    /// `InvalidArgument`: a number out of its range.
+    pub fn check(&self) -> Result<()> {
+        match self.memtable_bytes {
+            0..4096 => Err(Error::invalid("a memtable has at least 4096 bytes: 64 MiB is usual")),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Collected {
     /// Reads a trace as a stream. The format is recognised by its content where none is given.
     /// `progress` is told of bytes that were read.
@@ -97,9 +109,7 @@ impl Collected {
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Answer> {
         question.check()?;
-        if extent.memtable_bytes < 4096 {
-            return Err(Error::invalid("a memtable has at least 4096 bytes: 64 MiB is usual"));
-        }
+        extent.check()?;
         let keys = extent.sample_keys;
         let scope = Scope {
             memtable_bytes: extent.memtable_bytes,
