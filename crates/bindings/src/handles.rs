@@ -154,10 +154,18 @@ mod tests {
             );
         }
         assert_eq!(*apples.get(later[99]).unwrap(), "later");
-        // One place, taken over and over.
-        for _ in 0..100_000 {
-            apples.remove(apples.insert("short").unwrap().get()).unwrap();
-            assert!(apples.get(first).is_err());
+    }
+
+    #[test]
+    fn a_handle_does_not_come_again() {
+        let apples = Handles::new(APPLE);
+        let first = apples.insert("first").unwrap().get();
+        apples.remove(first).unwrap();
+        // The place that was left last is taken first.
+        for lives in 0..1_000_000 {
+            let later = apples.insert("later").unwrap().get();
+            assert!(later != first && apples.get(first).is_err(), "after {lives} lives");
+            apples.remove(later).unwrap();
         }
     }
 
