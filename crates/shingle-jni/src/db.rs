@@ -184,6 +184,6 @@ pub extern "system" fn Java_org_shingle_Native_check<'a>(
 ) -> ByteArray<'a> {
     call(&env, || {
         let report = DBS.get(handle(db))?.check(&mut |_| {})?;
-        env.new_bytes(&packed_texts(&report.problems).bytes())
+        env.new_bytes(packed_texts(&report.problems).bytes())
     })
 }

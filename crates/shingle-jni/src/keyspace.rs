@@ -111,7 +111,7 @@ pub extern "system" fn Java_org_shingle_Native_keyspaces<'a>(
 ) -> ByteArray<'a> {
     call(&env, || {
         let names = DBS.get(handle(db))?.keyspaces();
-        env.new_bytes(&packed_texts(&names).bytes())
+        env.new_bytes(packed_texts(&names).bytes())
     })
 }
 
