@@ -4,7 +4,7 @@
 use crate::arguments::{Data, as_bytes};
 use crate::errors::{apart, raised};
 use crate::own::{Own, held};
-use bindings::{Chunk, Entries, fill};
+use bindings::{Chunk, fill};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -69,8 +69,6 @@ pub fn read_options(
 struct State {
     cursor: Cursor,
     chunk: Chunk,
-    /// Bytes of the chunk that were given.
-    given: usize,
     count: usize,
     has_begun: bool,
 }
@@ -82,7 +80,6 @@ impl State {
             self.has_begun = true;
             if in_reverse { self.cursor.seek_to_last()? } else { self.cursor.seek_to_first()? }
         }
-        self.given = 0;
         fill(&mut self.cursor, in_reverse, self.count, BYTES_MAX, &mut self.chunk)?;
         self.count = (2 * self.count).min(COUNT_MAX);
         Ok(())
@@ -100,7 +97,7 @@ pub struct Scan {
 impl Scan {
     pub fn new(cursor: Cursor, part: Part, in_reverse: bool) -> Scan {
         let chunk = Chunk::default();
-        let state = State { cursor, chunk, given: 0, count: COUNT_MIN, has_begun: false };
+        let state = State { cursor, chunk, count: COUNT_MIN, has_begun: false };
         Scan { state: Own::new("scan", Mutex::new(state)), part, in_reverse }
     }
 }
@@ -119,18 +116,15 @@ impl Scan {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let state = self.state.get(py)?;
         let mut state = held(py, &state);
-        if state.given == state.chunk.bytes().len() {
-            let state = &mut *state;
+        let state = &mut *state;
+        if state.chunk.is_given() {
             apart(py, || state.advance(self.in_reverse))?;
         }
-        let mut rest = Entries::from(&state.chunk.bytes()[state.given..]);
-        let Some((key, value)) = rest.next() else { return Ok(None) };
-        let made = match self.part {
+        let Some((key, value)) = state.chunk.next_entry() else { return Ok(None) };
+        Ok(Some(match self.part {
             Part::Keys => as_bytes(py, key).into_any(),
             Part::Values => as_bytes(py, value).into_any(),
             Part::Items => PyTuple::new(py, [as_bytes(py, key), as_bytes(py, value)])?.into_any(),
-        };
-        state.given = state.chunk.bytes().len() - rest.bytes().len();
-        Ok(Some(made))
+        }))
     }
 }

@@ -15,7 +15,12 @@ const SIZES_BYTES: usize = 8;
 /// Entries in a row.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    bytes: Vec<u8>,
+    /// The entries, and room for more.
+    memory: Vec<u8>,
+    /// Bytes of the entries.
+    bytes: usize,
+    /// Bytes of those that [`Chunk::next_entry`] gave.
+    given: usize,
     count: usize,
 }
 
@@ -27,27 +32,49 @@ impl Chunk {
 
     /// The entries as their table says.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.memory[..self.bytes]
     }
 
     /// The entries, one after the other.
     pub fn entries(&self) -> Entries<'_> {
-        Entries::from(&self.bytes[..])
+        Entries::from(self.bytes())
     }
 
     /// Removes the entries and keeps the memory.
     pub fn clear(&mut self) {
-        self.bytes.clear();
+        self.bytes = 0;
+        self.given = 0;
         self.count = 0;
+    }
+
+    /// The first entry, at the next call the one after it, and so on. `None`: all were given.
+    #[inline]
+    pub fn next_entry(&mut self) -> Option<(&[u8], &[u8])> {
+        let rest = self.memory.get(self.given..self.bytes)?;
+        let (key, value, rest) = split_entry(rest)?;
+        self.given = self.bytes - rest.len();
+        Some((key, value))
+    }
+
+    /// Whether [`Chunk::next_entry`] gave all.
+    pub fn is_given(&self) -> bool {
+        self.given == self.bytes
     }
 
     /// Adds an entry.
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
-        self.bytes.reserve(SIZES_BYTES + key.len() + value.len());
-        self.bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
-        self.bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(value);
+        let end = self.bytes + SIZES_BYTES + key.len() + value.len();
+        if end > self.memory.len() {
+            self.memory.resize(end.next_power_of_two(), 0);
+        }
+        let room = &mut self.memory[self.bytes..end];
+        let sizes = key.len() as u64 & 0xffff_ffff | (value.len() as u64) << 32;
+        let (sizes_room, room) = room.split_at_mut(SIZES_BYTES);
+        sizes_room.copy_from_slice(&sizes.to_le_bytes());
+        let (key_room, value_room) = room.split_at_mut(key.len());
+        key_room.copy_from_slice(key);
+        value_room.copy_from_slice(value);
+        self.bytes = end;
         self.count += 1;
     }
 }
@@ -65,26 +92,24 @@ impl<'a> From<&'a [u8]> for Entries<'a> {
     }
 }
 
-impl<'a> Entries<'a> {
-    /// The bytes of the entries that are left.
-    pub fn bytes(&self) -> &'a [u8] {
-        self.rest
-    }
-}
-
 impl<'a> Iterator for Entries<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
     fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
-        let (sizes, rest) = self.rest.split_first_chunk::<SIZES_BYTES>()?;
-        let [k0, k1, k2, k3, v0, v1, v2, v3] = *sizes;
-        let key_bytes = u32::from_le_bytes([k0, k1, k2, k3]) as usize;
-        let value_bytes = u32::from_le_bytes([v0, v1, v2, v3]) as usize;
-        let (key, rest) = rest.split_at_checked(key_bytes)?;
-        let (value, rest) = rest.split_at_checked(value_bytes)?;
+        let (key, value, rest) = split_entry(self.rest)?;
         self.rest = rest;
         Some((key, value))
     }
+}
+
+/// The first entry, and those behind it.
+#[inline]
+fn split_entry(entries: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let (sizes, rest) = entries.split_first_chunk::<SIZES_BYTES>()?;
+    let sizes = u64::from_le_bytes(*sizes);
+    let (key, rest) = rest.split_at_checked(sizes as u32 as usize)?;
+    let (value, rest) = rest.split_at_checked((sizes >> 32) as usize)?;
+    Some((key, value, rest))
 }
 
 /// Moves the entries from the cursor's position on into `chunk`, in place of what it has, and the
@@ -103,25 +128,19 @@ pub fn fill(
     chunk: &mut Chunk,
 ) -> Result<()> {
     chunk.clear();
-    // What goes wrong in a step is the cursor's status until the next one.
-    let step = |cursor: &mut Cursor| drop(if in_reverse { cursor.prev() } else { cursor.next() });
-    loop {
-        if let Err(error) = cursor.status() {
-            if chunk.count > 0 {
-                return Ok(());
-            }
-            if cursor.unmerged().is_some() {
-                step(cursor);
-            }
-            return Err(error);
+    // What goes wrong in a movement is the cursor's status until the next one.
+    if let Err(error) = cursor.status() {
+        if cursor.unmerged().is_some() {
+            drop(if in_reverse { cursor.prev() } else { cursor.next() });
         }
-        let is_full = chunk.count >= count_max || chunk.bytes.len() >= bytes_max;
-        if !cursor.valid() || is_full && chunk.count > 0 {
-            return Ok(());
-        }
-        chunk.push(cursor.key(), cursor.value());
-        step(cursor);
+        return Err(error);
     }
+    let push = |key: &[u8], value: &[u8]| {
+        chunk.push(key, value);
+        chunk.count < count_max && chunk.bytes < bytes_max
+    };
+    drop(if in_reverse { cursor.prev_while(push) } else { cursor.next_while(push) });
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,14 +5,23 @@
 //! crash, also if the place has been taken since. Zero is never a handle.
 //!
 //! A thing that is closed while other threads use it goes when the last of them is done.
+//!
+//! Threads that use one thing do not wait for each other.
 
-use sharded_slab::{Config, Slab};
+use parking_lot::{Mutex, RwLock};
 use shingle::{Error, ErrorKind, Result};
 use std::num::NonZeroUsize;
-use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
-/// Bits of a handle for the kind of its thing.
-const KIND_BITS: u32 = usize::BITS / 16;
+/// Bits of a handle for the kind of its thing, at its low end.
+const KIND_BITS: u32 = 4;
+/// Bits of a handle for the place, above the kind. What is left above is the generation: with 64
+/// bits a closed handle is an error until its place was taken 4 thousand million times more.
+const PLACE_BITS: u32 = usize::BITS / 2 - KIND_BITS;
+/// Places of the first block; each later block has twice as many as the one before.
+const FIRST_BLOCK_PLACES: usize = 32;
+/// Blocks for all places that a handle can name.
+const BLOCKS: usize = (PLACE_BITS - FIRST_BLOCK_PLACES.ilog2() + 1) as usize;
 
 /// What things a table has. Each kind of a binding has a number of its own, from 1 to 15.
 #[derive(Clone, Copy, Debug)]
@@ -23,40 +32,67 @@ pub struct Kind {
     pub name: &'static str,
 }
 
-struct Places;
-
-impl Config for Places {
-    const RESERVED_BITS: usize = KIND_BITS as usize;
-    /// Threads that live at once and have made a thing. One more is a panic.
-    #[cfg(target_pointer_width = "64")]
-    const MAX_THREADS: usize = 16_384;
-    /// For half a million things of a thread. With both, 25 bits are left for the generation of a
-    /// place: a closed handle is an error until its place was taken 33 million times more.
-    #[cfg(target_pointer_width = "64")]
-    const MAX_PAGES: usize = 14;
+/// A place for things, one after the other.
+struct Place<T> {
+    /// How often the place was left.
+    generation: usize,
+    thing: Option<Arc<T>>,
 }
+
+/// Places that never move, so that one is found without a lock.
+type Block<T> = OnceLock<Box<[RwLock<Place<T>>]>>;
 
 /// The things of one kind that another language holds.
 pub struct Handles<T> {
     kind: Kind,
-    slab: Slab<T, Places>,
+    blocks: [Block<T>; BLOCKS],
+    free: Mutex<Free>,
 }
 
-/// A thing in use. It lives at least as long as this.
-pub struct Handle<'a, T>(sharded_slab::Entry<'a, T, Places>);
+/// Which places can be taken.
+#[derive(Default)]
+struct Free {
+    left: Vec<usize>,
+    /// Every place from here on was never taken.
+    fresh: usize,
+}
 
-impl<T> Deref for Handle<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
+impl Free {
+    fn take(&mut self) -> Option<usize> {
+        self.left.pop().or_else(|| {
+            let place = self.fresh;
+            self.fresh += 1;
+            (place < 1 << PLACE_BITS).then_some(place)
+        })
     }
+}
+
+/// The block of a place, and where in it the place is. Counted from [`FIRST_BLOCK_PLACES`], the
+/// highest bit of a place names its block, and the others where it is.
+#[inline]
+fn block_of(place: usize) -> (usize, usize) {
+    let counted = place + FIRST_BLOCK_PLACES;
+    let bits = counted.ilog2();
+    ((bits - FIRST_BLOCK_PLACES.ilog2()) as usize, counted & !(1 << bits))
+}
+
+/// The place that a handle names.
+#[inline]
+fn place_of(handle: usize) -> usize {
+    handle >> KIND_BITS & ((1 << PLACE_BITS) - 1)
+}
+
+/// The generation that a handle names.
+#[inline]
+fn generation_of(handle: usize) -> usize {
+    handle >> (KIND_BITS + PLACE_BITS)
 }
 
 impl<T> Handles<T> {
     /// No things yet.
-    pub fn new(kind: Kind) -> Handles<T> {
-        Handles { kind, slab: Slab::new_with_config() }
+    pub const fn new(kind: Kind) -> Handles<T> {
+        let free = Mutex::new(Free { left: Vec::new(), fresh: 0 });
+        Handles { kind, blocks: [const { OnceLock::new() }; BLOCKS], free }
     }
 
     /// A handle for `thing`.
@@ -65,26 +101,38 @@ impl<T> Handles<T> {
     ///
     /// `Unsupported`: there are too many things of this kind.
     pub fn insert(&self, thing: T) -> Result<NonZeroUsize> {
-        let key = self.slab.insert(thing);
-        let tagged = key.and_then(|key| NonZeroUsize::new(key << KIND_BITS | self.tag()));
-        tagged.ok_or_else(|| {
+        let taken = self.free.lock().take();
+        let handle = taken.and_then(|place| {
+            let (block, at) = block_of(place);
+            let empty = || RwLock::new(Place { generation: 0, thing: None });
+            let places = self.blocks[block].get_or_init(|| {
+                std::iter::repeat_with(empty).take(FIRST_BLOCK_PLACES << block).collect()
+            });
+            let mut found = places[at].write();
+            found.thing = Some(Arc::new(thing));
+            let named = found.generation << PLACE_BITS | place;
+            NonZeroUsize::new(named << KIND_BITS | self.tag())
+        });
+        handle.ok_or_else(|| {
             let message = format!("there is no handle left for another {}", self.kind.name);
             Error::new(ErrorKind::Unsupported, message)
         })
     }
 
-    /// The thing of a handle.
+    /// The thing of a handle. It lives for as long as a thread holds it.
     ///
     /// # Errors
     ///
     /// `Closed`: it was closed. `InvalidArgument`: no handle, or that of another kind.
     #[inline]
-    pub fn get(&self, handle: usize) -> Result<Handle<'_, T>> {
-        let is_ours = handle & ((1 << KIND_BITS) - 1) == self.tag();
-        match self.slab.get(handle >> KIND_BITS) {
-            Some(entry) if is_ours => Ok(Handle(entry)),
-            _ => Err(self.refused(handle)),
+    pub fn get(&self, handle: usize) -> Result<Arc<T>> {
+        if let Some(place) = self.place(handle) {
+            let place = place.read();
+            if let (Some(thing), true) = (&place.thing, place.generation == generation_of(handle)) {
+                return Ok(thing.clone());
+            }
         }
+        Err(self.refused(handle))
     }
 
     /// Takes the handle back; its thing goes when no other thread uses it. Zero is no handle, and
@@ -94,22 +142,36 @@ impl<T> Handles<T> {
     ///
     /// As [`Handles::get`].
     pub fn remove(&self, handle: usize) -> Result<()> {
-        let is_ours = handle & ((1 << KIND_BITS) - 1) == self.tag();
-        match handle == 0 || is_ours && self.slab.remove(handle >> KIND_BITS) {
-            true => Ok(()),
-            false => Err(self.refused(handle)),
+        if handle == 0 {
+            return Ok(());
         }
+        self.take(handle).map(drop)
     }
 
-    /// Takes the thing out, and with it the handle, once no other thread uses it.
+    /// Takes the handle back, and gives the thing, which other threads may still use.
     ///
     /// # Errors
     ///
     /// As [`Handles::get`].
-    pub fn take(&self, handle: usize) -> Result<T> {
+    pub fn take(&self, handle: usize) -> Result<Arc<T>> {
+        let place = self.place(handle).ok_or_else(|| self.refused(handle))?;
+        let mut left = place.write();
+        if left.generation != generation_of(handle) {
+            return Err(self.refused(handle));
+        }
+        let thing = left.thing.take().ok_or_else(|| self.refused(handle))?;
+        left.generation = generation_of(usize::MAX) & (left.generation + 1);
+        drop(left);
+        self.free.lock().left.push(place_of(handle));
+        Ok(thing)
+    }
+
+    /// The place that a handle of this kind names, if it was ever taken.
+    #[inline]
+    fn place(&self, handle: usize) -> Option<&RwLock<Place<T>>> {
         let is_ours = handle & ((1 << KIND_BITS) - 1) == self.tag();
-        let taken = if is_ours { self.slab.take(handle >> KIND_BITS) } else { None };
-        taken.ok_or_else(|| self.refused(handle))
+        let (block, at) = block_of(place_of(handle));
+        if is_ours { self.blocks[block].get()?.get(at) } else { None }
     }
 
     fn tag(&self) -> usize {

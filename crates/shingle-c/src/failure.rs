@@ -72,10 +72,20 @@ pub(crate) type Place<'a> = Option<&'a mut MaybeUninit<Option<Box<Error>>>>;
 
 /// Does the work of a function: 0, or the code of the error, which goes to its place.
 pub(crate) fn call(place: Place<'_>, work: impl FnOnce() -> shingle::Result<()>) -> c_int {
-    let failure = guarded(work).err();
-    let code = failure.as_ref().map_or(0, |failure| failure.code().into());
+    let Err(failure) = guarded(work) else {
+        if let Some(place) = place {
+            place.write(None);
+        }
+        return SHINGLE_OK;
+    };
+    failed(place, failure)
+}
+
+#[cold]
+fn failed(place: Place<'_>, failure: Failure) -> c_int {
+    let code = failure.code().into();
     if let Some(place) = place {
-        place.write(failure.map(|failure| Box::new(failure.into())));
+        place.write(Some(Box::new(failure.into())));
     }
     code
 }

@@ -4,7 +4,6 @@
 
 use bindings::{Handles, Kind};
 use parking_lot::Mutex;
-use std::sync::LazyLock;
 
 /// An open database.
 pub struct Db(());
@@ -32,8 +31,8 @@ pub struct Resources(());
 
 macro_rules! tables {
     ($($table:ident: $thing:ty = $number:literal, $name:literal;)*) => {$(
-        pub(crate) static $table: LazyLock<Handles<$thing>> =
-            LazyLock::new(|| Handles::new(Kind { number: $number, name: $name }));
+        pub(crate) static $table: Handles<$thing> =
+            Handles::new(Kind { number: $number, name: $name });
     )*};
 }
 
@@ -43,7 +42,7 @@ tables! {
     SNAPSHOTS: shingle::Snapshot = 3, "snapshot";
     CURSORS: Mutex<shingle::Cursor> = 4, "cursor";
     BATCHES: Mutex<shingle::WriteBatch> = 5, "batch";
-    TRANSACTIONS: Mutex<shingle::Transaction> = 6, "transaction";
+    TRANSACTIONS: Mutex<Option<shingle::Transaction>> = 6, "transaction";
     OPTIONS: Mutex<shingle::Options> = 7, "set of options";
     RESOURCES: shingle::Resources = 8, "set of resources";
 }

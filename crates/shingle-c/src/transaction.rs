@@ -6,7 +6,7 @@ use crate::kinds::{DBS, Db, KEYSPACES, Keyspace, TRANSACTIONS, Transaction};
 use crate::read::{Value, give_value};
 use crate::write::write_options;
 use parking_lot::Mutex;
-use shingle::{Isolation, TransactionOptions};
+use shingle::{Error, ErrorKind, Isolation, TransactionOptions};
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub extern "C" fn shingle_transaction_begin(
             (lock_timeout_millis > 0).then(|| Duration::from_millis(lock_timeout_millis));
         let options = TransactionOptions { isolation, lock_timeout };
         let made = DBS.get(db.addr())?.transaction_with(options);
-        give_handle(transaction, &TRANSACTIONS, Mutex::new(made))
+        give_handle(transaction, &TRANSACTIONS, Mutex::new(Some(made)))
     })
 }
 
@@ -134,7 +134,8 @@ pub extern "C" fn shingle_commit(
 ) -> c_int {
     call(error, || {
         let options = write_options(flags)?;
-        TRANSACTIONS.take(transaction.addr())?.into_inner().commit_with(&options)
+        let taken = TRANSACTIONS.take(transaction.addr())?.lock().take();
+        taken.ok_or_else(ended)?.commit_with(&options)
     })
 }
 
@@ -151,5 +152,10 @@ fn within(
 ) -> shingle::Result<()> {
     let keyspace = KEYSPACES.get(keyspace.addr())?;
     let transaction = TRANSACTIONS.get(transaction.addr())?;
-    work(&mut transaction.lock(), &keyspace)
+    work(transaction.lock().as_mut().ok_or_else(ended)?, &keyspace)
+}
+
+/// What a thread finds that waited for another, which committed.
+fn ended() -> Error {
+    Error::new(ErrorKind::Closed, "the transaction was committed")
 }

@@ -5,12 +5,11 @@ use bindings::{Handles, Kind};
 use jni_sys::jlong;
 use parking_lot::Mutex;
 use shingle::{Result, Transaction};
-use std::sync::LazyLock;
 
 macro_rules! tables {
     ($($table:ident: $thing:ty = $number:literal, $name:literal;)*) => {$(
-        pub(crate) static $table: LazyLock<Handles<$thing>> =
-            LazyLock::new(|| Handles::new(Kind { number: $number, name: $name }));
+        pub(crate) static $table: Handles<$thing> =
+            Handles::new(Kind { number: $number, name: $name });
     )*};
 }
 

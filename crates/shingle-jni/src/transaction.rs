@@ -222,8 +222,7 @@ pub extern "system" fn Java_org_shingle_Native_commit(
     flags: jint,
 ) {
     call(&env, || {
-        let taken = TRANSACTIONS.get(handle(transaction))?.lock().take();
-        TRANSACTIONS.remove(handle(transaction))?;
+        let taken = TRANSACTIONS.take(handle(transaction))?.lock().take();
         taken.ok_or_else(ended)?.commit_with(&write_options(flags)?)
     });
 }
