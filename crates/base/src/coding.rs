@@ -6,6 +6,7 @@
 pub const VARINT_BYTES_MAX: usize = 10;
 
 /// Appends `value` as a varint.
+#[inline]
 pub fn push_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -15,6 +16,7 @@ pub fn push_varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Bytes that [`push_varint`] appends for `value`.
+#[inline]
 pub fn varint_bytes(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
@@ -42,6 +44,7 @@ pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Appends `bytes` with its length before it.
+#[inline]
 pub fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     push_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -55,21 +58,25 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads from the start of `bytes`.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { rest: bytes }
     }
 
     /// The bytes not yet read.
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Everything was read.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     /// The next `count` bytes.
+    #[inline]
     pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest;
@@ -77,21 +84,25 @@ impl<'a> Reader<'a> {
     }
 
     /// The next byte.
+    #[inline]
     pub fn byte(&mut self) -> Option<u8> {
         self.take(1).map(|b| b[0])
     }
 
     /// The next four bytes as a little-endian number.
+    #[inline]
     pub fn u32(&mut self) -> Option<u32> {
         self.take(4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes)
     }
 
     /// The next eight bytes as a little-endian number.
+    #[inline]
     pub fn u64(&mut self) -> Option<u64> {
         self.take(8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes)
     }
 
     /// The next varint.
+    #[inline]
     pub fn varint(&mut self) -> Option<u64> {
         let (value, length) = varint(self.rest)?;
         self.rest = &self.rest[length..];
@@ -99,11 +110,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The next varint, as a length or count that must fit a `u32`.
+    #[inline]
     pub fn varint_u32(&mut self) -> Option<u32> {
         self.varint().and_then(|v| v.try_into().ok())
     }
 
     /// The next length-prefixed byte string.
+    #[inline]
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.varint()?).ok()?;
         self.take(length)

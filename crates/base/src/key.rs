@@ -122,12 +122,14 @@ pub fn internal_key(user_key: &[u8], sequence: SequenceNumber, kind: EntryKind) 
 }
 
 /// Splits an internal key into user key and trailer; `None` when it is too short, which is damage.
+#[inline]
 pub fn split_internal_key(internal: &[u8]) -> Option<(&[u8], u64)> {
     let (user_key, trailer) = internal.split_last_chunk::<TRAILER_BYTES>()?;
     Some((user_key, u64::from_le_bytes(*trailer)))
 }
 
 /// The user key of an internal key that is known to be whole.
+#[inline]
 pub fn user_key(internal: &[u8]) -> &[u8] {
     &internal[..internal.len() - TRAILER_BYTES]
 }

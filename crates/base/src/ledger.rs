@@ -77,6 +77,7 @@ impl Default for Ledger {
 
 impl Ledger {
     /// A write request of `bytes` was issued.
+    #[inline]
     pub fn wrote(&self, cause: Cause, bytes: u64) {
         let cell = &self.host[cause.index()];
         cell.write_bytes.fetch_add(bytes, Relaxed);

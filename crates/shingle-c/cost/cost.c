@@ -15,6 +15,8 @@ enum { BATCH = 100, CHUNK_ENTRIES = 2048, CHUNK_BYTES = 256 << 10 };
 static shingle_db *db;
 static shingle_keyspace *keyspace;
 static int entries;
+/* Made before anything is counted. */
+static char (*keys)[16];
 
 static shingle_error *error;
 
@@ -29,10 +31,16 @@ static void stop(void) {
   } while (0)
 
 /* The keys of all numbers below `entries`, in an order without a pattern. */
-static shingle_slice key_of(int n, char key[16]) {
-  uint64_t number = (uint64_t)n * 2654435761u % 10000000019u;
-  for (int at = 15; at >= 0; at--, number /= 10) key[at] = (char)('0' + number % 10);
-  return (shingle_slice){(const uint8_t *)key, 16};
+static void make_keys(void) {
+  keys = malloc((size_t)entries * sizeof *keys);
+  for (int n = 0; n < entries; n++) {
+    uint64_t number = (uint64_t)n * 2654435761u % 10000000019u;
+    for (int at = 15; at >= 0; at--, number /= 10) keys[n][at] = (char)('0' + number % 10);
+  }
+}
+
+static shingle_slice key_of(int n) {
+  return (shingle_slice){(const uint8_t *)keys[n], 16};
 }
 
 static shingle_slice value_of(shingle_slice key, char value[100]) {
@@ -41,20 +49,20 @@ static shingle_slice value_of(shingle_slice key, char value[100]) {
 }
 
 __attribute__((noinline)) void cost_puts(void) {
-  char key[16], value[100] = {0};
+  char value[100] = {0};
   for (int n = 0; n < entries; n++) {
-    shingle_slice k = key_of(n, key);
+    shingle_slice k = key_of(n);
     CHECK(shingle_put(keyspace, k, value_of(k, value), SHINGLE_BUFFERED, &error));
   }
 }
 
 __attribute__((noinline)) void cost_batches(void) {
   shingle_batch *batch;
-  char key[16], value[100] = {0};
+  char value[100] = {0};
   CHECK(shingle_batch_create(&batch, &error));
   for (int n = 0; n < entries; n += BATCH) {
     for (int at = n; at < n + BATCH; at++) {
-      shingle_slice k = key_of(at, key);
+      shingle_slice k = key_of(at);
       CHECK(shingle_batch_put(batch, keyspace, k, value_of(k, value), &error));
     }
     CHECK(shingle_write(db, batch, SHINGLE_BUFFERED, &error));
@@ -62,12 +70,27 @@ __attribute__((noinline)) void cost_batches(void) {
   shingle_batch_free(batch);
 }
 
+__attribute__((noinline)) void cost_many(void) {
+  shingle_batch *batch;
+  static char values[BATCH][100];
+  shingle_slice batch_keys[BATCH], batch_values[BATCH];
+  CHECK(shingle_batch_create(&batch, &error));
+  for (int n = 0; n < entries; n += BATCH) {
+    for (int at = 0; at < BATCH; at++) {
+      batch_keys[at] = key_of(n + at);
+      batch_values[at] = value_of(batch_keys[at], values[at]);
+    }
+    CHECK(shingle_batch_put_many(batch, keyspace, batch_keys, batch_values, BATCH, &error));
+    CHECK(shingle_write(db, batch, SHINGLE_BUFFERED, &error));
+  }
+  shingle_batch_free(batch);
+}
+
 __attribute__((noinline)) void cost_gets(void) {
   shingle_value *value;
-  char key[16];
   size_t bytes = 0;
   for (int n = entries - 1; n >= 0; n--) {
-    CHECK(shingle_get(keyspace, key_of(n, key), &value, &error));
+    CHECK(shingle_get(keyspace, key_of(n), &value, &error));
     bytes += shingle_value_slice(value).size;
     shingle_value_free(value);
   }
@@ -75,11 +98,10 @@ __attribute__((noinline)) void cost_gets(void) {
 }
 
 __attribute__((noinline)) void cost_copies(void) {
-  char key[16];
   uint8_t value[100];
   uintptr_t size;
   for (int n = entries - 1; n >= 0; n--) {
-    CHECK(shingle_get_copy(keyspace, key_of(n, key), value, sizeof value, &size, &error));
+    CHECK(shingle_get_copy(keyspace, key_of(n), value, sizeof value, &size, &error));
     if (size != 100) exit(1);
   }
 }
@@ -145,8 +167,12 @@ static void close_all(void) {
 int main(int count, char **arguments) {
   if (count != 3) return 2;
   entries = atoi(arguments[2]) / BATCH * BATCH;
+  make_keys();
   open_at(arguments[1], "c-batches");
   timed("batch", cost_batches);
+  close_all();
+  open_at(arguments[1], "c-many");
+  timed("batch_many", cost_many);
   close_all();
   open_at(arguments[1], "c-puts");
   timed("put", cost_puts);

@@ -10,8 +10,10 @@ use std::time::Instant;
 
 const BATCH: usize = 100;
 
+type Key = [u8; 16];
+
 /// The keys of all numbers below the count of entries, in an order without a pattern.
-fn key_of(n: usize) -> [u8; 16] {
+fn key_of(n: usize) -> Key {
     let mut number = n as u64 * 2_654_435_761 % 10_000_000_019;
     let mut key = [0; 16];
     for digit in key.iter_mut().rev() {
@@ -21,30 +23,29 @@ fn key_of(n: usize) -> [u8; 16] {
     key
 }
 
-fn value_of(key: &[u8; 16], value: &mut [u8; 100]) {
+fn value_of(key: &Key, value: &mut [u8; 100]) {
     value[..16].copy_from_slice(key);
 }
 
 #[inline(never)]
-fn cost_puts(db: &Db, entries: usize) -> Result<()> {
+fn cost_puts(db: &Db, keys: &[Key]) -> Result<()> {
     let mut value = [0; 100];
-    for n in 0..entries {
-        let key = key_of(n);
-        value_of(&key, &mut value);
+    for key in keys {
+        value_of(key, &mut value);
         db.put(key, value)?;
     }
     Ok(())
 }
 
 #[inline(never)]
-fn cost_batches(db: &Db, entries: usize) -> Result<()> {
+fn cost_batches(db: &Db, keys: &[Key]) -> Result<()> {
     let mut value = [0; 100];
-    for from in (0..entries).step_by(BATCH) {
+    let keyspace = &db.keyspace("default")?;
+    for keys in keys.chunks(BATCH) {
         let mut batch = WriteBatch::default();
-        for n in from..from + BATCH {
-            let key = key_of(n);
-            value_of(&key, &mut value);
-            batch.put(key, value)?;
+        for key in keys {
+            value_of(key, &mut value);
+            batch.put_in(keyspace, key, value)?;
         }
         db.write(batch, &WriteOptions::default())?;
     }
@@ -52,17 +53,17 @@ fn cost_batches(db: &Db, entries: usize) -> Result<()> {
 }
 
 #[inline(never)]
-fn cost_gets(db: &Db, entries: usize) -> Result<()> {
+fn cost_gets(db: &Db, keys: &[Key]) -> Result<()> {
     let mut bytes = 0;
-    for n in (0..entries).rev() {
-        bytes += db.get(key_of(n))?.map_or(0, |value| value.len());
+    for key in keys.iter().rev() {
+        bytes += db.get(key)?.map_or(0, |value| value.len());
     }
-    assert_eq!(bytes, entries * 100);
+    assert_eq!(bytes, keys.len() * 100);
     Ok(())
 }
 
 #[inline(never)]
-fn cost_steps(db: &Db, entries: usize) -> Result<()> {
+fn cost_steps(db: &Db, keys: &[Key]) -> Result<()> {
     let mut cursor = db.cursor(ReadOptions::default());
     cursor.seek_to_first()?;
     let mut bytes = 0;
@@ -70,14 +71,14 @@ fn cost_steps(db: &Db, entries: usize) -> Result<()> {
         bytes += cursor.key().len() + cursor.value().len();
         cursor.next()?;
     }
-    assert_eq!(bytes, entries * 116);
+    assert_eq!(bytes, keys.len() * 116);
     Ok(())
 }
 
-fn timed(name: &str, db: &Db, entries: usize, work: fn(&Db, usize) -> Result<()>) -> Result<()> {
+fn timed(name: &str, db: &Db, keys: &[Key], work: fn(&Db, &[Key]) -> Result<()>) -> Result<()> {
     let began = Instant::now();
-    work(db, entries)?;
-    println!("{name} {:.0}", began.elapsed().as_nanos() as f64 / entries as f64);
+    work(db, keys)?;
+    println!("{name} {:.0}", began.elapsed().as_nanos() as f64 / keys.len() as f64);
     Ok(())
 }
 
@@ -90,13 +91,14 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, folder, entries] = &arguments[..] else { std::process::exit(2) };
     let entries = entries.parse().unwrap_or(0) / BATCH * BATCH;
+    let keys: Vec<Key> = (0..entries).map(key_of).collect(); // before anything is counted
     let db = open(folder.as_ref(), "rust-batches")?;
-    timed("batch", &db, entries, cost_batches)?;
+    timed("batch", &db, &keys, cost_batches)?;
     db.close()?;
     let db = open(folder.as_ref(), "rust-puts")?;
-    timed("put", &db, entries, cost_puts)?;
+    timed("put", &db, &keys, cost_puts)?;
     db.compact()?;
-    timed("get", &db, entries, cost_gets)?;
-    timed("scan", &db, entries, cost_steps)?;
+    timed("get", &db, &keys, cost_gets)?;
+    timed("scan", &db, &keys, cost_steps)?;
     db.close()
 }

@@ -1,6 +1,6 @@
 //! Batches.
 
-use crate::arguments::{Slice, give_handle};
+use crate::arguments::{Slice, give_handle, slices};
 use crate::failure::{Place, call};
 use crate::kinds::{BATCHES, Batch, DBS, Db, KEYSPACES, Keyspace};
 use crate::write::write_options;
@@ -30,6 +30,28 @@ pub extern "C" fn shingle_batch_put(
     call(error, || {
         let (key, value) = (key.bytes()?, value.bytes()?);
         add(batch, keyspace, |batch, keyspace| batch.put_in(keyspace, key, value))
+    })
+}
+
+/// Adds `count` puts: of each key with the value at the same place. Cheaper than as many calls.
+/// After an error the batch has those before the refused one.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_batch_put_many(
+    batch: *mut Batch,
+    keyspace: *mut Keyspace,
+    keys: Option<&Slice>,
+    values: Option<&Slice>,
+    count: usize,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let (keys, values) = (slices(keys, count)?, slices(values, count)?);
+        add(batch, keyspace, |batch, keyspace| {
+            for (key, value) in keys.iter().zip(values) {
+                batch.put_in(keyspace, key.bytes()?, value.bytes()?)?;
+            }
+            Ok(())
+        })
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::arguments::{Slice, give, give_handle};
 use crate::failure::{Place, call};
 use crate::kinds::{CURSORS, Cursor, KEYSPACES, Keyspace, SNAPSHOTS, Snapshot};
-use bindings::{Entries, fill};
+use bindings::fill;
 use parking_lot::Mutex;
 use shingle::{Error, ReadOptions};
 use std::ffi::c_int;
@@ -144,11 +144,7 @@ pub extern "C" fn shingle_cursor_free(cursor: *mut Cursor) {
 }
 
 /// Entries that a cursor passed, in memory of their own.
-pub struct Chunk {
-    entries: bindings::Chunk,
-    /// Bytes of the entries that were handed out.
-    passed: usize,
-}
+pub struct Chunk(bindings::Chunk);
 
 /// Memory for the entries of `shingle_cursor_chunk`. Free it with `shingle_chunk_free`.
 #[unsafe(no_mangle)]
@@ -156,10 +152,7 @@ pub extern "C" fn shingle_chunk_create(
     chunk: Option<&mut MaybeUninit<Option<Box<Chunk>>>>,
     error: Place<'_>,
 ) -> c_int {
-    call(error, || {
-        let made = Chunk { entries: bindings::Chunk::default(), passed: 0 };
-        give(chunk, Some(Box::new(made)))
-    })
+    call(error, || give(chunk, Some(Box::new(Chunk(bindings::Chunk::default())))))
 }
 
 /// Puts the entries from the cursor's position on into `chunk`, in place of what it had, and moves
@@ -177,8 +170,7 @@ pub extern "C" fn shingle_cursor_chunk(
     call(error, || {
         let Some(chunk) = chunk else { return Err(Error::invalid("there is no chunk")) };
         let cursor = CURSORS.get(cursor.addr())?;
-        chunk.passed = 0;
-        fill(&mut cursor.lock(), in_reverse, count_max, bytes_max, &mut chunk.entries)
+        fill(&mut cursor.lock(), in_reverse, count_max, bytes_max, &mut chunk.0)
     })
 }
 
@@ -190,10 +182,9 @@ pub extern "C" fn shingle_chunk_next(
     key: Option<&mut MaybeUninit<Slice>>,
     value: Option<&mut MaybeUninit<Slice>>,
 ) -> bool {
-    let Some(chunk) = chunk else { return false };
-    let mut rest = Entries::from(&chunk.entries.bytes()[chunk.passed..]);
-    let Some((found_key, found_value)) = rest.next() else { return false };
-    chunk.passed = chunk.entries.bytes().len() - rest.bytes().len();
+    let Some((found_key, found_value)) = chunk.and_then(|chunk| chunk.0.next_entry()) else {
+        return false;
+    };
     if let Some(key) = key {
         key.write(Slice::of(found_key));
     }
@@ -206,7 +197,7 @@ pub extern "C" fn shingle_chunk_next(
 /// Entries of a chunk.
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_chunk_count(chunk: Option<&Chunk>) -> usize {
-    chunk.map_or(0, |chunk| chunk.entries.count())
+    chunk.map_or(0, |chunk| chunk.0.count())
 }
 
 /// Frees a chunk. Null is allowed.

@@ -17,6 +17,7 @@ pub const SHINGLE_SYNCED: u32 = 2;
 /// A write flag: a write that would have to wait fails with `SHINGLE_WOULD_WAIT`.
 pub const SHINGLE_NO_WAIT: u32 = 4;
 
+#[inline]
 pub(crate) fn write_options(flags: u32) -> shingle::Result<WriteOptions> {
     let durability = match flags & (SHINGLE_BUFFERED | SHINGLE_SYNCED) {
         SHINGLE_DEFAULT => None,
@@ -25,9 +26,14 @@ pub(crate) fn write_options(flags: u32) -> shingle::Result<WriteOptions> {
         _ => return Err(Error::invalid("a write is buffered or synced, not both")),
     };
     if flags & !(SHINGLE_BUFFERED | SHINGLE_SYNCED | SHINGLE_NO_WAIT) != 0 {
-        return Err(Error::invalid(format!("{flags:#x} has write flags that do not exist")));
+        return Err(unknown(flags));
     }
     Ok(WriteOptions { durability, wait: flags & SHINGLE_NO_WAIT == 0 })
+}
+
+#[cold]
+fn unknown(flags: u32) -> Error {
+    Error::invalid(format!("{flags:#x} has write flags that do not exist"))
 }
 
 /// Stores `value` under `key`.

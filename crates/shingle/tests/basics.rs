@@ -4,7 +4,7 @@
 
 use media::Notes;
 use shingle::runtime::Stepped;
-use shingle::{Db, Options, WriteBatch, WriteOptions};
+use shingle::{Cursor, Db, Options, ReadOptions, WriteBatch, WriteOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -48,10 +48,34 @@ fn check(db: &Db, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     assert!(got == want, "forward: {} != {}", got.len(), want.len());
     let back: Vec<Vec<u8>> = db.iter().rev().map(|pair| pair.unwrap().0.to_vec()).collect();
     assert!(back.iter().eq(model.keys().rev()), "backward");
+    for pieces in [1, 100, usize::MAX] {
+        let mut cursor = db.cursor(ReadOptions::default());
+        cursor.seek_to_first().unwrap();
+        assert!(visited(&mut cursor, pieces, false) == want, "forward in pieces of {pieces}");
+        cursor.seek_to_last().unwrap();
+        let mut back = visited(&mut cursor, pieces, true);
+        back.reverse();
+        assert!(back == want, "backward in pieces of {pieces}");
+    }
     for (key, value) in model.iter().step_by(7) {
         assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_slice()));
     }
     assert_eq!(db.get("nothing").unwrap(), None);
+}
+
+/// What a cursor shows from its position on, `piece` entries in a call.
+fn visited(cursor: &mut Cursor, piece: usize, in_reverse: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut seen = Vec::new();
+    while cursor.valid() {
+        let begun = seen.len();
+        let visit = |key: &[u8], value: &[u8]| {
+            seen.push((key.to_vec(), value.to_vec()));
+            seen.len() - begun < piece
+        };
+        if in_reverse { cursor.prev_while(visit) } else { cursor.next_while(visit) }.unwrap();
+        assert!(seen.len() > begun && seen.len() - begun <= piece);
+    }
+    seen
 }
 
 #[test]

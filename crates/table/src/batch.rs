@@ -122,7 +122,7 @@ fn refused(kind: EntryKind, key: &[u8], value: &[u8]) -> Error {
 }
 
 /// Operations in order, to be committed as one. Owned and `Send`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct WriteBatch {
     /// Space of [`FRONT_BYTES`], and the operations; nothing before the first operation.
     bytes: Vec<u8>,
@@ -138,10 +138,26 @@ pub struct WriteBatch {
     put_bytes_max: usize,
 }
 
+impl Default for WriteBatch {
+    fn default() -> WriteBatch {
+        WriteBatch::new()
+    }
+}
+
 impl WriteBatch {
     /// A batch without operations.
-    pub fn new() -> WriteBatch {
-        WriteBatch::default()
+    pub const fn new() -> WriteBatch {
+        WriteBatch {
+            bytes: Vec::new(),
+            count: 0,
+            user_bytes: 0,
+            keyspace: KeyspaceId(0),
+            first_keyspace: KeyspaceId(0),
+            is_mixed: false,
+            has_merge: false,
+            has_expiring: false,
+            put_bytes_max: 0,
+        }
     }
 
     /// A batch without operations, with capacity for `bytes` encoded bytes.
@@ -157,6 +173,7 @@ impl WriteBatch {
     }
 
     /// Sets `key` to `value` until `expiry`; without end for [`Expiry::NEVER`].
+    #[inline]
     pub fn put_expiring(
         &mut self,
         keyspace: KeyspaceId,
@@ -179,6 +196,7 @@ impl WriteBatch {
         self.push_expiring(keyspace, kinds, key, pointer, expiry)
     }
 
+    #[inline]
     fn push_expiring(
         &mut self,
         keyspace: KeyspaceId,
@@ -283,6 +301,7 @@ impl WriteBatch {
     }
 
     /// Removes all operations and keeps the capacity.
+    #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
         *self = WriteBatch { bytes: std::mem::take(&mut self.bytes), ..WriteBatch::default() };
@@ -328,6 +347,7 @@ impl WriteBatch {
     /// operation as [`Origin::mark`](crate::log_record::Origin::mark) gives it: what
     /// [`LogWriter::append_in_place`](crate::log::LogWriter::append_in_place) takes. For a batch
     /// with operations.
+    #[inline]
     pub fn as_record(&mut self, number: u64) -> &mut [u8] {
         if let Some(front) = self.bytes.get_mut(RECORD_HEAD_BYTES_MAX..FRONT_BYTES) {
             front.copy_from_slice(&number.to_le_bytes());

@@ -104,7 +104,7 @@ impl<I: EntryIter> MergingIter<I> {
     }
 
     /// Moves the first child by one in the direction of travel and puts it where it belongs.
-    #[inline]
+    #[inline(always)] // Both directions call it, once for each entry of a scan.
     fn step(&mut self) -> Result<()> {
         let Some(&first) = self.order.first() else { return Ok(()) };
         let child = &mut self.children[first as usize];

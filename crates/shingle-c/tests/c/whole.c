@@ -65,6 +65,12 @@ static void batches(shingle_db *db, shingle_keyspace *fruit) {
   CHECK(shingle_batch_count(batch) == 5);
   OK(shingle_write(db, batch, SHINGLE_SYNCED, &error));
   CHECK(shingle_batch_count(batch) == 0);
+  shingle_slice keys[] = {T("kiwi"), T("lime")}, values[] = {T("green"), T("")};
+  OK(shingle_batch_put_many(batch, fruit, keys, values, 2, &error));
+  OK(shingle_batch_put_many(batch, fruit, NULL, NULL, 0, &error));
+  FAILS(SHINGLE_INVALID_ARGUMENT, shingle_batch_put_many(batch, fruit, keys, NULL, 2, &error));
+  CHECK(shingle_batch_count(batch) == 2);
+  OK(shingle_write(db, batch, SHINGLE_DEFAULT, &error));
   OK(shingle_batch_put(batch, fruit, T("never"), T("x"), &error));
   OK(shingle_batch_clear(batch, &error));
   OK(shingle_write(db, batch, SHINGLE_DEFAULT, &error));
@@ -80,6 +86,12 @@ static void batches(shingle_db *db, shingle_keyspace *fruit) {
   CHECK(has(value, "blue"));
   OK(shingle_get(fruit, T("never"), &value, &error));
   CHECK(has(value, NULL));
+  OK(shingle_get(fruit, T("kiwi"), &value, &error));
+  CHECK(has(value, "green"));
+  OK(shingle_get(fruit, T("lime"), &value, &error));
+  CHECK(has(value, ""));
+  OK(shingle_delete(fruit, T("kiwi"), SHINGLE_DEFAULT, &error));
+  OK(shingle_delete(fruit, T("lime"), SHINGLE_DEFAULT, &error));
 
   shingle_batch_free(batch);
   shingle_batch_free(batch);

@@ -199,6 +199,7 @@ impl WriteBatch {
     }
 
     /// The number of a keyspace in the database of this batch.
+    #[inline]
     fn number(&mut self, keyspace: &Keyspace) -> Result<KeyspaceId> {
         let engine = keyspace.engine();
         match &self.database {

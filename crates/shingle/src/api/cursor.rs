@@ -283,6 +283,69 @@ impl Cursor {
         self.shows(moved)
     }
 
+    /// Shows `visit` the key and value at the position, then those of the next keys, until it says
+    /// `false` or there are no more. The cursor stands behind the last one that was shown. Faster
+    /// than a loop of [`Cursor::next`].
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = shingle::Options::new().open(dir.path())?;
+    /// # let mut cursor = db.cursor(shingle::ReadOptions::default());
+    /// let mut bytes = 0;
+    /// cursor.seek_to_first()?;
+    /// cursor.next_while(|key, value| {
+    ///     bytes += key.len() + value.len();
+    ///     true
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for all movements, see [`Cursor`]. What lies before the error was shown.
+    pub fn next_while(&mut self, visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        self.visit(visit, InternalCursor::next)
+    }
+
+    /// [`Cursor::next_while`] in reverse. The cursor stands before the last one that was shown.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Cursor::next_while`].
+    pub fn prev_while(&mut self, visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        self.visit(visit, InternalCursor::prev)
+    }
+
+    #[inline]
+    fn visit(
+        &mut self,
+        mut visit: impl FnMut(&[u8], &[u8]) -> bool,
+        step: impl Fn(&mut InternalCursor) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            let cursor = self.inner()?;
+            // The movement to the first one counted that one.
+            let (mut bytes, mut counted, mut goes_on) = (0, true, true);
+            let mut moved = cursor.status();
+            while cursor.valid() && moved.is_ok() && goes_on && bytes < COUNTED_BYTES_MIN {
+                let (key, value) = (cursor.key(), cursor.value());
+                if !std::mem::take(&mut counted) {
+                    bytes += (key.len() + value.len()) as u64;
+                }
+                goes_on = visit(key, value);
+                moved = step(cursor);
+            }
+            let is_over = !cursor.valid() || moved.is_err() || !goes_on;
+            self.shown_bytes += bytes;
+            self.shows(moved)?;
+            if is_over {
+                return Ok(());
+            }
+        }
+    }
+
     /// The error of the last movement, again. A loop that ends when the cursor is not valid asks
     /// here whether it has seen every key.
     ///

@@ -181,7 +181,8 @@ const BATCH_BYTES_KEPT_MAX: usize = 1 << 20;
 
 thread_local! {
     /// Reused by single writes, so that they do not allocate.
-    static BATCH: RefCell<table::batch::WriteBatch> = RefCell::default();
+    static BATCH: RefCell<table::batch::WriteBatch> =
+        const { RefCell::new(table::batch::WriteBatch::new()) };
 }
 
 impl Keyspace {
@@ -209,16 +210,18 @@ impl Keyspace {
         options: &WriteOptions,
         build: impl FnOnce(&mut table::batch::WriteBatch, KeyspaceId) -> Result<()>,
     ) -> Result<()> {
-        // Taken, not borrowed: the store below may be made of databases of its own.
-        let mut batch = BATCH.take();
-        batch.clear();
-        let written = build(&mut batch, self.state.id)
-            .and_then(|()| self.engine().write(&mut batch, options.durability, options.wait))
-            .map(drop);
-        if batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
-            BATCH.set(batch);
-        }
-        written
+        BATCH.with(|kept| {
+            // Taken, not borrowed: the store below may be made of databases of its own.
+            let mut batch = kept.take();
+            batch.clear();
+            let written = build(&mut batch, self.state.id)
+                .and_then(|()| self.engine().write(&mut batch, options.durability, options.wait))
+                .map(drop);
+            if batch.room_bytes() <= BATCH_BYTES_KEPT_MAX {
+                kept.replace(batch);
+            }
+            written
+        })
     }
 
     /// Sets `key` to `value`.

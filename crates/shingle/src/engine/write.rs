@@ -36,6 +36,7 @@ impl Engine {
     }
 
     /// Admits, commits and syncs a batch. `None`: as the database was opened.
+    #[inline]
     pub(crate) fn write(
         self: &Arc<Self>,
         batch: &mut WriteBatch,

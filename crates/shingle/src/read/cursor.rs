@@ -244,6 +244,7 @@ impl InternalCursor {
         self.error.as_ref().or(of_key).map_or(Ok(()), |error| Err(error.clone()))
     }
 
+    #[inline]
     fn stand_nowhere(&mut self) {
         self.value = None;
         self.stands_on_value = false;

@@ -5,8 +5,8 @@ use media::faulty::{FaultPlan, FaultyStore};
 use media::mem::MemStore;
 use media::{FileKind, FileName, FileStore};
 use shingle::{
-    Cause, Db, Durability, ErrorKind, Expert, KeyspaceOptions, Options, WriteBatch, WriteOptions,
-    runtime::Stepped,
+    Cause, Db, Durability, ErrorKind, Expert, KeyspaceOptions, Options, ReadOptions, WriteBatch,
+    WriteOptions, runtime::Stepped,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,6 +183,22 @@ fn what_users_receive_is_counted() {
     assert_eq!(received(&|| drop(db.multi_get(&[&key[..], b"absent", &key]).unwrap())), 2 * pair);
     assert_eq!(received(&|| assert_eq!(db.iter().count(), 100)), 100 * pair);
     assert_eq!(received(&|| assert_eq!(db.iter().rev().take(10).count(), 10)), 10 * pair);
+    let visited = |count: usize| {
+        let (mut cursor, mut left) = (db.cursor(ReadOptions::default()), count);
+        cursor.seek_to_first().unwrap();
+        while left > 0 {
+            let mut piece = left.min(7);
+            cursor
+                .next_while(|_, _| {
+                    (left, piece) = (left - 1, piece - 1);
+                    piece > 0
+                })
+                .unwrap();
+        }
+    };
+    // The cursor stands at one more, which it showed by that.
+    assert_eq!(received(&|| visited(10)), 11 * pair);
+    assert_eq!(received(&|| visited(100)), 100 * pair);
     assert!(db.stats().to_json().contains("\"ra\":"));
 }
 
