@@ -15,7 +15,7 @@ const SIZES_BYTES: usize = 8;
 /// Entries in a row.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    /// The entries, and room for more.
+    /// The entries, and space for more.
     memory: Vec<u8>,
     /// Bytes of the entries.
     bytes: usize,
@@ -67,13 +67,13 @@ impl Chunk {
         if end > self.memory.len() {
             self.memory.resize(end.next_power_of_two(), 0);
         }
-        let room = &mut self.memory[self.bytes..end];
+        let entry = &mut self.memory[self.bytes..end];
         let sizes = key.len() as u64 & 0xffff_ffff | (value.len() as u64) << 32;
-        let (sizes_room, room) = room.split_at_mut(SIZES_BYTES);
-        sizes_room.copy_from_slice(&sizes.to_le_bytes());
-        let (key_room, value_room) = room.split_at_mut(key.len());
-        key_room.copy_from_slice(key);
-        value_room.copy_from_slice(value);
+        let (head, rest) = entry.split_at_mut(SIZES_BYTES);
+        head.copy_from_slice(&sizes.to_le_bytes());
+        let (to_key, to_value) = rest.split_at_mut(key.len());
+        to_key.copy_from_slice(key);
+        to_value.copy_from_slice(value);
         self.bytes = end;
         self.count += 1;
     }
@@ -102,9 +102,9 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// The first entry, and those behind it.
+/// The key and value of the first entry, and the bytes behind it. `None`: it is not whole.
 #[inline]
-fn split_entry(entries: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+pub fn split_entry(entries: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (sizes, rest) = entries.split_first_chunk::<SIZES_BYTES>()?;
     let sizes = u64::from_le_bytes(*sizes);
     let (key, rest) = rest.split_at_checked(sizes as u32 as usize)?;

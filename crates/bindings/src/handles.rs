@@ -53,7 +53,7 @@ pub struct Handles<T> {
 #[derive(Default)]
 struct Free {
     left: Vec<usize>,
-    /// Every place from here on was never taken.
+    /// Every place from this one on was never taken.
     fresh: usize,
 }
 

@@ -11,6 +11,6 @@ mod chunk;
 mod guard;
 mod handles;
 
-pub use chunk::{Chunk, Entries, fill};
+pub use chunk::{Chunk, Entries, fill, split_entry};
 pub use guard::{Failure, PANIC_CODE, guarded};
 pub use handles::{Handles, Kind};

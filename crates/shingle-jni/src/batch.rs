@@ -16,7 +16,7 @@ use crate::env::{ByteArray, Env, Object, Space};
 use crate::failure::call;
 use crate::kinds::{DBS, KEYSPACES, handle};
 use crate::write::{expiry, write_options};
-use bindings::Entries;
+use bindings::split_entry;
 use jni_sys::{jint, jlong};
 use shingle::{Error, Keyspace, Result, WriteBatch};
 
@@ -62,9 +62,8 @@ fn unpacked(bytes: &[u8], keyspace: impl Fn(jlong) -> Result<Keyspace>) -> Resul
             continue;
         }
         let ends = if operation == PUT_EXPIRING { Some(expiry(number(&mut rest)?)?) } else { None };
-        let mut entries = Entries::from(rest);
-        let (key, value) = entries.next().ok_or_else(broken)?;
-        rest = entries.bytes();
+        let (key, value, after) = split_entry(rest).ok_or_else(broken)?;
+        rest = after;
         let into = &current;
         match (operation, ends) {
             (PUT, _) => batch.put_in(into, key, value)?,
