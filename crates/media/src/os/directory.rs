@@ -2,6 +2,7 @@
 
 use super::calls;
 use super::system;
+use crate::names::TEMPORARY_SUFFIX;
 use base::{Cause, Error, Ledger, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -12,9 +13,6 @@ use std::sync::{Arc, OnceLock, Weak};
 
 /// The longest note that is read back.
 pub(super) const SMALL_FILE_BYTES_MAX: usize = 64 << 20;
-
-/// A file that will replace another has the other's name and this.
-pub(super) const TEMPORARY_SUFFIX: &str = ".tmp";
 
 /// Directories of ours are private to their owner.
 const DIRECTORY_MODE: Mode = Mode::RWXU;
@@ -132,6 +130,11 @@ impl Directory {
     pub(super) fn unlink(&self, name: &str) -> Result<()> {
         calls::patiently(|| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()))
             .map_err(|errno| calls::error("remove", name, errno))
+    }
+
+    /// Removes the directory itself, unless something is in it.
+    pub(super) fn remove(&self) {
+        let _ = calls::patiently(|| rustix::fs::rmdir(&self.path));
     }
 
     /// Gives our file `name` the same name in `target` too.
