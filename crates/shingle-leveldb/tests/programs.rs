@@ -307,7 +307,7 @@ fn raced(what: &str, rounds: u32, prepare: impl Fn(&Path)) {
 
 #[test]
 fn no_two_processes_have_a_database_that_a_third_one_removes() {
-    raced("destroy", 100, |_| {});
+    raced("destroy", 25, |_| {});
 }
 
 #[test]

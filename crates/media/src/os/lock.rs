@@ -64,7 +64,7 @@ fn lock_directory(
             true => (OFlags::RDONLY, FlockOperation::NonBlockingLockShared),
             false => (OFlags::RDWR | OFlags::CREATE, FlockOperation::NonBlockingLockExclusive),
         };
-        let file = locked_file(directory, flags, operation)?;
+        let file = locked_file(directory, operation, || open(directory, flags))?;
         // A path that cannot be followed any more, for lack of rights, says nothing.
         match rustix::fs::stat(directory.path()) {
             Ok(now) if system::identity(&now) != id => return Err(replaced(&path)),
@@ -76,24 +76,28 @@ fn lock_directory(
     })
 }
 
-/// The file LOCK, locked, and still of that name. `None`: there is none, and `flags` create none.
+/// The file LOCK. `None`: there is none, and `flags` create none.
+fn open(directory: &Directory, flags: OFlags) -> Result<Option<OwnedFd>> {
+    let creates = flags.contains(OFlags::CREATE);
+    let flags = flags | calls::SAFE;
+    match rustix::fs::openat(directory.descriptor(), LOCK_NAME, flags, calls::FILE_MODE) {
+        Ok(file) => Ok(Some(file)),
+        // No file is created in a directory that was removed.
+        Err(Errno::NOENT) if creates => Err(replaced(&directory.describe())),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(calls::error("open", LOCK_NAME, errno)),
+    }
+}
+
+/// What `open` gives, locked, and still the file LOCK.
 fn locked_file(
     directory: &Directory,
-    flags: OFlags,
     operation: FlockOperation,
+    mut open: impl FnMut() -> Result<Option<OwnedFd>>,
 ) -> Result<Option<OwnedFd>> {
     let path = directory.describe();
-    let creates = flags.contains(OFlags::CREATE);
     for _ in 0..REMOVALS_MAX {
-        let flags = flags | calls::SAFE;
-        let file =
-            match rustix::fs::openat(directory.descriptor(), LOCK_NAME, flags, calls::FILE_MODE) {
-                Ok(file) => file,
-                // No file is created in a directory that was removed.
-                Err(Errno::NOENT) if creates => return Err(replaced(&path)),
-                Err(Errno::NOENT) => return Ok(None),
-                Err(errno) => return Err(calls::error("open", LOCK_NAME, errno)),
-            };
+        let Some(file) = open()? else { return Ok(None) };
         flock(&file, operation, &path)?;
         if is_named(directory, &file)? {
             return Ok(Some(file));
@@ -281,13 +285,27 @@ mod tests {
     fn a_lock_of_a_file_that_lost_its_name_does_not_count() {
         let home = tempfile::tempdir().unwrap();
         let (path, directory) = (home.path().join(LOCK_NAME), directory(home.path()));
-        std::fs::write(&path, b"").unwrap();
-        let file = OwnedFd::from(std::fs::File::open(&path).unwrap());
-        assert!(is_named(&directory, &file).unwrap());
-        std::fs::remove_file(&path).unwrap();
-        assert!(!is_named(&directory, &file).unwrap());
-        std::fs::write(&path, b"").unwrap();
-        assert!(!is_named(&directory, &file).unwrap());
+        let creates = OFlags::RDWR | OFlags::CREATE;
+        let stale = |remakes: bool| {
+            let file = open(&directory, creates);
+            std::fs::remove_file(&path).unwrap();
+            if remakes {
+                std::fs::write(&path, b"").unwrap();
+            }
+            file
+        };
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        for remakes in [false, true] {
+            let mut openings = 0;
+            let file = locked_file(&directory, exclusive, || {
+                openings += 1;
+                if openings < 3 { stale(remakes) } else { open(&directory, creates) }
+            });
+            assert_eq!(openings, 3);
+            assert!(is_named(&directory, &file.unwrap().unwrap()).unwrap());
+            let error = locked_file(&directory, exclusive, || stale(remakes)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Locked);
+        }
     }
 
     #[test]

@@ -10,6 +10,9 @@
 //!   first, so no child has a copy that the table does not know.
 //! - A child only closes descriptors while it is being made: everything else may be locked by a
 //!   thread that it does not have. What is left of its parent's table goes with the first use.
+//!
+//! The mutex is the standard library's. To unlock one of parking_lot on which threads wait, a child
+//! would need what other threads of its parent may have locked.
 
 use super::calls;
 use super::forks::watch as watch_forks;

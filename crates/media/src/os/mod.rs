@@ -119,10 +119,11 @@ impl OsStore {
         if !options.read_only {
             descriptors::check_enough()?;
         }
-        if options.create && !options.read_only {
-            directory::create(path, &ledger)?;
-        }
-        let directory = Arc::new(Directory::open(path, ledger.clone())?);
+        let creates = options.create && !options.read_only;
+        let directory = Arc::new(match creates {
+            true => Directory::open_or_create(path, &ledger)?,
+            false => Directory::open(path, ledger.clone())?,
+        });
         let (tails, writers, replacing) = (Tails::default(), Arc::default(), Mutex::new(()));
         let maps = Arc::new(Budget::new(options.map_bytes_max));
         let open_max = options.open_files_max.unwrap_or_else(descriptors::sensible_max);
