@@ -35,7 +35,7 @@ fn repair(options: &leveldb_options_t, folder: &Path) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::Incompatible => return Err(error),
         _ => {}
     }
-    // From here on until the saved database has the name, no other process opens either.
+    // No other process opens either database until the saved one has the name.
     store.claim()?;
     match shingle::check_store(store.clone(), &mut |_| {}) {
         Ok(report) if report.is_clean() => return Ok(()),

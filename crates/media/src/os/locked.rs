@@ -6,8 +6,8 @@
 //! a copy.
 //!
 //! Invariants:
-//! - Who opens the file of a lock holds the table until the file is in it. A fork takes the table
-//!   first, so no child has a copy that the table does not know.
+//! - A thread that opens the file of a lock holds the table until the file is in it. A fork takes
+//!   the table first, so no child has a copy that the table does not know.
 //! - A child only closes descriptors while it is being made: everything else may be locked by a
 //!   thread that it does not have. What is left of its parent's table goes with the first use.
 //!
@@ -27,7 +27,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// A directory or device, whatever path leads to it: device and inode.
 pub(super) type Id = (u64, u64);
 
-/// Who in this process has a lock.
+/// The holders of a lock in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holders {
     Writer,
