@@ -10,9 +10,9 @@
 //! A forked child inherits the gate and finds it shut: the threads that flush and compact are its
 //! parent's, and so are the files.
 //!
-//! Puts, gets and syncs do not go through it. They write under the commit lock or the sync lock, and
-//! check under it whether the database is closed. Closing takes both locks once after it has shut
-//! the gate.
+//! Puts, gets and syncs do not go through it. They write under the commit lock or the sync lock,
+//! and check under it whether the database is closed. Closing takes both locks once after it has
+//! shut the gate.
 
 use base::env::{Event, Runtime};
 use std::sync::atomic::{AtomicU64, Ordering};
