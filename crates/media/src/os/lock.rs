@@ -277,7 +277,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = directory(home.path());
         let lock = locked(&directory).unwrap();
-        drop(lock.as_in_a_child());
+        drop(lock.into_childs());
         refused(&directory);
     }
 

@@ -126,7 +126,7 @@ impl Held {
 
     /// As a child has it.
     #[cfg(test)]
-    pub(super) fn as_in_a_child(mut self) -> Held {
+    pub(super) fn into_childs(mut self) -> Held {
         self.forks += 1;
         self
     }

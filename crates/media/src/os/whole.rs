@@ -145,7 +145,9 @@ mod tests {
         for foreign in [None, Some("notes.txt"), Some("000012.ldb")] {
             let store = filled(&path, b"r");
             assert!(store.has_database().unwrap());
-            foreign.map(|name| fs::write(path.join(name), b"mine").unwrap());
+            if let Some(name) = foreign {
+                fs::write(path.join(name), b"mine").unwrap();
+            }
             store.destroy(&["LOG"]).unwrap();
             let left = fs::read_dir(&path).ok();
             let left = left.map(|left| left.map(|entry| entry.unwrap().file_name()).collect());
