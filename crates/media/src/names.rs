@@ -91,12 +91,22 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     [ROOT_NAME, LOCK_NAME, RESERVE_NAME].contains(&name)
 }
 
+/// A file that will replace another has the other's name and this.
+pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
+
+/// Whether a store of files gives this name to one of a database whose notes are `notes`: a file of
+/// data, one of its own, a note, or what will replace one of these.
+pub(crate) fn is_database_file(name: &str, notes: &[&str]) -> bool {
+    let whole = name.strip_suffix(TEMPORARY_SUFFIX).unwrap_or(name);
+    is_reserved(whole) || notes.contains(&whole) || FileName::parse(name).is_some()
+}
+
 /// Refuses a note's name that is no plain file name, or that is the store's own: `InvalidArgument`.
 pub fn check_note_name(name: &str) -> Result<()> {
     let plain = !name.is_empty()
         && name.len() <= 200
         && !name.starts_with('.')
-        && !name.ends_with(".tmp")
+        && !name.ends_with(TEMPORARY_SUFFIX)
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
     if !plain || is_reserved(name) || FileName::parse(name).is_some() {
         let message = format!("{name:?} cannot name a note: use a plain file name of your own");
@@ -121,6 +131,23 @@ mod tests {
             ["7.table", "000007.sst", "MANIFEST-7", "CURRENT", "+00007.wal", "000007.wal.bak"]
         {
             assert_eq!(FileName::parse(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn names_of_others_are_not_those_of_a_database() {
+        let notes = ["LOG", "LOG.old"];
+        for ours in ["MANIFEST-000007", "000012.table", "1234567.wal", "000001.value", "CURRENT"]
+            .into_iter()
+            .chain(["CURRENT.tmp", "LOCK", "RESERVE", "LOG", "LOG.tmp", "LOG.old", "LOG.old.tmp"])
+        {
+            assert!(is_database_file(ours, &notes), "{ours}");
+        }
+        for foreign in ["12.table", "MANIFEST-x", "000012.ldb", "notes", "a.wal", "OPTIONS", ".tmp"]
+            .into_iter()
+            .chain(["000012.table.tmp", "LOG.new", "LOCK.bak", "CURRENT.tmp.tmp"])
+        {
+            assert!(!is_database_file(foreign, &notes), "{foreign}");
         }
     }
 }

@@ -1,13 +1,18 @@
 #include "cache.h"
 
+#include "made.h"
+
 namespace leveldb {
 
 Cache::~Cache() = default;
 
 BlockCache::BlockCache(size_t capacity)
-    : blocks_(leveldb_cache_create_lru(capacity)), capacity_(capacity) {}
+    : blocks_(leveldb_cache_create_lru(capacity)), capacity_(capacity) {
+  Made<BlockCache>::Add(this);
+}
 
 BlockCache::~BlockCache() {
+  Made<BlockCache>::Remove(this);
   for (Entry* entry : entries_) {
     entry->is_listed = false;
     Drop(entry);

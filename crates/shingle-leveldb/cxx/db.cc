@@ -17,6 +17,7 @@
 #include "leveldb/options.h"
 #include "leveldb/status.h"
 #include "leveldb/write_batch.h"
+#include "made.h"
 #include "memory_env.h"
 #include "status.h"
 
@@ -64,10 +65,10 @@ OwnOptions Converted(const Options& options) {
   leveldb_options_set_error_if_exists(made.get(), options.error_if_exists);
   leveldb_options_set_write_buffer_size(made.get(), options.write_buffer_size);
   leveldb_options_set_compression(made.get(), static_cast<int>(options.compression));
-  if (auto* policy = dynamic_cast<const BloomPolicy*>(options.filter_policy)) {
+  if (auto* policy = Made<BloomPolicy>::Find(options.filter_policy)) {
     leveldb_options_set_filter_policy(made.get(), policy->policy());
   }
-  if (auto* cache = dynamic_cast<BlockCache*>(options.block_cache)) {
+  if (auto* cache = Made<BlockCache>::Find(options.block_cache)) {
     leveldb_options_set_cache(made.get(), cache->blocks());
   }
   return made;
@@ -81,7 +82,7 @@ Status Refused(const Options& options) {
         "the comparator " + order,
         "Shingle orders keys by their bytes, as leveldb.BytewiseComparator does");
   }
-  if (options.env != Env::Default() && dynamic_cast<MemoryEnv*>(options.env) == nullptr) {
+  if (options.env != Env::Default() && Made<MemoryEnv>::Find(options.env) == nullptr) {
     return Status::NotSupported(
         "an environment of the program's own",
         "Shingle does not use it for its files; use Env::Default() or NewMemEnv()");
@@ -91,7 +92,7 @@ Status Refused(const Options& options) {
 
 // Where the files of a database are.
 std::string Place(const Options& options, const std::string& name) {
-  auto* memory = dynamic_cast<MemoryEnv*>(options.env);
+  auto* memory = Made<MemoryEnv>::Find(options.env);
   return memory != nullptr ? memory->Inside(name) : name;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "leveldb/slice.h"
+#include "made.h"
 
 namespace leveldb {
 
@@ -43,9 +44,14 @@ class Probes {
 BloomPolicy::BloomPolicy(int bits_per_key)
     : policy_(leveldb_filterpolicy_create_bloom(bits_per_key)),
       bits_per_key_(static_cast<size_t>(std::max(bits_per_key, 0))),
-      probes_(std::clamp(static_cast<int>(bits_per_key * 0.69), 1, kProbesMax)) {}
+      probes_(std::clamp(static_cast<int>(bits_per_key * 0.69), 1, kProbesMax)) {
+  Made<BloomPolicy>::Add(this);
+}
 
-BloomPolicy::~BloomPolicy() { leveldb_filterpolicy_destroy(policy_); }
+BloomPolicy::~BloomPolicy() {
+  Made<BloomPolicy>::Remove(this);
+  leveldb_filterpolicy_destroy(policy_);
+}
 
 void BloomPolicy::CreateFilter(const Slice* keys, int count, std::string* to) const {
   const size_t wanted = std::max(static_cast<size_t>(count) * bits_per_key_, kBitsMin);

@@ -6,12 +6,13 @@
 
 #include "leveldb/helpers/memenv.h"
 #include "leveldb/status.h"
+#include "made.h"
 
 namespace leveldb {
 
 namespace {
 
-std::string Made() {
+std::string NewDirectory() {
   const char* given = std::getenv("TMPDIR");
   for (const char* parent : {"/dev/shm", given != nullptr ? given : "/tmp"}) {
     std::string name = std::string(parent) + "/shingle-leveldb-XXXXXX";
@@ -55,9 +56,12 @@ class Silent final : public Logger {
 
 }  // namespace
 
-MemoryEnv::MemoryEnv(Env* base) : EnvWrapper(base), root_(Made()) {}
+MemoryEnv::MemoryEnv(Env* base) : EnvWrapper(base), root_(NewDirectory()) {
+  Made<MemoryEnv>::Add(this);
+}
 
 MemoryEnv::~MemoryEnv() {
+  Made<MemoryEnv>::Remove(this);
   if (root_.empty()) return;
   std::error_code ignored;  // what is left is left in a directory for temporary files
   std::filesystem::remove_all(root_, ignored);

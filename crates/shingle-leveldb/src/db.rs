@@ -23,25 +23,34 @@ pub extern "C" fn leveldb_open(
 
 fn open(options: &leveldb_options_t, folder: &Path) -> Result<Db> {
     options.check_order()?;
-    refuse_leveldb(folder)?;
+    check_place(folder)?;
     let shown = folder.display();
-    if options.error_if_exists && has_database(folder) {
-        return Err(Error::invalid(format!("{shown}: exists (error_if_exists is true)")));
+    let exists = || Error::invalid(format!("{shown}: exists (error_if_exists is true)"));
+    let is_missing =
+        || Error::invalid(format!("{shown}: does not exist (create_if_missing is false)"));
+    if options.error_if_exists && !options.create_if_missing {
+        // Nothing is opened, whatever is there.
+        let found = folder.join("CURRENT").try_exists();
+        let found = found.map_err(|error| Error::io("open", error).in_file(shown.to_string()))?;
+        return Err(if found { exists() } else { is_missing() });
     }
     match options.engine().open(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && options.error_if_exists => {
+            Err(exists())
+        }
         Err(error) if error.kind() == ErrorKind::NotFound && !options.create_if_missing => {
-            Err(Error::invalid(format!("{shown}: does not exist (create_if_missing is false)")))
+            Err(is_missing())
         }
         opened => opened,
     }
 }
 
-pub fn has_database(folder: &Path) -> bool {
-    folder.join("CURRENT").exists()
-}
-
-/// Files of LevelDB are not Shingle's to open or change.
-pub fn refuse_leveldb(folder: &Path) -> Result<()> {
+/// Refuses a place where no database of Shingle can be. Files of LevelDB are not Shingle's to open
+/// or change.
+pub fn check_place(folder: &Path) -> Result<()> {
+    if folder.as_os_str().is_empty() {
+        return Err(Error::invalid("the name of the database is empty"));
+    }
     if !LevelDb::is_at(folder) {
         return Ok(());
     }

@@ -66,6 +66,7 @@ impl leveldb_options_t {
         let (least, most) = WRITE_BUFFER_BOUNDS;
         let options = shingle::Options::new()
             .create(self.create_if_missing)
+            .create_new(self.error_if_exists)
             .write_buffer_bytes(self.write_buffer_size.clamp(least, most) as u64)
             .compression(if self.compression == 0 { Compression::None } else { Compression::Lz4 });
         let options = match &self.cache {

@@ -1,12 +1,13 @@
 //! Saving what can be read of a damaged database.
 
-use crate::db::refuse_leveldb;
+use crate::db::check_place;
 use crate::memory::path;
 use crate::options::leveldb_options_t;
 use crate::status::{Place, call};
-use shingle::{Error, Result};
+use shingle::{Error, ErrorKind, FileStore, Ledger, OsStore, Result};
 use std::ffi::c_char;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Saves what can be read of a damaged database. The damaged one stays beside it, with `.damaged`
 /// behind its name.
@@ -21,19 +22,50 @@ pub extern "C" fn leveldb_repair_db(
 
 fn repair(options: &leveldb_options_t, folder: &Path) -> Result<()> {
     options.check_order()?;
-    refuse_leveldb(folder)?;
-    if shingle::check_closed(folder, &mut |_| {}).is_ok_and(|report| report.is_clean()) {
-        return Ok(());
+    check_place(folder)?;
+    // Names beside the directory, whatever path leads to it.
+    let failed = |error| Error::io("find", error).in_file(folder.display().to_string());
+    let folder = &folder.canonicalize().map_err(failed)?;
+    let store = Arc::new(directory(folder)?);
+    if !store.has_database()? {
+        let message = format!("there is no database in {}", folder.display());
+        return Err(Error::new(ErrorKind::NotFound, message));
+    }
+    match store.root() {
+        Err(error) if error.kind() == ErrorKind::Incompatible => return Err(error),
+        _ => {}
+    }
+    // No other process opens either database until the saved one has the name.
+    store.claim()?;
+    match shingle::check_store(store.clone(), &mut |_| {}) {
+        Ok(report) if report.is_clean() => return Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::Incompatible | ErrorKind::NotFound) => {
+            return Err(error);
+        }
+        _ => {}
     }
     let (saved, damaged) = (beside(folder, "saved"), beside(folder, "damaged"));
-    shingle::salvage_with(folder, &saved, options.engine(), &mut |_| {})?;
-    rename(folder, &damaged)?;
-    rename(&saved, folder)
+    replace(options, &store, &saved, &damaged).inspect_err(|_| {
+        // Part of a database is of no use. The first error is the one to report.
+        let _ = shingle::destroy(&saved);
+    })
 }
 
-fn rename(from: &Path, to: &Path) -> Result<()> {
-    let failed = |error| Error::io("rename", error).in_file(from.display().to_string());
-    std::fs::rename(from, to).map_err(failed)
+fn replace(
+    options: &leveldb_options_t,
+    store: &Arc<OsStore>,
+    saved: &Path,
+    damaged: &Path,
+) -> Result<()> {
+    shingle::salvage_store(store.clone(), saved, options.engine(), &mut |_| {})?;
+    let new = directory(saved)?;
+    new.claim()?;
+    store.replace_by(&new, damaged)
+}
+
+/// A directory that is there.
+fn directory(folder: &Path) -> Result<OsStore> {
+    shingle::Options::new().create(false).directory(folder, Arc::<Ledger>::default())
 }
 
 /// A path that is free, from earlier repairs too.

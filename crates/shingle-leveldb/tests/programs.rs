@@ -9,7 +9,7 @@
 
 mod leveldb;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -71,6 +71,10 @@ fn ours() -> &'static Ours {
 
 /// Compiles a program of `tests`, to run with whichever library it finds.
 fn compiled(folder: &Path, source: &str, abi: &str) -> PathBuf {
+    compiled_with(folder, source, abi, &[])
+}
+
+fn compiled_with(folder: &Path, source: &str, abi: &str, flags: &[&str]) -> PathBuf {
     let (compiler, standard) = match source.ends_with(".cc") {
         true => ("g++", "-std=c++17"),
         false => ("gcc", "-std=c99"),
@@ -79,6 +83,7 @@ fn compiled(folder: &Path, source: &str, abi: &str) -> PathBuf {
     run(leveldb::command(compiler)
         .args([standard, "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", "-O1"])
         .arg(format!("-D_GLIBCXX_USE_CXX11_ABI={abi}"))
+        .args(flags)
         .arg(root().join("tests").join(source))
         .arg("-o")
         .arg(&program)
@@ -182,7 +187,7 @@ fn errors_say_what_is_wrong_and_files_of_leveldb_stay_as_they_are() {
     let foreign = folder.path().join("foreign");
     leveldb_database(folder.path(), &foreign);
     let before = contents(&foreign);
-    assert!(before.iter().any(|(name, _)| name == "CURRENT"), "{before:?}");
+    assert!(before.contains_key(&foreign.join("CURRENT")), "{before:?}");
     let text = run(with(Some("1"), &program).arg(folder.path().join("db")).arg(&foreign));
     assert!(text.ends_with("done\n"), "{text}");
     under_valgrind(&program, &[&folder.path().join("watched"), &foreign]);
@@ -200,12 +205,17 @@ fn leveldb_database(folder: &Path, path: &Path) {
     assert!(run(with(None, &program).arg(path).arg("10")).ends_with("done\n"));
 }
 
-fn contents(folder: &Path) -> BTreeSet<(String, Vec<u8>)> {
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
-    let named = |entry: std::fs::DirEntry| {
-        (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap())
-    };
-    files.map(named).collect()
+/// Everything below a folder, with the bytes of files.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        }
+        found.insert(path.clone(), std::fs::read(&path).ok());
+    }
+    found
 }
 
 #[test]
@@ -231,14 +241,9 @@ fn a_thousand_lives_keep_memory_and_open_files_as_they_are() {
     assert!(text.ends_with("done\n"), "{text}");
 }
 
-#[test]
-fn damage_is_an_error_and_repair_saves_the_rest() {
-    if !leveldb::is_there() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (path, program) = (folder.path().join("db"), compiled(folder.path(), "c/damage.c", "1"));
-    let db = shingle::Options::new().open(&path).unwrap();
+/// Makes a database of 1,000 keys whose table is damaged, and gives the table's name.
+fn damaged(path: &Path) -> String {
+    let db = shingle::Options::new().open(path).unwrap();
     for n in 0..1000u32 {
         // What does not compress makes several blocks.
         let value: Vec<u8> = (0..100)
@@ -253,6 +258,17 @@ fn damage_is_an_error_and_repair_saves_the_rest() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(path.join(&table), bytes).unwrap();
+    table
+}
+
+#[test]
+fn damage_is_an_error_and_repair_saves_the_rest() {
+    if !leveldb::is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (path, program) = (folder.path().join("db"), compiled(folder.path(), "c/damage.c", "1"));
+    let table = damaged(&path);
     let text = run(with(Some("1"), &program).arg(&path));
     assert!(text.ends_with("done\n"), "{text}");
     assert!(folder.path().join("db.damaged").join(table).exists());
@@ -271,6 +287,202 @@ fn writes_without_a_sync_survive_the_end_of_the_process() {
         assert_eq!(killed.status.code(), None, "{killed:?}");
         assert_eq!(run(with(library, &program).arg(&path).arg("read")), "1000 keys\n");
     }
+}
+
+/// Runs `tests/c/raced.c` on our library.
+fn raced(what: &str, rounds: u32, prepare: impl Fn(&Path)) {
+    if !leveldb::is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "c/raced.c", "1");
+    for round in 0..if what == "repair" { rounds } else { 1 } {
+        let path = folder.path().join(format!("db{round}"));
+        prepare(&path);
+        let mut race = with(Some("1"), &program);
+        let text = run(race.arg(what).arg(&path).arg(rounds.to_string()));
+        assert!(text.ends_with("done\n"), "{text}");
+    }
+}
+
+#[test]
+fn no_two_processes_have_a_database_that_a_third_one_removes() {
+    raced("destroy", 25, |_| {});
+}
+
+#[test]
+fn a_process_beside_a_repair_writes_before_it_or_into_what_was_saved() {
+    raced("repair", 20, |path| drop(damaged(path)));
+}
+
+#[test]
+fn of_processes_that_create_a_database_at_once_one_does() {
+    raced("new", 50, |_| {});
+}
+
+#[test]
+fn a_child_of_a_dead_owner_keeps_no_database_locked() {
+    if !leveldb::is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "c/forked.c", "1");
+    assert_eq!(run(with(Some("1"), &program).arg(folder.path().join("db"))), "done\n");
+}
+
+#[test]
+fn programs_without_type_information_hand_in_classes_of_their_own() {
+    if !leveldb::is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for abi in ["1", "0"] {
+        let (inside, flags) = (data(folder.path(), abi), ["-fno-rtti"]);
+        let program = compiled_with(&inside, "cxx/untyped.cc", abi, &flags);
+        let text = run(with(Some(abi), &program).arg(data(&inside, "ours")));
+        assert!(text.ends_with("done\n"), "{text}");
+        if abi == "1" {
+            assert_eq!(run(with(None, &program).arg(data(&inside, "theirs"))), text);
+        }
+    }
+}
+
+/// What `tests/c/tool.c` says on our library.
+fn tool(folder: &Path, action: &str, path: &Path, as_nobody: bool) -> String {
+    let program = folder.join("c-tool-c");
+    if !program.exists() {
+        compiled(folder, "c/tool.c", "1");
+    }
+    let mut tool = with(Some("1"), &program);
+    tool.arg(action).arg(path).args(as_nobody.then_some("as-nobody"));
+    run(&mut tool).trim_end().to_string()
+}
+
+#[test]
+fn a_removal_takes_every_file_of_shingle_and_no_other() {
+    if !leveldb::is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    for foreign in [None, Some("notes.txt"), Some("000012.ldb"), Some("LOG.mine")] {
+        let options = shingle::Options::new().values("log").value_threshold_bytes(100);
+        let db = options.write_buffer_bytes(16 << 10).open(&path).unwrap();
+        for n in 0..200 {
+            db.put(format!("key{n}"), vec![n as u8; 1000]).unwrap();
+        }
+        db.keep_value_threshold(500).unwrap();
+        db.compact().unwrap();
+        db.close().unwrap();
+        assert!(path.join("THRESHOLD").exists() && path.join("LOG").exists());
+        if let Some(foreign) = foreign {
+            std::fs::write(path.join(foreign), "mine").unwrap();
+        }
+        assert_eq!(tool(folder.path(), "destroy", &path, false), "OK");
+        match foreign {
+            None => assert!(!path.exists()),
+            Some(foreign) => {
+                let left = BTreeMap::from([(path.join(foreign), Some(b"mine".to_vec()))]);
+                assert_eq!(contents(&path), left);
+                std::fs::remove_dir_all(&path).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_place_for_no_database_is_refused_and_stays_as_it_is() {
+    if !leveldb::is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let home = data(folder.path(), "home");
+    let path = |name: &str| home.join(name);
+    std::fs::write(path("file"), "mine").unwrap();
+    data(&home, "empty");
+    data(&home, "documents");
+    std::fs::write(path("documents/letter"), "mine").unwrap();
+    data(&home, "rocksdb");
+    std::fs::write(path("rocksdb/CURRENT"), "MANIFEST-000004\n").unwrap();
+    std::fs::write(path("rocksdb/000008.sst"), "a table").unwrap();
+    data(&home, "other");
+    std::fs::write(path("other/CURRENT"), [0; 300]).unwrap();
+    let before = contents(&home);
+    let (none, ok) = ("does not exist (create_if_missing is false)", "OK");
+    let empty = "Invalid argument: the name of the database is empty";
+    let no_directory = "IO error: ";
+    let (leveldb, foreign) = ("import --format leveldb", "which is not Shingle's");
+    let place = |name: &str| if name.is_empty() { PathBuf::new() } else { path(name) };
+    for (name, of_open, of_create, of_destroy, of_repair) in [
+        ("", empty, empty, empty, empty),
+        ("file", no_directory, no_directory, no_directory, no_directory),
+        ("file/db", no_directory, no_directory, no_directory, no_directory),
+        ("missing", none, "", ok, "IO error: "),
+        ("empty", none, "", ok, "no database in"),
+        ("documents", none, foreign, ok, "no database in"),
+        ("rocksdb", leveldb, leveldb, leveldb, leveldb),
+        ("other", "Corruption: ", "Corruption: ", "", ""),
+    ] {
+        for (action, expected) in [
+            ("open", of_open),
+            ("create", of_create),
+            ("new", of_create),
+            ("destroy", of_destroy),
+            ("repair", of_repair),
+        ] {
+            if expected.is_empty() {
+                continue;
+            }
+            let said = tool(folder.path(), action, &place(name), false);
+            assert!(said.contains(expected), "{action} {name}: {said}");
+            assert!(contents(&home) == before, "{action} {name} changed something");
+        }
+    }
+}
+
+#[test]
+fn a_place_without_rights_is_refused_and_stays_as_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+    if !leveldb::is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let rights = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    rights(folder.path(), 0o755);
+    let home = data(folder.path(), "home");
+    let path = home.join("db");
+    // Compiled, and once used, by who has the rights.
+    assert_eq!(tool(folder.path(), "create", &path, false), "OK");
+    let before = contents(&home);
+    for (of_home, of_database) in [(0o755, 0o500), (0o000, 0o700)] {
+        rights(&path, of_database);
+        rights(&home, of_home);
+        for action in ["open", "create", "new", "destroy", "repair"] {
+            let said = tool(folder.path(), action, &path, true);
+            assert!(said.starts_with("IO error: "), "{action}: {said}");
+            assert!(said.contains("Permission denied"), "{action}: {said}");
+        }
+        rights(&home, 0o755);
+        rights(&path, 0o700);
+        assert!(contents(&home) == before);
+    }
+}
+
+#[test]
+fn an_existing_database_is_refused_where_a_new_one_is_wanted() {
+    if !leveldb::is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    assert_eq!(tool(folder.path(), "new", &path, false), "OK");
+    let before = contents(&path);
+    let said = tool(folder.path(), "new", &path, false);
+    assert!(said.starts_with("Invalid argument: "), "{said}");
+    assert!(said.ends_with("exists (error_if_exists is true)"), "{said}");
+    assert!(contents(&path) == before);
 }
 
 #[test]

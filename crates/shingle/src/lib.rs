@@ -60,6 +60,7 @@ pub mod memtable;
 #[cfg(not(feature = "testing"))]
 mod memtable;
 mod merge_operator;
+mod notes;
 pub mod options;
 mod presets;
 mod progress;
@@ -86,7 +87,7 @@ mod work;
 pub use admission::{Stall, StallCondition, StallReason, Wait};
 pub use api::{
     Change, Changes, ChangesOptions, Cursor, Db, Follower, Iter, Keyspace, Operation, Pins,
-    ReadOptions, Since, Snapshot, WriteBatch, WriteOptions, check_closed, check_store,
+    ReadOptions, Since, Snapshot, WriteBatch, WriteOptions, check_closed, check_store, destroy,
 };
 pub use backup::{Backup, Backups, Keep, Pruned};
 #[doc(inline)]

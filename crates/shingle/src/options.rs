@@ -153,6 +153,7 @@ pub struct Expert {
 #[derive(Clone)]
 pub struct Options {
     pub(crate) create: bool,
+    pub(crate) create_new: bool,
     pub(crate) read_only: bool,
     pub(crate) preset: Preset,
     pub(crate) scheme: String,
@@ -185,6 +186,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             create: true,
+            create_new: false,
             read_only: false,
             preset: Preset::Modern,
             scheme: "adaptive".into(),
@@ -223,6 +225,20 @@ impl Options {
     pub fn create(mut self, yes: bool) -> Self {
         self.create = yes;
         self
+    }
+
+    /// Creates the database, whatever [`Options::create`] says, and refuses one that exists: with
+    /// the kind [`AlreadyExists`](crate::ErrorKind::AlreadyExists), and with
+    /// [`Locked`](crate::ErrorKind::Locked) while a process has it open. Of several processes that
+    /// create a database at once, one succeeds.
+    pub fn create_new(mut self, yes: bool) -> Self {
+        self.create_new = yes;
+        self
+    }
+
+    /// Whether an opening creates the database where there is none.
+    pub(crate) fn creates(&self) -> bool {
+        (self.create || self.create_new) && !self.read_only
     }
 
     /// Reads only, and leaves no trace.

@@ -6,6 +6,7 @@ use crate::event::EventListener;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::merge_operator::{KeyspaceOperator, MergeOperator, built_in};
+use crate::notes::THRESHOLD;
 use crate::options::{Expert, Options, Retention};
 use crate::value_rules::ValueRules;
 use base::{Error, Result};
@@ -88,18 +89,16 @@ pub(crate) struct Settings {
 const VALUE_THRESHOLD_BYTES: u64 = 1024;
 /// An expired value stays on the medium no longer than a day before a compaction is due.
 const EXPIRY_DELAY_MS: u64 = 24 * 3600 * 1000;
-/// The note in which a database keeps a measured threshold.
-const THRESHOLD_NOTE: &str = "THRESHOLD";
 
 /// Stores a measured threshold in `store`, for later openings.
 pub(crate) fn keep_threshold(store: &dyn FileStore, bytes: u64) -> Result<()> {
     let notes = store.notes().ok_or_else(|| lacks(store, "notes"))?;
-    notes.write_note(THRESHOLD_NOTE, format!("{bytes}\n").as_bytes(), false)
+    notes.write_note(THRESHOLD, format!("{bytes}\n").as_bytes(), false)
 }
 
 /// The threshold in `store`. One that cannot be read counts as not measured: no opening needs it.
 fn kept_threshold(store: &dyn FileStore) -> Option<u64> {
-    let note = store.notes()?.read_note(THRESHOLD_NOTE).ok()??;
+    let note = store.notes()?.read_note(THRESHOLD).ok()??;
     std::str::from_utf8(&note).ok()?.trim().parse().ok().filter(|&bytes| bytes > 0)
 }
 

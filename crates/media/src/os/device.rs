@@ -6,7 +6,7 @@
 //! different bytes: the kernel drops a page of the cache when a direct write passes it.
 
 use super::calls;
-use super::lock::{self, FileLocks};
+use super::lock;
 use super::system;
 use crate::block::{BlockDevice, DeviceLock, Geometry, Moved, Overwrite};
 use base::{Cause, Error, ErrorKind, Result};
@@ -14,7 +14,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::num::NonZeroU64;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The sector of a plain file: what direct requests have to be multiples of nearly everywhere.
@@ -47,8 +47,9 @@ pub struct FileDevice {
     direct: Option<OwnedFd>,
     geometry: Geometry,
     path: String,
+    /// Leads to the device from wherever the process works.
+    absolute: PathBuf,
     discards: AtomicBool,
-    locks: FileLocks,
 }
 
 impl FileDevice {
@@ -107,8 +108,8 @@ impl FileDevice {
             zones: None,
         };
         let discards = AtomicBool::new(options.discard);
-        let locks = FileLocks::default();
-        Ok(FileDevice { buffered, direct, geometry, path: text, discards, locks })
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Ok(FileDevice { buffered, direct, geometry, path: text, absolute, discards })
     }
 
     fn error(&self, doing: &str, errno: Errno, offset: u64) -> Error {
@@ -261,11 +262,11 @@ impl BlockDevice for FileDevice {
     }
 
     fn lock(&self) -> Result<DeviceLock> {
-        Ok(Box::new(lock::of_file(&self.buffered, &self.locks, &self.path, false)?))
+        Ok(Box::new(lock::of_file(&self.buffered, &self.absolute, false)?))
     }
 
     fn lock_shared(&self) -> Result<DeviceLock> {
-        Ok(Box::new(lock::of_file(&self.buffered, &self.locks, &self.path, true)?))
+        Ok(Box::new(lock::of_file(&self.buffered, &self.absolute, true)?))
     }
 
     fn describe(&self) -> String {

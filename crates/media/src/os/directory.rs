@@ -2,7 +2,8 @@
 
 use super::calls;
 use super::system;
-use base::{Cause, Error, Ledger, Result};
+use crate::names::TEMPORARY_SUFFIX;
+use base::{Cause, Error, ErrorKind, Ledger, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -12,9 +13,6 @@ use std::sync::{Arc, OnceLock, Weak};
 
 /// The longest note that is read back.
 pub(super) const SMALL_FILE_BYTES_MAX: usize = 64 << 20;
-
-/// A file that will replace another has the other's name and this.
-pub(super) const TEMPORARY_SUFFIX: &str = ".tmp";
 
 /// Directories of ours are private to their owner.
 const DIRECTORY_MODE: Mode = Mode::RWXU;
@@ -34,6 +32,9 @@ pub(super) trait Spare: Send + Sync {
     /// Closes them; gives how many. The caller holds no lock of theirs.
     fn give_way(&self) -> usize;
 }
+
+/// Directories that may be removed as soon as they are created before an opener gives up.
+const REMOVALS_MAX: u32 = 100;
 
 /// Maximum tries of an opening that finds no descriptor, each after others gave way.
 const OPENINGS_MAX: usize = 8;
@@ -58,7 +59,7 @@ fn insistently(
 }
 
 /// Creates `path` and what is missing above it, each made durable in its parent.
-pub(super) fn create(path: &Path, ledger: &Arc<Ledger>) -> Result<()> {
+fn create(path: &Path, ledger: &Arc<Ledger>) -> Result<()> {
     let parent = match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
@@ -79,6 +80,20 @@ pub(super) fn create(path: &Path, ledger: &Arc<Ledger>) -> Result<()> {
 impl Directory {
     pub(super) fn open(path: &Path, ledger: Arc<Ledger>) -> Result<Directory> {
         Directory::open_with(path, ledger, OnceLock::new())
+    }
+
+    /// Opens `path`, and creates it and what is missing above it. Another process may remove the
+    /// directory in between.
+    pub(super) fn open_or_create(path: &Path, ledger: &Arc<Ledger>) -> Result<Directory> {
+        for _ in 1..REMOVALS_MAX {
+            create(path, ledger)?;
+            match Directory::open(path, ledger.clone()) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                opened => return opened,
+            }
+        }
+        create(path, ledger)?;
+        Directory::open(path, ledger.clone())
     }
 
     /// Another directory, for which and in which the same descriptors give way.
@@ -132,6 +147,11 @@ impl Directory {
     pub(super) fn unlink(&self, name: &str) -> Result<()> {
         calls::patiently(|| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()))
             .map_err(|errno| calls::error("remove", name, errno))
+    }
+
+    /// Removes the directory itself, unless something is in it.
+    pub(super) fn remove(&self) {
+        let _ = calls::patiently(|| rustix::fs::rmdir(&self.path));
     }
 
     /// Gives our file `name` the same name in `target` too.

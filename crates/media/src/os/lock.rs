@@ -1,127 +1,178 @@
 //! One opener: an `flock` on the file LOCK, which holds the owner's process id for error messages.
 //!
 //! Where `flock` is emulated with record locks (some network file systems) it neither keeps a
-//! second opener of the same process out nor survives that opener's closing of the file. So a
-//! registry of the directories that this process has locked is asked first, before LOCK is even
-//! opened.
+//! second opener of the same process out nor survives that opener's closing of the file. So the
+//! table of what this process has locked is asked first, before LOCK is even opened, and readers of
+//! one process share one descriptor.
+//!
+//! A lock counts when it is taken only if the path still leads to the directory, and the directory
+//! to the file. Another process may have removed the database meanwhile, or put another one in its
+//! place, and holds the lock until it has done so. So after an opener took the lock, it looks at
+//! both names again.
 
 use super::calls;
+use super::directory::Directory;
+use super::locked::{self, Held, Holders, Place};
 use super::system;
 use crate::names::LOCK_NAME;
 use base::{Cause, Error, ErrorKind, Ledger, Result};
-use parking_lot::Mutex;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, LazyLock};
 
 /// Maximum bytes read of the system's list of locks.
 const LOCK_LIST_BYTES_MAX: usize = 256 << 10;
 
-/// A directory or device, whatever path leads to it: device and inode.
-type DirectoryId = (u64, u64);
+/// Files LOCK that may be removed between their opening and their lock before an opener gives up.
+const REMOVALS_MAX: u32 = 100;
 
-/// How many shared holders a locked directory has in this process; `None` is one exclusive holder.
-type Holders = Option<u32>;
-
-static LOCKED: LazyLock<Mutex<HashMap<DirectoryId, Holders>>> = LazyLock::new(Mutex::default);
-
-/// Keeps others out until dropped. The file is unlocked before the registry forgets.
-pub(super) struct Lock {
-    file: Option<OwnedFd>,
-    entry: Entry,
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        if let Some(file) = &self.file {
-            self.entry.unlock(file);
-        }
-    }
-}
+/// Keeps others out until dropped.
+pub(super) type Lock = Held;
 
 /// Locks `directory` for a writer.
-pub(super) fn exclusive(directory: &OwnedFd, path: &str, ledger: &Ledger) -> Result<Lock> {
-    let entry = Entry::new(directory, path, false)?;
-    let flags = OFlags::RDWR | OFlags::CREATE | calls::SAFE;
-    let file = rustix::fs::openat(directory, LOCK_NAME, flags, calls::FILE_MODE)
-        .map_err(|errno| calls::error("open", LOCK_NAME, errno))?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive, path)?;
-    let owner = format!("{}\n", std::process::id());
-    rustix::fs::ftruncate(&file, 0)
-        .and_then(|()| {
-            let accepted = |count| ledger.wrote(Cause::Housekeeping, count as u64);
-            calls::write_at(file.as_fd(), owner.as_bytes(), 0, accepted)
-        })
-        .map_err(|errno| calls::error("write", LOCK_NAME, errno))?;
-    Ok(Lock { file: Some(file), entry })
+pub(super) fn exclusive(directory: &Directory, ledger: &Ledger) -> Result<Lock> {
+    lock_directory(directory, false, |file| {
+        let owner = format!("{}\n", std::process::id());
+        rustix::fs::ftruncate(file, 0)
+            .and_then(|()| {
+                let accepted = |count| ledger.wrote(Cause::Housekeeping, count as u64);
+                calls::write_at(file.as_fd(), owner.as_bytes(), 0, accepted)
+            })
+            .map_err(|errno| calls::error("write", LOCK_NAME, errno))
+    })
 }
 
 /// Locks `directory` for a reader: keeps writers out, not other readers, and writes nothing. A
 /// directory without LOCK never had a writer to keep out.
-pub(super) fn shared(directory: &OwnedFd, path: &str) -> Result<Lock> {
-    let entry = Entry::new(directory, path, true)?;
-    let flags = OFlags::RDONLY | calls::SAFE;
-    let file = match rustix::fs::openat(directory, LOCK_NAME, flags, calls::FILE_MODE) {
-        Ok(file) => {
-            flock(&file, FlockOperation::NonBlockingLockShared, path)?;
-            Some(file)
+pub(super) fn shared(directory: &Directory) -> Result<Lock> {
+    lock_directory(directory, true, |_| Ok(()))
+}
+
+fn lock_directory(
+    directory: &Directory,
+    is_shared: bool,
+    note: impl FnOnce(&OwnedFd) -> Result<()>,
+) -> Result<Lock> {
+    let path = directory.describe();
+    let stat = rustix::fs::fstat(directory.descriptor())
+        .map_err(|errno| calls::error("look at", &*path, errno))?;
+    let id = system::identity(&stat);
+    take(id, &path, is_shared, || {
+        let (flags, operation) = match is_shared {
+            true => (OFlags::RDONLY, FlockOperation::NonBlockingLockShared),
+            false => (OFlags::RDWR | OFlags::CREATE, FlockOperation::NonBlockingLockExclusive),
+        };
+        let file = locked_file(directory, operation, || open(directory, flags))?;
+        // A path that cannot be followed any more, for lack of rights, says nothing.
+        match rustix::fs::stat(directory.path()) {
+            Ok(now) if system::identity(&now) != id => return Err(replaced(&path)),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Err(replaced(&path)),
+            _ => {}
         }
-        Err(Errno::NOENT) => None,
-        Err(errno) => return Err(calls::error("open", LOCK_NAME, errno)),
-    };
-    Ok(Lock { file, entry })
+        file.as_ref().map_or(Ok(()), note)?;
+        Ok(file)
+    })
 }
 
-/// How many locks a file that is its own LOCK, a block device, has in this process. They are one
-/// lock of the system, which goes with the last of them.
-pub(super) type FileLocks = Arc<Mutex<u32>>;
-
-/// A lock on a file itself.
-pub(super) struct FileLock {
-    file: OwnedFd,
-    locks: FileLocks,
-    entry: Entry,
+/// The file LOCK. `None`: there is none, and `flags` create none.
+fn open(directory: &Directory, flags: OFlags) -> Result<Option<OwnedFd>> {
+    let creates = flags.contains(OFlags::CREATE);
+    let flags = flags | calls::SAFE;
+    match rustix::fs::openat(directory.descriptor(), LOCK_NAME, flags, calls::FILE_MODE) {
+        Ok(file) => Ok(Some(file)),
+        // No file is created in a directory that was removed.
+        Err(Errno::NOENT) if creates => Err(replaced(&directory.describe())),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(calls::error("open", LOCK_NAME, errno)),
+    }
 }
 
-/// Locks `file`, for a reader if `is_shared`.
-pub(super) fn of_file(
-    file: &OwnedFd,
-    locks: &FileLocks,
+/// What `open` gives, locked, and still the file LOCK.
+fn locked_file(
+    directory: &Directory,
+    operation: FlockOperation,
+    mut open: impl FnMut() -> Result<Option<OwnedFd>>,
+) -> Result<Option<OwnedFd>> {
+    let path = directory.describe();
+    for _ in 0..REMOVALS_MAX {
+        let Some(file) = open()? else { return Ok(None) };
+        flock(&file, operation, &path)?;
+        if is_named(directory, &file)? {
+            return Ok(Some(file));
+        }
+    }
+    Err(replaced(&path))
+}
+
+/// Whether `file` is what LOCK leads to.
+fn is_named(directory: &Directory, file: &OwnedFd) -> Result<bool> {
+    let error = |errno| calls::error("look at", LOCK_NAME, errno);
+    let ours = rustix::fs::fstat(file).map_err(error)?;
+    match rustix::fs::statat(directory.descriptor(), LOCK_NAME, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(named) => Ok(system::identity(&named) == system::identity(&ours)),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(error(errno)),
+    }
+}
+
+/// Locks the device `file`, which was opened by `path`, for a reader if `is_shared`.
+pub(super) fn of_file(file: &OwnedFd, path: &Path, is_shared: bool) -> Result<Lock> {
+    let shown = path.display().to_string();
+    let error = |errno| calls::error("lock", &*shown, errno);
+    let id = system::identity(&rustix::fs::fstat(file).map_err(error)?);
+    take(id, &shown, is_shared, || {
+        // An opening of its own: a forked child goes on sharing that of the device, and would keep
+        // its locks.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = calls::patiently(|| rustix::fs::open(path, flags, Mode::empty()));
+        let file = file.map_err(error)?;
+        if system::identity(&rustix::fs::fstat(&file).map_err(error)?) != id {
+            return Err(replaced(&shown));
+        }
+        let operation = match is_shared {
+            true => FlockOperation::NonBlockingLockShared,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        match calls::patiently_blocked(|| rustix::fs::flock(&file, operation)) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => {
+                let owner = readers(&file).unwrap_or_else(|| "another process".into());
+                Err(locked_by(&owner, &shown))
+            }
+            Err(errno) => Err(error(errno)),
+        }
+    })
+}
+
+/// Takes a place in the table, for what `lock` has locked unless readers of this process have.
+fn take(
+    id: locked::Id,
     path: &str,
     is_shared: bool,
-) -> Result<FileLock> {
-    let entry = Entry::new(file, path, is_shared)?;
-    let file =
-        rustix::io::fcntl_dupfd_cloexec(file, 0).map_err(|e| calls::error("lock", path, e))?;
-    let operation = match is_shared {
-        true => FlockOperation::NonBlockingLockShared,
-        false => FlockOperation::NonBlockingLockExclusive,
+    lock: impl FnOnce() -> Result<Option<OwnedFd>>,
+) -> Result<Lock> {
+    let mut table = locked::table()?;
+    let before = match table.places.get_mut(&id) {
+        None => 0,
+        Some(Place { holders: Holders::Readers(count), file }) if is_shared => {
+            if file.is_some() {
+                *count += 1;
+                return Ok(Held::new(id));
+            }
+            *count
+        }
+        Some(place) => {
+            let how = if place.holders == Holders::Writer { "" } else { " for reading" };
+            let owner = format!("this process ({}){how}", std::process::id());
+            return Err(locked_by(&owner, path));
+        }
     };
-    let mut count = locks.lock();
-    match calls::patiently_blocked(|| rustix::fs::flock(&file, operation)) {
-        Ok(()) => {
-            *count += 1;
-            Ok(FileLock { file, locks: locks.clone(), entry })
-        }
-        Err(Errno::WOULDBLOCK) => {
-            let owner = readers(&file).unwrap_or_else(|| "another process".into());
-            Err(locked_by(&owner, path))
-        }
-        Err(errno) => Err(calls::error("lock", path, errno)),
-    }
-}
-
-impl Drop for FileLock {
-    fn drop(&mut self) {
-        let mut count = self.locks.lock();
-        *count -= 1;
-        if *count == 0 {
-            self.entry.unlock(&self.file);
-        }
-    }
+    let file = lock()?;
+    let holders = if is_shared { Holders::Readers(before + 1) } else { Holders::Writer };
+    table.places.insert(id, Place { holders, file });
+    Ok(Held::new(id))
 }
 
 fn flock(file: &OwnedFd, operation: FlockOperation, path: &str) -> Result<()> {
@@ -174,84 +225,120 @@ fn locked_by(owner: &str, path: &str) -> Error {
     Error::new(ErrorKind::Locked, format!("{path} is opened by {owner}"))
 }
 
-/// A place in the registry.
-struct Entry {
-    id: DirectoryId,
-    /// The process that took it.
-    process: u32,
-}
-
-impl Entry {
-    fn new(directory: &OwnedFd, path: &str, is_shared: bool) -> Result<Entry> {
-        let stat =
-            rustix::fs::fstat(directory).map_err(|errno| calls::error("look at", path, errno))?;
-        let id = system::identity(&stat);
-        let mut locked = LOCKED.lock();
-        match locked.get_mut(&id) {
-            Some(Some(holders)) if is_shared => *holders += 1,
-            Some(holders) => {
-                let how = if holders.is_some() { " for reading" } else { "" };
-                let owner = format!("this process ({}){how}", std::process::id());
-                return Err(locked_by(&owner, path));
-            }
-            None => {
-                locked.insert(id, is_shared.then_some(1));
-            }
-        }
-        Ok(Entry { id, process: std::process::id() })
-    }
-
-    /// Lets go of the system's lock on `file`. Closing it is not enough: descriptors that share
-    /// the lock may live on, a device's own, or for a moment those of a child process that the
-    /// program is just starting. A child that closes its copy must not unlock its parent's.
-    fn unlock(&self, file: &OwnedFd) {
-        if self.process == std::process::id() {
-            let _ = rustix::fs::flock(file, FlockOperation::Unlock);
-        }
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        let mut locked = LOCKED.lock();
-        match locked.get_mut(&self.id) {
-            Some(Some(holders)) if *holders > 1 => *holders -= 1,
-            _ => {
-                locked.remove(&self.id);
-            }
-        }
-    }
+/// Another process removed what `path` led to, or put something else there.
+fn replaced(path: &str) -> Error {
+    let message = format!(
+        "{path} was removed or replaced by another process while it was being opened: open it again"
+    );
+    Error::new(ErrorKind::Locked, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::Arc;
 
-    fn directory(path: &std::path::Path) -> OwnedFd {
-        rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap()
+    fn directory(path: &Path) -> Directory {
+        Directory::open(path, Arc::default()).unwrap()
+    }
+
+    fn locked(directory: &Directory) -> Result<Lock> {
+        exclusive(directory, &Ledger::default())
+    }
+
+    fn refused(directory: &Directory) -> String {
+        let error = locked(directory).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+        error.to_string()
+    }
+
+    /// What a fork gives to a child.
+    fn copy(directory: &Path) -> OwnedFd {
+        let found = directory.metadata().unwrap();
+        let table = locked::table().unwrap();
+        let place = &table.places[&(found.dev(), found.ino())];
+        place.file.as_ref().unwrap().try_clone().unwrap()
     }
 
     #[test]
     fn a_copy_in_a_child_that_is_starting_does_not_keep_a_dropped_lock() {
         let home = tempfile::tempdir().unwrap();
         let directory = directory(home.path());
-        let lock = exclusive(&directory, "db", &Ledger::default()).unwrap();
-        // What a fork gives to a child until it runs its program.
-        let copy = lock.file.as_ref().unwrap().try_clone().unwrap();
+        let lock = locked(&directory).unwrap();
+        let copy = copy(home.path());
         drop(lock);
-        drop(exclusive(&directory, "db", &Ledger::default()).unwrap());
+        drop(locked(&directory).unwrap());
         drop(copy);
     }
 
     #[test]
-    fn a_child_that_closes_its_copy_does_not_unlock_its_parents() {
+    fn a_lock_of_another_process_is_not_unlocked_by_its_child() {
         let home = tempfile::tempdir().unwrap();
         let directory = directory(home.path());
-        let mut lock = exclusive(&directory, "db", &Ledger::default()).unwrap();
-        let _parents = lock.file.as_ref().unwrap().try_clone().unwrap();
-        lock.entry.process += 1;
-        drop(lock);
-        let refused = exclusive(&directory, "db", &Ledger::default()).err().unwrap();
-        assert_eq!(refused.kind(), ErrorKind::Locked);
+        let lock = locked(&directory).unwrap();
+        drop(lock.into_childs());
+        refused(&directory);
+    }
+
+    #[test]
+    fn a_lock_of_a_file_that_lost_its_name_does_not_count() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, directory) = (home.path().join(LOCK_NAME), directory(home.path()));
+        let creates = OFlags::RDWR | OFlags::CREATE;
+        let stale = |remakes: bool| {
+            let file = open(&directory, creates);
+            std::fs::remove_file(&path).unwrap();
+            if remakes {
+                std::fs::write(&path, b"").unwrap();
+            }
+            file
+        };
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        for remakes in [false, true] {
+            let mut openings = 0;
+            let file = locked_file(&directory, exclusive, || {
+                openings += 1;
+                if openings < 3 { stale(remakes) } else { open(&directory, creates) }
+            });
+            assert_eq!(openings, 3);
+            assert!(is_named(&directory, &file.unwrap().unwrap()).unwrap());
+            let error = locked_file(&directory, exclusive, || stale(remakes)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Locked);
+        }
+    }
+
+    #[test]
+    fn a_directory_that_was_removed_or_replaced_is_not_locked() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("db");
+        std::fs::create_dir(&path).unwrap();
+        let before = directory(&path);
+        std::fs::rename(&path, home.path().join("aside")).unwrap();
+        assert!(refused(&before).contains("was removed or replaced"));
+        std::fs::create_dir(&path).unwrap();
+        assert!(refused(&before).contains("was removed or replaced"));
+        assert!(shared(&before).is_err());
+        let now = directory(&path);
+        drop(locked(&now).unwrap());
+        std::fs::remove_dir_all(&path).unwrap();
+        assert!(refused(&now).contains("was removed or replaced"));
+    }
+
+    #[test]
+    fn readers_of_a_directory_without_a_lock_file_notice_one_that_came_later() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = directory(home.path());
+        let first = shared(&directory).unwrap();
+        // A descriptor of its own stands for another process.
+        let other = std::fs::File::create(home.path().join(LOCK_NAME)).unwrap();
+        rustix::fs::flock(&other, FlockOperation::LockExclusive).unwrap();
+        assert_eq!(shared(&directory).err().unwrap().kind(), ErrorKind::Locked);
+        drop(other);
+        let second = shared(&directory).unwrap();
+        drop(first);
+        refused(&directory);
+        drop(second);
+        locked(&directory).unwrap();
     }
 }

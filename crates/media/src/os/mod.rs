@@ -9,6 +9,8 @@
 //!   CURRENT and syncing the directory again; so what the root names is durable before the root.
 //! - A file that has names in other directories takes no more bytes: the system counts its names.
 //! - Bytes are written to the ledger as the system accepts them, call by call.
+//! - What works on a database as a whole, and removes or replaces it, holds its lock until the last
+//!   file is gone or the other directory has the name.
 //!
 //! What is visible and durable when is written down in `docs/design/file-store.md`.
 
@@ -18,7 +20,9 @@ mod calls;
 mod descriptors;
 mod device;
 mod directory;
+mod forks;
 mod lock;
+mod locked;
 mod map;
 pub mod outside;
 mod read;
@@ -29,13 +33,15 @@ mod system;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod whole;
 mod writers;
 
 pub use device::{FileDevice, FileDeviceOptions};
+pub use locked::{forks, is_forked_since};
 pub use map::mappable_bytes;
 pub use system::lower_thread_priority;
 
-use crate::names::{LOCK_NAME, ROOT_NAME, is_reserved};
+use crate::names::{LOCK_NAME, ROOT_NAME, is_database_file};
 use crate::{
     AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, Notes, ReadFile, Sharing,
     Space, StoreLock, check_note_name,
@@ -102,6 +108,8 @@ pub struct OsStore {
     maps: Arc<Budget>,
     /// One root or note is replaced at a time: they share names of temporary files.
     replacing: Mutex<()>,
+    /// This store's own lock, which [`OsStore::claim`] takes.
+    claim: Mutex<Option<lock::Lock>>,
 }
 
 impl OsStore {
@@ -111,10 +119,11 @@ impl OsStore {
         if !options.read_only {
             descriptors::check_enough()?;
         }
-        if options.create && !options.read_only {
-            directory::create(path, &ledger)?;
-        }
-        let directory = Arc::new(Directory::open(path, ledger.clone())?);
+        let creates = options.create && !options.read_only;
+        let directory = Arc::new(match creates {
+            true => Directory::open_or_create(path, &ledger)?,
+            false => Directory::open(path, ledger.clone())?,
+        });
         let (tails, writers, replacing) = (Tails::default(), Arc::default(), Mutex::new(()));
         let maps = Arc::new(Budget::new(options.map_bytes_max));
         let open_max = options.open_files_max.unwrap_or_else(descriptors::sensible_max);
@@ -122,7 +131,18 @@ impl OsStore {
             Arc::new(Descriptors::new(directory.clone(), open_max, options.keeps_files));
         let spare: Weak<dyn directory::Spare> = Arc::<Descriptors>::downgrade(&descriptors);
         directory.spare(spare);
-        Ok(OsStore { directory, ledger, options, tails, writers, descriptors, maps, replacing })
+        let claim = Mutex::default();
+        Ok(OsStore {
+            directory,
+            ledger,
+            options,
+            tails,
+            writers,
+            descriptors,
+            maps,
+            replacing,
+            claim,
+        })
     }
 
     /// Something in the directory that no store wrote; `None` if there is nothing else. Where a
@@ -132,14 +152,16 @@ impl OsStore {
         let mut names = self.directory.names()?;
         names.sort_unstable();
         let was_opened = names.iter().any(|name| name == LOCK_NAME);
-        let is_ours = |name: &str| {
-            let whole = name.strip_suffix(directory::TEMPORARY_SUFFIX).unwrap_or(name);
-            is_reserved(whole)
-                || FileName::parse(name).is_some()
-                || was_opened && notes.contains(&whole)
-        };
+        let notes = if was_opened { notes } else { &[] };
         let is_of_system = |name: &str| name.starts_with('.') || name == "lost+found";
-        Ok(names.into_iter().find(|name| !is_ours(name) && !is_of_system(name)))
+        Ok(names.into_iter().find(|name| !is_database_file(name, notes) && !is_of_system(name)))
+    }
+
+    fn take_lock(&self) -> Result<lock::Lock> {
+        match self.options.read_only {
+            true => lock::shared(&self.directory),
+            false => lock::exclusive(&self.directory, &self.ledger),
+        }
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -264,16 +286,17 @@ impl FileStore for OsStore {
     }
 
     fn lock(&self) -> Result<StoreLock> {
-        let (directory, path) = (self.directory.descriptor(), self.directory.describe());
-        if self.options.read_only {
-            return Ok(Box::new(lock::shared(directory, &path)?));
+        if self.claim.lock().is_some() {
+            return Ok(Box::new(()));
         }
-        Ok(Box::new(lock::exclusive(directory, &path, &self.ledger)?))
+        Ok(Box::new(self.take_lock()?))
     }
 
     fn lock_shared(&self) -> Result<StoreLock> {
-        let path = self.directory.describe();
-        Ok(Box::new(lock::shared(self.directory.descriptor(), &path)?))
+        if self.claim.lock().is_some() {
+            return Ok(Box::new(()));
+        }
+        Ok(Box::new(lock::shared(&self.directory)?))
     }
 
     fn describe(&self) -> String {

@@ -195,6 +195,12 @@ impl Cursor {
         }
     }
 
+    /// The cursor, for a move to any place.
+    fn seeking(&mut self) -> Result<&mut InternalCursor> {
+        self.engine.check_process()?;
+        self.inner()
+    }
+
     /// Counts what the cursor shows after a move.
     #[inline]
     fn shows(&mut self, moved: Result<()>) -> Result<()> {
@@ -220,7 +226,7 @@ impl Cursor {
     ///
     /// As for all movements, see [`Cursor`].
     pub fn seek_to_first(&mut self) -> Result<()> {
-        let moved = self.inner()?.seek_to_first();
+        let moved = self.seeking()?.seek_to_first();
         self.shows(moved)
     }
 
@@ -230,7 +236,7 @@ impl Cursor {
     ///
     /// As for all movements, see [`Cursor`].
     pub fn seek_to_last(&mut self) -> Result<()> {
-        let moved = self.inner()?.seek_to_last();
+        let moved = self.seeking()?.seek_to_last();
         self.shows(moved)
     }
 
@@ -240,7 +246,7 @@ impl Cursor {
     ///
     /// As for all movements, see [`Cursor`].
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        let moved = self.inner()?.seek(key.as_ref());
+        let moved = self.seeking()?.seek(key.as_ref());
         self.shows(moved)
     }
 
@@ -250,7 +256,7 @@ impl Cursor {
     ///
     /// As for all movements, see [`Cursor`].
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        let moved = self.inner()?.seek_for_prev(key.as_ref());
+        let moved = self.seeking()?.seek_for_prev(key.as_ref());
         self.shows(moved)
     }
 

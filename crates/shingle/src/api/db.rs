@@ -74,6 +74,11 @@ pub(crate) struct Closer {
 
 impl Drop for Closer {
     fn drop(&mut self) {
+        if self.engine.check_process().is_err() {
+            // A forked child must not end what is its parent's: the engine stays in memory.
+            std::mem::forget(self.engine.clone());
+            return;
+        }
         // A program that wants to see an error calls `Db::close`.
         let _ = self.engine.close();
     }

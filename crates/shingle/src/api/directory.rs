@@ -1,7 +1,7 @@
 //! Databases in directories of the operating system. All else in the engine takes any store.
 
 use super::db::Db;
-use crate::engine::open::NOTES;
+use crate::notes;
 use crate::options::Options;
 use base::{Error, ErrorKind, Ledger, Result};
 use media::os::{OsOptions, OsStore, mappable_bytes};
@@ -15,6 +15,8 @@ impl Options {
     /// # Errors
     ///
     /// - [`NotFound`](crate::ErrorKind::NotFound): there is no database, and none is to be created.
+    /// - [`AlreadyExists`](crate::ErrorKind::AlreadyExists): there is a database, and
+    ///   [`Options::create_new`] asks for a new one.
     /// - [`Locked`](crate::ErrorKind::Locked): a process has the database open; the message names
     ///   it.
     /// - [`Corruption`](crate::ErrorKind::Corruption): the manifest or a log is damaged, or a file
@@ -56,7 +58,7 @@ impl Options {
     pub fn directory(&self, path: impl AsRef<Path>, ledger: Arc<Ledger>) -> Result<OsStore> {
         let maps = self.expert.map_tables.unwrap_or(false);
         let os = OsOptions {
-            create: self.create && !self.read_only,
+            create: self.creates(),
             read_only: self.read_only,
             direct_background: self.direct_io,
             map_bytes_max: if maps { mappable_bytes() } else { 0 },
@@ -96,7 +98,7 @@ impl Db {
         // The checkpoint's own files are not bytes of this database.
         let ledger = Arc::new(Ledger::default());
         let copy = OsStore::open(target.as_ref(), ledger, OsOptions::default())?;
-        if let Some(foreign) = copy.foreign_file(&NOTES)? {
+        if let Some(foreign) = copy.foreign_file(&notes::ALL)? {
             let message = format!(
                 "{} holds `{foreign}`, which is not Shingle's: choose an empty directory",
                 copy.describe()
@@ -107,13 +109,48 @@ impl Db {
     }
 }
 
+/// Removes the database in the directory `path`, and the directory where nothing else is in it.
+/// Files that are not Shingle's stay. No process can open the database meanwhile. A cold store is a
+/// directory of its own, and stays.
+///
+/// ```
+/// # fn main() -> shingle::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("old");
+/// # shingle::Options::new().open(&path)?.close()?;
+/// shingle::destroy(&path)?;
+/// assert!(!path.exists());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`NotFound`](crate::ErrorKind::NotFound) where there is no database;
+/// [`Locked`](crate::ErrorKind::Locked) where a process has it open;
+/// [`Incompatible`](crate::ErrorKind::Incompatible) where it is that of another program;
+/// [`Io`](crate::ErrorKind::Io) where the system refuses, and then calling again goes on.
+pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
+    let options = OsOptions { create: false, ..OsOptions::default() };
+    let store = OsStore::open(path.as_ref(), Arc::new(Ledger::default()), options)?;
+    if !store.has_database()? {
+        let message = format!("there is no database in {}", store.describe());
+        return Err(Error::new(ErrorKind::NotFound, message));
+    }
+    match store.root() {
+        // A damaged root is no reason to keep the database; that of another program is.
+        Err(error) if error.kind() != ErrorKind::Corruption => Err(error),
+        _ => store.destroy(&notes::ALL),
+    }
+}
+
 /// Checks that a new database would go into a directory that holds nothing else. Does nothing where
 /// a database exists.
 fn check_unused(store: &OsStore) -> Result<()> {
     if !matches!(store.root(), Ok(None)) {
         return Ok(());
     }
-    match store.foreign_file(&NOTES)? {
+    match store.foreign_file(&notes::ALL)? {
         None => Ok(()),
         Some(foreign) => Err(Error::invalid(format!(
             "{} has no database, but holds `{foreign}`, which is not Shingle's: choose an empty \

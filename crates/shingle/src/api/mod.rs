@@ -25,6 +25,7 @@ pub(crate) use batch::of_another_database;
 pub use changes::{Change, Changes, ChangesOptions, Operation, Since};
 pub use cursor::{Cursor, Iter, ReadOptions};
 pub use db::{Db, Keyspace, WriteOptions};
+pub use directory::destroy;
 pub use follower::Follower;
 pub use maintenance::{check_closed, check_store};
 pub use snapshot::{Pins, Snapshot};

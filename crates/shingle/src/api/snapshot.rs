@@ -115,6 +115,7 @@ impl Snapshot {
     ///
     /// As for all reads, see [`Keyspace`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
+        self.engine.check_process()?;
         self.keyspace.check_open()?;
         let operator = self.keyspace.operator.as_ref();
         let value = get(&self.moment(), key.as_ref(), operator)?;
@@ -131,6 +132,7 @@ impl Snapshot {
         &self,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<(Bytes, Option<Expiry>)>> {
+        self.engine.check_process()?;
         self.keyspace.check_open()?;
         let operator = self.keyspace.operator.as_ref();
         let found = get_with_expiry(&self.moment(), key.as_ref(), operator)?;
@@ -144,6 +146,7 @@ impl Snapshot {
     ///
     /// As for [`Keyspace::multi_get`].
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
+        self.engine.check_process()?;
         self.keyspace.check_open()?;
         let operator = self.keyspace.operator.as_ref();
         let values = multi_get(&self.moment(), keys, operator)?;

@@ -85,6 +85,7 @@ impl Engine {
 
     /// Ends all work. Every acknowledged write is durable afterwards.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
+        self.check_process()?;
         // A concurrent closer waits here for the same answer.
         let mut result = self.closed_result.lock();
         if let Some(closed) = &*result {

@@ -170,6 +170,9 @@ impl Context {
 
     /// A reader ends that held `sequence`.
     pub(crate) fn release_snapshot(&self, sequence: SequenceNumber) {
+        if self.gate.is_inherited() {
+            return;
+        }
         self.snapshots.release(sequence, || self.kept_views.release(sequence));
     }
 
@@ -268,7 +271,20 @@ impl Context {
     }
 
     pub(crate) fn closed(&self) -> Error {
-        Error::new(ErrorKind::Closed, "the database was closed")
+        let message = match self.gate.is_inherited() {
+            true => {
+                "this process was forked from the one that opened the database: open the database \
+                 in the process that uses it"
+            }
+            false => "the database was closed",
+        };
+        Error::new(ErrorKind::Closed, message)
+    }
+
+    /// Refuses a forked child, before it waits for a lock that a thread of its parent has.
+    #[inline]
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.gate.is_inherited() { Err(self.closed()) } else { Ok(()) }
     }
 
     #[inline]

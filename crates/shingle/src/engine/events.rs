@@ -14,6 +14,7 @@ mod episode;
 
 use crate::admission::{Stall, StallChange};
 use crate::event::{Event, EventListener, Severity};
+use crate::notes::{LOG, OLD_LOG};
 use base::Result;
 use base::env::Runtime;
 use delivery::Delivery;
@@ -28,9 +29,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const KEPT: usize = 1000;
 /// Lines are written out when this many are pending.
 const BATCH: usize = 64;
-/// The notes.
-pub(crate) const LOG: &str = "LOG";
-pub(crate) const OLD_LOG: &str = "LOG.old";
 /// `LOG` is full at this many bytes.
 const LOG_BYTES_MAX: u64 = if cfg!(any(test, feature = "testing")) { 8 << 10 } else { 1 << 20 };
 

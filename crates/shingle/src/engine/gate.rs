@@ -7,8 +7,12 @@
 //! - calls that may write without holding one of the engine's locks all the time;
 //! - calls that read files which the next opening may remove.
 //!
-//! Puts, gets and syncs do not. They write under the commit lock or the sync lock, and check under
-//! it whether the database is closed. Closing takes both locks once after it has shut the gate.
+//! A forked child inherits the gate and finds it shut: the threads that flush and compact are its
+//! parent's, and so are the files.
+//!
+//! Puts, gets and syncs do not go through it. They write under the commit lock or the sync lock,
+//! and check under it whether the database is closed. Closing takes both locks once after it has
+//! shut the gate.
 
 use base::env::{Event, Runtime};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +24,18 @@ const SHUT: u64 = 1 << 63;
 const LOOK_NS: u64 = 200_000_000;
 
 /// Counts the threads inside.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gate {
     state: AtomicU64,
     left: Event,
+    /// Of the process that opened the database.
+    forks: u64,
+}
+
+impl Default for Gate {
+    fn default() -> Gate {
+        Gate { state: AtomicU64::new(0), left: Event::default(), forks: media::os::forks() }
+    }
 }
 
 /// A thread is inside for as long as this lives.
@@ -32,6 +44,9 @@ pub(crate) struct Inside<'a>(&'a Gate);
 impl Gate {
     /// Enters. `None`: the gate is shut.
     pub(crate) fn enter(&self) -> Option<Inside<'_>> {
+        if self.is_inherited() {
+            return None;
+        }
         let before = self.state.fetch_add(1, Ordering::AcqRel);
         // Dropped, and so leaves again, if the gate is shut.
         let inside = Inside(self);
@@ -45,7 +60,13 @@ impl Gate {
 
     #[inline]
     pub(crate) fn is_shut(&self) -> bool {
-        self.state.load(Ordering::Acquire) & SHUT != 0
+        self.state.load(Ordering::Acquire) & SHUT != 0 || self.is_inherited()
+    }
+
+    /// This process was forked from the one that opened the database.
+    #[inline]
+    pub(crate) fn is_inherited(&self) -> bool {
+        media::os::is_forked_since(self.forks)
     }
 
     fn is_empty(&self) -> bool {

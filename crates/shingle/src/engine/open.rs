@@ -18,7 +18,6 @@ use crate::engine::changes::retained::ChangeLogs;
 use crate::engine::commit_state::{Active, CommitState, LiveLog, Sealed};
 use crate::engine::context::{Numbers, Parts};
 use crate::engine::core::Core;
-use crate::engine::events;
 use crate::engine::exchanged::Exchanged;
 use crate::engine::memory::Memory;
 use crate::engine::recover::{Found, Replayed, find, replay};
@@ -27,6 +26,7 @@ use crate::engine::values::active_segment::{CommitValues, UnflushedExtents};
 use crate::event::Event;
 use crate::keyspace::{KeyspaceOptions, KeyspaceState, Rules};
 use crate::memtable::Memtable;
+use crate::notes;
 use crate::options::Options;
 use crate::read::clock::ExpiryClock;
 use crate::read::context::ReadContext;
@@ -49,11 +49,6 @@ use tree::{ObsoleteFiles, RunTable, Version};
 /// The name of the keyspace that every database has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
 
-const OPTIONS: &str = "OPTIONS";
-
-/// The notes of a database: for people, and never needed to open.
-pub(crate) const NOTES: [&str; 3] = [OPTIONS, events::LOG, events::OLD_LOG];
-
 /// Opens or creates the database in `store`.
 pub(crate) fn open(
     options: &Options,
@@ -73,19 +68,23 @@ fn open_inside(
     let begin_ns = runtime.now_ns();
     let settings = Settings::of_database(options, &*store)?;
     // Before the lock, which writes: a foreign directory must stay unchanged.
-    if let Some(root) = store.root()? {
-        decode_root(&root).map_err(|error| error.in_file("CURRENT"))?;
+    match store.root()? {
+        Some(root) => {
+            decode_root(&root).map_err(|error| error.in_file("CURRENT"))?;
+            expect_new(options, &*store)?;
+        }
+        None => expect_creation(options, &*store, &store.list()?)?,
     }
     let lock = if options.read_only { store.lock_shared()? } else { store.lock()? };
+    // Another process may have created, or removed, the database before this one had the lock.
     let found = match find(&*store)? {
-        Some(found) => found,
+        Some(found) => {
+            expect_new(options, &*store)?;
+            found
+        }
         None => {
             let files = store.list()?;
-            expect_no_data(&files)?;
-            if !options.create || options.read_only {
-                let message = format!("there is no database in {}", store.describe());
-                return Err(Error::new(ErrorKind::NotFound, message));
-            }
+            expect_creation(options, &*store, &files)?;
             new_database(&files, &*runtime)
         }
     };
@@ -128,12 +127,35 @@ fn report_recovery(engine: &Engine, replayed: &Replayed, begin_ns: u64) {
 /// Writes the options down for people to read. Opening never needs them, so a failure to write them
 /// is ignored. Replacing them costs a sync.
 fn note_options(store: &dyn FileStore, options: &Options) {
-    let Some(notes) = store.notes() else { return };
+    let Some(beside) = store.notes() else { return };
     let text = options.to_ini();
-    let old = notes.read_note(OPTIONS).ok().flatten();
+    let old = beside.read_note(notes::OPTIONS).ok().flatten();
     if old.as_deref() != Some(text.as_bytes()) {
-        let _ = notes.write_note(OPTIONS, text.as_bytes(), false);
+        let _ = beside.write_note(notes::OPTIONS, text.as_bytes(), false);
     }
+}
+
+/// Refuses a database where a new one is wanted.
+fn expect_new(options: &Options, store: &dyn FileStore) -> Result<()> {
+    if !options.create_new {
+        return Ok(());
+    }
+    let message = format!(
+        "{} has a database, and a new one was asked for: choose another directory, or open it \
+         without `create_new`",
+        store.describe()
+    );
+    Err(Error::new(ErrorKind::AlreadyExists, message))
+}
+
+/// Checks that the options create a database in a store without a root, which has these `files`.
+fn expect_creation(options: &Options, store: &dyn FileStore, files: &[FileSummary]) -> Result<()> {
+    expect_no_data(files)?;
+    if options.creates() {
+        return Ok(());
+    }
+    let message = format!("there is no database in {}", store.describe());
+    Err(Error::new(ErrorKind::NotFound, message))
 }
 
 /// Checks the files of a store without a root. A crash during creation leaves a manifest, but never

@@ -54,6 +54,7 @@ impl Engine {
         waits: bool,
         given: &[Unchanged<'_>],
     ) -> Result<Option<Committed>> {
+        self.check_process()?;
         if batch.has_expiring() {
             self.allow_expiry(batch)?;
         }
