@@ -68,7 +68,12 @@ impl Block {
     }
 
     pub fn value(&self) -> &[u8] {
-        self.content.get(self.value.clone()).unwrap_or_default()
+        self.content.get(self.value_place()).unwrap_or_default()
+    }
+
+    /// Where the value is in the block.
+    pub fn value_place(&self) -> Range<usize> {
+        self.value.clone()
     }
 
     /// Goes to the next entry. `false`: at the end; `None`: the entry is not whole.

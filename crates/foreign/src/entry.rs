@@ -37,3 +37,7 @@ pub fn split_key(internal: &[u8]) -> Option<(&[u8], u64, u8)> {
     let trailer = u64::from_le_bytes(*trailer);
     Some((key, trailer >> 8, trailer as u8))
 }
+
+/// What a program does so that values are beside their keys.
+pub const WITHOUT_BLOBS: &str = "set enable_blob_files to false, enable_blob_garbage_collection to \
+     true and blob_garbage_collection_age_cutoff to 1, and compact the whole database";

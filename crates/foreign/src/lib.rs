@@ -16,4 +16,5 @@ mod logs;
 mod merge;
 mod ranges;
 mod records;
+pub mod rocksdb;
 mod snappy;

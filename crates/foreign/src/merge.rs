@@ -4,7 +4,7 @@
 //! last one. So as many are open as overlap.
 
 use crate::coding::shown;
-use crate::entry::{Entry, Kind, RangeDelete};
+use crate::entry::{Entry, Kind, RangeDelete, WITHOUT_BLOBS};
 use crate::ranges::Ranges;
 use base::{Error, ErrorKind, Result};
 use std::cmp::Reverse;
@@ -196,10 +196,7 @@ fn refused(kind: Kind, key: &[u8]) -> Error {
             "several columns (PutEntity), for which Shingle has no place",
             "write the columns as values of keys of their own with the program that uses them",
         ),
-        _ => (
-            "its value in a blob file, and blob files are not read",
-            "set enable_blob_files to false and compact the database with the program that uses it",
-        ),
+        _ => ("its value in a blob file, and blob files are not read", WITHOUT_BLOBS),
     };
     Error::new(ErrorKind::Unsupported, format!("the key {} has {what}; {remedy}", shown(key)))
 }
