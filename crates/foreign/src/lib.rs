@@ -18,3 +18,6 @@ mod ranges;
 mod records;
 pub mod rocksdb;
 mod snappy;
+mod store;
+
+pub use store::{Store, store_at};

@@ -7,13 +7,15 @@ use crate::coding::{Input, damage, masked_sum};
 use base::Result;
 use std::path::Path;
 
-const BLOCK_BYTES: usize = 32 << 10;
-const HEADER_BYTES: usize = 7;
+pub const BLOCK_BYTES: usize = 32 << 10;
+pub const HEADER_BYTES: usize = 7;
+/// With the number of the log.
+pub const HEADER_BYTES_RECYCLED: usize = 11;
 
-const FULL: u8 = 1;
-const FIRST: u8 = 2;
-const MIDDLE: u8 = 3;
-const LAST: u8 = 4;
+pub const FULL: u8 = 1;
+pub const FIRST: u8 = 2;
+pub const MIDDLE: u8 = 3;
+pub const LAST: u8 = 4;
 
 /// The records of a file.
 pub struct Records<'a> {
@@ -63,31 +65,72 @@ impl<'a> Records<'a> {
             self.at += left;
         }
         let begin = self.at;
-        let Some(rest) = self.bytes.get(begin..).filter(|rest| rest.len() >= HEADER_BYTES) else {
-            return Ok(None);
-        };
-        let mut input = Input::new(rest);
-        let (Some(sum), Some(length), Some(kind)) = (input.fixed32(), input.take(2), input.byte())
-        else {
-            return Ok(None);
-        };
-        let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
-        if (sum, length, kind) == (0, 0, 0) && self.is_zero_from(begin) {
+        let rest = self.bytes.get(begin..).unwrap_or_default();
+        let Some(header) = Header::of(rest) else { return Ok(None) };
+        if (header.sum, header.length, header.kind) == (0, 0, 0)
+            && rest.iter().all(|&byte| byte == 0)
+        {
             return Ok(None);
         }
-        if HEADER_BYTES + length > BLOCK_BYTES - begin % BLOCK_BYTES {
+        if header.bytes + header.length > BLOCK_BYTES - begin % BLOCK_BYTES {
             let message = "a piece of a record is longer than its block";
             return Err(damage(self.path, begin as u64, message));
         }
-        let Some(piece) = input.take(length) else { return Ok(None) };
-        if masked_sum([&[kind], piece]) != sum {
+        let Some(summed) = header.summed else {
+            let is_piece = |header: &Header<'_>| (FULL..=LAST).contains(&header.kind);
+            if has_piece_behind(self.bytes, begin + 1, is_piece) {
+                return Err(damage(self.path, begin as u64, "a record is damaged"));
+            }
+            return Ok(None);
+        };
+        if masked_sum([summed, &[]]) != header.sum {
             return Err(damage(self.path, begin as u64, "the checksum of a record is wrong"));
         }
-        self.at = begin + HEADER_BYTES + length;
-        Ok(Some((kind, piece)))
+        self.at = begin + header.bytes + header.length;
+        Ok(Some((header.kind, header.content(summed))))
+    }
+}
+
+/// The header of a piece, and what follows.
+pub struct Header<'a> {
+    pub sum: u32,
+    pub kind: u8,
+    pub length: usize,
+    /// Bytes of the header.
+    pub bytes: usize,
+    /// What the checksum is of. `None`: the file, or its block, ends before.
+    pub summed: Option<&'a [u8]>,
+    /// The number of the log, in a piece of RocksDB's recycled logs.
+    pub log: Option<u32>,
+}
+
+impl<'a> Header<'a> {
+    /// That of the piece at the begin of `rest`. `None`: the bytes end in it.
+    pub fn of(rest: &'a [u8]) -> Option<Header<'a>> {
+        let mut input = Input::new(rest);
+        let sum = input.fixed32()?;
+        let (length, kind) = (usize::from(input.fixed16()?), input.byte()?);
+        let is_recycled = matches!(kind, 5..=8 | 11 | 131);
+        let log = if is_recycled { Some(input.fixed32()?) } else { None };
+        let bytes = if is_recycled { HEADER_BYTES_RECYCLED } else { HEADER_BYTES };
+        // The kind, the number of the log, and the content.
+        let summed = rest.get(HEADER_BYTES - 1..bytes + length);
+        Some(Header { sum, kind, length, bytes, summed, log })
     }
 
-    fn is_zero_from(&self, begin: usize) -> bool {
-        self.bytes[begin..].iter().all(|&byte| byte == 0)
+    /// What the piece has of its record.
+    pub fn content(&self, summed: &'a [u8]) -> &'a [u8] {
+        summed.get(self.bytes - (HEADER_BYTES - 1)..).unwrap_or_default()
     }
+}
+
+/// Whether a whole piece begins at `at` or behind it that `is_ours`: then what comes before it is
+/// no end of a dead writer.
+pub fn has_piece_behind(bytes: &[u8], at: usize, is_ours: impl Fn(&Header<'_>) -> bool) -> bool {
+    (at..bytes.len()).any(|at| {
+        let end = (at - at % BLOCK_BYTES + BLOCK_BYTES).min(bytes.len());
+        Header::of(&bytes[at..end]).filter(&is_ours).is_some_and(|header| {
+            header.summed.is_some_and(|summed| masked_sum([summed, &[]]) == header.sum)
+        })
+    })
 }

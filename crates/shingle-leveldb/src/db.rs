@@ -5,7 +5,6 @@ use crate::kinds::{is_too_long, leveldb_snapshot_t, leveldb_t};
 use crate::memory::{bytes, c_bytes, copied, items, path, places};
 use crate::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeoptions_t};
 use crate::status::{Place, call};
-use foreign::leveldb::LevelDb;
 use shingle::{Db, Error, ErrorKind, ReadOptions, Result};
 use std::ffi::{c_char, c_int};
 use std::path::Path;
@@ -23,7 +22,7 @@ pub extern "C" fn leveldb_open(
 
 fn open(options: &leveldb_options_t, folder: &Path) -> Result<Db> {
     options.check_order()?;
-    refuse_leveldb(folder)?;
+    refuse_foreign(folder)?;
     let shown = folder.display();
     if options.error_if_exists && has_database(folder) {
         return Err(Error::invalid(format!("{shown}: exists (error_if_exists is true)")));
@@ -40,15 +39,13 @@ pub fn has_database(folder: &Path) -> bool {
     folder.join("CURRENT").exists()
 }
 
-/// Files of LevelDB are not Shingle's to open or change.
-pub fn refuse_leveldb(folder: &Path) -> Result<()> {
-    if !LevelDb::is_at(folder) {
-        return Ok(());
-    }
-    let shown = folder.display();
+/// Files of LevelDB and RocksDB are not Shingle's to open or change.
+pub fn refuse_foreign(folder: &Path) -> Result<()> {
+    let Some(store) = foreign::store_at(folder) else { return Ok(()) };
+    let (shown, name, format) = (folder.display(), store.name(), store.format());
     let message = format!(
-        "{shown}: these are files of LevelDB, which Shingle does not change; import them into a \
-         new database: shingle --db NEW import --format leveldb {shown}"
+        "{shown}: these are files of {name}, which Shingle does not change; import them into a \
+         new database: shingle --db NEW import --format {format} {shown}"
     );
     Err(Error::new(ErrorKind::Incompatible, message))
 }

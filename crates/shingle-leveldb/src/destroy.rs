@@ -1,6 +1,6 @@
 //! Removing a database.
 
-use crate::db::{has_database, refuse_leveldb};
+use crate::db::{has_database, refuse_foreign};
 use crate::memory::path;
 use crate::options::leveldb_options_t;
 use crate::status::{Place, call};
@@ -25,7 +25,7 @@ pub extern "C" fn leveldb_destroy_db(
 }
 
 fn destroy(folder: &Path) -> Result<()> {
-    refuse_leveldb(folder)?;
+    refuse_foreign(folder)?;
     if !has_database(folder) {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! Saving what can be read of a damaged database.
 
-use crate::db::refuse_leveldb;
+use crate::db::refuse_foreign;
 use crate::memory::path;
 use crate::options::leveldb_options_t;
 use crate::status::{Place, call};
@@ -21,7 +21,7 @@ pub extern "C" fn leveldb_repair_db(
 
 fn repair(options: &leveldb_options_t, folder: &Path) -> Result<()> {
     options.check_order()?;
-    refuse_leveldb(folder)?;
+    refuse_foreign(folder)?;
     if shingle::check_closed(folder, &mut |_| {}).is_ok_and(|report| report.is_clean()) {
         return Ok(());
     }

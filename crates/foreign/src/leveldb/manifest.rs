@@ -46,9 +46,14 @@ impl Manifest {
         let mut input = Input::new(record);
         while !input.is_empty() {
             let tag = input.varint().ok_or("an edit ends in a tag")?;
-            self.field(tag, &mut input).ok_or_else(|| {
-                format!("an edit has a field {tag} that is not whole, or not one of LevelDB's")
-            })?;
+            if !matches!(tag, 1..=7 | 9) {
+                return Err(format!(
+                    "an edit has a field {tag}, which LevelDB does not write; a database of \
+                     RocksDB is imported with --format rocksdb"
+                ));
+            }
+            self.field(tag, &mut input)
+                .ok_or_else(|| format!("an edit has a field {tag} that is not whole"))?;
         }
         Ok(())
     }

@@ -68,6 +68,13 @@ impl RocksDb {
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         let lock = lock(folder, "RocksDB")?;
+        if !RocksDb::is_at(folder) {
+            let message = format!(
+                "{} is a database of LevelDB: import it with --format leveldb",
+                folder.display()
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
         let manifest = Manifest::read(folder)?;
         manifest.check()?;
         options::check(folder)?;

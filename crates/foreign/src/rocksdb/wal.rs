@@ -9,24 +9,18 @@
 
 use super::compression::{ZSTD, unpack_record};
 use crate::coding::{Input, damage, masked_sum, unsupported};
+use crate::records::{
+    BLOCK_BYTES, FIRST, FULL, HEADER_BYTES, HEADER_BYTES_RECYCLED, Header, LAST, MIDDLE,
+    has_piece_behind,
+};
 use base::Result;
 use std::path::Path;
 
-const BLOCK_BYTES: usize = 32 << 10;
-const HEADER_BYTES: usize = 7;
-/// With the number of the log.
-const HEADER_BYTES_RECYCLED: usize = 11;
-
-const FULL: u8 = 1;
-const FIRST: u8 = 2;
-const MIDDLE: u8 = 3;
-const LAST: u8 = 4;
 /// What the recycled kinds of the first four are larger by.
 const RECYCLED: u8 = 4;
 const SET_COMPRESSION: u8 = 9;
 const TIMESTAMP_SIZES: u8 = 10;
 const TIMESTAMP_SIZES_RECYCLED: u8 = 11;
-const PREDECESSOR_RECYCLED: u8 = 131;
 /// Kinds with this bit that are not known may be left out.
 const CAN_BE_LEFT_OUT: u8 = 1 << 7;
 
@@ -54,18 +48,6 @@ enum Piece<'a> {
     End,
     /// Its writer died here, or the file had another log before.
     Torn,
-}
-
-/// The header of a piece, and what follows.
-struct Header<'a> {
-    sum: u32,
-    kind: u8,
-    length: usize,
-    bytes: usize,
-    /// What the checksum is of: `None`, if the file ends before.
-    summed: Option<&'a [u8]>,
-    /// The number of the log, in a recycled piece.
-    log: Option<u32>,
 }
 
 impl<'a> Wal<'a> {
@@ -180,15 +162,20 @@ impl<'a> Wal<'a> {
                 return self.end(header.log.is_none());
             }
             self.at += header.bytes + header.length;
-            return Ok(Piece::Whole { kind: header.kind, content: &summed[header.bytes - 6..] });
+            return Ok(Piece::Whole { kind: header.kind, content: header.content(summed) });
         }
     }
 
     /// No piece begins here. It is the end, unless that cannot be or a whole piece follows.
     fn end(&mut self, cannot_be: bool) -> Result<Piece<'a>> {
-        // In a recycled file, what the log before had may be anything.
+        // A file comes back only from a log of the same form. What it had may be anything.
         let is_recycled = self.has_begun && self.begins_recycled();
-        if (cannot_be && !is_recycled) || self.has_piece_behind(self.at + 1) {
+        let is_ours = |header: &Header<'_>| match header.log {
+            Some(log) => log == self.number,
+            None => !is_recycled && (FULL..=LAST).contains(&header.kind),
+        };
+        let cannot_be = cannot_be && !is_recycled;
+        if cannot_be || has_piece_behind(self.bytes, self.at + 1, is_ours) {
             return Err(self.damage(self.at, "a record is damaged"));
         }
         Ok(Piece::Torn)
@@ -198,35 +185,7 @@ impl<'a> Wal<'a> {
         Header::of(self.bytes).is_some_and(|header| header.log.is_some())
     }
 
-    fn has_piece_behind(&self, at: usize) -> bool {
-        let is_recycled = self.begins_recycled();
-        (at..self.bytes.len()).any(|at| {
-            let end = (at - at % BLOCK_BYTES + BLOCK_BYTES).min(self.bytes.len());
-            let Some(header) = Header::of(&self.bytes[at..end]) else { return false };
-            let is_of_log = match header.log {
-                Some(log) => log == self.number,
-                None => !is_recycled && (FULL..=LAST).contains(&header.kind),
-            };
-            is_of_log && header.summed.is_some_and(|bytes| masked_sum([bytes, &[]]) == header.sum)
-        })
-    }
-
     fn damage(&self, at: usize, message: &str) -> base::Error {
         damage(self.path, at as u64, message)
-    }
-}
-
-impl<'a> Header<'a> {
-    /// That of the piece at the begin of `block`. `None`: the file ends in it.
-    fn of(block: &'a [u8]) -> Option<Header<'a>> {
-        let mut input = Input::new(block);
-        let sum = input.fixed32()?;
-        let (length, kind) = (usize::from(input.fixed16()?), input.byte()?);
-        let is_recycled = matches!(kind, 5..=8 | TIMESTAMP_SIZES_RECYCLED | PREDECESSOR_RECYCLED);
-        let log = if is_recycled { Some(input.fixed32()?) } else { None };
-        let bytes = if is_recycled { HEADER_BYTES_RECYCLED } else { HEADER_BYTES };
-        // The checksum is of the kind, the number of the log, and the content.
-        let summed = block.get(HEADER_BYTES - 1..bytes + length);
-        Some(Header { sum, kind, length, bytes, summed, log })
     }
 }
