@@ -142,3 +142,42 @@ impl Write {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(sequence: u64, count: u32, records: &[u8]) -> Option<Batch> {
+        let header = [&sequence.to_le_bytes()[..], &count.to_le_bytes()].concat();
+        Batch::parse(&[&header, records].concat())
+    }
+
+    #[test]
+    fn a_batch_has_as_many_writes_as_it_says() {
+        // A put, a note, a deletion of family 3, and a mark without meaning.
+        let records = b"\x01\x01a\x02bc\x03\x04note\x04\x03\x01d\x0d";
+        let items = batch(7, 2, records).unwrap().items;
+        let entry = |family, kind, key: &[u8], value: &[u8]| {
+            let (key, value) = (key.to_vec(), value.to_vec());
+            Item::Write(family, Write::Entry { kind, key, value })
+        };
+        assert_eq!(items, [entry(0, 1, b"a", b"bc"), entry(3, 0, b"d", b"")]);
+        assert!(batch(7, 1, records).is_none() && batch(7, 3, records).is_none());
+        assert!(batch(SEQUENCE_MAX, 2, records).is_none());
+        for end in 0..records.len() - 1 {
+            assert!(batch(7, 2, &records[..end]).is_none(), "{end}");
+        }
+        assert!(batch(7, 0, b"\x7f").is_none());
+    }
+
+    #[test]
+    fn a_timed_put_has_its_value_without_the_time() {
+        let packed = [&b"value"[..], &[9; 8]].concat();
+        assert_eq!(
+            kinds::entry(kinds::TIMED_PUT, &packed),
+            Some((crate::entry::Kind::Put, &b"value"[..]))
+        );
+        assert_eq!(kinds::entry(kinds::TIMED_PUT, b"short"), None);
+        assert!(batch(1, 1, b"\x18\x01a\x05short").is_none());
+    }
+}

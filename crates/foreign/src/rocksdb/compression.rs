@@ -121,3 +121,31 @@ pub fn unpack_record(packed: &[u8]) -> Result<Vec<u8>, String> {
     }
     Ok(content)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_that_cannot_be_takes_no_memory() {
+        // 2^60 bytes, from a few.
+        let stored = [&[0x80; 8][..], &[0x10, 1, 2, 3]].concat();
+        for kind in [ZLIB, LZ4, LZ4HC, ZSTD] {
+            let Err(Refusal::Damage(why)) = unpack(kind, &stored, &[]) else {
+                panic!("{kind} took it")
+            };
+            assert!(why.contains("cannot come from 3"), "{kind}: {why}");
+        }
+        assert!(unpack(ZLIB, &[0x80], &[]).is_err());
+        assert!(matches!(unpack(0x85, &[1], &[]), Err(Refusal::Unsupported(_))));
+        assert!(matches!(unpack(0x42, &[1, 1], &[]), Err(Refusal::Damage(_))));
+    }
+
+    #[test]
+    fn a_block_has_exactly_the_length_that_stands_before_it() {
+        let packed = lz4_flex::block::compress(b"abcabcabcabc");
+        let with = |length: u8| unpack(LZ4, &[&[length], &packed[..]].concat(), &[]);
+        assert_eq!(with(12).unwrap(), b"abcabcabcabc");
+        assert!(with(11).is_err() && with(13).is_err());
+    }
+}

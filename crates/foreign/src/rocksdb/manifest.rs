@@ -132,26 +132,35 @@ impl Manifest {
         let path = folder.join(current(folder)?);
         let bytes = read(&path)?;
         let mut records = Records::new(&path, &bytes);
-        let mut manifest = Manifest { path: path.clone(), ..Manifest::default() };
-        let first = Family { name: "default".into(), ..Family::default() };
-        manifest.families.insert(0, first);
+        let mut manifest = Manifest { path: path.clone(), ..Manifest::with_default() };
         let mut group = Vec::new();
         while let Some((at, record)) = records.next()? {
-            let damaged = |what: String| damage(&path, at as u64, what);
-            let edit = Edit::parse(&record).map_err(damaged)?;
-            let left = edit.group_left;
-            if left.is_none() && !group.is_empty() {
-                return Err(damaged("an edit stands inside of a group".into()));
-            }
-            group.push(edit);
-            if left.unwrap_or(0) == 0 {
-                let edits = group.drain(..);
-                edits.into_iter().try_for_each(|edit| manifest.apply(edit)).map_err(damaged)?;
-            }
+            Edit::parse(&record)
+                .and_then(|edit| manifest.add(&mut group, edit))
+                .map_err(|what| damage(&path, at as u64, what))?;
         }
         // A group that has no end was never written whole: it does not count.
         manifest.families.retain(|_, family| family.name != STATISTICS);
         Ok(manifest)
+    }
+
+    /// One of a new database, which has a single column family.
+    pub fn with_default() -> Manifest {
+        let first = Family { name: "default".into(), ..Family::default() };
+        Manifest { families: BTreeMap::from([(0, first)]), ..Manifest::default() }
+    }
+
+    /// Adds an edit. Those of a `group` count when the last one is there.
+    pub fn add(&mut self, group: &mut Vec<Edit>, edit: Edit) -> std::result::Result<(), String> {
+        if edit.group_left.is_none() && !group.is_empty() {
+            return Err("an edit stands inside of a group".into());
+        }
+        let left = edit.group_left.unwrap_or(0);
+        group.push(edit);
+        if left > 0 {
+            return Ok(());
+        }
+        std::mem::take(group).into_iter().try_for_each(|edit| self.apply(edit))
     }
 
     /// Refuses what cannot be read, in words.

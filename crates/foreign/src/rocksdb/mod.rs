@@ -17,6 +17,8 @@ mod manifest;
 mod options;
 mod properties;
 mod recovery;
+#[cfg(test)]
+mod scenarios;
 mod table;
 mod wal;
 
