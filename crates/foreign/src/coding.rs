@@ -1,7 +1,7 @@
 //! Numbers and checksums as LevelDB, and RocksDB after it, write them.
 
 use base::checksum::crc32c;
-use base::{Error, Result};
+use base::{Error, ErrorKind, Result};
 use std::path::Path;
 
 /// A position in bytes of a file.
@@ -35,6 +35,11 @@ impl<'a> Input<'a> {
         self.take(1).map(|byte| byte[0])
     }
 
+    pub fn fixed16(&mut self) -> Option<u16> {
+        let bytes = self.take(2)?;
+        Some(u16::from_le_bytes(bytes.try_into().ok()?))
+    }
+
     pub fn fixed32(&mut self) -> Option<u32> {
         let bytes = self.take(4)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
@@ -56,6 +61,12 @@ impl<'a> Input<'a> {
             }
         }
         None
+    }
+
+    /// A number with a sign: its distance from zero, and the sign in the lowest bit.
+    pub fn varint_signed(&mut self) -> Option<i64> {
+        let coded = self.varint()?;
+        Some((coded >> 1) as i64 ^ -((coded & 1) as i64))
     }
 
     pub fn varint_usize(&mut self) -> Option<usize> {
@@ -84,6 +95,22 @@ pub fn damage(path: &Path, offset: u64, message: impl Into<String>) -> Error {
     Error::corruption(path.display().to_string(), offset, message)
 }
 
+/// What this program cannot read, though it is no damage.
+pub fn unsupported(path: &Path, message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Unsupported, message).in_file(path.display().to_string())
+}
+
+/// A key in a message: what is not ASCII by its bytes, and not more than fits a line.
+pub fn shown(key: &[u8]) -> String {
+    const BYTES_MAX: usize = 60;
+    match key.get(..BYTES_MAX) {
+        Some(begin) if key.len() > BYTES_MAX => {
+            format!("\"{}...\" of {} bytes", begin.escape_ascii(), key.len())
+        }
+        _ => format!("\"{}\"", key.escape_ascii()),
+    }
+}
+
 /// A file that cannot be read.
 pub fn unread(path: &Path, error: std::io::Error) -> Error {
     Error::io("read a file of the source", error).in_file(path.display().to_string())
@@ -107,6 +134,9 @@ mod tests {
         assert_eq!(input.varint(), None);
         let mut input = Input::new(&[2, b'a', b'b', 5, b'c']);
         assert_eq!((input.slice(), input.slice()), (Some(&b"ab"[..]), None));
+        let mut input = Input::new(&[0, 1, 2, 3, 0x80, 0x01]);
+        let signed: Vec<_> = (0..6).map(|_| input.varint_signed()).collect();
+        assert_eq!(signed, [Some(0), Some(-1), Some(1), Some(-2), Some(64), None]);
     }
 
     #[test]

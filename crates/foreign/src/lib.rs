@@ -5,5 +5,19 @@
 //! - Damage is an error that names the file and the byte. What cannot be read is never left out.
 //! - Memory is bounded by a block of each table that is being read, and by the logs.
 
+mod block;
 mod coding;
+mod current;
+mod entry;
+mod file;
 pub mod leveldb;
+mod lock;
+mod logs;
+mod merge;
+mod ranges;
+mod records;
+pub mod rocksdb;
+mod snappy;
+mod store;
+
+pub use store::{Store, store_at};

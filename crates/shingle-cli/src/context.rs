@@ -228,15 +228,27 @@ impl<'a> Context<'a> {
 
     /// The keyspace that `--keyspace` names. `Create` makes one that is not there yet.
     pub fn keyspace(&self, db: &Db, access: Access) -> Outcome<Keyspace> {
-        match db.keyspace(&self.global.keyspace) {
+        self.keyspace_of_name(db, access, &self.global.keyspace)
+    }
+
+    /// Refuses a keyspace other than the usual one where the source names keyspaces.
+    pub fn check_no_keyspace(&self, reason: &str) -> Outcome {
+        match self.global.keyspace.as_str() {
+            "default" => Ok(()),
+            _ => Err(Failure::usage(reason, "leave out --keyspace")),
+        }
+    }
+
+    /// The keyspace `name`.
+    pub fn keyspace_of_name(&self, db: &Db, access: Access, name: &str) -> Outcome<Keyspace> {
+        match db.keyspace(name) {
             Ok(keyspace) => Ok(keyspace),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if access == Access::Create {
-                    let options = KeyspaceOptions::default();
-                    return Ok(db.create_keyspace(&self.global.keyspace, options)?);
+                    return Ok(db.create_keyspace(name, KeyspaceOptions::default())?);
                 }
                 Err(Failure::said(
-                    format!("there is no keyspace {}", self.global.keyspace),
+                    format!("there is no keyspace {name}"),
                     "list them with `shingle keyspace list`",
                 ))
             }

@@ -4,6 +4,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::units;
 use direct::{DirectOptions, DirectStore};
+use foreign::Store;
 use media::block::BlockDevice;
 use media::os::{FileDevice, FileDeviceOptions, OsOptions, OsStore};
 use media::{FileStore, Geometry, PairStore};
@@ -64,8 +65,13 @@ pub fn explain(path: &Path, error: Error) -> Failure {
              `shingle device format PATH` makes one"
         }
         ErrorKind::Incompatible if error.message().contains("LevelDB") => {
-            "export its records as lines of key TAB value with that store's tools, then \
-             `shingle --db NEW import FILE --format tsv --raw`; nothing was changed"
+            let format = foreign::store_at(path).unwrap_or(Store::LevelDb).format();
+            let help = format!(
+                "import it into a new database: `shingle --db NEW import --format {format} {}`; \
+                 nothing was changed",
+                path.display()
+            );
+            return Failure::Opening { error, help };
         }
         ErrorKind::Io if path.exists() && !path.is_dir() && !is_device => {
             "look at --db, which names a directory or a formatted file or disk"

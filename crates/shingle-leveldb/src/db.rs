@@ -5,7 +5,6 @@ use crate::kinds::{is_too_long, leveldb_snapshot_t, leveldb_t};
 use crate::memory::{bytes, c_bytes, copied, items, path, places};
 use crate::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeoptions_t};
 use crate::status::{Place, call};
-use foreign::leveldb::LevelDb;
 use shingle::{Db, Error, ErrorKind, ReadOptions, Result};
 use std::ffi::{c_char, c_int};
 use std::path::Path;
@@ -45,19 +44,17 @@ fn open(options: &leveldb_options_t, folder: &Path) -> Result<Db> {
     }
 }
 
-/// Refuses a place where no database of Shingle can be. Files of LevelDB are not Shingle's to open
-/// or change.
+/// Refuses a place where no database of Shingle can be. Files of LevelDB and RocksDB are not
+/// Shingle's to open or change.
 pub fn check_place(folder: &Path) -> Result<()> {
     if folder.as_os_str().is_empty() {
         return Err(Error::invalid("the name of the database is empty"));
     }
-    if !LevelDb::is_at(folder) {
-        return Ok(());
-    }
-    let shown = folder.display();
+    let Some(store) = foreign::store_at(folder) else { return Ok(()) };
+    let (shown, name, format) = (folder.display(), store.name(), store.format());
     let message = format!(
-        "{shown}: these are files of LevelDB, which Shingle does not change; import them into a \
-         new database: shingle --db NEW import --format leveldb {shown}"
+        "{shown}: these are files of {name}, which Shingle does not change; import them into a \
+         new database: shingle --db NEW import --format {format} {shown}"
     );
     Err(Error::new(ErrorKind::Incompatible, message))
 }

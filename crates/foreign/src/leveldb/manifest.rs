@@ -1,10 +1,11 @@
 //! The manifest: edits that give which tables and logs make up the database.
 
-use super::blocks::Records;
-use super::current::current;
 use crate::coding::{Input, damage, read};
+use crate::current::current;
+use crate::entry::split_key;
+use crate::records::Records;
 use base::Result;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What the edits of a manifest give.
@@ -15,8 +16,8 @@ pub struct Manifest {
     log_number: u64,
     /// So is this one.
     previous_log_number: u64,
-    /// Level and number.
-    tables: BTreeSet<(u64, u64)>,
+    /// By level and number: the smallest key.
+    tables: BTreeMap<(u64, u64), Vec<u8>>,
 }
 
 impl Manifest {
@@ -32,8 +33,9 @@ impl Manifest {
         Ok(manifest)
     }
 
-    pub fn tables(&self) -> impl Iterator<Item = u64> + '_ {
-        self.tables.iter().map(|(_, number)| *number)
+    /// The number and the smallest key of each table.
+    pub fn tables(&self) -> impl Iterator<Item = (u64, &[u8])> + '_ {
+        self.tables.iter().map(|((_, number), smallest)| (*number, smallest.as_slice()))
     }
 
     pub fn needs_log(&self, number: u64) -> bool {
@@ -44,9 +46,14 @@ impl Manifest {
         let mut input = Input::new(record);
         while !input.is_empty() {
             let tag = input.varint().ok_or("an edit ends in a tag")?;
-            self.field(tag, &mut input).ok_or_else(|| {
-                format!("an edit has a field {tag} that is not whole, or not one of LevelDB's")
-            })?;
+            if !matches!(tag, 1..=7 | 9) {
+                return Err(format!(
+                    "an edit has a field {tag}, which LevelDB does not write; a database of \
+                     RocksDB is imported with --format rocksdb"
+                ));
+            }
+            self.field(tag, &mut input)
+                .ok_or_else(|| format!("an edit has a field {tag} that is not whole"))?;
         }
         Ok(())
     }
@@ -73,9 +80,9 @@ impl Manifest {
                 let table = (input.varint()?, input.varint()?);
                 // Its bytes, its smallest and its largest key.
                 input.varint()?;
+                let (smallest, ..) = split_key(input.slice()?)?;
                 input.slice()?;
-                input.slice()?;
-                self.tables.insert(table);
+                self.tables.insert(table, smallest.to_vec());
             }
             _ => return None,
         }

@@ -4,20 +4,19 @@
 //! The newest version of a key wins. Versions carry sequence numbers, so that tables and logs are
 //! merged without regard to their levels.
 
-mod blocks;
-mod current;
-mod entry;
 mod log;
 mod manifest;
-mod merge;
 mod table;
 
 use crate::coding::unread;
+use crate::current::current;
+use crate::entry::Kind;
+use crate::lock::lock;
+use crate::logs::logs;
+pub use crate::merge::Each;
+use crate::merge::{Closed, Cursor, Memory, Merge};
 use base::{Error, ErrorKind, Result};
-use current::current;
 use manifest::Manifest;
-pub use merge::Each;
-use merge::Merge;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use table::Table;
@@ -54,7 +53,7 @@ impl LevelDb {
             );
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        let lock = lock(&folder.join("LOCK"))?;
+        let lock = lock(folder, "LevelDB")?;
         let manifest = Manifest::read(folder)?;
         if manifest.comparator != BYTEWISE {
             let message = format!(
@@ -69,8 +68,8 @@ impl LevelDb {
 
     /// Bytes of the tables and logs, for progress.
     pub fn bytes(&self) -> Result<u64> {
-        let logs = self.logs()?.into_iter();
-        let tables = self.manifest.tables().map(|number| table_path(&self.folder, number));
+        let logs = self.logs()?.into_iter().map(|(_, path)| path);
+        let tables = self.manifest.tables().map(|(number, _)| table_path(&self.folder, number));
         let length = |path: PathBuf| {
             let found = path.metadata().map_err(|error| unread(&path, error))?;
             Ok(found.len())
@@ -84,33 +83,32 @@ impl LevelDb {
     ///
     /// Those of `each`, and `Corruption`: then what was handed on is not everything.
     pub fn read<E: From<Error>>(&self, each: Each<'_, E>) -> std::result::Result<(), E> {
-        let mut merge = Merge::default();
-        for path in self.logs()? {
-            merge.add_memory(log::replay(&path)?);
+        let mut memory = Memory::default();
+        for (_, path) in self.logs()? {
+            log::replay(&path, &mut memory)?;
         }
-        for number in self.manifest.tables() {
-            merge.add_table(Table::open(table_path(&self.folder, number))?)?;
+        let mut merge = Merge::new(memory);
+        for (number, smallest) in self.manifest.tables() {
+            let path = table_path(&self.folder, number);
+            let open =
+                move || -> Result<Box<dyn Cursor>> { Ok(Box::new(Table::open(path.clone())?)) };
+            merge.add_table(Closed { smallest: smallest.to_vec(), open: Box::new(open) });
         }
         merge.run(each)
     }
 
     /// The logs whose entries are in no table, oldest first.
-    fn logs(&self) -> Result<Vec<PathBuf>> {
-        let mut found = Vec::new();
-        let listed =
-            std::fs::read_dir(&self.folder).map_err(|error| unread(&self.folder, error))?;
-        for entry in listed {
-            let path = entry.map_err(|error| unread(&self.folder, error))?.path();
-            let is_log = path.extension().is_some_and(|extension| extension == "log");
-            let number = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
-            if let (true, Some(number)) = (is_log, number)
-                && self.manifest.needs_log(number)
-            {
-                found.push((number, path));
-            }
-        }
-        found.sort();
-        Ok(found.into_iter().map(|(_, path)| path).collect())
+    fn logs(&self) -> Result<Vec<(u64, PathBuf)>> {
+        logs(&self.folder, |number| self.manifest.needs_log(number))
+    }
+}
+
+/// The kind of an entry by its byte.
+fn kind(byte: u8) -> Option<Kind> {
+    match byte {
+        0 => Some(Kind::Delete),
+        1 => Some(Kind::Put),
+        _ => None,
     }
 }
 
@@ -118,18 +116,4 @@ impl LevelDb {
 fn table_path(folder: &Path, number: u64) -> PathBuf {
     let path = folder.join(format!("{number:06}.ldb"));
     if path.exists() { path } else { folder.join(format!("{number:06}.sst")) }
-}
-
-/// Takes LevelDB's lock for reading. `None`: there is no lock file, so no program has it open.
-fn lock(path: &Path) -> Result<Option<File>> {
-    use rustix::fs::{FlockOperation, fcntl_lock};
-    let file = match File::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|error| unread(path, error))?,
-    };
-    if fcntl_lock(&file, FlockOperation::NonBlockingLockShared).is_err() {
-        let message = "another program has the database of LevelDB open; close it first";
-        return Err(Error::new(ErrorKind::Locked, message).in_file(path.display().to_string()));
-    }
-    Ok(Some(file))
 }

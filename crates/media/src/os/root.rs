@@ -42,8 +42,8 @@ pub(super) fn decode(file: &[u8]) -> Result<Vec<u8>> {
     let damaged =
         |offset: usize, message: String| Error::corruption(ROOT_NAME, offset as u64, message);
     if file.starts_with(LEVELDB_PREFIX) {
-        let message = "a database of LevelDB or RocksDB, which Shingle does not open: write its \
-                       records as lines of key TAB value and give them to `shingle import`";
+        let message = "a database of LevelDB or RocksDB, which Shingle does not open: \
+                       `shingle import` reads it into a new database";
         return Err(Error::new(ErrorKind::Incompatible, message).in_file(ROOT_NAME));
     }
     if file.len() < HEAD_BYTES + FOOT_BYTES {

@@ -282,12 +282,14 @@ pub enum Format {
     Deb822,
     /// The directory of a database of LevelDB, which import reads
     Leveldb,
+    /// The directory of a database of RocksDB, which import reads
+    Rocksdb,
 }
 
 impl Format {
     /// What has this format is a directory.
     pub fn is_directory(self) -> bool {
-        matches!(self, Format::Dir | Format::Leveldb)
+        matches!(self, Format::Dir | Format::Leveldb | Format::Rocksdb)
     }
 }
 

@@ -24,20 +24,36 @@ pub fn import(context: &mut Context, args: ImportArgs) -> Outcome {
             "look at the path; `-` is stdin",
         ));
     }
+    let parts = place.parts()?;
+    if parts.iter().any(|part| part.family.is_some()) {
+        context.check_no_keyspace("each column family goes to the keyspace of its name")?;
+    }
     let db = context.open(Access::Create)?;
-    let keyspace = context.keyspace(&db, Access::Create)?;
+    let keyspaces = parts.iter().map(|part| match &part.family {
+        Some(family) => context.keyspace_of_name(&db, Access::Create, &family.name),
+        None => context.keyspace(&db, Access::Create),
+    });
+    let keyspaces = keyspaces.collect::<Outcome<Vec<_>>>()?;
     let start = Instant::now();
     let interrupt = Interrupt::listen()?;
-    let source = Source { context, place: &place, ttl: args.ttl, interrupt: &interrupt };
-    let (records, bytes) = match args.sorted {
-        true => source.as_sorted_files(&keyspace)?,
-        false => source.in_batches(&db, &keyspace)?,
-    };
+    let (mut records, mut bytes) = (0, 0);
+    for (place, keyspace) in parts.iter().zip(&keyspaces) {
+        let source = Source { context, place, ttl: args.ttl, interrupt: &interrupt };
+        let (more_records, more_bytes) = match args.sorted {
+            true => source.as_sorted_files(keyspace)?,
+            false => source.in_batches(&db, keyspace)?,
+        };
+        records += more_records;
+        bytes += more_bytes;
+    }
     let ns = start.elapsed().as_nanos() as u64;
-    if args.transfer.verify && verify(context, &place, &keyspace, &interrupt)?.is_none() {
-        db.close()?;
-        let done = format!("{} records were stored, not all are verified", units::count(records));
-        return Err(interrupted(&done, "they are durable; the same import again verifies all"));
+    for (place, keyspace) in parts.iter().zip(&keyspaces) {
+        if args.transfer.verify && verify(context, place, keyspace, &interrupt)?.is_none() {
+            db.close()?;
+            let done =
+                format!("{} records were stored, not all are verified", units::count(records));
+            return Err(interrupted(&done, "they are durable; the same import again verifies all"));
+        }
     }
     db.close()?;
     report(context, "imported", records, bytes, ns, args.transfer.verify)

@@ -14,6 +14,7 @@ mod leveldb;
 mod lines;
 mod loader;
 mod record;
+mod rocksdb;
 mod sorted;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ use flate2::Compression;
 use flate2::bufread;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use foreign::Store;
 use lines::Counting;
 use serde_json::json;
 use shingle::{Keyspace, Unmerged};
@@ -55,6 +57,7 @@ const DIFFERENT_MAX: usize = 100_000;
 pub type Each<'a> = &'a mut dyn FnMut(Record<'_>) -> Outcome;
 
 /// Where records of one format are read from or written to.
+#[derive(Clone)]
 struct Place {
     path: PathBuf,
     format: Format,
@@ -65,6 +68,8 @@ struct Place {
     is_compressed: bool,
     /// Values that expire are written without their expiry.
     is_without_expiry: bool,
+    /// What of a database of RocksDB is read.
+    family: Option<rocksdb::Family>,
 }
 
 /// How a file begins that gzip compressed.
@@ -104,6 +109,7 @@ impl Place {
             has_no_header,
             is_compressed,
             is_without_expiry: false,
+            family: None,
         };
         place.check_flags()?;
         if place.is_stream() && args.verify {
@@ -144,6 +150,15 @@ impl Place {
         self.path == Path::new("-")
     }
 
+    /// The sources that go to keyspaces of their own.
+    fn parts(&self) -> Outcome<Vec<Place>> {
+        if self.format != Format::Rocksdb {
+            return Ok(vec![self.clone()]);
+        }
+        let families = rocksdb::Family::all(&self.path)?.into_iter();
+        Ok(families.map(|family| Place { family: Some(family), ..self.clone() }).collect())
+    }
+
     /// The format has no place for an expiry, or each value is a whole object.
     fn cannot_expire(&self, record: Record<'_>) -> Failure {
         let (key, format) = (text::brief(record.key), name_of(self.format));
@@ -168,6 +183,10 @@ impl Place {
         match self.format {
             Format::Dir => return directory::read(&self.path, bar, each),
             Format::Leveldb => return leveldb::read(&self.path, bar, each),
+            Format::Rocksdb => {
+                let mut families = self.family.iter();
+                return families.try_for_each(|family| family.read(bar, each));
+            }
             _ => {}
         }
         let name = self.path.display().to_string();
@@ -179,7 +198,9 @@ impl Place {
             Format::Jsonl => jsonl::read(&name, &mut input, fields, each),
             Format::Json => json::read(&name, &mut input, fields, each),
             Format::Deb822 => deb822::read(&name, &mut input, fields.key.as_deref(), each),
-            Format::Dir | Format::Leveldb => unreachable!("directories were read above"),
+            Format::Dir | Format::Leveldb | Format::Rocksdb => {
+                unreachable!("directories were read above")
+            }
         }
     }
 
@@ -218,9 +239,9 @@ impl Place {
             Format::Json => Box::new(json::Writer::new(out, field)),
             Format::Deb822 => Box::new(deb822::Writer::new(out, field)),
             Format::Dir => Box::new(directory::Writer::new(&self.path)?),
-            Format::Leveldb => {
+            Format::Leveldb | Format::Rocksdb => {
                 return Err(Failure::usage(
-                    "shingle reads databases of LevelDB and writes none",
+                    "shingle reads databases of LevelDB and RocksDB and writes none",
                     "choose another --format",
                 ));
             }
@@ -237,8 +258,10 @@ fn name_of(format: Format) -> String {
 }
 
 fn guess(path: &Path) -> Outcome<Format> {
-    if foreign::leveldb::LevelDb::is_at(path) {
-        return Ok(Format::Leveldb);
+    match foreign::store_at(path) {
+        Some(Store::LevelDb) => return Ok(Format::Leveldb),
+        Some(Store::RocksDb) => return Ok(Format::Rocksdb),
+        None => {}
     }
     if path.is_dir() {
         return Ok(Format::Dir);
@@ -256,7 +279,7 @@ fn guess(path: &Path) -> Outcome<Format> {
         _ if text.ends_with('/') => Ok(Format::Dir),
         _ => Err(Failure::usage(
             format!("the format does not follow from the name {text}"),
-            "name it with --format tsv, csv, jsonl, json, dir, deb822 or leveldb",
+            "name it with --format tsv, csv, jsonl, json, dir, deb822, leveldb or rocksdb",
         )),
     }
 }

@@ -15,6 +15,7 @@ fn place(format: Format) -> Place {
         has_no_header: false,
         is_compressed: false,
         is_without_expiry: false,
+        family: None,
     }
 }
 
@@ -46,7 +47,9 @@ fn read_with(format: Format, text: &[u8], fields: &Fields, is_raw: bool) -> Outc
         Format::Jsonl => jsonl::read("test", &mut input, fields, &mut each)?,
         Format::Json => json::read("test", &mut input, fields, &mut each)?,
         Format::Deb822 => deb822::read("test", &mut input, None, &mut each)?,
-        Format::Dir | Format::Leveldb => unreachable!("directories are tested through the command"),
+        Format::Dir | Format::Leveldb | Format::Rocksdb => {
+            unreachable!("directories are tested through the command")
+        }
     }
     Ok(records)
 }

@@ -438,3 +438,55 @@ fn what_is_no_database_of_leveldb_is_refused_in_words() {
     let words = shell.command().args(["--db", source.to_str().unwrap(), "scan"]).output().unwrap();
     assert!(!words.status.success());
 }
+
+/// A database that RocksDB made.
+fn of_rocksdb(name: &str) -> String {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../foreign/tests/data");
+    data.join(format!("rocksdb/{name}.rocksdb")).to_str().unwrap().to_string()
+}
+
+#[test]
+fn a_database_of_rocksdb_is_imported_with_its_column_families() {
+    let shell = Shell::new();
+    let source = of_rocksdb("families");
+    // RocksDB itself finds so many keys; one of the four families was dropped.
+    let families = [("default", "29"), ("users", "29"), ("a name with spaces", "37")];
+    let count = |db: &str, keyspace: &str| {
+        let words = ["--db", db, "count", "--keyspace", keyspace];
+        let output = shell.command().args(words).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_string()
+    };
+    shell.run(&["import", &source, "--verify"]).ok();
+    let sorted = ["--db", "sorted.db", "import", "--format", "rocksdb", "--sorted", &source];
+    assert!(shell.command().args(sorted).status().unwrap().success());
+    for (family, keys) in families {
+        assert_eq!(
+            (count("my.db", family), count("sorted.db", family)),
+            (keys.into(), keys.into())
+        );
+    }
+    let listed = shell.run(&["keyspace", "list"]).ok();
+    assert!(!listed.contains("dropped"), "{listed}");
+    let words = shell.run(&["import", &source, "--keyspace", "other"]).fails(2);
+    assert!(words.contains("keyspace of its name"), "{words}");
+}
+
+#[test]
+fn what_cannot_be_read_of_rocksdb_is_refused_in_words() {
+    let shell = Shell::new();
+    for (name, part) in [("refused-blobs", "blob files"), ("refused-order", "order")] {
+        let words = shell.run(&["import", &of_rocksdb(name)]).fails(1);
+        assert!(words.contains(part), "{words}");
+        assert!(!shell.path("my.db").exists());
+    }
+    let words = shell.run(&["import", &of_rocksdb("refused-merge"), "--sorted"]).fails(1);
+    assert!(words.contains("counter") && words.contains("nothing was imported"), "{words}");
+    let words = shell.run(&["import", &of_rocksdb("v5-none"), "--format", "leveldb"]).fails(1);
+    assert!(words.contains("--format rocksdb"), "{words}");
+    let (leveldb, _) = of_leveldb();
+    let words = shell.run(&["import", leveldb.to_str().unwrap(), "--format", "rocksdb"]).fails(1);
+    assert!(words.contains("--format leveldb"), "{words}");
+    let scan = shell.command().args(["--db", &of_rocksdb("v5-none"), "scan"]).output().unwrap();
+    let words = String::from_utf8(scan.stderr).unwrap();
+    assert!(words.contains("import --format rocksdb"), "{words}");
+}

@@ -195,7 +195,10 @@ fn a_foreign_directory_takes_no_database() {
     let words =
         Ran(shell.command().args(["--db", "level", "put", "a", "b"]).output().expect("it runs"))
             .fails(1);
-    assert!(words.contains("LevelDB") && words.contains("import FILE --format tsv"), "{words}");
+    assert!(
+        words.contains("LevelDB") && words.contains("import --format leveldb level"),
+        "{words}"
+    );
     assert!(!words.contains("the version that wrote it"), "{words}");
 }
 

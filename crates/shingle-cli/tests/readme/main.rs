@@ -20,6 +20,8 @@ const MANUAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/manual");
 /// A database that LevelDB made, for the page that imports one.
 const OF_LEVELDB: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../foreign/tests/data/snappy.leveldb");
+const OF_ROCKSDB: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../foreign/tests/data/rocksdb/families.rocksdb");
 /// Lines that build the command; here it is built.
 const BUILDS: [&str; 4] = ["cargo test", "cargo install", "cargo build", "export PATH="];
 
@@ -40,10 +42,12 @@ fn the_rust_example_is_the_one_that_is_tested() {
 fn run_blocks(text: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(directory.path().join("README.md"), README).expect("it can be written");
-    let old = directory.path().join("old-leveldb");
-    std::fs::create_dir(&old).expect("it can be made");
-    for entry in std::fs::read_dir(OF_LEVELDB).expect("it is there").flatten() {
-        std::fs::copy(entry.path(), old.join(entry.file_name())).expect("it can be copied");
+    for (name, made) in [("old-leveldb", OF_LEVELDB), ("old-rocksdb", OF_ROCKSDB)] {
+        let old = directory.path().join(name);
+        std::fs::create_dir(&old).expect("it can be made");
+        for entry in std::fs::read_dir(made).expect("it is there").flatten() {
+            std::fs::copy(entry.path(), old.join(entry.file_name())).expect("it can be copied");
+        }
     }
     let command = env!("CARGO_BIN_EXE_shingle");
     let commands = Path::new(command).parent().expect("the command lies in a directory");
