@@ -208,7 +208,7 @@ impl Manifest {
             0 => self.families.values().map(|family| family.log_number).min().unwrap_or(0),
             first => first,
         };
-        number >= first || number == self.previous_log_number
+        number >= first || number == self.previous_log_number && number > 0
     }
 
     /// Checks that the logs are there which the manifest knows, with what was synced of them.

@@ -1,5 +1,7 @@
 //! Databases of `data/rocksdb`, and what is in them as a digest.
 
+#![allow(dead_code, clippy::unwrap_used)] // each test uses a part
+
 use base::{Error, Result};
 use foreign::rocksdb::RocksDb;
 use std::collections::BTreeMap;

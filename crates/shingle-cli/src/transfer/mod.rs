@@ -7,6 +7,7 @@ mod csv;
 mod deb822;
 mod directory;
 mod fields;
+mod foreign_source;
 mod import;
 mod json;
 mod jsonl;

@@ -1,6 +1,7 @@
 //! A database of RocksDB: the keys of its column families with their newest values. It is not
 //! changed.
 
+use super::foreign_source::{Stop, of_source};
 use super::record::Record;
 use crate::failure::Outcome;
 use crate::progress::Bar;
@@ -19,7 +20,7 @@ pub struct Family {
 impl Family {
     /// All of the database in `folder`.
     pub fn all(folder: &Path) -> Outcome<Vec<Family>> {
-        let db = Rc::new(RocksDb::open(folder)?);
+        let db = Rc::new(RocksDb::open(folder).map_err(|error| of_source(&error))?);
         let names = db.families().map(str::to_string);
         Ok(names.map(|name| Family { db: Rc::clone(&db), name }).collect())
     }
@@ -29,7 +30,8 @@ impl Family {
         self.db.read(&self.name, &mut |key, value| {
             each(Record::new(key, value))?;
             bar.add((key.len() + value.len()) as u64);
-            Ok(())
-        })
+            Ok::<(), Stop>(())
+        })?;
+        Ok(())
     }
 }
