@@ -1,0 +1,304 @@
+package org.shingle.kafka;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Iterator;
+import java.util.NavigableSet;
+import java.util.NoSuchElementException;
+import java.util.concurrent.ConcurrentSkipListSet;
+import java.util.function.Predicate;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.metrics.Sensor;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.StateStoreContext;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.shingle.Cursor;
+import org.shingle.ReadOptions;
+
+/**
+ * A store whose entries have a time and end some time after it.
+ *
+ * <p>Time is divided into segments of equal length. The key of an entry in the database is the
+ * number of its segment, eight bytes, and then the key that the changelog has. So one range
+ * deletion ends a segment, and the entries of one key are together in each of the few segments that
+ * are alive. The order of entries is that of Kafka's own segmented stores, on which its caches
+ * depend: by segment, and by key within it.
+ *
+ * <p>The time of the store is the latest time of an entry since it was opened. It decides which
+ * entries are too late to be kept and which are too old to be shown.
+ */
+abstract class SegmentedStore extends ShingleStore {
+    private static final long NO_TIME = -1;
+
+    private final long retentionMs;
+    private final long segmentMs;
+
+    /** The segments that may have entries. */
+    private final NavigableSet<Long> segments = new ConcurrentSkipListSet<>();
+
+    private volatile long streamTime = NO_TIME;
+    private Sensor droppedRecords;
+
+    SegmentedStore(String name, long retentionMs, long segmentMs) {
+        super(name);
+        this.retentionMs = retentionMs;
+        this.segmentMs = segmentMs;
+    }
+
+    /** The time of an entry, which decides its segment. */
+    abstract long time(byte[] key);
+
+    @Override
+    public void init(StateStoreContext context, StateStore root) {
+        droppedRecords = KafkaInternals.droppedRecords(context);
+        streamTime = NO_TIME;
+        segments.clear();
+        super.init(context, root);
+    }
+
+    /** Finds the segments by one seek for each. */
+    @Override
+    void opened(StoreDatabase database) {
+        try (Cursor cursor = database.cursor()) {
+            cursor.seekToFirst();
+            while (cursor.isValid()) {
+                long segment = numbered(ByteBuffer.wrap(cursor.key()).getLong());
+                segments.add(segment);
+                if (segment == Long.MAX_VALUE) {
+                    return;
+                }
+                cursor.seek(start(segment + 1));
+            }
+        }
+    }
+
+    final void putEntry(byte[] key, byte[] value) {
+        long time = time(key);
+        streamTime = Math.max(streamTime, time);
+        if (segment(time) < firstLive(streamTime)) {
+            droppedRecords.record();
+            return;
+        }
+        write(() -> {
+            StoreDatabase.Batch batch = endedBatch(streamTime);
+            segments.add(segment(time));
+            if (batch == null) {
+                database().put(stored(key), value);
+            } else {
+                batch.put(stored(key), value);
+                batch.write();
+            }
+        });
+    }
+
+    /** A deletion that Kafka does not count as a change of the position. */
+    final void removeEntry(byte[] key) {
+        long time = time(key);
+        streamTime = Math.max(streamTime, time);
+        if (segments.contains(segment(time))) {
+            run(() -> database().put(stored(key), null));
+        }
+    }
+
+    /** A batch that deletes the segments that have ended; null where there are none. */
+    private StoreDatabase.Batch endedBatch(long now) {
+        long live = firstLive(now);
+        if (segments.isEmpty() || segments.first() >= live) {
+            return null;
+        }
+        StoreDatabase.Batch batch = database().batch();
+        batch.deleteRange(start(segments.first()), start(live));
+        segments.headSet(live).clear();
+        return batch;
+    }
+
+    @Override
+    void restoreAll(Collection<ConsumerRecord<byte[], byte[]>> records) {
+        for (ConsumerRecord<byte[], byte[]> record : records) {
+            streamTime = Math.max(streamTime, time(record.key()));
+        }
+        StoreDatabase.Batch ended = endedBatch(streamTime);
+        StoreDatabase.Batch batch = ended == null ? database().batch() : ended;
+        for (ConsumerRecord<byte[], byte[]> record : records) {
+            long segment = segment(time(record.key()));
+            if (segment >= firstLive(streamTime)) {
+                restored(record);
+                segments.add(segment);
+                batch.put(stored(record.key()), record.value());
+            }
+        }
+        batch.writeRestored();
+    }
+
+    /** The value of a key of the changelog, where it has not ended. */
+    final byte[] getEntry(byte[] key) {
+        long time = time(key);
+        if (time < firstShown() || !segments.contains(segment(time))) {
+            return null;
+        }
+        return calling(() -> database().get(stored(key)));
+    }
+
+    /** The earliest time of an entry that is shown. */
+    final long firstShown() {
+        return streamTime - retentionMs + 1;
+    }
+
+    /**
+     * Entries of the segments of a time, those of each in the order of their keys.
+     *
+     * @param first the first key within each segment; null for no bound
+     * @param last the last key within each segment; null for no bound
+     * @param isShown which keys are shown
+     */
+    final KeyValueIterator<Bytes, byte[]> entries(
+            long from,
+            long to,
+            byte[] first,
+            byte[] last,
+            Predicate<byte[]> isShown,
+            boolean isReverse) {
+        long start = segment(from);
+        long end = segment(to);
+        if (start > end) {
+            return Iterators.empty();
+        }
+        NavigableSet<Long> found = segments.subSet(start, true, end, true);
+        Iterator<Long> order = isReverse ? found.descendingIterator() : found.iterator();
+        return new Entries(order, first, last, isShown, isReverse);
+    }
+
+    /** Goes from segment to segment. Each has an iterator of its own, which it opens when due. */
+    private final class Entries implements KeyValueIterator<Bytes, byte[]> {
+        private final Iterator<Long> order;
+        private final byte[] first;
+        private final byte[] last;
+        private final Predicate<byte[]> isShown;
+        private final boolean isReverse;
+        private StoreIterator current;
+        private Bytes key;
+
+        Entries(
+                Iterator<Long> order,
+                byte[] first,
+                byte[] last,
+                Predicate<byte[]> isShown,
+                boolean isReverse) {
+            this.order = order;
+            this.first = first;
+            this.last = last;
+            this.isShown = isShown;
+            this.isReverse = isReverse;
+        }
+
+        @Override
+        public boolean hasNext() {
+            return calling(this::findNext);
+        }
+
+        private boolean findNext() {
+            while (key == null) {
+                if (current != null && current.hasNext()) {
+                    byte[] bytes = current.peekNextKey().get();
+                    byte[] found = Arrays.copyOfRange(bytes, Long.BYTES, bytes.length);
+                    if (isShown.test(found)) {
+                        key = Bytes.wrap(found);
+                    } else {
+                        current.skip();
+                    }
+                } else if (order.hasNext()) {
+                    close();
+                    current = opened(order.next());
+                } else {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        private StoreIterator opened(long segment) {
+            byte[] start = start(segment);
+            ReadOptions range = ReadOptions.prefix(start);
+            if (first != null || last != null) {
+                range = ReadOptions.DEFAULT
+                        .from(joined(start, first == null ? new byte[0] : first));
+                range = last == null && segment < Long.MAX_VALUE
+                        ? range.to(start(segment + 1))
+                        : range.toInclusive(joined(start, last));
+            }
+            return database().iterator(range, isReverse);
+        }
+
+        @Override
+        public KeyValue<Bytes, byte[]> next() {
+            Bytes found = peekNextKey();
+            key = null;
+            return KeyValue.pair(found, calling(current::next).value);
+        }
+
+        @Override
+        public Bytes peekNextKey() {
+            if (!hasNext()) {
+                throw new NoSuchElementException("there are no more entries");
+            }
+            return key;
+        }
+
+        @Override
+        public void close() {
+            if (current != null) {
+                current.close();
+            }
+        }
+    }
+
+    private long segment(long time) {
+        return time / segmentMs;
+    }
+
+    /** The first segment that is alive at a time. */
+    private long firstLive(long now) {
+        return segment(now - retentionMs);
+    }
+
+    private byte[] stored(byte[] key) {
+        return joined(start(segment(time(key))), key);
+    }
+
+    /** What the keys of a segment begin with. Numbers below zero are before the others. */
+    private static byte[] start(long segment) {
+        return ByteBuffer.allocate(Long.BYTES).putLong(numbered(segment)).array();
+    }
+
+    private static long numbered(long segment) {
+        return segment ^ Long.MIN_VALUE;
+    }
+
+    private static byte[] joined(byte[] start, byte[] end) {
+        byte[] joined = Arrays.copyOf(start, start.length + end.length);
+        System.arraycopy(end, 0, joined, start.length, end.length);
+        return joined;
+    }
+
+    /**
+     * The last stored key that a key up to {@code last} can have, where a stored key is a key and a
+     * suffix up to {@code suffix}. A key that {@code last} begins with can come behind {@code last}
+     * with its suffix. Keys have at least one byte.
+     */
+    static byte[] upperBound(byte[] last, byte[] suffix) {
+        byte[] upper = joined(last, suffix);
+        for (int bytes = 1; bytes < last.length; bytes++) {
+            boolean canBeBehind = (suffix[0] & 0xFF) >= (last[bytes] & 0xFF);
+            if (canBeBehind) {
+                byte[] shorter = joined(Arrays.copyOf(last, bytes), suffix);
+                if (Arrays.compareUnsigned(shorter, upper) > 0) {
+                    upper = shorter;
+                }
+            }
+        }
+        return upper;
+    }
+}

@@ -1,0 +1,121 @@
+package org.shingle.kafka;
+
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.streams.StreamsConfig;
+import org.shingle.Options;
+import org.shingle.ShingleException;
+
+/**
+ * The properties of an application that are for its stores.
+ *
+ * <p>{@code shingle.NAME} sets an option of Shingle for all stores: {@code shingle.scheme}, {@code
+ * shingle.memory.bytes}. {@code shingle.store.STORE.NAME} sets it for one store. Points in a name
+ * stand for the underscores of Shingle's own names.
+ */
+public final class ShingleConfig {
+    /** What the names of all properties begin with. */
+    public static final String PREFIX = "shingle.";
+
+    /** What the names of properties of one store begin with; the name of the store follows. */
+    public static final String STORE_PREFIX = PREFIX + "store.";
+
+    /** The memory of all stores of an application together, in bytes: {@value}. */
+    public static final String MEMORY_BYTES = PREFIX + "memory.bytes";
+
+    /**
+     * The minimum time in milliseconds from one commit of a store that is flushed to the next:
+     * {@value}, 10,000 unless it is set. Kafka commits every 30 seconds, so that each commit is
+     * flushed; under exactly-once it commits standby tasks every 100 ms.
+     */
+    public static final String COMMIT_INTERVAL_MS = PREFIX + "commit.interval.ms";
+
+    private static final long MEMORY_BYTES_DEFAULT = 256L << 20;
+    private static final long COMMIT_INTERVAL_MS_DEFAULT = 10_000;
+
+    /** Options that all stores share, so that no store has its own. */
+    private static final Set<String> SHARED =
+            Set.of("memory_bytes", "cache_bytes", "background_threads",
+                    "background_bytes_per_second");
+
+    private final Map<String, Object> properties;
+
+    ShingleConfig(Map<String, Object> properties) {
+        this.properties = properties;
+    }
+
+    /** Whether the application processes each record exactly once. */
+    boolean isExactlyOnce() {
+        Object guarantee = properties.get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG);
+        return StreamsConfig.EXACTLY_ONCE_V2.equals(guarantee);
+    }
+
+    /** Whether changelog records carry the position of their store. */
+    boolean hasPositionsInChangelog() {
+        return StreamsConfig.InternalConfig.getBoolean(
+                properties, StreamsConfig.InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED, false);
+    }
+
+    long memoryBytes() {
+        return number(MEMORY_BYTES, MEMORY_BYTES_DEFAULT);
+    }
+
+    long commitIntervalMs() {
+        return number(COMMIT_INTERVAL_MS, COMMIT_INTERVAL_MS_DEFAULT);
+    }
+
+    /** The options of a store's database. */
+    Options options(String store) {
+        Options options = new Options();
+        named(store).forEach((name, value) -> set(options, name, value));
+        return options;
+    }
+
+    private void set(Options options, String name, String value) {
+        try {
+            options.set(name, value);
+        } catch (ShingleException error) {
+            throw new ConfigException(PREFIX + name, value, error.getMessage());
+        }
+    }
+
+    /** The options for a store by Shingle's names. Its own overrule those for all. */
+    private Map<String, String> named(String store) {
+        Map<String, String> named = new TreeMap<>();
+        String own = STORE_PREFIX + store + ".";
+        properties.forEach((name, value) -> {
+            boolean isForAll = name.startsWith(PREFIX) && !name.startsWith(STORE_PREFIX);
+            if (isForAll && !name.equals(COMMIT_INTERVAL_MS)) {
+                named.putIfAbsent(shingleName(name, PREFIX), String.valueOf(value));
+            }
+            if (name.startsWith(own)) {
+                named.put(ownName(name, own), String.valueOf(value));
+            }
+        });
+        return named;
+    }
+
+    private static String ownName(String name, String prefix) {
+        String own = shingleName(name, prefix);
+        if (SHARED.contains(own)) {
+            throw new ConfigException(
+                    name + ": all stores of an application share this; set " + PREFIX + own);
+        }
+        return own;
+    }
+
+    private static String shingleName(String name, String prefix) {
+        return name.substring(prefix.length()).replace('.', '_');
+    }
+
+    private long number(String name, long usual) {
+        Object value = properties.get(name);
+        try {
+            return value == null ? usual : Long.parseLong(value.toString().strip());
+        } catch (NumberFormatException error) {
+            throw new ConfigException(name, value, "it is not a whole number");
+        }
+    }
+}

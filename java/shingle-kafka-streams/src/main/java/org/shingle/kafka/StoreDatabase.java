@@ -1,0 +1,219 @@
+package org.shingle.kafka;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.query.Position;
+import org.shingle.Cursor;
+import org.shingle.Keyspace;
+import org.shingle.KeyspaceOptions;
+import org.shingle.ReadOptions;
+import org.shingle.Shingle;
+import org.shingle.WriteBatch;
+
+/**
+ * The database of a store: its entries, and in a second keyspace the changelog offsets, the
+ * position and a mark.
+ *
+ * <p>Invariants:
+ * <ul>
+ *   <li>Neither keyspace has a log, so both are flushed together, and what a crash leaves is a
+ *       prefix of what was written: entries, offsets and position of one moment.
+ *   <li>The mark is written before the first entry after a commit that the changelog may not have,
+ *       and removed with the next commit. A database without it has nothing beyond its offsets but
+ *       records of the changelog.
+ * </ul>
+ */
+final class StoreDatabase implements AutoCloseable {
+    private static final KeyspaceOptions WITHOUT_LOG = KeyspaceOptions.DEFAULT.withoutWal(true);
+    private static final byte[] POSITION = {'p'};
+    private static final byte[] UNCOMMITTED = {'u'};
+    private static final byte[] NOTHING = {};
+
+    /** Offsets are under this letter and the text of their partition. */
+    private static final char OFFSET = 'o';
+
+    private static final byte[] OFFSETS = {OFFSET};
+
+    private final Instance instance;
+    private final Shingle database;
+    private final Keyspace entries;
+    private final Keyspace meta;
+    private final long commitIntervalNanos;
+    private final Set<StoreIterator> iterators = ConcurrentHashMap.newKeySet();
+    private boolean hasUncommitted;
+    private boolean hasUnflushed;
+    private long lastFlushNanos;
+
+    private StoreDatabase(Instance instance, Shingle database, ShingleConfig config) {
+        this.instance = instance;
+        this.database = database;
+        entries = database.openKeyspace("entries", WITHOUT_LOG);
+        meta = database.openKeyspace("meta", WITHOUT_LOG);
+        commitIntervalNanos = config.commitIntervalMs() * 1_000_000;
+        lastFlushNanos = System.nanoTime() - commitIntervalNanos;
+        hasUncommitted = meta.get(UNCOMMITTED) != null;
+    }
+
+    /** Opens the database in a directory, which exists. */
+    static StoreDatabase open(String store, Path path, Path application, ShingleConfig config) {
+        Instance instance = Instance.acquire(application, config);
+        Shingle database = null;
+        try {
+            database = instance.open(path, config.options(store));
+            return new StoreDatabase(instance, database, config);
+        } catch (RuntimeException | Error error) {
+            if (database != null) {
+                database.close();
+            }
+            instance.release();
+            throw error;
+        }
+    }
+
+    byte[] get(byte[] key) {
+        return entries.get(key);
+    }
+
+    /** Puts a value, or removes the key where it is null. */
+    void put(byte[] key, byte[] value) {
+        mark();
+        if (value == null) {
+            entries.delete(key);
+        } else {
+            entries.put(key, value);
+        }
+        hasUnflushed = true;
+    }
+
+    /** A batch for {@link #write}. */
+    Batch batch() {
+        return new Batch();
+    }
+
+    /** Writes that become visible together. */
+    final class Batch {
+        private final WriteBatch batch = new WriteBatch();
+
+        /** Puts a value, or removes the key where it is null. */
+        void put(byte[] key, byte[] value) {
+            if (value == null) {
+                batch.delete(entries, key);
+            } else {
+                batch.put(entries, key, value);
+            }
+        }
+
+        void deleteRange(byte[] start, byte[] end) {
+            batch.deleteRange(entries, start, end);
+        }
+
+        /** Writes it, as changes of the application. */
+        void write() {
+            mark();
+            writeRestored();
+        }
+
+        /** Writes it, as records of the changelog. */
+        void writeRestored() {
+            database.write(batch);
+            hasUnflushed = true;
+        }
+    }
+
+    /** Says that from here on the database has what the changelog may not have. */
+    private void mark() {
+        if (!hasUncommitted) {
+            meta.put(UNCOMMITTED, NOTHING);
+            hasUncommitted = true;
+        }
+    }
+
+    /** Whether the database may have writes that the changelog does not have. */
+    boolean hasUncommitted() {
+        return hasUncommitted;
+    }
+
+    /**
+     * Stores offsets and position behind the entries that they belong to, and makes all of it
+     * durable, unless that was done a short time ago.
+     *
+     * @param offsets as of {@code StateStore.commit}: empty removes all, null removes one
+     */
+    void commit(Map<TopicPartition, Long> offsets, Position position) {
+        WriteBatch batch = new WriteBatch();
+        if (offsets.isEmpty()) {
+            batch.deleteRange(meta, OFFSETS, new byte[] {OFFSET + 1});
+        }
+        offsets.forEach((partition, offset) -> {
+            if (offset == null) {
+                batch.delete(meta, offsetKey(partition));
+            } else {
+                byte[] bytes = ByteBuffer.allocate(Long.BYTES).putLong(offset).array();
+                batch.put(meta, offsetKey(partition), bytes);
+            }
+        });
+        batch.put(meta, POSITION, KafkaInternals.bytesOf(position));
+        if (hasUncommitted) {
+            batch.delete(meta, UNCOMMITTED);
+        }
+        database.write(batch);
+        hasUncommitted = false;
+        if (System.nanoTime() - lastFlushNanos >= commitIntervalNanos) {
+            database.flush();
+            lastFlushNanos = System.nanoTime();
+        }
+    }
+
+    Long committedOffset(TopicPartition partition) {
+        byte[] bytes = meta.get(offsetKey(partition));
+        return bytes == null ? null : ByteBuffer.wrap(bytes).getLong();
+    }
+
+    /** The position at the last commit. */
+    Position position() {
+        byte[] bytes = meta.get(POSITION);
+        return bytes == null ? Position.emptyPosition() : KafkaInternals.positionOf(bytes);
+    }
+
+    /** Entries as they are now; the caller closes the iterator, or the close of the database. */
+    StoreIterator iterator(ReadOptions range, boolean isReverse) {
+        Cursor cursor = entries.cursor(range);
+        StoreIterator iterator = new StoreIterator(cursor, isReverse, iterators::remove);
+        iterators.add(iterator);
+        return iterator;
+    }
+
+    /** A cursor over all entries, to be closed. */
+    Cursor cursor() {
+        return entries.cursor(ReadOptions.DEFAULT);
+    }
+
+    long approximateEntries() {
+        return database.numericProperty("rocksdb.estimate-num-keys").orElse(0);
+    }
+
+    Shingle shingle() {
+        return database;
+    }
+
+    private static byte[] offsetKey(TopicPartition partition) {
+        return (OFFSET + partition.toString()).getBytes(StandardCharsets.UTF_8);
+    }
+
+    @Override
+    public void close() {
+        iterators.forEach(StoreIterator::close);
+        try {
+            database.close();
+        } finally {
+            entries.close();
+            meta.close();
+            instance.release();
+        }
+    }
+}
