@@ -17,8 +17,10 @@ import org.apache.kafka.streams.query.PositionBound;
 import org.apache.kafka.streams.query.Query;
 import org.apache.kafka.streams.query.QueryConfig;
 import org.apache.kafka.streams.query.QueryResult;
+import org.apache.kafka.streams.state.internals.CachingWindowStore;
 import org.apache.kafka.streams.state.internals.PositionSerde;
 import org.apache.kafka.streams.state.internals.StoreQueryUtils;
+import org.apache.kafka.streams.state.internals.WrappedStateStore;
 
 /**
  * All that the stores use of Kafka's internal classes. Kafka may change these in any release, so a
@@ -62,6 +64,18 @@ final class KafkaInternals {
             Position position,
             StateStoreContext context) {
         return StoreQueryUtils.handleBasicQueries(query, bound, config, store, position, context);
+    }
+
+    /** Whether a cache of a window store is above the innermost store of these. */
+    static boolean isCachedWindowStore(StateStore root) {
+        StateStore store = root;
+        while (store instanceof WrappedStateStore<?, ?, ?> wrapped) {
+            if (store instanceof CachingWindowStore) {
+                return true;
+            }
+            store = wrapped.wrapped();
+        }
+        return false;
     }
 
     /** Counts records that come after their retention. */

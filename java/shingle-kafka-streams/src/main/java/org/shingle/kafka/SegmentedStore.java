@@ -27,6 +27,9 @@ import org.shingle.ReadOptions;
  * are alive. The order of entries is that of Kafka's own segmented stores, on which its caches
  * depend: by segment, and by key within it.
  *
+ * <p>A store whose windows are emitted when they close is also read by time alone, and then in the
+ * order of time. Such a store keeps the keys of its entries in that order in a keyspace beside.
+ *
  * <p>The time of the store is the latest time of an entry since it was opened. It decides which
  * entries are too late to be kept and which are too old to be shown.
  */
@@ -35,6 +38,7 @@ abstract class SegmentedStore extends ShingleStore {
 
     private final long retentionMs;
     private final long segmentMs;
+    private final TimeOrder timeOrder;
 
     /** The segments that may have entries. */
     private final NavigableSet<Long> segments = new ConcurrentSkipListSet<>();
@@ -42,14 +46,26 @@ abstract class SegmentedStore extends ShingleStore {
     private volatile long streamTime = NO_TIME;
     private Sensor droppedRecords;
 
-    SegmentedStore(String name, long retentionMs, long segmentMs) {
+    /**
+     * Makes a store.
+     *
+     * @param timeOrder how keys are turned to be in the order of time; null: the store is not read
+     *     in that order
+     */
+    SegmentedStore(String name, long retentionMs, long segmentMs, TimeOrder timeOrder) {
         super(name);
         this.retentionMs = retentionMs;
         this.segmentMs = segmentMs;
+        this.timeOrder = timeOrder;
     }
 
     /** The time of an entry, which decides its segment. */
     abstract long time(byte[] key);
+
+    @Override
+    final boolean hasTimes() {
+        return timeOrder != null;
+    }
 
     @Override
     public void init(StateStoreContext context, StateStore root) {
@@ -85,13 +101,26 @@ abstract class SegmentedStore extends ShingleStore {
         write(() -> {
             StoreDatabase.Batch batch = endedBatch(streamTime);
             segments.add(segment(time));
-            if (batch == null) {
-                database().put(stored(key), value);
-            } else {
-                batch.put(stored(key), value);
-                batch.write();
-            }
+            putEntry(key, value, batch);
         });
+    }
+
+    /** Puts an entry with a batch, which may be null. */
+    private void putEntry(byte[] key, byte[] value, StoreDatabase.Batch given) {
+        if (given == null && timeOrder == null) {
+            database().put(stored(key), value);
+            return;
+        }
+        StoreDatabase.Batch batch = given == null ? database().batch() : given;
+        put(key, value, batch);
+        batch.write();
+    }
+
+    private void put(byte[] key, byte[] value, StoreDatabase.Batch batch) {
+        batch.put(stored(key), value);
+        if (timeOrder != null) {
+            batch.putTime(timeOrder.timeKey(key), value != null);
+        }
     }
 
     /** A deletion that Kafka does not count as a change of the position. */
@@ -99,7 +128,7 @@ abstract class SegmentedStore extends ShingleStore {
         long time = time(key);
         streamTime = Math.max(streamTime, time);
         if (segments.contains(segment(time))) {
-            run(() -> database().put(stored(key), null));
+            run(() -> putEntry(key, null, null));
         }
     }
 
@@ -111,6 +140,11 @@ abstract class SegmentedStore extends ShingleStore {
         }
         StoreDatabase.Batch batch = database().batch();
         batch.deleteRange(start(segments.first()), start(live));
+        if (timeOrder != null) {
+            batch.deleteTimes(
+                    TimeOrder.start(segments.first() * segmentMs),
+                    TimeOrder.start(live * segmentMs));
+        }
         segments.headSet(live).clear();
         return batch;
     }
@@ -127,7 +161,7 @@ abstract class SegmentedStore extends ShingleStore {
             if (segment >= firstLive(streamTime)) {
                 restored(record);
                 segments.add(segment);
-                batch.put(stored(record.key()), record.value());
+                put(record.key(), record.value(), batch);
             }
         }
         batch.writeRestored();
@@ -169,6 +203,16 @@ abstract class SegmentedStore extends ShingleStore {
         NavigableSet<Long> found = segments.subSet(start, true, end, true);
         Iterator<Long> order = isReverse ? found.descendingIterator() : found.iterator();
         return new Entries(order, first, last, isShown, isReverse);
+    }
+
+    /** Entries from one time to another, both included, in the order of their times. */
+    final KeyValueIterator<Bytes, byte[]> entriesByTime(long from, long to, boolean isReverse) {
+        ReadOptions range = ReadOptions.DEFAULT.from(TimeOrder.start(Math.max(0, from)));
+        if (to < Long.MAX_VALUE) {
+            range = range.to(TimeOrder.start(to + 1));
+        }
+        StoreIterator times = database().times(range, isReverse);
+        return timeOrder.entries(times, key -> calling(() -> database().get(stored(key))));
     }
 
     /** Goes from segment to segment. Each has an iterator of its own, which it opens when due. */

@@ -18,7 +18,7 @@ class SessionBytesStore extends SegmentedStore implements SessionStore<Bytes, by
     private static final int SUFFIX_BYTES = 2 * Long.BYTES;
 
     SessionBytesStore(String name, long retentionMs, long segmentMs, boolean isAtClose) {
-        super(name, retentionMs, segmentMs);
+        super(name, retentionMs, segmentMs, isAtClose ? new TimeOrder(SUFFIX_BYTES, 0) : null);
     }
 
     @Override
@@ -83,6 +83,23 @@ class SessionBytesStore extends SegmentedStore implements SessionStore<Bytes, by
     public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
             Bytes keyFrom, Bytes keyTo, long earliestEnd, long latestStart) {
         return ofKeys(keyFrom, keyTo, earliestEnd, latestStart, true);
+    }
+
+    /**
+     * Sessions of all keys by their ends, in the order of these, for operators that emit at close.
+     * A session closes when its retention ends, so what has ended is shown too.
+     */
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(
+            long earliestEnd, long latestEnd) {
+        if (!hasTimes()) {
+            return SessionStore.super.findSessions(earliestEnd, latestEnd);
+        }
+        if (latestEnd < earliestEnd) {
+            return Iterators.empty();
+        }
+        KeyValueIterator<Bytes, byte[]> found = entriesByTime(earliestEnd, latestEnd, false);
+        return new Iterators.Keyed<>(found, bytes -> windowed(bytes.get()));
     }
 
     private KeyValueIterator<Windowed<Bytes>, byte[]> ofKey(

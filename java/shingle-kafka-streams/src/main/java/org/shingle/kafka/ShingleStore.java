@@ -70,6 +70,11 @@ abstract class ShingleStore implements StateStore {
         storeContext.register(root, KafkaInternals.restoring(this::restore));
     }
 
+    /** Whether the database has the keys of entries by their time too. */
+    boolean hasTimes() {
+        return false;
+    }
+
     /** Called between the opening of the database and the first use of the store. */
     void opened(StoreDatabase opened) {}
 
@@ -83,7 +88,7 @@ abstract class ShingleStore implements StateStore {
                 throw new ProcessorStateException(
                         "store " + name + ": the directory " + path + " cannot be made", error);
             }
-            return StoreDatabase.open(name, path, tasks.getParent(), config);
+            return StoreDatabase.open(name, path, tasks.getParent(), config, hasTimes());
         });
         if (opened.hasUncommitted() && config.isExactlyOnce() && !isGlobal()) {
             opened.close();

@@ -17,12 +17,12 @@ import org.shingle.WriteBatch;
 
 /**
  * The database of a store: its entries, and in a second keyspace the changelog offsets, the
- * position and a mark.
+ * position and a mark. A third one can have the keys of the entries in another order.
  *
  * <p>Invariants:
  * <ul>
- *   <li>Neither keyspace has a log, so both are flushed together, and what a crash leaves is a
- *       prefix of what was written: entries, offsets and position of one moment.
+ *   <li>No keyspace has a log, so all are flushed together, and what a crash leaves is a prefix of
+ *       what was written: entries, offsets and position of one moment.
  *   <li>The mark is written before the first entry after a commit that the changelog may not have,
  *       and removed with the next commit. A database without it has nothing beyond its offsets but
  *       records of the changelog.
@@ -43,29 +43,41 @@ final class StoreDatabase implements AutoCloseable {
     private final Shingle database;
     private final Keyspace entries;
     private final Keyspace meta;
+
+    /** Keys of entries by their time; null where the store does not ask for it. */
+    private final Keyspace times;
+
     private final long commitIntervalNanos;
     private final Set<StoreIterator> iterators = ConcurrentHashMap.newKeySet();
     private boolean hasUncommitted;
     private boolean hasUnflushed;
     private long lastFlushNanos;
 
-    private StoreDatabase(Instance instance, Shingle database, ShingleConfig config) {
+    private StoreDatabase(
+            Instance instance, Shingle database, ShingleConfig config, boolean hasTimes) {
         this.instance = instance;
         this.database = database;
         entries = database.openKeyspace("entries", WITHOUT_LOG);
         meta = database.openKeyspace("meta", WITHOUT_LOG);
+        times = hasTimes ? database.openKeyspace("times", WITHOUT_LOG) : null;
         commitIntervalNanos = config.commitIntervalMs() * 1_000_000;
         lastFlushNanos = System.nanoTime() - commitIntervalNanos;
         hasUncommitted = meta.get(UNCOMMITTED) != null;
     }
 
-    /** Opens the database in a directory, which exists. */
-    static StoreDatabase open(String store, Path path, Path application, ShingleConfig config) {
+    /**
+     * Opens the database in a directory, which exists.
+     *
+     * @param application what the instances of an application are known by
+     * @param hasTimes whether it has a keyspace for {@link Batch#putTime}
+     */
+    static StoreDatabase open(
+            String store, Path path, Path application, ShingleConfig config, boolean hasTimes) {
         Instance instance = Instance.acquire(application, config);
         Shingle database = null;
         try {
             database = instance.open(path, config.options(store));
-            return new StoreDatabase(instance, database, config);
+            return new StoreDatabase(instance, database, config, hasTimes);
         } catch (RuntimeException | Error error) {
             if (database != null) {
                 database.close();
@@ -110,6 +122,19 @@ final class StoreDatabase implements AutoCloseable {
 
         void deleteRange(byte[] start, byte[] end) {
             batch.deleteRange(entries, start, end);
+        }
+
+        /** Puts the key of an entry by its time, or removes it. */
+        void putTime(byte[] timeKey, boolean isPut) {
+            if (isPut) {
+                batch.put(times, timeKey, NOTHING);
+            } else {
+                batch.delete(times, timeKey);
+            }
+        }
+
+        void deleteTimes(byte[] start, byte[] end) {
+            batch.deleteRange(times, start, end);
         }
 
         /** Writes it, as changes of the application. */
@@ -182,7 +207,16 @@ final class StoreDatabase implements AutoCloseable {
 
     /** Entries as they are now; the caller closes the iterator, or the close of the database. */
     StoreIterator iterator(ReadOptions range, boolean isReverse) {
-        Cursor cursor = entries.cursor(range);
+        return iterator(entries, range, isReverse);
+    }
+
+    /** Keys of entries by their time, as {@link #iterator}. */
+    StoreIterator times(ReadOptions range, boolean isReverse) {
+        return iterator(times, range, isReverse);
+    }
+
+    private StoreIterator iterator(Keyspace keyspace, ReadOptions range, boolean isReverse) {
+        Cursor cursor = keyspace.cursor(range);
         StoreIterator iterator = new StoreIterator(cursor, isReverse, iterators::remove);
         iterators.add(iterator);
         return iterator;
@@ -213,6 +247,9 @@ final class StoreDatabase implements AutoCloseable {
         } finally {
             entries.close();
             meta.close();
+            if (times != null) {
+                times.close();
+            }
             instance.release();
         }
     }

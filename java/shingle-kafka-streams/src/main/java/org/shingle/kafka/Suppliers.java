@@ -17,6 +17,12 @@ final class Suppliers {
     /** The minimum time that one segment of a windowed store has, as in Kafka's own stores. */
     private static final long SEGMENT_MS_MIN = 60_000;
 
+    /**
+     * The maximum number of segments of a store that emits at close. A segment of it has one window
+     * size, because a cache above such a store gives windows in the order of their segments.
+     */
+    private static final long SEGMENTS_MAX = 256;
+
     private Suppliers() {}
 
     /** What the values of a store begin with. */
@@ -55,7 +61,9 @@ final class Suppliers {
                     "the retention of the window store " + name + ", " + retention
                             + ", is shorter than its windows, " + size);
         }
-        long segmentMs = segmentMs(retentionMs);
+        long segmentMs = isAtClose
+                ? Math.max(Math.max(sizeMs, 1), retentionMs / SEGMENTS_MAX)
+                : segmentMs(retentionMs);
         WindowShape shape =
                 new WindowShape(name, retentionMs, segmentMs, sizeMs, retainsDuplicates, isAtClose);
         boolean hasHeaders = format == Format.HEADERS;

@@ -6,6 +6,8 @@ import java.util.function.Predicate;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.TimeWindow;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.state.HeadersBytesStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.TimestampedBytesStore;
@@ -22,13 +24,26 @@ class WindowBytesStore extends SegmentedStore implements WindowStore<Bytes, byte
     private final long sizeMs;
     private final boolean retainsDuplicates;
 
+    /** A cache above needs the order of segments, which it has itself. */
+    private boolean isCached;
+
     /** The number of the last duplicate. */
     private int number;
 
     WindowBytesStore(Suppliers.WindowShape shape) {
-        super(shape.name(), shape.retentionMs(), shape.segmentMs());
+        super(
+                shape.name(),
+                shape.retentionMs(),
+                shape.segmentMs(),
+                shape.isAtClose() ? new TimeOrder(Long.BYTES, Integer.BYTES) : null);
         sizeMs = shape.sizeMs();
         retainsDuplicates = shape.retainsDuplicates();
+    }
+
+    @Override
+    public void init(StateStoreContext context, StateStore root) {
+        isCached = KafkaInternals.isCachedWindowStore(root);
+        super.init(context, root);
     }
 
     @Override
@@ -113,6 +128,10 @@ class WindowBytesStore extends SegmentedStore implements WindowStore<Bytes, byte
         boolean isInverted = keyFrom != null && keyTo != null && keyFrom.compareTo(keyTo) > 0;
         if (isInverted || to < shown) {
             return Iterators.empty();
+        }
+        if (keyFrom == null && keyTo == null && hasTimes() && !isCached) {
+            KeyValueIterator<Bytes, byte[]> byTime = entriesByTime(shown, to, isReverse);
+            return new Iterators.Keyed<>(byTime, bytes -> windowed(bytes.get()));
         }
         byte[] first = keyFrom == null ? null : keyFrom.get();
         byte[] last = keyTo == null ? null : upperBound(keyTo.get(), suffix(to));
