@@ -16,7 +16,7 @@ import org.shingle.ReadOptions;
 /** A key-value store: each entry of the store is an entry of the database. */
 class KeyValueBytesStore extends ShingleStore implements KeyValueStore<Bytes, byte[]> {
     KeyValueBytesStore(String name) {
-        super(name);
+        super(name, Suppliers.KEY_VALUE_SCOPE);
     }
 
     @Override
