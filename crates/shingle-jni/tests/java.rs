@@ -98,10 +98,11 @@ fn passes(project: &Path, built: &str, package: (&str, &str), options: &[&str]) 
     let text = text(&output);
     assert!(output.status.success(), "{text}");
     assert!(!text.contains("WARNING in native method"), "{text}");
-    let reports: Vec<PathBuf> = std::fs::read_dir(folder.path().join(built).join("surefire-reports"))
-        .unwrap()
-        .map(|report| report.unwrap().path())
-        .collect();
+    let reports: Vec<PathBuf> =
+        std::fs::read_dir(folder.path().join(built).join("surefire-reports"))
+            .unwrap()
+            .map(|report| report.unwrap().path())
+            .collect();
     let (start, sources) = package;
     let ran = names(&reports, &format!("TEST-{start}."), ".xml");
     assert_eq!(ran, suites(Path::new(sources)), "{text}");
@@ -124,10 +125,10 @@ fn the_suite_passes() {
 
 #[test]
 fn the_stores_of_kafka_streams_pass_their_suite() {
-    let package =
-        ("org.shingle.kafka", "shingle-kafka-streams/src/test/java/org/shingle/kafka");
+    let package = ("org.shingle.kafka", "shingle-kafka-streams/src/test/java/org/shingle/kafka");
     // The classes of `java/shingle` are built with it, and the other test runs their tests.
-    let only = ["--projects=shingle-kafka-streams", "--also-make", "-Dtest=org/shingle/kafka/*Test"];
+    let only =
+        ["--projects=shingle-kafka-streams", "--also-make", "-Dtest=org/shingle/kafka/*Test"];
     let options = [&only[..], &["-Dsurefire.failIfNoSpecifiedTests=false"]].concat();
     passes(&java(), "kafka", package, &options);
 }

@@ -268,9 +268,9 @@ mod tests {
         fn step(&self) -> bool {
             let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
             self.most_inside.fetch_max(inside, Ordering::SeqCst);
-            let took = self.work.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |work| {
-                work.checked_sub(1)
-            });
+            let took = self
+                .work
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |work| work.checked_sub(1));
             self.looks.fetch_add(1, Ordering::SeqCst);
             self.done.fetch_add(usize::from(took.is_ok()), Ordering::SeqCst);
             self.inside.fetch_sub(1, Ordering::SeqCst);

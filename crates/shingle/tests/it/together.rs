@@ -25,7 +25,8 @@ fn opened(root: &Path, shared: &Resources, count: usize) -> Vec<Db> {
 #[cfg(target_os = "linux")]
 fn threads(start: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
     names.filter(|name| name.starts_with(start)).count()
 }
 

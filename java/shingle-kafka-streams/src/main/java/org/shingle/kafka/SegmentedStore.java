@@ -13,7 +13,6 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.state.KeyValueIterator;
-import org.shingle.ReadOptions;
 
 /**
  * A store whose entries have a time and end some time after it.
@@ -81,7 +80,7 @@ abstract class SegmentedStore extends ShingleStore {
             return;
         }
         write(() -> {
-            StoreDatabase.Batch batch = endedBatch(streamTime);
+            StoreDatabase.Batch batch = endedBatch(streamTime, false);
             segments.add(segments.of(time));
             putEntry(key, value, batch);
         });
@@ -93,7 +92,7 @@ abstract class SegmentedStore extends ShingleStore {
             database().put(stored(key), value);
             return;
         }
-        StoreDatabase.Batch batch = given == null ? database().batch() : given;
+        StoreDatabase.Batch batch = given == null ? database().batch(false) : given;
         put(key, value, batch);
         batch.write();
     }
@@ -115,13 +114,13 @@ abstract class SegmentedStore extends ShingleStore {
     }
 
     /** A batch that deletes the segments that have ended; null where there are none. */
-    private StoreDatabase.Batch endedBatch(long now) {
+    private StoreDatabase.Batch endedBatch(long now, boolean isRestored) {
         Long first = segments.firstEnded(now);
         if (first == null) {
             return null;
         }
         long live = segments.firstLive(now);
-        StoreDatabase.Batch batch = database().batch();
+        StoreDatabase.Batch batch = database().batch(isRestored);
         batch.deleteRange(Segments.start(first), Segments.start(live));
         if (timeOrder != null) {
             batch.deleteTimes(
@@ -137,8 +136,8 @@ abstract class SegmentedStore extends ShingleStore {
         for (ConsumerRecord<byte[], byte[]> record : records) {
             streamTime = Math.max(streamTime, time(record.key()));
         }
-        StoreDatabase.Batch ended = endedBatch(streamTime);
-        StoreDatabase.Batch batch = ended == null ? database().batch() : ended;
+        StoreDatabase.Batch ended = endedBatch(streamTime, true);
+        StoreDatabase.Batch batch = ended == null ? database().batch(true) : ended;
         for (ConsumerRecord<byte[], byte[]> record : records) {
             long segment = segments.of(time(record.key()));
             if (segments.isLive(segment, streamTime)) {
@@ -147,7 +146,7 @@ abstract class SegmentedStore extends ShingleStore {
                 put(record.key(), record.value(), batch);
             }
         }
-        batch.writeRestored();
+        batch.write();
     }
 
     /** The value of a key of the changelog, where it has not ended. */
@@ -185,30 +184,28 @@ abstract class SegmentedStore extends ShingleStore {
         }
         NavigableSet<Long> found = segments.between(start, end);
         Iterator<Long> order = isReverse ? found.descendingIterator() : found.iterator();
-        return new Entries(order, first, last, isShown, isReverse);
+        return new OfSegments(order, first, last, isShown, isReverse);
     }
 
     /** Entries from one time to another, both included, in the order of their times. */
     final KeyValueIterator<Bytes, byte[]> entriesByTime(long from, long to, boolean isReverse) {
-        ReadOptions range = ReadOptions.DEFAULT.from(TimeOrder.start(Math.max(0, from)));
-        if (to < Long.MAX_VALUE) {
-            range = range.to(TimeOrder.start(to + 1));
-        }
-        StoreIterator times = database().times(range, isReverse);
+        byte[] end = to == Long.MAX_VALUE ? null : TimeOrder.start(to + 1);
+        KeyRange range = new KeyRange(TimeOrder.start(Math.max(0, from)), end);
+        Entries times = database().times(range, isReverse);
         return timeOrder.entries(times, key -> calling(() -> database().get(stored(key))));
     }
 
     /** Goes from segment to segment. Each has an iterator of its own, which it opens when due. */
-    private final class Entries implements KeyValueIterator<Bytes, byte[]> {
+    private final class OfSegments implements KeyValueIterator<Bytes, byte[]> {
         private final Iterator<Long> order;
         private final byte[] first;
         private final byte[] last;
         private final Predicate<byte[]> isShown;
         private final boolean isReverse;
-        private StoreIterator current;
+        private Entries current;
         private Bytes key;
 
-        Entries(
+        OfSegments(
                 Iterator<Long> order,
                 byte[] first,
                 byte[] last,
@@ -246,13 +243,12 @@ abstract class SegmentedStore extends ShingleStore {
             return true;
         }
 
-        private StoreIterator opened(long segment) {
+        private Entries opened(long segment) {
             byte[] start = Segments.start(segment);
-            ReadOptions range = ReadOptions.DEFAULT
-                    .from(first == null ? start : Segments.joined(start, first));
-            range = last == null
-                    ? range.to(Segments.start(segment + 1))
-                    : range.toInclusive(Segments.joined(start, last));
+            byte[] from = first == null ? start : Segments.joined(start, first);
+            KeyRange range = last == null
+                    ? new KeyRange(from, Segments.start(segment + 1))
+                    : KeyRange.inclusive(from, Segments.joined(start, last));
             return database().iterator(range, isReverse);
         }
 

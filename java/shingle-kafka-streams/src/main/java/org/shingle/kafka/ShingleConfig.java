@@ -40,9 +40,18 @@ public final class ShingleConfig {
      */
     public static final String COMMIT_INTERVAL_MS = PREFIX + "commit.interval.ms";
 
+    /**
+     * How many bytes of writes each store holds in memory until its task commits: {@value}. 0,
+     * unless it is set: writes do not wait. A store that has more writes them before the commit.
+     */
+    public static final String HELD_BYTES = PREFIX + "held.bytes";
+
     private static final String MEMORY_BYTES_DEFAULT = "256M";
     private static final String BACKGROUND_THREADS_DEFAULT = "2";
     private static final String COMMIT_INTERVAL_MS_DEFAULT = "10000";
+
+    /** What is not for the database. */
+    private static final Set<String> OWN = Set.of(COMMIT_INTERVAL_MS, HELD_BYTES);
 
     /** What all stores share, so that no store has its own. */
     private static final Set<String> SHARED = Set.of(
@@ -90,11 +99,19 @@ public final class ShingleConfig {
     }
 
     long commitIntervalMs() {
-        Object value = properties.getOrDefault(COMMIT_INTERVAL_MS, COMMIT_INTERVAL_MS_DEFAULT);
+        return number(COMMIT_INTERVAL_MS, COMMIT_INTERVAL_MS_DEFAULT);
+    }
+
+    long heldBytesMax() {
+        return number(HELD_BYTES, "0");
+    }
+
+    private long number(String name, String usual) {
+        Object value = properties.getOrDefault(name, usual);
         try {
             return Long.parseLong(value.toString().strip());
         } catch (NumberFormatException error) {
-            throw new ConfigException(COMMIT_INTERVAL_MS, value, "it is not a whole number");
+            throw new ConfigException(name, value, "it is not a whole number");
         }
     }
 
@@ -119,7 +136,7 @@ public final class ShingleConfig {
         String own = STORE_PREFIX + store + ".";
         properties.forEach((name, value) -> {
             boolean isForAll = name.startsWith(PREFIX) && !name.startsWith(STORE_PREFIX);
-            if (isForAll && !name.equals(COMMIT_INTERVAL_MS) && !isShared(name)) {
+            if (isForAll && !OWN.contains(name) && !isShared(name)) {
                 named.putIfAbsent(shingleName(name, PREFIX), String.valueOf(value));
             }
             if (name.startsWith(own)) {

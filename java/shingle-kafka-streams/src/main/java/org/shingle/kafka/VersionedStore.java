@@ -22,7 +22,6 @@ import org.apache.kafka.streams.query.ResultOrder;
 import org.apache.kafka.streams.state.VersionedKeyValueStore;
 import org.apache.kafka.streams.state.VersionedRecord;
 import org.apache.kafka.streams.state.VersionedRecordIterator;
-import org.shingle.ReadOptions;
 
 /**
  * A store that keeps earlier values of a key for a time.
@@ -112,17 +111,13 @@ final class VersionedStore extends ShingleStore implements VersionedKeyValueStor
             return PUT_RETURN_CODE_NOT_PUT;
         }
         streamTime = Math.max(streamTime, time);
-        StoreDatabase.Batch batch = database().batch();
+        StoreDatabase.Batch batch = database().batch(isRestored);
         removeEnded(batch);
         Version latest = latest(key);
         long validTo = latest == null || time < latest.from
                 ? putEarlier(key, new Version(time, Long.MAX_VALUE, value), latest, batch)
                 : putLatest(key, new Version(time, Long.MAX_VALUE, value), latest, batch);
-        if (isRestored) {
-            batch.writeRestored();
-        } else {
-            batch.write();
-        }
+        batch.write();
         return validTo == Long.MAX_VALUE ? PUT_RETURN_CODE_VALID_TO_UNDEFINED : validTo;
     }
 
@@ -222,11 +217,10 @@ final class VersionedStore extends ShingleStore implements VersionedKeyValueStor
     private List<Version> history(byte[] key, long from, long to) {
         List<Version> found = new ArrayList<>();
         for (long segment : segments.between(segments.of(from), Long.MAX_VALUE)) {
-            ReadOptions range = ReadOptions.DEFAULT
-                    .from(stored(segment, key, 0))
-                    .toInclusive(stored(segment, key, to));
+            KeyRange range =
+                    KeyRange.inclusive(stored(segment, key, 0), stored(segment, key, to));
             int bytes = Long.BYTES + key.length + Long.BYTES;
-            try (StoreIterator entries = database().iterator(range, false)) {
+            try (Entries entries = database().iterator(range, false)) {
                 while (entries.hasNext()) {
                     byte[] stored = entries.peekNextKey().get();
                     if (stored.length == bytes) {

@@ -1,6 +1,8 @@
 package org.shingle.kafka;
 
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.stream.Stream;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
@@ -10,59 +12,49 @@ import org.apache.kafka.streams.state.WindowStore;
 
 /** The stores that must keep the contract. */
 enum Backend {
-    ROCKSDB {
-        @Override
-        KeyValueStore<Bytes, byte[]> keyValue(String name) {
-            return Stores.persistentTimestampedKeyValueStore(name).get();
-        }
-
-        @Override
-        WindowStore<Bytes, byte[]> window(Duration retention, boolean duplicates) {
-            return Stores.persistentTimestampedWindowStore("w", retention, SIZE, duplicates).get();
-        }
-
-        @Override
-        SessionStore<Bytes, byte[]> session(Duration retention) {
-            return Stores.persistentSessionStore("s", retention).get();
-        }
-
-        @Override
-        VersionedBytesStore versioned(Duration retention) {
-            return (VersionedBytesStore) Stores.persistentVersionedKeyValueStore(
-                    "v", retention, Duration.ofSeconds(20)).get();
-        }
-    },
-    SHINGLE {
-        @Override
-        KeyValueStore<Bytes, byte[]> keyValue(String name) {
-            return ShingleStoreSuppliers.timestampedKeyValueStore(name).get();
-        }
-
-        @Override
-        WindowStore<Bytes, byte[]> window(Duration retention, boolean duplicates) {
-            return ShingleStoreSuppliers.timestampedWindowStore("w", retention, SIZE, duplicates)
-                    .get();
-        }
-
-        @Override
-        SessionStore<Bytes, byte[]> session(Duration retention) {
-            return ShingleStoreSuppliers.sessionStore("s", retention).get();
-        }
-
-        @Override
-        VersionedBytesStore versioned(Duration retention) {
-            return (VersionedBytesStore) ShingleStoreSuppliers.versionedKeyValueStore(
-                    "v", retention, Duration.ofSeconds(20)).get();
-        }
-    };
+    ROCKSDB,
+    SHINGLE,
+    /** Writes wait for the commit in memory. */
+    SHINGLE_HELD("shingle.held.bytes", 1 << 20),
+    /** And there is so little memory that some do not. */
+    SHINGLE_HELD_LITTLE("shingle.held.bytes", 2_000);
 
     static final Duration SIZE = Duration.ofSeconds(10);
 
-    abstract KeyValueStore<Bytes, byte[]> keyValue(String name);
+    private final Object[] settings;
 
-    abstract WindowStore<Bytes, byte[]> window(Duration retention, boolean duplicates);
+    Backend(Object... settings) {
+        this.settings = settings;
+    }
 
-    abstract SessionStore<Bytes, byte[]> session(Duration retention);
+    Task task(Path folder, Object... more) {
+        return new Task(
+                folder, Stream.of(settings, more).flatMap(Stream::of).toArray(Object[]::new));
+    }
 
-    abstract VersionedBytesStore versioned(Duration retention);
+    KeyValueStore<Bytes, byte[]> keyValue(String name) {
+        return this == ROCKSDB
+                ? Stores.persistentTimestampedKeyValueStore(name).get()
+                : ShingleStoreSuppliers.timestampedKeyValueStore(name).get();
+    }
+
+    WindowStore<Bytes, byte[]> window(Duration retention, boolean duplicates) {
+        return this == ROCKSDB
+                ? Stores.persistentTimestampedWindowStore("w", retention, SIZE, duplicates).get()
+                : ShingleStoreSuppliers.timestampedWindowStore("w", retention, SIZE, duplicates)
+                        .get();
+    }
+
+    SessionStore<Bytes, byte[]> session(Duration retention) {
+        return this == ROCKSDB
+                ? Stores.persistentSessionStore("s", retention).get()
+                : ShingleStoreSuppliers.sessionStore("s", retention).get();
+    }
+
+    VersionedBytesStore versioned(Duration retention) {
+        Duration segment = Duration.ofSeconds(20);
+        return (VersionedBytesStore) (this == ROCKSDB
+                ? Stores.persistentVersionedKeyValueStore("v", retention, segment).get()
+                : ShingleStoreSuppliers.versionedKeyValueStore("v", retention, segment).get());
+    }
 }

@@ -192,8 +192,7 @@ class InstanceTest {
                 Files.write(path, bytes);
             }
         }
-        task.open(store);
-        assertThrows(TaskCorruptedException.class, () -> store.get(bytes("key1")));
+        assertThrows(TaskCorruptedException.class, () -> task.open(store).get(bytes("key1")));
         store.close();
     }
 }

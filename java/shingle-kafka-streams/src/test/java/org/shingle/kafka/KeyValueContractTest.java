@@ -55,7 +55,7 @@ class KeyValueContractTest {
     @ParameterizedTest
     @EnumSource
     void entriesAreReadWrittenAndDeleted(Backend backend) {
-        KeyValueStore<Bytes, byte[]> store = filled(new Task(folder), backend);
+        KeyValueStore<Bytes, byte[]> store = filled(backend.task(folder), backend);
         assertTrue(store.persistent() && store.isOpen() && store.name().equals("store"));
         assertTrue(store instanceof TimestampedBytesStore);
         assertEquals("AB", text(store.get(bytes("ab"))));
@@ -85,7 +85,7 @@ class KeyValueContractTest {
     @ParameterizedTest
     @EnumSource
     void rangesIncludeBothBoundsInBothDirections(Backend backend) {
-        KeyValueStore<Bytes, byte[]> store = filled(new Task(folder), backend);
+        KeyValueStore<Bytes, byte[]> store = filled(backend.task(folder), backend);
         List<String> all = all(store.all());
         assertEquals(6, all.size());
         assertEquals(List.of("a=A", "ab=AB", "b=B", "b\\x00=B\0", "c=C"), all.subList(0, 5));
@@ -109,7 +109,7 @@ class KeyValueContractTest {
     @ParameterizedTest
     @EnumSource
     void anIteratorShowsOneMomentAndEndsWithItsStore(Backend backend) {
-        KeyValueStore<Bytes, byte[]> store = filled(new Task(folder), backend);
+        KeyValueStore<Bytes, byte[]> store = filled(backend.task(folder), backend);
         KeyValueIterator<Bytes, byte[]> iterator = store.range(bytes("b"), bytes("c"));
         store.put(bytes("bb"), value("new"));
         store.delete(bytes("c"));
@@ -131,8 +131,9 @@ class KeyValueContractTest {
     @ParameterizedTest
     @EnumSource
     void aClosedStoreRefusesAndOpensAgain(Backend backend) {
-        Task task = new Task(folder);
+        Task task = backend.task(folder);
         KeyValueStore<Bytes, byte[]> store = filled(task, backend);
+        task.commit(store, 1L);
         store.close();
         store.close();
         assertFalse(store.isOpen());
@@ -149,7 +150,7 @@ class KeyValueContractTest {
     @EnumSource
     @SuppressWarnings("deprecation") // what it says is true as long as Kafka asks for it
     void offsetsAndPositionComeBackAsTheyWereCommitted(Backend backend) {
-        Task task = new Task(folder);
+        Task task = backend.task(folder);
         KeyValueStore<Bytes, byte[]> store = task.open(backend.keyValue("store"));
         assertTrue(store.managesOffsets());
         assertNull(store.committedOffset(Task.CHANGELOG));
@@ -184,7 +185,7 @@ class KeyValueContractTest {
     @ParameterizedTest
     @EnumSource
     void restoredRecordsAreEntriesInTheOrderOfTheirOffsets(Backend backend) {
-        Task task = new Task(folder, CONSISTENCY, true);
+        Task task = backend.task(folder, CONSISTENCY, true);
         KeyValueStore<Bytes, byte[]> store = task.open(backend.keyValue("store"));
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         for (int number = 2000; number > 0; number--) {
@@ -206,7 +207,7 @@ class KeyValueContractTest {
     @ParameterizedTest
     @EnumSource
     void queriesAreAnsweredWithinTheirBounds(Backend backend) {
-        Task task = new Task(folder);
+        Task task = backend.task(folder);
         task.record("input", 9);
         KeyValueStore<Bytes, byte[]> store = filled(task, backend);
         QueryConfig config = new QueryConfig(true);

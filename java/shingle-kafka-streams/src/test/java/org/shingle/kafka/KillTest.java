@@ -27,6 +27,17 @@ class KillTest {
     /** Runs the program, kills it, and gives the last commit that it told. */
     private long killed(Path directory, String kind, String guarantee, long intervalMs, long told)
             throws Exception {
+        return killed(directory, kind, guarantee, intervalMs, 0, told);
+    }
+
+    private long killed(
+            Path directory,
+            String kind,
+            String guarantee,
+            long intervalMs,
+            long heldBytes,
+            long told)
+            throws Exception {
         Process process = new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-Xmx128m",
@@ -36,7 +47,8 @@ class KillTest {
                 directory.toString(),
                 kind,
                 guarantee,
-                Long.toString(intervalMs))
+                Long.toString(intervalMs),
+                Long.toString(heldBytes))
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
         long last = -1;
@@ -45,7 +57,7 @@ class KillTest {
             while (last < told) {
                 last = Long.parseLong(lines.readLine());
             }
-            process.destroyForcibly();
+            process.toHandle().destroyForcibly(); // what was printed stays readable
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 last = Long.parseLong(line);
             }
@@ -121,6 +133,20 @@ class KillTest {
         long committed = store.committedOffset(Task.CHANGELOG);
         assertTrue(committed >= told && lastWrite(store) >= committed);
         store.close();
+    }
+
+    @Test
+    void writesThatAreHeldAreThereWithTheirCommitOrNotAtAll() throws Exception {
+        for (int run = 0; run < 3; run++) {
+            Path directory = folder.resolve("run" + run);
+            long told = killed(directory, "written", AT_LEAST_ONCE, 0, 64 << 20, 4_000 + run);
+            // Nothing but what was committed: so it is as good for exactly-once.
+            KeyValueStore<Bytes, byte[]> store = opened(directory, EXACTLY_ONCE);
+            long committed = store.committedOffset(Task.CHANGELOG);
+            assertTrue(committed >= told);
+            assertEquals(committed, lastWrite(store));
+            store.close();
+        }
     }
 
     @Test

@@ -6,7 +6,10 @@ import java.util.List;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.KeyValueStore;
 
-/** Writes to a store until it is killed. Each write has a number, and each key has its newest. */
+/**
+ * Writes to a store until it is killed. Each write has a number, and each key has its newest. Kafka
+ * commits stores of a running active task under at-least-once alone.
+ */
 final class KilledProgram {
     static final int KEYS = 500;
     static final int COMMIT_EVERY = 997;
@@ -24,9 +27,10 @@ final class KilledProgram {
 
     public static void main(String[] arguments) {
         boolean isRestored = arguments[1].equals("restored");
+        boolean commits = isRestored || arguments[2].equals("at_least_once");
         Task task = new Task(
                 Path.of(arguments[0]), "processing.guarantee", arguments[2],
-                "shingle.commit.interval.ms", arguments[3]);
+                "shingle.commit.interval.ms", arguments[3], "shingle.held.bytes", arguments[4]);
         KeyValueStore<Bytes, byte[]> store =
                 task.open(ShingleStoreSuppliers.keyValueStore("store").get());
         for (long number = 0; ; number++) {
@@ -37,7 +41,9 @@ final class KilledProgram {
                 store.put(Bytes.wrap(key(number)), value(number));
             }
             if (number % COMMIT_EVERY == 0) {
-                task.commit(store, number);
+                if (commits || number == 0) {
+                    task.commit(store, number);
+                }
                 System.out.println(number);
             }
         }

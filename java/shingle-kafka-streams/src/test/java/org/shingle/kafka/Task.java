@@ -36,6 +36,7 @@ final class Task {
     private CommitCallback onCommit = () -> {};
 
     Task(Path folder, Object... settings) {
+        folder.toFile().mkdirs();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "application");
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:1");
         properties.put("shingle.memory.bytes", "16M");

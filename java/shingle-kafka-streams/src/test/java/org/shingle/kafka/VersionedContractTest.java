@@ -70,7 +70,7 @@ class VersionedContractTest {
     @ParameterizedTest
     @EnumSource
     void earlierValuesAreReadByTime(Backend backend) {
-        VersionedBytesStore store = new Task(folder).open(backend.versioned(RETENTION));
+        VersionedBytesStore store = backend.task(folder).open(backend.versioned(RETENTION));
         assertEquals(-1, store.put(bytes("k"), value("a"), 10_000));
         assertEquals(-1, store.put(bytes("k"), value("c"), 30_000));
         assertEquals(30_000, store.put(bytes("k"), value("b"), 20_000));
@@ -99,7 +99,7 @@ class VersionedContractTest {
     @ParameterizedTest
     @EnumSource
     void deletionsAreVersionsToo(Backend backend) {
-        VersionedBytesStore store = new Task(folder).open(backend.versioned(RETENTION));
+        VersionedBytesStore store = backend.task(folder).open(backend.versioned(RETENTION));
         store.put(bytes("k"), value("a"), 10_000);
         assertEquals("10000:a", timed(store.delete(bytes("k"), 20_000)));
         assertNull(store.get(bytes("k")));
@@ -122,7 +122,7 @@ class VersionedContractTest {
     @ParameterizedTest
     @EnumSource
     void historyEndsWithItsRetention(Backend backend) {
-        Task task = new Task(folder);
+        Task task = backend.task(folder);
         VersionedBytesStore store = task.open(backend.versioned(RETENTION));
         for (long time = 0; time <= 600_000; time += 10_000) {
             store.put(bytes("k"), value("v" + time), time);
@@ -145,7 +145,7 @@ class VersionedContractTest {
     @ParameterizedTest
     @EnumSource
     void aRestoredStoreHasTheSameVersions(Backend backend) {
-        Task task = new Task(folder);
+        Task task = backend.task(folder);
         VersionedBytesStore store = task.open(backend.versioned(RETENTION));
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         for (long time : new long[] {10_000, 50_000, 30_000, 20_000, 90_000}) {
@@ -168,7 +168,7 @@ class VersionedContractTest {
     void versionsAreThoseOfAMapByTime(Backend backend) {
         for (int seed = 0; seed < 10; seed++) {
             Random random = new Random(seed);
-            Task task = new Task(folder.resolve("" + seed));
+            Task task = backend.task(folder.resolve("" + seed));
             VersionedBytesStore store = task.open(backend.versioned(Duration.ofDays(1)));
             List<TreeMap<Long, String>> models = List.of(new TreeMap<>(), new TreeMap<>());
             for (int call = 0; call < 200; call++) {
@@ -204,7 +204,7 @@ class VersionedContractTest {
     @Test
     void aDeletionAtTheTimeOfAValueIsKept() {
         VersionedBytesStore store =
-                new Task(folder).open(Backend.SHINGLE.versioned(RETENTION));
+                Backend.SHINGLE.task(folder).open(Backend.SHINGLE.versioned(RETENTION));
         store.put(bytes("k"), value("a"), 10_000);
         store.put(bytes("k"), null, 10_000);
         assertNull(store.get(bytes("k"), 10_000));
