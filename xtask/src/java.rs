@@ -1,5 +1,5 @@
-//! `cargo xtask java`: builds the native library, runs the tests of the Java classes and makes their
-//! jars.
+//! `cargo xtask java`: builds the native library, runs the tests of the Java classes and makes
+//! their jars.
 
 use crate::c_library::build;
 use crate::repository::Repository;

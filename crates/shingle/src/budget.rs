@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(waits.join().unwrap(), Ok(()));
         });
         a.set_memtables(3000);
-        assert_eq!(b.wait(|| Ok::<(), ()>(())), Ok(()), "nobody flushes");
+        assert_eq!(b.wait(|| Ok::<(), ()>(())), Ok(()), "no database flushes");
     }
 
     #[test]

@@ -15,7 +15,8 @@ use table::BlockCache;
 /// # let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
 /// use shingle::{Options, ResourceLimits, Resources};
 ///
-/// let shared = Resources::within(&ResourceLimits { memory_bytes: 64 << 20, ..Default::default() });
+/// let limits = ResourceLimits { memory_bytes: 64 << 20, ..Default::default() };
+/// let shared = Resources::within(&limits);
 /// let first = Options::new().resources(&shared).open(a.path())?;
 /// let second = Options::new().resources(&shared).open(b.path())?;
 /// # Ok(())

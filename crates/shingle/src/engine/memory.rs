@@ -10,8 +10,8 @@
 //! memtables have bounds of their own: `commit` seals the active ones when together they reach a
 //! write buffer, and `admission` stops writers when the sealed ones are too large.
 //!
-//! Databases that share all memory (`budget`) tell the budget what they hold, and it gives the cache
-//! its size.
+//! Databases that share all memory (`budget`) tell the budget what they hold, and it gives the
+//! cache its size.
 //!
 //! A cache keeps its size if the user set that size, or if several databases share it alone. Not
 //! counted: what users hold (values, iterators), batches, and the allocator's overhead.
@@ -61,7 +61,8 @@ impl Memory {
         }
     }
 
-    /// The account of a database that may share its memory with others. `runtime` wakes its workers.
+    /// The account of a database that may share its memory with others. `runtime` wakes its
+    /// workers.
     pub(crate) fn shared(
         settings: &Settings,
         is_cache_shared: bool,

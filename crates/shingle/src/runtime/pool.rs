@@ -26,7 +26,7 @@ thread_local! {
     static STEPS_FOR: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Threads that work for several databases; they end when nobody has the pool any more.
+/// Threads that work for several databases; they end with the last handle of the pool.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,

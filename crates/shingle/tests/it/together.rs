@@ -56,7 +56,7 @@ fn many_databases_stay_within_one_budget_and_lose_nothing() {
         written[index] += 1;
         most_bytes = most_bytes.max(shared.memtable_bytes());
     }
-    // Memtables have a fifth, and writers wait at two fifths; a commit tells of 64 KiB at once.
+    // Memtables have 20 %, and writers wait at 40 %; a commit tells of 64 KiB at once.
     let slack = (DATABASES as u64) * (64 << 10);
     assert!(most_bytes <= MEMORY_BYTES * 2 / 5 + slack, "{most_bytes}");
     assert!(most_bytes > MEMORY_BYTES / 10, "{most_bytes}: the test writes too little");

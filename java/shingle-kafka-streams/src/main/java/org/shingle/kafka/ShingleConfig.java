@@ -72,7 +72,9 @@ public final class ShingleConfig {
     /** Whether changelog records carry the position of their store. */
     boolean hasPositionsInChangelog() {
         return StreamsConfig.InternalConfig.getBoolean(
-                properties, StreamsConfig.InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED, false);
+                properties,
+                StreamsConfig.InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED,
+                false);
     }
 
     /** What the stores of an application share. */

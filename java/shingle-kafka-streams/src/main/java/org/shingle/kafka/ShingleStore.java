@@ -176,7 +176,10 @@ abstract class ShingleStore implements StateStore {
         StoreDatabase closing = database;
         database = null;
         if (closing != null) {
-            metrics.remove();
+            if (metrics != null) {
+                metrics.remove();
+                metrics = null;
+            }
             run(closing::close);
         }
     }

@@ -67,7 +67,8 @@ final class VersionedStore extends ShingleStore implements VersionedKeyValueStor
         }
 
         byte[] bytes() {
-            ByteBuffer bytes = ByteBuffer.allocate(Long.BYTES + (value == null ? 0 : 1 + value.length));
+            int valueBytes = value == null ? 0 : 1 + value.length;
+            ByteBuffer bytes = ByteBuffer.allocate(Long.BYTES + valueBytes);
             bytes.putLong(to);
             if (value != null) {
                 bytes.put((byte) 1).put(value);
@@ -146,7 +147,8 @@ final class VersionedStore extends ShingleStore implements VersionedKeyValueStor
     }
 
     /** Puts a version before the latest one, or where there is no latest one. */
-    private long putEarlier(byte[] key, Version version, Version latest, StoreDatabase.Batch batch) {
+    private long putEarlier(
+            byte[] key, Version version, Version latest, StoreDatabase.Batch batch) {
         long time = version.from;
         long validTo = latest == null ? Long.MAX_VALUE : latest.from;
         for (Version other : history(key, time, Long.MAX_VALUE)) {

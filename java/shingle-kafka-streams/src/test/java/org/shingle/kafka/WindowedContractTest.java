@@ -44,7 +44,8 @@ class WindowedContractTest {
     @ParameterizedTest
     @EnumSource
     void windowsAreReadByKeyAndTime(Backend backend) {
-        WindowStore<Bytes, byte[]> store = backend.task(folder).open(backend.window(RETENTION, false));
+        WindowStore<Bytes, byte[]> store =
+                backend.task(folder).open(backend.window(RETENTION, false));
         store.put(bytes("b"), value("b1"), 10_000);
         store.put(bytes("a"), value("a0"), 0);
         store.put(bytes("a"), value("a1"), 10_000);
@@ -79,7 +80,8 @@ class WindowedContractTest {
     @ParameterizedTest
     @EnumSource
     void duplicatesStayApart(Backend backend) {
-        WindowStore<Bytes, byte[]> store = backend.task(folder).open(backend.window(RETENTION, true));
+        WindowStore<Bytes, byte[]> store =
+                backend.task(folder).open(backend.window(RETENTION, true));
         store.put(bytes("a"), value("1"), 10);
         store.put(bytes("a"), value("2"), 10);
         store.put(bytes("a"), null, 10);
