@@ -25,7 +25,7 @@ const LIBRARIES: [&str; 7] = [
 const ALLOWED: [&str; 7] = [
     "crates/base/src/env.rs",
     "crates/shingle/src/runtime.rs",
-    "crates/shingle/src/runtime/threads.rs",
+    "crates/shingle/src/runtime/pool.rs",
     "crates/workloads/src/clock.rs",
     "crates/workloads/src/dbbench/mod.rs",
     "crates/workloads/src/trace/advise.rs",

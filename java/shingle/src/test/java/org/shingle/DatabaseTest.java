@@ -18,6 +18,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -327,5 +328,29 @@ class DatabaseTest {
                 assertTrue(shared.cacheUsedBytes() > 0);
             }
         }
+    }
+
+    @Test
+    void databasesShareMemoryAndThreads() {
+        List<Shingle> databases = new ArrayList<>();
+        try (Resources shared = Resources.within(2 << 20, 2, 0)) {
+            Options options = new Options().resources(shared).memoryBytes(1L << 30);
+            for (int index = 0; index < 10; index++) {
+                databases.add(Shingle.open(folder.resolve("shared" + index), options));
+            }
+            long most = 0;
+            for (int number = 0; number < 500; number++) {
+                for (Shingle database : databases) {
+                    database.put(bytes(key(number)), new byte[1000]);
+                    most = Math.max(most, shared.memtableBytes());
+                }
+            }
+            assertTrue(most > 0 && most < 2 << 20, "5 MB were written: " + most);
+            databases.forEach(Shingle::close);
+            assertEquals(0, shared.memtableBytes());
+        }
+        fails(ErrorKind.INVALID_ARGUMENT, () -> Resources.within(1000, 2, 0));
+        fails(ErrorKind.INVALID_ARGUMENT, () -> Resources.within(2 << 20, 0, 0));
+        fails(ErrorKind.INVALID_ARGUMENT, () -> Resources.within(2 << 20, 1, -1));
     }
 }

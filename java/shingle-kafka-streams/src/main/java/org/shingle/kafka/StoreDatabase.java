@@ -1,0 +1,357 @@
+package org.shingle.kafka;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.query.Position;
+import org.shingle.Cursor;
+import org.shingle.Keyspace;
+import org.shingle.KeyspaceOptions;
+import org.shingle.ReadOptions;
+import org.shingle.Shingle;
+import org.shingle.WriteBatch;
+
+/**
+ * The database of a store: its entries, and in a second keyspace the changelog offsets, the
+ * position and a mark. A third one can have the keys of the entries in another order.
+ *
+ * <p>Invariants:
+ * <ul>
+ *   <li>No keyspace has a log, so all are flushed together, and what a crash leaves is a prefix of
+ *       what was written: entries, offsets and position of one moment.
+ *   <li>Writes that are held in memory for the commit are written with it, and before that only
+ *       where they are too many.
+ *   <li>The mark is written before the first entry after a commit that the changelog may not have,
+ *       and removed with the next commit. A database without it has nothing beyond its offsets but
+ *       records of the changelog.
+ * </ul>
+ */
+final class StoreDatabase implements AutoCloseable {
+    private static final KeyspaceOptions WITHOUT_LOG = KeyspaceOptions.DEFAULT.withoutWal(true);
+    private static final byte[] POSITION = {'p'};
+    private static final byte[] UNCOMMITTED = {'u'};
+    private static final byte[] NOTHING = {};
+
+    /** Offsets are under this letter and the text of their partition. */
+    private static final char OFFSET = 'o';
+
+    private static final byte[] OFFSETS = {OFFSET};
+
+    private final Instance instance;
+    private final Shingle database;
+    private final Keyspace entries;
+    private final Keyspace meta;
+
+    /** Keys of entries by their time; null where the store does not ask for it. */
+    private final Keyspace times;
+
+    private final long commitIntervalNanos;
+
+    /** Writes to {@code entries} and to {@code times} that wait for the commit. */
+    private final HeldWrites heldEntries = new HeldWrites();
+    private final HeldWrites heldTimes = new HeldWrites();
+
+    /** At most this many bytes are held; 0: writes do not wait for the commit. */
+    private final long heldBytesMax;
+
+    private final Set<Entries> iterators = ConcurrentHashMap.newKeySet();
+    private boolean hasUncommitted;
+    private long lastFlushNanos;
+
+    private StoreDatabase(
+            Instance instance, Shingle database, ShingleConfig config, boolean hasTimes) {
+        this.instance = instance;
+        this.database = database;
+        entries = database.openKeyspace("entries", WITHOUT_LOG);
+        meta = database.openKeyspace("meta", WITHOUT_LOG);
+        times = hasTimes ? database.openKeyspace("times", WITHOUT_LOG) : null;
+        heldBytesMax = config.heldBytesMax();
+        commitIntervalNanos = config.commitIntervalMs() * 1_000_000;
+        lastFlushNanos = System.nanoTime() - commitIntervalNanos;
+        hasUncommitted = meta.get(UNCOMMITTED) != null;
+    }
+
+    /**
+     * Opens the database in a directory, which exists.
+     *
+     * @param application what the instances of an application are known by
+     * @param hasTimes whether it has a keyspace for {@link Batch#putTime}
+     */
+    static StoreDatabase open(
+            String store, Path path, Path application, ShingleConfig config, boolean hasTimes) {
+        Instance instance = Instance.acquire(application, config);
+        Shingle database = null;
+        try {
+            database = instance.open(path, config.options(store));
+            return new StoreDatabase(instance, database, config, hasTimes);
+        } catch (RuntimeException | Error error) {
+            if (database != null) {
+                database.close();
+            }
+            instance.release();
+            throw error;
+        }
+    }
+
+    byte[] get(byte[] key) {
+        return heldEntries.get(entries, key);
+    }
+
+    /** Puts a value, or removes the key where it is null. */
+    void put(byte[] key, byte[] value) {
+        if (heldBytesMax > 0) {
+            heldEntries.put(key, value);
+            writeHeldIfMany();
+            return;
+        }
+        mark();
+        if (value == null) {
+            entries.delete(key);
+        } else {
+            entries.put(key, value);
+        }
+    }
+
+    /**
+     * A batch.
+     *
+     * @param isRestored whether it has records of the changelog, or changes of the application
+     */
+    Batch batch(boolean isRestored) {
+        return isRestored || heldBytesMax == 0 ? new ToDatabase(isRestored) : new ToMemory();
+    }
+
+    /** Writes that are made together. */
+    interface Batch {
+        /** Puts a value, or removes the key where it is null. */
+        void put(byte[] key, byte[] value);
+
+        void deleteRange(byte[] start, byte[] end);
+
+        /** Puts the key of an entry by its time, or removes it. */
+        void putTime(byte[] timeKey, boolean isPut);
+
+        void deleteTimes(byte[] start, byte[] end);
+
+        /** Writes it; it is used no more. */
+        void write();
+    }
+
+    /** The writes become visible together. */
+    private final class ToDatabase implements Batch {
+        private final WriteBatch batch = new WriteBatch();
+        private final boolean isRestored;
+
+        ToDatabase(boolean isRestored) {
+            this.isRestored = isRestored;
+        }
+
+        @Override
+        public void put(byte[] key, byte[] value) {
+            if (value == null) {
+                batch.delete(entries, key);
+            } else {
+                batch.put(entries, key, value);
+            }
+        }
+
+        @Override
+        public void deleteRange(byte[] start, byte[] end) {
+            batch.deleteRange(entries, start, end);
+        }
+
+        @Override
+        public void putTime(byte[] timeKey, boolean isPut) {
+            if (isPut) {
+                batch.put(times, timeKey, NOTHING);
+            } else {
+                batch.delete(times, timeKey);
+            }
+        }
+
+        @Override
+        public void deleteTimes(byte[] start, byte[] end) {
+            batch.deleteRange(times, start, end);
+        }
+
+        @Override
+        public void write() {
+            if (isRestored) {
+                writeHeld();
+            } else {
+                mark();
+            }
+            database.write(batch);
+        }
+    }
+
+    /** The writes wait for the commit. */
+    private final class ToMemory implements Batch {
+        @Override
+        public void put(byte[] key, byte[] value) {
+            heldEntries.put(key, value);
+        }
+
+        @Override
+        public void deleteRange(byte[] start, byte[] end) {
+            heldEntries.removeRange(new KeyRange(start, end));
+        }
+
+        @Override
+        public void putTime(byte[] timeKey, boolean isPut) {
+            heldTimes.put(timeKey, isPut ? NOTHING : null);
+        }
+
+        @Override
+        public void deleteTimes(byte[] start, byte[] end) {
+            heldTimes.removeRange(new KeyRange(start, end));
+        }
+
+        @Override
+        public void write() {
+            writeHeldIfMany();
+        }
+    }
+
+    /** Memory is limited, so writes may have to go to the database before their commit. */
+    private void writeHeldIfMany() {
+        if (heldEntries.bytes() + heldTimes.bytes() > heldBytesMax) {
+            writeHeld();
+        }
+    }
+
+    private void writeHeld() {
+        WriteBatch batch = new WriteBatch();
+        addHeld(batch);
+        if (batch.count() > 0) {
+            mark();
+            database.write(batch);
+            heldEntries.clear();
+            heldTimes.clear();
+        }
+    }
+
+    private void addHeld(WriteBatch batch) {
+        heldEntries.addTo(batch, entries);
+        if (times != null) {
+            heldTimes.addTo(batch, times);
+        }
+    }
+
+    /** Says that from here on the database has what the changelog may not have. */
+    private void mark() {
+        if (!hasUncommitted) {
+            meta.put(UNCOMMITTED, NOTHING);
+            hasUncommitted = true;
+        }
+    }
+
+    /** Whether the database may have writes that the changelog does not have. */
+    boolean hasUncommitted() {
+        return hasUncommitted;
+    }
+
+    /**
+     * Stores offsets and position behind the entries that they belong to, and makes all of it
+     * durable, unless that was done a short time ago.
+     *
+     * @param offsets as of {@code StateStore.commit}: empty removes all, null removes one
+     */
+    void commit(Map<TopicPartition, Long> offsets, Position position) {
+        WriteBatch batch = new WriteBatch();
+        addHeld(batch);
+        if (offsets.isEmpty()) {
+            batch.deleteRange(meta, OFFSETS, new byte[] {OFFSET + 1});
+        }
+        offsets.forEach((partition, offset) -> {
+            if (offset == null) {
+                batch.delete(meta, offsetKey(partition));
+            } else {
+                byte[] bytes = ByteBuffer.allocate(Long.BYTES).putLong(offset).array();
+                batch.put(meta, offsetKey(partition), bytes);
+            }
+        });
+        batch.put(meta, POSITION, KafkaInternals.bytesOf(position));
+        if (hasUncommitted) {
+            batch.delete(meta, UNCOMMITTED);
+        }
+        database.write(batch);
+        heldEntries.clear();
+        heldTimes.clear();
+        hasUncommitted = false;
+        if (System.nanoTime() - lastFlushNanos >= commitIntervalNanos) {
+            database.flush();
+            lastFlushNanos = System.nanoTime();
+        }
+    }
+
+    Long committedOffset(TopicPartition partition) {
+        byte[] bytes = meta.get(offsetKey(partition));
+        return bytes == null ? null : ByteBuffer.wrap(bytes).getLong();
+    }
+
+    /** The position at the last commit. */
+    Position position() {
+        byte[] bytes = meta.get(POSITION);
+        return bytes == null ? Position.emptyPosition() : KafkaInternals.positionOf(bytes);
+    }
+
+    /** Entries as they are now; the caller closes the iterator, or the close of the database. */
+    Entries iterator(KeyRange range, boolean isReverse) {
+        return iterator(entries, heldEntries, range, isReverse);
+    }
+
+    /** Keys of entries by their time, as {@link #iterator}. */
+    Entries times(KeyRange range, boolean isReverse) {
+        return iterator(times, heldTimes, range, isReverse);
+    }
+
+    private Entries iterator(
+            Keyspace keyspace, HeldWrites held, KeyRange range, boolean isReverse) {
+        Supplier<StoreIterator> below = () ->
+                new StoreIterator(keyspace.cursor(range.options()), isReverse, iterators::remove);
+        Entries iterator = heldBytesMax == 0
+                ? below.get()
+                : held.over(range, isReverse, below, iterators::remove);
+        iterators.add(iterator);
+        return iterator;
+    }
+
+    /** A cursor over all entries, to be closed. */
+    Cursor cursor() {
+        return entries.cursor(ReadOptions.DEFAULT);
+    }
+
+    long approximateEntries() {
+        long written = database.numericProperty("rocksdb.estimate-num-keys").orElse(0);
+        return written + heldEntries.count();
+    }
+
+    Shingle shingle() {
+        return database;
+    }
+
+    private static byte[] offsetKey(TopicPartition partition) {
+        return (OFFSET + partition.toString()).getBytes(StandardCharsets.UTF_8);
+    }
+
+    @Override
+    public void close() {
+        iterators.forEach(Entries::close);
+        try {
+            database.close();
+        } finally {
+            entries.close();
+            meta.close();
+            if (times != null) {
+                times.close();
+            }
+            instance.release();
+        }
+    }
+}
