@@ -6,7 +6,7 @@
 //! | restart points | where entries with whole keys are |
 //! | their count, 4 bytes | |
 //!
-//! RocksDB may keep the values apart, behind all keys. Then an entry at a restart point has the
+//! RocksDB may keep the values separated, behind all keys. Then an entry at a restart point has the
 //! place of its value, and the values of the entries after it follow that value.
 
 use crate::coding::Input;
@@ -18,16 +18,16 @@ pub struct Block {
     /// Where it is in its file.
     pub offset: u64,
     content: Vec<u8>,
-    /// Where its entries end, or its keys where values are apart.
+    /// Where its entries end, or its keys where values are separated.
     end: usize,
-    apart: Option<Apart>,
+    separated: Option<Separated>,
     at: usize,
     key: Vec<u8>,
     value: Range<usize>,
 }
 
 /// Values behind the keys.
-struct Apart {
+struct Separated {
     values: Range<usize>,
     restarts: Vec<usize>,
 }
@@ -45,7 +45,7 @@ impl Block {
     }
 
     /// A block of RocksDB: with `count` restart points that end at `behind`, and its values at
-    /// `values_at` if they are apart.
+    /// `values_at` if they are separated.
     pub fn with_parts(
         offset: u64,
         content: Vec<u8>,
@@ -56,7 +56,7 @@ impl Block {
         let (end, restarts) = restarts(&content, behind, count)?;
         let mut block = Block { offset, content, end, ..Block::default() };
         if let Some(begin) = values_at {
-            block.apart = Some(Apart { values: begin..end, restarts });
+            block.separated = Some(Separated { values: begin..end, restarts });
             block.end = if begin <= end { begin } else { return None };
             block.value = begin..begin;
         }
@@ -103,10 +103,10 @@ impl Block {
         let (shared, own) = (input.varint_usize()?, input.varint_usize()?);
         let mut value_bytes = before(&mut input)?;
         let mut value_at = None;
-        if let Some(apart) = &self.apart {
-            let is_restart = apart.restarts.binary_search(&self.at).is_ok();
+        if let Some(separated) = &self.separated {
+            let is_restart = separated.restarts.binary_search(&self.at).is_ok();
             value_at = Some(match is_restart {
-                true => apart.values.start.checked_add(input.varint_usize()?)?,
+                true => separated.values.start.checked_add(input.varint_usize()?)?,
                 false => self.value.end,
             });
         }
@@ -117,7 +117,7 @@ impl Block {
         self.key.truncate(shared);
         self.key.extend_from_slice(own);
         let inline = self.end - input.len();
-        let limit = self.apart.as_ref().map_or(self.end, |apart| apart.values.end);
+        let limit = self.separated.as_ref().map_or(self.end, |separated| separated.values.end);
         let begin = value_at.unwrap_or(inline);
         let rest = self.content.get(begin..limit)?;
         if let Some(bytes) = after(rest, shared > 0) {
@@ -125,7 +125,7 @@ impl Block {
         }
         rest.get(..value_bytes)?;
         self.value = begin..begin + value_bytes;
-        self.at = if self.apart.is_some() { inline } else { self.value.end };
+        self.at = if self.separated.is_some() { inline } else { self.value.end };
         Some(true)
     }
 }

@@ -7,11 +7,14 @@ use std::collections::BinaryHeap;
 /// Deleted ranges that the walk has not left behind yet.
 #[derive(Default)]
 pub struct Ranges {
-    /// Those that begin later: begin, end, sequence number; the first one on top.
-    later: BinaryHeap<Reverse<(Vec<u8>, Vec<u8>, u64)>>,
+    /// Those that begin later, the first one on top.
+    later: BinaryHeap<Reverse<Later>>,
     /// Those that began: the newest on top.
     begun: BinaryHeap<(u64, Vec<u8>)>,
 }
+
+/// Begin, end, sequence number.
+type Later = (Vec<u8>, Vec<u8>, u64);
 
 impl Ranges {
     /// Adds a range. One that begins before the key of the last call of `newest` counts from the

@@ -24,7 +24,7 @@ const NAMES: [&str; 12] = [
     "tracked-logs",
 ];
 
-/// Every so many bytes one is changed.
+/// One byte of this many is changed.
 const STEP: usize = 7;
 
 fn has_extension(path: &Path, wanted: &str) -> bool {

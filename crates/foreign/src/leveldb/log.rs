@@ -1,6 +1,6 @@
 //! Logs: batches of writes that are in no table yet.
 
-use super::kind;
+use super::kind::kind;
 use crate::coding::{Input, damage, read};
 use crate::entry::{Entry, Kind};
 use crate::merge::Memory;

@@ -4,13 +4,13 @@
 //! The newest version of a key wins. Versions carry sequence numbers, so that tables and logs are
 //! merged without regard to their levels.
 
+mod kind;
 mod log;
 mod manifest;
 mod table;
 
 use crate::coding::unread;
 use crate::current::current;
-use crate::entry::Kind;
 use crate::lock::lock;
 use crate::logs::logs;
 pub use crate::merge::Each;
@@ -100,15 +100,6 @@ impl LevelDb {
     /// The logs whose entries are in no table, oldest first.
     fn logs(&self) -> Result<Vec<(u64, PathBuf)>> {
         logs(&self.folder, |number| self.manifest.needs_log(number))
-    }
-}
-
-/// The kind of an entry by its byte.
-fn kind(byte: u8) -> Option<Kind> {
-    match byte {
-        0 => Some(Kind::Delete),
-        1 => Some(Kind::Put),
-        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@
 //! | index | a block: for each block of entries a key that is not smaller, and its place |
 //! | footer, 48 bytes | places of the metadata and of the index; a magic number |
 
-use super::kind;
+use super::kind::kind;
 use crate::block::Block;
 use crate::coding::{Input, masked_sum};
 use crate::entry::{Entry, split_key};

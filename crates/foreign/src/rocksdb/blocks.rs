@@ -65,7 +65,9 @@ impl Blocks {
             None
         });
         let mut zeroed = stored.clone();
-        value.and_then(|value| zeroed.get_mut(value)).map(|bytes| bytes.fill(0));
+        if let Some(bytes) = value.and_then(|value| zeroed.get_mut(value)) {
+            bytes.fill(0);
+        }
         match self.has_sum(place, &zeroed) && stored[place.bytes as usize] == 0 {
             true => self.parsed_of(place, stored[..place.bytes as usize].to_vec()),
             false => Err(self.wrong_sum(place)),

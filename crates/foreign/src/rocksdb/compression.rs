@@ -15,7 +15,7 @@ const LZ4: u8 = 4;
 const LZ4HC: u8 = 5;
 const XPRESS: u8 = 6;
 pub const ZSTD: u8 = 7;
-/// From here on, compressors are those of programs.
+/// From this kind on, compressors are those of programs.
 const CUSTOM: u8 = 0x80;
 
 /// A stored block of Deflate has its length in 16 bits.
@@ -47,7 +47,7 @@ pub fn unpack(kind: u8, stored: &[u8], dictionary: &[u8]) -> Result<Vec<u8>, Ref
     let mut input = Input::new(stored);
     let bytes = input.varint().ok_or_else(|| "its length is not whole".to_string())?;
     let packed = input.take(input.len()).unwrap_or_default();
-    // No byte of a format can stand for more than so many.
+    // No byte of a format can stand for more bytes.
     let ratio = match kind {
         ZLIB => 1_032,
         LZ4 | LZ4HC => 255,

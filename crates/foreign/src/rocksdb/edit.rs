@@ -46,7 +46,7 @@ pub struct Edit {
     pub add_blobs: Vec<(u64, u64)>,
     /// Number, and how many more of its values are garbage.
     pub blob_garbage: Vec<(u64, u64)>,
-    /// The edit counts only together with so many edits behind it.
+    /// The edit counts only together with this many edits behind it.
     pub group_left: Option<u64>,
 }
 
@@ -151,18 +151,8 @@ impl Edit {
             input.varint()?;
             largest_sequence = Some(input.varint()?);
         }
-        while tag == NEW_FILE_4 {
-            let field = input.varint()?;
-            if field == of_table::END {
-                break;
-            }
-            let mut value = Input::new(input.slice()?);
-            match field {
-                of_table::DIRECTORY => directory = value.byte()?,
-                of_table::FIRST_LOG_NEEDED => self.first_log_needed = Some(value.fixed64()?),
-                _ if field & of_table::MUST_BE_KNOWN != 0 => return None,
-                _ => {}
-            }
+        if tag == NEW_FILE_4 {
+            directory = self.table_fields(input)?;
         }
         self.add_tables.push(TableFile {
             level,
@@ -175,6 +165,24 @@ impl Edit {
             directory,
         });
         Some(())
+    }
+
+    /// Further fields of a table, up to their end; gives its directory.
+    fn table_fields(&mut self, input: &mut Input<'_>) -> Option<u8> {
+        let mut directory = 0;
+        loop {
+            let field = input.varint()?;
+            if field == of_table::END {
+                return Some(directory);
+            }
+            let mut value = Input::new(input.slice()?);
+            match field {
+                of_table::DIRECTORY => directory = value.byte()?,
+                of_table::FIRST_LOG_NEEDED => self.first_log_needed = Some(value.fixed64()?),
+                _ if field & of_table::MUST_BE_KNOWN != 0 => return None,
+                _ => {}
+            }
+        }
     }
 }
 

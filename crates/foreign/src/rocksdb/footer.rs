@@ -1,11 +1,13 @@
 //! The last 53 bytes of a table: its kind, its version, and where its metadata is.
 //!
-//! | bytes | to version 5 | from version 6 |
-//! |---|---|---|
-//! | 1 | kind of checksum | the same |
-//! | 40 | places of the metadata and of the index | a magic number, a checksum of these 53 bytes, the base of checksums, length of the metadata, zeros |
-//! | 4 | version | the same |
-//! | 8 | magic number | the same |
+//! | bytes | content |
+//! |---|---|
+//! | 1 | kind of checksum |
+//! | 40 | to version 5: places of the metadata and of the index |
+//! | | from version 6: a magic number, a checksum of these 53 bytes, the base of checksums, |
+//! | | the length of the metadata, zeros |
+//! | 4 | version |
+//! | 8 | magic number |
 
 use super::checksum::{Checksum, of_context};
 use crate::coding::{Input, unsupported};

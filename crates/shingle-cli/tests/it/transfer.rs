@@ -442,14 +442,14 @@ fn what_is_no_database_of_leveldb_is_refused_in_words() {
 /// A database that RocksDB made.
 fn of_rocksdb(name: &str) -> String {
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../foreign/tests/data");
-    data.join(format!("rocksdb/{name}.rocksdb")).to_str().unwrap().to_string()
+    data.join(format!("rocksdb/{name}.rocksdb")).to_str().expect("the path is text").to_string()
 }
 
 #[test]
 fn a_database_of_rocksdb_is_imported_with_its_column_families() {
     let shell = Shell::new();
     let source = of_rocksdb("families");
-    // RocksDB itself finds so many keys; one of the four families was dropped.
+    // As many keys as RocksDB itself finds; one of the four families was dropped.
     let families = [("default", "29"), ("users", "29"), ("a name with spaces", "37")];
     let count = |db: &str, keyspace: &str| {
         let words = ["--db", db, "count", "--keyspace", keyspace];
