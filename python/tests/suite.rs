@@ -77,6 +77,32 @@ fn pytest_passes() {
     assert!(text.contains(" passed"), "{text}");
 }
 
+/// Valgrind sees memory that Python gives only where it comes from malloc. Its report has errors of
+/// the interpreter too, so `ours.py` tells those of the library.
+#[test]
+fn threads_use_no_memory_that_another_has_freed() {
+    let Some(environment) = environment() else { return };
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("notice: there is no valgrind, so accesses to freed memory were not looked for");
+        return;
+    }
+    let (library, folder) = (built(), tempfile::tempdir().unwrap());
+    let programs = package().join("../crates/bindings/sanitize");
+    let report = folder.path().join("report.xml");
+    let text = run(Command::new("valgrind")
+        .args(["--xml=yes", "--error-limit=no", "--num-callers=40", "--fair-sched=try"])
+        .args(["--leak-check=full", "--show-leak-kinds=definite"])
+        .arg(format!("--xml-file={}", report.display()))
+        .arg(environment.join("bin/python"))
+        .arg(programs.join("threads.py"))
+        .arg(folder.path())
+        .env("PYTHONPATH", library.path())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PYTHONMALLOC", "malloc"));
+    assert!(text.ends_with("done\n"), "{text}");
+    run(python(environment).arg(programs.join("ours.py")).arg(report).arg("_shingle"));
+}
+
 /// The blocks of README.md in a language.
 fn blocks(language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(package().join("README.md")).unwrap();
