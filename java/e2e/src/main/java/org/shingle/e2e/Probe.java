@@ -17,7 +17,7 @@ import org.shingle.orders.OrdersTopology;
  */
 final class Probe implements AutoCloseable {
     private static final String STORE = OrdersTopology.BY_CUSTOMER;
-    private static final long PERIOD_MILLIS = 50;
+    private static final long PERIOD_MILLIS = 100;
 
     private final List<Instance> instances;
     private final Load load;

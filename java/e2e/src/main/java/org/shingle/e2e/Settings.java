@@ -101,6 +101,8 @@ record Settings(
         boolean exactlyOnce = guarantee.equals(StreamsConfig.EXACTLY_ONCE_V2);
         all.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, exactlyOnce ? "200" : "1000");
         all.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, "1000000");
+        // Kafka's default of 30 s would leave no offsets in stores that a short run kills.
+        all.put("shingle.commit.interval.ms", "1000");
         all.put(StreamsConfig.PROBING_REBALANCE_INTERVAL_MS_CONFIG, "60000");
         all.put("auto.offset.reset", "earliest");
         // Changelogs carry positions, so that standbys know theirs.

@@ -124,7 +124,7 @@ final class Verdict {
             replays += Long.parseLong(parts[2]);
         }
         for (String name : found.keySet()) {
-            if (!expected.containsKey(name) || expectation.mustHaveExpired(name)) {
+            if (!expected.containsKey(name)) {
                 wrong++;
                 examples.add(name + " should not be there");
             }
