@@ -14,7 +14,7 @@ import org.shingle.orders.OrdersTopology;
 /** The instances of one application. */
 final class Group implements AutoCloseable {
     private static final Duration PATIENCE = Duration.ofSeconds(120);
-    private static final long PERIOD_MILLIS = 200;
+    private static final long PERIOD_MILLIS = 400;
 
     /** A standby may lack this many records and still count as ready. */
     private static final long SMALL_LAG = 3_000;

@@ -48,7 +48,7 @@ final class Load implements AutoCloseable {
         Map<String, Object> properties = Map.of(
                 "bootstrap.servers", bootstrap,
                 "acks", "all",
-                "linger.ms", "5",
+                "linger.ms", "50",
                 "delivery.timeout.ms", "120000",
                 "max.block.ms", "120000");
         producer = new KafkaProducer<>(

@@ -23,6 +23,7 @@ import org.shingle.orders.Folders;
  * @param partitions of each topic
  * @param session after which a member of the group that says nothing counts as gone
  * @param limit when the run has to be over
+ * @param isShort whether some steps are done with the first guarantee alone
  * @param pause between the steps, so that there is something to restore
  * @param protocol of the group: {@code classic} or {@code streams}
  * @param more properties of the applications
@@ -37,6 +38,7 @@ record Settings(
         int partitions,
         Duration session,
         Duration limit,
+        boolean isShort,
         Duration pause,
         String protocol,
         Map<String, String> more) {
@@ -77,11 +79,12 @@ record Settings(
                 options.containsKey("--folder") ? Folders.removedAtEnd(folder)
                         : Folders.temporary("shingle-e2e"),
                 options.containsKey("--out") ? Path.of(options.get("--out")) : null,
-                Integer.parseInt(options.getOrDefault("--rate", isShort ? "150" : "1000")),
-                isShort ? 120 : 600,
+                Integer.parseInt(options.getOrDefault("--rate", isShort ? "100" : "1000")),
+                isShort ? 90 : 600,
                 isShort ? 3 : 6,
                 Duration.ofSeconds(isShort ? 4 : 6),
                 Duration.ofMinutes(isShort ? 15 : 60),
+                isShort,
                 Duration.ofSeconds(isShort ? 1 : 30),
                 options.getOrDefault("--protocol", "classic"),
                 more);

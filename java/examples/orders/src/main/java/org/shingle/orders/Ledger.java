@@ -13,12 +13,11 @@ import org.apache.kafka.streams.KafkaStreams;
 
 /** What the stores of an instance cost: their own metrics, and what the kernel counts. */
 final class Ledger {
-    /** Metrics of RocksDB and of Shingle; names of the latter begin with its own. */
+    /** Metrics that the stores of RocksDB and of Shingle have, or those of Shingle alone. */
     private static final Set<String> NAMES = Set.of(
-            "bytes-written-total", "bytes-read-total", "bytes-written-compaction-rate",
-            "write-stall-duration-total", "total-sst-files-size", "size-all-mem-tables",
-            "block-cache-usage", "estimate-num-keys", "live-sst-files-size", "put-rate",
-            "put-latency-max");
+            "put-rate", "bytes-written-total", "write-stall-duration-total",
+            "total-sst-files-size", "size-all-mem-tables",
+            "shingle-host-bytes-written-total", "shingle-space-bytes");
 
     private Ledger() {}
 
@@ -28,10 +27,11 @@ final class Ledger {
         for (Metric metric : streams.metrics().values()) {
             String name = metric.metricName().name();
             String store = store(metric.metricName().tags());
-            boolean wanted = NAMES.contains(name) || name.startsWith("shingle-");
-            if (store != null && wanted && metric.metricValue() instanceof Number value) {
+            boolean isWanted = store != null && NAMES.contains(name);
+            if (isWanted && metric.metricValue() instanceof Number value
+                    && Double.isFinite(value.doubleValue())) {
                 stores.computeIfAbsent(store, any -> new TreeMap<>())
-                        .merge(name, value.doubleValue(), combine(name));
+                        .merge(name, value.doubleValue(), Double::sum);
             }
         }
         return stores;
@@ -44,11 +44,6 @@ final class Ledger {
         counts.put("memory-bytes", 1024 * field("/proc/self/status", "VmRSS"));
         counts.put("state-bytes", space(state));
         return counts;
-    }
-
-    private static java.util.function.BinaryOperator<Double> combine(String name) {
-        boolean sums = !name.endsWith("-max") && !name.contains("amplification");
-        return sums ? Double::sum : Math::max;
     }
 
     private static String store(Map<String, String> tags) {
