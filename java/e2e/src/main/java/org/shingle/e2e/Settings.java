@@ -110,6 +110,7 @@ record Settings(
         all.put("auto.offset.reset", "earliest");
         // Changelogs carry positions, so that standbys know theirs.
         all.put("__iq.consistency.offset.vector.enabled__", "true");
+        all.put(Application.PARTITIONS, Integer.toString(partitions));
         all.put(Application.TOPIC_PREFIX, prefix(guarantee));
         String sessionMillis = Long.toString(session.toMillis());
         if (protocol.equals("classic")) {

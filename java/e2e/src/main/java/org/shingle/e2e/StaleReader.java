@@ -1,6 +1,7 @@
 package org.shingle.e2e;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
 import java.util.List;
 import org.shingle.orders.OrdersTopology;
 import org.shingle.orders.Positions;
@@ -33,8 +34,8 @@ final class StaleReader implements AutoCloseable {
      * @param behind the largest number of orders that an answer lacked
      * @param wrong answers that were below the position asked for, or above what was sent
      */
-    record Report(long answers, double firstSeconds, long behind, long wrong) {
-        static final Report NONE = new Report(0, Double.NaN, 0, 0);
+    record Report(long answers, double firstSeconds, long behind, List<String> wrong) {
+        static final Report NONE = new Report(0, Double.NaN, 0, List.of());
     }
 
     private StaleReader(
@@ -90,7 +91,7 @@ final class StaleReader implements AutoCloseable {
             while (!ends) {
                 JsonNode answers = standby.tallies(STORE, List.of(key), true, bound);
                 if (answers != null && answers.get(key).has("count")) {
-                    see(answers.get(key).get("count").asLong());
+                    see(answers.get(key));
                 }
                 Thread.sleep(PERIOD_MILLIS);
             }
@@ -99,13 +100,19 @@ final class StaleReader implements AutoCloseable {
         }
     }
 
-    private void see(long count) {
+    private void see(JsonNode answer) {
+        long count = answer.get("count").asLong();
         boolean isFirst = report.answers() == 0;
-        boolean isWrong = count < countBefore || count > load.sent(customer);
+        List<String> wrong = report.wrong();
+        if (count < countBefore || count > load.sent(customer)) {
+            wrong = new ArrayList<>(wrong);
+            wrong.add(answer + " for the bound " + bound + " when it had " + countBefore + " and "
+                    + load.sent(customer) + " were sent");
+        }
         report = new Report(
                 report.answers() + 1,
                 isFirst ? (System.nanoTime() - since) / 1e9 : report.firstSeconds(),
                 Math.max(report.behind(), load.acknowledged(customer) - count),
-                report.wrong() + (isWrong ? 1 : 0));
+                wrong);
     }
 }

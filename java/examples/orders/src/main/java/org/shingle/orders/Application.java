@@ -23,6 +23,9 @@ public final class Application {
     /** A property: what the names of the topics begin with. */
     public static final String TOPIC_PREFIX = "orders.topic.prefix";
 
+    /** A property: how many partitions each topic has. */
+    public static final String PARTITIONS = "orders.partitions";
+
     private static final Duration CLOSE = Duration.ofSeconds(15);
 
     private Application() {}
@@ -62,6 +65,8 @@ public final class Application {
         String address = properties.getProperty(StreamsConfig.APPLICATION_SERVER_CONFIG);
         int port = Integer.parseInt(address.substring(address.indexOf(':') + 1));
         Path state = Path.of(properties.getProperty(StreamsConfig.STATE_DIR_CONFIG));
-        return new QueryServer(port, streams, state, Restores.of(streams), failures);
+        int partitions = Integer.parseInt(properties.getProperty(PARTITIONS));
+        Queries queries = new Queries(streams, partitions);
+        return new QueryServer(port, streams, queries, state, Restores.of(streams), failures);
     }
 }

@@ -165,6 +165,13 @@ public final class Cluster implements AutoCloseable {
         all.put("share.coordinator.state.topic.min.isr", enough);
         all.put("group.initial.rebalance.delay.ms", "0");
         all.put("group.min.session.timeout.ms", "1000");
+        // What members say under the group protocol `classic`, brokers say under `streams`.
+        all.put("group.streams.num.standby.replicas", "1");
+        all.put("group.streams.initial.rebalance.delay.ms", "0");
+        all.put("group.streams.min.session.timeout.ms", "1000");
+        all.put("group.streams.session.timeout.ms", "6000");
+        all.put("group.streams.min.heartbeat.interval.ms", "500");
+        all.put("group.streams.heartbeat.interval.ms", "1000");
         all.put("broker.session.timeout.ms", "4000");
         all.put("broker.heartbeat.interval.ms", "1000");
         all.put("num.network.threads", "2");

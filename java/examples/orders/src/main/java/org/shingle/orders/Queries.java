@@ -3,9 +3,10 @@ package org.shingle.orders;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
-import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.KeyQueryMetadata;
 import org.apache.kafka.streams.StoreQueryParameters;
@@ -20,9 +21,12 @@ import org.apache.kafka.streams.state.QueryableStoreTypes;
 /** Interactive queries of the instance's own stores. */
 final class Queries {
     private final KafkaStreams streams;
+    private final int partitions;
 
-    Queries(KafkaStreams streams) {
+    /** Queries of an instance whose topics have this many partitions. */
+    Queries(KafkaStreams streams, int partitions) {
         this.streams = streams;
+        this.partitions = partitions;
     }
 
     /** Who has a key. */
@@ -44,7 +48,7 @@ final class Queries {
     Map<String, Object> tallies(String store, List<String> keys, boolean stale, Position bound) {
         Map<String, Object> answers = new LinkedHashMap<>();
         for (String key : keys) {
-            int partition = metadata(store, key).partition();
+            int partition = partition(key);
             StateQueryRequest<Tally> request = StateQueryRequest.inStore(store)
                     .withQuery(KeyQuery.<String, Tally>withKey(key))
                     .withPartitions(Set.of(partition))
@@ -113,8 +117,19 @@ final class Queries {
         }
     }
 
+    /**
+     * The partition of a key, as the default partitioner has it. The metadata of Kafka Streams is
+     * not asked: under the group protocol {@code streams} it counts the partitions of instances
+     * that are alive, so it names a wrong partition after a failure (seen with 4.3.1).
+     */
+    private int partition(String key) {
+        byte[] bytes = Codecs.TEXT.serializer().serialize(null, key);
+        return Utils.toPositive(Utils.murmur2(bytes)) % partitions;
+    }
+
     private KeyQueryMetadata metadata(String store, String key) {
-        KeyQueryMetadata metadata = streams.queryMetadataForKey(store, key, new StringSerializer());
+        KeyQueryMetadata metadata = streams.queryMetadataForKey(store, key,
+                (topic, name, value, count) -> Optional.of(Set.of(partition(key))));
         if (metadata == null || metadata.equals(KeyQueryMetadata.NOT_AVAILABLE)) {
             throw new IllegalStateException("it is not known yet which instance has " + key);
         }

@@ -50,13 +50,13 @@ final class QueryServer implements AutoCloseable {
         byte[] of(Map<String, String> parameters) throws Exception;
     }
 
-    QueryServer(int port, KafkaStreams streams, Path state, Restores restores,
+    QueryServer(int port, KafkaStreams streams, Queries queries, Path state, Restores restores,
             AtomicInteger failures) throws IOException {
         this.streams = streams;
         this.state = state;
         this.restores = restores;
         this.failures = failures;
-        this.queries = new Queries(streams);
+        this.queries = queries;
         InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
         server = HttpServer.create(address, 64);
         server.setExecutor(threads);
@@ -127,6 +127,7 @@ final class QueryServer implements AutoCloseable {
 
     private Map<String, Object> status() {
         Map<String, Object> status = new LinkedHashMap<>();
+        status.put("process", ProcessHandle.current().pid());
         status.put("state", streams.state());
         status.put("failures", failures.get());
         List<Object> tasks = new ArrayList<>();

@@ -73,6 +73,7 @@ public final class Shop {
         all.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, "1");
         all.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, "2000");
         all.put(StreamsConfig.METRICS_RECORDING_LEVEL_CONFIG, "DEBUG");
+        all.put(Application.PARTITIONS, Integer.toString(PARTITIONS));
         all.put("auto.offset.reset", "earliest");
         all.putAll(more);
         Path file = folder.resolve(name + ".properties");
