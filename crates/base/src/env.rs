@@ -126,6 +126,12 @@ pub trait Runtime: Send + Sync {
     /// There may be something to do.
     fn wake(&self);
 
+    /// A step may wait until a time has come, because its thread has nothing else to do. `false`:
+    /// the step ends, and [`Worker::next_ns`] tells the time.
+    fn waits_in_steps(&self) -> bool {
+        true
+    }
+
     /// Lets the running steps end, and ends the workers.
     fn stop(&self);
 }

@@ -7,8 +7,8 @@ use crate::env::{ByteArray, Env, Object, Space};
 use crate::failure::call;
 use crate::kinds::{RESOURCES, given, handle};
 use bindings::Entries;
-use jni_sys::jlong;
-use shingle::{Error, Options, Result};
+use jni_sys::{jint, jlong};
+use shingle::{Error, Options, ResourceLimits, Result};
 
 /// The options that these names and values make.
 pub(crate) fn options(bytes: &[u8]) -> Result<Options> {
@@ -50,6 +50,46 @@ pub extern "system" fn Java_org_shingle_Native_createResources(
             Error::invalid(format!("a cache of {cache_bytes} bytes: it has 0 or more"))
         })?;
         given(&RESOURCES, shingle::Resources::new(bytes))
+    })
+}
+
+/// Memory, threads and a limit of background work for several databases.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_shingle_Native_createSharedResources(
+    env: Env<'_>,
+    _class: Object<'_>,
+    memory_bytes: jlong,
+    background_threads: jint,
+    background_bytes_per_second: jlong,
+) -> jlong {
+    call(&env, || {
+        let limits = ResourceLimits {
+            memory_bytes: at_least(1 << 20, memory_bytes, "bytes of memory")?,
+            background_threads: at_least(1, background_threads.into(), "threads")? as usize,
+            background_bytes_per_second: at_least(0, background_bytes_per_second, "bytes")?,
+        };
+        given(&RESOURCES, shingle::Resources::within(&limits))
+    })
+}
+
+fn at_least(min: u64, number: jlong, what: &str) -> Result<u64> {
+    u64::try_from(number)
+        .ok()
+        .filter(|&number| number >= min)
+        .ok_or_else(|| Error::invalid(format!("{number} {what}: it must be {min} or more")))
+}
+
+/// Bytes that the memtables of databases with shared memory have now.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_shingle_Native_sharedMemtableBytes(
+    env: Env<'_>,
+    _class: Object<'_>,
+    _owner: Object<'_>,
+    resources: jlong,
+) -> jlong {
+    call(&env, || {
+        let bytes = RESOURCES.get(handle(resources))?.memtable_bytes();
+        Ok(jlong::try_from(bytes).unwrap_or(jlong::MAX))
     })
 }
 

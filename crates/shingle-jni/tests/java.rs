@@ -1,5 +1,5 @@
-//! The Java classes against the library that cargo built for this test: the suite in
-//! `java/shingle`, run by Maven.
+//! The Java classes against the library that cargo built for this test: the suites in
+//! `java/shingle` and `java/shingle-kafka-streams`, run by Maven.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 #![cfg(target_os = "linux")]
@@ -11,8 +11,12 @@ use std::process::{Command, Output};
 const INSTALL: &str = "install a JDK from 17 on and Maven: on Debian, \
                        `apt-get install openjdk-17-jdk-headless maven`";
 
+fn java() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../java").canonicalize().unwrap()
+}
+
 fn project() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../java/shingle").canonicalize().unwrap()
+    java().join("shingle")
 }
 
 fn text(output: &Output) -> String {
@@ -20,8 +24,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Runs Maven on the suite, with what it builds in a folder of its own.
-fn suite(folder: &Path, offline: bool, options: &[&str]) -> Output {
+/// Runs Maven on a project, with what it builds in a folder of its own.
+fn maven(project: &Path, folder: &Path, offline: bool, options: &[&str]) -> Output {
     let library = std::env::current_exe().unwrap().with_file_name("libshingle_jni.so");
     assert!(library.exists(), "no {}", library.display());
     let native = folder.join("native");
@@ -31,13 +35,14 @@ fn suite(folder: &Path, offline: bool, options: &[&str]) -> Output {
         std::os::unix::fs::symlink(&library, link).unwrap();
     }
     let mut command = Command::new("mvn");
-    command.args(["--batch-mode", "--quiet"]).current_dir(project());
+    command.args(["--batch-mode", "--quiet"]).current_dir(project);
     if offline {
         command.arg("--offline");
     }
     command
         .arg(format!("-Dshingle.native={}", native.display()))
-        .arg(format!("-Dshingle.build={}", folder.display()))
+        .arg(format!("-Dshingle.build={}", folder.join("java").display()))
+        .arg(format!("-Dshingle.kafka.build={}", folder.join("kafka").display()))
         .arg(format!("-Dshingle.platform=linux-{}", std::env::consts::ARCH))
         .args(options)
         .arg("test")
@@ -68,37 +73,39 @@ fn names(paths: &[PathBuf], start: &str, end: &str) -> Vec<String> {
     parts
 }
 
-/// The test classes of the sources.
-fn suites() -> Vec<String> {
-    let sources = std::fs::read_dir(project().join("src/test/java/org/shingle")).unwrap();
+/// The test classes of the sources of a project.
+fn suites(package: &Path) -> Vec<String> {
+    let sources = std::fs::read_dir(java().join(package)).unwrap();
     let sources: Vec<PathBuf> = sources.map(|source| source.unwrap().path()).collect();
     let suites = names(&sources, "", "Test.java");
-    assert!(suites.len() >= 9, "{suites:?}");
+    assert!(suites.len() >= 5, "{suites:?}");
     suites.iter().map(|suite| format!("{suite}Test")).collect()
 }
 
-#[test]
-fn the_suite_passes() {
+/// Runs the tests of a project, and fails where one failed, was skipped or did not run.
+fn passes(project: &Path, built: &str, package: (&str, &str), options: &[&str]) {
     if !has_tools() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     // With -Xcheck:jni the Java machine checks each call of its function table, and warns.
-    let options = ["-Dshingle.test.options=-Xcheck:jni"];
-    // Maven needs the network only the first time, for its plugins and JUnit.
-    let mut output = suite(folder.path(), true, &options);
+    let options = [&["-Dshingle.test.options=-Xcheck:jni"], options].concat();
+    // Maven needs the network only the first time, for its plugins and what the code depends on.
+    let mut output = maven(project, folder.path(), true, &options);
     if text(&output).contains("offline mode") {
-        output = suite(folder.path(), false, &options);
+        output = maven(project, folder.path(), false, &options);
     }
     let text = text(&output);
     assert!(output.status.success(), "{text}");
     assert!(!text.contains("WARNING in native method"), "{text}");
-    let reports: Vec<PathBuf> = std::fs::read_dir(folder.path().join("surefire-reports"))
-        .unwrap()
-        .map(|report| report.unwrap().path())
-        .collect();
-    let ran = names(&reports, "TEST-org.shingle.", ".xml");
-    assert_eq!(ran, suites(), "{text}");
+    let reports: Vec<PathBuf> =
+        std::fs::read_dir(folder.path().join(built).join("surefire-reports"))
+            .unwrap()
+            .map(|report| report.unwrap().path())
+            .collect();
+    let (start, sources) = package;
+    let ran = names(&reports, &format!("TEST-{start}."), ".xml");
+    assert_eq!(ran, suites(Path::new(sources)), "{text}");
     for path in reports.iter().filter(|path| path.to_string_lossy().ends_with(".xml")) {
         let report = std::fs::read_to_string(path).unwrap();
         assert!(report.contains(" skipped=\"0\"") && !report.contains(" tests=\"0\""), "{report}");
@@ -108,6 +115,22 @@ fn the_suite_passes() {
         let printed = std::fs::read_to_string(path).unwrap();
         assert!(!printed.contains("WARNING in native method"), "{printed}");
     }
+}
+
+#[test]
+fn the_suite_passes() {
+    let package = ("org.shingle", "shingle/src/test/java/org/shingle");
+    passes(&project(), "java", package, &[]);
+}
+
+#[test]
+fn the_stores_of_kafka_streams_pass_their_suite() {
+    let package = ("org.shingle.kafka", "shingle-kafka-streams/src/test/java/org/shingle/kafka");
+    // The classes of `java/shingle` are built with it, and the other test runs their tests.
+    let only =
+        ["--projects=shingle-kafka-streams", "--also-make", "-Dtest=org/shingle/kafka/*Test"];
+    let options = [&only[..], &["-Dsurefire.failIfNoSpecifiedTests=false"]].concat();
+    passes(&java(), "kafka", package, &options);
 }
 
 /// The names and numbers of the engine's kinds, from its source: it has no list of them.

@@ -43,6 +43,7 @@
 mod admission;
 mod api;
 mod backup;
+mod budget;
 mod change_stats;
 mod cleanup;
 mod compaction_filter;
@@ -111,7 +112,7 @@ pub use media::os::OsStore;
 pub use merge_operator::{MergeOperator, Unmerged};
 pub use options::{Durability, Expert, Options, Preset};
 pub use progress::Progress;
-pub use resources::Resources;
+pub use resources::{ResourceLimits, Resources};
 pub use salvage::{SalvageReport, salvage, salvage_store, salvage_with};
 pub use sorted_file::{SortedFileOptions, SortedFileSummary, SortedFileWriter};
 pub use stats::{

@@ -344,7 +344,8 @@ impl Options {
         self
     }
 
-    /// Shares the cache with other databases.
+    /// Shares the cache with other databases, or memory, threads and the limit of background work:
+    /// these options of the database then mean nothing.
     pub fn resources(mut self, shared: &Resources) -> Self {
         self.resources = Some(shared.clone());
         self

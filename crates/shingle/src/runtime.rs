@@ -1,4 +1,5 @@
-//! Runtimes: threads with the monotonic clock for production, steps with a virtual clock for tests.
+//! Runtimes: threads with the monotonic clock for production, alone or for several databases, and
+//! steps with a virtual clock for tests.
 //!
 //! Background threads run at a lower priority (nice 10). With ordinary priority, compaction that
 //! fills the cores would delay the log's fdatasync by a whole scheduler tick.
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+mod pool;
+pub(crate) use pool::Pool;
 #[cfg(any(test, feature = "testing"))]
 mod stepped;
 #[cfg(any(test, feature = "testing"))]

@@ -103,6 +103,18 @@ fn kept_threshold(store: &dyn FileStore) -> Option<u64> {
     std::str::from_utf8(&note).ok()?.trim().parse().ok().filter(|&bytes| bytes > 0)
 }
 
+/// The options of a database, with what it shares with others in place of its own.
+fn shared(options: &Options) -> Options {
+    let mut options = options.clone();
+    if let Some(pooled) = options.resources.as_ref().and_then(|shared| shared.pooled.as_ref()) {
+        options.background_threads = pooled.pool.threads();
+        options.background_bytes_per_second = pooled.background_bytes_per_second;
+        options.memory_bytes = pooled.budget.bytes();
+        options.cache_bytes = None;
+    }
+    options
+}
+
 /// The preset's admission limits, with the expert options applied.
 fn adjust(
     mut admission: AdmissionLimits,
@@ -123,6 +135,7 @@ fn adjust(
 
 impl Settings {
     pub(crate) fn new(options: &Options) -> Result<Settings> {
+        let options = &shared(options);
         let scheme = tree::policy::by_name(&options.scheme)?;
         let values = values::by_name(&options.values)?;
         let expert = &options.expert;

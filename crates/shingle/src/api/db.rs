@@ -11,6 +11,7 @@ use crate::keyspace::{KeyspaceOptions, KeyspaceState};
 use crate::options::{Durability, Options};
 use crate::read::get::{get, get_with_expiry};
 use crate::read::multi_get::multi_get;
+use crate::resources::Resources;
 use crate::runtime::Threads;
 use base::env::Runtime;
 use base::{Expiry, KeyspaceId, Result};
@@ -156,7 +157,8 @@ impl Options {
     ///
     /// As for [`Options::open`].
     pub fn open_store(self, store: Arc<dyn FileStore>) -> Result<Db> {
-        self.open_in(store, Arc::new(Threads::new()))
+        let shared = self.resources.as_ref().and_then(Resources::runtime);
+        self.open_in(store, shared.unwrap_or_else(|| Arc::new(Threads::new())))
     }
 
     /// Opens the database in `store`, with clock and threads from `runtime`.

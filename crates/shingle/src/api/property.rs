@@ -77,7 +77,13 @@ fn number(db: &Db, stats: &Stats, name: &str) -> Option<u64> {
         "estimate-num-keys" => {
             let trees = engine.versions.lock();
             let versions = trees.keyspaces.values().map(|tree| tree.version.runs());
-            versions.flatten().map(|run| run.entries.saturating_sub(2 * run.deletes)).sum()
+            let in_runs: u64 =
+                versions.flatten().map(|run| run.entries.saturating_sub(2 * run.deletes)).sum();
+            drop(trees);
+            let state = engine.commits.lock();
+            let active = state.actives().map(|active| active.writer.memtable().entries());
+            let sealed = state.sealed.iter().map(|sealed| sealed.memtable.entries());
+            in_runs + active.chain(sealed).sum::<u64>()
         }
         "estimate-live-data-size" | "live-sst-files-size" => stats.live_bytes,
         "total-sst-files-size" => db.files().iter().map(|file| file.bytes).sum(),

@@ -199,6 +199,7 @@ impl Commits {
         self.snapshots.publish(last);
         self.note_changes();
         let position = state.position();
+        self.memory.grow_active(state.active_bytes);
         self.seal_full_memtables(state, batch)?;
         Ok(Committed { position, last_sequence: last })
     }
@@ -439,7 +440,12 @@ impl Commits {
     /// Tells the memory account how much the memtables hold.
     pub(crate) fn note_memtables(&self, state: &CommitState) {
         // The active memtables will grow at least to the size of one memtable.
-        let active_bytes = state.active_bytes.max(self.settings.memtable_bytes_max);
+        // Where databases share their memory, only what they have counts: most of them are small.
+        let expected_bytes = match self.memory.share() {
+            Some(_) => 0,
+            None => self.settings.memtable_bytes_max,
+        };
+        let active_bytes = state.active_bytes.max(expected_bytes);
         self.memory.set_memtables(active_bytes, state.sealed_bytes());
     }
 

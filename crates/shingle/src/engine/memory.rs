@@ -10,10 +10,15 @@
 //! memtables have bounds of their own: `commit` seals the active ones when together they reach a
 //! write buffer, and `admission` stops writers when the sealed ones are too large.
 //!
-//! A cache keeps its size if the user set that size, or if several databases share the cache. Not
+//! Databases that share all memory (`budget`) tell the budget what they hold, and it gives the cache
+//! its size.
+//!
+//! A cache keeps its size if the user set that size, or if several databases share it alone. Not
 //! counted: what users hold (values, iterators), batches, and the allocator's overhead.
 
+use crate::budget::Share;
 use crate::settings::Settings;
+use base::env::Runtime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -35,6 +40,8 @@ pub(crate) struct Memory {
     /// The cache gets what the others leave.
     resizes_cache: AtomicBool,
     is_cache_shared: bool,
+    /// The part of a budget that several databases share.
+    share: Option<Arc<Share>>,
     memtable_bytes: AtomicU64,
     sealed_bytes: AtomicU64,
     background_bytes: Arc<AtomicU64>,
@@ -47,10 +54,28 @@ impl Memory {
             reserved_bytes: 2 * settings.flush_bytes,
             resizes_cache: AtomicBool::new(settings.cache_bytes.is_none() && !is_cache_shared),
             is_cache_shared,
+            share: None,
             memtable_bytes: AtomicU64::new(0),
             sealed_bytes: AtomicU64::new(0),
             background_bytes: Arc::default(),
         }
+    }
+
+    /// The account of a database that may share its memory with others. `runtime` wakes its workers.
+    pub(crate) fn shared(
+        settings: &Settings,
+        is_cache_shared: bool,
+        runtime: &Arc<dyn Runtime>,
+    ) -> Memory {
+        let mut memory = Memory::new(settings, is_cache_shared);
+        let pooled = settings.options.resources.as_ref().and_then(|all| all.pooled.as_ref());
+        memory.share = pooled.map(|pooled| pooled.budget.share(runtime.clone()));
+        memory
+    }
+
+    /// The part of a budget that several databases share.
+    pub(crate) fn share(&self) -> Option<&Arc<Share>> {
+        self.share.as_ref()
     }
 
     /// The size of a cache beside the memtables and `others`, the sum of everything else that
@@ -88,6 +113,17 @@ impl Memory {
     pub(crate) fn set_memtables(&self, active_bytes: u64, sealed_bytes: u64) {
         self.memtable_bytes.store(active_bytes + sealed_bytes, Relaxed);
         self.sealed_bytes.store(sealed_bytes, Relaxed);
+        if let Some(share) = &self.share {
+            share.set_memtables(active_bytes + sealed_bytes);
+        }
+    }
+
+    /// The active memtables have `active_bytes` now. The caller holds the commit lock.
+    #[inline]
+    pub(crate) fn grow_active(&self, active_bytes: u64) {
+        if let Some(share) = &self.share {
+            share.grow_memtables(active_bytes + self.sealed_bytes());
+        }
     }
 
     /// Bytes in sealed memtables.
@@ -103,11 +139,15 @@ impl Memory {
     /// The size that a cache of `capacity_bytes` should have beside runs that hold `open_bytes`.
     /// `None`: it is close enough, or it is fixed.
     pub(crate) fn cache_resize(&self, open_bytes: u64, capacity_bytes: u64) -> Option<u64> {
-        if !self.resizes_cache.load(Relaxed) {
-            return None;
-        }
         let others = open_bytes + self.background_bytes();
-        let wanted = self.cache_bytes(self.memtable_bytes.load(Relaxed), others);
+        let wanted = match &self.share {
+            Some(share) => {
+                share.set_others(others);
+                share.budget().cache_bytes()
+            }
+            None if !self.resizes_cache.load(Relaxed) => return None,
+            None => self.cache_bytes(self.memtable_bytes.load(Relaxed), others),
+        };
         (wanted.abs_diff(capacity_bytes) > self.budget_bytes() / RESIZE_SHARE).then_some(wanted)
     }
 

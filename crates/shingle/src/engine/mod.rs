@@ -86,8 +86,11 @@ impl Deref for Engine {
 
 impl Engine {
     pub(crate) fn new(core: Core, lock: StoreLock) -> Engine {
+        let shared = core.settings.options.resources.as_ref();
+        let pooled = shared.and_then(|shared| shared.pooled.as_ref());
+        let next_slot_ns = pooled.map(|pooled| pooled.next_slot_ns.clone()).unwrap_or_default();
         Engine {
-            scheduler: Scheduler::new(core.settings.background_threads),
+            scheduler: Scheduler::new(core.settings.background_threads, next_slot_ns),
             closed_result: Mutex::new(None),
             reported: Mutex::new(core.store.ledger().snapshot()),
             lock: Mutex::new(Some(lock)),

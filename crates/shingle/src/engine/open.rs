@@ -263,10 +263,11 @@ pub(crate) fn assemble(
         next_file: AtomicU64::new(found.next_file),
         next_run: AtomicU64::new(found.next_run),
     };
+    let memory = Memory::shared(&on.settings, on.readers.is_cache_shared, &on.runtime);
     let parts = Parts {
         store: on.store,
         runtime: on.runtime,
-        memory: Memory::new(&on.settings, on.readers.is_cache_shared),
+        memory,
         settings: on.settings,
         database: found.database,
         cache: on.readers.cache,

@@ -8,7 +8,8 @@ use super::values::gc::GcJob;
 use base::env::Event;
 use base::{Error, KeyRange, KeyspaceId};
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// A job of background work, between two steps.
 pub(crate) enum Job {
@@ -49,8 +50,9 @@ pub(crate) struct Queue {
     pub manual: Vec<Manual>,
     pub failures: u32,
     pub last_error: Option<Error>,
-    /// No limited job makes a step before, on the runtime's clock.
-    next_slot_ns: u64,
+    /// No limited job makes a step before, on the runtime's clock. Databases that share a limit
+    /// share this, and their clock.
+    next_slot_ns: Arc<AtomicU64>,
     /// Since when a job waits for that time, and for nothing else.
     throttled_since_ns: Option<u64>,
     limit_wait_ns: u64,
@@ -67,14 +69,15 @@ impl Queue {
         if bytes_per_second > 0 {
             let cost_ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second);
             let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
-            self.next_slot_ns = self.next_slot_ns.max(now_ns).saturating_add(cost_ns);
+            let charged = |slot_ns: u64| Some(slot_ns.max(now_ns).saturating_add(cost_ns));
+            let _ = self.next_slot_ns.fetch_update(Relaxed, Relaxed, charged);
         }
     }
 
     /// When `waiting` may make its next step.
     fn ready_ns(&self, waiting: &Waiting) -> u64 {
         if waiting.job.is_limited() {
-            return waiting.from_ns.max(self.next_slot_ns);
+            return waiting.from_ns.max(self.next_slot_ns.load(Relaxed));
         }
         waiting.from_ns
     }
@@ -120,9 +123,10 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    pub(crate) fn new(workers: usize) -> Scheduler {
+    /// `next_slot_ns`: where databases that share a limit count its time.
+    pub(crate) fn new(workers: usize, next_slot_ns: Arc<AtomicU64>) -> Scheduler {
         Scheduler {
-            queue: Mutex::default(),
+            queue: Mutex::new(Queue { next_slot_ns, ..Queue::default() }),
             jobs_max: workers.max(1) + 1,
             is_turn_of_moves: AtomicBool::default(),
             retry: Event::default(),
@@ -188,7 +192,7 @@ impl Scheduler {
     /// The limit of background bytes has changed: what waits for the old one goes on.
     pub(crate) fn end_throttling(&self, now_ns: u64) {
         let mut queue = self.lock();
-        queue.next_slot_ns = 0;
+        queue.next_slot_ns.store(0, Relaxed);
         queue.end_wait(now_ns);
     }
 
@@ -223,7 +227,7 @@ mod tests {
 
     #[test]
     fn one_collection_is_under_way_at_a_time() {
-        let scheduler = Scheduler::new(1);
+        let scheduler = Scheduler::new(1, Arc::default());
         assert!(scheduler.begin_collecting());
         assert!(!scheduler.begin_collecting());
         scheduler.end_collecting();
@@ -237,12 +241,12 @@ mod tests {
     fn the_bytes_of_a_step_put_off_the_next_one() {
         let mut queue = Queue::default();
         queue.charge(500, 0, 7);
-        assert_eq!(queue.next_slot_ns, 0, "no limit");
+        assert_eq!(queue.next_slot_ns.load(Relaxed), 0, "no limit");
         queue.charge(500, 1000, 7);
-        assert_eq!(queue.next_slot_ns, 500_000_007);
+        assert_eq!(queue.next_slot_ns.load(Relaxed), 500_000_007);
         queue.charge(1000, 1000, 9);
-        assert_eq!(queue.next_slot_ns, 1_500_000_007, "behind what came before");
+        assert_eq!(queue.next_slot_ns.load(Relaxed), 1_500_000_007, "behind what came before");
         queue.charge(u64::MAX, 1, 9);
-        assert_eq!(queue.next_slot_ns, u64::MAX);
+        assert_eq!(queue.next_slot_ns.load(Relaxed), u64::MAX);
     }
 }

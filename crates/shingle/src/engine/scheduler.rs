@@ -47,7 +47,11 @@ impl Worker for EngineWorker {
             engine.changes.as_ref().and_then(|c| c.expires_in_ns(engine.runtime.wall_micros()));
         let refill_ns = engine.reserve.is_out().then_some(REFILL_NS);
         let retry_ns = engine.versions.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
-        let waits = [refill_ns, changes_ns, idle_begins_ns(&engine), expiry_ns(&engine)];
+        // Where a step does not wait for the next job itself.
+        let is_at_work = !engine.runtime.waits_in_steps() && engine.poisoned_by().is_none();
+        let job_ns = is_at_work.then(|| engine.scheduler.next_ns(now_ns)).flatten();
+        let job_ns = job_ns.map(|(at_ns, _)| at_ns.saturating_sub(now_ns));
+        let waits = [refill_ns, changes_ns, idle_begins_ns(&engine), expiry_ns(&engine), job_ns];
         retry_ns.into_iter().chain(waits.into_iter().flatten()).min()
     }
 
@@ -111,6 +115,9 @@ fn step(engine: &Arc<Engine>) -> bool {
     if is_idle && !engine.is_closing() && engine.live.idle_compaction() {
         flush::seal_deletions(engine).unwrap_or_else(|error| failed(engine, error));
     }
+    if engine.memory.share().is_some_and(|share| share.take_flush()) && !engine.is_closing() {
+        engine.commits.seal_all().map_or_else(|error| failed(engine, error), drop);
+    }
     // A new flush before an old move: user writes may wait for it.
     plan_flush(engine, is_idle);
     // Short, and commits write values twice until it is done.
@@ -126,6 +133,9 @@ fn step(engine: &Arc<Engine>) -> bool {
     }
     let seen = engine.scheduler.retry.count();
     if let Some((from_ns, is_throttled)) = engine.scheduler.next_ns(engine.runtime.now_ns()) {
+        if !engine.runtime.waits_in_steps() {
+            return false;
+        }
         match is_throttled {
             // A flush that is due ends the wait, and so does a new limit.
             true => engine.runtime.wait(&engine.sealed, sealed, Some(from_ns)),

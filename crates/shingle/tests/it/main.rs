@@ -56,6 +56,7 @@ mod script;
 mod serial;
 mod synced_logs;
 mod threads;
+mod together;
 mod transactions;
 mod values;
 mod volume;

@@ -29,6 +29,11 @@ final class Native {
 
     static native long createResources(long cacheBytes);
 
+    static native long createSharedResources(
+            long memoryBytes, int backgroundThreads, long backgroundBytesPerSecond);
+
+    static native long sharedMemtableBytes(Object owner, long resources);
+
     static native long cacheUsedBytes(Object owner, long resources);
 
     static native void closeResources(long resources);

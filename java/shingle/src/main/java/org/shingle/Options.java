@@ -67,7 +67,7 @@ public final class Options {
     }
 
     /**
-     * What the database shares with others.
+     * What the database shares with others. Options of what it shares mean nothing then.
      *
      * @param shared open resources; null for none
      * @return these options

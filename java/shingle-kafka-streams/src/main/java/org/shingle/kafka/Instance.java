@@ -20,7 +20,7 @@ final class Instance {
 
     private Instance(Path directory, ShingleConfig config) {
         this.directory = directory;
-        this.resources = Resources.ofCache(config.memoryBytes() / 2);
+        this.resources = config.resources();
     }
 
     /** The instance with tasks in a directory, to be released. */

@@ -11,12 +11,11 @@ import org.apache.kafka.streams.state.HeadersBytesStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.TimestampedBytesStore;
-import org.shingle.ReadOptions;
 
 /** A key-value store: each entry of the store is an entry of the database. */
 class KeyValueBytesStore extends ShingleStore implements KeyValueStore<Bytes, byte[]> {
     KeyValueBytesStore(String name) {
-        super(name);
+        super(name, Suppliers.KEY_VALUE_SCOPE);
     }
 
     @Override
@@ -36,7 +35,7 @@ class KeyValueBytesStore extends ShingleStore implements KeyValueStore<Bytes, by
 
     @Override
     public void putAll(List<KeyValue<Bytes, byte[]>> entries) {
-        StoreDatabase.Batch batch = database().batch();
+        StoreDatabase.Batch batch = database().batch(false);
         for (KeyValue<Bytes, byte[]> entry : entries) {
             Objects.requireNonNull(entry.key, "key cannot be null");
             batch.put(entry.key.get(), entry.value);
@@ -82,14 +81,8 @@ class KeyValueBytesStore extends ShingleStore implements KeyValueStore<Bytes, by
         if (from != null && to != null && from.compareTo(to) > 0) {
             return Iterators.empty();
         }
-        ReadOptions range = ReadOptions.DEFAULT;
-        if (from != null) {
-            range = range.from(from.get());
-        }
-        if (to != null) {
-            range = range.toInclusive(to.get());
-        }
-        return iterator(range, isReverse);
+        byte[] first = from == null ? null : from.get();
+        return iterator(KeyRange.inclusive(first, to == null ? null : to.get()), isReverse);
     }
 
     @Override
@@ -97,10 +90,10 @@ class KeyValueBytesStore extends ShingleStore implements KeyValueStore<Bytes, by
             T prefix, P serializer) {
         Objects.requireNonNull(prefix, "prefix cannot be null");
         Objects.requireNonNull(serializer, "prefixKeySerializer cannot be null");
-        return iterator(ReadOptions.prefix(serializer.serialize(null, prefix)), false);
+        return iterator(KeyRange.prefix(serializer.serialize(null, prefix)), false);
     }
 
-    private KeyValueIterator<Bytes, byte[]> iterator(ReadOptions range, boolean isReverse) {
+    private KeyValueIterator<Bytes, byte[]> iterator(KeyRange range, boolean isReverse) {
         return calling(() -> database().iterator(range, isReverse));
     }
 
@@ -111,12 +104,12 @@ class KeyValueBytesStore extends ShingleStore implements KeyValueStore<Bytes, by
 
     @Override
     void restoreAll(Collection<ConsumerRecord<byte[], byte[]>> records) {
-        StoreDatabase.Batch batch = database().batch();
+        StoreDatabase.Batch batch = database().batch(true);
         for (ConsumerRecord<byte[], byte[]> record : records) {
             restored(record);
             batch.put(record.key(), record.value());
         }
-        batch.writeRestored();
+        batch.write();
     }
 
     /** Its values begin with their times. */

@@ -1,12 +1,10 @@
 package org.shingle.kafka;
 
-import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.Iterator;
 import java.util.NavigableSet;
 import java.util.NoSuchElementException;
-import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.function.Predicate;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.metrics.Sensor;
@@ -15,8 +13,6 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.state.KeyValueIterator;
-import org.shingle.Cursor;
-import org.shingle.ReadOptions;
 
 /**
  * A store whose entries have a time and end some time after it.
@@ -37,12 +33,8 @@ abstract class SegmentedStore extends ShingleStore {
     private static final long NO_TIME = -1;
 
     private final long retentionMs;
-    private final long segmentMs;
+    private final Segments segments;
     private final TimeOrder timeOrder;
-
-    /** The segments that may have entries. */
-    private final NavigableSet<Long> segments = new ConcurrentSkipListSet<>();
-
     private volatile long streamTime = NO_TIME;
     private Sensor droppedRecords;
 
@@ -52,10 +44,11 @@ abstract class SegmentedStore extends ShingleStore {
      * @param timeOrder how keys are turned to be in the order of time; null: the store is not read
      *     in that order
      */
-    SegmentedStore(String name, long retentionMs, long segmentMs, TimeOrder timeOrder) {
-        super(name);
+    SegmentedStore(
+            String name, String scope, long retentionMs, long segmentMs, TimeOrder timeOrder) {
+        super(name, scope);
         this.retentionMs = retentionMs;
-        this.segmentMs = segmentMs;
+        this.segments = new Segments(retentionMs, segmentMs);
         this.timeOrder = timeOrder;
     }
 
@@ -71,36 +64,24 @@ abstract class SegmentedStore extends ShingleStore {
     public void init(StateStoreContext context, StateStore root) {
         droppedRecords = KafkaInternals.droppedRecords(context);
         streamTime = NO_TIME;
-        segments.clear();
         super.init(context, root);
     }
 
-    /** Finds the segments by one seek for each. */
     @Override
     void opened(StoreDatabase database) {
-        try (Cursor cursor = database.cursor()) {
-            cursor.seekToFirst();
-            while (cursor.isValid()) {
-                long segment = numbered(ByteBuffer.wrap(cursor.key()).getLong());
-                segments.add(segment);
-                if (segment == Long.MAX_VALUE) {
-                    return;
-                }
-                cursor.seek(start(segment + 1));
-            }
-        }
+        segments.find(database);
     }
 
     final void putEntry(byte[] key, byte[] value) {
         long time = time(key);
         streamTime = Math.max(streamTime, time);
-        if (segment(time) < firstLive(streamTime)) {
+        if (!segments.isLive(segments.of(time), streamTime)) {
             droppedRecords.record();
             return;
         }
         write(() -> {
-            StoreDatabase.Batch batch = endedBatch(streamTime);
-            segments.add(segment(time));
+            StoreDatabase.Batch batch = endedBatch(streamTime, false);
+            segments.add(segments.of(time));
             putEntry(key, value, batch);
         });
     }
@@ -111,7 +92,7 @@ abstract class SegmentedStore extends ShingleStore {
             database().put(stored(key), value);
             return;
         }
-        StoreDatabase.Batch batch = given == null ? database().batch() : given;
+        StoreDatabase.Batch batch = given == null ? database().batch(false) : given;
         put(key, value, batch);
         batch.write();
     }
@@ -127,25 +108,26 @@ abstract class SegmentedStore extends ShingleStore {
     final void removeEntry(byte[] key) {
         long time = time(key);
         streamTime = Math.max(streamTime, time);
-        if (segments.contains(segment(time))) {
+        if (segments.has(segments.of(time))) {
             run(() -> putEntry(key, null, null));
         }
     }
 
     /** A batch that deletes the segments that have ended; null where there are none. */
-    private StoreDatabase.Batch endedBatch(long now) {
-        long live = firstLive(now);
-        if (segments.isEmpty() || segments.first() >= live) {
+    private StoreDatabase.Batch endedBatch(long now, boolean isRestored) {
+        Long first = segments.firstEnded(now);
+        if (first == null) {
             return null;
         }
-        StoreDatabase.Batch batch = database().batch();
-        batch.deleteRange(start(segments.first()), start(live));
+        long live = segments.firstLive(now);
+        StoreDatabase.Batch batch = database().batch(isRestored);
+        batch.deleteRange(Segments.start(first), Segments.start(live));
         if (timeOrder != null) {
             batch.deleteTimes(
-                    TimeOrder.start(segments.first() * segmentMs),
-                    TimeOrder.start(live * segmentMs));
+                    TimeOrder.start(first * segments.lengthMs()),
+                    TimeOrder.start(live * segments.lengthMs()));
         }
-        segments.headSet(live).clear();
+        segments.removeEnded(now);
         return batch;
     }
 
@@ -154,23 +136,23 @@ abstract class SegmentedStore extends ShingleStore {
         for (ConsumerRecord<byte[], byte[]> record : records) {
             streamTime = Math.max(streamTime, time(record.key()));
         }
-        StoreDatabase.Batch ended = endedBatch(streamTime);
-        StoreDatabase.Batch batch = ended == null ? database().batch() : ended;
+        StoreDatabase.Batch ended = endedBatch(streamTime, true);
+        StoreDatabase.Batch batch = ended == null ? database().batch(true) : ended;
         for (ConsumerRecord<byte[], byte[]> record : records) {
-            long segment = segment(time(record.key()));
-            if (segment >= firstLive(streamTime)) {
+            long segment = segments.of(time(record.key()));
+            if (segments.isLive(segment, streamTime)) {
                 restored(record);
                 segments.add(segment);
                 put(record.key(), record.value(), batch);
             }
         }
-        batch.writeRestored();
+        batch.write();
     }
 
     /** The value of a key of the changelog, where it has not ended. */
     final byte[] getEntry(byte[] key) {
         long time = time(key);
-        if (time < firstShown() || !segments.contains(segment(time))) {
+        if (time < firstShown() || !segments.has(segments.of(time))) {
             return null;
         }
         return calling(() -> database().get(stored(key)));
@@ -195,37 +177,35 @@ abstract class SegmentedStore extends ShingleStore {
             byte[] last,
             Predicate<byte[]> isShown,
             boolean isReverse) {
-        long start = segment(from);
-        long end = segment(to);
+        long start = segments.of(from);
+        long end = segments.of(to);
         if (start > end) {
             return Iterators.empty();
         }
-        NavigableSet<Long> found = segments.subSet(start, true, end, true);
+        NavigableSet<Long> found = segments.between(start, end);
         Iterator<Long> order = isReverse ? found.descendingIterator() : found.iterator();
-        return new Entries(order, first, last, isShown, isReverse);
+        return new OfSegments(order, first, last, isShown, isReverse);
     }
 
     /** Entries from one time to another, both included, in the order of their times. */
     final KeyValueIterator<Bytes, byte[]> entriesByTime(long from, long to, boolean isReverse) {
-        ReadOptions range = ReadOptions.DEFAULT.from(TimeOrder.start(Math.max(0, from)));
-        if (to < Long.MAX_VALUE) {
-            range = range.to(TimeOrder.start(to + 1));
-        }
-        StoreIterator times = database().times(range, isReverse);
+        byte[] end = to == Long.MAX_VALUE ? null : TimeOrder.start(to + 1);
+        KeyRange range = new KeyRange(TimeOrder.start(Math.max(0, from)), end);
+        Entries times = database().times(range, isReverse);
         return timeOrder.entries(times, key -> calling(() -> database().get(stored(key))));
     }
 
     /** Goes from segment to segment. Each has an iterator of its own, which it opens when due. */
-    private final class Entries implements KeyValueIterator<Bytes, byte[]> {
+    private final class OfSegments implements KeyValueIterator<Bytes, byte[]> {
         private final Iterator<Long> order;
         private final byte[] first;
         private final byte[] last;
         private final Predicate<byte[]> isShown;
         private final boolean isReverse;
-        private StoreIterator current;
+        private Entries current;
         private Bytes key;
 
-        Entries(
+        OfSegments(
                 Iterator<Long> order,
                 byte[] first,
                 byte[] last,
@@ -263,16 +243,12 @@ abstract class SegmentedStore extends ShingleStore {
             return true;
         }
 
-        private StoreIterator opened(long segment) {
-            byte[] start = start(segment);
-            ReadOptions range = ReadOptions.prefix(start);
-            if (first != null || last != null) {
-                range = ReadOptions.DEFAULT
-                        .from(joined(start, first == null ? new byte[0] : first));
-                range = last == null && segment < Long.MAX_VALUE
-                        ? range.to(start(segment + 1))
-                        : range.toInclusive(joined(start, last));
-            }
+        private Entries opened(long segment) {
+            byte[] start = Segments.start(segment);
+            byte[] from = first == null ? start : Segments.joined(start, first);
+            KeyRange range = last == null
+                    ? new KeyRange(from, Segments.start(segment + 1))
+                    : KeyRange.inclusive(from, Segments.joined(start, last));
             return database().iterator(range, isReverse);
         }
 
@@ -299,32 +275,8 @@ abstract class SegmentedStore extends ShingleStore {
         }
     }
 
-    private long segment(long time) {
-        return time / segmentMs;
-    }
-
-    /** The first segment that is alive at a time. */
-    private long firstLive(long now) {
-        return segment(now - retentionMs);
-    }
-
     private byte[] stored(byte[] key) {
-        return joined(start(segment(time(key))), key);
-    }
-
-    /** What the keys of a segment begin with. Numbers below zero are before the others. */
-    private static byte[] start(long segment) {
-        return ByteBuffer.allocate(Long.BYTES).putLong(numbered(segment)).array();
-    }
-
-    private static long numbered(long segment) {
-        return segment ^ Long.MIN_VALUE;
-    }
-
-    private static byte[] joined(byte[] start, byte[] end) {
-        byte[] joined = Arrays.copyOf(start, start.length + end.length);
-        System.arraycopy(end, 0, joined, start.length, end.length);
-        return joined;
+        return Segments.stored(segments.of(time(key)), key);
     }
 
     /**
@@ -333,11 +285,11 @@ abstract class SegmentedStore extends ShingleStore {
      * with its suffix. Keys have at least one byte.
      */
     static byte[] upperBound(byte[] last, byte[] suffix) {
-        byte[] upper = joined(last, suffix);
+        byte[] upper = Segments.joined(last, suffix);
         for (int bytes = 1; bytes < last.length; bytes++) {
             boolean canBeBehind = (suffix[0] & 0xFF) >= (last[bytes] & 0xFF);
             if (canBeBehind) {
-                byte[] shorter = joined(Arrays.copyOf(last, bytes), suffix);
+                byte[] shorter = Segments.joined(Arrays.copyOf(last, bytes), suffix);
                 if (Arrays.compareUnsigned(shorter, upper) > 0) {
                     upper = shorter;
                 }

@@ -18,7 +18,12 @@ class SessionBytesStore extends SegmentedStore implements SessionStore<Bytes, by
     private static final int SUFFIX_BYTES = 2 * Long.BYTES;
 
     SessionBytesStore(String name, long retentionMs, long segmentMs, boolean isAtClose) {
-        super(name, retentionMs, segmentMs, isAtClose ? new TimeOrder(SUFFIX_BYTES, 0) : null);
+        super(
+                name,
+                Suppliers.SESSION_SCOPE,
+                retentionMs,
+                segmentMs,
+                isAtClose ? new TimeOrder(SUFFIX_BYTES, 0) : null);
     }
 
     @Override

@@ -6,6 +6,7 @@ import java.util.TreeMap;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.streams.StreamsConfig;
 import org.shingle.Options;
+import org.shingle.Resources;
 import org.shingle.ShingleException;
 
 /**
@@ -22,8 +23,15 @@ public final class ShingleConfig {
     /** What the names of properties of one store begin with; the name of the store follows. */
     public static final String STORE_PREFIX = PREFIX + "store.";
 
-    /** The memory of all stores of an application together, in bytes: {@value}. */
+    /** The memory of all stores of an application together: {@value}, {@code 256M} unless set. */
     public static final String MEMORY_BYTES = PREFIX + "memory.bytes";
+
+    /** How many threads flush and compact all stores of an application: {@value}. */
+    public static final String BACKGROUND_THREADS = PREFIX + "background.threads";
+
+    /** How many bytes compaction of all stores writes in a second: {@value}; 0, no limit. */
+    public static final String BACKGROUND_BYTES_PER_SECOND =
+            PREFIX + "background.bytes.per.second";
 
     /**
      * The minimum time in milliseconds from one commit of a store that is flushed to the next:
@@ -32,13 +40,22 @@ public final class ShingleConfig {
      */
     public static final String COMMIT_INTERVAL_MS = PREFIX + "commit.interval.ms";
 
-    private static final long MEMORY_BYTES_DEFAULT = 256L << 20;
-    private static final long COMMIT_INTERVAL_MS_DEFAULT = 10_000;
+    /**
+     * How many bytes of writes each store holds in memory until its task commits: {@value}. 0,
+     * unless it is set: writes do not wait. A store that has more writes them before the commit.
+     */
+    public static final String HELD_BYTES = PREFIX + "held.bytes";
 
-    /** Options that all stores share, so that no store has its own. */
-    private static final Set<String> SHARED =
-            Set.of("memory_bytes", "cache_bytes", "background_threads",
-                    "background_bytes_per_second");
+    private static final String MEMORY_BYTES_DEFAULT = "256M";
+    private static final String BACKGROUND_THREADS_DEFAULT = "2";
+    private static final String COMMIT_INTERVAL_MS_DEFAULT = "10000";
+
+    /** What is not for the database. */
+    private static final Set<String> OWN = Set.of(COMMIT_INTERVAL_MS, HELD_BYTES);
+
+    /** What all stores share, so that no store has its own. */
+    private static final Set<String> SHARED = Set.of(
+            "memory_bytes", "cache_bytes", "background_threads", "background_bytes_per_second");
 
     private final Map<String, Object> properties;
 
@@ -58,12 +75,44 @@ public final class ShingleConfig {
                 properties, StreamsConfig.InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED, false);
     }
 
-    long memoryBytes() {
-        return number(MEMORY_BYTES, MEMORY_BYTES_DEFAULT);
+    /** What the stores of an application share. */
+    Resources resources() {
+        return Resources.within(
+                shared(MEMORY_BYTES, MEMORY_BYTES_DEFAULT),
+                Math.toIntExact(shared(BACKGROUND_THREADS, BACKGROUND_THREADS_DEFAULT)),
+                shared(BACKGROUND_BYTES_PER_SECOND, "0"));
+    }
+
+    /** A property for all stores, in the form that options of Shingle have: {@code 64M}. */
+    private long shared(String name, String usual) {
+        String option = shingleName(name, PREFIX);
+        String value = String.valueOf(properties.getOrDefault(name, usual)).strip();
+        Options options = new Options();
+        set(options, option, value);
+        String line = option + "=";
+        return options.toString().lines()
+                .map(text -> text.replace(" ", ""))
+                .filter(text -> text.startsWith(line))
+                .mapToLong(text -> Long.parseLong(text.substring(line.length())))
+                .findFirst()
+                .orElseThrow();
     }
 
     long commitIntervalMs() {
         return number(COMMIT_INTERVAL_MS, COMMIT_INTERVAL_MS_DEFAULT);
+    }
+
+    long heldBytesMax() {
+        return number(HELD_BYTES, "0");
+    }
+
+    private long number(String name, String usual) {
+        Object value = properties.getOrDefault(name, usual);
+        try {
+            return Long.parseLong(value.toString().strip());
+        } catch (NumberFormatException error) {
+            throw new ConfigException(name, value, "it is not a whole number");
+        }
     }
 
     /** The options of a store's database. */
@@ -87,7 +136,7 @@ public final class ShingleConfig {
         String own = STORE_PREFIX + store + ".";
         properties.forEach((name, value) -> {
             boolean isForAll = name.startsWith(PREFIX) && !name.startsWith(STORE_PREFIX);
-            if (isForAll && !name.equals(COMMIT_INTERVAL_MS)) {
+            if (isForAll && !OWN.contains(name) && !isShared(name)) {
                 named.putIfAbsent(shingleName(name, PREFIX), String.valueOf(value));
             }
             if (name.startsWith(own)) {
@@ -97,25 +146,27 @@ public final class ShingleConfig {
         return named;
     }
 
+    /** Whether the property is for what the stores share. */
+    private static boolean isShared(String name) {
+        String option = shingleName(name, PREFIX);
+        if (option.equals("cache_bytes")) {
+            throw new ConfigException(
+                    name + ": the cache of the stores has what " + MEMORY_BYTES + " leaves");
+        }
+        return SHARED.contains(option);
+    }
+
     private static String ownName(String name, String prefix) {
         String own = shingleName(name, prefix);
         if (SHARED.contains(own)) {
             throw new ConfigException(
-                    name + ": all stores of an application share this; set " + PREFIX + own);
+                    name + ": all stores of an application share this; set it without \"store.\" "
+                            + "and the name of the store");
         }
         return own;
     }
 
     private static String shingleName(String name, String prefix) {
         return name.substring(prefix.length()).replace('.', '_');
-    }
-
-    private long number(String name, long usual) {
-        Object value = properties.get(name);
-        try {
-            return value == null ? usual : Long.parseLong(value.toString().strip());
-        } catch (NumberFormatException error) {
-            throw new ConfigException(name, value, "it is not a whole number");
-        }
     }
 }

@@ -35,13 +35,19 @@ abstract class ShingleStore implements StateStore {
     private static final String DIRECTORY = "shingle";
 
     private final String name;
+
+    /** What the tag of the store's name begins with, in metrics. */
+    private final String scope;
+
     private StateStoreContext context;
+    private StoreMetrics metrics;
     private volatile Position position = Position.emptyPosition();
     private volatile StoreDatabase database;
     private boolean hasPositionsInChangelog;
 
-    ShingleStore(String name) {
+    ShingleStore(String name, String scope) {
         this.name = name;
+        this.scope = scope;
     }
 
     @Override
@@ -67,6 +73,7 @@ abstract class ShingleStore implements StateStore {
         database = opened(config);
         position = database.position();
         opened(database);
+        metrics = StoreMetrics.add(storeContext, scope, name, database.shingle());
         storeContext.register(root, KafkaInternals.restoring(this::restore));
     }
 
@@ -169,6 +176,7 @@ abstract class ShingleStore implements StateStore {
         StoreDatabase closing = database;
         database = null;
         if (closing != null) {
+            metrics.remove();
             run(closing::close);
         }
     }

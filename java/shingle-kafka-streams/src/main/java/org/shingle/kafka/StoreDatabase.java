@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.streams.query.Position;
 import org.shingle.Cursor;
@@ -23,6 +24,8 @@ import org.shingle.WriteBatch;
  * <ul>
  *   <li>No keyspace has a log, so all are flushed together, and what a crash leaves is a prefix of
  *       what was written: entries, offsets and position of one moment.
+ *   <li>Writes that are held in memory for the commit are written with it, and before that only
+ *       where they are too many.
  *   <li>The mark is written before the first entry after a commit that the changelog may not have,
  *       and removed with the next commit. A database without it has nothing beyond its offsets but
  *       records of the changelog.
@@ -48,9 +51,16 @@ final class StoreDatabase implements AutoCloseable {
     private final Keyspace times;
 
     private final long commitIntervalNanos;
-    private final Set<StoreIterator> iterators = ConcurrentHashMap.newKeySet();
+
+    /** Writes to {@code entries} and to {@code times} that wait for the commit. */
+    private final HeldWrites heldEntries = new HeldWrites();
+    private final HeldWrites heldTimes = new HeldWrites();
+
+    /** At most this many bytes are held; 0: writes do not wait for the commit. */
+    private final long heldBytesMax;
+
+    private final Set<Entries> iterators = ConcurrentHashMap.newKeySet();
     private boolean hasUncommitted;
-    private boolean hasUnflushed;
     private long lastFlushNanos;
 
     private StoreDatabase(
@@ -60,6 +70,7 @@ final class StoreDatabase implements AutoCloseable {
         entries = database.openKeyspace("entries", WITHOUT_LOG);
         meta = database.openKeyspace("meta", WITHOUT_LOG);
         times = hasTimes ? database.openKeyspace("times", WITHOUT_LOG) : null;
+        heldBytesMax = config.heldBytesMax();
         commitIntervalNanos = config.commitIntervalMs() * 1_000_000;
         lastFlushNanos = System.nanoTime() - commitIntervalNanos;
         hasUncommitted = meta.get(UNCOMMITTED) != null;
@@ -88,31 +99,60 @@ final class StoreDatabase implements AutoCloseable {
     }
 
     byte[] get(byte[] key) {
-        return entries.get(key);
+        return heldEntries.get(entries, key);
     }
 
     /** Puts a value, or removes the key where it is null. */
     void put(byte[] key, byte[] value) {
+        if (heldBytesMax > 0) {
+            heldEntries.put(key, value);
+            writeHeldIfMany();
+            return;
+        }
         mark();
         if (value == null) {
             entries.delete(key);
         } else {
             entries.put(key, value);
         }
-        hasUnflushed = true;
     }
 
-    /** A batch for {@link #write}. */
-    Batch batch() {
-        return new Batch();
+    /**
+     * A batch.
+     *
+     * @param isRestored whether it has records of the changelog, or changes of the application
+     */
+    Batch batch(boolean isRestored) {
+        return isRestored || heldBytesMax == 0 ? new ToDatabase(isRestored) : new ToMemory();
     }
 
-    /** Writes that become visible together. */
-    final class Batch {
-        private final WriteBatch batch = new WriteBatch();
-
+    /** Writes that are made together. */
+    interface Batch {
         /** Puts a value, or removes the key where it is null. */
-        void put(byte[] key, byte[] value) {
+        void put(byte[] key, byte[] value);
+
+        void deleteRange(byte[] start, byte[] end);
+
+        /** Puts the key of an entry by its time, or removes it. */
+        void putTime(byte[] timeKey, boolean isPut);
+
+        void deleteTimes(byte[] start, byte[] end);
+
+        /** Writes it; it is used no more. */
+        void write();
+    }
+
+    /** The writes become visible together. */
+    private final class ToDatabase implements Batch {
+        private final WriteBatch batch = new WriteBatch();
+        private final boolean isRestored;
+
+        ToDatabase(boolean isRestored) {
+            this.isRestored = isRestored;
+        }
+
+        @Override
+        public void put(byte[] key, byte[] value) {
             if (value == null) {
                 batch.delete(entries, key);
             } else {
@@ -120,12 +160,13 @@ final class StoreDatabase implements AutoCloseable {
             }
         }
 
-        void deleteRange(byte[] start, byte[] end) {
+        @Override
+        public void deleteRange(byte[] start, byte[] end) {
             batch.deleteRange(entries, start, end);
         }
 
-        /** Puts the key of an entry by its time, or removes it. */
-        void putTime(byte[] timeKey, boolean isPut) {
+        @Override
+        public void putTime(byte[] timeKey, boolean isPut) {
             if (isPut) {
                 batch.put(times, timeKey, NOTHING);
             } else {
@@ -133,20 +174,72 @@ final class StoreDatabase implements AutoCloseable {
             }
         }
 
-        void deleteTimes(byte[] start, byte[] end) {
+        @Override
+        public void deleteTimes(byte[] start, byte[] end) {
             batch.deleteRange(times, start, end);
         }
 
-        /** Writes it, as changes of the application. */
-        void write() {
-            mark();
-            writeRestored();
+        @Override
+        public void write() {
+            if (isRestored) {
+                writeHeld();
+            } else {
+                mark();
+            }
+            database.write(batch);
+        }
+    }
+
+    /** The writes wait for the commit. */
+    private final class ToMemory implements Batch {
+        @Override
+        public void put(byte[] key, byte[] value) {
+            heldEntries.put(key, value);
         }
 
-        /** Writes it, as records of the changelog. */
-        void writeRestored() {
+        @Override
+        public void deleteRange(byte[] start, byte[] end) {
+            heldEntries.removeRange(new KeyRange(start, end));
+        }
+
+        @Override
+        public void putTime(byte[] timeKey, boolean isPut) {
+            heldTimes.put(timeKey, isPut ? NOTHING : null);
+        }
+
+        @Override
+        public void deleteTimes(byte[] start, byte[] end) {
+            heldTimes.removeRange(new KeyRange(start, end));
+        }
+
+        @Override
+        public void write() {
+            writeHeldIfMany();
+        }
+    }
+
+    /** Memory is limited, so writes may have to go to the database before their commit. */
+    private void writeHeldIfMany() {
+        if (heldEntries.bytes() + heldTimes.bytes() > heldBytesMax) {
+            writeHeld();
+        }
+    }
+
+    private void writeHeld() {
+        WriteBatch batch = new WriteBatch();
+        addHeld(batch);
+        if (batch.count() > 0) {
+            mark();
             database.write(batch);
-            hasUnflushed = true;
+            heldEntries.clear();
+            heldTimes.clear();
+        }
+    }
+
+    private void addHeld(WriteBatch batch) {
+        heldEntries.addTo(batch, entries);
+        if (times != null) {
+            heldTimes.addTo(batch, times);
         }
     }
 
@@ -171,6 +264,7 @@ final class StoreDatabase implements AutoCloseable {
      */
     void commit(Map<TopicPartition, Long> offsets, Position position) {
         WriteBatch batch = new WriteBatch();
+        addHeld(batch);
         if (offsets.isEmpty()) {
             batch.deleteRange(meta, OFFSETS, new byte[] {OFFSET + 1});
         }
@@ -187,6 +281,8 @@ final class StoreDatabase implements AutoCloseable {
             batch.delete(meta, UNCOMMITTED);
         }
         database.write(batch);
+        heldEntries.clear();
+        heldTimes.clear();
         hasUncommitted = false;
         if (System.nanoTime() - lastFlushNanos >= commitIntervalNanos) {
             database.flush();
@@ -206,18 +302,22 @@ final class StoreDatabase implements AutoCloseable {
     }
 
     /** Entries as they are now; the caller closes the iterator, or the close of the database. */
-    StoreIterator iterator(ReadOptions range, boolean isReverse) {
-        return iterator(entries, range, isReverse);
+    Entries iterator(KeyRange range, boolean isReverse) {
+        return iterator(entries, heldEntries, range, isReverse);
     }
 
     /** Keys of entries by their time, as {@link #iterator}. */
-    StoreIterator times(ReadOptions range, boolean isReverse) {
-        return iterator(times, range, isReverse);
+    Entries times(KeyRange range, boolean isReverse) {
+        return iterator(times, heldTimes, range, isReverse);
     }
 
-    private StoreIterator iterator(Keyspace keyspace, ReadOptions range, boolean isReverse) {
-        Cursor cursor = keyspace.cursor(range);
-        StoreIterator iterator = new StoreIterator(cursor, isReverse, iterators::remove);
+    private Entries iterator(
+            Keyspace keyspace, HeldWrites held, KeyRange range, boolean isReverse) {
+        Supplier<StoreIterator> below = () ->
+                new StoreIterator(keyspace.cursor(range.options()), isReverse, iterators::remove);
+        Entries iterator = heldBytesMax == 0
+                ? below.get()
+                : held.over(range, isReverse, below, iterators::remove);
         iterators.add(iterator);
         return iterator;
     }
@@ -228,7 +328,8 @@ final class StoreDatabase implements AutoCloseable {
     }
 
     long approximateEntries() {
-        return database.numericProperty("rocksdb.estimate-num-keys").orElse(0);
+        long written = database.numericProperty("rocksdb.estimate-num-keys").orElse(0);
+        return written + heldEntries.count();
     }
 
     Shingle shingle() {
@@ -241,7 +342,7 @@ final class StoreDatabase implements AutoCloseable {
 
     @Override
     public void close() {
-        iterators.forEach(StoreIterator::close);
+        iterators.forEach(Entries::close);
         try {
             database.close();
         } finally {

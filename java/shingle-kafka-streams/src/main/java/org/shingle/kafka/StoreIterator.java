@@ -5,21 +5,20 @@ import java.util.function.Consumer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
-import org.apache.kafka.streams.state.KeyValueIterator;
 import org.shingle.Cursor;
 
-/** Entries of a database in the order of their keys, or in reverse. */
-final class StoreIterator implements KeyValueIterator<Bytes, byte[]> {
+/** Entries of a keyspace, as they were when it was made. */
+final class StoreIterator implements Entries {
     private final Cursor cursor;
     private final boolean isReverse;
-    private final Consumer<StoreIterator> onClose;
+    private final Consumer<Entries> onClose;
 
     /** The cursor is at an entry that was given, and moves when the next one is asked for. */
     private boolean isGiven;
 
     private volatile boolean isClosed;
 
-    StoreIterator(Cursor cursor, boolean isReverse, Consumer<StoreIterator> onClose) {
+    StoreIterator(Cursor cursor, boolean isReverse, Consumer<Entries> onClose) {
         this.cursor = cursor;
         this.isReverse = isReverse;
         this.onClose = onClose;
@@ -65,8 +64,8 @@ final class StoreIterator implements KeyValueIterator<Bytes, byte[]> {
         return Bytes.wrap(cursor.key());
     }
 
-    /** Passes the next entry by, without a copy of its value. */
-    void skip() {
+    @Override
+    public void skip() {
         checkNext();
         isGiven = true;
     }

@@ -9,11 +9,18 @@ import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
 import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.VersionedBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowStore;
 
 /** What makes the stores. Kafka learns the format of a store's values from the supplier's type. */
 final class Suppliers {
+    /** What the tags of metrics begin with. */
+    static final String KEY_VALUE_SCOPE = "shingle";
+
+    static final String WINDOW_SCOPE = "shingle-window";
+    static final String SESSION_SCOPE = "shingle-session";
+
     /** The minimum time that one segment of a windowed store has, as in Kafka's own stores. */
     private static final long SEGMENT_MS_MIN = 60_000;
 
@@ -22,6 +29,11 @@ final class Suppliers {
      * size, because a cache above such a store gives windows in the order of their segments.
      */
     private static final long SEGMENTS_MAX = 256;
+
+    /** An earlier version stays beyond its retention for at most one part in this many of it. */
+    private static final long VERSIONED_SEGMENTS = 8;
+
+    private static final long VERSIONED_SEGMENT_MS_MIN = 2_000;
 
     private Suppliers() {}
 
@@ -80,6 +92,20 @@ final class Suppliers {
                 : new Session(name, retentionMs, isAtClose);
     }
 
+    /** A versioned store; {@code segment} is null for the usual length. */
+    static VersionedBytesStoreSupplier versioned(
+            String name, Duration retention, Duration segment) {
+        Objects.requireNonNull(name, "name cannot be null");
+        long retentionMs = millis(retention, "historyRetention");
+        long segmentMs = segment == null
+                ? Math.max(retentionMs / VERSIONED_SEGMENTS, VERSIONED_SEGMENT_MS_MIN)
+                : millis(segment, "segmentInterval");
+        if (segmentMs < 1) {
+            throw new IllegalArgumentException("segmentInterval must be a millisecond or more");
+        }
+        return new Versioned(name, retentionMs, segmentMs);
+    }
+
     private static long millis(Duration duration, String name) {
         Objects.requireNonNull(duration, name + " cannot be null");
         if (duration.isNegative()) {
@@ -131,7 +157,7 @@ final class Suppliers {
 
         @Override
         public String metricsScope() {
-            return "shingle";
+            return KEY_VALUE_SCOPE;
         }
     }
 
@@ -139,6 +165,19 @@ final class Suppliers {
             implements HeadersBytesStoreSupplier {
         KeyValueWithHeaders(String name) {
             super(name, Format.HEADERS);
+        }
+    }
+
+    private record Versioned(String name, long historyRetentionMs, long segmentMs)
+            implements VersionedBytesStoreSupplier {
+        @Override
+        public KeyValueStore<Bytes, byte[]> get() {
+            return KafkaInternals.adapted(new VersionedStore(name, historyRetentionMs, segmentMs));
+        }
+
+        @Override
+        public String metricsScope() {
+            return KEY_VALUE_SCOPE;
         }
     }
 
@@ -167,7 +206,7 @@ final class Suppliers {
 
         @Override
         public String metricsScope() {
-            return "shingle-window";
+            return WINDOW_SCOPE;
         }
 
         @Override
@@ -221,7 +260,7 @@ final class Suppliers {
 
         @Override
         public String metricsScope() {
-            return "shingle-session";
+            return SESSION_SCOPE;
         }
 
         @Override

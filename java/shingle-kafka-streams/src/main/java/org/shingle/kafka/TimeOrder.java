@@ -41,16 +41,16 @@ record TimeOrder(int bytes, int bytesBehind) {
     }
 
     /** Entries in the order of their turned keys, with their values where there still is one. */
-    KeyValueIterator<Bytes, byte[]> entries(StoreIterator times, UnaryOperator<byte[]> value) {
-        return new Entries(times, value);
+    KeyValueIterator<Bytes, byte[]> entries(Entries times, UnaryOperator<byte[]> value) {
+        return new ByTime(times, value);
     }
 
-    private final class Entries implements KeyValueIterator<Bytes, byte[]> {
-        private final StoreIterator times;
+    private final class ByTime implements KeyValueIterator<Bytes, byte[]> {
+        private final Entries times;
         private final UnaryOperator<byte[]> value;
         private KeyValue<Bytes, byte[]> next;
 
-        Entries(StoreIterator times, UnaryOperator<byte[]> value) {
+        ByTime(Entries times, UnaryOperator<byte[]> value) {
             this.times = times;
             this.value = value;
         }

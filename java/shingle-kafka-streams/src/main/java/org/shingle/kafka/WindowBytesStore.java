@@ -33,6 +33,7 @@ class WindowBytesStore extends SegmentedStore implements WindowStore<Bytes, byte
     WindowBytesStore(Suppliers.WindowShape shape) {
         super(
                 shape.name(),
+                Suppliers.WINDOW_SCOPE,
                 shape.retentionMs(),
                 shape.segmentMs(),
                 shape.isAtClose() ? new TimeOrder(Long.BYTES, Integer.BYTES) : null);

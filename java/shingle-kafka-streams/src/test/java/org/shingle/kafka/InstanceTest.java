@@ -1,0 +1,198 @@
+package org.shingle.kafka;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.shingle.kafka.Task.bytes;
+import static org.shingle.kafka.Task.value;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.apache.kafka.common.Metric;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Stores of one application share what they need, and give everything back. */
+class InstanceTest {
+    private static final int STORES = 200;
+
+    @TempDir Path folder;
+
+    private static KeyValueStore<Bytes, byte[]> store(String name) {
+        return ShingleStoreSuppliers.keyValueStore(name).get();
+    }
+
+    /** Files of this process that are open below the folder, and threads of the library. */
+    private long used() throws Exception {
+        try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"));
+                Stream<Path> tasks = Files.list(Path.of("/proc/self/task"))) {
+            long open = files.filter(file -> points(file).startsWith(folder.toString())).count();
+            return open + tasks.filter(task -> name(task).startsWith("shingle")).count();
+        }
+    }
+
+    private static String points(Path link) {
+        try {
+            return Files.readSymbolicLink(link).toString();
+        } catch (java.io.IOException error) {
+            return ""; // closed meanwhile
+        }
+    }
+
+    private static String name(Path task) {
+        try {
+            return Files.readString(task.resolve("comm"));
+        } catch (java.io.IOException error) {
+            return ""; // ended meanwhile
+        }
+    }
+
+    @Test
+    void twoHundredStoresShareTwoThreadsAndOneBudget() throws Exception {
+        List<Task> tasks = new ArrayList<>();
+        List<KeyValueStore<Bytes, byte[]>> stores = new ArrayList<>();
+        long[] nanos = new long[STORES];
+        for (int index = 0; index < STORES; index++) {
+            Path directory = Files.createDirectories(folder.resolve("application/0_" + index));
+            tasks.add(new Task(directory));
+            long begin = System.nanoTime();
+            stores.add(tasks.get(index).open(store("store")));
+            nanos[index] = System.nanoTime() - begin;
+        }
+        java.util.Arrays.sort(nanos);
+        System.out.printf("opening an empty store: median %.1f ms, maximum %.1f ms%n",
+                nanos[STORES / 2] / 1e6, nanos[STORES - 1] / 1e6);
+        try (Stream<Path> threads = Files.list(Path.of("/proc/self/task"))) {
+            assertEquals(2, threads.filter(task -> name(task).startsWith("shingle")).count());
+        }
+        for (int round = 0; round < 100; round++) {
+            for (int index = 0; index < STORES; index++) {
+                byte[] key = ByteBuffer.allocate(4).putInt(round).array();
+                stores.get(index).put(Bytes.wrap(key), new byte[2000]);
+            }
+        }
+        // 40 MB were written, and memtables have two fifths of 16 MiB at most.
+        double memory = 0;
+        for (Task task : tasks) {
+            memory += metric(task, "cur-size-all-mem-tables");
+        }
+        assertTrue(memory < (16 << 20), "memtables have " + memory);
+        for (int index = 0; index < STORES; index++) {
+            assertEquals(100, Task.all(stores.get(index).all()).size());
+            tasks.get(index).commit(stores.get(index), 1L);
+            stores.get(index).close();
+        }
+        assertEquals(0, used());
+    }
+
+    @Test
+    void storesThatOpenAndCloseLeaveNothing() throws Exception {
+        Task task = new Task(Files.createDirectories(folder.resolve("application/0_1")));
+        for (int round = 0; round < 50; round++) {
+            KeyValueStore<Bytes, byte[]> store = task.open(store("store"));
+            store.put(bytes("key" + round), value("value"));
+            store.all().next();
+            store.close();
+            assertEquals(0, used(), "round " + round);
+        }
+        KeyValueStore<Bytes, byte[]> store = task.open(store("store"));
+        assertEquals(50, Task.all(store.all()).size());
+        store.close();
+    }
+
+    private static double metric(Task task, String name) {
+        return task.metrics().entrySet().stream()
+                .filter(metric -> metric.getKey().name().equals(name))
+                .filter(metric -> metric.getKey().tags().containsKey("shingle-state-id"))
+                .map(Map.Entry::getValue)
+                .map(Metric::metricValue)
+                .mapToDouble(Double.class::cast)
+                .findFirst()
+                .orElseThrow();
+    }
+
+    @Test
+    void aStoreHasMetricsUntilItIsClosed() {
+        Task task = new Task(folder);
+        KeyValueStore<Bytes, byte[]> store = task.open(store("store"));
+        for (int number = 0; number < 1000; number++) {
+            store.put(bytes("key" + number), new byte[1000]);
+        }
+        task.commit(store, 1L);
+        assertTrue(metric(task, "bytes-written-total") > 1_000_000);
+        assertTrue(metric(task, "memtable-bytes-flushed-total") > 0);
+        assertTrue(metric(task, "memtable-flush-time-avg") > 0);
+        assertTrue(metric(task, "shingle-write-amplification") > 0);
+        assertTrue(metric(task, "shingle-space-bytes") > 0);
+        assertTrue(metric(task, "total-sst-files-size") > 0);
+        assertEquals(1000, metric(task, "estimate-num-keys"), 10);
+        assertEquals(0, metric(task, "write-stall-duration-total"));
+        assertEquals(0, metric(task, "background-errors"));
+        store.close();
+        assertThrows(java.util.NoSuchElementException.class,
+                () -> metric(task, "bytes-written-total"));
+    }
+
+    @Test
+    void propertiesReachTheDatabase() throws Exception {
+        Task task = new Task(
+                folder, "shingle.scheme", "leveled", "shingle.values", "inline",
+                "shingle.store.store.values", "log", "shingle.store.other.scheme", "tiered",
+                "shingle.background.threads", 1, "shingle.background.bytes.per.second", "1G");
+        KeyValueStore<Bytes, byte[]> store = task.open(store("store"));
+        Path file;
+        try (Stream<Path> files = Files.walk(folder)) {
+            file = files.filter(path -> path.endsWith("OPTIONS")).findFirst().orElseThrow();
+        }
+        String options = Files.readString(file).replace(" ", "");
+        assertTrue(options.contains("scheme=leveled\n"), options);
+        assertTrue(options.contains("values=log\n"), options);
+        store.close();
+    }
+
+    @Test
+    void wrongPropertiesAreRefusedByName() {
+        List<String[]> wrong = List.of(
+                new String[] {"shingle.sheme", "leveled", "sheme"},
+                new String[] {"shingle.scheme", "unheard", "shingle.scheme"},
+                new String[] {"shingle.memory.bytes", "much", "shingle.memory_bytes"},
+                new String[] {"shingle.cache.bytes", "1M", "shingle.memory.bytes"},
+                new String[] {"shingle.store.store.memory.bytes", "1M", "share"},
+                new String[] {"shingle.commit.interval.ms", "soon", "commit.interval.ms"});
+        for (String[] property : wrong) {
+            Task task = new Task(folder.resolve(property[0]), property[0], property[1]);
+            ConfigException error =
+                    assertThrows(ConfigException.class, () -> task.open(store("store")));
+            assertTrue(error.getMessage().contains(property[2]), error.getMessage());
+        }
+    }
+
+    @Test
+    void aDamagedStoreIsBuiltAnew() throws Exception {
+        Task task = new Task(folder);
+        KeyValueStore<Bytes, byte[]> store = task.open(store("store"));
+        for (int number = 0; number < 1000; number++) {
+            store.put(bytes("key" + number), new byte[1000]);
+        }
+        task.commit(store, 1L);
+        store.close();
+        try (Stream<Path> files = Files.walk(folder)) {
+            for (Path path : files.filter(path -> path.toString().endsWith(".table")).toList()) {
+                byte[] bytes = Files.readAllBytes(path);
+                java.util.Arrays.fill(bytes, 0, bytes.length / 2, (byte) 7);
+                Files.write(path, bytes);
+            }
+        }
+        assertThrows(TaskCorruptedException.class, () -> task.open(store).get(bytes("key1")));
+        store.close();
+    }
+}
