@@ -26,16 +26,27 @@ public final class Compare {
             List.of("-Xms512m", "-Xmx512m", "-XX:MaxDirectMemorySize=64m");
 
     private final Map<String, String> options;
+    private final Map<String, String> more;
     private final Path folder;
     private final List<Map<String, Object>> runs = new ArrayList<>();
 
-    private Compare(Map<String, String> options, Path folder) {
+    private Compare(Map<String, String> options, Map<String, String> more, Path folder) {
         this.options = options;
+        this.more = more;
         this.folder = folder;
     }
 
     /** Runs it. */
     public static void main(String[] arguments) throws Exception {
+        try {
+            of(arguments).run();
+        } catch (IllegalArgumentException error) {
+            System.err.println(error.getMessage());
+            System.exit(1);
+        }
+    }
+
+    private static Compare of(String[] arguments) throws IOException {
         Map<String, String> options = new HashMap<>(Map.of(
                 "--stores", "rocksdb,shingle-leveled,shingle-ldc,shingle-hashed",
                 "--state-bytes", "1000000000",
@@ -46,17 +57,24 @@ public final class Compare {
                 "--updates", "",
                 "--folder", "",
                 "--out", ""));
+        Map<String, String> more = new HashMap<>();
         for (int n = 0; n < arguments.length; n += 2) {
-            if (!options.containsKey(arguments[n]) || n + 1 == arguments.length) {
-                throw new IllegalArgumentException(arguments[n] + ": there are "
+            boolean isSet = arguments[n].equals("--set");
+            if (n + 1 == arguments.length || !(isSet || options.containsKey(arguments[n]))) {
+                throw new IllegalArgumentException(arguments[n] + ": there are --set and "
                         + options.keySet().stream().sorted().toList() + ", each with a value");
             }
-            options.put(arguments[n], arguments[n + 1]);
+            if (isSet) {
+                String[] pair = arguments[n + 1].split("=", 2);
+                more.put(pair[0], pair[1]);
+            } else {
+                options.put(arguments[n], arguments[n + 1]);
+            }
         }
         String given = options.get("--folder");
         Path folder = given.isEmpty()
                 ? Folders.temporary("shingle-compare") : Folders.removedAtEnd(Path.of(given));
-        new Compare(options, folder).run();
+        return new Compare(options, more, folder);
     }
 
     private void run() throws Exception {
@@ -84,7 +102,7 @@ public final class Compare {
                 (name, value) -> run.put("reopen-" + name, value));
         Folders.delete(state);
         Files.createDirectories(state);
-        phase("restore", store, state, false).forEach((name, value) -> run.putIfAbsent(name, value));
+        phase("restore", store, state, false).forEach(run::putIfAbsent);
         Folders.delete(state);
         check(run);
         return run;
@@ -106,7 +124,7 @@ public final class Compare {
         Files.deleteIfExists(result);
         Plan plan = new Plan(phase, store, state.toString(), result.toString(), keys(),
                 Math.toIntExact(number("--value-bytes")), updates(), number("--commit-records"),
-                number("--memory-bytes"));
+                number("--memory-bytes"), more);
         Path file = folder.resolve("plan.json");
         JSON.writeValue(file.toFile(), plan);
         Path log = folder.resolve("store.log");
@@ -132,6 +150,7 @@ public final class Compare {
         String out = options.get("--out");
         if (!out.isEmpty()) {
             Map<String, Object> all = new LinkedHashMap<>(options);
+            all.put("set", more);
             all.put("runs", runs);
             Files.createDirectories(Path.of(out));
             JSON.writeValue(Path.of(out, "compare.json").toFile(), all);

@@ -25,8 +25,12 @@ record Contender(String name) {
         return name.startsWith("shingle");
     }
 
-    /** The properties of an application that uses the store. */
-    Map<String, Object> properties(long memoryBytes) {
+    /**
+     * The properties of an application that uses the store.
+     *
+     * @param more properties for the stores of Shingle
+     */
+    Map<String, Object> properties(long memoryBytes, Map<String, String> more) {
         Map<String, Object> all = new HashMap<>();
         all.put(StreamsConfig.APPLICATION_ID_CONFIG, "compare");
         all.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.AT_LEAST_ONCE);
@@ -38,6 +42,7 @@ record Contender(String name) {
                 String option = LAYOUTS.contains(variant) ? "shingle.values" : "shingle.scheme";
                 all.put(option, variant);
             }
+            all.putAll(more);
         } else if (name.equals("rocksdb-bounded")) {
             all.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, BoundedMemory.class);
             all.put(BoundedMemory.BYTES, Long.toString(memoryBytes));

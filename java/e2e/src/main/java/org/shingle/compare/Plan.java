@@ -1,5 +1,7 @@
 package org.shingle.compare;
 
+import java.util.Map;
+
 /**
  * What a process with a store does.
  *
@@ -12,6 +14,8 @@ package org.shingle.compare;
  * @param updates how many gets and puts follow when every key is there
  * @param commitRecords from one commit to the next
  * @param memoryBytes what the store may use
+ * @param more properties for the stores of Shingle
  */
 public record Plan(String phase, String store, String folder, String result, long keys,
-        int valueBytes, long updates, long commitRecords, long memoryBytes) {}
+        int valueBytes, long updates, long commitRecords, long memoryBytes,
+        Map<String, String> more) {}

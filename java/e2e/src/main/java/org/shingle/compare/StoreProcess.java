@@ -47,7 +47,8 @@ public final class StoreProcess implements AutoCloseable {
         this.work = new Work(plan.valueBytes());
         Contender contender = new Contender(plan.store());
         Path directory = Path.of(plan.folder());
-        this.host = new Host(contender.properties(plan.memoryBytes()), directory.toFile());
+        this.host = new Host(
+                contender.properties(plan.memoryBytes(), plan.more()), directory.toFile());
         this.store = contender.supplier().get();
         long began = System.nanoTime();
         store.init(host, store);

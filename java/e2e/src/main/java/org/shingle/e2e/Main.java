@@ -5,8 +5,8 @@ import java.util.Locale;
 import org.shingle.orders.Cluster;
 
 /**
- * Kafka Streams end to end: three brokers and three instances of the example, which are killed while
- * orders come, and at the end every count is compared. README.md has the options.
+ * Kafka Streams end to end: three brokers and three instances of the example, which are killed
+ * while orders come, and at the end every count is compared. README.md has the options.
  */
 public final class Main {
     private static final int BROKERS = 3;

@@ -72,7 +72,8 @@ final class StaleReader implements AutoCloseable {
         int partition = position.getPartitionPositions(topic).keySet().iterator().next();
         String future = topic + "/" + partition + "=" + FAR;
         JsonNode answers = standby.tallies(STORE, List.of(key), true, future);
-        return answers != null && answers.get(key).path("failure").asText().equals("NOT_UP_TO_BOUND");
+        return answers != null
+                && answers.get(key).path("failure").asText().equals("NOT_UP_TO_BOUND");
     }
 
     Report end() throws InterruptedException {

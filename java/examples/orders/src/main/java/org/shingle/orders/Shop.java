@@ -31,7 +31,16 @@ public final class Shop {
     /** Runs it until it is interrupted. */
     public static void main(String[] arguments) throws Exception {
         Map<String, String> more = new HashMap<>();
-        Map<String, String> options = options(arguments, more);
+        try {
+            run(options(arguments, more), more);
+        } catch (IllegalArgumentException error) {
+            System.err.println(error.getMessage());
+            System.exit(1);
+        }
+    }
+
+    private static void run(Map<String, String> options, Map<String, String> more)
+            throws Exception {
         String store = options.get("--store");
         if (!STORES.containsKey(store)) {
             throw new IllegalArgumentException("--store is shingle or rocksdb, not " + store);

@@ -50,8 +50,8 @@ public record Tally(long first, long next, long cents, long replays, BitSet late
         for (int bit = other.later.nextSetBit(0); bit >= 0; bit = other.later.nextSetBit(bit + 1)) {
             all = all.add(other.next + bit, 0);
         }
-        return new Tally(
-                all.first, all.next, all.cents + other.cents, all.replays + other.replays, all.later);
+        long replayed = all.replays + other.replays;
+        return new Tally(all.first, all.next, all.cents + other.cents, replayed, all.later);
     }
 
     private boolean has(long sequence) {
