@@ -1,0 +1,155 @@
+//! Kafka Streams on Shingle from end to end: the programs of `java/e2e` and `java/examples`, as
+//! their pages say to run them. They take minutes, so they run only where all languages are asked
+//! for.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![cfg(target_os = "linux")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{LazyLock, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// One folder for what Maven builds, and one test at a time: brokers need the processors.
+static BUILD: LazyLock<Mutex<tempfile::TempDir>> =
+    LazyLock::new(|| Mutex::new(tempfile::tempdir().unwrap()));
+
+fn java() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../java").canonicalize().unwrap()
+}
+
+/// The turn of a test, or nothing with a notice.
+fn turn() -> Option<MutexGuard<'static, tempfile::TempDir>> {
+    if std::env::var_os("SHINGLE_TEST_LANGUAGES").is_none() {
+        println!("notice: Kafka Streams was not tested end to end: set SHINGLE_TEST_LANGUAGES=all");
+        return None;
+    }
+    Some(BUILD.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// A script of the repository, on the library that cargo built for this test.
+fn script(path: &str, build: &Path) -> Command {
+    let library = std::env::current_exe().unwrap().with_file_name("libshingle_jni.so");
+    assert!(library.exists(), "no {}", library.display());
+    let mut command = Command::new(java().join(path));
+    command.env("SHINGLE_LIBRARY", library).env("SHINGLE_BUILD", build.join(path));
+    command
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
+}
+
+/// The wrong and missing entries of each store with each guarantee, as the outcome has them.
+fn totals(outcome: &str) -> Vec<(&str, &str)> {
+    let table = outcome.split_once("| wrong | missing |").unwrap().1;
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        (cells[4], cells[5])
+    })
+    .collect()
+}
+
+/// The options of a program, from its message about a wrong one, are those of its page.
+fn has_options_of_page(path: &str, page: &str, build: &Path) {
+    let output = script(path, build).args(["--wrong", "1"]).output().unwrap();
+    let message = printed(&output);
+    assert!(!output.status.success() && message.contains("there are"), "{message}");
+    let page = std::fs::read_to_string(java().join(page)).unwrap();
+    let list = message.split_once("there are").unwrap().1.lines().next().unwrap();
+    let is_part = |letter: char| letter == '-' || letter.is_ascii_lowercase();
+    let words = list.split(|letter: char| !is_part(letter));
+    let options: Vec<&str> = words.filter(|word| word.starts_with("--")).collect();
+    assert!(options.len() >= 5, "{message}");
+    for option in options {
+        // A folder for the processes is for those who look for a mistake.
+        assert!(option == "--folder" || page.contains(&format!("`{option}")), "{option}: {page}");
+    }
+}
+
+#[test]
+fn every_count_is_exact_after_kills() {
+    let Some(build) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("outcome");
+    let mut run = script("e2e/run", build.path());
+    let output = run.args(["--short", "--out"]).arg(&out).output().unwrap();
+    let printed = printed(&output);
+    assert!(output.status.success(), "{printed}");
+    let outcome = std::fs::read_to_string(out.join("outcome.md")).unwrap();
+    println!("{outcome}");
+    // Five stores with each of two guarantees.
+    assert_eq!(totals(&outcome), [("0", "0"); 10], "{printed}");
+    has_options_of_page("e2e/run", "e2e/README.md", build.path());
+}
+
+#[test]
+fn stores_are_compared() {
+    let Some(build) = turn() else { return };
+    let mut compare = script("e2e/compare", build.path());
+    compare.args(["--stores", "rocksdb,shingle,shingle-hashed", "--rounds", "1"]);
+    compare.args(["--state-bytes", "3_000_000", "--commit-records", "10_000"]);
+    let output = compare.output().unwrap();
+    let printed = printed(&output);
+    assert!(output.status.success(), "{printed}");
+    let row = |name: &str| -> Vec<String> {
+        let line = printed.lines().find(|line| line.starts_with(&format!("| {name} |")));
+        let cells = line.unwrap_or_else(|| panic!("no {name}: {printed}")).split('|').skip(2);
+        cells.map(|cell| cell.trim().to_string()).filter(|cell| !cell.is_empty()).collect()
+    };
+    for name in ["put p99.9, us", "restore, s per GB", "space, GB", "reopen after kill -9, ms"] {
+        assert_eq!(row(name).len(), 3, "{printed}");
+    }
+    has_options_of_page("e2e/compare", "e2e/README.md", build.path());
+}
+
+/// A process that does not outlive its test; its own processes end with it.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a server answers; nothing while it does not serve.
+fn get(address: &str, path: &str) -> String {
+    let mut text = String::new();
+    if let Ok(mut stream) = TcpStream::connect(address) {
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+        let _ = stream.read_to_string(&mut text);
+    }
+    text
+}
+
+#[test]
+fn the_example_counts_orders_and_ends_cleanly() {
+    let Some(build) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let broker = folder.path().join("broker");
+    let mut run = script("examples/orders/run", build.path());
+    run.args(["--port", "0", "--folder"]).arg(&broker);
+    let mut shop = Running(run.stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(shop.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.find(|line| line.starts_with("http://")).unwrap();
+    let address = line.trim_start_matches("http://").split('/').next().unwrap().to_string();
+    let mut data = String::new();
+    for _ in 0..120 {
+        data = get(&address, "/data");
+        if data.contains("\"north\":") {
+            break;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    assert!(data.contains("\"north\":"), "{data}");
+    assert!(get(&address, "/").contains("<title>Orders</title>"));
+    let interrupt = Command::new("kill").args(["-INT", &shop.0.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    shop.0.wait().unwrap();
+    assert!(!broker.exists(), "the folder of the broker is left");
+    has_options_of_page("examples/orders/run", "examples/orders/README.md", build.path());
+}

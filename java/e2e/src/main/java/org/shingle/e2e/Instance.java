@@ -1,0 +1,128 @@
+package org.shingle.e2e;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.net.URI;
+import java.net.URLEncoder;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Properties;
+import org.shingle.orders.Application;
+import org.shingle.orders.Child;
+
+/** An instance of the application in a process of its own, with state that outlives the process. */
+final class Instance implements AutoCloseable {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final HttpClient CLIENT = HttpClient.newBuilder()
+            .version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofMillis(500)).build();
+    private static final Duration PATIENCE = Duration.ofSeconds(2);
+    private static final int OK = 200;
+
+    private final String name;
+    private final int port;
+    private final Path folder;
+    private final Path properties;
+    private volatile Child child;
+
+    Instance(String name, int port, Path folder) {
+        this.name = name;
+        this.port = port;
+        this.folder = folder;
+        this.properties = folder.resolve(name + ".properties");
+    }
+
+    String name() {
+        return name;
+    }
+
+    String address() {
+        return "127.0.0.1:" + port;
+    }
+
+    Path state() {
+        return folder.resolve(name + "-state");
+    }
+
+    int port() {
+        return port;
+    }
+
+    void start(Properties all) throws IOException {
+        try (var file = Files.newOutputStream(properties)) {
+            all.store(file, null);
+        }
+        restart();
+    }
+
+    /** Starts it again, with the state that it left. */
+    void restart() throws IOException {
+        child = Child.start(name, Application.class,
+                List.of("-Xmx256m", "-XX:TieredStopAtLevel=1"), folder,
+                List.of(properties.toString()));
+    }
+
+    boolean runs() {
+        Child now = child;
+        return now != null && now.isAlive();
+    }
+
+    /** Ends it with SIGKILL. */
+    void kill() throws InterruptedException {
+        child.kill();
+    }
+
+    /** Lets it leave the group and end. */
+    @Override
+    public void close() {
+        if (child != null) {
+            child.close();
+        }
+    }
+
+    /** What a path answers, or null while it cannot answer. */
+    JsonNode ask(String path) throws InterruptedException {
+        byte[] body = body(path, PATIENCE);
+        try {
+            return body == null ? null : JSON.readTree(body);
+        } catch (IOException error) {
+            throw new IllegalStateException(name + " answered " + path + " with "
+                    + new String(body, StandardCharsets.UTF_8), error);
+        }
+    }
+
+    /** The entries of a store, or null while it cannot answer. */
+    List<String> dump(String store) throws InterruptedException {
+        byte[] body = body("/dump?store=" + store, Duration.ofSeconds(30));
+        return body == null ? null : new String(body, StandardCharsets.UTF_8).lines().toList();
+    }
+
+    /** The answers for keys: of active tasks, or with stale ones too. */
+    JsonNode tallies(String store, List<String> keys, boolean stale, String bound)
+            throws InterruptedException {
+        String path = "/tallies?store=" + store + "&keys=" + String.join(",", keys)
+                + "&stale=" + stale;
+        return ask(bound == null ? path
+                : path + "&bound=" + URLEncoder.encode(bound, StandardCharsets.UTF_8));
+    }
+
+    private byte[] body(String path, Duration patience) throws InterruptedException {
+        if (!runs()) {
+            return null;
+        }
+        HttpRequest request = HttpRequest.newBuilder(URI.create("http://" + address() + path))
+                .timeout(patience).build();
+        try {
+            var response = CLIENT.send(request, HttpResponse.BodyHandlers.ofByteArray());
+return response.statusCode() == OK ? response.body() : null;
+        } catch (IOException error) {
+            return null; // it starts, was killed, or is too busy
+        }
+    }
+}
