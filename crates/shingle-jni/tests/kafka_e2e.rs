@@ -12,6 +12,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{LazyLock, Mutex, MutexGuard};
 use std::time::Duration;
 
+/// How long the example may take to count its first orders, and to end.
+const PATIENCE_SECONDS: u64 = 180;
+
 /// One folder for what Maven builds, and one test at a time: brokers need the processors.
 static BUILD: LazyLock<Mutex<tempfile::TempDir>> =
     LazyLock::new(|| Mutex::new(tempfile::tempdir().unwrap()));
@@ -120,6 +123,7 @@ impl Drop for Running {
 fn get(address: &str, path: &str) -> String {
     let mut text = String::new();
     if let Ok(mut stream) = TcpStream::connect(address) {
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
         let _ = stream.read_to_string(&mut text);
     }
@@ -138,7 +142,7 @@ fn the_example_counts_orders_and_ends_cleanly() {
     let line = lines.find(|line| line.starts_with("http://")).unwrap();
     let address = line.trim_start_matches("http://").split('/').next().unwrap().to_string();
     let mut data = String::new();
-    for _ in 0..120 {
+    for _ in 0..PATIENCE_SECONDS {
         data = get(&address, "/data");
         if data.contains("\"north\":") {
             break;
@@ -147,9 +151,14 @@ fn the_example_counts_orders_and_ends_cleanly() {
     }
     assert!(data.contains("\"north\":"), "{data}");
     assert!(get(&address, "/").contains("<title>Orders</title>"));
-    let interrupt = Command::new("kill").args(["-INT", &shop.0.id().to_string()]).status().unwrap();
-    assert!(interrupt.success());
-    shop.0.wait().unwrap();
+    // Not SIGINT: shells let programs in the background ignore it, and so their children.
+    let asked = Command::new("kill").args(["-TERM", &shop.0.id().to_string()]).status().unwrap();
+    assert!(asked.success());
+    let ended = (0..PATIENCE_SECONDS).any(|_| {
+        std::thread::sleep(Duration::from_secs(1));
+        shop.0.try_wait().unwrap().is_some()
+    });
+    assert!(ended, "the example runs {PATIENCE_SECONDS} s after it was asked to end");
     assert!(!broker.exists(), "the folder of the broker is left");
     has_options_of_page("examples/orders/run", "examples/orders/README.md", build.path());
 }
