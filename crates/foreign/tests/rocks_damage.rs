@@ -173,3 +173,37 @@ fn a_log_or_manifest_that_ends_early_has_its_whole_records() {
         }
     }
 }
+
+/// After a crash RocksDB may go on with a new log: then the first one ends in a record that is not
+/// whole, and the next one has the very next writes.
+#[test]
+fn a_log_that_ends_early_before_another_one_must_lose_nothing() {
+    let (_folder, folder) = copied("only-log-new");
+    let whole = found_in(&folder).unwrap();
+    let path = files(&folder).into_iter().find(|path| has_extension(path, "log")).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    // All is in one block, so that records may begin another file.
+    assert!(bytes.len() < 32768);
+    let begins = boundaries(&path, &bytes);
+    let next = path.with_file_name("000099.log");
+    for ends in begins[1..begins.len() - 1].windows(2) {
+        std::fs::write(&path, &bytes[..ends[0] + 5]).unwrap();
+        std::fs::write(&next, &bytes[ends[0]..]).unwrap();
+        assert_eq!(found_in(&folder).unwrap(), whole);
+        std::fs::write(&next, &bytes[ends[1]..]).unwrap();
+        let error = found_in(&folder).unwrap_err();
+        let is_of_first = error.file().is_some_and(|file| file == path.to_str().unwrap());
+        assert!(error.kind() == ErrorKind::Corruption && is_of_first, "{error}");
+        assert_eq!(error.offset(), Some(ends[0] as u64));
+    }
+    // A family that is ahead of such a log has writes that others may have lost.
+    let (_folder, folder) = copied("families");
+    let needed: Vec<_> =
+        files(&folder).into_iter().filter(|path| has_extension(path, "log")).collect();
+    for path in &needed[1..] {
+        std::fs::remove_file(path).unwrap();
+    }
+    let bytes = std::fs::read(&needed[0]).unwrap();
+    let error = with(&folder, &needed[0], &bytes[..bytes.len() - 1]).unwrap_err();
+    assert!(error.to_string().contains("has later writes"), "{error}");
+}
