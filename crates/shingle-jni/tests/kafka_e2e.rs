@@ -9,35 +9,37 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{LazyLock, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// How long the example may take to count its first orders, and to end.
 const PATIENCE_SECONDS: u64 = 180;
 
-/// One folder for what Maven builds, and one test at a time: brokers need the processors.
-static BUILD: LazyLock<Mutex<tempfile::TempDir>> =
-    LazyLock::new(|| Mutex::new(tempfile::tempdir().unwrap()));
+/// What Maven builds stays in the target folder, for the next run.
+const BUILD: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/kafka_e2e");
+
+/// One test at a time: brokers need the processors, and Maven its folder.
+static TURN: Mutex<()> = Mutex::new(());
 
 fn java() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../java").canonicalize().unwrap()
 }
 
 /// The turn of a test, or nothing with a notice.
-fn turn() -> Option<MutexGuard<'static, tempfile::TempDir>> {
+fn turn() -> Option<MutexGuard<'static, ()>> {
     if std::env::var_os("SHINGLE_TEST_LANGUAGES").is_none() {
         println!("notice: Kafka Streams was not tested end to end: set SHINGLE_TEST_LANGUAGES=all");
         return None;
     }
-    Some(BUILD.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    Some(TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
 /// A script of the repository, on the library that cargo built for this test.
-fn script(path: &str, build: &Path) -> Command {
+fn script(path: &str) -> Command {
     let library = std::env::current_exe().unwrap().with_file_name("libshingle_jni.so");
     assert!(library.exists(), "no {}", library.display());
     let mut command = Command::new(java().join(path));
-    command.env("SHINGLE_LIBRARY", library).env("SHINGLE_BUILD", build.join(path));
+    command.env("SHINGLE_LIBRARY", library).env("SHINGLE_BUILD", Path::new(BUILD).join(path));
     command
 }
 
@@ -57,8 +59,8 @@ fn totals(outcome: &str) -> Vec<(&str, &str)> {
 }
 
 /// The options of a program, from its message about a wrong one, are those of its page.
-fn has_options_of_page(path: &str, page: &str, build: &Path) {
-    let output = script(path, build).args(["--wrong", "1"]).output().unwrap();
+fn has_options_of_page(path: &str, page: &str) {
+    let output = script(path).args(["--wrong", "1"]).output().unwrap();
     let message = printed(&output);
     assert!(!output.status.success() && message.contains("there are"), "{message}");
     let page = std::fs::read_to_string(java().join(page)).unwrap();
@@ -75,10 +77,10 @@ fn has_options_of_page(path: &str, page: &str, build: &Path) {
 
 #[test]
 fn every_count_is_exact_after_kills() {
-    let Some(build) = turn() else { return };
+    let Some(_turn) = turn() else { return };
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("outcome");
-    let mut run = script("e2e/run", build.path());
+    let mut run = script("e2e/run");
     let output = run.args(["--short", "--out"]).arg(&out).output().unwrap();
     let printed = printed(&output);
     assert!(output.status.success(), "{printed}");
@@ -86,13 +88,13 @@ fn every_count_is_exact_after_kills() {
     println!("{outcome}");
     // Five stores with each of two guarantees.
     assert_eq!(totals(&outcome), [("0", "0"); 10], "{printed}");
-    has_options_of_page("e2e/run", "e2e/README.md", build.path());
+    has_options_of_page("e2e/run", "e2e/README.md");
 }
 
 #[test]
 fn stores_are_compared() {
-    let Some(build) = turn() else { return };
-    let mut compare = script("e2e/compare", build.path());
+    let Some(_turn) = turn() else { return };
+    let mut compare = script("e2e/compare");
     compare.args(["--stores", "rocksdb,shingle,shingle-hashed", "--rounds", "1"]);
     compare.args(["--state-bytes", "3_000_000", "--commit-records", "10_000"]);
     let output = compare.output().unwrap();
@@ -106,7 +108,7 @@ fn stores_are_compared() {
     for name in ["put p99.9, us", "restore, s per GB", "space, GB", "reopen after kill -9, ms"] {
         assert_eq!(row(name).len(), 3, "{printed}");
     }
-    has_options_of_page("e2e/compare", "e2e/README.md", build.path());
+    has_options_of_page("e2e/compare", "e2e/README.md");
 }
 
 /// A process that does not outlive its test; its own processes end with it.
@@ -132,10 +134,10 @@ fn get(address: &str, path: &str) -> String {
 
 #[test]
 fn the_example_counts_orders_and_ends_cleanly() {
-    let Some(build) = turn() else { return };
+    let Some(_turn) = turn() else { return };
     let folder = tempfile::tempdir().unwrap();
     let broker = folder.path().join("broker");
-    let mut run = script("examples/orders/run", build.path());
+    let mut run = script("examples/orders/run");
     run.args(["--port", "0", "--folder"]).arg(&broker);
     let mut shop = Running(run.stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(shop.0.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -160,5 +162,5 @@ fn the_example_counts_orders_and_ends_cleanly() {
     });
     assert!(ended, "the example runs {PATIENCE_SECONDS} s after it was asked to end");
     assert!(!broker.exists(), "the folder of the broker is left");
-    has_options_of_page("examples/orders/run", "examples/orders/README.md", build.path());
+    has_options_of_page("examples/orders/run", "examples/orders/README.md");
 }

@@ -66,7 +66,7 @@ final class Probe implements AutoCloseable {
     Map<String, Double> await(long since, Map<String, Long> counts, Duration patience)
             throws InterruptedException {
         Map<String, Double> seconds = new HashMap<>();
-        long end = since + patience.toNanos();
+        long end = System.nanoTime() + patience.toNanos();
         while (seconds.size() < counts.size()) {
             synchronized (this) {
                 counts.forEach((key, count) -> {
