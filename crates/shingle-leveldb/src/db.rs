@@ -210,3 +210,24 @@ pub extern "C" fn leveldb_major_version() -> c_int {
 pub extern "C" fn leveldb_minor_version() -> c_int {
     23
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_another_store_is_refused_with_the_import_that_reads_it() {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../foreign/tests/data");
+        let refused = |name: &str| refuse_foreign(&data.join(name)).unwrap_err();
+        for (name, store, format) in [
+            ("snappy.leveldb", "LevelDB", "import --format leveldb"),
+            ("rocksdb/v5-none.rocksdb", "RocksDB", "import --format rocksdb"),
+        ] {
+            let error = refused(name);
+            assert_eq!(error.kind(), ErrorKind::Incompatible);
+            let words = error.to_string();
+            assert!(words.contains(store) && words.contains(format), "{words}");
+        }
+        assert!(refuse_foreign(&data).is_ok());
+    }
+}
