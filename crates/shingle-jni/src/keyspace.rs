@@ -148,6 +148,20 @@ pub extern "system" fn Java_org_shingle_Native_compactRange(
     });
 }
 
+/// An estimate of the number of keys.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_shingle_Native_approximateSize(
+    env: Env<'_>,
+    _class: Object<'_>,
+    _owner: Object<'_>,
+    keyspace: jlong,
+) -> jlong {
+    call(&env, || {
+        let keys = KEYSPACES.get(handle(keyspace))?.approximate_len()?;
+        Ok(jlong::try_from(keys).unwrap_or(jlong::MAX))
+    })
+}
+
 /// Frees the handle of a keyspace; the keyspace stays.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_shingle_Native_closeKeyspace(

@@ -34,6 +34,28 @@ fn a_keyspace_is_opened_or_created() {
 }
 
 #[test]
+fn the_length_of_a_keyspace_is_its_own() {
+    let (_directory, db) = open(Options::new());
+    let sums = db.create_keyspace("sums", KeyspaceOptions::default()).unwrap();
+    for key in 0..100u8 {
+        sums.put([key], "").unwrap();
+    }
+    db.put("a", "1").unwrap();
+    let lengths = || {
+        let default = db.default_keyspace().approximate_len().unwrap();
+        (default, sums.approximate_len().unwrap())
+    };
+    assert_eq!(lengths(), (1, 100));
+    db.flush().unwrap();
+    assert_eq!(lengths(), (1, 100));
+    sums.delete([7]).unwrap();
+    db.flush().unwrap();
+    assert_eq!(lengths(), (1, 99));
+    db.drop_keyspace("sums").unwrap();
+    assert_eq!(sums.approximate_len().unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
 fn a_single_write_has_options_of_its_own() {
     let (_directory, db) = open(Options::new());
     let syncs = || db.stats().ledger.cause(shingle::Cause::Wal).sync_ops;

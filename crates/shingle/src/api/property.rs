@@ -1,7 +1,40 @@
 //! Properties: single numbers and texts by the names that people know from RocksDB and LevelDB.
 
-use super::db::Db;
+use super::db::{Db, Keyspace};
+use crate::engine::Engine;
 use crate::stats::{Stats, amplification_line};
+use base::{KeyspaceId, Result};
+
+impl Keyspace {
+    /// An estimate of the number of keys, from counts that the engine keeps: it reads no data, so
+    /// it takes the same time for a keyspace of any size.
+    ///
+    /// It is exact where no key was written twice, deleted or expired. A value that was replaced
+    /// counts until a compaction drops it. A deletion in memory counts as a key, and after its
+    /// flush it takes away the key that it deleted. A deleted range takes nothing away until a
+    /// compaction drops its keys.
+    ///
+    /// ```
+    /// # fn main() -> shingle::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = shingle::Options::new().open(dir.path())?;
+    /// db.put("apple", "red")?;
+    /// db.put("pear", "green")?;
+    /// assert_eq!(db.default_keyspace().approximate_len()?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`](crate::ErrorKind::Closed) where the keyspace was dropped or the database was
+    /// closed.
+    pub fn approximate_len(&self) -> Result<u64> {
+        let _inside = self.engine().enter()?;
+        self.state.check_open()?;
+        Ok(approximate_entries(self.engine(), |id| id == self.id()))
+    }
+}
 
 impl Db {
     /// The property called `name`, with the prefix `rocksdb.`, `leveldb.` or `shingle.`.
@@ -74,17 +107,7 @@ fn number(db: &Db, stats: &Stats, name: &str) -> Option<u64> {
     let engine = db.engine();
     let sealed = || engine.commits.lock().sealed.len() as u64;
     Some(match name {
-        "estimate-num-keys" => {
-            let trees = engine.versions.lock();
-            let versions = trees.keyspaces.values().map(|tree| tree.version.runs());
-            let in_runs: u64 =
-                versions.flatten().map(|run| run.entries.saturating_sub(2 * run.deletes)).sum();
-            drop(trees);
-            let state = engine.commits.lock();
-            let active = state.actives().map(|active| active.writer.memtable().entries());
-            let sealed = state.sealed.iter().map(|sealed| sealed.memtable.entries());
-            in_runs + active.chain(sealed).sum::<u64>()
-        }
+        "estimate-num-keys" => approximate_entries(engine, |_| true),
         "estimate-live-data-size" | "live-sst-files-size" => stats.live_bytes,
         "total-sst-files-size" => db.files().iter().map(|file| file.bytes).sum(),
         "cur-size-all-mem-tables" | "size-all-mem-tables" => stats.memtable_bytes,
@@ -103,4 +126,19 @@ fn number(db: &Db, stats: &Stats, name: &str) -> Option<u64> {
         "is-write-stopped" => u64::from(db.would_wait(1).is_some()),
         _ => return None,
     })
+}
+
+/// The entries of some keyspaces: those of their runs, where each deletion takes away itself and
+/// the entry that it deleted, and those of their memtables.
+fn approximate_entries(engine: &Engine, is_counted: impl Fn(KeyspaceId) -> bool) -> u64 {
+    let trees = engine.versions.lock();
+    let counted = trees.keyspaces.values().filter(|tree| is_counted(tree.keyspace.id));
+    let runs = counted.flat_map(|tree| tree.version.runs());
+    let in_runs: u64 = runs.map(|run| run.entries.saturating_sub(2 * run.deletes)).sum();
+    drop(trees);
+    let state = engine.commits.lock();
+    let actives = state.actives().filter(|active| is_counted(active.keyspace.id));
+    let active = actives.map(|active| active.writer.memtable().entries());
+    let sealed = state.sealed.iter().filter(|sealed| is_counted(sealed.keyspace.id));
+    in_runs + active.chain(sealed.map(|sealed| sealed.memtable.entries())).sum::<u64>()
 }

@@ -306,6 +306,16 @@ public final class Keyspace extends Owner {
         Native.compactRange(this, handle(), start, end);
     }
 
+    /**
+     * An estimate of the number of keys. It reads no data. It is exact where no key was written
+     * twice, deleted or expired.
+     *
+     * @return about how many keys there are
+     */
+    public long approximateSize() {
+        return Native.approximateSize(this, handle());
+    }
+
     private static byte[] bytes(ByteBuffer buffer) {
         byte[] bytes = new byte[buffer.remaining()];
         buffer.get(buffer.position(), bytes);

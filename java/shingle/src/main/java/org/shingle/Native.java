@@ -83,6 +83,8 @@ final class Native {
 
     static native void compactRange(Object owner, long keyspace, byte[] start, byte[] end);
 
+    static native long approximateSize(Object owner, long keyspace);
+
     static native void closeKeyspace(long keyspace);
 
     static native byte[] get(Object owner, long keyspace, byte[] key);

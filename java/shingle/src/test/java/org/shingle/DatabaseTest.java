@@ -286,6 +286,14 @@ class DatabaseTest {
 
             assertEquals("2000", database.property("rocksdb.estimate-num-keys"));
             assertNull(database.property("rocksdb.no-such"));
+            // The keys of one keyspace, where the property is of all.
+            Keyspace other = database.createKeyspace("other", KeyspaceOptions.DEFAULT);
+            other.put(bytes("key"), bytes("value"));
+            assertEquals("2001", database.property("rocksdb.estimate-num-keys"));
+            assertEquals(2000, database.defaultKeyspace().approximateSize());
+            assertEquals(1, other.approximateSize());
+            database.dropKeyspace("other");
+            fails(ErrorKind.CLOSED, other::approximateSize);
             assertTrue(database.statisticsJson().startsWith("{"));
             Map<String, Double> numbers = database.statistics();
             assertTrue(numbers.size() > 50, numbers.toString());

@@ -13,6 +13,7 @@ import org.apache.kafka.streams.processor.StateRestoreCallback;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
+import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.ProcessorContextUtils;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
 import org.apache.kafka.streams.processor.internals.metrics.StreamsMetricsImpl;
@@ -26,6 +27,7 @@ import org.apache.kafka.streams.query.QueryResult;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.VersionedKeyValueStore;
 import org.apache.kafka.streams.state.internals.CachingWindowStore;
+import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
 import org.apache.kafka.streams.state.internals.PositionSerde;
 import org.apache.kafka.streams.state.internals.StoreQueryUtils;
 import org.apache.kafka.streams.state.internals.VersionedKeyValueToBytesStoreAdapter;
@@ -36,7 +38,16 @@ import org.apache.kafka.streams.state.internals.WrappedStateStore;
  * change of its version begins here.
  */
 final class KafkaInternals {
+    /** In place of an offset: it is not known, and the changelog is read from its beginning. */
+    static final long OFFSET_UNKNOWN = OffsetCheckpoint.OFFSET_UNKNOWN;
+
     private KafkaInternals() {}
+
+    /** Whether there is a changelog from which a store can be built anew. */
+    static boolean hasChangelog(StateStoreContext context, String store) {
+        return !(context instanceof InternalProcessorContext<?, ?> internal)
+                || internal.changelogFor(store) != null;
+    }
 
     /** A callback that gets records of the changelog with their headers and times. */
     static StateRestoreCallback restoring(

@@ -191,7 +191,7 @@ abstract class SegmentedStore extends ShingleStore {
     final KeyValueIterator<Bytes, byte[]> entriesByTime(long from, long to, boolean isReverse) {
         byte[] end = to == Long.MAX_VALUE ? null : TimeOrder.start(to + 1);
         KeyRange range = new KeyRange(TimeOrder.start(Math.max(0, from)), end);
-        Entries times = database().times(range, isReverse);
+        Entries times = calling(() -> database().times(range, isReverse));
         return timeOrder.entries(times, key -> calling(() -> database().get(stored(key))));
     }
 
@@ -204,6 +204,7 @@ abstract class SegmentedStore extends ShingleStore {
         private final boolean isReverse;
         private Entries current;
         private Bytes key;
+        private boolean isClosed;
 
         OfSegments(
                 Iterator<Long> order,
@@ -220,7 +221,7 @@ abstract class SegmentedStore extends ShingleStore {
 
         @Override
         public boolean hasNext() {
-            return calling(this::findNext);
+            return !isClosed && calling(this::findNext);
         }
 
         private boolean findNext() {
@@ -234,7 +235,7 @@ abstract class SegmentedStore extends ShingleStore {
                         current.skip();
                     }
                 } else if (order.hasNext()) {
-                    close();
+                    closeCurrent();
                     current = opened(order.next());
                 } else {
                     return false;
@@ -269,6 +270,11 @@ abstract class SegmentedStore extends ShingleStore {
 
         @Override
         public void close() {
+            isClosed = true;
+            closeCurrent();
+        }
+
+        private void closeCurrent() {
             if (current != null) {
                 current.close();
             }

@@ -50,17 +50,47 @@ public final class ShingleConfig {
     private static final String BACKGROUND_THREADS_DEFAULT = "2";
     private static final String COMMIT_INTERVAL_MS_DEFAULT = "10000";
 
-    /** What is not for the database. */
-    private static final Set<String> OWN = Set.of(COMMIT_INTERVAL_MS, HELD_BYTES);
+    /** What is for the stores and not for their databases. */
+    private static final Set<String> OWN = Set.of("commit_interval_ms", "held_bytes");
 
     /** What all stores share, so that no store has its own. */
     private static final Set<String> SHARED = Set.of(
             "memory_bytes", "cache_bytes", "background_threads", "background_bytes_per_second");
 
+    /** A property that takes all numbers of bytes, and 0. Sizes are read in its form. */
+    private static final String ANY_BYTES = "background_bytes_per_second";
+
+    /** The maximum interval: as nanoseconds, twice of it is still a number. */
+    private static final long INTERVAL_MS_MAX = Long.MAX_VALUE / 2_000_000;
+
     private final Map<String, Object> properties;
+
+    /** The properties for all stores, by the names of options with underscores. */
+    private final Map<String, Setting> forAll = new TreeMap<>();
 
     ShingleConfig(Map<String, Object> properties) {
         this.properties = properties;
+        properties.forEach((name, value) -> {
+            if (name.startsWith(PREFIX) && !name.startsWith(STORE_PREFIX)) {
+                Setting setting = new Setting(name, value);
+                Setting other = forAll.put(shingleName(name.substring(PREFIX.length())), setting);
+                if (other != null) {
+                    throw new ConfigException(
+                            name + " and " + other.property + " are the same property: keep one");
+                }
+            }
+        });
+    }
+
+    /** What the user wrote: the whole name of a property, and its value. */
+    private record Setting(String property, Object value) {
+        String text() {
+            return String.valueOf(value).strip();
+        }
+
+        ConfigException wrong(String why) {
+            return new ConfigException(property, value, why);
+        }
     }
 
     /** Whether the application processes each record exactly once. */
@@ -85,90 +115,123 @@ public final class ShingleConfig {
                 shared(BACKGROUND_BYTES_PER_SECOND, "0"));
     }
 
-    /** A property for all stores, in the form that options of Shingle have: {@code 64M}. */
+    private Setting setting(String name, String usual) {
+        Setting usually = new Setting(name, usual);
+        return forAll.getOrDefault(shingleName(name.substring(PREFIX.length())), usually);
+    }
+
     private long shared(String name, String usual) {
-        String option = shingleName(name, PREFIX);
-        String value = String.valueOf(properties.getOrDefault(name, usual)).strip();
+        return parsed(shingleName(name.substring(PREFIX.length())), setting(name, usual));
+    }
+
+    /** A number in the form that an option of Shingle has: {@code 64M}. */
+    private static long parsed(String option, Setting setting) {
         Options options = new Options();
-        set(options, option, value);
-        String line = option + "=";
-        return options.toString().lines()
-                .map(text -> text.replace(" ", ""))
-                .filter(text -> text.startsWith(line))
-                .mapToLong(text -> Long.parseLong(text.substring(line.length())))
-                .findFirst()
-                .orElseThrow();
+        set(options, option, setting);
+        String text = listed(options).get(option);
+        return Long.parseLong(text);
+    }
+
+    /** The options with their values, by their names. */
+    private static Map<String, String> listed(Options options) {
+        Map<String, String> listed = new TreeMap<>();
+        options.toString().lines().filter(line -> line.contains("=")).forEach(line -> {
+            int at = line.indexOf('=');
+            listed.put(line.substring(0, at).strip(), line.substring(at + 1).strip());
+        });
+        return listed;
     }
 
     long commitIntervalMs() {
-        return number(COMMIT_INTERVAL_MS, COMMIT_INTERVAL_MS_DEFAULT);
+        Setting setting = setting(COMMIT_INTERVAL_MS, COMMIT_INTERVAL_MS_DEFAULT);
+        long interval;
+        try {
+            interval = Long.parseLong(setting.text());
+        } catch (NumberFormatException error) {
+            throw setting.wrong("it is not a whole number of milliseconds");
+        }
+        if (interval < 0 || interval > INTERVAL_MS_MAX) {
+            throw setting.wrong("it is from 0 to " + INTERVAL_MS_MAX + " milliseconds");
+        }
+        return interval;
     }
 
     long heldBytesMax() {
-        return number(HELD_BYTES, "0");
-    }
-
-    private long number(String name, String usual) {
-        Object value = properties.getOrDefault(name, usual);
+        Setting setting = setting(HELD_BYTES, "0");
         try {
-            return Long.parseLong(value.toString().strip());
-        } catch (NumberFormatException error) {
-            throw new ConfigException(name, value, "it is not a whole number");
+            return parsed(ANY_BYTES, setting);
+        } catch (ConfigException error) {
+            throw setting.wrong("it is not a number of bytes, such as 0, 65536 or 64M");
         }
     }
 
-    /** The options of a store's database. */
+    /** The options of a store's database. Its own overrule those for all. */
     Options options(String store) {
+        Map<String, Setting> found = new TreeMap<>();
+        forAll.forEach((option, setting) -> {
+            if (option.equals("cache_bytes")) {
+                throw new ConfigException(
+                        setting.property + ": the cache of the stores has what " + MEMORY_BYTES
+                                + " leaves");
+            }
+            if (!SHARED.contains(option) && !OWN.contains(option)) {
+                found.put(option, setting);
+            }
+        });
+        found.putAll(named(store));
         Options options = new Options();
-        named(store).forEach((name, value) -> set(options, name, value));
+        found.forEach((option, setting) -> set(options, option, setting));
         return options;
     }
 
-    private void set(Options options, String name, String value) {
+    private static void set(Options options, String option, Setting setting) {
         try {
-            options.set(name, value);
+            options.set(option, setting.text());
         } catch (ShingleException error) {
-            throw new ConfigException(PREFIX + name, value, error.getMessage());
+            throw setting.wrong(error.getMessage());
         }
     }
 
-    /** The options for a store by Shingle's names. Its own overrule those for all. */
-    private Map<String, String> named(String store) {
-        Map<String, String> named = new TreeMap<>();
-        String own = STORE_PREFIX + store + ".";
+    /** The options for one store. Properties of the others have to be right too. */
+    private Map<String, Setting> named(String store) {
+        Set<String> known = listed(new Options()).keySet();
+        Map<String, Setting> named = new TreeMap<>();
         properties.forEach((name, value) -> {
-            boolean isForAll = name.startsWith(PREFIX) && !name.startsWith(STORE_PREFIX);
-            if (isForAll && !OWN.contains(name) && !isShared(name)) {
-                named.putIfAbsent(shingleName(name, PREFIX), String.valueOf(value));
-            }
-            if (name.startsWith(own)) {
-                named.put(ownName(name, own), String.valueOf(value));
+            if (name.startsWith(STORE_PREFIX)) {
+                String rest = name.substring(STORE_PREFIX.length());
+                int point = optionPoint(name, rest, known);
+                if (rest.substring(0, point).equals(store)) {
+                    String option = shingleName(rest.substring(point + 1));
+                    named.put(option, new Setting(name, value));
+                }
             }
         });
         return named;
     }
 
-    /** Whether the property is for what the stores share. */
-    private static boolean isShared(String name) {
-        String option = shingleName(name, PREFIX);
-        if (option.equals("cache_bytes")) {
-            throw new ConfigException(
-                    name + ": the cache of the stores has what " + MEMORY_BYTES + " leaves");
+    /**
+     * Where the name of the store ends and that of an option begins. Both can have points, so the
+     * longest option that is known counts.
+     */
+    private static int optionPoint(String property, String rest, Set<String> known) {
+        for (int at = rest.indexOf('.', 1); at > 0; at = rest.indexOf('.', at + 1)) {
+            String option = shingleName(rest.substring(at + 1));
+            if (SHARED.contains(option) || OWN.contains(option)) {
+                throw new ConfigException(
+                        property + ": this is for all stores of an application; set it without "
+                                + "\"store.\" and the name of the store");
+            }
+            if (known.contains(option)) {
+                return at;
+            }
         }
-        return SHARED.contains(option);
+        throw new ConfigException(
+                property + ": it does not end with an option of Shingle; the form is "
+                        + STORE_PREFIX + "STORE.OPTION, and the options are: "
+                        + String.join(", ", known));
     }
 
-    private static String ownName(String name, String prefix) {
-        String own = shingleName(name, prefix);
-        if (SHARED.contains(own)) {
-            throw new ConfigException(
-                    name + ": all stores of an application share this; set it without \"store.\" "
-                            + "and the name of the store");
-        }
-        return own;
-    }
-
-    private static String shingleName(String name, String prefix) {
-        return name.substring(prefix.length()).replace('.', '_');
+    private static String shingleName(String name) {
+        return name.replace('.', '_');
     }
 }

@@ -1,12 +1,18 @@
 package org.shingle.kafka;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
@@ -29,6 +35,10 @@ import org.shingle.ShingleException;
  * <p>The thread of the task writes. Threads of interactive queries read at the same time, also
  * while the store closes. Whoever holds the lock on the position sees it beside the entries that it
  * belongs to.
+ *
+ * <p>A store with a damaged file is built anew from its changelog. Kafka removes the directory of
+ * the task under exactly-once only, so the store removes its own: when the damage shows at its
+ * opening, or when it closes after that.
  */
 abstract class ShingleStore implements StateStore {
     /** The directory in that of the task with the databases of its stores. */
@@ -44,6 +54,15 @@ abstract class ShingleStore implements StateStore {
     private volatile Position position = Position.emptyPosition();
     private volatile StoreDatabase database;
     private boolean hasPositionsInChangelog;
+
+    /** Of the database. */
+    private Path directory;
+
+    /** Its files are damaged, and the changelog has what was in them. */
+    private volatile boolean isDamaged;
+
+    /** Why records of the changelog were not applied; null where all were. */
+    private ShingleException restoreError;
 
     ShingleStore(String name, String scope) {
         this.name = name;
@@ -70,11 +89,27 @@ abstract class ShingleStore implements StateStore {
         context = storeContext;
         ShingleConfig config = new ShingleConfig(storeContext.appConfigs());
         hasPositionsInChangelog = config.hasPositionsInChangelog();
-        database = opened(config);
-        position = database.position();
-        opened(database);
-        metrics = StoreMetrics.add(storeContext, scope, name, database.shingle());
-        storeContext.register(root, KafkaInternals.restoring(this::restore));
+        directory = directory();
+        isDamaged = false;
+        restoreError = null;
+        run(() -> {
+            try {
+                open(config);
+            } catch (ShingleException error) {
+                if (!isLost(error)) {
+                    throw error;
+                }
+                removeDirectory();
+                open(config);
+            }
+            try {
+                context.register(
+                        root, KafkaInternals.restoring(this::restore), this::putPosition);
+            } catch (RuntimeException | Error error) {
+                closeAfter(error);
+                throw error;
+            }
+        });
     }
 
     /** Whether the database has the keys of entries by their time too. */
@@ -85,26 +120,71 @@ abstract class ShingleStore implements StateStore {
     /** Called between the opening of the database and the first use of the store. */
     void opened(StoreDatabase opened) {}
 
-    private StoreDatabase opened(ShingleConfig config) {
-        Path tasks = context.stateDir().toPath().toAbsolutePath();
-        Path path = tasks.resolve(DIRECTORY).resolve(name);
-        StoreDatabase opened = calling(() -> {
-            try {
-                Files.createDirectories(path);
-            } catch (IOException error) {
-                throw new ProcessorStateException(
-                        "store " + name + ": the directory " + path + " cannot be made", error);
+    /** The directory of the database, which is one in that of all stores of the task. */
+    private Path directory() {
+        Path stores = context.stateDir().toPath().toAbsolutePath().resolve(DIRECTORY).normalize();
+        try {
+            Path path = stores.resolve(name).normalize();
+            if (stores.equals(path.getParent()) && path.endsWith(name)) {
+                return path;
             }
-            return StoreDatabase.open(name, path, tasks.getParent(), config, hasTimes());
-        });
-        if (opened.hasUncommitted() && config.isExactlyOnce() && !isGlobal()) {
-            opened.close();
-            throw corrupted(new ProcessorStateException(
-                    "store " + name + " in " + path + " has writes that were not committed when "
-                            + "its process ended: under exactly-once it is built anew from its "
-                            + "changelog"));
+        } catch (InvalidPathException error) {
+            // as below
         }
-        return opened;
+        throw new IllegalArgumentException(
+                "store \"" + name + "\": its name cannot be that of a directory in " + stores
+                        + "; give it a name without \"/\"");
+    }
+
+    /** Opens the database; leaves nothing open where it fails. */
+    private void open(ShingleConfig config) {
+        try {
+            Files.createDirectories(directory);
+        } catch (IOException error) {
+            throw new ProcessorStateException(
+                    "store " + name + ": the directory " + directory + " cannot be made", error);
+        }
+        Path application = context.stateDir().toPath().toAbsolutePath().getParent();
+        StoreDatabase opened = StoreDatabase.open(
+                name, directory, application, config, hasTimes(), this::kafkaError);
+        database = opened;
+        try {
+            if (opened.hasUncommitted() && config.isExactlyOnce() && !isGlobal()) {
+                throw corrupted(new ProcessorStateException(
+                        "store " + name + " in " + directory + " has writes that were not "
+                                + "committed when its process ended: under exactly-once it is "
+                                + "built anew from its changelog"));
+            }
+            position = opened.position();
+            opened(opened);
+            metrics = StoreMetrics.add(context, scope, name, opened);
+        } catch (RuntimeException | Error error) {
+            closeAfter(error);
+            throw error;
+        }
+    }
+
+    private void closeAfter(Throwable error) {
+        try {
+            close();
+        } catch (RuntimeException closing) {
+            error.addSuppressed(closing);
+        }
+    }
+
+    private void removeDirectory() {
+        try (Stream<Path> files = Files.walk(directory)) {
+            List<Path> inOrder = files.sorted(Comparator.reverseOrder()).toList();
+            for (Path file : inOrder) {
+                Files.delete(file);
+            }
+        } catch (IOException | UncheckedIOException error) {
+            throw new ProcessorStateException(
+                    "store " + name + ": its files are damaged, and the directory " + directory
+                            + " cannot be removed: remove it by hand, then the store is built "
+                            + "anew from its changelog",
+                    error);
+        }
     }
 
     /** A global store is filled from a topic, which has committed records alone. */
@@ -117,10 +197,24 @@ abstract class ShingleStore implements StateStore {
         return new TaskCorruptedException(Set.of(context.taskId()), cause);
     }
 
-    /** Applies records of the changelog, in their order. */
+    /**
+     * Applies records of the changelog, in their order. Kafka takes every error of this for one that
+     * ends the thread, so the next commit tells that the store is damaged.
+     */
     private void restore(Collection<ConsumerRecord<byte[], byte[]>> records) {
+        if (restoreError != null) {
+            return;
+        }
         synchronized (position) {
-            run(() -> restoreAll(records));
+            try {
+                restoreAll(records);
+            } catch (ShingleException error) {
+                if (!isLost(error)) {
+                    throw kafkaError(error);
+                }
+                restoreError = error;
+                isDamaged = true;
+            }
         }
     }
 
@@ -142,11 +236,38 @@ abstract class ShingleStore implements StateStore {
 
     @Override
     public final void commit(Map<TopicPartition, Long> offsets) {
+        StoreDatabase open = database;
+        boolean isGivenUp = isDamaged && offsets.isEmpty(); // its files go when it closes
+        if (open == null || isGivenUp) {
+            return;
+        }
+        if (restoreError != null) {
+            throw kafkaError(restoreError);
+        }
         synchronized (position) {
-            StoreDatabase open = database;
-            if (open != null) {
-                run(() -> open.commit(offsets, position));
+            run(() -> open.commit(open.isUntouched() ? unknown(offsets) : offsets, position));
+        }
+        if (!offsets.isEmpty()) {
+            run(open::flushIfDue); // queries do not wait for it
+        }
+    }
+
+    /** Offsets of a store that has nothing of its changelog. A global one has no sign for that. */
+    private Map<TopicPartition, Long> unknown(Map<TopicPartition, Long> offsets) {
+        Map<TopicPartition, Long> unknown = new HashMap<>();
+        Long stored = isGlobal() ? null : KafkaInternals.OFFSET_UNKNOWN;
+        offsets.keySet().forEach(partition -> unknown.put(partition, stored));
+        return unknown;
+    }
+
+    /** Called after each commit but that of a store that Kafka builds anew. */
+    private void putPosition() {
+        StoreDatabase open = database;
+        if (open != null) {
+            synchronized (position) {
+                run(() -> open.putPosition(position));
             }
+            run(open::flushIfDue);
         }
     }
 
@@ -175,12 +296,20 @@ abstract class ShingleStore implements StateStore {
     public void close() {
         StoreDatabase closing = database;
         database = null;
-        if (closing != null) {
-            if (metrics != null) {
-                metrics.remove();
-                metrics = null;
-            }
+        if (closing == null) {
+            return;
+        }
+        if (metrics != null) {
+            metrics.remove();
+            metrics = null;
+        }
+        try {
             run(closing::close);
+        } catch (TaskCorruptedException error) {
+            // The damage is dealt with here and now.
+        }
+        if (isDamaged) {
+            removeDirectory();
         }
     }
 
@@ -219,8 +348,17 @@ abstract class ShingleStore implements StateStore {
             return new InvalidStateStoreException(message, error);
         }
         ProcessorStateException told = new ProcessorStateException(message, error);
-        // Kafka removes the directory of the task, and the changelog has what was in it.
-        boolean isLost = error.kind() == ErrorKind.CORRUPTION && !isGlobal();
-        return isLost ? corrupted(told) : told;
+        if (!isLost(error)) {
+            return told;
+        }
+        isDamaged = true;
+        return corrupted(told);
+    }
+
+    /** Whether the error says that stored data is lost, and the changelog still has it. */
+    private boolean isLost(ShingleException error) {
+        return error.kind() == ErrorKind.CORRUPTION
+                && !isGlobal()
+                && KafkaInternals.hasChangelog(context, name);
     }
 }

@@ -3,17 +3,22 @@ package org.shingle.kafka;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.query.Position;
 import org.shingle.Cursor;
 import org.shingle.Keyspace;
 import org.shingle.KeyspaceOptions;
 import org.shingle.ReadOptions;
 import org.shingle.Shingle;
+import org.shingle.ShingleException;
 import org.shingle.WriteBatch;
 
 /**
@@ -40,7 +45,8 @@ final class StoreDatabase implements AutoCloseable {
     /** Offsets are under this letter and the text of their partition. */
     private static final char OFFSET = 'o';
 
-    private static final byte[] OFFSETS = {OFFSET};
+    private static final KeyRange OFFSETS =
+            new KeyRange(new byte[] {OFFSET}, new byte[] {OFFSET + 1});
 
     private final Instance instance;
     private final Shingle database;
@@ -59,14 +65,31 @@ final class StoreDatabase implements AutoCloseable {
     /** At most this many bytes are held; 0: writes do not wait for the commit. */
     private final long heldBytesMax;
 
+    /** Turns errors of the database into those that Kafka acts on. */
+    private final Function<ShingleException, RuntimeException> errors;
+
     private final Set<Entries> iterators = ConcurrentHashMap.newKeySet();
+
+    /** Iterators that are made from here on have to be closed by who makes them. */
+    private volatile boolean isClosing;
+
     private boolean hasUncommitted;
+
+    /** It was opened without entries and without a known offset, and nothing was written since. */
+    private boolean isUntouched;
+
+    private boolean hasPosition;
     private long lastFlushNanos;
 
     private StoreDatabase(
-            Instance instance, Shingle database, ShingleConfig config, boolean hasTimes) {
+            Instance instance,
+            Shingle database,
+            ShingleConfig config,
+            boolean hasTimes,
+            Function<ShingleException, RuntimeException> errors) {
         this.instance = instance;
         this.database = database;
+        this.errors = errors;
         entries = database.openKeyspace("entries", WITHOUT_LOG);
         meta = database.openKeyspace("meta", WITHOUT_LOG);
         times = hasTimes ? database.openKeyspace("times", WITHOUT_LOG) : null;
@@ -74,6 +97,28 @@ final class StoreDatabase implements AutoCloseable {
         commitIntervalNanos = config.commitIntervalMs() * 1_000_000;
         lastFlushNanos = System.nanoTime() - commitIntervalNanos;
         hasUncommitted = meta.get(UNCOMMITTED) != null;
+        hasPosition = meta.get(POSITION) != null;
+        isUntouched = isEmpty() && !hasKnownOffset();
+    }
+
+    private boolean isEmpty() {
+        try (Cursor cursor = cursor()) {
+            cursor.seekToFirst();
+            return !cursor.isValid();
+        }
+    }
+
+    private boolean hasKnownOffset() {
+        try (Cursor cursor = meta.cursor(OFFSETS.options())) {
+            cursor.seekToFirst();
+            while (cursor.isValid()) {
+                if (ByteBuffer.wrap(cursor.value()).getLong() >= 0) {
+                    return true;
+                }
+                cursor.next();
+            }
+            return false;
+        }
     }
 
     /**
@@ -81,19 +126,28 @@ final class StoreDatabase implements AutoCloseable {
      *
      * @param application what the instances of an application are known by
      * @param hasTimes whether it has a keyspace for {@link Batch#putTime}
+     * @param errors turns errors that iterators meet into those that Kafka acts on
      */
     static StoreDatabase open(
-            String store, Path path, Path application, ShingleConfig config, boolean hasTimes) {
+            String store,
+            Path path,
+            Path application,
+            ShingleConfig config,
+            boolean hasTimes,
+            Function<ShingleException, RuntimeException> errors) {
         Instance instance = Instance.acquire(application, config);
         Shingle database = null;
         try {
             database = instance.open(path, config.options(store));
-            return new StoreDatabase(instance, database, config, hasTimes);
+            return new StoreDatabase(instance, database, config, hasTimes, errors);
         } catch (RuntimeException | Error error) {
-            if (database != null) {
-                database.close();
+            try {
+                closeAll(database == null
+                        ? List.of(instance::release)
+                        : List.of(database::close, instance::release));
+            } catch (RuntimeException closing) {
+                error.addSuppressed(closing);
             }
-            instance.release();
             throw error;
         }
     }
@@ -104,6 +158,7 @@ final class StoreDatabase implements AutoCloseable {
 
     /** Puts a value, or removes the key where it is null. */
     void put(byte[] key, byte[] value) {
+        isUntouched = false;
         if (heldBytesMax > 0) {
             heldEntries.put(key, value);
             writeHeldIfMany();
@@ -181,6 +236,7 @@ final class StoreDatabase implements AutoCloseable {
 
         @Override
         public void write() {
+            isUntouched = false;
             if (isRestored) {
                 writeHeld();
             } else {
@@ -214,6 +270,7 @@ final class StoreDatabase implements AutoCloseable {
 
         @Override
         public void write() {
+            isUntouched = false;
             writeHeldIfMany();
         }
     }
@@ -257,16 +314,28 @@ final class StoreDatabase implements AutoCloseable {
     }
 
     /**
-     * Stores offsets and position behind the entries that they belong to, and makes all of it
-     * durable, unless that was done a short time ago.
+     * Whether it is as it was made, so that no offset can be right. Kafka gives such a store the
+     * offsets of another one where it finds an old checkpoint file.
+     */
+    boolean isUntouched() {
+        return isUntouched;
+    }
+
+    /**
+     * Stores offsets and position behind the entries that they belong to. {@link #flushIfDue} makes
+     * all of it durable.
      *
-     * @param offsets as of {@code StateStore.commit}: empty removes all, null removes one
+     * @param offsets as of {@code StateStore.commit}: empty removes all and the position, null
+     *     removes one
      */
     void commit(Map<TopicPartition, Long> offsets, Position position) {
         WriteBatch batch = new WriteBatch();
         addHeld(batch);
         if (offsets.isEmpty()) {
-            batch.deleteRange(meta, OFFSETS, new byte[] {OFFSET + 1});
+            batch.deleteRange(meta, OFFSETS.start(), OFFSETS.end());
+            batch.delete(meta, POSITION);
+        } else {
+            batch.put(meta, POSITION, KafkaInternals.bytesOf(position));
         }
         offsets.forEach((partition, offset) -> {
             if (offset == null) {
@@ -276,7 +345,6 @@ final class StoreDatabase implements AutoCloseable {
                 batch.put(meta, offsetKey(partition), bytes);
             }
         });
-        batch.put(meta, POSITION, KafkaInternals.bytesOf(position));
         if (hasUncommitted) {
             batch.delete(meta, UNCOMMITTED);
         }
@@ -284,6 +352,19 @@ final class StoreDatabase implements AutoCloseable {
         heldEntries.clear();
         heldTimes.clear();
         hasUncommitted = false;
+        hasPosition = !offsets.isEmpty();
+    }
+
+    /** Stores the position where a commit without offsets has removed it. */
+    void putPosition(Position position) {
+        if (!hasPosition) {
+            meta.put(POSITION, KafkaInternals.bytesOf(position));
+            hasPosition = true;
+        }
+    }
+
+    /** Makes everything durable, unless that was done a short time ago. */
+    void flushIfDue() {
         if (System.nanoTime() - lastFlushNanos >= commitIntervalNanos) {
             database.flush();
             lastFlushNanos = System.nanoTime();
@@ -314,11 +395,16 @@ final class StoreDatabase implements AutoCloseable {
     private Entries iterator(
             Keyspace keyspace, HeldWrites held, KeyRange range, boolean isReverse) {
         Supplier<StoreIterator> below = () ->
-                new StoreIterator(keyspace.cursor(range.options()), isReverse, iterators::remove);
+                new StoreIterator(
+                        keyspace.cursor(range.options()), isReverse, iterators::remove, errors);
         Entries iterator = heldBytesMax == 0
                 ? below.get()
                 : held.over(range, isReverse, below, iterators::remove);
         iterators.add(iterator);
+        if (isClosing) {
+            iterator.close();
+            throw new InvalidStateStoreException("the store is closed");
+        }
         return iterator;
     }
 
@@ -328,8 +414,7 @@ final class StoreDatabase implements AutoCloseable {
     }
 
     long approximateEntries() {
-        long written = database.numericProperty("rocksdb.estimate-num-keys").orElse(0);
-        return written + heldEntries.count();
+        return entries.approximateSize() + heldEntries.count();
     }
 
     Shingle shingle() {
@@ -342,16 +427,35 @@ final class StoreDatabase implements AutoCloseable {
 
     @Override
     public void close() {
-        iterators.forEach(Entries::close);
-        try {
-            database.close();
-        } finally {
-            entries.close();
-            meta.close();
-            if (times != null) {
-                times.close();
+        isClosing = true;
+        List<Runnable> steps = new ArrayList<>();
+        iterators.forEach(iterator -> steps.add(iterator::close));
+        steps.add(database::close);
+        steps.add(entries::close);
+        steps.add(meta::close);
+        if (times != null) {
+            steps.add(times::close);
+        }
+        steps.add(instance::release);
+        closeAll(steps);
+    }
+
+    /** Takes each step, also where one before it failed, and throws the first error. */
+    private static void closeAll(List<Runnable> steps) {
+        RuntimeException first = null;
+        for (Runnable step : steps) {
+            try {
+                step.run();
+            } catch (RuntimeException error) {
+                if (first == null) {
+                    first = error;
+                } else {
+                    first.addSuppressed(error);
+                }
             }
-            instance.release();
+        }
+        if (first != null) {
+            throw first;
         }
     }
 }

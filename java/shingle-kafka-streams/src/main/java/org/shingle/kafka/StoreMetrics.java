@@ -3,11 +3,11 @@ package org.shingle.kafka;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.DoubleSupplier;
 import java.util.function.ToDoubleFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.kafka.streams.processor.StateStoreContext;
-import org.shingle.Shingle;
 import org.shingle.ShingleException;
 
 /**
@@ -38,34 +38,49 @@ final class StoreMetrics {
             Map.entry("live-sst-files-size", "Bytes of live data"),
             Map.entry("block-cache-capacity", "Bytes of the block cache, which all stores share"),
             Map.entry("block-cache-usage", "Bytes in the block cache, which all stores share"),
-            Map.entry("estimate-num-keys", "Estimated number of entries"),
             Map.entry("background-errors", "1 if background work fails"));
 
-    private final Shingle database;
+    private final StoreDatabase database;
     private final List<Runnable> added = new ArrayList<>();
     private Statistics statistics;
 
-    private StoreMetrics(Shingle database) {
+    private StoreMetrics(StoreDatabase database) {
         this.database = database;
     }
 
     /** Adds the metrics of a store; {@link #remove} removes them. */
     static StoreMetrics add(
-            StateStoreContext context, String scope, String store, Shingle database) {
+            StateStoreContext context, String scope, String store, StoreDatabase database) {
         StoreMetrics metrics = new StoreMetrics(database);
-        PROPERTIES.forEach((name, description) -> metrics.added.add(
+        try {
+            metrics.addAll(context, scope, store);
+        } catch (RuntimeException | Error error) {
+            metrics.remove();
+            throw error;
+        }
+        return metrics;
+    }
+
+    private void addAll(StateStoreContext context, String scope, String store) {
+        PROPERTIES.forEach((name, description) -> added.add(
                 KafkaInternals.addMetric(
-                        context, scope, store, name, description, () -> metrics.property(name))));
+                        context, scope, store, name, description, () -> property(name))));
+        added.add(KafkaInternals.addMetric(
+                context,
+                scope,
+                store,
+                "estimate-num-keys",
+                "Estimated number of entries",
+                () -> value(database::approximateEntries)));
         for (Counter counter : Counter.values()) {
-            metrics.added.add(KafkaInternals.addMetric(
+            added.add(KafkaInternals.addMetric(
                     context,
                     scope,
                     store,
                     counter.text,
                     counter.description,
-                    () -> counter.value.applyAsDouble(metrics.statistics())));
+                    () -> counter.value.applyAsDouble(statistics())));
         }
-        return metrics;
     }
 
     void remove() {
@@ -74,8 +89,12 @@ final class StoreMetrics {
     }
 
     private double property(String name) {
+        return value(() -> database.shingle().numericProperty("rocksdb." + name).orElse(0));
+    }
+
+    private static double value(DoubleSupplier value) {
         try {
-            return database.numericProperty("rocksdb." + name).orElse(0);
+            return value.getAsDouble();
         } catch (ShingleException error) {
             return UNKNOWN; // closed
         }
@@ -86,7 +105,10 @@ final class StoreMetrics {
         if (statistics == null || now - statistics.nanos > AGE_NANOS_MAX) {
             try {
                 statistics =
-                        new Statistics(now, database.statistics(), database.statisticsJson());
+                        new Statistics(
+                        now,
+                        database.shingle().statistics(),
+                        database.shingle().statisticsJson());
             } catch (ShingleException error) {
                 statistics = new Statistics(now, Map.of(), ""); // closed
             }

@@ -43,7 +43,11 @@ final class Suppliers {
         TIMESTAMPED,
         HEADERS;
 
+        /** The format that the DSL asks for; it is null where nothing is asked for. */
         static Format of(DslStoreFormat format) {
+            if (format == null) {
+                return TIMESTAMPED;
+            }
             return switch (format) {
                 case PLAIN -> PLAIN;
                 case TIMESTAMPED -> TIMESTAMPED;

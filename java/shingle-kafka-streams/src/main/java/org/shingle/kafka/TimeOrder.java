@@ -49,6 +49,7 @@ record TimeOrder(int bytes, int bytesBehind) {
         private final Entries times;
         private final UnaryOperator<byte[]> value;
         private KeyValue<Bytes, byte[]> next;
+        private boolean isClosed;
 
         ByTime(Entries times, UnaryOperator<byte[]> value) {
             this.times = times;
@@ -57,6 +58,9 @@ record TimeOrder(int bytes, int bytesBehind) {
 
         @Override
         public boolean hasNext() {
+            if (isClosed) {
+                return false;
+            }
             while (next == null && times.hasNext()) {
                 byte[] key = key(times.next().key.get());
                 byte[] found = value.apply(key);
@@ -83,6 +87,7 @@ record TimeOrder(int bytes, int bytesBehind) {
 
         @Override
         public void close() {
+            isClosed = true;
             times.close();
         }
     }

@@ -297,14 +297,15 @@ final class VersionedStore extends ShingleStore implements VersionedKeyValueStor
         long to = query.toTime().orElseThrow().toEpochMilli();
         boolean isAscending = query.resultOrder() == ResultOrder.ASCENDING;
         List<Version> versions = new ArrayList<>();
-        if (to >= streamTime - retentionMs) {
+        if (to >= Math.max(0, streamTime - retentionMs)) {
             versions.addAll(calling(() -> history(key, Math.max(0, from), to)));
         }
         Version latest = calling(() -> latest(key));
         if (latest != null && latest.from <= to) {
             versions.add(latest);
         }
-        versions.removeIf(version -> version.value == null || version.to <= from);
+        versions.removeIf(version ->
+                version.value == null || version.to <= from || version.from > to);
         Comparator<Version> order = Comparator.comparingLong(Version::from);
         versions.sort(isAscending ? order : order.reversed());
         return versions.stream().map(Version::record).toList();

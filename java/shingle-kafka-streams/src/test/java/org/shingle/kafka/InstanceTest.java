@@ -164,9 +164,9 @@ class InstanceTest {
         List<String[]> wrong = List.of(
                 new String[] {"shingle.sheme", "leveled", "sheme"},
                 new String[] {"shingle.scheme", "unheard", "shingle.scheme"},
-                new String[] {"shingle.memory.bytes", "much", "shingle.memory_bytes"},
+                new String[] {"shingle.memory.bytes", "much", "shingle.memory.bytes"},
                 new String[] {"shingle.cache.bytes", "1M", "shingle.memory.bytes"},
-                new String[] {"shingle.store.store.memory.bytes", "1M", "share"},
+                new String[] {"shingle.store.store.memory.bytes", "1M", "for all stores"},
                 new String[] {"shingle.commit.interval.ms", "soon", "commit.interval.ms"});
         for (String[] property : wrong) {
             Task task = new Task(folder.resolve(property[0]), property[0], property[1]);

@@ -35,7 +35,17 @@ final class Task {
     private RecordBatchingStateRestoreCallback restore;
     private CommitCallback onCommit = () -> {};
 
+    /** Whether the stores are logged. */
+    boolean hasChangelog = true;
+
+    /** What the next registration of a store fails with. */
+    RuntimeException refusal;
+
     Task(Path folder, Object... settings) {
+        this(new TaskId(0, 3), folder, settings);
+    }
+
+    Task(TaskId id, Path folder, Object... settings) {
         folder.toFile().mkdirs();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "application");
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:1");
@@ -43,14 +53,20 @@ final class Task {
         for (int at = 0; at < settings.length; at += 2) {
             properties.put(settings[at], settings[at + 1]);
         }
-        mock = new MockProcessorContext<>(properties, new TaskId(0, 3), folder.toFile());
+        mock = new MockProcessorContext<>(properties, id, folder.toFile());
         StateStoreContext inner = mock.getStateStoreContext();
         Class<?>[] kinds = {InternalProcessorContext.class, StateStoreContext.class};
         context = (StateStoreContext) Proxy.newProxyInstance(
                 Task.class.getClassLoader(), kinds, (proxy, method, arguments) -> {
                     if (method.getName().equals("register")) {
+                        if (refusal != null) {
+                            throw refusal;
+                        }
                         restore = (RecordBatchingStateRestoreCallback) arguments[1];
                         onCommit = arguments.length > 2 ? (CommitCallback) arguments[2] : () -> {};
+                    }
+                    if (method.getName().equals("changelogFor")) {
+                        return hasChangelog ? CHANGELOG.topic() : null;
                     }
                     try {
                         return method.invoke(inner, arguments);
@@ -70,10 +86,25 @@ final class Task {
         mock.setRecordMetadata(topic, 3, offset);
     }
 
+    /** A commit of a store whose changelog does not have what it needs: it is built anew. */
+    static void giveUp(StateStore store) {
+        store.commit(java.util.Map.of());
+    }
+
+    /** A commit of a store without a changelog. */
+    void commitWithoutOffsets(StateStore store) {
+        store.commit(java.util.Map.of());
+        committed();
+    }
+
     void commit(StateStore store, Long offset) {
         java.util.Map<TopicPartition, Long> offsets = new java.util.HashMap<>();
         offsets.put(CHANGELOG, offset);
         store.commit(offsets);
+        committed();
+    }
+
+    private void committed() {
         try {
             onCommit.onCommit();
         } catch (java.io.IOException error) {

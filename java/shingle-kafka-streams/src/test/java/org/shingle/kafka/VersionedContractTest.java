@@ -213,4 +213,17 @@ class VersionedContractTest {
         assertTrue(store.isOpen());
         store.close();
     }
+
+    @ParameterizedTest
+    @EnumSource
+    void aTimeBeforeAllVersionsHasNone(Backend backend) {
+        VersionedBytesStore store = backend.task(folder).open(backend.versioned(RETENTION));
+        store.put(bytes("k"), value("a"), 1_000);
+        store.put(bytes("k"), value("b"), 2_000);
+        store.put(bytes("k"), value("c"), 3_000);
+        assertEquals("", versions(store, "k", -9, -1, true));
+        assertEquals("", versions(store, "k", -9, 999, true));
+        assertEquals("a@1000-2000", versions(store, "k", -9, 1_000, true));
+        store.close();
+    }
 }
