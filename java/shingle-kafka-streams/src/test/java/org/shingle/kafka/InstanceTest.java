@@ -16,7 +16,6 @@ import java.util.stream.Stream;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.utils.Bytes;
-import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -174,25 +173,5 @@ class InstanceTest {
                     assertThrows(ConfigException.class, () -> task.open(store("store")));
             assertTrue(error.getMessage().contains(property[2]), error.getMessage());
         }
-    }
-
-    @Test
-    void aDamagedStoreIsBuiltAnew() throws Exception {
-        Task task = new Task(folder);
-        KeyValueStore<Bytes, byte[]> store = task.open(store("store"));
-        for (int number = 0; number < 1000; number++) {
-            store.put(bytes("key" + number), new byte[1000]);
-        }
-        task.commit(store, 1L);
-        store.close();
-        try (Stream<Path> files = Files.walk(folder)) {
-            for (Path path : files.filter(path -> path.toString().endsWith(".table")).toList()) {
-                byte[] bytes = Files.readAllBytes(path);
-                java.util.Arrays.fill(bytes, 0, bytes.length / 2, (byte) 7);
-                Files.write(path, bytes);
-            }
-        }
-        assertThrows(TaskCorruptedException.class, () -> task.open(store).get(bytes("key1")));
-        store.close();
     }
 }
