@@ -133,8 +133,16 @@ fn number(db: &Db, stats: &Stats, name: &str) -> Option<u64> {
 fn approximate_entries(engine: &Engine, is_counted: impl Fn(KeyspaceId) -> bool) -> u64 {
     let trees = engine.versions.lock();
     let counted = trees.keyspaces.values().filter(|tree| is_counted(tree.keyspace.id));
-    let runs = counted.flat_map(|tree| tree.version.runs());
-    let in_runs: u64 = runs.map(|run| run.entries.saturating_sub(2 * run.deletes)).sum();
+    let in_runs: u64 = counted
+        .map(|tree| {
+            let (mut entries, mut deletes) = (0u64, 0u64);
+            for run in tree.version.runs() {
+                entries += run.entries;
+                deletes += run.deletes;
+            }
+            entries.saturating_sub(2 * deletes)
+        })
+        .sum();
     drop(trees);
     let state = engine.commits.lock();
     let actives = state.actives().filter(|active| is_counted(active.keyspace.id));
