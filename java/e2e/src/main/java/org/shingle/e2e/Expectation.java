@@ -1,8 +1,10 @@
 package org.shingle.e2e;
 
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.TreeMap;
+import org.shingle.orders.Codecs;
 import org.shingle.orders.Generator;
 import org.shingle.orders.OrdersTopology;
 
@@ -10,7 +12,13 @@ import org.shingle.orders.OrdersTopology;
 final class Expectation {
     private final Map<String, Map<String, Sum>> stores = new HashMap<>();
     private final Map<Integer, Visit> visits = new HashMap<>();
-    private long lastOrder;
+    private final Map<String, long[]> latest = new HashMap<>();
+    private final int partitions;
+
+    /** What an application has to hold whose topics have this many partitions. */
+    Expectation(int partitions) {
+        this.partitions = partitions;
+    }
 
     /**
      * A count and a sum.
@@ -34,11 +42,10 @@ final class Expectation {
             return;
         }
         Sum one = new Sum(1, event.order().cents());
-        lastOrder = event.time();
         add(OrdersTopology.BY_CUSTOMER, key, one);
         add(OrdersTopology.BY_REGION, Generator.region(event.customer()), one);
-        long window = event.time() - event.time() % OrdersTopology.WINDOW.toMillis();
-        add(OrdersTopology.BY_WINDOW, key + "@" + window, one);
+        addWindow(OrdersTopology.BY_WINDOW, key, event.time(), OrdersTopology.WINDOW, one);
+        addWindow(OrdersTopology.RECENT, key, event.time(), OrdersTopology.RECENT_WINDOW, one);
         Visit visit = visits.get(event.customer());
         long gap = OrdersTopology.VISIT_GAP.toMillis();
         if (visit != null && event.time() - visit.end() <= gap) {
@@ -62,21 +69,37 @@ final class Expectation {
     }
 
     /**
-     * Whether an entry may have expired: its time is in its name, behind an @. It may also be there
-     * still, since the cache of Kafka Streams above a store knows no retention.
+     * Whether the retention of an entry has ended: its time, which is behind an @ in its name, is
+     * that much before the latest time in its store and partition. The entry may still be there,
+     * since the cache of Kafka Streams above a store knows no retention.
      */
-    boolean mayHaveExpired(String entry) {
-        return time(entry) < lastOrder - OrdersTopology.RETENTION.toMillis()
-                + 2 * OrdersTopology.WINDOW.toMillis();
-    }
-
-    private static long time(String entry) {
+    boolean hasExpired(String store, String entry) {
         int at = entry.indexOf('@');
         if (at < 0) {
-            return Long.MAX_VALUE;
+            return false;
         }
-        String times = entry.substring(at + 1);
+        String key = entry.substring(0, at);
+        long now = latest.get(store)[Codecs.partition(key, partitions)];
+        return time(entry) <= now - retention(store).toMillis();
+    }
+
+    /** Whether entries of a store expire during a run. Those of the others must all be there. */
+    static boolean expires(String store) {
+        return store.equals(OrdersTopology.RECENT);
+    }
+
+    private static Duration retention(String store) {
+        return expires(store) ? OrdersTopology.RECENT_RETENTION : OrdersTopology.RETENTION;
+    }
+
+    /** The time that the store has of an entry: the start of a window, the end of a session. */
+    private static long time(String entry) {
+        String times = entry.substring(entry.indexOf('@') + 1);
         return Long.parseLong(times.substring(times.indexOf('-') + 1));
+    }
+
+    private void addWindow(String store, String key, long time, Duration window, Sum one) {
+        add(store, key + "@" + (time - time % window.toMillis()), one);
     }
 
     private void end(int customer, Visit visit) {
@@ -88,5 +111,11 @@ final class Expectation {
 
     private void add(String store, String key, Sum sum) {
         stores.computeIfAbsent(store, any -> new TreeMap<>()).merge(key, sum, Sum::and);
+        int at = key.indexOf('@');
+        if (at >= 0) {
+            int partition = Codecs.partition(key.substring(0, at), partitions);
+            long[] times = latest.computeIfAbsent(store, any -> new long[partitions]);
+            times[partition] = Math.max(times[partition], time(key));
+        }
     }
 }

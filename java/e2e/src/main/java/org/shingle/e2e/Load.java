@@ -34,7 +34,7 @@ final class Load implements AutoCloseable {
     private final Generator generator;
     private final int rate;
     private final String prefix;
-    private final Expectation expectation = new Expectation();
+    private final Expectation expectation;
     private final AtomicLongArray sent;
     private final AtomicLongArray acknowledged;
     private final AtomicLong unacknowledged = new AtomicLong();
@@ -54,6 +54,7 @@ final class Load implements AutoCloseable {
         producer = new KafkaProducer<>(
                 properties, new StringSerializer(), new ByteArraySerializer());
         this.prefix = prefix;
+        expectation = new Expectation(settings.partitions());
         rate = settings.rate();
         sent = new AtomicLongArray(settings.customers());
         acknowledged = new AtomicLongArray(settings.customers());

@@ -45,14 +45,32 @@ final class Outcome {
      *
      * @param guarantee of Kafka Streams
      * @param store its name
-     * @param entries how many entries were compared
+     * @param entries how many entries were there and were compared
      * @param wrong entries with another count or sum, or that should not be there
      * @param missing entries that are not there
+     * @param excused entries that are not there because their retention has ended
+     * @param expired entries whose retention has ended, also those that are still there
      * @param replays records that came again and were not counted
      * @param examples some of what is wrong or missing
      */
     record Total(String guarantee, String store, long entries, long wrong, long missing,
-            long replays, List<String> examples) {}
+            long excused, long expired, long replays, List<String> examples) {
+        /** What is wrong, or nothing. */
+        List<String> problems() {
+            List<String> all = new ArrayList<>();
+            if (wrong + missing > 0) {
+                all.add(wrong + " wrong and " + missing + " missing entries: " + examples);
+            }
+            if (!Expectation.expires(store) && expired > 0) {
+                all.add(expired + " expired entries: its retention is shorter than the run, so "
+                        + "that not everything was compared");
+            }
+            if (Expectation.expires(store) && excused == 0) {
+                all.add("all of its " + expired + " expired entries");
+            }
+            return all;
+        }
+    }
 
     Outcome(Settings settings) {
         this.settings = settings;
@@ -83,10 +101,8 @@ final class Outcome {
     /** Checks the totals, writes the tables, and tells whether all is right. */
     boolean finish() throws IOException {
         for (Total total : totals) {
-            if (total.wrong() + total.missing() > 0) {
-                problem(total.guarantee() + ": " + total.store() + " has " + total.wrong()
-                        + " wrong and " + total.missing() + " missing entries: "
-                        + total.examples());
+            for (String wrong : total.problems()) {
+                problem(total.guarantee() + ": " + total.store() + " has " + wrong);
             }
         }
         String text = text();
@@ -134,11 +150,13 @@ final class Outcome {
             line(text, "| %s | %s | %.1f | %s | %s |%n", step.guarantee(), step.what(),
                     step.seconds(), kept(step.kept()), stale(step.stale()));
         }
-        text.append("\n| guarantee | store | entries | wrong | missing | records replayed |\n");
-        text.append("|---|---|---|---|---|---|\n");
+        text.append("\n| guarantee | store | entries | wrong | missing | excused | expired "
+                + "| records replayed |\n");
+        text.append("|---|---|---|---|---|---|---|---|\n");
         for (Total total : totals) {
-            line(text, "| %s | %s | %,d | %d | %d | %,d |%n", total.guarantee(), total.store(),
-                    total.entries(), total.wrong(), total.missing(), total.replays());
+            line(text, "| %s | %s | %,d | %d | %d | %d | %d | %,d |%n", total.guarantee(),
+                    total.store(), total.entries(), total.wrong(), total.missing(),
+                    total.excused(), total.expired(), total.replays());
         }
         text.append('\n');
         notes.forEach(note -> text.append("- ").append(note).append('\n'));

@@ -3,6 +3,7 @@ package org.shingle.orders;
 import java.util.function.Function;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Utils;
 
 /** How the values of the topology become bytes. */
 public final class Codecs {
@@ -20,6 +21,12 @@ public final class Codecs {
     static final Serde<Tally> TALLY = of(Tally::bytes, Tally::of);
 
     private Codecs() {}
+
+    /** The partition of a key, of so many, as Kafka's default partitioner has it. */
+    public static int partition(String key, int partitions) {
+        byte[] bytes = TEXT.serializer().serialize(null, key);
+        return Utils.toPositive(Utils.murmur2(bytes)) % partitions;
+    }
 
     private static <T> Serde<T> of(Function<T, byte[]> write, Function<byte[], T> read) {
         return Serdes.serdeFrom(

@@ -47,6 +47,9 @@ public final class OrdersTopology {
     /** The window store with a tally for each customer and window. */
     public static final String BY_WINDOW = "orders-by-window";
 
+    /** The window store with a tally for each customer and window of the last minutes. */
+    public static final String RECENT = "recent-orders-by-window";
+
     /** The session store with a tally for each visit of a customer. */
     public static final String VISITS = "visits";
 
@@ -59,11 +62,17 @@ public final class OrdersTopology {
     /** The length of a window. */
     public static final Duration WINDOW = Duration.ofMinutes(10);
 
+    /** The length of a window of recent orders. */
+    public static final Duration RECENT_WINDOW = Duration.ofMinutes(2);
+
     /** A visit ends when a customer has not ordered for so long. */
     public static final Duration VISIT_GAP = Duration.ofMinutes(1);
 
     /** How long windows and visits are retained. */
-    public static final Duration RETENTION = Duration.ofHours(1);
+    public static final Duration RETENTION = Duration.ofDays(1);
+
+    /** How long windows of recent orders are retained. */
+    public static final Duration RECENT_RETENTION = Duration.ofMinutes(10);
 
     /** Order and payment belong together when they are this close. */
     public static final Duration PAYMENT_WINDOW = Duration.ofMinutes(2);
@@ -108,12 +117,16 @@ public final class OrdersTopology {
         orders.windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, WINDOW)).aggregate(
                 () -> Tally.EMPTY,
                 (customer, order, tally) -> tally.add(order.sequence(), order.cents()),
-                retained(BY_WINDOW));
+                retained(BY_WINDOW, RETENTION));
+        orders.windowedBy(TimeWindows.ofSizeAndGrace(RECENT_WINDOW, RECENT_WINDOW)).aggregate(
+                () -> Tally.EMPTY,
+                (customer, order, tally) -> tally.add(order.sequence(), order.cents()),
+                retained(RECENT, RECENT_RETENTION));
         orders.windowedBy(SessionWindows.ofInactivityGapAndGrace(VISIT_GAP, VISIT_GAP)).aggregate(
                 () -> Tally.EMPTY,
                 (customer, order, tally) -> tally.add(order.sequence(), order.cents()),
                 (customer, one, other) -> one.and(other),
-                retained(VISITS));
+                retained(VISITS, RETENTION));
     }
 
     /** Joins by the number of the order, then counts by customer: two repartitions. */
@@ -153,9 +166,10 @@ public final class OrdersTopology {
         return Materialized.<String, V, S>as(name).withKeySerde(Codecs.TEXT).withValueSerde(codec);
     }
 
-    private static <S extends StateStore> Materialized<String, Tally, S> retained(String name) {
+    private static <S extends StateStore> Materialized<String, Tally, S> retained(
+            String name, Duration retention) {
         Materialized<String, Tally, S> store = store(name, Codecs.TALLY);
-        return store.withRetention(RETENTION);
+        return store.withRetention(retention);
     }
 
     private record CustomerPayment(String customer, Payment payment) {}

@@ -6,7 +6,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
-import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.KeyQueryMetadata;
 import org.apache.kafka.streams.StoreQueryParameters;
@@ -64,7 +63,7 @@ final class Queries {
     /** Gives every entry of the active tasks of a store, as a line with tabs. */
     void dump(String store, Consumer<String> line) {
         switch (store) {
-            case OrdersTopology.BY_WINDOW -> windows(store, line);
+            case OrdersTopology.BY_WINDOW, OrdersTopology.RECENT -> windows(store, line);
             case OrdersTopology.VISITS -> sessions(store, line);
             case OrdersTopology.BY_REGION -> regions(store, line);
             default -> customers(store, line);
@@ -123,8 +122,7 @@ final class Queries {
      * that are alive, so it names a wrong partition after a failure (seen with 4.3.1).
      */
     private int partition(String key) {
-        byte[] bytes = Codecs.TEXT.serializer().serialize(null, key);
-        return Utils.toPositive(Utils.murmur2(bytes)) % partitions;
+        return Codecs.partition(key, partitions);
     }
 
     private KeyQueryMetadata metadata(String store, String key) {
