@@ -110,9 +110,9 @@ fn every_count_is_exact_after_kills() {
     assert!(output.status.success(), "{printed}");
     let outcome = std::fs::read_to_string(out.join("outcome.md")).unwrap();
     println!("{outcome}");
-    // Six stores with each of two guarantees.
+    // Six stores with each of two guarantees, before and after a restart of all instances.
     let totals = totals(&outcome);
-    assert_eq!(totals.len(), 12, "{printed}");
+    assert_eq!(totals.len(), 24, "{printed}");
     for total in totals {
         assert!(total.entries > 0 && total.wrong + total.missing == 0, "{total:?}: {printed}");
         // Only the store of recent orders may let entries go, and only those that have expired.

@@ -4,9 +4,14 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
+import org.apache.kafka.streams.StreamsConfig;
 import org.shingle.orders.Cluster;
 import org.shingle.orders.Generator;
 import org.shingle.orders.OrdersTopology;
@@ -18,6 +23,9 @@ final class Group implements AutoCloseable {
 
     /** A standby may lack this many records and still count as ready. */
     private static final long SMALL_LAG = 3_000;
+
+    /** A task goes to an instance that lacks at most so many records, where there is one. */
+    private static final String RECOVERY_LAG = "100";
 
     private final List<Instance> instances = new ArrayList<>();
     private final Settings settings;
@@ -43,6 +51,45 @@ final class Group implements AutoCloseable {
         instances.add(instance);
         instance.start(settings.streams(bootstrap, guarantee, instance.state(), instance.port()));
         return instance;
+    }
+
+    /**
+     * Lets all instances that run end cleanly, at the same time. Gives what each had of stores.
+     */
+    Map<Instance, Set<String>> stop() throws InterruptedException {
+        Map<Instance, Set<String>> had = new LinkedHashMap<>();
+        List<Thread> threads = new ArrayList<>();
+        for (Instance instance : instances) {
+            if (instance.runs()) {
+                Set<String> stores = instance.stores();
+                if (stores == null) {
+                    throw new IllegalStateException(instance.name() + " does not tell its stores");
+                }
+                had.put(instance, stores);
+                threads.add(new Thread(instance::close, "end of " + instance.name()));
+            }
+        }
+        threads.forEach(Thread::start);
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        for (Instance instance : had.keySet()) {
+            if (!instance.hasEndedCleanly()) {
+                throw new IllegalStateException(instance.name() + " did not end cleanly");
+            }
+        }
+        return had;
+    }
+
+    /** Starts instances that have ended. Tasks go to those that have their state already. */
+    void reopen(Collection<Instance> ended) throws Exception {
+        for (Instance instance : ended) {
+            Properties all =
+                    settings.streams(bootstrap, guarantee, instance.state(), instance.port());
+            all.put(StreamsConfig.ACCEPTABLE_RECOVERY_LAG_CONFIG, RECOVERY_LAG);
+            instance.start(all);
+        }
+        awaitReady();
     }
 
     /** A key of each partition. */

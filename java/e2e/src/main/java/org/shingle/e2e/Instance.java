@@ -13,7 +13,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
+import java.util.TreeSet;
 import org.shingle.orders.Application;
 import org.shingle.orders.Child;
 
@@ -78,6 +81,25 @@ final class Instance implements AutoCloseable {
         child.kill();
     }
 
+    /** What it has of stores, as {@code store/partition}, or null while it cannot answer. */
+    Set<String> stores() throws InterruptedException {
+        JsonNode status = ask("/status");
+        if (status == null) {
+            return null;
+        }
+        Set<String> stores = new TreeSet<>();
+        for (Map.Entry<String, JsonNode> store : status.get("store-lags").properties()) {
+            store.getValue().fieldNames().forEachRemaining(
+                    partition -> stores.add(store.getKey() + "/" + partition));
+        }
+        return stores;
+    }
+
+    /** Whether it ended because {@link #close} asked it to. */
+    boolean hasEndedCleanly() {
+        return child.hasEndedCleanly();
+    }
+
     /** Lets it leave the group and end. */
     @Override
     public void close() {
@@ -120,7 +142,7 @@ final class Instance implements AutoCloseable {
                 .timeout(patience).build();
         try {
             var response = CLIENT.send(request, HttpResponse.BodyHandlers.ofByteArray());
-return response.statusCode() == OK ? response.body() : null;
+            return response.statusCode() == OK ? response.body() : null;
         } catch (IOException error) {
             return null; // it starts, was killed, or is too busy
         }

@@ -44,6 +44,7 @@ final class Outcome {
      * The comparison of a store at the end.
      *
      * @param guarantee of Kafka Streams
+     * @param when {@code running} or {@code reopened}
      * @param store its name
      * @param entries how many entries were there and were compared
      * @param wrong entries with another count or sum, or that should not be there
@@ -53,8 +54,8 @@ final class Outcome {
      * @param replays records that came again and were not counted
      * @param examples some of what is wrong or missing
      */
-    record Total(String guarantee, String store, long entries, long wrong, long missing,
-            long excused, long expired, long replays, List<String> examples) {
+    record Total(String guarantee, String when, String store, long entries, long wrong,
+            long missing, long excused, long expired, long replays, List<String> examples) {
         /** What is wrong, or nothing. */
         List<String> problems() {
             List<String> all = new ArrayList<>();
@@ -102,7 +103,8 @@ final class Outcome {
     boolean finish() throws IOException {
         for (Total total : totals) {
             for (String wrong : total.problems()) {
-                problem(total.guarantee() + ": " + total.store() + " has " + wrong);
+                problem(total.guarantee() + ": " + total.when() + ": " + total.store() + " has "
+                        + wrong);
             }
         }
         String text = text();
@@ -150,13 +152,14 @@ final class Outcome {
             line(text, "| %s | %s | %.1f | %s | %s |%n", step.guarantee(), step.what(),
                     step.seconds(), kept(step.kept()), stale(step.stale()));
         }
-        text.append("\n| guarantee | store | entries | wrong | missing | excused | expired "
+        text.append("\n| guarantee | when | store | entries | wrong | missing | excused | expired "
                 + "| records replayed |\n");
-        text.append("|---|---|---|---|---|---|---|---|\n");
+        text.append("|---|---|---|---|---|---|---|---|---|\n");
         for (Total total : totals) {
-            line(text, "| %s | %s | %,d | %d | %d | %d | %d | %,d |%n", total.guarantee(),
-                    total.store(), total.entries(), total.wrong(), total.missing(),
-                    total.excused(), total.expired(), total.replays());
+            line(text, "| %s | %s | %s | %,d | %d | %d | %d | %d | %,d |%n",
+                    total.guarantee(), total.when(), total.store(), total.entries(),
+                    total.wrong(), total.missing(), total.excused(), total.expired(),
+                    total.replays());
         }
         text.append('\n');
         notes.forEach(note -> text.append("- ").append(note).append('\n'));

@@ -5,7 +5,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.streams.StreamsConfig;
 import org.shingle.orders.Cluster;
@@ -16,6 +18,13 @@ final class Scenario {
     private static final Duration PATIENCE = Duration.ofSeconds(90);
     private static final int INSTANCES = 3;
     private static final long SEED = 20_260;
+
+    /** When stores are compared: as the instances have run, and after a restart of all. */
+    private static final String RUNNING = "running";
+    private static final String REOPENED = "reopened";
+
+    /** The end of a transaction takes an offset of a changelog and is no record. */
+    private static final int MARKERS = 5;
 
     private final Settings settings;
     private final Cluster cluster;
@@ -54,7 +63,12 @@ final class Scenario {
                 step("start of three instances", slowest(seconds), null, null);
                 steps();
             }
-            Verdict.compare(outcome, guarantee, group, load, load.finish());
+            Expectation expectation = load.finish();
+            outcome.note(String.format(Locale.ROOT, "%s: %,d records, %,d of them orders",
+                    guarantee, load.records(), load.orders()));
+            Verdict.compare(outcome, guarantee, RUNNING, group, expectation);
+            reopen();
+            Verdict.compare(outcome, guarantee, REOPENED, group, expectation);
             if (guarantee.equals(StreamsConfig.EXACTLY_ONCE_V2)) {
                 Verdict.outputs(outcome, bootstrap, prefix + OrdersTopology.RECEIPTS, load);
             }
@@ -146,7 +160,7 @@ final class Scenario {
     }
 
     private void silence(String when) {
-        outcome.note(String.format(java.util.Locale.ROOT,
+        outcome.note(String.format(Locale.ROOT,
                 "%s: while %s, the longest time without an answer of a partition was %.1f s",
                 guarantee, when, probe.longestSilence()));
     }
@@ -167,6 +181,55 @@ final class Scenario {
         throw new IllegalStateException(instance.name() + " got no active task");
     }
 
+    /**
+     * Lets all instances end and starts them again, so that no cache has an entry. What a store had
+     * at a clean end must still be there.
+     */
+    private void reopen() throws Exception {
+        Map<Instance, Set<String>> had = group.stop();
+        long began = System.nanoTime();
+        group.reopen(had.keySet());
+        double seconds = (System.nanoTime() - began) / 1e9;
+        long kept = 0;
+        long all = 0;
+        int opened = 0;
+        int built = 0;
+        for (Instance instance : had.keySet()) {
+            JsonNode restores = restores(instance);
+            for (Map.Entry<String, JsonNode> restore : restores.properties()) {
+                String changelog = restore.getKey();
+                JsonNode span = restore.getValue();
+                String store = span.get("store").asText() + "/"
+                        + changelog.substring(changelog.lastIndexOf('-') + 1);
+                if (!had.get(instance).contains(store)) {
+                    built++; // the group gave it a task that it did not have
+                    continue;
+                }
+                opened++;
+                kept += Math.min(span.get("from").asLong(), span.get("to").asLong());
+                all += span.get("to").asLong();
+            }
+        }
+        step("restart of all after a clean end", seconds, new Outcome.Restart(kept, all), null);
+        outcome.note(guarantee + ": after the clean end " + opened
+                + " stores went on with their state, " + built + " were built anew elsewhere");
+        if (all - kept > (long) MARKERS * opened) {
+            outcome.problem(guarantee + ": after a clean end stores had " + kept + " of " + all
+                    + " records of their changelogs");
+        }
+        if (opened <= built) {
+            outcome.problem(guarantee + ": after a clean end most stores were built anew");
+        }
+    }
+
+    private static JsonNode restores(Instance instance) throws InterruptedException {
+        JsonNode status = instance.ask("/status");
+        if (status == null) {
+            throw new IllegalStateException(instance.name() + " does not tell its restores");
+        }
+        return status.get("restores");
+    }
+
     private void restart(List<Instance> instances, String what) throws Exception {
         long began = System.nanoTime();
         for (Instance instance : instances) {
@@ -177,11 +240,7 @@ final class Scenario {
         long kept = 0;
         long all = 0;
         for (Instance instance : instances) {
-            JsonNode status = instance.ask("/status");
-            if (status == null) {
-                throw new IllegalStateException(instance.name() + " does not tell its restores");
-            }
-            for (JsonNode span : status.get("restores")) {
+            for (JsonNode span : restores(instance)) {
                 kept += Math.min(span.get("from").asLong(), span.get("to").asLong());
                 all += span.get("to").asLong();
             }

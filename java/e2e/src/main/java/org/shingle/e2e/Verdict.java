@@ -22,17 +22,17 @@ final class Verdict {
     private Verdict() {}
 
     /** Waits until all stores are right, or time is up, and reports each store. */
-    static void compare(Outcome outcome, String guarantee, Group group, Load load,
+    static void compare(Outcome outcome, String guarantee, String when, Group group,
             Expectation expectation) throws InterruptedException {
         long end = System.nanoTime() + PATIENCE.toNanos();
         for (String store : expectation.stores().keySet().stream().sorted().toList()) {
             Outcome.Total total;
             do {
-                total = compare(guarantee, store, group, expectation);
+                total = compare(guarantee, when, store, group, expectation);
                 Thread.sleep(total != null && isRight(total) ? 0 : PERIOD_MILLIS);
             } while ((total == null || !isRight(total)) && System.nanoTime() < end);
             if (total == null) {
-                outcome.problem(guarantee + ": " + store + " cannot be read");
+                outcome.problem(guarantee + ": " + store + " cannot be read, " + when);
                 continue;
             }
             outcome.add(total);
@@ -42,8 +42,6 @@ final class Verdict {
                         + " records again");
             }
         }
-        outcome.note(String.format(java.util.Locale.ROOT, "%s: %,d records, %,d of them orders",
-                guarantee, load.records(), load.orders()));
     }
 
     /** With exactly-once, each order has one committed result. */
@@ -92,7 +90,7 @@ final class Verdict {
     }
 
     private static Outcome.Total compare(
-            String guarantee, String store, Group group, Expectation expectation)
+            String guarantee, String when, String store, Group group, Expectation expectation)
             throws InterruptedException {
         Map<String, String> found = group.dump(store);
         if (found == null) {
@@ -135,7 +133,7 @@ final class Verdict {
             }
         }
         List<String> some = examples.subList(0, Math.min(EXAMPLES, examples.size()));
-        return new Outcome.Total(guarantee, store, entries, wrong, missing, excused, expired,
+        return new Outcome.Total(guarantee, when, store, entries, wrong, missing, excused, expired,
                 replays, some);
     }
 }

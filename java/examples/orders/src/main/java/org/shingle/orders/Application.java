@@ -49,9 +49,13 @@ public final class Application {
         CountDownLatch end = new CountDownLatch(1);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             // Without a member that left, the others would wait for the session to time out.
-            streams.close(CloseOptions.timeout(CLOSE)
+            boolean isClosed = streams.close(CloseOptions.timeout(CLOSE)
                     .withGroupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP));
             server.close();
+            if (!isClosed) {
+                System.err.println("the application did not close in " + CLOSE.toSeconds() + " s");
+                Runtime.getRuntime().halt(1);
+            }
             end.countDown();
         }, "end"));
         server.start();

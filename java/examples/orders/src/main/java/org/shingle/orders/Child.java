@@ -17,6 +17,9 @@ import java.util.concurrent.TimeUnit;
 public final class Child implements AutoCloseable {
     private static final long PATIENCE_SECONDS = 20;
 
+    /** The status of a Java machine that SIGTERM has ended. */
+    private static final int TERMINATED = 128 + 15;
+
     private final String name;
     private final Process process;
     private final OutputStream lifeline;
@@ -94,6 +97,11 @@ public final class Child implements AutoCloseable {
         } catch (IOException error) {
             // The pipe to a process that has ended: nothing is left to close.
         }
+    }
+
+    /** Whether it ended because it was asked to, after all that it does then. */
+    public boolean hasEndedCleanly() {
+        return !process.isAlive() && process.exitValue() == TERMINATED;
     }
 
     /** Waits until it ends by itself. */

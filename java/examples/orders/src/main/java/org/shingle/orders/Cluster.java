@@ -163,11 +163,13 @@ public final class Cluster implements AutoCloseable {
         all.put("default.replication.factor", copies);
         all.put("share.coordinator.state.topic.replication.factor", copies);
         all.put("share.coordinator.state.topic.min.isr", enough);
-        all.put("group.initial.rebalance.delay.ms", "0");
+        // Members that start together get their first tasks together, each those that it has.
+        String delay = nodes.length == 1 ? "0" : "3000";
+        all.put("group.initial.rebalance.delay.ms", delay);
         all.put("group.min.session.timeout.ms", "1000");
         // What members say under the group protocol `classic`, brokers say under `streams`.
         all.put("group.streams.num.standby.replicas", "1");
-        all.put("group.streams.initial.rebalance.delay.ms", "0");
+        all.put("group.streams.initial.rebalance.delay.ms", delay);
         all.put("group.streams.min.session.timeout.ms", "1000");
         all.put("group.streams.session.timeout.ms", "6000");
         all.put("group.streams.min.heartbeat.interval.ms", "500");
