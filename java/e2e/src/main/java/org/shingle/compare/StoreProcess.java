@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -96,7 +97,7 @@ public final class StoreProcess implements AutoCloseable {
         measured.put("load-written-bytes", Kernel.writtenBytes() - before);
         Histogram puts = histogram();
         Histogram gets = histogram();
-        SplittableRandom random = new SplittableRandom(11);
+        SplittableRandom random = History.keys();
         began = System.nanoTime();
         for (long update = 1; update <= plan.updates(); update++) {
             long number = random.nextLong(plan.keys());
@@ -116,7 +117,7 @@ public final class StoreProcess implements AutoCloseable {
         latencies("load-put", loads);
         latencies("put", puts);
         latencies("get", gets);
-        for (int update = 0; update < UNCOMMITTED; update++) {
+        for (int update = 1; update <= UNCOMMITTED; update++) {
             put(random.nextLong(plan.keys()), plan.updates() + update, puts);
         }
         measured.put("offset", offset);
@@ -125,7 +126,12 @@ public final class StoreProcess implements AutoCloseable {
     private void reopen() throws IOException {
         Long committed = store.committedOffset(CHANGELOG);
         measured.put("committed-offset", committed == null ? -1 : committed);
-        readAll();
+        int[] versions = readAll();
+        // The first commit of Shingle is always flushed. RocksDB flushes when memory is full.
+        History history = new History(plan);
+        boolean isDurable = new Contender(plan.store()).isShingle();
+        long first = Math.min(plan.commitRecords(), plan.keys() + plan.updates());
+        history.check(versions, committed, isDurable ? first : 0);
     }
 
     private void restore() throws Exception {
@@ -147,13 +153,17 @@ public final class StoreProcess implements AutoCloseable {
         settle();
         measured.put("restore-settled-seconds", seconds(began) - QUIET.toSeconds());
         measured.put("restore-written-bytes", Kernel.writtenBytes() - before);
-        long entries = readAll();
-        if (entries != plan.keys()) {
-            throw new AssertionError(entries + " of " + plan.keys() + " entries were restored");
+        int[] expected = new History(plan).versions(plan.keys());
+        if (!Arrays.equals(readAll(), expected)) {
+            throw new AssertionError(measured.get("entries") + " of " + plan.keys()
+                    + " entries were restored, or some with wrong versions");
         }
     }
 
-    private long readAll() {
+    /** Reads all entries and gives the version of each key. */
+    private int[] readAll() {
+        int[] versions = new int[Math.toIntExact(plan.keys())];
+        Arrays.fill(versions, History.ABSENT);
         long began = System.nanoTime();
         long entries = 0;
         try (KeyValueIterator<Bytes, byte[]> all = store.all()) {
@@ -163,12 +173,13 @@ public final class StoreProcess implements AutoCloseable {
                 if (!work.isValue(number, entry.value)) {
                     throw new AssertionError("key " + number + " has a wrong value");
                 }
+                versions[Math.toIntExact(number)] = Math.toIntExact(Work.version(entry.value));
                 entries++;
             }
         }
         measured.put("entries", entries);
         measured.put("read-all-seconds", seconds(began));
-        return entries;
+        return versions;
     }
 
     private void put(long number, long version, Histogram latencies) throws IOException {

@@ -39,8 +39,12 @@ final class Work {
         if (value == null || value.length != TIME_BYTES + valueBytes) {
             return false;
         }
-        long version = ByteBuffer.wrap(value).getLong();
-        return java.util.Arrays.equals(value, value(number, version));
+        return java.util.Arrays.equals(value, value(number, version(value)));
+    }
+
+    /** The version that a value says that it is. */
+    static long version(byte[] value) {
+        return ByteBuffer.wrap(value).getLong();
     }
 
     /** The bytes of an entry as the store gets them. */
