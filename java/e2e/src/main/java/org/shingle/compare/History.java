@@ -49,10 +49,14 @@ final class History {
         return puts;
     }
 
-    /** The offset of the last commit, which follows its put at once; 0 where there was none. */
+    /**
+     * The offset of the last commit, which follows its put at once; 0 where there was none. There is
+     * one at the end of the updates too, and puts go on behind it.
+     */
     long lastCommit(long puts) {
+        long regular = puts / plan.commitRecords() * plan.commitRecords();
         long end = plan.keys() + plan.updates();
-        return puts >= end ? end : puts / plan.commitRecords() * plan.commitRecords();
+        return puts >= end ? Math.max(end, regular) : regular;
     }
 
     /**
