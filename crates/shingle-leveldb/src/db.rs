@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_directory_of_another_store_is_refused_with_the_import_that_reads_it() {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../foreign/tests/data");
-        let refused = |name: &str| refuse_foreign(&data.join(name)).unwrap_err();
+        let refused = |name: &str| check_place(&data.join(name)).unwrap_err();
         for (name, store, format) in [
             ("snappy.leveldb", "LevelDB", "import --format leveldb"),
             ("rocksdb/v5-none.rocksdb", "RocksDB", "import --format rocksdb"),
@@ -228,6 +228,6 @@ mod tests {
             let words = error.to_string();
             assert!(words.contains(store) && words.contains(format), "{words}");
         }
-        assert!(refuse_foreign(&data).is_ok());
+        assert!(check_place(&data).is_ok());
     }
 }

@@ -6,6 +6,8 @@ import static org.shingle.Support.key;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * A program of its own that opens a database again and again, and prints how much memory and how
@@ -17,19 +19,17 @@ public final class LivesProgram {
 
     private LivesProgram() {}
 
-    /** Prints the growth in KiB, and that in files. */
+    /** Prints the growth in KiB, and the files of the database that are still open. */
     public static void main(String[] arguments) throws IOException {
         long memory = 0;
-        long files = 0;
         for (int life = 0; life < LIVES; life++) {
             live(Path.of(arguments[0]), life);
             if (life == FIRST_LIVES) {
                 memory = residentKilobytes();
-                files = openFiles();
             }
         }
         System.out.println(residentKilobytes() - memory);
-        System.out.println(openFiles() - files);
+        System.out.println(openFiles(Path.of(arguments[0]).toRealPath()));
     }
 
     private static void live(Path path, int life) {
@@ -62,9 +62,17 @@ public final class LivesProgram {
         throw new AssertionError("no VmRSS");
     }
 
-    private static long openFiles() throws IOException {
+    /** The open files of the database. The machine opens others of its own when it likes. */
+    private static List<Path> openFiles(Path database) throws IOException {
+        List<Path> found = new ArrayList<>();
         try (var files = Files.list(Path.of("/proc/self/fd"))) {
-            return files.count();
+            for (Path file : (Iterable<Path>) files::iterator) {
+                Path target = Files.readSymbolicLink(file);
+                if (target.startsWith(database)) {
+                    found.add(target);
+                }
+            }
         }
+        return found;
     }
 }

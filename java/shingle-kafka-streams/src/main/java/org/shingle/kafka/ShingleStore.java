@@ -33,8 +33,8 @@ import org.shingle.ShingleException;
  * What all stores have in common: their database, their life, offsets, position and queries.
  *
  * <p>The thread of the task writes. Threads of interactive queries read at the same time, also
- * while the store closes. Whoever holds the lock on the position sees it beside the entries that it
- * belongs to.
+ * while the store closes. The lock on the position makes an entry and its position one write: a
+ * thread that holds it reads both as of the same record.
  *
  * <p>A store with a damaged file is built anew from its changelog. Kafka removes the directory of
  * the task under exactly-once only, so the store removes its own: when the damage shows at its

@@ -79,7 +79,7 @@ class InstanceTest {
                 stores.get(index).put(Bytes.wrap(key), new byte[2000]);
             }
         }
-        // 40 MB were written, and memtables have two fifths of 16 MiB at most.
+        // The test wrote 40 MB. The budget limits memtables to 40 % of 16 MiB.
         double memory = 0;
         for (Task task : tasks) {
             memory += metric(task, "cur-size-all-mem-tables");
