@@ -85,7 +85,8 @@ public final class Child implements AutoCloseable {
     /** Asks the process to end, and kills it when it takes too long. */
     @Override
     public void close() {
-        process.destroy();
+        // Not `process.destroy`: that closes the pipe too, and the process would halt at once.
+        process.toHandle().destroy();
         try {
             if (!process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
                 kill();
