@@ -8,7 +8,7 @@ use crate::failure::call;
 use crate::kinds::{RESOURCES, given, handle};
 use bindings::Entries;
 use jni_sys::{jint, jlong};
-use shingle::{Error, Options, ResourceLimits, Result};
+use shingle::{Error, Options, ResourceLimits, Resources, Result};
 
 /// The options that these names and values make.
 pub(crate) fn options(bytes: &[u8]) -> Result<Options> {
@@ -49,7 +49,7 @@ pub extern "system" fn Java_org_shingle_Native_createResources(
         let bytes = u64::try_from(cache_bytes).map_err(|_| {
             Error::invalid(format!("a cache of {cache_bytes} bytes: it has 0 or more"))
         })?;
-        given(&RESOURCES, shingle::Resources::new(bytes))
+        given(&RESOURCES, Resources::new(bytes))
     })
 }
 
@@ -68,7 +68,7 @@ pub extern "system" fn Java_org_shingle_Native_createSharedResources(
             background_threads: at_least(1, background_threads.into(), "threads")? as usize,
             background_bytes_per_second: at_least(0, background_bytes_per_second, "bytes")?,
         };
-        given(&RESOURCES, shingle::Resources::within(&limits))
+        given(&RESOURCES, Resources::within(&limits))
     })
 }
 
@@ -87,10 +87,7 @@ pub extern "system" fn Java_org_shingle_Native_sharedMemtableBytes(
     _owner: Object<'_>,
     resources: jlong,
 ) -> jlong {
-    call(&env, || {
-        let bytes = RESOURCES.get(handle(resources))?.memtable_bytes();
-        Ok(jlong::try_from(bytes).unwrap_or(jlong::MAX))
-    })
+    bytes_of(&env, resources, Resources::memtable_bytes)
 }
 
 /// Bytes in the shared cache now.
@@ -101,9 +98,14 @@ pub extern "system" fn Java_org_shingle_Native_cacheUsedBytes(
     _owner: Object<'_>,
     resources: jlong,
 ) -> jlong {
-    call(&env, || {
-        let used = RESOURCES.get(handle(resources))?.cache_used_bytes();
-        Ok(jlong::try_from(used).unwrap_or(jlong::MAX))
+    bytes_of(&env, resources, Resources::cache_used_bytes)
+}
+
+fn bytes_of(env: &Env<'_>, resources: jlong, bytes: fn(&Resources) -> u64) -> jlong {
+    call(env, || {
+        let resources = RESOURCES.get(handle(resources))?;
+        let bytes = bytes(&resources);
+        Ok(jlong::try_from(bytes).unwrap_or(jlong::MAX))
     })
 }
 

@@ -2,9 +2,9 @@
 
 use crate::build::{content, database, options};
 use crate::image::{everything_in, temporary};
-use base::{ErrorKind, Ledger, Result};
+use base::{ErrorKind, Ledger};
+use media::FileStore;
 use media::os::{OsOptions, OsStore};
-use media::{AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, StoreLock};
 use shingle::Options;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -130,62 +130,6 @@ fn a_database_of_a_newer_version_is_incompatible_and_stays_as_it_is() {
         assert_eq!(error.kind(), ErrorKind::Incompatible, "{error}");
     }
     assert!(everything_in(directory.path()) == before);
-}
-
-/// A directory in which another process creates a database just before this one has the lock.
-struct Overtaken(OsStore);
-
-impl FileStore for Overtaken {
-    fn ledger(&self) -> &Arc<Ledger> {
-        self.0.ledger()
-    }
-    fn describe(&self) -> String {
-        self.0.describe()
-    }
-    fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        self.0.create(name, hint)
-    }
-    fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        self.0.extend(name, at, hint)
-    }
-    fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
-        self.0.open(name, background)
-    }
-    fn remove(&self, name: FileName) -> Result<()> {
-        self.0.remove(name)
-    }
-    fn list(&self) -> Result<Vec<FileSummary>> {
-        self.0.list()
-    }
-    fn sync_names(&self) -> Result<()> {
-        self.0.sync_names()
-    }
-    fn root(&self) -> Result<Option<Vec<u8>>> {
-        self.0.root()
-    }
-    fn set_root(&self, root: &[u8]) -> Result<()> {
-        self.0.set_root(root)
-    }
-    fn lock(&self) -> Result<StoreLock> {
-        let db = Options::new().create_new(true).open(self.0.describe())?;
-        db.put("the first", "")?;
-        db.close()?;
-        self.0.lock()
-    }
-}
-
-#[test]
-fn who_wants_a_new_database_is_refused_one_that_came_while_it_waited_for_the_lock() {
-    let home = temporary();
-    let store = || OsStore::open(home.path(), Arc::default(), OsOptions::default()).unwrap();
-    let opened = Options::new().create_new(true).open_store(Arc::new(Overtaken(store())));
-    assert_eq!(opened.err().unwrap().kind(), ErrorKind::AlreadyExists);
-    let before = everything_in(home.path());
-    let again = Options::new().create_new(true).open(home.path());
-    assert_eq!(again.err().unwrap().kind(), ErrorKind::AlreadyExists);
-    assert!(everything_in(home.path()) == before);
-    let db = Options::new().create(false).open(home.path()).unwrap();
-    assert_eq!(db.get("the first").unwrap().as_deref(), Some(&b""[..]));
 }
 
 #[test]

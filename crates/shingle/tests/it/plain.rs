@@ -6,54 +6,60 @@ use crate::medium::{Direct, KINDS, Medium};
 use crate::model::Model;
 use crate::run::{Outcome, Runner, replay};
 use crate::volume::seeds_for_schemes;
-use base::{Ledger, Result};
+use base::{ErrorKind, Ledger, Result};
 use media::mem::MemStore;
 use media::os::{OsOptions, OsStore};
 use media::{AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, StoreLock};
 use parking_lot::Mutex;
+use shingle::Options;
 use std::sync::Arc;
 
-/// A memory store without its capabilities: what a new store has that implements nothing more.
-struct Plain(MemStore);
+/// A store without its capabilities: what a new store has that implements nothing more.
+struct Plain<S> {
+    store: S,
+    /// Called before the store is locked.
+    before_lock: fn(&S) -> Result<()>,
+}
 
-impl FileStore for Plain {
+impl<S: FileStore> FileStore for Plain<S> {
     fn ledger(&self) -> &Arc<Ledger> {
-        self.0.ledger()
+        self.store.ledger()
     }
     fn describe(&self) -> String {
-        self.0.describe()
+        self.store.describe()
     }
     fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        self.0.create(name, hint)
+        self.store.create(name, hint)
     }
     fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-        self.0.extend(name, at, hint)
+        self.store.extend(name, at, hint)
     }
     fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
-        self.0.open(name, background)
+        self.store.open(name, background)
     }
     fn remove(&self, name: FileName) -> Result<()> {
-        self.0.remove(name)
+        self.store.remove(name)
     }
     fn list(&self) -> Result<Vec<FileSummary>> {
-        self.0.list()
+        self.store.list()
     }
     fn sync_names(&self) -> Result<()> {
-        self.0.sync_names()
+        self.store.sync_names()
     }
     fn root(&self) -> Result<Option<Vec<u8>>> {
-        self.0.root()
+        self.store.root()
     }
     fn set_root(&self, root: &[u8]) -> Result<()> {
-        self.0.set_root(root)
+        self.store.set_root(root)
     }
     fn lock(&self) -> Result<StoreLock> {
-        self.0.lock()
+        (self.before_lock)(&self.store)?;
+        self.store.lock()
     }
 }
 
 fn plain() -> Arc<dyn FileStore> {
-    Arc::new(Plain(MemStore::new(Arc::default())))
+    Arc::new(Plain { store: MemStore::new(Arc::default()), before_lock: |_| Ok(()) })
 }
 
 #[test]
@@ -109,4 +115,24 @@ fn a_checkpoint_goes_from_any_store_to_any_other() {
             panic!("{what}: {} {config:?}", replay("any_store", seed, &failure))
         });
     }
+}
+
+/// Another process creates a database just before this one has the lock.
+#[test]
+fn who_wants_a_new_database_is_refused_one_that_came_while_it_waited_for_the_lock() {
+    let home = tempfile::tempdir().unwrap();
+    let overtaken = Plain {
+        store: OsStore::open(home.path(), Arc::default(), OsOptions::default()).unwrap(),
+        before_lock: |store| {
+            let db = Options::new().create_new(true).open(store.describe())?;
+            db.put("the first", "")?;
+            db.close()
+        },
+    };
+    let opened = Options::new().create_new(true).open_store(Arc::new(overtaken));
+    assert_eq!(opened.err().unwrap().kind(), ErrorKind::AlreadyExists);
+    let again = Options::new().create_new(true).open(home.path());
+    assert_eq!(again.err().unwrap().kind(), ErrorKind::AlreadyExists);
+    let db = Options::new().create(false).open(home.path()).unwrap();
+    assert_eq!(db.get("the first").unwrap().as_deref(), Some(&b""[..]));
 }

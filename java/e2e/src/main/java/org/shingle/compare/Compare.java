@@ -7,11 +7,11 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import org.shingle.orders.Arguments;
 import org.shingle.orders.Child;
 import org.shingle.orders.Folders;
 
@@ -47,7 +47,7 @@ public final class Compare {
     }
 
     private static Compare of(String[] arguments) throws IOException {
-        Map<String, String> options = new HashMap<>(Map.of(
+        Arguments read = Arguments.of(arguments, Map.of(
                 "--stores", "rocksdb,rocksdb-bounded,shingle-leveled,shingle-ldc,shingle-hashed",
                 "--state-bytes", "1000000000",
                 "--value-bytes", "100",
@@ -57,24 +57,10 @@ public final class Compare {
                 "--updates", "",
                 "--folder", "",
                 "--out", ""));
-        Map<String, String> more = new HashMap<>();
-        for (int n = 0; n < arguments.length; n += 2) {
-            boolean isSet = arguments[n].equals("--set");
-            if (n + 1 == arguments.length || !(isSet || options.containsKey(arguments[n]))) {
-                throw new IllegalArgumentException(arguments[n] + ": there are --set and "
-                        + options.keySet().stream().sorted().toList() + ", each with a value");
-            }
-            if (isSet) {
-                String[] pair = arguments[n + 1].split("=", 2);
-                more.put(pair[0], pair[1]);
-            } else {
-                options.put(arguments[n], arguments[n + 1]);
-            }
-        }
-        String given = options.get("--folder");
+        String given = read.options().get("--folder");
         Path folder = given.isEmpty()
                 ? Folders.temporary("shingle-compare") : Folders.removedAtEnd(Path.of(given));
-        return new Compare(options, more, folder);
+        return new Compare(read.options(), read.properties(), folder);
     }
 
     private void run() throws Exception {

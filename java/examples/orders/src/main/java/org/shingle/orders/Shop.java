@@ -4,7 +4,6 @@ import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -26,13 +25,16 @@ public final class Shop {
             "rocksdb",
             "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$RocksDBDslStoreSuppliers");
 
+    private static final Map<String, String> USUAL = Map.of("--store", "shingle",
+            "--instances", "2", "--rate", "50", "--port", "8080", "--folder", "");
+
     private Shop() {}
 
     /** Runs it until it is interrupted. */
     public static void main(String[] arguments) throws Exception {
-        Map<String, String> more = new HashMap<>();
         try {
-            run(options(arguments, more), more);
+            Arguments given = Arguments.of(arguments, USUAL);
+            run(given.options(), given.properties());
         } catch (IllegalArgumentException error) {
             System.err.println(error.getMessage());
             System.exit(1);
@@ -92,24 +94,5 @@ public final class Shop {
         Child.start(name, Application.class, List.of("-Xmx256m"), folder,
                 List.of(file.toString()));
         instances.add("127.0.0.1:" + port);
-    }
-
-    private static Map<String, String> options(String[] arguments, Map<String, String> more) {
-        Map<String, String> options = new HashMap<>(Map.of("--store", "shingle",
-                "--instances", "2", "--rate", "50", "--port", "8080", "--folder", ""));
-        for (int n = 0; n < arguments.length; n += 2) {
-            boolean isSet = arguments[n].equals("--set");
-            if (n + 1 == arguments.length || !(isSet || options.containsKey(arguments[n]))) {
-                throw new IllegalArgumentException(arguments[n] + ": there are --set and "
-                        + options.keySet().stream().sorted().toList() + ", each with a value");
-            }
-            if (isSet) {
-                String[] pair = arguments[n + 1].split("=", 2);
-                more.put(pair[0], pair[1]);
-            } else {
-                options.put(arguments[n], arguments[n + 1]);
-            }
-        }
-        return options;
     }
 }
