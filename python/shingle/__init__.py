@@ -41,6 +41,7 @@ from ._shingle import (
     Unsupported,
     WouldWait,
     __version__,
+    destroy,
     options,
 )
 from ._types import Data, Durability, Path
@@ -70,6 +71,7 @@ __all__ = [
     "Unsupported",
     "WouldWait",
     "__version__",
+    "destroy",
     "error",
     "open",
     "options",
@@ -236,7 +238,8 @@ class Snapshot(_Scans, Mapping):
 
 
 class Database(_Table):
-    """An open database. As a mapping it is its default keyspace."""
+    """An open database. As a mapping it is its default keyspace. ``create_new`` refuses one that
+    exists: of several processes that create it at once, one succeeds."""
 
     _store: _shingle.Store
 
@@ -245,12 +248,13 @@ class Database(_Table):
         path: Path,
         *,
         create: bool = True,
+        create_new: bool = False,
         read_only: bool = False,
         resources: Optional[Resources] = None,
         **options: Union[str, int, float, bool],
     ) -> Database:
         settings = [(name, _text(value)) for name, value in options.items()]
-        store = _shingle.Store(os.fspath(path), settings, create, read_only, resources)
+        store = _shingle.Store(os.fspath(path), settings, create, create_new, read_only, resources)
         made = super().__new__(cls, store)
         made._store = store
         return made

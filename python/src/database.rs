@@ -5,7 +5,7 @@ use crate::errors::{apart, raised};
 use crate::own::{Ends, Own, Used};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
-use shingle::{Db, Error, ErrorKind, Options, Progress};
+use shingle::{Db, Error, ErrorKind, Options, Progress, ResourceLimits};
 use std::cell::Cell;
 use std::mem;
 use std::path::PathBuf;
@@ -22,9 +22,26 @@ impl Resources {
         Resources(shingle::Resources::new(cache_bytes))
     }
 
+    #[staticmethod]
+    #[pyo3(signature = (memory_bytes, background_threads=2, background_bytes_per_second=0))]
+    fn within(
+        memory_bytes: u64,
+        background_threads: usize,
+        background_bytes_per_second: u64,
+    ) -> Resources {
+        let limits =
+            ResourceLimits { memory_bytes, background_threads, background_bytes_per_second };
+        Resources(shingle::Resources::within(&limits))
+    }
+
     #[getter]
     fn cache_used_bytes(&self) -> u64 {
         self.0.cache_used_bytes()
+    }
+
+    #[getter]
+    fn memtable_bytes(&self) -> u64 {
+        self.0.memtable_bytes()
     }
 }
 
@@ -72,16 +89,18 @@ impl Store {
 #[pymethods]
 impl Store {
     #[new]
-    #[pyo3(signature = (path, settings, create=true, read_only=false, resources=None))]
+    #[pyo3(signature = (path, settings, create=true, create_new=false, read_only=false, resources=None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         settings: Vec<(String, String)>,
         create: bool,
+        create_new: bool,
         read_only: bool,
         resources: Option<&Resources>,
     ) -> PyResult<Store> {
-        let mut options = Options::new().create(create).read_only(read_only);
+        let mut options = Options::new().create(create).create_new(create_new);
+        options = options.read_only(read_only);
         if let Some(resources) = resources {
             options = options.resources(&resources.0);
         }
@@ -207,6 +226,11 @@ impl Store {
         let db = self.db(py)?;
         apart(py, || db.drop_keyspace(name))
     }
+}
+
+#[pyfunction]
+pub fn destroy(py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    apart(py, || shingle::destroy(path))
 }
 
 /// The options that a database takes by name: name, unit, help, and whether they can be set while

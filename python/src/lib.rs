@@ -35,6 +35,7 @@ fn _shingle(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<transaction::Transaction>()?;
     module.add_function(wrap_pyfunction!(note_fork, module)?)?;
     module.add_function(wrap_pyfunction!(database::options, module)?)?;
+    module.add_function(wrap_pyfunction!(database::destroy, module)?)?;
     module.add_function(wrap_pyfunction!(lab::schemes, module)?)?;
     module.add_function(wrap_pyfunction!(lab::simulate_schemes, module)?)?;
     module.add_function(wrap_pyfunction!(lab::answer_trace, module)?)?;

@@ -326,13 +326,28 @@ class TestLife:
         with pytest.raises(shingle.InvalidArgument):
             shingle.open(path, "x")
 
+    def test_a_new_database_is_new_and_a_destroyed_one_is_gone(self, tmp_path):
+        path = tmp_path / "new"
+        with shingle.open(path, create_new=True):
+            with pytest.raises(shingle.Locked):
+                shingle.destroy(path)
+        with pytest.raises(shingle.AlreadyExists):
+            shingle.open(path, create_new=True)
+        shingle.destroy(path)
+        assert not path.exists()
+        with pytest.raises(shingle.NotFound):
+            shingle.destroy(path)
+
     def test_options_go_by_their_names(self, tmp_path):
         names = {name for name, _, _, _ in shingle.options()}
         assert {"scheme", "memory_bytes", "durability"} <= names
-        shared = shingle.Resources(8 << 20)
+        shared = shingle.Resources.within(memory_bytes=64 << 20, background_threads=1)
         with shingle.open(tmp_path / "a", scheme="leveled", memory_bytes="64M", resources=shared) as db:
             db[b"key"] = b"value"
             assert db.stats()["user_write_bytes"] == 8
+            assert shared.memtable_bytes < 64 << 20 and shared.cache_used_bytes < 64 << 20
+            written = next(n for n in range(10_000) if shared.memtable_bytes or db.put(b"%d" % n, bytes(9999)))
+            assert written > 0
             db.set_option("durability", "synced")
         with pytest.raises(shingle.InvalidArgument, match="no_such_option"):
             shingle.open(tmp_path / "b", no_such_option=1)

@@ -467,6 +467,13 @@ int shingle_open(const char *path,
                  shingle_error_place error);
 
 /*
+ Removes the database in a directory, and the directory where nothing else is in it. Files that
+ are not Shingle's stay. `SHINGLE_LOCKED` where a process has it open, `SHINGLE_NOT_FOUND` where
+ there is none.
+ */
+int shingle_destroy(const char *path, shingle_error_place error);
+
+/*
  Closes a database. Everything that was acknowledged survives a power loss when this returns.
  Calls of other threads that are in it end first; later ones fail with `SHINGLE_CLOSED`.
  Snapshots and cursors stay readable until they are freed. An error is that of the last flush or
@@ -652,6 +659,14 @@ int shingle_options_set_create(struct shingle_options *options,
                                shingle_error_place error);
 
 /*
+ Whether the database must be new: one that exists is refused, with `SHINGLE_ALREADY_EXISTS`.
+ Of several processes that create it at once, one succeeds. Default: no.
+ */
+int shingle_options_set_create_new(struct shingle_options *options,
+                                   bool yes,
+                                   shingle_error_place error);
+
+/*
  Whether the database is opened for reading only. Default: no.
  */
 int shingle_options_set_read_only(struct shingle_options *options,
@@ -684,6 +699,25 @@ void shingle_options_free(struct shingle_options *options);
 int shingle_resources_create(uint64_t cache_bytes,
                              struct shingle_resources **resources,
                              shingle_error_place error);
+
+/*
+ Memory, background threads and a limit of background work for several databases. Memory is at
+ least 1 MiB, threads are at least 1; `background_bytes_per_second` of 0 is no limit.
+ */
+int shingle_resources_create_within(uint64_t memory_bytes,
+                                    uintptr_t background_threads,
+                                    uint64_t background_bytes_per_second,
+                                    struct shingle_resources **resources,
+                                    shingle_error_place error);
+
+/*
+ Bytes in the shared cache now, and bytes in the memtables of all databases: 0 where memory is not
+ shared. Each database says what it has when it seals or flushes a memtable.
+ */
+int shingle_resources_used(struct shingle_resources *resources,
+                           uint64_t *cache_bytes,
+                           uint64_t *memtable_bytes,
+                           shingle_error_place error);
 
 /*
  Frees resources; databases that use them keep them.

@@ -25,6 +25,14 @@ pub extern "C" fn shingle_open(
     })
 }
 
+/// Removes the database in a directory, and the directory where nothing else is in it. Files that
+/// are not Shingle's stay. `SHINGLE_LOCKED` where a process has it open, `SHINGLE_NOT_FOUND` where
+/// there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_destroy(path: Option<&c_char>, error: Place<'_>) -> c_int {
+    call(error, || shingle::destroy(self::path(path)?))
+}
+
 /// Closes a database. Everything that was acknowledged survives a power loss when this returns.
 /// Calls of other threads that are in it end first; later ones fail with `SHINGLE_CLOSED`.
 /// Snapshots and cursors stay readable until they are freed. An error is that of the last flush or

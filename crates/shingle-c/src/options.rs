@@ -4,6 +4,7 @@ use crate::arguments::{give, give_handle, text};
 use crate::failure::{Place, Text, call};
 use crate::kinds::{OPTIONS, Options, RESOURCES, Resources};
 use parking_lot::Mutex;
+use shingle::ResourceLimits;
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 
@@ -39,6 +40,17 @@ pub extern "C" fn shingle_options_set_create(
     error: Place<'_>,
 ) -> c_int {
     call(error, || change(options, |options| Ok(options.create(yes))))
+}
+
+/// Whether the database must be new: one that exists is refused, with `SHINGLE_ALREADY_EXISTS`.
+/// Of several processes that create it at once, one succeeds. Default: no.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_options_set_create_new(
+    options: *mut Options,
+    yes: bool,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || change(options, |options| Ok(options.create_new(yes))))
 }
 
 /// Whether the database is opened for reading only. Default: no.
@@ -93,6 +105,39 @@ pub extern "C" fn shingle_resources_create(
     error: Place<'_>,
 ) -> c_int {
     call(error, || give_handle(resources, &RESOURCES, shingle::Resources::new(cache_bytes)))
+}
+
+/// Memory, background threads and a limit of background work for several databases. Memory is at
+/// least 1 MiB, threads are at least 1; `background_bytes_per_second` of 0 is no limit.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_resources_create_within(
+    memory_bytes: u64,
+    background_threads: usize,
+    background_bytes_per_second: u64,
+    resources: Option<&mut MaybeUninit<*mut Resources>>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let limits =
+            ResourceLimits { memory_bytes, background_threads, background_bytes_per_second };
+        give_handle(resources, &RESOURCES, shingle::Resources::within(&limits))
+    })
+}
+
+/// Bytes in the shared cache now, and bytes in the memtables of all databases: 0 where memory is not
+/// shared. Each database says what it has when it seals or flushes a memtable.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_resources_used(
+    resources: *mut Resources,
+    cache_bytes: Option<&mut MaybeUninit<u64>>,
+    memtable_bytes: Option<&mut MaybeUninit<u64>>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let resources = RESOURCES.get(resources.addr())?;
+        give(cache_bytes, resources.cache_used_bytes())?;
+        give(memtable_bytes, resources.memtable_bytes())
+    })
 }
 
 /// Frees resources; databases that use them keep them.

@@ -12,6 +12,8 @@ use std::time::Duration;
 const MUST_EXIST: jint = 1;
 /// A flag of opening: reads only.
 const READ_ONLY: jint = 2;
+/// A flag of opening: the database must be new.
+const CREATE_NEW: jint = 4;
 
 /// Opens the database in a directory. `resources` may be zero.
 #[unsafe(no_mangle)]
@@ -28,12 +30,26 @@ pub extern "system" fn Java_org_shingle_Native_open(
         let path = text(env.bytes(path, &mut path_space)?)?;
         let mut options = options(env.bytes(pairs, &mut pairs_space)?)?
             .create(flags & MUST_EXIST == 0)
+            .create_new(flags & CREATE_NEW != 0)
             .read_only(flags & READ_ONLY != 0);
         if resources != 0 {
             options = options.resources(&*RESOURCES.get(handle(resources))?);
         }
         given(&DBS, options.open(path)?)
     })
+}
+
+/// Removes the database in a directory.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_shingle_Native_destroy(
+    env: Env<'_>,
+    _class: Object<'_>,
+    path: ByteArray<'_>,
+) {
+    call(&env, || {
+        let mut space = Space::new();
+        shingle::destroy(text(env.bytes(path, &mut space)?)?)
+    });
 }
 
 /// Closes a database. Calls of other threads that are in it end first.

@@ -288,7 +288,9 @@ int main(int count, char **arguments) {
   shingle_keyspace *fruit;
   shingle_value *value, *kept;
 
-  OK(shingle_resources_create(8 << 20, &resources, &error));
+  uint64_t cache_bytes, memtable_bytes;
+
+  OK(shingle_resources_create_within(64 << 20, 2, 0, &resources, &error));
   OK(shingle_options_create(&options, &error));
   OK(shingle_options_set(options, "write_buffer_bytes", "256K", &error));
   OK(shingle_options_set_resources(options, resources, &error));
@@ -300,6 +302,7 @@ int main(int count, char **arguments) {
   OK(shingle_options_set_create(options, true, &error));
   OK(shingle_open(folder, options, &db, &error));
   FAILS(SHINGLE_LOCKED, shingle_open(folder, options, &again, &error));
+  FAILS(SHINGLE_LOCKED, shingle_destroy(folder, &error));
   CHECK(shingle_open(folder, options, &again, NULL) == SHINGLE_LOCKED);
 
   OK(shingle_default_keyspace(db, &fruit, &error));
@@ -308,6 +311,9 @@ int main(int count, char **arguments) {
   cursors_and_snapshots(db);
   transactions(db, fruit);
   work_on_the_whole(db, folder);
+  OK(shingle_resources_used(resources, &cache_bytes, &memtable_bytes, &error));
+  CHECK(cache_bytes > 0 && cache_bytes <= 64 << 20 && memtable_bytes <= 64 << 20);
+  FAILS(SHINGLE_INVALID_ARGUMENT, shingle_resources_used(NULL, &cache_bytes, &memtable_bytes, &error));
 
   /* Wrong calls are errors. */
   FAILS(SHINGLE_INVALID_ARGUMENT, shingle_put(NULL, T("a"), T("b"), 0, &error));
@@ -333,6 +339,9 @@ int main(int count, char **arguments) {
   FAILS(SHINGLE_CLOSED, shingle_put(fruit, T("a"), T("b"), 0, &error));
   OK(shingle_close(NULL, &error));
 
+  OK(shingle_options_set_create_new(options, true, &error));
+  FAILS(SHINGLE_ALREADY_EXISTS, shingle_open(folder, options, &db, &error));
+  OK(shingle_options_set_create_new(options, false, &error));
   OK(shingle_options_set_read_only(options, true, &error));
   shingle_text *text;
   OK(shingle_options_text(options, &text, &error));

@@ -4,7 +4,8 @@
 //! The commit holds the writer, and there is no way to make a second one. Entries are never changed
 //! or removed; the memory is freed when the last reader drops the memtable.
 //!
-//! Point entries are in a skip list in an arena (`skiplist`). Range deletions have an index of
+//! Point entries are in a skip list in an arena (`skiplist`). A Bloom filter spares lookups of other
+//! keys the search (`filter`). Range deletions have an index of
 //! their own (`ranges`), because a lookup must find them by keys that they only cover. A memtable
 //! without range deletions costs a reader one atomic load. With range deletions, readers share a
 //! lock, and the writer holds it for each insertion.
@@ -13,6 +14,7 @@
 //! entry whose insert is still in progress: readers hide such an entry by its sequence number.
 
 mod arena;
+mod filter;
 mod ranges;
 mod skiplist;
 #[cfg(test)]
@@ -25,11 +27,13 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+use base::checksum::hash64;
 use base::key::{self, Key, SEQUENCE_MAX, trailer, trailer_kind, trailer_sequence};
 use base::{EntryKind, Error, KeyRange, Result, SequenceNumber};
 use table::batch::Operation;
 
 pub use arena::ChunkPool;
+use filter::{FILTERED_FROM, Filler, Filter};
 pub use ranges::DeletedStretch;
 use ranges::Ranges;
 pub use skiplist::MemIter;
@@ -61,6 +65,7 @@ pub struct RangeDelete {
 /// The entries, for readers.
 pub struct Memtable {
     list: Arc<SkipList>,
+    filter: Filter,
     entries: AtomicU64,
     deletes: AtomicU64,
     sequence_min: AtomicU64,
@@ -75,6 +80,7 @@ pub struct Memtable {
 pub struct Writer {
     memtable: Arc<Memtable>,
     inserter: Inserter,
+    filler: Filler,
 }
 
 impl Memtable {
@@ -90,6 +96,7 @@ impl Memtable {
         let (list, inserter) = SkipList::new(pool, KeyStart::new(start))?;
         let memtable = Arc::new(Memtable {
             list,
+            filter: Filter::default(),
             entries: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
             sequence_min: AtomicU64::new(u64::MAX),
@@ -99,12 +106,27 @@ impl Memtable {
             ranges: RwLock::default(),
             sealed_at: AtomicU64::new(u64::MAX),
         });
-        Ok((Arc::clone(&memtable), Writer { memtable, inserter }))
+        let filler = Filler::default();
+        Ok((Arc::clone(&memtable), Writer { memtable, inserter, filler }))
     }
 
     /// The newest point entry of `user_key` that `snapshot` sees. Range deletions are not applied.
     #[inline]
     pub fn get(&self, user_key: &[u8], snapshot: SequenceNumber) -> Option<MemEntry<'_>> {
+        self.get_hashed(user_key, || hash64(user_key), snapshot)
+    }
+
+    /// As [`Memtable::get`], for a caller that knows the hash of the key, or how to find it.
+    #[inline]
+    pub fn get_hashed(
+        &self,
+        user_key: &[u8],
+        hash: impl FnOnce() -> u64,
+        snapshot: SequenceNumber,
+    ) -> Option<MemEntry<'_>> {
+        if !self.filter.may_contain(hash) {
+            return None;
+        }
         let newest = self.list.target(user_key, search_trailer(snapshot));
         let (trailer, value) = self.list.versions(newest).next()?;
         Some(entry(trailer, value))
@@ -207,13 +229,13 @@ impl Memtable {
     /// Bytes of the entries and range deletions, with everything stored beside them. An empty
     /// memtable has the list's head.
     pub fn bytes(&self) -> u64 {
-        self.list.used_bytes() + self.range_delete_bytes.load(Relaxed)
+        self.list.used_bytes() + self.filter.bytes() + self.range_delete_bytes.load(Relaxed)
     }
 
     /// Bytes taken from the allocator: [`Memtable::bytes`] and the unused ends of chunks.
     #[cfg(any(test, feature = "testing"))]
     pub fn reserved_bytes(&self) -> u64 {
-        self.list.reserved_bytes() + self.range_delete_bytes.load(Relaxed)
+        self.list.reserved_bytes() + self.filter.bytes() + self.range_delete_bytes.load(Relaxed)
     }
 
     /// Point entries, including deletions.
@@ -312,6 +334,11 @@ impl Writer {
         self.inserter.insert(operation, trailer(sequence, kind))?;
         let memtable = &*self.memtable;
         add(&memtable.entries, 1);
+        if memtable.entries() > FILTERED_FROM {
+            self.filler.add(&memtable.filter, hash64(key));
+        } else if memtable.entries() == FILTERED_FROM {
+            self.filler.begin(&memtable.filter, memtable.key_hashes());
+        }
         add(&memtable.deletes, u64::from(kind == EntryKind::Delete));
         memtable.note_sequence(sequence);
         Ok(())
@@ -330,6 +357,16 @@ impl Writer {
 }
 
 impl Memtable {
+    fn key_hashes(&self) -> impl Iterator<Item = u64> {
+        let mut cursor = self.iter();
+        cursor.seek_to_first();
+        std::iter::from_fn(move || {
+            let hash = cursor.valid().then(|| hash64(key::user_key(cursor.key())));
+            cursor.next();
+            hash
+        })
+    }
+
     /// Called by the writer alone.
     fn note_sequence(&self, sequence: SequenceNumber) {
         if sequence > self.sequence_max.load(Relaxed) {

@@ -263,22 +263,23 @@ fn the_longest_keys_and_large_values_fit() {
 fn bytes_are_exact() {
     let (memtable, mut writer) = memtable();
     let link_bytes = 16;
-    let empty = memtable.bytes();
+    let bytes = || memtable.bytes() - memtable.filter.bytes();
+    let empty = bytes();
     assert_eq!(empty, 12 * link_bytes);
     let count = sized(4000, 60);
     let mut least = empty;
     for sequence in 0..count {
         let (key, value) = (sequence.to_be_bytes(), [0; 33]);
-        let before = memtable.bytes();
+        let before = bytes();
         put(&mut writer, &key, sequence, &value);
         // One link, the lengths (4 + 2), the key with its trailer, the value; then more links.
         let node_bytes = (16 + 6 + 8 + 8 + 33u64).next_multiple_of(8);
-        let links_bytes = memtable.bytes() - before - node_bytes;
+        let links_bytes = bytes() - before - node_bytes;
         assert_eq!(links_bytes % link_bytes, 0);
         least += node_bytes;
     }
     // 25 % of the nodes reach each next level: a third of a link for each node.
-    let links = (memtable.bytes() - least) as f64 / link_bytes as f64 / count as f64;
+    let links = (bytes() - least) as f64 / link_bytes as f64 / count as f64;
     assert!((0.1..0.7).contains(&links), "{links} links beyond the first for each node");
     assert!(memtable.reserved_bytes() >= memtable.bytes());
     let before = memtable.bytes();

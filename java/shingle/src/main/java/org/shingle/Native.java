@@ -40,6 +40,8 @@ final class Native {
 
     static native long open(byte[] path, byte[] pairs, int flags, long resources);
 
+    static native void destroy(byte[] path);
+
     static native void closeDatabase(long database);
 
     static native void flush(Object owner, long database);

@@ -15,6 +15,7 @@ import java.util.Locale;
 public final class Options {
     private static final int MUST_EXIST = 1;
     private static final int READ_ONLY = 2;
+    private static final int CREATE_NEW = 4;
 
     private final Packer pairs = new Packer(64);
     private int flags;
@@ -52,6 +53,18 @@ public final class Options {
      */
     public Options create(boolean yes) {
         flags = yes ? flags & ~MUST_EXIST : flags | MUST_EXIST;
+        return this;
+    }
+
+    /**
+     * Whether the database must be new: {@link Shingle#open} refuses one that exists, with {@link
+     * ErrorKind#ALREADY_EXISTS}. Of several processes that create it at once, one succeeds.
+     *
+     * @param yes the default is false
+     * @return these options
+     */
+    public Options createNew(boolean yes) {
+        flags = yes ? flags | CREATE_NEW : flags & ~CREATE_NEW;
         return this;
     }
 

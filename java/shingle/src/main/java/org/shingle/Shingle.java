@@ -85,6 +85,18 @@ public final class Shingle extends Owner {
         return new Shingle(options.open(nativePath(path)), path);
     }
 
+    /**
+     * Removes the database in a directory, and the directory where nothing else is in it. Files that
+     * are not Shingle's stay.
+     *
+     * @param path the directory
+     * @throws ShingleException {@link ErrorKind#LOCKED}: a process has it open. {@link
+     *     ErrorKind#NOT_FOUND}: there is no database
+     */
+    public static void destroy(Path path) {
+        Native.destroy(nativePath(path));
+    }
+
     /** The library opens files itself, so it knows only the file system of the machine. */
     private static byte[] nativePath(Path path) {
         if (path.getFileSystem() != FileSystems.getDefault()) {

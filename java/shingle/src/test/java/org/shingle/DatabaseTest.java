@@ -2,6 +2,7 @@ package org.shingle;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -219,6 +220,20 @@ class DatabaseTest {
             database.setOption("memory_bytes", "80M");
             fails(ErrorKind.INVALID_ARGUMENT, () -> database.setOption("no_such", "1"));
         }
+    }
+
+    @Test
+    void aNewDatabaseIsNewAndADestroyedOneIsGone() {
+        Path path = folder.resolve("new");
+        Options createNew = new Options().createNew(true);
+        Shingle.open(path, createNew).close();
+        fails(ErrorKind.ALREADY_EXISTS, () -> Shingle.open(path, createNew));
+        try (Shingle database = Shingle.open(path, createNew.createNew(false))) {
+            fails(ErrorKind.LOCKED, () -> Shingle.destroy(path));
+        }
+        Shingle.destroy(path);
+        assertFalse(Files.exists(path));
+        fails(ErrorKind.NOT_FOUND, () -> Shingle.destroy(path));
     }
 
     @Test
