@@ -330,6 +330,10 @@ class Database(_Table):
         """Writes what is in memory to tables."""
         self._store.flush()
 
+    def begin_flush(self) -> None:
+        """Begins what ``flush`` does, and does not wait for its end."""
+        self._store.begin_flush()
+
     def sync(self) -> None:
         """Makes every earlier write durable."""
         self._store.sync()

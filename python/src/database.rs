@@ -140,6 +140,11 @@ impl Store {
         apart(py, || db.flush())
     }
 
+    fn begin_flush(&self, py: Python<'_>) -> PyResult<()> {
+        let db = self.db(py)?;
+        apart(py, || db.begin_flush())
+    }
+
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let db = self.db(py)?;
         apart(py, || db.sync())

@@ -225,6 +225,7 @@ class TestEdges:
 
     def test_a_function_that_is_told_of_progress_cannot_close(self, db):
         filled(db)
+        db.begin_flush()
         db.flush()
         with pytest.raises(shingle.InvalidArgument, match="told of progress"):
             db.check(lambda *step: db.close())
@@ -380,7 +381,7 @@ class TestLife:
         transaction = db.transaction()
         db.close()
         db.close()
-        uses = (lambda: db[b"a"], lambda: db.put(b"a", b"b"), db.flush, lambda: db.keyspace("a"),
+        uses = (lambda: db[b"a"], lambda: db.put(b"a", b"b"), db.flush, db.begin_flush, lambda: db.keyspace("a"),
                 lambda: list(db), lambda: b"a" in db, lambda: len(db), lambda: db.multi_get([b"a"]),
                 lambda: fruit[b"a"], lambda: transaction.get(b"a"), transaction.commit)
         for use in uses:

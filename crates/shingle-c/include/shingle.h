@@ -487,6 +487,12 @@ int shingle_close(struct shingle_db *db, shingle_error_place error);
 int shingle_flush(struct shingle_db *db, shingle_error_place error);
 
 /*
+ Begins what `shingle_flush` does, and does not wait for its end. An error of the flush comes with
+ a later write, or with the close.
+ */
+int shingle_begin_flush(struct shingle_db *db, shingle_error_place error);
+
+/*
  Makes every earlier write durable.
  */
 int shingle_sync(struct shingle_db *db, shingle_error_place error);

@@ -77,6 +77,17 @@ pub extern "system" fn Java_org_shingle_Native_flush(
     call(&env, || DBS.get(handle(db))?.flush());
 }
 
+/// Begins a flush, and does not wait for its end.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_shingle_Native_beginFlush(
+    env: Env<'_>,
+    _class: Object<'_>,
+    _owner: Object<'_>,
+    db: jlong,
+) {
+    call(&env, || DBS.get(handle(db))?.begin_flush());
+}
+
 /// Makes every earlier write durable.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_shingle_Native_sync(

@@ -150,6 +150,7 @@ static void cursors_and_snapshots(shingle_db *db) {
   OK(shingle_snapshot_create(db, &all, &error));
   OK(shingle_snapshot_of(all, many, &snapshot, &error));
   fill(many, 500, 1000);
+  OK(shingle_begin_flush(db, &error));
   OK(shingle_flush(db, &error));
 
   shingle_cursor *cursor;
@@ -331,6 +332,7 @@ int main(int count, char **arguments) {
   OK(shingle_close(db, &error));
   FAILS(SHINGLE_CLOSED, shingle_close(db, &error));
   FAILS(SHINGLE_CLOSED, shingle_flush(db, &error));
+  FAILS(SHINGLE_CLOSED, shingle_begin_flush(db, &error));
   FAILS(SHINGLE_CLOSED, shingle_put(fruit, T("a"), T("b"), 0, &error));
   OK(shingle_snapshot_get(snapshot, T("kiwi"), &value, &error));
   CHECK(has(value, "2") && has(kept, "2"));

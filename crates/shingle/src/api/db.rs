@@ -528,6 +528,17 @@ impl Db {
         self.engine().flush()
     }
 
+    /// Begins what [`Db::flush`] does, and does not wait for its end. An error of the flush comes
+    /// with a later write, or with the close.
+    ///
+    /// # Errors
+    ///
+    /// As for all writes, see [`Keyspace`].
+    pub fn begin_flush(&self) -> Result<()> {
+        self.engine().check_writable()?;
+        self.engine().begin_flush()
+    }
+
     /// Waits until no background work is due, except work that the database does only while it is
     /// idle.
     ///

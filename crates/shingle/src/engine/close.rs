@@ -50,6 +50,14 @@ impl Engine {
         }
     }
 
+    /// Has everything written before the call flushed in the background.
+    pub(crate) fn begin_flush(self: &Arc<Self>) -> Result<()> {
+        let _inside = self.enter()?;
+        self.commits.seal_all()?;
+        self.runtime.wake();
+        Ok(())
+    }
+
     pub(crate) fn flush_all(self: &Arc<Self>) -> Result<()> {
         let waiting = self.commits.seal_all()?;
         self.wait_flushed(&waiting)

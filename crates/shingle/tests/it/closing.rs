@@ -146,8 +146,9 @@ fn world(no_threads: bool) -> World {
 
 type Call = fn(&Db) -> Result<()>;
 
-const CALLS: [(&str, Call); 10] = [
+const CALLS: [(&str, Call); 11] = [
     ("flush", |db| db.flush()),
+    ("begin_flush", |db| db.begin_flush()),
     ("compact", |db| db.compact()),
     ("wait_idle", |db| db.wait_idle()),
     ("sync", |db| db.sync()),

@@ -52,6 +52,23 @@ fn an_idle_keyspace_does_not_pin_old_logs() {
     assert_eq!(idle.get("seldom").unwrap().as_deref(), Some(&b"written"[..]));
 }
 
+/// The caller goes on, and the background makes durable what was written before.
+#[test]
+fn a_flush_that_was_begun_is_not_waited_for() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store), stepped(), |_| {});
+    let options = KeyspaceOptions { without_wal: true, ..KeyspaceOptions::default() };
+    let unlogged = db.create_keyspace("unlogged", options).unwrap();
+    unlogged.put("a", "b").unwrap();
+    db.wait_idle().unwrap();
+    assert!(db.files().is_empty(), "one entry is no reason to flush");
+    db.begin_flush().unwrap();
+    unlogged.put("c", "d").unwrap();
+    assert!(db.files().is_empty(), "the call has waited");
+    db.wait_idle().unwrap();
+    assert_eq!(db.files().len(), 1, "the later entry stays in memory");
+}
+
 #[test]
 fn many_small_memtables_are_sealed_like_a_large_one() {
     let store = MemStore::new(Arc::default());

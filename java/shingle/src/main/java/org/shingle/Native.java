@@ -46,6 +46,8 @@ final class Native {
 
     static native void flush(Object owner, long database);
 
+    static native void beginFlush(Object owner, long database);
+
     static native void sync(Object owner, long database);
 
     static native void compact(Object owner, long database);

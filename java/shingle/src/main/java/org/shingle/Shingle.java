@@ -370,6 +370,14 @@ public final class Shingle extends Owner {
         Native.flush(this, handle());
     }
 
+    /**
+     * Begins what {@link #flush} does, and does not wait for its end. An error of the flush comes
+     * with a later write, or with the close.
+     */
+    public void beginFlush() {
+        Native.beginFlush(this, handle());
+    }
+
     /** Makes every earlier write safe from power loss, and waits until it is. */
     public void sync() {
         Native.sync(this, handle());

@@ -73,6 +73,7 @@ class DatabaseTest {
                 database.put(bytes("size" + size), new byte[size]);
             }
             database.put(longKey, bytes("long"));
+            database.beginFlush();
             database.flush();
             assertArrayEquals(value, database.get(bytes("big")));
             for (int size : new int[] {511, 512, 513, 70_000}) {

@@ -36,7 +36,8 @@ public final class ShingleConfig {
     /**
      * The minimum time in milliseconds from one commit of a store that is flushed to the next:
      * {@value}, 10,000 unless it is set. Kafka commits every 30 seconds, so that each commit is
-     * flushed; under exactly-once it commits standby tasks every 100 ms.
+     * flushed; under exactly-once it commits standby tasks every 100 ms. A commit begins the flush
+     * and does not wait for it. With 0, each commit waits until it is durable.
      */
     public static final String COMMIT_INTERVAL_MS = PREFIX + "commit.interval.ms";
 

@@ -363,10 +363,18 @@ final class StoreDatabase implements AutoCloseable {
         }
     }
 
-    /** Makes everything durable, unless that was done a short time ago. */
+    /**
+     * Has everything made durable, unless that was done a short time ago. Only a store that flushes
+     * with each commit waits: the others lose commits to a kill in any case, and the changelog has
+     * what they lose.
+     */
     void flushIfDue() {
         if (System.nanoTime() - lastFlushNanos >= commitIntervalNanos) {
-            database.flush();
+            if (commitIntervalNanos == 0) {
+                database.flush();
+            } else {
+                database.beginFlush();
+            }
             lastFlushNanos = System.nanoTime();
         }
     }
