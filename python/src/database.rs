@@ -89,7 +89,9 @@ impl Store {
 #[pymethods]
 impl Store {
     #[new]
-    #[pyo3(signature = (path, settings, create=true, create_new=false, read_only=false, resources=None))]
+    #[pyo3(signature = (
+        path, settings, create=true, create_new=false, read_only=false, resources=None
+    ))]
     fn new(
         py: Python<'_>,
         path: PathBuf,

@@ -487,8 +487,8 @@ int shingle_close(struct shingle_db *db, shingle_error_place error);
 int shingle_flush(struct shingle_db *db, shingle_error_place error);
 
 /*
- Begins what `shingle_flush` does, and does not wait for its end. An error of the flush comes with
- a later write, or with the close.
+ Begins what `shingle_flush` does, and does not wait for its end. An error of the flush comes
+ with a later write, or with the close.
  */
 int shingle_begin_flush(struct shingle_db *db, shingle_error_place error);
 
@@ -717,8 +717,8 @@ int shingle_resources_create_within(uint64_t memory_bytes,
                                     shingle_error_place error);
 
 /*
- Bytes in the shared cache now, and bytes in the memtables of all databases: 0 where memory is not
- shared. Each database says what it has when it seals or flushes a memtable.
+ Bytes in the shared cache now, and bytes in the memtables of all databases: 0 where memory is
+ not shared. Each database says what it has when it seals or flushes a memtable.
  */
 int shingle_resources_used(struct shingle_resources *resources,
                            uint64_t *cache_bytes,

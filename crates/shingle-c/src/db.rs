@@ -55,8 +55,8 @@ pub extern "C" fn shingle_flush(db: *mut Db, error: Place<'_>) -> c_int {
     call(error, || DBS.get(db.addr())?.flush())
 }
 
-/// Begins what `shingle_flush` does, and does not wait for its end. An error of the flush comes with
-/// a later write, or with the close.
+/// Begins what `shingle_flush` does, and does not wait for its end. An error of the flush comes
+/// with a later write, or with the close.
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_begin_flush(db: *mut Db, error: Place<'_>) -> c_int {
     call(error, || DBS.get(db.addr())?.begin_flush())

@@ -124,8 +124,8 @@ pub extern "C" fn shingle_resources_create_within(
     })
 }
 
-/// Bytes in the shared cache now, and bytes in the memtables of all databases: 0 where memory is not
-/// shared. Each database says what it has when it seals or flushes a memtable.
+/// Bytes in the shared cache now, and bytes in the memtables of all databases: 0 where memory is
+/// not shared. Each database says what it has when it seals or flushes a memtable.
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_resources_used(
     resources: *mut Resources,

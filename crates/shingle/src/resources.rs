@@ -85,8 +85,8 @@ impl Resources {
         self.cache.used_bytes()
     }
 
-    /// Bytes in the memtables of all databases; 0 where memory is not shared. Each database says what
-    /// it has when it seals or flushes a memtable.
+    /// Bytes in the memtables of all databases; 0 where memory is not shared. Each database says
+    /// what it has when it seals or flushes a memtable.
     pub fn memtable_bytes(&self) -> u64 {
         self.pooled.as_ref().map_or(0, |pooled| pooled.budget.used_bytes().0)
     }

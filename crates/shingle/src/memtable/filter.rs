@@ -10,7 +10,7 @@
 //! Invariants:
 //! - Only the [`Filler`] sets bits, and a filter has one. Bits are never taken back.
 //! - A segment is published with the bits of its first keys. The bits of a key are set before its
-//!   insert returns: whoever sees the sequence number of the entry sees them too.
+//!   insert returns: a thread that sees the sequence number of the entry sees them too.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -4,8 +4,8 @@
 //! The commit holds the writer, and there is no way to make a second one. Entries are never changed
 //! or removed; the memory is freed when the last reader drops the memtable.
 //!
-//! Point entries are in a skip list in an arena (`skiplist`). A Bloom filter spares lookups of other
-//! keys the search (`filter`). Range deletions have an index of
+//! Point entries are in a skip list in an arena (`skiplist`). A Bloom filter spares lookups of
+//! other keys the search (`filter`). Range deletions have an index of
 //! their own (`ranges`), because a lookup must find them by keys that they only cover. A memtable
 //! without range deletions costs a reader one atomic load. With range deletions, readers share a
 //! lock, and the writer holds it for each insertion.
@@ -113,12 +113,12 @@ impl Memtable {
     /// The newest point entry of `user_key` that `snapshot` sees. Range deletions are not applied.
     #[inline]
     pub fn get(&self, user_key: &[u8], snapshot: SequenceNumber) -> Option<MemEntry<'_>> {
-        self.get_hashed(user_key, || hash64(user_key), snapshot)
+        self.get_by_hash(user_key, || hash64(user_key), snapshot)
     }
 
     /// As [`Memtable::get`], for a caller that knows the hash of the key, or how to find it.
     #[inline]
-    pub fn get_hashed(
+    pub fn get_by_hash(
         &self,
         user_key: &[u8],
         hash: impl FnOnce() -> u64,

@@ -268,7 +268,7 @@ impl<'a> Lookup<'a> {
         for memtable in view.memtables() {
             self.note_deleted(memtable.range_deleted(self.key, self.snapshot));
             let (key, snapshot) = (self.key, self.snapshot);
-            if let Some(entry) = memtable.get_hashed(key, || self.hash(), snapshot) {
+            if let Some(entry) = memtable.get_by_hash(key, || self.hash(), snapshot) {
                 // Copied, because the memtable may be freed before the caller is done.
                 let found = self.judge(entry.sequence, entry.kind, || Bytes::from(entry.value));
                 return found.map(Some);

@@ -127,7 +127,8 @@ public final class StoreProcess implements AutoCloseable {
         Long committed = store.committedOffset(CHANGELOG);
         measured.put("committed-offset", committed == null ? -1 : committed);
         int[] versions = readAll();
-        // The first commit of Shingle is always flushed. RocksDB flushes when memory is full.
+        // The first commit of Shingle always begins a flush, which has ended when the store has
+        // settled. RocksDB flushes when memory is full.
         History history = new History(plan);
         boolean isDurable = new Contender(plan.store()).isShingle();
         long first = Math.min(plan.commitRecords(), plan.keys() + plan.updates());

@@ -121,7 +121,7 @@ class InstanceTest {
 
     @Test
     void aStoreHasMetricsUntilItIsClosed() {
-        Task task = new Task(folder);
+        Task task = new Task(folder, "shingle.commit.interval.ms", 0); // it waits
         KeyValueStore<Bytes, byte[]> store = task.open(store("store"));
         for (int number = 0; number < 1000; number++) {
             store.put(bytes("key" + number), new byte[1000]);
