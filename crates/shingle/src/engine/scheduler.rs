@@ -51,8 +51,13 @@ impl Worker for EngineWorker {
         let is_at_work = !engine.runtime.waits_in_steps() && engine.poisoned_by().is_none();
         let job_ns = is_at_work.then(|| engine.scheduler.next_ns(now_ns)).flatten();
         let job_ns = job_ns.map(|(at_ns, _)| at_ns.saturating_sub(now_ns));
-        let waits = [refill_ns, changes_ns, idle_begins_ns(&engine), expiry_ns(&engine), job_ns];
-        retry_ns.into_iter().chain(waits.into_iter().flatten()).min()
+        let idle_ns = idle_begins_ns(&engine);
+        let waits = [retry_ns, refill_ns, changes_ns, idle_ns, expiry_ns(&engine), job_ns];
+        // Compared without what is behind a `None`: the compiler may compare that before it asks
+        // whether there is anything, and valgrind reports it as uninitialised memory.
+        let first_ns =
+            waits.into_iter().fold(u64::MAX, |first, ns| first.min(ns.unwrap_or(u64::MAX)));
+        (first_ns != u64::MAX).then_some(first_ns)
     }
 
     fn step(&self) -> bool {
