@@ -72,6 +72,8 @@ def test_experiments_run_and_claims_have_verdicts():
 
 
 def test_an_interrupt_ends_a_run():
+    # A shell without a terminal starts programs in the background with the signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     heard = []
 
     def interrupt(*step):
@@ -80,8 +82,11 @@ def test_an_interrupt_ends_a_run():
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.3)
 
-    with pytest.raises(KeyboardInterrupt):
-        lab.run("sealdb", scale="smoke", threads=1, progress=interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            lab.run("sealdb", scale="smoke", threads=1, progress=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(heard) < heard[0][1]
 
 
