@@ -12,9 +12,8 @@ import org.shingle.WriteBatch;
 /**
  * What calls cost through the Java interface: the same work as cost.c does through C.
  *
- * <p>Arguments: DIRECTORY ENTRIES [WORK PASSES]. Without WORK: times all, after the same work with a
- * tenth of the entries and at least 100,000. With it: does that work so many times and ends at once,
- * without a close, so that the difference between two numbers of passes is the work alone.
+ * <p>Arguments: DIRECTORY ENTRIES. Times all, after the same work with a tenth of the entries and at
+ * least 100,000.
  */
 final class Cost {
     private static final int BATCH = 100;
@@ -35,14 +34,6 @@ final class Cost {
     public static void main(String[] arguments) {
         Path folder = Path.of(arguments[0]);
         int entries = Integer.parseInt(arguments[1]);
-        if (arguments.length > 2) {
-            Cost cost = new Cost(folder, entries);
-            Object store = cost.filled(arguments[2], "passes");
-            for (int pass = 0; pass < Integer.parseInt(arguments[3]); pass++) {
-                cost.work(arguments[2], store);
-            }
-            Runtime.getRuntime().halt(0);
-        }
         new Cost(folder, Math.max(entries / 10, 100_000)).timeAll("warm-up", false);
         new Cost(folder, entries).timeAll("measured", true);
     }

@@ -288,6 +288,19 @@ fn bytes_are_exact() {
 }
 
 #[test]
+fn a_large_memtable_asks_its_filter_first() {
+    let (memtable, mut writer) = memtable();
+    let other = || base::checksum::hash64(b"no key of this memtable");
+    for sequence in 0..1024u64 {
+        let first = memtable.get_by_hash(&0u64.to_be_bytes(), other, 9);
+        assert_eq!(first.is_some(), sequence > 0, "a small memtable has no filter");
+        put(&mut writer, &sequence.to_be_bytes(), sequence, b"v");
+    }
+    assert!(memtable.get_by_hash(&0u64.to_be_bytes(), other, 9).is_none());
+    assert!((0..1024u64).all(|n| memtable.get(&n.to_be_bytes(), n).is_some()));
+}
+
+#[test]
 fn range_deletions_lie_apart() {
     let (memtable, mut writer) = memtable();
     put(&mut writer, b"c", 1, b"v");
