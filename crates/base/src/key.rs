@@ -167,6 +167,42 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     at
 }
 
+/// What all keys between two keys start with. The eight bytes after it order most of them as
+/// numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommonStart {
+    bytes: Box<[u8]>,
+    /// The bytes as [`key_prefix`] has them, where they are no more than eight, and which bits
+    /// count: comparing them needs no memory beside this.
+    prefix: u64,
+    mask: u64,
+}
+
+impl CommonStart {
+    /// What all keys from `first` to `last` start with.
+    pub fn of(first: &[u8], last: &[u8]) -> CommonStart {
+        let bytes: Box<[u8]> = first[..common_prefix(first, last)].into();
+        let mask = key_prefix(&[0xff; 8][..bytes.len().min(8)]);
+        CommonStart { prefix: key_prefix(&bytes) & mask, mask, bytes }
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The [`key_prefix`] of what follows in `key`; `None`: `key` does not start so.
+    #[inline]
+    pub fn prefix_after(&self, key: &[u8]) -> Option<u64> {
+        let length = self.bytes.len();
+        let starts = match length {
+            0..=8 => key.len() >= length && (key_prefix(key) ^ self.prefix) & self.mask == 0,
+            _ => key.starts_with(&self.bytes),
+        };
+        if starts { Some(key_prefix(&key[length..])) } else { None }
+    }
+}
+
 /// Orders two whole internal keys: user key ascending, then newer first.
 #[inline]
 pub fn compare_internal(a: &[u8], b: &[u8]) -> Ordering {
@@ -362,6 +398,32 @@ mod tests {
             let (head, a, b) = (key(20), key(12), key(12));
             let (a, b) = ([&head[..], &a].concat(), [&head[..], &b].concat());
             assert_eq!(compare_user(&a, &b), a.cmp(&b), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_common_start_orders_keys() {
+        let mut random = crate::random::Random::new(6);
+        for _ in 0..20_000 {
+            let mut key = |length: u64| -> Vec<u8> {
+                (0..random.below(length)).map(|_| random.below(3) as u8 * 127).collect()
+            };
+            let head = key(14);
+            let mut keys = [(); 3].map(|()| [&head[..], &key(11)].concat());
+            keys.sort();
+            let stranger = key(20);
+            let start = CommonStart::of(&keys[0], &keys[2]);
+            let after = |key: &[u8]| start.prefix_after(key);
+            for key in keys.iter().chain([&stranger, &head]) {
+                assert_eq!(
+                    after(key).is_some(),
+                    key.starts_with(start.bytes()),
+                    "{start:?} {key:?}"
+                );
+            }
+            let inside = keys.each_ref().map(|key| after(key).unwrap());
+            assert!(inside.is_sorted(), "{keys:?}");
+            assert_eq!(inside[0], key_prefix(&keys[0][start.bytes().len()..]));
         }
     }
 

@@ -4,12 +4,16 @@
 //! policy is that of quick_cache (S3-FIFO). Its budget is divided over shards that do not borrow
 //! from each other and refuse what is heavier than a shard, so shards are few enough to hold the
 //! largest compressible block. Hashing is fixed: equal histories evict equal blocks.
+//!
+//! A part of the budget can be pinned: open runs keep their filters there, which every read asks,
+//! without a search in the cache. What is pinned is not evicted, and blocks have the rest.
 
 use crate::block::Block;
 use crate::filter::FilterBlock;
 use crate::frame::RAW_BYTES_MAX;
 use crate::piece::BlockKind;
 use base::striped::Striped;
+use parking_lot::Mutex;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use std::hash::{BuildHasher, Hasher};
@@ -88,9 +92,16 @@ impl Hasher for FixedHasher {
     }
 }
 
+/// At most one part in this many of the budget is pinned.
+const PINNED_SHARE: u64 = 4;
+
 /// Blocks in memory.
 pub struct BlockCache {
     blocks: Cache<CacheKey, Cached, Bytes, FixedHash>,
+    capacity_bytes: AtomicU64,
+    pinned_bytes: AtomicU64,
+    /// Held while blocks are given what is left of the budget.
+    resize: Mutex<()>,
     counters: [Counters; 3],
     owners: AtomicU64,
 }
@@ -108,23 +119,47 @@ impl BlockCache {
             .build()
             .expect("every option is given");
         let blocks = Cache::with_options(options, Bytes, FixedHash, DefaultLifecycle::default());
-        Arc::new(BlockCache { blocks, counters: Default::default(), owners: AtomicU64::new(0) })
+        Arc::new(BlockCache {
+            blocks,
+            capacity_bytes: AtomicU64::new(capacity_bytes),
+            pinned_bytes: AtomicU64::new(0),
+            resize: Mutex::new(()),
+            counters: Default::default(),
+            owners: AtomicU64::new(0),
+        })
     }
 
     /// Changes the budget. The number of shards stays, so that a cache made small and grown large
-    /// has more contention than one made large.
+    /// has more contention than one made large. What is pinned stays too.
     pub fn set_capacity(&self, capacity_bytes: u64) {
-        self.blocks.set_capacity(capacity_bytes);
+        self.capacity_bytes.store(capacity_bytes, Relaxed);
+        self.resize_blocks();
+    }
+
+    fn resize_blocks(&self) {
+        let _resize = self.resize.lock();
+        let left = self.capacity_bytes().saturating_sub(self.pinned_bytes.load(Relaxed));
+        self.blocks.set_capacity(left);
     }
 
     /// The budget in bytes.
     pub fn capacity_bytes(&self) -> u64 {
-        self.blocks.capacity()
+        self.capacity_bytes.load(Relaxed)
     }
 
     /// Bytes held now.
     pub fn used_bytes(&self) -> u64 {
-        self.blocks.weight()
+        self.blocks.weight() + self.pinned_bytes.load(Relaxed)
+    }
+
+    /// Takes `bytes` of the budget for what stays in memory until the guard is dropped. `None`: too
+    /// much is pinned already.
+    pub(crate) fn pin(self: &Arc<Self>, bytes: u64) -> Option<Pinned> {
+        let bytes_max = self.capacity_bytes() / PINNED_SHARE;
+        let pinned = |pinned: u64| Some(pinned + bytes).filter(|&sum| sum <= bytes_max);
+        self.pinned_bytes.fetch_update(Relaxed, Relaxed, pinned).ok()?;
+        self.resize_blocks();
+        Some(Pinned { cache: self.clone(), bytes })
     }
 
     /// How often blocks of `kind` were asked for since the start.
@@ -151,6 +186,19 @@ impl BlockCache {
 
     pub(crate) fn insert(&self, owner: u64, offset: u64, cached: Cached) {
         self.blocks.insert((owner, offset), cached);
+    }
+}
+
+/// A part of a cache's budget that blocks do not have.
+pub(crate) struct Pinned {
+    cache: Arc<BlockCache>,
+    bytes: u64,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.cache.pinned_bytes.fetch_sub(self.bytes, Relaxed);
+        self.cache.resize_blocks();
     }
 }
 
@@ -193,5 +241,24 @@ mod tests {
         let cache = BlockCache::new(0);
         cache.insert(1, 1, filter(64));
         assert!(cache.get(1, 1, BlockKind::Data).is_none());
+    }
+
+    #[test]
+    fn what_is_pinned_is_not_for_blocks_and_has_a_bound() {
+        let cache = BlockCache::new(1 << 20);
+        let fill = || (0..1000).for_each(|offset| cache.insert(7, offset, filter(4096)));
+        let pinned = cache.pin(200 << 10).unwrap();
+        assert!(cache.pin(100 << 10).is_none());
+        fill();
+        assert!(cache.used_bytes() <= 1 << 20 && cache.used_bytes() > 900 << 10);
+        assert!(cache.blocks.weight() <= 824 << 10);
+        assert_eq!(cache.capacity_bytes(), 1 << 20);
+        cache.set_capacity(100 << 10);
+        assert_eq!(cache.blocks.weight(), 0);
+        cache.set_capacity(1 << 20);
+        drop(pinned);
+        fill();
+        assert!(cache.blocks.weight() > 900 << 10);
+        assert!(cache.pin(100 << 10).is_some());
     }
 }

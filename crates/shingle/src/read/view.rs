@@ -10,7 +10,7 @@ use super::hidden::HiddenStretches;
 use super::missing;
 use super::table_cache::RunHandle;
 use crate::memtable::Memtable;
-use base::key::{common_prefix, key_prefix};
+use base::key::CommonStart;
 use base::{KeyRange, Result, RunId, SequenceNumber};
 use media::FileName;
 use std::collections::HashMap;
@@ -81,10 +81,12 @@ impl NodeView {
 pub(crate) struct LevelView {
     /// Its number among the version's levels.
     number: usize,
-    /// The common start of the starts of all nodes.
-    shared: Vec<u8>,
+    /// That of the starts of all nodes.
+    shared: CommonStart,
     /// The eight bytes after that of each node's start, big-endian: most comparisons end here.
     prefixes: Vec<u64>,
+    /// The same of each node's end; the largest number where no key that starts so is behind it.
+    ends: Vec<u64>,
     pub nodes: Vec<Arc<NodeView>>,
     /// The nodes as the version has them: if its list is the same, the level is the same.
     source: Arc<Vec<Arc<Node>>>,
@@ -98,17 +100,27 @@ impl LevelView {
     /// The node whose range holds `key`.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&NodeView> {
-        let index = self.first_after(key).checked_sub(1)?;
+        let prefix = self.shared.prefix_after(key);
+        let index = self.first_after_prefix(key, prefix).checked_sub(1)?;
         let node = &self.nodes[index];
-        node.range().is_before_end(key).then_some(node)
+        let is_before_end = match prefix {
+            Some(prefix) if prefix < self.ends[index] => true,
+            _ => node.range().is_before_end(key),
+        };
+        is_before_end.then_some(node)
     }
 
     /// The number of nodes that start at or before `key`.
     pub(crate) fn first_after(&self, key: &[u8]) -> usize {
-        let Some(rest) = key.strip_prefix(&self.shared[..]) else {
-            return if *key < self.shared[..] { 0 } else { self.nodes.len() };
+        self.first_after_prefix(key, self.shared.prefix_after(key))
+    }
+
+    /// The same, `prefix` being what follows in `key` after the common start.
+    #[inline]
+    fn first_after_prefix(&self, key: &[u8], prefix: Option<u64>) -> usize {
+        let Some(prefix) = prefix else {
+            return if *key < *self.shared.bytes() { 0 } else { self.nodes.len() };
         };
-        let prefix = key_prefix(rest);
         let before = self.prefixes.partition_point(|&p| p < prefix);
         let equal = self.prefixes[before..].partition_point(|&p| p == prefix);
         let equal = &self.nodes[before..before + equal];
@@ -140,7 +152,7 @@ impl LevelView {
         slices.any(|slice| slice.sequence_max < below && range.covers(&slice.range))
     }
 
-    fn push(&mut self, node: Arc<NodeView>, prefix: u64) {
+    fn push(&mut self, node: Arc<NodeView>, (prefix, end): (u64, u64)) {
         if node.slices.len() > 1 {
             self.stacked.push(self.nodes.len());
         }
@@ -148,6 +160,7 @@ impl LevelView {
             self.deleting.push(self.nodes.len());
         }
         self.prefixes.push(prefix);
+        self.ends.push(end);
         self.nodes.push(node);
     }
 }
@@ -266,11 +279,15 @@ fn level_view(
     let old = before.map_or(&nothing, |level| level);
     let shared = shared_start(nodes);
     let knows_prefixes = old.shared == shared;
-    let prefix = |node: &Node| key_prefix(&node.range.start[shared.len()..]);
+    let prefixes = |node: &Node| {
+        let end = node.range.end.as_ref().and_then(|end| shared.prefix_after(end));
+        (shared.prefix_after(&node.range.start).unwrap_or(0), end.unwrap_or(u64::MAX))
+    };
     let source = nodes.clone();
     let mut view = LevelView { number, shared: shared.clone(), source, ..LevelView::default() };
     view.nodes.reserve_exact(nodes.len());
     view.prefixes.reserve_exact(nodes.len());
+    view.ends.reserve_exact(nodes.len());
     let mut cursor = 0;
     for node in nodes.iter() {
         let stayed = |at: usize| old.source.get(at).is_some_and(|same| Arc::ptr_eq(same, node));
@@ -281,22 +298,23 @@ fn level_view(
             cursor += 1;
         }
         if stayed(cursor) {
-            let known = knows_prefixes.then(|| old.prefixes[cursor]);
-            view.push(old.nodes[cursor].clone(), known.unwrap_or_else(|| prefix(node)));
+            let known = knows_prefixes.then(|| (old.prefixes[cursor], old.ends[cursor]));
+            view.push(old.nodes[cursor].clone(), known.unwrap_or_else(|| prefixes(node)));
             cursor += 1;
         } else {
             let before = old.nodes.get(cursor).filter(|view| view.node.id == node.id);
-            view.push(Arc::new(node_view(node, before, context)), prefix(node));
+            view.push(Arc::new(node_view(node, before, context)), prefixes(node));
         }
     }
     view
 }
 
 /// The common start of the starts of all nodes: in key order, that of the first and the last.
-fn shared_start(nodes: &[Arc<Node>]) -> Vec<u8> {
-    let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return Vec::new() };
-    let (first, last) = (&first.range.start, &last.range.start);
-    first[..common_prefix(first, last)].to_vec()
+fn shared_start(nodes: &[Arc<Node>]) -> CommonStart {
+    let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else {
+        return CommonStart::default();
+    };
+    CommonStart::of(&first.range.start, &last.range.start)
 }
 
 /// A node ready to read. Counters of `before` stay valid, as a merge of the whole node makes a new
@@ -377,7 +395,10 @@ mod tests {
     }
 
     fn node(id: usize, start: &[u8]) -> Arc<Node> {
-        let range = KeyRange::new(start, None);
+        node_of(id, KeyRange::new(start, None))
+    }
+
+    fn node_of(id: usize, range: KeyRange) -> Arc<Node> {
         Arc::new(Node { id: NodeId(id as u64), range, slices: Default::default() })
     }
 
@@ -412,6 +433,7 @@ mod tests {
             let next = Arc::new(level_view(1, &source, Some(&view), &context));
             let anew = level_view(1, &source, None, &context);
             assert_eq!((&next.shared, &next.prefixes), (&anew.shared, &anew.prefixes));
+            assert_eq!(next.ends, anew.ends);
             let mut pairs = next.nodes.iter().zip(&nodes);
             assert!(pairs.all(|(view, node)| Arc::ptr_eq(&view.node, node)));
             assert_eq!(next.nodes.len(), nodes.len());
@@ -439,6 +461,36 @@ mod tests {
             for key in around.chain([b"".to_vec(), b"\xff".to_vec()]) {
                 let expected = starts.iter().filter(|start| **start <= &key[..]).count();
                 assert_eq!(level.first_after(&key), expected, "{key:?} in {starts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_between_two_nodes_is_in_neither() {
+        let mut random = Random::new(8);
+        for _ in 0..300 {
+            let mut key = |length: u64| -> Vec<u8> {
+                (0..random.below(length)).map(|_| b'0' + random.below(3) as u8).collect()
+            };
+            let head = key(12);
+            let mut bounds: Vec<Vec<u8>> = (0..8).map(|_| [&head[..], &key(12)].concat()).collect();
+            bounds.sort();
+            bounds.dedup();
+            let last_end = [None, Some(vec![b'9'])][bounds.len() % 2].clone();
+            let ranges: Vec<KeyRange> = bounds
+                .chunks(2)
+                .map(|pair| match pair {
+                    [start, end] => KeyRange::new(&start[..], Some((&end[..]).into())),
+                    _ => KeyRange::new(&pair[0][..], last_end.as_deref().map(Into::into)),
+                })
+                .collect();
+            let nodes = ranges.iter().enumerate().map(|(id, range)| node_of(id, range.clone()));
+            let level = level_view(1, &Arc::new(nodes.collect()), None, &context());
+            let strangers: Vec<Vec<u8>> = (0..20).map(|_| [&head[..], &key(12)].concat()).collect();
+            for key in bounds.iter().chain(&strangers).chain([&key(20), &vec![b'9', 0]]) {
+                let found = level.find(key).map(|node| node.range().clone());
+                let expected = ranges.iter().find(|range| range.contains(key)).cloned();
+                assert_eq!(found, expected, "{key:?} in {ranges:?}");
             }
         }
     }

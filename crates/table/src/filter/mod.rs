@@ -45,37 +45,61 @@ pub fn build(filter: Filter, hashes: &[u64], out: &mut Vec<u8>) {
     }
 }
 
+/// What kind of filter the bytes of a block are, and its parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    parameter: u8,
+    kind: u8,
+}
+
+impl Shape {
+    /// Bytes of a filter block that are not the filter's own.
+    pub(crate) const BYTES: usize = 2;
+
+    /// Splits a filter block; `None` when no filter has this shape.
+    #[inline]
+    pub(crate) fn split(bytes: &[u8]) -> Option<(&[u8], Shape)> {
+        let (body, &[parameter, kind]) = bytes.split_last_chunk::<{ Shape::BYTES }>()?;
+        let fits = match kind {
+            BLOOM => bloom::fits(body, parameter),
+            RIBBON => ribbon::fits(body, parameter),
+            _ => false,
+        };
+        fits.then_some((body, Shape { parameter, kind }))
+    }
+
+    /// False: `hash` was not built into the filter `body`. True: it was, or by bad luck it looks
+    /// so.
+    #[inline]
+    pub(crate) fn may_contain(self, body: &[u8], hash: u64) -> bool {
+        match self.kind {
+            BLOOM => bloom::may_contain(body, self.parameter, hash),
+            _ => ribbon::may_contain(body, self.parameter, hash),
+        }
+    }
+}
+
 /// A filter block read back.
 #[derive(Debug)]
 pub struct FilterBlock<B = Vec<u8>> {
     bytes: B,
     body_bytes: usize,
-    parameter: u8,
-    kind: u8,
+    shape: Shape,
 }
 
 impl<B: Deref<Target = [u8]>> FilterBlock<B> {
     /// Takes the bytes of a filter block; `None` when no filter has this shape.
     #[inline]
     pub fn new(bytes: B) -> Option<FilterBlock<B>> {
-        let (body, &[parameter, kind]) = bytes.split_last_chunk::<2>()?;
-        let fits = match kind {
-            BLOOM => bloom::fits(body, parameter),
-            RIBBON => ribbon::fits(body, parameter),
-            _ => false,
-        };
+        let (body, shape) = Shape::split(&bytes)?;
         let body_bytes = body.len();
-        fits.then_some(FilterBlock { bytes, body_bytes, parameter, kind })
+        Some(FilterBlock { bytes, body_bytes, shape })
     }
 
     /// False: the hash was not built in. True: it was, or by bad luck it looks so.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
-        let body = &self.bytes[..self.body_bytes];
-        match self.kind {
-            BLOOM => bloom::may_contain(body, self.parameter, hash),
-            _ => ribbon::may_contain(body, self.parameter, hash),
-        }
+        self.shape.may_contain(&self.bytes[..self.body_bytes], hash)
     }
 }
 
@@ -128,7 +152,7 @@ mod tests {
         for bits_per_key in [6, 8, 10, 14] {
             let (block, bytes) = built(Filter::Bloom { bits_per_key }, &hashes(1, 30_000));
             let rate = false_positive_rate(&block, 2);
-            let theory = bloom::false_positive_rate(30_000, bytes - 2, block.parameter);
+            let theory = bloom::false_positive_rate(30_000, bytes - 2, block.shape.parameter);
             assert!((rate / theory - 1.0).abs() < 0.2, "{bits_per_key} bits: {rate} not {theory}");
         }
     }

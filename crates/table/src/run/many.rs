@@ -1,5 +1,6 @@
 //! Looks up many keys of a run at once: filters first, each block once.
 
+use super::fences::Place;
 use super::{Entry, Run, Sought};
 use crate::block::Block;
 use crate::bytes::Bytes;
@@ -22,8 +23,24 @@ pub struct Probe<'a> {
     pub snapshot: SequenceNumber,
 }
 
+/// Where a probe has its entry, if it has one.
+struct Located {
+    /// The probe's number.
+    probe: usize,
+    data: Handle,
+    /// Or in a block behind it.
+    or_behind: bool,
+}
+
 /// A block that several probes need one after another.
 type Last<T> = Option<(Handle, Arc<T>)>;
+
+/// What the probe before needed.
+#[derive(Default)]
+struct LastBlocks {
+    filter: Last<FilterBlock>,
+    index: Last<Block>,
+}
 
 impl Run {
     /// [`Run::get`] of each probe, which are in key order. A block is read once whatever the cache;
@@ -37,7 +54,7 @@ impl Run {
         let mut found = vec![None; probes.len()];
         let places = self.places(probes, cause)?;
         let mut blocks: Vec<(Handle, Option<Arc<Block>>)> = Vec::new();
-        for &(_, handle) in &places {
+        for &Located { data: handle, .. } in &places {
             if blocks.last().is_none_or(|(last, _)| *last != handle) {
                 let cached = self.cache.get(self.owner, handle.offset, BlockKind::Data);
                 let Some(Cached::Block(block)) = cached else {
@@ -59,47 +76,64 @@ impl Run {
                 Some(block) => block,
                 None => self.read_data(handle, cause)?,
             };
-            while let Some((index, _)) = places.next_if(|(_, place)| *place == handle) {
-                found[index] = self.search_data(&block, handle, &probes[index])?;
+            while let Some(place) = places.next_if(|place| place.data == handle) {
+                let probe = &probes[place.probe];
+                let entry = self.search_data(&block, handle, probe)?;
+                found[place.probe] = match entry {
+                    None if place.or_behind => {
+                        self.get(probe.key, probe.hash, probe.snapshot, cause)?
+                    }
+                    entry => entry,
+                };
             }
         }
         Ok(found)
     }
 
     /// The data blocks of the probes that the filters let through, in key order.
-    fn places(&self, probes: &[Probe<'_>], cause: Cause) -> Result<Vec<(usize, Handle)>> {
-        let (mut last_filter, mut last_index): (Last<FilterBlock>, Last<Block>) = (None, None);
+    fn places(&self, probes: &[Probe<'_>], cause: Cause) -> Result<Vec<Located>> {
+        let mut last = LastBlocks::default();
         let mut places = Vec::new();
-        for (at, probe) in probes.iter().enumerate() {
-            let search = trailer(probe.snapshot, EntryKind::SEARCH);
-            let Some(partition) = self.partition(probe.key, search)? else { continue };
-            if let Some(handle) = partition.filter {
-                let filter = match &last_filter {
-                    Some((last, filter)) if *last == handle => filter.clone(),
-                    _ => self.filter(handle, cause)?,
-                };
-                let may_contain = filter.may_contain(probe.hash);
-                last_filter = Some((handle, filter));
-                if !may_contain {
-                    continue;
-                }
-            }
-            let Some(handle) = partition.index else {
-                places.push((at, partition.data));
-                continue;
+        for (number, probe) in probes.iter().enumerate() {
+            let (data, or_behind) = match self.place(probe.key, probe.hash, cause) {
+                Place::Absent => (None, false),
+                Place::Block(data) => (Some(data), false),
+                Place::From(data) => (Some(data), true),
+                Place::Unknown => (self.data_of_next(probe, &mut last, cause)?, false),
             };
-            let index = match &last_index {
-                Some((last, index)) if *last == handle => index.clone(),
-                _ => self.cached_block(BlockKind::Index, handle, true, cause)?,
-            };
-            let found = index.search(probe.key, search).map_err(|m| self.malformed(handle, m))?;
-            if let Some(found) = found {
-                let value = &index.bytes()[found.value()];
-                places.push((at, self.handle(value, handle, BlockKind::Data)?.0));
-            }
-            last_index = Some((handle, index));
+            places.extend(data.map(|data| Located { probe: number, data, or_behind }));
         }
         Ok(places)
+    }
+
+    /// The data block of a probe, by the index and a filter.
+    fn data_of_next(
+        &self,
+        probe: &Probe<'_>,
+        last: &mut LastBlocks,
+        cause: Cause,
+    ) -> Result<Option<Handle>> {
+        let search = trailer(probe.snapshot, EntryKind::SEARCH);
+        let Some(partition) = self.partition(probe.key, search)? else { return Ok(None) };
+        if let Some(handle) = partition.filter {
+            let filter = match &last.filter {
+                Some((last, filter)) if *last == handle => filter.clone(),
+                _ => self.filter(handle, cause)?,
+            };
+            let may_contain = filter.may_contain(probe.hash);
+            last.filter = Some((handle, filter));
+            if !may_contain {
+                return Ok(None);
+            }
+        }
+        let Some(handle) = partition.index else { return Ok(Some(partition.data)) };
+        let index = match &last.index {
+            Some((last, index)) if *last == handle => index.clone(),
+            _ => self.cached_block(BlockKind::Index, handle, true, cause)?,
+        };
+        let data = self.indexed(&index, handle, probe.key, search)?;
+        last.index = Some((handle, index));
+        Ok(data)
     }
 
     fn read_data(&self, handle: Handle, cause: Cause) -> Result<Arc<Block>> {

@@ -2,10 +2,12 @@
 //!
 //! The top index, the range tombstones, the summary and the filter of a small run stay in memory
 //! while the run is open. A lookup touches at most one filter block, one index block and one data
-//! block.
+//! block; from the first one on, filters and index are in memory as [fences](fences), within a part
+//! of the cache's budget.
 
 mod end;
 mod extent;
+mod fences;
 mod iter;
 mod many;
 mod mapped;
@@ -33,10 +35,11 @@ use crate::summary::RunSummary;
 use base::coding::Reader;
 use base::key::{split_internal_key, trailer, trailer_kind, trailer_sequence};
 use base::{Cause, EntryKind, Error, Result, SequenceNumber};
+use fences::{Fences, Place};
 use mapped::Mapped;
 use media::ReadFile;
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a lookup finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +69,8 @@ pub struct Run {
     top: Arc<Block>,
     /// The one filter of a small run, where it came with the run's end and is not read in place.
     filter: Option<Arc<FilterBlock>>,
+    /// From the first lookup on; inside `None`: there are none, and lookups go through the cache.
+    fences: OnceLock<Option<Arc<Fences>>>,
     tombstones: Arc<RangeDeletes>,
     summary: RunSummary,
     mapped: Option<Mapped>,
@@ -116,6 +121,7 @@ impl Run {
             footer,
             top,
             filter,
+            fences: OnceLock::new(),
             tombstones,
             summary,
             mapped,
@@ -133,6 +139,7 @@ impl Run {
             footer: self.footer,
             top: self.top.clone(),
             filter: self.filter.clone(),
+            fences: self.fences.clone(),
             tombstones: self.tombstones.clone(),
             summary: self.summary.clone(),
             mapped: None,
@@ -155,7 +162,8 @@ impl Run {
         &self.tombstones
     }
 
-    /// Bytes that it takes in memory while it is open, cached blocks not counted.
+    /// Bytes that it takes in memory while it is open. What is in the budget of the cache, blocks
+    /// and pinned filters, is not counted.
     pub fn memory_bytes(&self) -> u64 {
         let keys = self.summary.smallest.len() + self.summary.largest.len();
         let slots = self.mapped.as_ref().map_or(0, Mapped::memory_bytes);
@@ -175,26 +183,48 @@ impl Run {
         cause: Cause,
     ) -> Result<Option<Entry>> {
         let search = trailer(snapshot, EntryKind::SEARCH);
+        let sought = Sought { user_key, search, hash };
+        match self.place(user_key, hash, cause) {
+            Place::Absent => return Ok(None),
+            Place::Block(data) => return self.entry_in(data, &sought, cause),
+            Place::From(data) => {
+                if let Some(entry) = self.entry_in(data, &sought, cause)? {
+                    return Ok(Some(entry));
+                }
+            }
+            Place::Unknown => {}
+        }
+        match self.data_of(&sought, cause)? {
+            None => Ok(None),
+            Some(data) => self.entry_in(data, &sought, cause),
+        }
+    }
+
+    /// The entry that is sought, in the data block `data`.
+    #[inline]
+    fn entry_in(&self, data: Handle, sought: &Sought<'_>, cause: Cause) -> Result<Option<Entry>> {
+        if let Some(raw) = self.in_place(BlockKind::Data, data, cause)? {
+            let block = Block::parse(raw).map_err(|m| self.malformed(data, m))?;
+            return self.entry(&block, data, sought, |value| Bytes::from(&raw[value]));
+        }
+        let block = self.cached_block(BlockKind::Data, data, true, cause)?;
+        self.entry(&block, data, sought, |value| Bytes::shared(block.clone(), value))
+    }
+
+    /// The data block that a search key falls into, by the index; `None` when it is after every
+    /// entry, or the filter denies the hash.
+    fn data_of(&self, sought: &Sought<'_>, cause: Cause) -> Result<Option<Handle>> {
+        let &Sought { user_key, search, hash } = sought;
         let Some(partition) = self.partition(user_key, search)? else { return Ok(None) };
         if let Some(filter) = partition.filter
             && !self.admits(filter, hash, cause)?
         {
             return Ok(None);
         }
-        let data = match partition.index {
-            None => partition.data,
-            Some(handle) => match self.data_handle(handle, user_key, search, cause)? {
-                None => return Ok(None),
-                Some(data) => data,
-            },
-        };
-        let sought = Sought { user_key, search, hash };
-        if let Some(raw) = self.in_place(BlockKind::Data, data, cause)? {
-            let block = Block::parse(raw).map_err(|m| self.malformed(data, m))?;
-            return self.entry(&block, data, &sought, |value| Bytes::from(&raw[value]));
+        match partition.index {
+            None => Ok(Some(partition.data)),
+            Some(handle) => self.data_handle(handle, user_key, search, cause),
         }
-        let block = self.cached_block(BlockKind::Data, data, true, cause)?;
-        self.entry(&block, data, &sought, |value| Bytes::shared(block.clone(), value))
     }
 
     /// The data block that a search key falls into, by the index block at `handle`.

@@ -41,6 +41,11 @@ pub(super) fn acceptable<T>(result: Result<T>) -> Option<T> {
     }
 }
 
+/// Without a cache a run has no fences, and lookups use every block.
+fn caches() -> [Arc<BlockCache>; 2] {
+    [0, 1 << 20].map(BlockCache::new)
+}
+
 /// Walks every read path. With `model`, whatever is read without error must be right.
 pub(super) fn read_everything(run: &Arc<Run>, entries: &Entries, exact: bool) {
     for (key, value) in entries {
@@ -98,12 +103,13 @@ fn every_flipped_byte_is_found() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << (at % 8);
             let damaged = MemoryFile::with(damaged);
-            let opened = open(&damaged, &summary, &BlockCache::new(0));
-            let Some(run) = acceptable(opened) else { continue };
-            read_everything(&run, &entries, true);
-            assert_eq!(*run.range_deletes(), *whole.range_deletes());
-            let verified = acceptable(run.verify(&mut |_| {}));
-            assert!(verified.is_none(), "flipping byte {at} was not found");
+            for cache in caches() {
+                let Some(run) = acceptable(open(&damaged, &summary, &cache)) else { continue };
+                read_everything(&run, &entries, true);
+                assert_eq!(*run.range_deletes(), *whole.range_deletes());
+                let verified = acceptable(run.verify(&mut |_| {}));
+                assert!(verified.is_none(), "flipping byte {at} was not found");
+            }
         }
     }
 }
@@ -118,13 +124,15 @@ fn every_truncation_is_found() {
     }
     // The file shrinks while it is open: what is in memory says so.
     for length in (0..bytes.len()).step_by(7) {
-        let shrinking = file.clone();
-        let run = open(&shrinking, &summary, &BlockCache::new(0)).unwrap();
-        let file = MemoryFile::with(bytes[..length].to_vec());
-        std::mem::swap(&mut *shrinking.0.lock(), &mut *file.0.lock());
-        read_everything(&run, &entries, true);
-        assert!(acceptable(run.verify(&mut |_| {})).is_none());
-        std::mem::swap(&mut *shrinking.0.lock(), &mut *file.0.lock());
+        for cache in caches() {
+            let shrinking = file.clone();
+            let run = open(&shrinking, &summary, &cache).unwrap();
+            let file = MemoryFile::with(bytes[..length].to_vec());
+            std::mem::swap(&mut *shrinking.0.lock(), &mut *file.0.lock());
+            read_everything(&run, &entries, true);
+            assert!(acceptable(run.verify(&mut |_| {})).is_none());
+            std::mem::swap(&mut *shrinking.0.lock(), &mut *file.0.lock());
+        }
     }
 }
 
@@ -197,10 +205,12 @@ fn malformed_blocks_with_right_checksums_never_panic() {
                 };
             }
             fix_checksum(&mut damaged, frame);
-            let opened = open(&MemoryFile::with(damaged), &summary, &BlockCache::new(0));
-            if let Some(run) = acceptable(opened) {
-                read_everything(&run, &entries, false);
-                acceptable(run.verify(&mut |_| {}));
+            let damaged = MemoryFile::with(damaged);
+            for cache in caches() {
+                if let Some(run) = acceptable(open(&damaged, &summary, &cache)) {
+                    read_everything(&run, &entries, false);
+                    acceptable(run.verify(&mut |_| {}));
+                }
             }
         }
     }
@@ -219,9 +229,11 @@ fn malformed_footers_with_right_checksums_never_panic() {
         let sum_at = bytes.len() - 16;
         let sum = PLACE.at(from as u64, piece::FOOTER).hash64(&damaged[from..sum_at]);
         damaged[sum_at..sum_at + 8].copy_from_slice(&sum.to_le_bytes());
-        let opened = open(&MemoryFile::with(damaged), &summary, &BlockCache::new(0));
-        if let Some(run) = acceptable(opened) {
-            read_everything(&run, &entries, false);
+        let damaged = MemoryFile::with(damaged);
+        for cache in caches() {
+            if let Some(run) = acceptable(open(&damaged, &summary, &cache)) {
+                read_everything(&run, &entries, false);
+            }
         }
     }
 }

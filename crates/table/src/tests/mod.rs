@@ -1,6 +1,7 @@
 //! Tests over whole runs: against a model, under damage, under malice.
 
 mod damage;
+mod fences;
 mod golden;
 mod mapped;
 mod merge;

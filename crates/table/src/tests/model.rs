@@ -1,7 +1,7 @@
 //! Runs of random entries against a sorted list of them, for every layout.
 
 use super::*;
-use crate::IterOptions;
+use crate::{Entry, IterOptions, Probe};
 use base::key::{compare_internal, internal_key, split_internal_key, trailer, trailer_sequence};
 use base::{EntryKind, KeyRange, SequenceNumber};
 use proptest::prelude::*;
@@ -55,12 +55,20 @@ fn model_get<'a>(
 
 fn check_gets(run: &Run, entries: &Entries, strangers: &[Vec<u8>]) {
     let own = entries.iter().map(|entry| base::key::user_key(&entry.0));
-    for key in own.chain(strangers.iter().map(|key| &key[..])) {
-        for snapshot in [0, 7, 20, 39, base::key::SEQUENCE_MAX] {
-            let found = run.get(key, hash(key), snapshot, Cause::Get).unwrap();
+    let mut keys: Vec<&[u8]> = own.chain(strangers.iter().map(|key| &key[..])).collect();
+    keys.sort_unstable();
+    for snapshot in [0, 7, 20, 39, base::key::SEQUENCE_MAX] {
+        let check = |key: &[u8], found: &Option<Entry>| {
             let found = found.as_ref().map(|e| (trailer(e.sequence, e.kind), &e.value[..]));
             assert_eq!(found, model_get(entries, key, snapshot), "{key:?} at {snapshot}");
+        };
+        for key in &keys {
+            check(key, &run.get(key, hash(key), snapshot, Cause::Get).unwrap());
         }
+        let probes: Vec<Probe<'_>> =
+            keys.iter().map(|key| Probe { key, hash: hash(key), snapshot }).collect();
+        let found = run.get_many(&probes, Cause::Get).unwrap();
+        keys.iter().zip(&found).for_each(|(key, found)| check(key, found));
     }
 }
 

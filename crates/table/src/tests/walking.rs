@@ -7,13 +7,13 @@ use base::{EntryKind, KeyRange};
 const PAGE: u64 = 4096;
 
 /// Beginnings and lengths.
-type Places = Vec<(u64, u64)>;
+pub(super) type Places = Vec<(u64, u64)>;
 
 /// A file that notes its reads, and those that are announced.
-struct Noted {
-    file: MemoryFile,
-    reads: Arc<Mutex<Places>>,
-    announced: Arc<Mutex<Places>>,
+pub(super) struct Noted {
+    pub(super) file: MemoryFile,
+    pub(super) reads: Arc<Mutex<Places>>,
+    pub(super) announced: Arc<Mutex<Places>>,
 }
 
 impl ReadFile for Noted {

@@ -117,12 +117,13 @@ fn the_size_estimate_is_near_the_size() {
 }
 
 #[test]
-fn open_reads_once_and_a_lookup_reads_three_blocks() {
+fn a_lookup_without_fences_uses_three_blocks() {
     let entries: Entries =
         (0..20_000u64).map(|n| (put(&n.to_be_bytes(), n), vec![1; 100])).collect();
     let (file, summary) = write_run(&TableOptions::default(), &entries, &[]);
     let cache = BlockCache::new(64 << 20);
     let run = open(&file, &summary, &cache).unwrap();
+    let _all_that_may_be_pinned = cache.pin(16 << 20).unwrap();
     for key in [3u64, 3, 19_999] {
         let key = key.to_be_bytes();
         assert!(run.get(&key, hash(&key), u64::MAX >> 8, Cause::Get).unwrap().is_some());
