@@ -34,8 +34,6 @@ struct Value {
     value: String,
     paper: String,
     measured: String,
-    /// Nothing in files of before there were ratios of gains.
-    #[serde(default)]
     ratio: String,
     verdict: String,
 }
