@@ -2,14 +2,16 @@
 //! `DIR/papers`. They replace each page from its claims (or, where no paper claims anything, from
 //! its tables) on, and the picture and the counts in its head, so no verdict is typed by hand.
 //! Values and pictures become files beside the pages. The pages of papers that were not run stay.
-//! The count of all verdicts is made anew, and so are the pictures of all values.
+//! The count of all verdicts is made anew, here and in `README.md`, and so are the pictures of all
+//! values.
 //!
-//! Runs at the size of the papers take days and are not repeated for a page. They have pages of
-//! their own, and their verdicts and metrics are kept as data.
+//! What verdicts follow from is kept as data, so that they can be made again without a run: of the
+//! scale `small` the metrics that anything reads, of runs at the size of the papers, which take
+//! days, all of them. The latter have pages of their own.
 
 use crate::release;
 use crate::repository::Repository;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -22,31 +24,49 @@ const DATA: &str = "docs/papers/paper-scale/";
 /// What stands beside the pages: the values of claims, and the pictures.
 const BESIDE: [&str; 2] = ["values", "pictures"];
 const DATA_FILES: [&str; 2] = ["claims.csv", "metrics.csv"];
+/// Where the metrics of the scale `small` are kept.
+const SMALL_DATA: &str = "docs/papers/small-scale/";
+/// What the rules of 0062 gave for those metrics, by paper.
+const EARLIER: &str = "docs/papers/small-scale/earlier-rules.csv";
 /// What the head of a page has below its introduction.
 const PICTURE: &str = "![";
 /// As [`counts`] finds it in a page.
 const FULL_SIZE: &str = "paper";
+const SMALL: &str = "small";
+/// What `README.md` says of all papers stands between these.
+const OVERVIEW: (&str, &str) = ("At the scale `small`, ", " | [the lab](docs/manual/lab.md)");
 
 /// Writes the pages anew whose papers `results` has, the count of all, and the pictures of values.
 pub fn write(repository: &Repository, results: Option<&Path>) -> Result<(), String> {
     let root = repository.root.as_deref().ok_or("these texts lie nowhere")?;
-    let is_page = |path: &str| {
-        let name = path.strip_prefix(FOLDER);
-        path != TOTAL && name.is_some_and(|name| !name.contains('/') && name.ends_with(".md"))
-    };
-    let pages = repository.texts.iter().filter(|(path, _)| is_page(path));
-    let mut pages: BTreeMap<String, String> =
-        pages.map(|(path, text)| (path.clone(), text.clone())).collect();
+    let mut pages = pages(repository);
     if let Some(results) = results {
         take(&mut pages, root, results)?;
     }
-    pages.insert(TOTAL.to_string(), total(&pages));
-    for (path, text) in pages {
+    let mut texts = vec![(TOTAL.to_string(), total(&pages, earlier(root).as_deref()))];
+    let readme = repository.text("README.md").ok_or("there is no README.md")?;
+    texts.push(("README.md".to_string(), overview(readme, &pages)?));
+    for (path, text) in pages.into_iter().chain(texts) {
         fs::write(root.join(&path), text)
             .map_err(|error| format!("cannot write {path}: {error}"))?;
     }
     let draw = ["run", "--quiet", "--package", "shingle-cli", "--", "--quiet", "lab", "draw"];
     release::cargo(repository, &[&draw[..], &[FOLDER]].concat())
+}
+
+/// The pages of papers by their paths.
+fn pages(repository: &Repository) -> BTreeMap<String, String> {
+    let is_page = |path: &str| {
+        let name = path.strip_prefix(FOLDER);
+        path != TOTAL && name.is_some_and(|name| !name.contains('/') && name.ends_with(".md"))
+    };
+    let pages = repository.texts.iter().filter(|(path, _)| is_page(path));
+    pages.map(|(path, text)| (path.clone(), text.clone())).collect()
+}
+
+/// The counts by the earlier rules, where they are kept.
+fn earlier(root: &Path) -> Option<String> {
+    fs::read_to_string(root.join(EARLIER)).ok()
 }
 
 /// Takes the pages that `results` has, and what stands beside them.
@@ -56,7 +76,8 @@ fn take(pages: &mut BTreeMap<String, String>, root: &Path, results: &Path) -> Re
         let results = results.display();
         return Err(format!("{results}/papers has no page; `shingle lab run` writes them"));
     }
-    let is_full_size = new.values().any(|claims| is_full_size(claims));
+    let scale_is = |scale| new.values().any(|claims| is_of_scale(claims, scale));
+    let (is_full_size, is_small) = (scale_is(FULL_SIZE), scale_is(SMALL));
     for (path, claims) in new {
         let old = pages.get(&path).ok_or(format!("{path} is not there"))?;
         if is_full_size {
@@ -68,6 +89,9 @@ fn take(pages: &mut BTreeMap<String, String>, root: &Path, results: &Path) -> Re
         }
     }
     keep_beside(root, results)?;
+    if is_small {
+        keep_small(root, results)?;
+    }
     if is_full_size { keep(root, results) } else { Ok(()) }
 }
 
@@ -94,9 +118,8 @@ fn results_of(pages: &BTreeMap<String, String>, results: &Path) -> BTreeMap<Stri
     pages.keys().filter_map(claims).collect()
 }
 
-/// Claims at the size of the papers.
-fn is_full_size(claims: &str) -> bool {
-    counts(claims).is_some_and(|(scale, _)| scale == FULL_SIZE)
+fn is_of_scale(claims: &str, scale: &str) -> bool {
+    counts(claims).is_some_and(|(found, _)| found == scale)
 }
 
 /// A page of its own, with the title of the paper's page.
@@ -121,34 +144,54 @@ fn keep(root: &Path, results: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Keeps the metrics of the papers that `results` has beside those of the others.
+fn keep_small(root: &Path, results: &Path) -> Result<(), String> {
+    let cannot = |error| format!("cannot keep metrics in {SMALL_DATA}: {error}");
+    let new = fs::read_to_string(results.join("papers/metrics.csv")).map_err(cannot)?;
+    let path = root.join(SMALL_DATA).join("metrics.csv");
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    fs::create_dir_all(root.join(SMALL_DATA)).map_err(cannot)?;
+    fs::write(path, merged(&old, &new)).map_err(cannot)
+}
+
+/// The rows of `new`, and those of `old` of other papers; experiments begin with their paper.
+fn merged(old: &str, new: &str) -> String {
+    let paper = |row: &str| row.split('/').next().unwrap_or_default().to_string();
+    let of_new: BTreeSet<String> = new.lines().map(paper).collect();
+    let kept = old.lines().skip(1).filter(|row| !of_new.contains(&paper(row)));
+    let mut rows: Vec<&str> = new.lines().skip(1).chain(kept).collect();
+    // Papers in one order, whichever came first; the rows of a paper stay in theirs.
+    rows.sort_by_key(|row| paper(row));
+    let header = new.lines().next().unwrap_or_default();
+    std::iter::once(header).chain(rows).map(|row| format!("{row}\n")).collect()
+}
+
 /// How many claims of each paper got which verdict, as the pages say themselves.
-fn total(pages: &BTreeMap<String, String>) -> String {
+fn total(pages: &BTreeMap<String, String>, earlier: Option<&str>) -> String {
     let mut text = "# The papers\n\nHow many claims of five papers are reproduced when the lab \
                     reruns their figures. Each row is the result of one\n`shingle lab run PAPER \
                     --scale SCALE`. At `small` everything is scaled down; at `paper` nothing is.\n\
                     [The manual](../manual/lab.md) defines scales and verdicts, and [the decisions]\
                     (decisions/README.md) explain the\nset-ups.\n\n\
-                    | paper | scale | claims | reproduced | reproduced in shape | not reproduced | \
-                    cannot be reproduced |\n|---|---|---|---|---|---|---|\n"
+                    | paper | scale | claims | reproduced | reproduced in shape | also pass \
+                    without the idea | not reproduced | cannot be reproduced |\n\
+                    |---|---|---|---|---|---|---|---|\n"
         .to_string();
-    let mut by_scale: BTreeMap<&str, Vec<(&str, [u32; 5])>> = BTreeMap::new();
-    for (path, page) in pages.iter().filter(|(path, _)| *path != TOTAL) {
-        let Some((scale, counts)) = counts(page) else { continue };
-        by_scale.entry(scale).or_default().push((path.trim_start_matches(FOLDER), counts));
-    }
-    // `small` first, which has all.
-    for (scale, pages) in by_scale.iter().rev() {
-        let mut all = [0; 5];
-        for (file, counts) in pages {
-            let name = file.trim_end_matches(".md").replace('-', " ");
-            row(&mut text, &format!("[{name}]({file})"), scale, counts);
-            all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
-        }
-        row(&mut text, "all", scale, &all);
-    }
+    table(&mut text, pages, counts);
+    text += "\nA claim that *also passes without the idea* passes with the paper's system replaced \
+             by its baseline, so\nit says nothing about the system. Each page lists these claims \
+             by name.\n\n## How far values are from the papers'\n\nValues by the measured gain \
+             over the paper's. The gain is the distance from no effect: of a ratio between \
+             systems\nfrom 1.\n\n\
+             | paper | scale | values with a ratio | within 1.25x | within 1.5x | within 2x | \
+             beyond |\n|---|---|---|---|---|---|---|\n";
+    table(&mut text, pages, factors);
     text += "\nThe picture has a mark for each value that has a ratio to the paper's. On the line \
              at 1 both are equal.\n\n";
     text += "![All values, measured over the papers'](pictures/overview.svg)\n";
+    if let Some(earlier) = earlier {
+        compared(&mut text, pages, earlier);
+    }
     for (path, page) in pages.iter().filter(|(path, page)| *path != TOTAL && counts(page).is_none())
     {
         let title = page.lines().next().unwrap_or_default().trim_start_matches("# ");
@@ -161,16 +204,109 @@ fn total(pages: &BTreeMap<String, String>) -> String {
     text
 }
 
-fn row(text: &mut String, name: &str, scale: &str, counts: &[u32; 5]) {
-    let counts = counts.map(|count| count.to_string()).join(" | ");
-    let _ = writeln!(text, "| {name} | `{scale}` | {counts} |");
+/// Finds the scale of a page, and counts.
+type CountsOf<const N: usize> = fn(&str) -> Option<(&str, [u32; N])>;
+
+/// A row for each page that has counts, and one for all pages of a scale.
+fn table<const N: usize>(text: &mut String, pages: &BTreeMap<String, String>, counts: CountsOf<N>) {
+    let mut by_scale: BTreeMap<&str, Vec<(&str, [u32; N])>> = BTreeMap::new();
+    for (path, page) in pages.iter().filter(|(path, _)| *path != TOTAL) {
+        let Some((scale, counts)) = counts(page) else { continue };
+        by_scale.entry(scale).or_default().push((path.trim_start_matches(FOLDER), counts));
+    }
+    // `small` first, which has all.
+    for (scale, pages) in by_scale.iter().rev() {
+        let mut all = [0; N];
+        for (file, counts) in pages {
+            let name = file.trim_end_matches(".md").replace('-', " ");
+            row(text, &format!("[{name}]({file})"), scale, counts);
+            all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+        }
+        row(text, "all", scale, &all);
+    }
+}
+
+fn row(text: &mut String, name: &str, scale: &str, counts: &[u32]) {
+    let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
+    let _ = writeln!(text, "| {name} | `{scale}` | {} |", counts.join(" | "));
+}
+
+/// The verdicts of the earlier rules beside those of today, for the metrics of `small`. `earlier`
+/// has a row for each paper, `paper,reproduced,in shape,not`.
+fn compared(text: &mut String, pages: &BTreeMap<String, String>, earlier: &str) {
+    *text += "\n## The same metrics by the earlier rules\n\n\
+              [0233](decisions/0233-verdicts-compare-gains.md) made the rules stricter. On the \
+              same metrics of `small`:\n\n\
+              | paper | claims | reproduced: earlier, now | in shape: earlier, now | without \
+              the idea: now | not: earlier, now |\n|---|---|---|---|---|---|\n";
+    let mut all = ([0; 3], [0; 6]);
+    for line in earlier.lines().skip(1) {
+        let mut cells = line.split(',');
+        let paper = cells.next().unwrap_or_default();
+        let before: Vec<u32> = cells.filter_map(|cell| cell.parse().ok()).collect();
+        let page = pages.get(&format!("{FOLDER}{paper}.md"));
+        let now = page.and_then(|page| counts(page)).map(|(_, now)| now);
+        let (Ok(before), Some(now)) = (<[u32; 3]>::try_from(before), now) else { continue };
+        all.0.iter_mut().zip(before).for_each(|(all, count)| *all += count);
+        all.1.iter_mut().zip(now).for_each(|(all, count)| *all += count);
+        beside(text, paper, before, now);
+    }
+    beside(text, "all", all.0, all.1);
+}
+
+fn beside(text: &mut String, name: &str, before: [u32; 3], now: [u32; 6]) {
+    let [hold, shape, not] = before;
+    let [claims, holds, shapes, without, nots, _] = now;
+    let _ = writeln!(
+        text,
+        "| {name} | {claims} | {hold}, {holds} | {shape}, {shapes} | {without} | {not}, {nots} |"
+    );
+}
+
+/// `readme` with the counts of the pages of `small`.
+fn overview(readme: &str, pages: &BTreeMap<String, String>) -> Result<String, String> {
+    let (before, rest) = readme.split_once(OVERVIEW.0).ok_or("README.md has no overview")?;
+    let (_, after) = rest.split_once(OVERVIEW.1).ok_or("README.md's overview has no end")?;
+    let found =
+        pages.iter().filter(|(path, _)| *path != TOTAL).filter_map(|(_, page)| counts(page));
+    let mut all = [0; 6];
+    for (_, counts) in found.filter(|(scale, _)| *scale == SMALL) {
+        all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+    }
+    let [claims, hold, shape, without, not, _] = all;
+    Ok(format!(
+        "{before}{}{hold} of {claims} claims are [reproduced](docs/papers/README.md), {shape} in \
+         shape (the same direction, and a gain within 2 times the paper's, by [fixed \
+         rules](docs/manual/lab.md#verdicts)); {without} would pass without the paper's idea too, \
+         and {not} are not reproduced{}{after}",
+        OVERVIEW.0, OVERVIEW.1
+    ))
+}
+
+/// The paragraph of a page that begins so, in one line.
+fn paragraph(page: &str, start: &str) -> Option<String> {
+    let at = page.find(&format!("\n\n{start}"))?;
+    Some(page[at + 2..].split("\n\n").next()?.replace('\n', " "))
+}
+
+/// The numbers of a sentence, without those that say within what.
+fn numbers(sentence: &str) -> Vec<u32> {
+    let words: Vec<&str> = sentence.split(' ').collect();
+    let after = words.windows(2).filter(|pair| pair[0] != "within");
+    after.filter_map(|pair| pair[1].parse().ok()).collect()
 }
 
 /// The scale of a page's claims, how many they are, and how many got each verdict.
-fn counts(page: &str) -> Option<(&str, [u32; 5])> {
-    let claims = page.lines().find_map(|line| line.strip_prefix("At `"))?;
-    let (scale, counts) = claims.split_once('.')?.0.split_once("`, of ")?;
-    let counts: Vec<u32> = counts.split(' ').filter_map(|word| word.parse().ok()).collect();
+fn counts(page: &str) -> Option<(&str, [u32; 6])> {
+    let scale = page.split_once("\n\nAt `")?.1.split_once('`')?.0;
+    let counts = numbers(&paragraph(page, "At `")?);
+    Some((scale, counts.try_into().ok()?))
+}
+
+/// The scale, how many values have a ratio, and how many are near how much.
+fn factors(page: &str) -> Option<(&str, [u32; 5])> {
+    let (scale, _) = counts(page)?;
+    let counts = numbers(&paragraph(page, "Of ")?);
     Some((scale, counts.try_into().ok()?))
 }
 
@@ -193,7 +329,10 @@ fn page(path: &str, old: &str, new: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{full_size_page, is_full_size, page, total};
+    use super::{
+        TOTAL, earlier, full_size_page, is_of_scale, merged, overview, page, pages, total,
+    };
+    use crate::repository::Repository;
     use std::collections::BTreeMap;
 
     #[test]
@@ -210,21 +349,22 @@ mod tests {
     #[test]
     fn the_picture_and_the_counts_stand_below_the_introduction() {
         let old = "# A\n\nWords.\n\n## Why\n\nMore.\n\n## Claims\n\n| old |\n";
-        let new = page("a.md", old, &claims("small", [9, 4, 3, 1, 1])).unwrap();
+        let new = page("a.md", old, &claims("small", [9, 4, 3, 0, 1, 1])).unwrap();
         let order =
             ["\n\nWords.\n\n![A]", "\n\nAt `small`", "\n\n## Why\n\nMore.\n\n## Claims\n\n| new"];
         let places = order.map(|part| new.find(part));
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{new}");
-        let next = page("a.md", &new, &claims("small", [9, 5, 2, 1, 1])).unwrap();
+        let next = page("a.md", &new, &claims("small", [9, 5, 2, 0, 1, 1])).unwrap();
         assert!(next.contains("claims 5 are") && next.lines().count() == new.lines().count());
     }
 
     /// Claims as the lab writes them, `counts` being how many there are and got which verdict.
-    fn claims(scale: &str, [a, b, c, d, e]: [u32; 5]) -> String {
+    fn claims(scale: &str, [a, b, c, d, e, f]: [u32; 6]) -> String {
         format!(
             "![A](pictures/a-{scale}.svg)\n\nAt `{scale}`, of {a} claims {b} are reproduced, {c} \
-             in shape, {d} are not reproduced and {e} cannot be reproduced.\n\n## Claims\n\n\
-             | new |\n"
+             in shape, {d} also pass\nwithout the idea, {e} are not reproduced and {f} cannot be \
+             reproduced.\n\nOf 20 values with a ratio {b} are within 1.25 times the paper's, 7 \
+             within 1.5 times, 10\nwithin 2 times and {e} beyond.\n\n## Claims\n\n| new |\n"
         )
     }
 
@@ -232,35 +372,72 @@ mod tests {
     fn verdicts_are_counted_from_the_pages_scale_by_scale() {
         let page = |scale: &str, counts| format!("# A\n\n{}", claims(scale, counts));
         let pages = [
-            ("docs/papers/a-full-size.md", page("paper", [1, 1, 0, 0, 0])),
-            ("docs/papers/a.md", page("small", [9, 4, 3, 1, 1])),
+            ("docs/papers/a-full-size.md", page("paper", [1, 1, 0, 0, 0, 0])),
+            ("docs/papers/a.md", page("small", [9, 4, 3, 0, 1, 1])),
             ("docs/papers/b.md", "# Tables\n\n## Side by side\n".to_string()),
-            ("docs/papers/c.md", page("small", [2, 0, 1, 1, 0])),
+            ("docs/papers/c.md", page("small", [2, 0, 0, 1, 1, 0])),
         ];
         let pages: BTreeMap<String, String> =
             pages.into_iter().map(|(path, page)| (path.to_string(), page)).collect();
-        let text = total(&pages);
-        let rows: Vec<&str> = text.lines().filter(|line| line.contains(" | ")).skip(1).collect();
+        let earlier = "paper,reproduced,in shape,not\na,5,2,2\nc,1,1,0\n";
+        let text = total(&pages, Some(earlier));
+        let is_row = |line: &&str| line.contains(" | ") && !line.starts_with("| paper |");
+        let rows: Vec<&str> = text.lines().filter(is_row).collect();
         assert_eq!(
             rows,
             [
-                "| [a](a.md) | `small` | 9 | 4 | 3 | 1 | 1 |",
-                "| [c](c.md) | `small` | 2 | 0 | 1 | 1 | 0 |",
-                "| all | `small` | 11 | 4 | 4 | 2 | 1 |",
-                "| [a full size](a-full-size.md) | `paper` | 1 | 1 | 0 | 0 | 0 |",
-                "| all | `paper` | 1 | 1 | 0 | 0 | 0 |",
+                "| [a](a.md) | `small` | 9 | 4 | 3 | 0 | 1 | 1 |",
+                "| [c](c.md) | `small` | 2 | 0 | 0 | 1 | 1 | 0 |",
+                "| all | `small` | 11 | 4 | 3 | 1 | 2 | 1 |",
+                "| [a full size](a-full-size.md) | `paper` | 1 | 1 | 0 | 0 | 0 | 0 |",
+                "| all | `paper` | 1 | 1 | 0 | 0 | 0 | 0 |",
+                "| [a](a.md) | `small` | 20 | 4 | 7 | 10 | 1 |",
+                "| [c](c.md) | `small` | 20 | 0 | 7 | 10 | 1 |",
+                "| all | `small` | 40 | 4 | 14 | 20 | 2 |",
+                "| [a full size](a-full-size.md) | `paper` | 20 | 1 | 7 | 10 | 0 |",
+                "| all | `paper` | 20 | 1 | 7 | 10 | 0 |",
+                "| a | 9 | 5, 4 | 2, 3 | 0 | 2, 1 |",
+                "| c | 2 | 1, 0 | 1, 0 | 1 | 0, 1 |",
+                "| all | 11 | 6, 4 | 3, 3 | 1 | 2, 2 |",
             ]
         );
         assert!(
             text.ends_with("\n\nA comparison that no paper makes: [Tables](b.md).\n"),
             "{text}"
         );
+        let readme = "| rerun. At the scale `small`, 9 of them | [the lab](docs/manual/lab.md) |";
+        let text = overview(readme, &pages).unwrap();
+        assert!(
+            text.contains("small`, 4 of 11 claims are") && text.contains("; 1 would"),
+            "{text}"
+        );
+        assert_eq!(overview(&text, &pages).unwrap(), text);
+        assert!(overview("# Shingle\n", &pages).is_err());
+    }
+
+    #[test]
+    fn what_is_said_of_all_papers_is_what_their_pages_say() {
+        let repository = Repository::load().expect("the repository is readable");
+        let root = repository.root.as_deref().expect("it lies somewhere");
+        let pages = pages(&repository);
+        let text = total(&pages, earlier(root).as_deref());
+        assert_eq!(repository.text(TOTAL), Some(text.as_str()), "cargo xtask papers");
+        let readme = repository.text("README.md").unwrap();
+        assert_eq!(overview(readme, &pages).as_deref(), Ok(readme), "cargo xtask papers");
+    }
+
+    #[test]
+    fn kept_metrics_of_other_papers_stay() {
+        let old = "experiment,system\na/fig1,x\na/fig2,x\nb/fig1,x\n";
+        let new = "experiment,system\nb/fig1,y\n";
+        assert_eq!(merged(old, new), "experiment,system\na/fig1,x\na/fig2,x\nb/fig1,y\n");
+        assert_eq!(merged("", new), new);
     }
 
     #[test]
     fn runs_at_full_size_have_a_page_of_their_own() {
-        let own = claims("paper", [1, 1, 0, 0, 0]);
-        assert!(is_full_size(&own) && !is_full_size(&claims("small", [1, 1, 0, 0, 0])));
+        let own = claims("paper", [1, 1, 0, 0, 0, 0]);
+        assert!(is_of_scale(&own, "paper") && !is_of_scale(&own, "small"));
         let text = full_size_page("# A\n\nWords.\n", &own);
         assert!(text.starts_with("# A at full size\n\n") && text.ends_with(&own), "{text}");
     }

@@ -59,32 +59,6 @@ impl From<&str> for Stated {
     }
 }
 
-impl Stated {
-    /// Each measured number over the stated one. A range counts as its end that is nearer, and
-    /// numbers inside it as equal. No ratio tells how near a measured number is to a trend, a
-    /// bound, zero, or a number of the other sign.
-    pub fn ratios(&self, measured: &[f64]) -> Option<Vec<f64>> {
-        let over = |stated: f64, measured: f64| {
-            (stated > 0.0 && measured >= 0.0).then_some(measured / stated)
-        };
-        match self {
-            Stated::Number(number) | Stated::About(number) => {
-                measured.iter().map(|measured| over(*number, *measured)).collect()
-            }
-            Stated::Range(low, high) => {
-                let near = |measured: f64| measured.max(*low).min(*high);
-                measured.iter().map(|measured| over(near(*measured), *measured)).collect()
-            }
-            Stated::Points(points) if points.len() == measured.len() => points
-                .iter()
-                .zip(measured)
-                .map(|(point, measured)| over(*point, *measured))
-                .collect(),
-            Stated::Points(_) | Stated::Above(_) | Stated::Trend(_) => None,
-        }
-    }
-}
-
 /// Whether a value is a ratio between systems, or a figure of the authors' machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
@@ -198,23 +172,5 @@ mod tests {
         for stated in all {
             assert_eq!(Stated::from(stated.to_string().as_str()), stated);
         }
-    }
-
-    #[test]
-    fn each_measured_number_has_its_ratio() {
-        let ratios = |stated: &str, measured: &[f64]| Stated::from(stated).ratios(measured);
-        assert_eq!(ratios("4", &[1.0]), Some(vec![0.25]));
-        assert_eq!(ratios("about 2", &[3.0]), Some(vec![1.5]));
-        assert_eq!(ratios("2 to 4", &[1.0, 3.0, 8.0]), Some(vec![0.5, 1.0, 2.0]));
-        assert_eq!(ratios("1, 2, 4", &[1.0, 1.0, 0.0]), Some(vec![1.0, 0.5, 0.0]));
-    }
-
-    #[test]
-    fn what_has_no_ratio_gets_none() {
-        let none = [("above 1", 2.0), ("grows", 2.0), ("0", 0.0), ("-0.2", 0.1), ("0.2", -0.1)];
-        for (stated, measured) in none {
-            assert_eq!(Stated::from(stated).ratios(&[measured]), None, "{stated}");
-        }
-        assert_eq!(Stated::from("1, 2").ratios(&[1.0]), None);
     }
 }

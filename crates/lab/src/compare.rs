@@ -4,7 +4,8 @@ use crate::claim::{Claim, Sort, Stated};
 use crate::data::Library;
 use crate::experiment::{Experiment, Measure};
 use crate::expression::{self, Metrics};
-use crate::rules::Rules;
+use crate::null::{Null, WithoutIdea};
+use crate::rules::{Asked, Judgement, Rules};
 use crate::scale::Scale;
 use crate::schedule::{Outcome, Table};
 use base::{Error, Result};
@@ -23,10 +24,14 @@ pub struct ValueResult {
     pub paper: String,
     /// What was measured: one number, or one for each point or condition.
     pub measured: Vec<f64>,
-    /// Measured over stated; for ranges and lists the geometric mean.
+    /// The measured gain over the stated one, for each number; negative in the other direction.
+    pub ratios: Vec<f64>,
+    /// Of ranges and lists that of the worst.
     pub ratio: Option<f64>,
     /// How they stand to each other.
     pub verdict: Verdict,
+    /// The verdict on what would be measured without the idea.
+    pub without: Verdict,
     /// Why, in a sentence.
     pub reason: String,
     /// What was evaluated.
@@ -42,8 +47,10 @@ pub struct ClaimResult {
     pub place: String,
     /// The experiment that answers it.
     pub experiment: String,
-    /// The worst of its values.
+    /// The worst of its values; another one where it passes without the idea too.
     pub verdict: Verdict,
+    /// The worst of its values without the idea.
+    pub without: Verdict,
     /// Each value.
     pub values: Vec<ValueResult>,
 }
@@ -64,6 +71,7 @@ impl ClaimResult {
             "measured": by_name(&|value| numbers(&value.measured)),
             "ratio": by_name(&|value| value.ratio.map_or(Value::Null, number)),
             "verdicts": by_name(&|value| Value::from(value.verdict.name())),
+            "without": by_name(&|value| Value::from(value.without.name())),
             "verdict": self.verdict.name(),
             "reason": reasons.join(" "),
         })
@@ -202,64 +210,96 @@ pub fn fill(text: &str, metrics: &dyn Metrics) -> Result<String> {
     Ok(filled + rest)
 }
 
-fn sentence(verdict: Verdict, sort: Sort, ratio: Option<f64>, measured: &[f64]) -> String {
-    let times = match ratio {
-        Some(0.0) if measured.len() > 1 => "one of the values is zero".into(),
-        Some(ratio) if measured.len() > 1 => {
-            format!("{} times the paper's values in geometric mean", spell(ratio))
+/// The verdict in words. `of_gain`: the ratio is that of gains.
+fn sentence(judgement: &Judgement, of_gain: bool, sort: Sort, measured: &[f64]) -> String {
+    let (gain, value) = match (of_gain, measured.len()) {
+        (true, 1) => ("the gain is", "the paper's"),
+        (true, _) => ("the worst gain is", "the paper's"),
+        (false, 1) => ("", "the paper's value"),
+        (false, _) => ("at worst", "the paper's values"),
+    };
+    let times = match judgement.ratio() {
+        Some(ratio) if of_gain && ratio <= 0.0 => "there is no gain, or the other way round".into(),
+        Some(ratio) if ratio.is_finite() => {
+            format!("{gain} {} times {value}", spell(ratio)).trim_start().to_string()
         }
-        Some(ratio) => format!("{} times the paper's value", spell(ratio)),
-        None => "the paper's value is zero".into(),
+        _ => "it has no ratio to the paper's".into(),
     };
     let kept = measured.iter().filter(|truth| **truth == 1.0).count();
-    match (verdict, sort) {
+    match (judgement.verdict, sort) {
         (_, Sort::Shape) => format!("{kept} of {} conditions are true.", measured.len()),
         (Verdict::Holds, _) => format!("Within the rule: {times}."),
-        (Verdict::InShape, _) => format!("The direction and the order of magnitude: {times}."),
+        (Verdict::InShape, _) => format!("Within the wider rule: {times}."),
         _ => format!("Outside the rule: {times}."),
     }
 }
 
-fn value(
-    rules: &Rules,
-    findings: &Findings<'_>,
-    measure: &Measure,
-    sort: Sort,
-    stated: &Stated,
-) -> Result<ValueResult> {
-    let mut result = ValueResult {
-        name: measure.value.clone(),
-        paper: stated.to_string(),
-        measured: Vec::new(),
-        ratio: None,
-        verdict: Verdict::Impossible,
-        reason: measure.impossible.clone().unwrap_or_default(),
-        expression: measure.is.as_ref().map_or_else(String::new, |(text, _)| text.clone()),
-    };
-    let Some((_, expression)) = &measure.is else { return Ok(result) };
-    match expression.values(findings) {
-        Err(error) => {
-            result.verdict = Verdict::DoesNotHold;
-            result.reason = format!("It could not be measured: {}.", error.message());
-        }
-        Ok(measured) => {
-            result.measured = measured;
-            if measure.impossible.is_none() {
-                let rule = measure.rule.as_deref();
-                let (verdict, ratio) = rules.judge(sort, rule, stated, &result.measured)?;
-                (result.verdict, result.ratio) = (verdict, ratio.filter(|ratio| ratio.is_finite()));
-                result.reason = sentence(verdict, sort, result.ratio, &result.measured);
+/// What a value is compared by: the rules, and what was measured.
+struct Scene<'a> {
+    rules: &'a Rules,
+    findings: &'a Findings<'a>,
+    null: &'a Null,
+}
+
+impl Scene<'_> {
+    fn value(&self, measure: &Measure, sort: Sort, stated: &Stated) -> Result<ValueResult> {
+        let Scene { rules, findings, .. } = self;
+        let mut result = ValueResult {
+            name: measure.value.clone(),
+            paper: stated.to_string(),
+            measured: Vec::new(),
+            ratios: Vec::new(),
+            ratio: None,
+            verdict: Verdict::Impossible,
+            without: Verdict::Impossible,
+            reason: measure.impossible.clone().unwrap_or_default(),
+            expression: measure.is.as_ref().map_or_else(String::new, |(text, _)| text.clone()),
+        };
+        let Some((_, expression)) = &measure.is else { return Ok(result) };
+        let rule = measure.rule.as_deref();
+        let asked = Asked { sort, rule, order: measure.order, main: &measure.main };
+        let measured = match expression.values(*findings) {
+            Ok(measured) => measured,
+            Err(error) => {
+                (result.verdict, result.without) = (Verdict::DoesNotHold, Verdict::DoesNotHold);
+                result.reason = format!("It could not be measured: {}.", error.message());
+                return Ok(result);
             }
-            if let Some(because) =
-                measure.because.as_ref().filter(|_| result.verdict > Verdict::Holds)
-            {
-                // A run that failed elsewhere must not take the report with it.
-                let why = fill(because, findings).unwrap_or_else(|error| error.to_string());
-                result.reason = format!("{} {why}", result.reason);
-            }
+        };
+        if measure.impossible.is_none() {
+            let judgement = rules.judge(&asked, stated, &measured)?;
+            let of_gain = rules.is_of_gain(&asked, stated)?;
+            result.reason = sentence(&judgement, of_gain, sort, &measured);
+            result.ratio = judgement.ratio().filter(|ratio| ratio.is_finite());
+            (result.verdict, result.ratios) = (judgement.verdict, judgement.ratios);
+            result.without = self.without(measure, &asked, stated)?;
         }
+        result.measured = measured;
+        if let Some(because) = measure.because.as_ref().filter(|_| result.verdict > Verdict::Holds)
+        {
+            // A run that failed elsewhere must not take the report with it.
+            let why = fill(because, *findings).unwrap_or_else(|error| error.to_string());
+            result.reason = format!("{} {why}", result.reason);
+        }
+        Ok(result)
     }
-    Ok(result)
+
+    /// The verdict on what would be measured without the idea. What cannot be read then fails.
+    fn without(&self, measure: &Measure, asked: &Asked<'_>, stated: &Stated) -> Result<Verdict> {
+        if self.rules.is_no_difference(asked, stated)? {
+            return Ok(Verdict::Holds);
+        }
+        let points = &self.findings.experiment.points;
+        let points = points.iter().map(|point| point.name.as_str()).collect();
+        let without = WithoutIdea { metrics: self.findings, points, null: self.null };
+        let values = match (&measure.null, &measure.is) {
+            (Some((_, expression)), _) => expression.values(self.findings),
+            (None, Some((_, expression))) => expression.values(&without),
+            (None, None) => return Ok(Verdict::Impossible),
+        };
+        let judgement = values.and_then(|values| self.rules.judge(asked, stated, &values));
+        Ok(judgement.map_or(Verdict::DoesNotHold, |judgement| judgement.verdict))
+    }
 }
 
 /// The results of every claim that the experiments answer, in the order of ids.
@@ -275,20 +315,28 @@ pub fn claims(library: &Library, all: &[Findings<'_>]) -> Result<Vec<ClaimResult
 }
 
 fn compare(library: &Library, findings: &Findings<'_>, claim: &Claim) -> Result<ClaimResult> {
+    let experiment = findings.experiment;
+    let of_paper = &library.paper(experiment)?.null;
+    let null = experiment.null.as_ref().unwrap_or(of_paper);
+    let scene = Scene { rules: &library.rules, findings, null };
     let mut values = Vec::new();
     for (name, sort, stated) in &claim.values {
-        let measure = findings.experiment.measure(&claim.id, name)?;
+        let measure = experiment.measure(&claim.id, name)?;
         let explain =
             |error: Error| Error::invalid(format!("{}, {name}: {}", claim.id, error.message()));
-        let compared = value(&library.rules, findings, measure, *sort, stated);
-        values.push(compared.map_err(explain)?);
+        values.push(scene.value(measure, *sort, stated).map_err(explain)?);
     }
-    let possible = values.iter().map(|v| v.verdict).filter(|v| *v != Verdict::Impossible);
+    let possible = || values.iter().filter(|value| value.verdict != Verdict::Impossible);
+    let worst =
+        |of: fn(&ValueResult) -> Verdict| possible().map(of).max().unwrap_or(Verdict::Impossible);
+    let (verdict, without) = (worst(|value| value.verdict), worst(|value| value.without));
+    let is_empty = verdict.passes() && without.passes();
     Ok(ClaimResult {
         id: claim.id.clone(),
         place: claim.place.clone(),
-        experiment: findings.experiment.id.clone(),
-        verdict: possible.max().unwrap_or(Verdict::Impossible),
+        experiment: experiment.id.clone(),
+        verdict: if is_empty { Verdict::WithoutIdea } else { verdict },
+        without,
         values,
     })
 }
@@ -336,14 +384,79 @@ mod tests {
     }
 
     #[test]
-    fn what_a_list_is_on_average_is_not_said_of_one_value() {
-        let text =
-            |ratio, measured: &[f64]| sentence(Verdict::DoesNotHold, Sort::Ratio, ratio, measured);
-        assert_eq!(text(Some(0.5), &[1.0]), "Outside the rule: 0.50 times the paper's value.");
-        assert!(
-            text(Some(0.5), &[1.0, 2.0]).contains("0.50 times the paper's values in geometric")
-        );
-        assert_eq!(text(Some(0.0), &[0.0, 2.0]), "Outside the rule: one of the values is zero.");
+    fn the_reason_says_what_the_ratio_is_of() {
+        let text = |ratios: &[f64], of_gain| {
+            let judgement = Judgement { verdict: Verdict::DoesNotHold, ratios: ratios.to_vec() };
+            sentence(&judgement, of_gain, Sort::Ratio, ratios)
+        };
+        assert_eq!(text(&[0.5], false), "Outside the rule: 0.50 times the paper's value.");
+        assert_eq!(text(&[0.5], true), "Outside the rule: the gain is 0.50 times the paper's.");
+        assert!(text(&[0.5, 1.0], false).contains("at worst 0.50 times the paper's values"));
+        assert!(text(&[0.5, -1.0], true).contains("the other way round"));
+        assert!(text(&[f64::INFINITY], false).contains("no ratio"));
+    }
+
+    /// A paper of one claim, measured: `new` has the write amplification `wa`, `old` 4.
+    fn made_up(wa: f64) -> ClaimResult {
+        let files = [
+            ("rules", include_str!("../data/rules.toml")),
+            (
+                "claims",
+                "[[claim]]\nid = \"x/y/z\"\nratio = { \"old/new\" = 2.0, \"even\" = 1.0 }\n",
+            ),
+            (
+                "x/paper",
+                "title = \"X\"\n[defaults]\n[null]\nnew = \"old\"\n[scale.smoke]\nsizes = 1\n\
+                 data = 1\nvalues = 1\nvalue_min = 1\nrequests_min = 1\n[system.new]\n\
+                 [system.old]\n",
+            ),
+            (
+                "x/y",
+                "figure = \"1\"\ntitle = \"T\"\nsystems = [\"new\", \"old\"]\n[[phase]]\n\
+                 name = \"p\"\ndo = \"fillseq\"\n[[measure]]\nclaim = \"x/y/z\"\n\
+                 value = \"old/new\"\nis = \"[old p.wa] / [new p.wa]\"\n[[measure]]\n\
+                 claim = \"x/y/z\"\nvalue = \"even\"\nis = \"1\"\n",
+            ),
+        ];
+        let files = files.map(|(name, text)| (name.to_string(), text.to_string()));
+        let library = Library::of(files).unwrap();
+        let run = |wa| Ok(BTreeMap::from([("p.wa".to_string(), wa)]));
+        let table =
+            [("new", run(wa)), ("old", run(4.0))].map(|(name, run)| ((name.into(), None), run));
+        let findings =
+            Findings::new(&library.experiments[0], Scale::default(), table.into()).unwrap();
+        claims(&library, &[findings]).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_system_that_is_its_baseline_fails() {
+        let claim = made_up(2.0);
+        assert_eq!((claim.verdict, claim.without), (Verdict::Holds, Verdict::DoesNotHold));
+        let [even, gains] = claim.values.as_slice() else { panic!("{claim:?}") };
+        assert_eq!((even.without, gains.without), (Verdict::Holds, Verdict::DoesNotHold));
+        assert_eq!(made_up(4.0).verdict, Verdict::DoesNotHold);
+    }
+
+    /// Nothing tells a claim of no difference from a system without the idea.
+    #[test]
+    fn what_passes_without_the_idea_does_not_count() {
+        let text = "[[claim]]\nid = \"x/y/z\"\nratio = { \"even\" = 1.05 }\n";
+        let claim = crate::claim::read(text).unwrap().remove("x/y/z").unwrap();
+        let mut library = Library::open().unwrap();
+        let measure = "figure = \"1\"\ntitle = \"T\"\nsystems = [\"UDC\", \"LDC\"]\n[[phase]]\n\
+                       name = \"p\"\ndo = \"fillseq\"\n[[measure]]\nclaim = \"x/y/z\"\n\
+                       value = \"even\"\nis = \"[LDC p.wa] / [UDC p.wa]\"\n";
+        let experiment = Experiment::read("ldc/y", measure).unwrap();
+        library.claims = BTreeMap::from([(claim.id.clone(), claim)]);
+        let verdict = |wa: f64| {
+            let run = |wa| Ok(BTreeMap::from([("p.wa".to_string(), wa)]));
+            let table = [("UDC", run(4.0)), ("LDC", run(wa))];
+            let table = table.map(|(name, run)| ((name.into(), None), run)).into();
+            let findings = Findings::new(&experiment, Scale::default(), table).unwrap();
+            claims(&library, &[findings]).unwrap().remove(0).verdict
+        };
+        assert_eq!(verdict(4.2), Verdict::WithoutIdea);
+        assert_eq!(verdict(8.0), Verdict::DoesNotHold);
     }
 
     /// Before anything runs.

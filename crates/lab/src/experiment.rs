@@ -2,12 +2,14 @@
 
 use crate::claim::SHAPE;
 use crate::expression::{self, Expression};
+use crate::null::Null;
 use crate::paper::{Paper, map};
+use crate::rules::Order;
 use crate::scale::Scale;
 use crate::settings::{Map, Settings, text};
 use base::{Error, Result};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A phase of a run: a name and settings of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +40,12 @@ pub struct Measure {
     pub is: Option<(String, Expression)>,
     /// The rule of the verdict, where it is not the value's own.
     pub rule: Option<String>,
+    /// Which way the points of a range go, where the paper says so.
+    pub order: Option<Order>,
+    /// The main conditions of a shape, by their numbers from 1.
+    pub main: Vec<usize>,
+    /// What would be measured without the idea, where what stands in for systems does not say it.
+    pub null: Option<(String, Expression)>,
     /// Why it cannot be reproduced.
     pub impossible: Option<String>,
     /// Why it is missed: a sentence with expressions in `<...>`.
@@ -118,6 +126,8 @@ pub struct Experiment {
     pub plots: Vec<Plot>,
     /// What is compared.
     pub measures: Vec<Measure>,
+    /// What stands in where the idea is taken away, if it is not what the paper says.
+    pub null: Option<Null>,
 }
 
 /// One run of an experiment.
@@ -158,6 +168,7 @@ struct File {
     plot: Vec<Plot>,
     #[serde(default)]
     measure: Vec<RawMeasure>,
+    null: Option<Null>,
 }
 
 #[derive(Deserialize)]
@@ -174,6 +185,10 @@ struct RawMeasure {
     value: String,
     is: Option<String>,
     rule: Option<String>,
+    order: Option<Order>,
+    #[serde(default)]
+    main: Vec<usize>,
+    null: Option<String>,
     impossible: Option<String>,
     because: Option<String>,
 }
@@ -202,12 +217,16 @@ impl RawDerived {
 
 impl RawMeasure {
     fn read(self) -> Result<Measure> {
-        let is = self.is.map(|text| parse(&text, false).map(|parsed| (text, parsed)));
+        let parsed = |text: String| parse(&text, false).map(|parsed| (text, parsed));
+        let (is, null) = (self.is.map(parsed), self.null.map(parsed));
         Ok(Measure {
             claim: self.claim,
             value: self.value,
             is: is.transpose()?,
             rule: self.rule,
+            order: self.order,
+            main: self.main,
+            null: null.transpose()?,
             impossible: self.impossible,
             because: self.because,
         })
@@ -244,6 +263,7 @@ impl Experiment {
             columns: file.column,
             plots: file.plot,
             measures: measures.map_err(|error| wrong(error.message().to_string()))?,
+            null: file.null,
         })
     }
 
@@ -264,6 +284,30 @@ impl Experiment {
                 self.id
             ))
         })
+    }
+
+    /// The names of the metrics that anything here reads: what has to be kept of a run.
+    pub fn metrics(&self) -> Result<BTreeSet<String>> {
+        let mut found = BTreeSet::new();
+        let mut add = |expression: &Expression| {
+            expression.names(&mut |_, _, name| {
+                found.insert(name.to_string());
+            });
+        };
+        for measure in &self.measures {
+            let both = [&measure.is, &measure.null];
+            both.into_iter().flatten().for_each(|(_, expression)| add(expression));
+            for text in measure.because.iter().flat_map(|because| because.split('<').skip(1)) {
+                add(&expression::parse(text.split('>').next().unwrap_or_default())?);
+            }
+        }
+        self.derived.iter().for_each(|(_, expression)| add(expression));
+        found.extend(self.columns.iter().map(|column| column.metric.clone()));
+        for plot in &self.plots {
+            let names = [Some(&plot.y), plot.x.as_ref(), plot.area.as_ref()];
+            found.extend(names.into_iter().flatten().cloned());
+        }
+        Ok(found)
     }
 
     /// The scale of this name: its paper's, but for data and sizes where the figure says so.

@@ -150,13 +150,16 @@ fn binary(operator: &str, a: f64, b: f64) -> f64 {
     }
 }
 
+/// Whether a list rises, with `forward` of 1, or falls, with -1, and never turns back by much.
+pub(crate) fn goes(list: &[f64], forward: f64) -> bool {
+    let steps = |pair: &[f64]| forward * (pair[1] - pair[0]) >= -SLACK * pair[0].abs();
+    let ends = list.first().zip(list.last());
+    let moved = ends.is_some_and(|(first, last)| forward * (last - first) > 0.0);
+    moved && list.windows(2).all(steps)
+}
+
 fn call(name: &str, list: &[f64]) -> f64 {
-    let steps = |forward: f64| {
-        let goes = |pair: &[f64]| forward * (pair[1] - pair[0]) >= -SLACK * pair[0].abs();
-        let ends = list.first().zip(list.last());
-        let moved = ends.is_some_and(|(first, last)| forward * (last - first) > 0.0);
-        f64::from(u8::from(moved && list.windows(2).all(goes)))
-    };
+    let steps = |forward: f64| f64::from(u8::from(goes(list, forward)));
     let missing = f64::NAN;
     match name {
         "min" => list.iter().copied().reduce(f64::min).unwrap_or(missing),

@@ -3,7 +3,8 @@
 //!
 //! Everything about a figure is data in `data/`: [`paper`] has the systems and [`scale`]s of a
 //! paper, [`experiment`] the runs of a figure and the [`expression`]s that link each value of a
-//! [`claim`] to their metrics, [`rules`] when a value holds. The code knows no figure: [`settings`]
+//! [`claim`] to their metrics, [`rules`] when a value holds, and [`null`] what would be measured
+//! without the paper's idea. The code knows no figure: [`settings`]
 //! turns names and values of the papers' sizes into those of a scale, [`run`] executes one run on
 //! the engine in virtual time, [`schedule`] all that differ, and [`compare`] makes the verdicts.
 //!
@@ -15,6 +16,7 @@ pub mod compare;
 pub mod data;
 pub mod experiment;
 pub mod expression;
+pub mod null;
 pub mod paper;
 pub mod rules;
 pub mod run;

@@ -1,5 +1,6 @@
 //! A paper: its systems, the settings that all of its runs share, and its scales.
 
+use crate::null::Null;
 use crate::scale::Scale;
 use crate::settings::{self, Map};
 use base::{Error, Result};
@@ -28,6 +29,8 @@ pub struct Paper {
     pub systems: BTreeMap<String, System>,
     /// By name.
     pub scales: BTreeMap<String, Scale>,
+    /// What stands in for the proposed systems where the idea is taken away.
+    pub null: Null,
 }
 
 /// A TOML table as settings.
@@ -42,6 +45,8 @@ struct File {
     defaults: toml::Table,
     scale: BTreeMap<String, Scale>,
     system: BTreeMap<String, toml::Table>,
+    #[serde(default)]
+    null: Null,
 }
 
 impl Paper {
@@ -63,6 +68,7 @@ impl Paper {
             defaults: map(&file.defaults),
             systems: systems.collect(),
             scales: scales.collect(),
+            null: file.null,
         })
     }
 

@@ -1,8 +1,11 @@
 //! The data files as a whole, and the promise that a run repeats.
 
-use crate::claim::SHAPE;
+use crate::claim::{SHAPE, Stated};
 use crate::compare::{self, Findings};
 use crate::data::{FILES, Library};
+use crate::experiment::Measure;
+use crate::expression::Expression;
+use crate::null::{self, StandIn};
 use crate::schedule::Schedule;
 use std::collections::BTreeSet;
 
@@ -224,4 +227,81 @@ fn a_claim_that_is_answered_in_part_is_refused_before_anything_runs() {
     assert!(library(false).is_ok());
     let error = library(true).err().unwrap().to_string();
     assert!(error.contains("lwc/fig12") && error.contains("its shape"), "{error}");
+}
+
+/// What stands in for what is there, or a null system would be the system itself.
+#[test]
+fn what_stands_in_without_the_idea_is_there() {
+    let library = Library::open().unwrap();
+    for experiment in &library.experiments {
+        let Some(null) = &experiment.null else { continue };
+        let names = |run: &str| {
+            let (system, point) = run.split_once('@').unwrap_or((run, "*"));
+            let is_point = point == "*" || experiment.points.iter().any(|p| p.name == point);
+            experiment.systems.iter().any(|s| s == system) && is_point
+        };
+        for (name, stand_in) in null {
+            let id = &experiment.id;
+            match stand_in {
+                StandIn::Run(run) => assert!(names(name) && names(run), "{id}: {name} = {run}"),
+                StandIn::Number(_) => {
+                    let known = crate::run::CATALOGUE.iter().any(|(known, ..)| known == name);
+                    assert!(known, "{id}: {name}");
+                }
+            }
+        }
+    }
+    for paper in library.papers.values() {
+        for (name, stand_in) in &paper.null {
+            let StandIn::Run(run) = stand_in else { continue };
+            let known = [name, run].iter().all(|system| paper.systems.contains_key(*system));
+            assert!(known, "{}: {name} = {run}", paper.id);
+        }
+    }
+}
+
+/// A claim of which no value reads anything else without the idea could not fail then.
+#[test]
+fn every_claim_has_a_value_that_the_idea_can_change() {
+    let library = Library::open().unwrap();
+    for experiment in &library.experiments {
+        let of_paper = &library.paper(experiment).unwrap().null;
+        let null = experiment.null.as_ref().unwrap_or(of_paper);
+        let changes = |measure: &Measure| {
+            let mut changed = measure.null.is_some();
+            let Some((_, expression)) = &measure.is else { return false };
+            expression.names(&mut |system, point, metric| {
+                let points = experiment.points.iter().map(|p| p.name.as_str());
+                let points: Vec<&str> =
+                    if point == Some("*") { points.collect() } else { point.into_iter().collect() };
+                changed |= null::number(null, metric).is_some()
+                    || null::run(null, system, None).is_some()
+                    || points.iter().any(|p| null::run(null, system, Some(p)).is_some());
+            });
+            changed
+        };
+        for claim in experiment.claims() {
+            let mut measures = experiment.measures.iter().filter(|m| m.claim == claim);
+            assert!(measures.any(changes), "{claim}");
+        }
+    }
+}
+
+#[test]
+fn orders_are_of_ranges_and_main_conditions_of_shapes() {
+    let library = Library::open().unwrap();
+    for measure in library.experiments.iter().flat_map(|e| &e.measures) {
+        let claim = library.claim(&measure.claim).unwrap();
+        let (name, _, stated) =
+            claim.values.iter().find(|(name, ..)| *name == measure.value).unwrap();
+        let at = format!("{}: {name}", claim.id);
+        assert!(measure.order.is_none() || matches!(stated, Stated::Range(..)), "{at}");
+        assert!(measure.main.is_empty() || name == SHAPE, "{at}");
+        if let (false, Some((_, Expression::Call(_, conditions)))) =
+            (measure.main.is_empty(), &measure.is)
+        {
+            let known = measure.main.iter().all(|number| (1..=conditions.len()).contains(number));
+            assert!(known && conditions.len() > 2, "{at}: {:?}", measure.main);
+        }
+    }
 }

@@ -2,8 +2,8 @@
 
 use super::{Account, pages, report, verdicts};
 use crate::failure::{Failure, Outcome};
-use lab::ClaimResult;
 use lab::schedule::Table;
+use lab::{ClaimResult, ValueResult};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,12 +27,18 @@ pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
     let rows: Vec<Value> = account.claims.iter().map(ClaimResult::to_json).collect();
     save(folder, "claims.json", &(serde_json::to_string_pretty(&rows)? + "\n"))?;
     save(folder, "claims.csv", &claims_csv(account))?;
-    save(folder, "metrics.csv", &metrics_csv(account))?;
+    save(folder, "metrics.csv", &metrics_csv(account, |_, _| true))?;
     let papers = folder.join("papers");
     std::fs::create_dir_all(&papers).map_err(|error| Failure::cannot_write(&papers, &error))?;
     for (name, text) in pages::pages(account) {
         save(&papers, &format!("{name}.md"), &text)?;
     }
+    let mut used = BTreeMap::new();
+    for findings in &account.findings {
+        used.insert(findings.experiment.id.as_str(), findings.experiment.metrics()?);
+    }
+    let is_used = |id: &str, name: &str| used.get(id).is_some_and(|names| names.contains(name));
+    save(&papers, "metrics.csv", &metrics_csv(account, is_used))?;
     let values = papers.join("values");
     std::fs::create_dir_all(&values).map_err(|error| Failure::cannot_write(&values, &error))?;
     for (paper, claims) in pages::by_paper(account) {
@@ -70,6 +76,7 @@ fn claims_csv(account: &Account<'_>) -> String {
         "measured",
         "ratio",
         "verdict",
+        "without the idea",
         "reason",
     ];
     let rows = account.claims.iter().flat_map(|claim| {
@@ -84,6 +91,7 @@ fn claims_csv(account: &Account<'_>) -> String {
                 measured.join(" "),
                 value.ratio.map_or(String::new(), |ratio| ratio.to_string()),
                 value.verdict.name().to_string(),
+                value.without.name().to_string(),
                 value.reason.clone(),
             ]
         })
@@ -95,24 +103,43 @@ fn claims_csv(account: &Account<'_>) -> String {
 fn values_csv(claims: &[&ClaimResult]) -> String {
     let rows = claims.iter().flat_map(|claim| {
         claim.values.iter().map(|value| {
-            let verdict = value.verdict.name().to_string();
             let texts = [&claim.id, &claim.place, &value.name, &value.paper].map(String::clone);
-            texts.into_iter().chain([pages::measured(value), verdict]).collect()
+            let verdicts = [value.verdict, value.without].map(|v| v.name().to_string());
+            let figures = [pages::measured(value), ratios(value)];
+            texts.into_iter().chain(figures).chain(verdicts).collect()
         })
     });
-    csv(&["claim", "figure", "value", "paper", "measured", "verdict"], rows)
+    let header =
+        ["claim", "figure", "value", "paper", "measured", "ratio", "verdict", "without the idea"];
+    csv(&header, rows)
 }
 
-fn metrics_csv(account: &Account<'_>) -> String {
+/// Each ratio in four digits; nothing where one is infinite.
+fn ratios(value: &ValueResult) -> String {
+    if value.ratios.iter().any(|ratio| !ratio.is_finite()) {
+        return String::new();
+    }
+    let ratios = value.ratios.iter().map(|ratio| match ratio.abs() {
+        size if size >= 100.0 => format!("{ratio:.0}"),
+        size if size >= 1.0 => format!("{ratio:.2}"),
+        _ => format!("{ratio:.4}"),
+    });
+    ratios.collect::<Vec<_>>().join(", ")
+}
+
+/// The metrics of all runs that `is_kept` by experiment and name.
+fn metrics_csv(account: &Account<'_>, is_kept: impl Fn(&str, &str) -> bool) -> String {
+    let is_kept = &is_kept;
     let rows = account.findings.iter().flat_map(|findings| {
         findings.table.iter().flat_map(|((system, point), outcome)| {
             let (id, point) = (findings.experiment.id.clone(), point.clone().unwrap_or_default());
-            let row = move |name: &str, value: String| {
+            let row = |name: &str, value: String| {
                 vec![id.clone(), system.clone(), point.clone(), name.to_string(), value]
             };
             match outcome {
                 Ok(metrics) => {
-                    metrics.iter().map(|(name, value)| row(name, value.to_string())).collect()
+                    let kept = metrics.iter().filter(|(name, _)| is_kept(&id, name));
+                    kept.map(|(name, value)| row(name, value.to_string())).collect()
                 }
                 Err(why) => vec![row("error", why.clone())],
             }

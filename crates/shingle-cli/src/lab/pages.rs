@@ -48,19 +48,25 @@ pub fn values_file(paper: &str, scale: &str) -> String {
 fn page(account: &Account<'_>, name: &str, claims: &[&ClaimResult]) -> String {
     let scale = account.scale;
     let of = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
-    let [hold, shape, not, cannot] = Verdict::ALL.map(of);
+    let [hold, shape, without, not, cannot] = Verdict::ALL.map(of);
+    let counts = format!(
+        "At `{scale}`, of {} claims {hold} are reproduced, {shape} in shape, {without} also pass \
+         without the idea, {not} are not reproduced and {cannot} cannot be reproduced.",
+        claims.len()
+    );
     let file = values_file(name, scale);
     let picture = file.replace(".csv", ".svg");
     let mut text = format!(
         "![Each value of {name}, measured over the paper's](pictures/{picture})\n\n\
-         At `{scale}`, of {} claims {hold} are reproduced, {shape} in shape, \
-         {not} are not reproduced and {cannot} cannot be reproduced.\n\n\
-         ## Claims\n\n\
+         {}\n{}{}## Claims\n\n\
          A figure links to its experiment. All values, the paper's and the measured ones, are in\n\
          [values/{file}](values/{file}). A short line across a bar or over a \
          point is the paper's value.\n\n\
-         | figure | claim | verdict at `{scale}` | its values |\n|---|---|---|---|\n",
-        claims.len()
+         | figure | claim | verdict at `{scale}` | its values | without the idea |\n\
+         |---|---|---|---|---|\n",
+        wrapped(&counts, ""),
+        wrapped(&factors(claims), ""),
+        baseless(claims),
     );
     text.extend(claims.iter().map(|claim| row(claim)));
     let details: String = claims.iter().map(|claim| details(account, claim)).collect();
@@ -68,6 +74,39 @@ fn page(account: &Account<'_>, name: &str, claims: &[&ClaimResult]) -> String {
         let _ = write!(text, "\n## Figures at `{scale}`, and why values differ\n{details}");
     }
     text
+}
+
+/// How far the values are from the paper's.
+fn factors(claims: &[&ClaimResult]) -> String {
+    let values = claims.iter().flat_map(|claim| &claim.values);
+    let ratios: Vec<f64> = values.filter_map(|value| value.ratio).collect();
+    let within = |factor: f64| {
+        ratios.iter().filter(|ratio| **ratio >= 1.0 / factor && **ratio <= factor).count()
+    };
+    let beyond = ratios.len() - within(2.0);
+    format!(
+        "Of {} values with a ratio {} are within 1.25 times the paper's, {} within 1.5 times, {} \
+         within 2 times and {beyond} beyond.",
+        ratios.len(),
+        within(1.25),
+        within(1.5),
+        within(2.0),
+    )
+}
+
+/// The claims that pass without the idea, by name, as a paragraph.
+fn baseless(claims: &[&ClaimResult]) -> String {
+    let found = claims.iter().filter(|claim| claim.verdict == Verdict::WithoutIdea);
+    let names: Vec<String> = found.map(|claim| format!("`{}`", claim.id)).collect();
+    if names.is_empty() {
+        return "\n".to_string();
+    }
+    let text = format!(
+        "These claims also pass without the idea, so they count as neither reproduced nor in \
+         shape: {}.",
+        names.join(", ")
+    );
+    format!("\n{}\n", wrapped(&text, ""))
 }
 
 /// What was measured, as a page shows it.
@@ -80,17 +119,18 @@ pub fn measured(value: &ValueResult) -> String {
 
 fn row(claim: &ClaimResult) -> String {
     let of = |verdict| claim.values.iter().filter(|value| value.verdict == verdict).count();
-    let counts =
-        Verdict::ALL.map(of).into_iter().zip(["reproduced", "in shape", "not", "not reproducible"]);
+    let words = ["reproduced", "in shape", "without the idea", "not", "not reproducible"];
+    let counts = Verdict::ALL.map(of).into_iter().zip(words);
     let counts = counts.filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
     format!(
-        "| [{}](../../crates/lab/data/{}.toml) | `{}` | {} | {} |\n",
+        "| [{}](../../crates/lab/data/{}.toml) | `{}` | {} | {} | {} |\n",
         claim.place,
         claim.experiment,
         claim.id,
         claim.verdict.name(),
-        counts.join(", ")
+        counts.join(", "),
+        terminal::passes(claim.without)
     )
 }
 

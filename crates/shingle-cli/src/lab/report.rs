@@ -3,7 +3,7 @@
 //! The table of claims sorts by its columns; without scripts it is in the order of the papers. On a
 //! phone a row of a table of values is a card, and each cell says what it is.
 
-use super::terminal::{counts, measured};
+use super::terminal::{counts, measured, passes};
 use super::{Account, matrix, plot};
 use lab::compare::spell;
 use lab::experiment::Phase;
@@ -31,7 +31,11 @@ pub fn render(account: &Account<'_>) -> String {
                 (tiles(account))
                 (contents(account))
                 h2 id="claims" { "Claims" }
-                p.soft { "A claim is as good as its worst value. Headings sort." }
+                p.soft {
+                    "A claim is as good as its worst value. A ratio is that of gains: the measured "
+                    "distance from no effect over the paper's. Without: whether the value would "
+                    "pass with the baseline in place of the proposed system. Headings sort."
+                }
                 (claims(account))
                 @for (id, paper) in &account.library.papers {
                     @let of_paper = || account.findings.iter().filter(|f| {
@@ -91,7 +95,10 @@ fn tiles(account: &Account<'_>) -> Markup {
             @for (verdict, claims, values) in counts(&account.claims) {
                 li {
                     strong class=(format!("v{}", rank(verdict))) { (claims) }
-                    span { "claims: " (verdict.name()) ", and " (values) " values" }
+                    span {
+                        "claims: " (verdict.name())
+                        @if verdict != Verdict::WithoutIdea { ", and " (values) " values" }
+                    }
                 }
             }
         }
@@ -111,7 +118,7 @@ fn contents(account: &Account<'_>) -> Markup {
 }
 
 fn claims(account: &Account<'_>) -> Markup {
-    let headings = ["claim", "where", "value", "paper", "measured", "ratio", "verdict"];
+    let headings = ["claim", "where", "value", "paper", "measured", "ratio", "verdict", "without"];
     html! {
         div.scroll { table.sortable.cards {
             thead { tr {
@@ -137,6 +144,7 @@ fn row(claim: &ClaimResult, value: &ValueResult) -> Markup {
             td.number data-is="measured" data-sort=(first) { (measured(value)) }
             td.number data-is="ratio" data-sort=(value.ratio.unwrap_or(-1.0)) { (ratio(value)) }
             td data-is="verdict" data-sort=(rank(value.verdict)) { (badge(value.verdict)) }
+            td.words data-is="without" { (passes(value.without)) }
         }
     }
 }
@@ -172,7 +180,7 @@ fn compared(claim: &ClaimResult) -> Markup {
         div.scroll { table.cards {
             tr.head {
                 th { "value" } th { "paper" } th { "measured" } th { "ratio" } th { "verdict" }
-                th { "why" }
+                th { "without" } th { "why" }
             }
             @for value in &claim.values {
                 tr {
@@ -181,6 +189,7 @@ fn compared(claim: &ClaimResult) -> Markup {
                     td.number data-is="measured" { (measured(value)) }
                     td.number data-is="ratio" { (ratio(value)) }
                     td data-is="verdict" { (badge(value.verdict)) }
+                    td.words data-is="without" { (passes(value.without)) }
                     td.why data-is="why" { (value.reason) }
                 }
             }

@@ -99,6 +99,15 @@ pub fn counts(claims: &[ClaimResult]) -> Vec<(Verdict, usize, usize)> {
     Verdict::ALL.into_iter().map(count).collect()
 }
 
+/// Whether a verdict is one of those that count as reproduced, in a word.
+pub fn passes(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Impossible => "-",
+        verdict if verdict.passes() => "passes",
+        _ => "fails",
+    }
+}
+
 /// The table of all values, and the counts of verdicts.
 pub fn results(context: &mut Context, account: &Account<'_>) -> Outcome {
     if context.global.json {
@@ -106,14 +115,16 @@ pub fn results(context: &mut Context, account: &Account<'_>) -> Outcome {
             account.claims.iter().map(ClaimResult::to_json).collect();
         return context.json(&rows);
     }
-    let mut table = texts(&["claim", "value", "paper", "measured", "ratio", "verdict"]);
+    let mut table = texts(&["claim", "value", "paper", "measured", "ratio", "verdict", "without"]);
     for claim in &account.claims {
         for value in &claim.values {
             let ratio = value.ratio.map_or("-".into(), spell);
             let paper: String = value.paper.chars().take(32).collect();
             let measured = measured(value);
             let verdict = value.verdict.name().to_string();
-            table.add_row([&claim.id, &value.name, &paper, &measured, &ratio, &verdict]);
+            let without = passes(value.without).to_string();
+            let row = [&claim.id, &value.name, &paper, &measured, &ratio, &verdict, &without];
+            table.add_row(row);
         }
     }
     for column in [3, 4] {
@@ -123,7 +134,11 @@ pub fn results(context: &mut Context, account: &Account<'_>) -> Outcome {
     }
     writeln!(context.out, "{table}\n")?;
     for (verdict, claims, values) in counts(&account.claims) {
-        writeln!(context.out, "{:<22} {claims:>3} claims {values:>4} values", verdict.name())?;
+        let name = verdict.name();
+        match verdict {
+            Verdict::WithoutIdea => writeln!(context.out, "{name:<28} {claims:>3} claims")?,
+            _ => writeln!(context.out, "{name:<28} {claims:>3} claims {values:>4} values")?,
+        }
     }
     Ok(())
 }

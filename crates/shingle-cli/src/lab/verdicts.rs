@@ -1,5 +1,5 @@
-//! Pictures of a paper's verdicts, from its file of values alone: measured over the paper's value.
-//! A kept file gives the same picture as the run that wrote it.
+//! Pictures of a paper's verdicts, from its file of values alone: the measured gain over the
+//! paper's. A kept file gives the same picture as the run that wrote it.
 
 use crate::chart::ratios::{Group, Row, Sheet, Sign, ratios};
 use crate::context::Context;
@@ -20,11 +20,10 @@ const LEGEND: [(Sign, &str); 3] = [
     (Sign::Cross, "not reproduced"),
 ];
 const NOTES: [&str; 3] = [
-    "Ratio: measured over the paper's value. Outside a range it is over the nearer end, inside it \
-     is 1.",
-    "Lists have a mark for each point. An arrow: the ratio is beyond the axis.",
-    "Shares and changes are judged by difference, so a small one may be reproduced at a ratio far \
-     from 1.",
+    "Ratio: the measured gain over the paper's. The gain of a ratio between systems is its \
+     distance from 1.",
+    "Shares, changes and figures, and ratios that the paper has at about 1, are compared whole.",
+    "Lists and ranges have a mark for each point. An arrow: beyond the axis, or no gain at all.",
 ];
 
 /// A row of a file of values.
@@ -35,6 +34,7 @@ struct Value {
     value: String,
     paper: String,
     measured: String,
+    ratio: String,
     verdict: String,
 }
 
@@ -44,7 +44,6 @@ enum LeftOut {
     Trend,
     Bound,
     NotMeasured,
-    InPart,
     NoRatio,
 }
 
@@ -54,30 +53,24 @@ impl LeftOut {
             LeftOut::Trend => "trends in words",
             LeftOut::Bound => "bounds",
             LeftOut::NotMeasured => "not measured",
-            LeftOut::InPart => "lists given in part",
-            LeftOut::NoRatio => "zero or negative",
+            LeftOut::NoRatio => "without a finite ratio",
         }
     }
 }
 
 impl Value {
-    /// Measured over the paper's value, one for each measured number.
+    /// The measured gain over the paper's, one for each measured number.
     fn ratios(&self) -> Result<Vec<f64>, LeftOut> {
         if self.sign().is_none() {
             return Err(LeftOut::NotMeasured);
         }
-        let stated = Stated::from(self.paper.as_str());
-        match stated {
+        match Stated::from(self.paper.as_str()) {
             Stated::Trend(_) => return Err(LeftOut::Trend),
             Stated::Above(_) => return Err(LeftOut::Bound),
             _ => {}
         }
-        match Stated::from(self.measured.as_str()) {
-            Stated::Number(number) => stated.ratios(&[number]).ok_or(LeftOut::NoRatio),
-            Stated::Points(points) => stated.ratios(&points).ok_or(LeftOut::NoRatio),
-            _ if self.measured.contains(" ... ") => Err(LeftOut::InPart),
-            _ => Err(LeftOut::NotMeasured),
-        }
+        let ratios = self.ratio.split(", ").map(str::parse::<f64>).collect::<Result<Vec<_>, _>>();
+        ratios.map_err(|_| LeftOut::NoRatio)
     }
 
     /// None for what cannot be reproduced, and for a verdict of another program.
@@ -86,7 +79,7 @@ impl Value {
             Verdict::Holds => Some(Sign::Disc),
             Verdict::InShape => Some(Sign::Diamond),
             Verdict::DoesNotHold => Some(Sign::Cross),
-            Verdict::Impossible => None,
+            Verdict::WithoutIdea | Verdict::Impossible => None,
         }
     }
 }
@@ -155,7 +148,7 @@ fn sheet(name: &str, values: &[Value]) -> Sheet {
     let mut notes = vec![left_out(values)];
     notes.extend(NOTES.map(String::from));
     Sheet {
-        title: format!("{}: measured over the paper's value", spoken(name)),
+        title: format!("{}: the measured gain over the paper's", spoken(name)),
         columns: ["paper", "measured"],
         legend: LEGEND.to_vec(),
         groups: groups.filter(|group| !group.rows.is_empty()).collect(),
@@ -204,7 +197,7 @@ fn summary(name: &str, values: &[Value]) -> Group {
 
 fn overview(groups: Vec<Group>) -> Sheet {
     Sheet {
-        title: "Measured over the papers' values".into(),
+        title: "The measured gains over the papers'".into(),
         columns: ["values drawn", "values"],
         legend: LEGEND.to_vec(),
         groups,
@@ -225,7 +218,7 @@ fn document(sheet: &Sheet) -> String {
 mod tests {
     use super::*;
 
-    fn value(paper: &str, measured: &str) -> Value {
+    fn value(paper: &str, measured: &str, ratio: &str) -> Value {
         let text = String::from;
         Value {
             claim: text("a/fig1/b"),
@@ -233,6 +226,7 @@ mod tests {
             value: text("v"),
             paper: text(paper),
             measured: text(measured),
+            ratio: text(ratio),
             verdict: text("reproduced in shape"),
         }
     }
@@ -240,27 +234,27 @@ mod tests {
     #[test]
     fn values_without_a_ratio_are_counted_with_the_reason() {
         let values = [
-            value("4", "2.00"),
-            value("grows", "2 of 3"),
-            value("above 1", "3.00"),
-            value("2", "nothing"),
-            value("1 to 3", "1.12 ... 2.90"),
-            value("-0.16", "0.06"),
-            value("0", "0"),
+            value("4", "2.00", "0.3333"),
+            value("grows", "2 of 3", ""),
+            value("above 1", "3.00", ""),
+            Value { verdict: "cannot be reproduced".into(), ..value("2", "nothing", "") },
+            value("1 to 3", "1.12 ... 2.90", "0.9000, 1.00, 0.9500"),
+            value("0", "1.00", ""),
         ];
         assert_eq!(
             left_out(&values),
-            "Drawn: 1 of 7 values. Left out: trends in words 1, bounds 1, not measured 1, lists \
-             given in part 1, zero or negative 2."
+            "Drawn: 2 of 6 values. Left out: trends in words 1, bounds 1, not measured 1, without \
+             a finite ratio 1."
         );
-        assert_eq!(sheet("a-small", &values).groups[0].rows.len(), 1);
+        assert_eq!(sheet("a-small", &values).groups[0].rows.len(), 2);
         assert_eq!(left_out(&values[..1]), "Drawn: all 1 values.");
     }
 
     #[test]
     fn values_that_cannot_be_reproduced_are_in_no_row() {
-        let impossible = Value { verdict: "cannot be reproduced".into(), ..value("2", "nothing") };
-        let not = || Value { verdict: "not reproduced".into(), ..value("2", "9.00") };
+        let impossible =
+            Value { verdict: "cannot be reproduced".into(), ..value("2", "nothing", "") };
+        let not = || Value { verdict: "not reproduced".into(), ..value("2", "9.00", "8.00") };
         let group = summary("a-small", &[impossible, not(), not()]);
         assert_eq!(group.rows.len(), 1);
         assert_eq!(group.rows[0].columns, ["2", "2"]);
@@ -268,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_picture_is_a_document_with_a_ground() {
-        let text = document(&sheet("a-small", &[value("1, 2", "1.00, 4.00")]));
+        let text = document(&sheet("a-small", &[value("1, 2", "1.00, 4.00", "1.00, 2.00")]));
         let tree = roxmltree::Document::parse(&text).expect("well-formed");
         let of = |class| tree.descendants().filter(|n| n.attribute("class") == Some(class)).count();
         // Two points and the legend.

@@ -79,6 +79,40 @@ fn what_is_kept_of_runs_at_full_size_gives_the_kept_verdicts() {
     assert!(claims.lines().count() > 10 && claims == kept_claims, "{claims}");
 }
 
+/// A run at the scale `small` takes most of an hour and is not repeated here. After a change of
+/// rules or reasons: `lab compare` as here, and `cargo xtask papers again`.
+#[test]
+fn what_is_kept_of_runs_at_small_gives_the_kept_pages() {
+    let shell = Shell::new();
+    let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/papers"));
+    let kept = docs.join("small-scale");
+    let compare = ["--quiet", "lab", "compare", kept.to_str().unwrap(), "--out", "again"];
+    shell.run(&[&compare[..], &["--scale", "small"]].concat()).ok();
+    let again = shell.path("again/papers");
+    let mut pages = 0;
+    for file in again.read_dir().unwrap().map(|file| file.unwrap().path()) {
+        if file.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let old = std::fs::read_to_string(docs.join(file.file_name().unwrap())).unwrap();
+        let new = std::fs::read_to_string(&file).unwrap();
+        let (head, tail) = new.split_at(new.find("## ").unwrap());
+        assert!(old.contains(head) && old.ends_with(tail), "{file:?}: cargo xtask papers");
+        pages += 1;
+    }
+    assert_eq!(pages, 6);
+    for folder in ["values", "pictures"] {
+        for file in again.join(folder).read_dir().unwrap().map(|file| file.unwrap()) {
+            if file.file_name() == "overview.svg" {
+                continue;
+            }
+            let old = std::fs::read_to_string(docs.join(folder).join(file.file_name()));
+            let new = std::fs::read_to_string(file.path()).unwrap();
+            assert!(old.is_ok_and(|old| old == new), "{:?}: cargo xtask papers", file.file_name());
+        }
+    }
+}
+
 /// The pictures of the papers' pages follow from the values beside them: `cargo xtask papers` draws
 /// them again.
 #[test]
