@@ -16,6 +16,7 @@ use super::rewrite::Progress;
 use super::values::gc;
 use super::{backed_off, clean, compaction, flush};
 use crate::engine::Engine;
+use crate::engine::trees::Trees;
 use crate::event::Event;
 use base::env::Worker;
 use base::{Error, ErrorKind, KeyspaceId, Result};
@@ -266,7 +267,7 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
     trees.end_pauses(engine.runtime.now_ns());
     // Removal of the files that the last version released is work that is due as well.
     engine.versions.collect_dead_files(&mut trees);
-    pick(engine, &mut trees, false).is_none()
+    !is_move_due(engine, &mut trees)
         && !flush::is_due(engine)
         && !gc::is_due(engine, &trees)
         && !engine.has_free_retired(&trees)
@@ -274,6 +275,13 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
         && engine.scheduler.is_idle()
         && trees.dead_files.is_empty()
         && trees.removals == 0
+}
+
+/// A worker would begin a move, and not because the database is idle. What only writes make due is
+/// not due in an idle database, where no worker would begin it.
+fn is_move_due(engine: &Engine, trees: &mut Trees) -> bool {
+    pick(engine, trees, false).is_some()
+        && (!engine.scheduler.idle.is_now(engine) || pick(engine, trees, true).is_some())
 }
 
 fn plan_flush(engine: &Arc<Engine>, is_idle: bool) {
@@ -333,11 +341,7 @@ fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
     Ok(true)
 }
 
-fn pick(
-    engine: &Engine,
-    trees: &mut crate::engine::trees::Trees,
-    is_idle: bool,
-) -> Option<(KeyspaceId, Plan)> {
+fn pick(engine: &Engine, trees: &mut Trees, is_idle: bool) -> Option<(KeyspaceId, Plan)> {
     let oldest = engine.snapshots.horizon();
     if let Some(found) = pick_manual(engine, trees, oldest) {
         return Some(found);
@@ -361,11 +365,7 @@ fn pick(
     best
 }
 
-fn pick_manual(
-    engine: &Engine,
-    trees: &crate::engine::trees::Trees,
-    oldest: u64,
-) -> Option<(KeyspaceId, Plan)> {
+fn pick_manual(engine: &Engine, trees: &Trees, oldest: u64) -> Option<(KeyspaceId, Plan)> {
     let wanted = engine.scheduler.lock().manual.clone();
     for (index, manual) in wanted.iter().enumerate() {
         let plan = trees.keyspaces.get(&manual.keyspace).and_then(|tree| {

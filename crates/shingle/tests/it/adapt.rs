@@ -237,3 +237,27 @@ fn idle_time_frees_garbage_under_a_cause_of_its_own_unless_it_is_told_not_to() {
     }
     panic!("{} bytes written, {} of {before} left", idle_bytes(), db.stats().live_bytes);
 }
+
+/// Writes expect garbage that an idle database does not. A wait for what was due to writers alone
+/// had no end once the pause had begun, and the workers woke each other for it all the time.
+#[test]
+fn a_wait_ends_when_what_is_due_was_due_to_writers_alone() {
+    let store = Arc::new(MemStore::new(Arc::default()));
+    // Background steps run only while a call waits.
+    let runtime = Arc::new(Stepped::new(1, u64::MAX));
+    let db = adaptive(&store, runtime.clone());
+    put_new(&db, 0..60_000);
+    for n in 60_000..100_000 {
+        db.put(new_key(n), [1; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    let stacked = linked(&db);
+    runtime.pass(1_000_000_000);
+    let (sender, done) = std::sync::mpsc::channel();
+    let waiting = db.clone();
+    std::thread::spawn(move || sender.send(waiting.wait_idle()));
+    // A wait without an end is not to hang the tests.
+    done.recv_timeout(Duration::from_secs(120)).expect("the wait has no end").unwrap();
+    assert!(stacked.iter().sum::<usize>() > 5, "nothing was due: {stacked:?}");
+    assert_eq!(linked(&db), stacked, "an idle database merges new keys for nothing");
+}
