@@ -141,6 +141,30 @@ pub struct Footer {
 }
 
 impl Footer {
+    /// The handle of a `kind` block, and of a filter if one follows, in an index entry's value.
+    /// `None`: they are not inside the run.
+    #[inline]
+    pub(crate) fn handles(
+        &self,
+        value: &[u8],
+        kind: BlockKind,
+    ) -> Option<(Handle, Option<Handle>)> {
+        let mut reader = Reader::new(value);
+        let handle = Handle::read(&mut reader);
+        let filter = if reader.is_empty() { None } else { Handle::read(&mut reader) };
+        let inside = |handle: &Handle, kind: BlockKind| {
+            let (low, high) = match kind {
+                BlockKind::Data => (self.start, self.data_end),
+                BlockKind::Filter => (self.data_end, self.filters_end),
+                _ => (self.filters_end, self.pinned_start()),
+            };
+            low <= handle.offset && handle.end(kind) <= high
+        };
+        let handle = handle.filter(|handle| inside(handle, kind))?;
+        let is_inside = filter.is_none_or(|filter| inside(&filter, BlockKind::Filter));
+        is_inside.then_some((handle, filter))
+    }
+
     /// The footer as it stands at the end of the extent.
     pub fn encode(&self, place: TablePlace) -> Vec<u8> {
         let mut out = Vec::with_capacity(FOOTER_BYTES as usize);

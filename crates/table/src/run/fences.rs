@@ -14,17 +14,18 @@
 //! - The memory is a pinned part of the cache's budget. Where no more may be pinned, and where a
 //!   block is damaged, the run has no fences: lookups go through the cache.
 
-use super::Run;
 use crate::block::Block;
 use crate::cache::Pinned;
 use crate::cursor::Cursor;
 use crate::filter::Shape;
-use crate::format::Handle;
+use crate::format::{Footer, Handle};
 use crate::frame;
 use crate::piece::BlockKind;
+use crate::place::TablePlace;
 use crate::summary::RunSummary;
 use base::Cause;
 use base::key::{CommonStart, split_internal_key};
+use media::ReadFile;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -147,7 +148,7 @@ impl Fences {
 
     /// Where `user_key` can be, whose hash is `hash`.
     #[inline]
-    fn place(&self, user_key: &[u8], hash: u64, data_start: u64) -> Place {
+    pub(super) fn place(&self, user_key: &[u8], hash: u64, data_start: u64) -> Place {
         let Some(key) = self.shared.prefix_after(user_key) else { return Place::Absent };
         let number = self.partitions.partition_point(|partition| partition.last < key);
         let Some(partition) = self.partitions.get(number) else { return Place::Absent };
@@ -184,69 +185,53 @@ impl Fences {
     }
 }
 
-impl Run {
-    /// Where `user_key` can be, whose hash is `hash`.
-    #[inline]
-    pub(super) fn place(&self, user_key: &[u8], hash: u64, cause: Cause) -> Place {
-        if self.filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
-            return Place::Absent;
-        }
-        match self.fences(cause) {
-            Some(fences) => fences.place(user_key, hash, self.footer.start),
-            None => Place::Unknown,
-        }
-    }
+/// What the fences of a run are made of.
+pub(super) struct Source<'a> {
+    pub file: &'a dyn ReadFile,
+    pub place: TablePlace,
+    pub footer: &'a Footer,
+    pub top: &'a Arc<Block>,
+    pub summary: &'a RunSummary,
+    /// The run's only filter is in memory anyway.
+    pub has_filter: bool,
+}
 
-    #[inline]
-    fn fences(&self, cause: Cause) -> Option<&Fences> {
-        match self.fences.get() {
-            Some(fences) => fences.as_deref(),
-            None => self.load_fences(cause),
-        }
-    }
-
-    #[cold]
-    fn load_fences(&self, cause: Cause) -> Option<&Fences> {
-        if self.mapped.is_some() || self.footer.bytes > RUN_BYTES_MAX {
-            return self.fences.get_or_init(|| None).as_deref();
-        }
+impl Source<'_> {
+    /// Bytes that the fences take in memory at most. `None`: the run is too long for any.
+    pub fn memory_bytes_max(&self) -> Option<u64> {
         let filter_bytes = self.footer.filters_end - self.footer.data_end;
         let bytes_max = Fences::memory_bytes_max(filter_bytes, self.summary.data_blocks);
-        // Where no more may be pinned now, the next question tries again.
-        let pinned = self.cache.pin(bytes_max)?;
-        // What cannot be read is left to the cache, which reports the block that is damaged.
-        let fences = self.read_fences(pinned, cause);
-        self.fences.get_or_init(|| fences.map(Arc::new)).as_deref()
+        (self.footer.bytes <= RUN_BYTES_MAX).then_some(bytes_max)
     }
 
-    fn read_fences(&self, pinned: Pinned, cause: Cause) -> Option<Fences> {
+    /// Reads the fences; `pinned` is their memory. `None`: a block is damaged, or cannot be read.
+    pub fn read(&self, pinned: Pinned, cause: Cause) -> Option<Fences> {
         let frames = self.read_frames(cause)?;
-        let mut fences = Fences::new(&self.summary, frames.bytes.len(), pinned);
+        let mut fences = Fences::new(self.summary, frames.bytes.len(), pinned);
         if self.footer.index_levels == 1 {
-            let filter = self.footer.filter.filter(|_| self.filter.is_none());
+            let filter = self.footer.filter.filter(|_| !self.has_filter);
             fences.begin_partition(&self.summary.largest, frames.filter(filter)?)?;
-            self.add_blocks(&mut fences, self.top.clone(), self.footer.top)?;
+            self.add_blocks(&mut fences, self.top.clone())?;
             return Some(fences);
         }
         let mut cursor = Cursor::new(self.top.clone());
         cursor.first().ok()?;
         while cursor.valid() {
-            let (index, filter) =
-                self.handle(cursor.value(), self.footer.top, BlockKind::Index).ok()?;
+            let (index, filter) = self.footer.handles(cursor.value(), BlockKind::Index)?;
             let (last, _) = split_internal_key(cursor.key())?;
             fences.begin_partition(last, frames.filter(filter)?)?;
-            self.add_blocks(&mut fences, frames.index(index)?, index)?;
+            self.add_blocks(&mut fences, frames.index(index)?)?;
             cursor.next().ok()?;
         }
         Some(fences)
     }
 
-    /// Adds the data blocks of the index block `index`, which stands at `from`.
-    fn add_blocks(&self, fences: &mut Fences, index: Arc<Block>, from: Handle) -> Option<()> {
+    /// Adds the data blocks of an index block.
+    fn add_blocks(&self, fences: &mut Fences, index: Arc<Block>) -> Option<()> {
         let mut cursor = Cursor::new(index);
         cursor.first().ok()?;
         while cursor.valid() {
-            let (data, _) = self.handle(cursor.value(), from, BlockKind::Data).ok()?;
+            let (data, _) = self.footer.handles(cursor.value(), BlockKind::Data)?;
             let offset = (data.offset - self.footer.start) as u32;
             fences.add_block(split_internal_key(cursor.key())?.0, (offset, data.bytes));
             cursor.next().ok()?;
@@ -255,10 +240,10 @@ impl Run {
     }
 
     /// What lies between the data and what an open run has anyway: filters and index blocks.
-    fn read_frames(&self, cause: Cause) -> Option<Frames<'_>> {
+    fn read_frames(&self, cause: Cause) -> Option<Frames> {
         let start = self.footer.data_end;
         let end = match self.footer.index_levels {
-            1 if self.filter.is_some() => start,
+            1 if self.has_filter => start,
             1 => self.footer.filters_end,
             _ => self.footer.pinned_start(),
         };
@@ -266,18 +251,18 @@ impl Run {
         if !bytes.is_empty() {
             self.file.read_at(start, &mut bytes, cause).ok()?;
         }
-        Some(Frames { run: self, start, bytes })
+        Some(Frames { place: self.place, start, bytes })
     }
 }
 
 /// Frames of a run as they were read.
-struct Frames<'a> {
-    run: &'a Run,
+struct Frames {
+    place: TablePlace,
     start: u64,
     bytes: Vec<u8>,
 }
 
-impl Frames<'_> {
+impl Frames {
     fn frame(&self, kind: BlockKind, handle: Handle) -> Option<&[u8]> {
         let (from, to) = (handle.offset - self.start, handle.end(kind) - self.start);
         self.bytes.get(from as usize..to as usize)
@@ -288,14 +273,14 @@ impl Frames<'_> {
         let Some(handle) = handle else { return Some(None) };
         let kind = BlockKind::Filter;
         let frame = self.frame(kind, handle)?;
-        frame::verify(kind, frame, self.run.extent.place(), handle.offset).ok()?;
+        frame::verify(kind, frame, self.place, handle.offset).ok()?;
         Shape::split(frame::raw(kind, frame)?).map(Some)
     }
 
     fn index(&self, handle: Handle) -> Option<Arc<Block>> {
         let kind = BlockKind::Index;
-        let place = self.run.extent.place();
-        let raw = frame::open_slice(kind, self.frame(kind, handle)?, place, handle.offset).ok()?;
+        let frame = self.frame(kind, handle)?;
+        let raw = frame::open_slice(kind, frame, self.place, handle.offset).ok()?;
         Block::new(raw).ok().map(Arc::new)
     }
 }

@@ -32,7 +32,6 @@ use crate::options::Compression;
 use crate::piece::BlockKind;
 use crate::range_delete::RangeDeletes;
 use crate::summary::RunSummary;
-use base::coding::Reader;
 use base::key::{split_internal_key, trailer, trailer_kind, trailer_sequence};
 use base::{Cause, EntryKind, Error, Result, SequenceNumber};
 use fences::{Fences, Place};
@@ -200,6 +199,40 @@ impl Run {
         }
     }
 
+    /// Where `user_key` can be, whose hash is `hash`.
+    #[inline]
+    fn place(&self, user_key: &[u8], hash: u64, cause: Cause) -> Place {
+        if self.filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
+            return Place::Absent;
+        }
+        let fences = match self.fences.get() {
+            Some(fences) => fences.as_deref(),
+            None => self.load_fences(cause),
+        };
+        fences.map_or(Place::Unknown, |it| it.place(user_key, hash, self.footer.start))
+    }
+
+    #[cold]
+    fn load_fences(&self, cause: Cause) -> Option<&Fences> {
+        let source = fences::Source {
+            file: &*self.file,
+            place: self.extent.place(),
+            footer: &self.footer,
+            top: &self.top,
+            summary: &self.summary,
+            has_filter: self.filter.is_some(),
+        };
+        let bytes_max = source.memory_bytes_max().filter(|_| self.mapped.is_none());
+        let Some(bytes_max) = bytes_max else {
+            return self.fences.get_or_init(|| None).as_deref();
+        };
+        // Where no more may be pinned now, the next lookup tries again.
+        let pinned = self.cache.pin(bytes_max)?;
+        // What cannot be read is left to the cache, which reports the block that is damaged.
+        let fences = source.read(pinned, cause);
+        self.fences.get_or_init(|| fences.map(Arc::new)).as_deref()
+    }
+
     /// The entry that is sought, in the data block `data`.
     #[inline]
     fn entry_in(&self, data: Handle, sought: &Sought<'_>, cause: Cause) -> Result<Option<Entry>> {
@@ -344,23 +377,9 @@ impl Run {
         from: Handle,
         kind: BlockKind,
     ) -> Result<(Handle, Option<Handle>)> {
-        let mut reader = Reader::new(value);
-        let handle = Handle::read(&mut reader);
-        let filter = if reader.is_empty() { None } else { Handle::read(&mut reader) };
-        let inside = |handle: &Handle, kind: BlockKind| {
-            let (low, high) = match kind {
-                BlockKind::Data => (self.footer.start, self.footer.data_end),
-                BlockKind::Filter => (self.footer.data_end, self.footer.filters_end),
-                _ => (self.footer.filters_end, self.footer.pinned_start()),
-            };
-            low <= handle.offset && handle.end(kind) <= high
-        };
-        match handle.filter(|handle| inside(handle, kind)) {
-            Some(handle) if filter.is_none_or(|filter| inside(&filter, BlockKind::Filter)) => {
-                Ok((handle, filter))
-            }
-            _ => Err(self.malformed(from, Malformed("an index entry points out of its run"))),
-        }
+        self.footer
+            .handles(value, kind)
+            .ok_or_else(|| self.malformed(from, Malformed("an index entry points out of its run")))
     }
 
     /// A block in its place, from the cache, or read and, if `fill`, cached.
