@@ -124,8 +124,8 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0x9ea4_70c0_fa2f_faca,
-            latencies_hash: 0xc99c_2e93_53f9_c2cc,
+            trace_hash: 0xf30c_b6c9_6b04_84a0,
+            latencies_hash: 0x3a98_4b47_45e4_8cf8,
             write_bytes: 0x01e1_9000,
             media_write_bytes: 0x06be_f000,
         },
@@ -134,8 +134,8 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         "smr-raw:capacity=256MiB,track=64KiB",
         SHORT,
         Pinned {
-            trace_hash: 0x6003_497c_3449_9f25,
-            latencies_hash: 0x2231_37e1_ee67_41a6,
+            trace_hash: 0x5b16_ddd3_e750_9aaf,
+            latencies_hash: 0xb9a7_dfee_9915_6762,
             write_bytes: 0x0086_4000,
             media_write_bytes: 0x0086_4000,
         },
@@ -144,8 +144,8 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         "smr-banded:capacity=256MiB,band=1MiB",
         SHORT,
         Pinned {
-            trace_hash: 0x0acc_ac93_0a65_03ab,
-            latencies_hash: 0x200f_5623_db78_5c6e,
+            trace_hash: 0x9d26_4df7_211f_b9af,
+            latencies_hash: 0x62c7_2a6b_1098_df70,
             write_bytes: 0x0089_8000,
             media_write_bytes: 0x0297_9000,
         },
@@ -154,8 +154,8 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         "zoned:capacity=256MiB,zone=4MiB",
         SHORT,
         Pinned {
-            trace_hash: 0x24d8_3518_d712_b124,
-            latencies_hash: 0xc716_34c0_728b_0468,
+            trace_hash: 0x4a3b_5ab3_5fae_9e4b,
+            latencies_hash: 0xa2e7_8fd7_9612_4dce,
             write_bytes: 0x0086_3000,
             media_write_bytes: 0x0086_3000,
         },
