@@ -167,8 +167,7 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     at
 }
 
-/// What all keys between two keys start with. The eight bytes after it order most of them as
-/// numbers.
+/// What many keys start with. The eight bytes after it order most of these keys as numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommonStart {
     bytes: Box<[u8]>,
@@ -179,11 +178,15 @@ pub struct CommonStart {
 }
 
 impl CommonStart {
+    /// Keys start with `bytes`.
+    pub fn new(bytes: &[u8]) -> CommonStart {
+        let mask = key_prefix(&[0xff; 8][..bytes.len().min(8)]);
+        CommonStart { bytes: bytes.into(), prefix: key_prefix(bytes), mask }
+    }
+
     /// What all keys from `first` to `last` start with.
     pub fn of(first: &[u8], last: &[u8]) -> CommonStart {
-        let bytes: Box<[u8]> = first[..common_prefix(first, last)].into();
-        let mask = key_prefix(&[0xff; 8][..bytes.len().min(8)]);
-        CommonStart { prefix: key_prefix(&bytes) & mask, mask, bytes }
+        CommonStart::new(&first[..common_prefix(first, last)])
     }
 
     /// The bytes.

@@ -10,7 +10,7 @@
 //! for long asks for the layers that some snapshot needs ([`RangeDeletes::needed`]), no others.
 
 use base::coding::{Reader, push_bytes, push_varint};
-use base::key::{SEQUENCE_MAX, common_prefix, key_prefix};
+use base::key::{CommonStart, SEQUENCE_MAX};
 use base::{KeyRange, SequenceNumber};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -69,8 +69,8 @@ pub struct RangeDeletes {
     keys: Vec<u8>,
     spans: Vec<Span>,
     sequences: Vec<SequenceNumber>,
-    /// The number of bytes that all ends have in common at their start.
-    shared: usize,
+    /// That of all ends.
+    shared: CommonStart,
     /// The eight bytes behind those of each end, big-endian: most comparisons of a search end here,
     /// and half of the cache misses.
     heads: Vec<u64>,
@@ -190,12 +190,9 @@ impl RangeDeletes {
 
     /// The index of the first fragment that ends after `key`; the number of fragments if none does.
     pub fn position(&self, key: &[u8]) -> usize {
-        let Some(last) = self.len().checked_sub(1) else { return 0 };
-        let shared = &self.end(last)[..self.shared];
-        let Some(rest) = key.strip_prefix(shared) else {
-            return if key < shared { 0 } else { self.len() };
+        let Some(head) = self.shared.prefix_after(key) else {
+            return if *key < *self.shared.bytes() { 0 } else { self.len() };
         };
-        let head = key_prefix(rest);
         let (mut from, mut to) = (self.heads.partition_point(|&other| other < head), self.len());
         while from < to && self.heads[from] == head {
             let middle = from + (to - from) / 2;
@@ -313,14 +310,16 @@ impl RangeDeletes {
             + self.spans.capacity() * size_of::<Span>()
             + self.sequences.capacity() * size_of::<SequenceNumber>()
             + self.heads.capacity() * size_of::<u64>()
+            + self.shared.bytes().len()
     }
 
     /// After the last fragment: makes what searches need, and gives back memory that growing left
     /// over.
     fn finish(&mut self) {
         let Some(last) = self.len().checked_sub(1) else { return };
-        self.shared = common_prefix(self.end(0), self.end(last));
-        self.heads = (0..=last).map(|at| key_prefix(&self.end(at)[self.shared..])).collect();
+        self.shared = CommonStart::of(self.end(0), self.end(last));
+        let head = |at| self.shared.prefix_after(self.end(at)).unwrap_or_default();
+        self.heads = (0..=last).map(head).collect();
         self.keys.shrink_to_fit();
         self.spans.shrink_to_fit();
         self.sequences.shrink_to_fit();

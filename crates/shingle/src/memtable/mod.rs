@@ -37,7 +37,7 @@ use filter::{FILTERED_FROM, Filler, Filter};
 pub use ranges::DeletedStretch;
 use ranges::Ranges;
 pub use skiplist::MemIter;
-use skiplist::{Inserter, KeyStart, SkipList};
+use skiplist::{Inserter, SkipList};
 
 /// An entry that [`Memtable::get`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Memtable {
     /// As [`Memtable::new`], with memory of `pool`, for keys that mostly begin with `start`. It
     /// accepts all keys, but finds these sooner.
     pub fn of_pool(pool: &Arc<ChunkPool>, start: &[u8]) -> Result<(Arc<Memtable>, Writer)> {
-        let (list, inserter) = SkipList::new(pool, KeyStart::new(start))?;
+        let (list, inserter) = SkipList::new(pool, key::CommonStart::new(start))?;
         let memtable = Arc::new(Memtable {
             list,
             filter: Filter::default(),

@@ -1,7 +1,7 @@
 //! An ordered list of entries in an arena: one writer, any number of readers without locks.
 //!
 //! A skip list (Pugh, 1990) whose links carry eight bytes of the key they lead to: the first that
-//! follow what most keys begin with ([`KeyStart`]). A search passes a node by, or turns down a
+//! follow what most keys begin with ([`CommonStart`]). A search passes a node by, or turns down a
 //! level, on that prefix alone; it touches a node only to walk on from it, and reads a key only
 //! where prefixes are equal.
 //!
@@ -34,7 +34,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use base::key::{TRAILER_BYTES, key_prefix, split_internal_key};
+use base::key::{CommonStart, TRAILER_BYTES, split_internal_key};
 use base::random::Random;
 use base::{Error, Result};
 use table::batch::Operation;
@@ -144,32 +144,22 @@ impl Target<'_> {
     }
 }
 
-/// The expected common start of most keys of a list. Keys tend to share their start, "user" or
-/// zeros. With that start included, many keys would have the same prefix.
-pub(super) struct KeyStart(Box<[u8]>);
-
-impl KeyStart {
-    pub(super) fn new(start: &[u8]) -> KeyStart {
-        KeyStart(start.into())
-    }
-
-    /// Eight bytes of a key as a number: those after the start, short keys padded with zeros. All
-    /// keys before those that begin with the start have the smallest number, all keys after them
-    /// the largest. Where two prefixes differ, the keys have the same order; where they are equal,
-    /// the order is unknown.
-    #[inline]
-    fn prefix(&self, user_key: &[u8]) -> u64 {
-        let Some(rest) = user_key.strip_prefix(&*self.0) else {
-            return if *user_key < *self.0 { 0 } else { u64::MAX };
-        };
-        key_prefix(rest)
-    }
+/// The number that a key has in a list whose keys mostly begin with `start`: the eight bytes after
+/// it, short keys padded with zeros. All keys before those that begin with the start have the
+/// smallest number, all keys after them the largest. Where two numbers differ, the keys have the
+/// same order; where they are equal, the order is unknown.
+#[inline]
+fn prefix_of(start: &CommonStart, user_key: &[u8]) -> u64 {
+    let outside = || if *user_key < *start.bytes() { 0 } else { u64::MAX };
+    start.prefix_after(user_key).unwrap_or_else(outside)
 }
 
 /// The list as its readers see it.
 pub(super) struct SkipList {
     head: Node,
-    start: KeyStart,
+    /// The expected common start of most keys. Keys tend to share their start, "user" or zeros.
+    /// With that start included, many keys would have the same prefix.
+    start: CommonStart,
     /// Levels in use. A reader may see an old, smaller number; its search is then only slower.
     height: AtomicUsize,
     used_bytes: AtomicU64,
@@ -185,7 +175,10 @@ unsafe impl Sync for SkipList {}
 impl SkipList {
     /// An empty list with memory of `pool`, most of whose keys will begin with `start`, and its one
     /// writer.
-    pub(super) fn new(pool: &Arc<ChunkPool>, start: KeyStart) -> Result<(Arc<SkipList>, Inserter)> {
+    pub(super) fn new(
+        pool: &Arc<ChunkPool>,
+        start: CommonStart,
+    ) -> Result<(Arc<SkipList>, Inserter)> {
         let arena = Arena::new(pool);
         let mut bump = Bump::new();
         let head_bytes = HEIGHT_MAX * LINK_BYTES;
@@ -225,7 +218,7 @@ impl SkipList {
     /// The target of a search for the first entry at or after this internal key.
     #[inline]
     pub(super) fn target<'k>(&self, user_key: &'k [u8], trailer: u64) -> Target<'k> {
-        Target { prefix: self.start.prefix(user_key), user_key, trailer }
+        Target { prefix: prefix_of(&self.start, user_key), user_key, trailer }
     }
 
     /// Trailers and values of the entries with `target`'s user key that are not before it.
@@ -603,7 +596,7 @@ mod tests {
     #[test]
     fn reads_are_right_between_the_two_stores_of_a_link() {
         let (list, mut inserter) =
-            SkipList::new(&ChunkPool::new(0, 0), KeyStart::new(b"")).expect("a little memory");
+            SkipList::new(&ChunkPool::new(0, 0), CommonStart::default()).expect("a little memory");
         let put = |key: &'static [u8]| {
             Operation::new(base::KeyspaceId(0), base::EntryKind::Put, key, b"").expect("short")
         };

@@ -284,3 +284,32 @@ impl Frames {
         Block::new(raw).ok().map(Arc::new)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::BlockCache;
+    use crate::filter;
+    use crate::options::{Filter, TableOptions};
+    use base::RunId;
+
+    #[test]
+    fn partitions_have_filters_of_one_kind_or_none() {
+        let built = |kind: Filter| {
+            let mut bytes = Vec::new();
+            filter::build(kind, &[1, 2, 3], &mut bytes);
+            bytes
+        };
+        let bloom = built(Filter::Bloom { bits_per_key: 10 });
+        let ribbon = built(Filter::Ribbon { bits_per_key: 7 });
+        let (bloom, ribbon) = (Shape::split(&bloom), Shape::split(&ribbon));
+        let cache = BlockCache::new(1 << 20);
+        let summary = RunSummary::new(RunId(1), 0, TableOptions::default());
+        for (first, second) in [(bloom, ribbon), (bloom, None), (None, bloom)] {
+            let mut fences = Fences::new(&summary, 0, cache.pin(0).unwrap());
+            assert!(fences.begin_partition(b"a", first).is_some());
+            assert!(fences.begin_partition(b"b", second).is_none());
+            assert!(fences.begin_partition(b"b", first).is_some());
+        }
+    }
+}

@@ -19,6 +19,14 @@ fn written(filter: Filter) -> (MemoryFile, RunSummary) {
     )
 }
 
+/// Such a run with Bloom filters, open on a cache of that size.
+fn opened(cache_bytes: u64) -> (MemoryFile, Arc<BlockCache>, Arc<Run>) {
+    let (file, summary) = written(Filter::Bloom { bits_per_key: 10 });
+    let cache = BlockCache::new(cache_bytes);
+    let run = open(&file, &summary, &cache).unwrap();
+    (file, cache, run)
+}
+
 fn get(run: &Run, n: u64) -> bool {
     let key = n.to_be_bytes();
     run.get(&key, hash(&key), SEQUENCE_MAX, Cause::Get).unwrap().is_some()
@@ -53,9 +61,7 @@ fn the_first_lookup_reads_index_and_filters_and_others_read_data_alone() {
 
 #[test]
 fn many_lookups_find_the_same_places() {
-    let (file, summary) = written(Filter::Bloom { bits_per_key: 10 });
-    let cache = BlockCache::new(64 << 20);
-    let run = open(&file, &summary, &cache).unwrap();
+    let (_, cache, run) = opened(64 << 20);
     let keys: Vec<[u8; 8]> = (0..21_000u64).step_by(70).map(u64::to_be_bytes).collect();
     let probe = |key| Probe { key, hash: hash(key), snapshot: SEQUENCE_MAX };
     let probes: Vec<Probe<'_>> = keys.iter().map(|key| probe(&key[..])).collect();
@@ -66,9 +72,7 @@ fn many_lookups_find_the_same_places() {
 
 #[test]
 fn fences_are_given_back_with_the_run() {
-    let (file, summary) = written(Filter::Bloom { bits_per_key: 10 });
-    let cache = BlockCache::new(1 << 20);
-    let run = open(&file, &summary, &cache).unwrap();
+    let (file, cache, run) = opened(1 << 20);
     let (empty, memory_bytes) = (cache.used_bytes(), run.memory_bytes());
     assert!(!get(&run, 20_000));
     let pinned = cache.used_bytes() - empty;
@@ -83,9 +87,7 @@ fn fences_are_given_back_with_the_run() {
 
 #[test]
 fn a_run_that_may_not_pin_asks_the_cache_until_it_may() {
-    let (file, summary) = written(Filter::Bloom { bits_per_key: 10 });
-    let cache = BlockCache::new(100 << 10);
-    let run = open(&file, &summary, &cache).unwrap();
+    let (_, cache, run) = opened(100 << 10);
     assert!(get(&run, 3));
     assert_eq!(asked(&cache), 2);
     cache.set_capacity(1 << 20);
@@ -107,4 +109,21 @@ fn a_damaged_filter_fails_only_the_keys_that_it_is_asked_for() {
     let error = run.get(&first, hash(&first), SEQUENCE_MAX, Cause::Get).unwrap_err();
     assert_eq!(error.offset(), Some(first_filter));
     assert!(run.get(&last, hash(&last), SEQUENCE_MAX, Cause::Get).unwrap().is_some());
+}
+
+#[test]
+fn where_fences_cannot_tell_keys_apart_a_lookup_still_reads_one_data_block() {
+    let key = |n: u64| [&b"alike in more than eight bytes"[..], &n.to_be_bytes()].concat();
+    let entry = |key: &[u8]| (base::key::internal_key(key, 1, EntryKind::Put), vec![1; 100]);
+    let mut entries: Entries = (0..1000).map(|n| entry(&key(n))).collect();
+    entries.push(entry(b"b"));
+    let (file, summary) = write_run(&TableOptions::default(), &entries, &[]);
+    let cache = BlockCache::new(64 << 20);
+    let run = open(&file, &summary, &cache).unwrap();
+    for n in 0..1000 {
+        let key = key(n);
+        assert!(run.get(&key, hash(&key), SEQUENCE_MAX, Cause::Get).unwrap().is_some());
+    }
+    let data = cache.counters(BlockKind::Data);
+    assert_eq!(data.hits + data.misses, 1000);
 }
