@@ -124,8 +124,8 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0xf30c_b6c9_6b04_84a0,
-            latencies_hash: 0x3a98_4b47_45e4_8cf8,
+            trace_hash: 0x308e_98a6_65fd_54fd,
+            latencies_hash: 0x4784_a8ed_727b_2c1c,
             write_bytes: 0x01e1_9000,
             media_write_bytes: 0x06be_f000,
         },
