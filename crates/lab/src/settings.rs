@@ -175,12 +175,15 @@ impl Settings {
         let at_commit = self.get("write_cache").is_none();
         // A hundred is what LevelDB allows a table of 2 MB, by the bytes that merging it takes.
         let misses = (100.0 * self.scale.sizes).ceil() as u64;
+        // A seek is worth 16 KiB of a merge by default: a part of a table that stays as it is.
+        let seek_bytes = (16384.0 * self.scale.sizes).ceil() as u64;
         // Those of the preset `modern`; LevelDB's paces no writes.
         let (slow_max, slow_min) = (self.by_size(256 << 20), self.by_size(4 << 20));
         let mut set = Ok(());
         let options = options.expert(|expert| {
             set = self.set_parameters(expert);
             expert.scheme.seek_misses_min.get_or_insert(misses);
+            expert.scheme.seek_bytes.get_or_insert(Some(seek_bytes));
             expert.values.hotness.get_or_insert(false);
             expert.block_bytes = block.map(|bytes| bytes as u32);
             expert.index_block_bytes = Some(INDEX_BLOCK_BYTES);
@@ -200,7 +203,7 @@ impl Settings {
         for (name, unit) in Expert::parameter_units() {
             let Some(text) = self.get(name) else { continue };
             match unit {
-                "bytes" => {
+                "bytes" if text != "none" => {
                     let bytes = self.size(name)?.unwrap_or_default();
                     expert.set_parameter(name, &bytes.to_string())?;
                 }

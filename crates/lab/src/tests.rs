@@ -92,6 +92,21 @@ fn a_figure_shrinks_what_it_says_otherwise_than_its_paper() {
     assert_eq!(experiments[0].scale(paper, "paper").unwrap().sizes, 1.0);
 }
 
+/// The price stayed and tables became 32 times smaller: scans merged them at each seek.
+#[test]
+fn a_seek_has_as_many_bytes_of_a_table_as_in_the_paper_at_every_scale() {
+    let library = Library::open().unwrap();
+    let experiment = library.select(&["beyond/matrix".to_string()]).unwrap()[0];
+    for scale in ["smoke", "small", "paper"] {
+        let cell = &experiment.cells(library.paper(experiment).unwrap(), scale).unwrap()[0];
+        let options = cell.settings.options().unwrap().expert(|expert| {
+            let bytes = expert.scheme.seek_bytes.unwrap().unwrap() as f64;
+            assert_eq!(bytes, 16384.0 * cell.settings.scale().sizes, "{scale}");
+        });
+        drop(options);
+    }
+}
+
 #[test]
 fn a_load_that_draws_its_keys_says_how_many_differ() {
     let library = Library::open().unwrap();

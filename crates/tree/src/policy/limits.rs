@@ -5,6 +5,10 @@ use crate::version::BELOW_LEVEL;
 /// Misses that a run may have before it is due, at least, in LevelDB.
 pub const MISSES_MIN: u64 = 100;
 
+/// A seek that reads are spared is worth writing this many bytes: it takes about 0.1 ms at most, and
+/// moves write some 150 MB/s.
+pub const SEEK_BYTES: u64 = 16 << 10;
+
 /// The entry of a scheme's parameter in [`LIMIT_FIELDS`].
 pub type LimitField = base::parameter::Parameter<Limits, Parameters>;
 
@@ -55,6 +59,9 @@ base::parameters! {
     garbage_share: f64, "times", |garbage_share| garbage_share > 0.0;
     /// Number of nodes that a full node is divided into.
     division_parts: u32, "nodes";
+    /// Bytes that a merge may write for each seek in a run that it would have spared reads; `none`:
+    /// reads cause no merges.
+    seek_bytes: Option<u64>, "bytes";
     /// Linked slices at which a table is compacted; `none`: by the share of reads.
     links_max: Option<usize>, "slices";
 }
@@ -82,6 +89,7 @@ impl Limits {
             stack_max: 1,
             garbage_share: 0.4,
             division_parts: 1,
+            seek_bytes: Some(SEEK_BYTES),
             links_max: None,
         }
     }

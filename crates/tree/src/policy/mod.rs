@@ -28,7 +28,7 @@ mod why;
 
 pub use busy::{Busy, WorkId};
 pub use deletions::{Unflushed, are_worth_flush, next_move};
-pub use limits::{LIMIT_FIELDS, LimitField, Limits, MISSES_MIN, Parameters};
+pub use limits::{LIMIT_FIELDS, LimitField, Limits, MISSES_MIN, Parameters, SEEK_BYTES};
 pub use registry::{by_name, registry};
 
 use crate::invariant::Shape;
@@ -37,12 +37,8 @@ use crate::version::{NodeId, Version};
 use base::{KeyRange, RunId, SequenceNumber};
 use std::collections::HashMap;
 
-/// A seek that reads are spared is worth writing this many bytes. A probe of a filter takes about
-/// 0.2 µs, a seek in a run as much as [`PROBES_PER_SEEK`] of them at most, and moves write some
-/// 150 MB/s.
-pub const SEEK_BYTES: u64 = 16 << 10;
-
-/// Runs in which a get finds nothing that count as a seek: the filters answer for nearly all.
+/// Runs in which a get finds nothing that count as a seek: the filters answer for nearly all. A probe
+/// of a filter takes about 0.2 µs, a seek in a run as much as this many of them at most.
 pub const PROBES_PER_SEEK: u64 = 512;
 
 /// A merge of level 0 with more than this many memtables holds much space until it ends. It is made
@@ -81,12 +77,6 @@ impl Observed {
     const MERGE_WEIGHT: f64 = 0.25;
     /// A merge tells what tombstones hide if they are one of this many parts of its entries.
     const DELETES_SHARE: f64 = 16.0;
-
-    /// Bytes that a merge of the node's stack may write: reads have paid for them.
-    pub fn paid_bytes(&self, level: u8, node: NodeId) -> u64 {
-        let seeks = self.seeks.get(&(level, node)).copied().unwrap_or(0);
-        seeks.saturating_mul(SEEK_BYTES)
-    }
 
     /// The share of superseded entries to expect while writes go on, where that has to be little.
     fn superseded_share_min(&self) -> f64 {
@@ -154,6 +144,12 @@ impl View<'_> {
     /// The maximum number of moves is in progress.
     fn is_full(&self) -> bool {
         self.busy.count() >= self.limits.parallel_max.max(1)
+    }
+
+    /// Bytes that a merge of the node's stack may write: reads have paid for them.
+    pub fn paid_bytes(&self, level: u8, node: NodeId) -> u64 {
+        let seeks = self.observed.seeks.get(&(level, node)).copied().unwrap_or(0);
+        seeks.saturating_mul(self.limits.seek_bytes.unwrap_or(0))
     }
 
     /// The plan conflicts with no move in progress.

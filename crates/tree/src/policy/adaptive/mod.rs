@@ -52,7 +52,14 @@ pub const ADAPTIVE: Descriptor = Descriptor {
            smaller `garbage_share` takes less space and writes more; a smaller `stack_max` makes \
            scans right after writes cheaper.",
     paper: "the moves of LWC-tree and LDC, under an account of garbage as HashKV has it",
-    options: &["levels", "level0_runs_trigger", "stack_max", "garbage_share", "parallel_max"],
+    options: &[
+        "levels",
+        "level0_runs_trigger",
+        "stack_max",
+        "garbage_share",
+        "seek_bytes",
+        "parallel_max",
+    ],
     limits,
     make: || Box::new(Adaptive),
 };
@@ -414,7 +421,7 @@ fn serve_readers(account: &Account<'_>) -> Option<Plan> {
     let view = account.view;
     let why = Why { reason: Reason::Reads, score: 0.5 };
     let paid = |node: &Node| {
-        let paid_bytes = view.observed.paid_bytes(account.last, node.id);
+        let paid_bytes = view.paid_bytes(account.last, node.id);
         let paid = paid_bytes as f64 / node.bytes().max(1) as f64;
         if node.slices.len() > 1 && paid >= 1.0 { paid } else { 0.0 }
     };
@@ -424,7 +431,7 @@ fn serve_readers(account: &Account<'_>) -> Option<Plan> {
 
 fn serve_readers_of_level0(account: &Account<'_>, why: Why) -> Option<Plan> {
     let view = account.view;
-    if view.observed.paid_bytes(0, LEVEL0_NODE) < view.version.level(0).bytes().max(1) {
+    if view.paid_bytes(0, LEVEL0_NODE) < view.version.level(0).bytes().max(1) {
         return None;
     }
     let down = append(account, why).filter(|plan| view.allows(plan));

@@ -69,6 +69,7 @@ pub const LDC: Descriptor = Descriptor {
         "fan_out",
         "table_bytes_max",
         "links_max",
+        "seek_bytes",
         "parallel_max",
     ],
     limits: stack::limits,

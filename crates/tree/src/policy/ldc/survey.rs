@@ -48,7 +48,7 @@ impl<'a> Survey<'a> {
         else {
             return 0.0;
         };
-        let paid_bytes = view.observed.paid_bytes(level, node.id);
+        let paid_bytes = view.paid_bytes(level, node.id);
         let paid = (paid_bytes as f64 / node.bytes().max(1) as f64).min(1.0);
         let threshold = (self.threshold * (1.0 - paid)).max(1.0);
         let bytes: u64 = links.iter().map(|slice| slice.bytes).sum();

@@ -53,6 +53,7 @@ pub const MODERN: Descriptor = Descriptor {
         "fan_out",
         "table_bytes_max",
         "expansion_bytes_max",
+        "seek_bytes",
         "parallel_max",
     ],
     limits: modern_limits,

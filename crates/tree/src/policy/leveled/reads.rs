@@ -6,7 +6,7 @@
 //! only
 //!
 //! - when reads *have paid for it*: a seek in one run more costs a read about as much as writing
-//!   [`SEEK_BYTES`](crate::policy::SEEK_BYTES). A policy that merges as soon as the reads have cost
+//!   [`seek_bytes`](crate::policy::Limits::seek_bytes). A policy that merges as soon as the reads have cost
 //!   as much as the merge spends at most twice what the best choice in hindsight would have. Reads
 //!   pay for the newest runs first, as many as become one without one of them having more than
 //!   [`SPREAD`] times the bytes of the others, and then for all of level 0 going down;
@@ -36,7 +36,7 @@ pub(super) fn pick(view: &View<'_>, targets: &Targets) -> Option<Plan> {
         return None;
     }
     let below = view.version.level(targets.base).bytes();
-    let paid = view.observed.paid_bytes(0, LEVEL0_NODE);
+    let paid = view.paid_bytes(0, LEVEL0_NODE);
     let reason = if paid >= bytes + below {
         Reason::Reads
     } else if owes_space(view, bytes, below) {
