@@ -318,6 +318,7 @@ impl KeyspaceState {
         self.dropped.store(true, Ordering::Release);
     }
 
+    #[inline]
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
     }

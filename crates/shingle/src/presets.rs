@@ -25,6 +25,8 @@ pub(crate) struct PresetNumbers {
     pub filter_bits_step: u8,
     /// Bytes of each entry that do not count towards a full memtable.
     pub entry_bytes_free: u64,
+    /// A flush keeps every version of an inline value, those that no reader can see too.
+    pub flush_keeps_hidden: bool,
     /// Maximum number of memtables that become one run.
     pub flush_memtables_max: usize,
     /// Maximum number of threads, even if the user asks for more.
@@ -42,6 +44,7 @@ impl Preset {
                 memtable_bytes: |buffer| (buffer / 4).min(MEMTABLE_BYTES_MAX.max(buffer / 8)),
                 filter_bits_step: 2,
                 entry_bytes_free: 0,
+                flush_keeps_hidden: false,
                 flush_memtables_max: usize::MAX,
                 background_threads_max: usize::MAX,
                 admission: modern_admission,
@@ -52,6 +55,7 @@ impl Preset {
                 memtable_bytes: |buffer| buffer,
                 filter_bits_step: 0,
                 entry_bytes_free: LEVELDB_ENTRY_BYTES_FREE,
+                flush_keeps_hidden: true,
                 flush_memtables_max: 1,
                 background_threads_max: 1,
                 admission: leveldb_admission,

@@ -63,6 +63,10 @@ pub(crate) struct Rules {
     pub older: OlderData,
     /// Values that expire up to this time have expired.
     pub now_ms: u64,
+    /// Versions that a newer one in their stripe hides are kept too, as LevelDB's flush keeps them.
+    /// Only where nothing is known to be absent below, and values are inline: then every tombstone
+    /// stays above what it hides, and no segment counts a value as gone that is still there.
+    pub keeps_hidden: bool,
 }
 
 /// The segments that entries of the merged stream point to.
@@ -100,6 +104,7 @@ pub(crate) struct Reducer {
     filter: Option<Arc<dyn CompactionFilter>>,
     older: OlderData,
     now_ms: u64,
+    keeps_hidden: bool,
     user_key: Vec<u8>,
     has_key: bool,
     /// Operands of the current key were passed on as they are.
@@ -125,6 +130,7 @@ impl Reducer {
             filter: rules.filter,
             older: rules.older,
             now_ms: rules.now_ms,
+            keeps_hidden: rules.keeps_hidden,
             user_key: Vec::new(),
             has_key: false,
             has_operands: false,
@@ -177,9 +183,13 @@ impl Reducer {
         }
         self.count_in(input);
         let stripe = self.stripe(sequence);
-        if self.settled == Some(stripe) || self.is_range_deleted(sequence, stripe) {
+        let is_hidden = self.settled == Some(stripe);
+        if self.is_range_deleted(sequence, stripe) || (is_hidden && !self.keeps_hidden) {
             self.bury_entry(kind, input.value())?;
             return input.next();
+        }
+        if is_hidden {
+            return self.pass(input, sink);
         }
         match kind {
             EntryKind::Merge if self.operator.is_some() => {
@@ -209,6 +219,11 @@ impl Reducer {
             }
             EntryKind::DeleteRange => return Err(unexpected("a range tombstone among entries")),
         }
+        self.pass(input, sink)
+    }
+
+    /// Keeps the entry that `input` is at, and moves past it.
+    fn pass(&mut self, input: &mut impl EntryIter, sink: &mut impl Sink) -> Result<()> {
         self.counts.entries_out += 1;
         sink.entry(input.key(), input.value())?;
         input.next()

@@ -33,6 +33,7 @@ pub(crate) struct Settings {
     /// A memtable is sealed at this size.
     pub memtable_bytes_max: u64,
     entry_bytes_free: u64,
+    flush_keeps_hidden: bool,
     /// This many sealed memtables of a keyspace are flushed together.
     pub flush_memtables: usize,
     /// Maximum number of them that become one run.
@@ -155,6 +156,7 @@ impl Settings {
             options: options.clone(),
             memtable_bytes_max,
             entry_bytes_free: preset.entry_bytes_free,
+            flush_keeps_hidden: preset.flush_keeps_hidden,
             flush_memtables,
             flush_memtables_max: preset.flush_memtables_max,
             flush_bytes: write_buffer,
@@ -211,6 +213,12 @@ impl Settings {
     pub(crate) fn is_full(&self, memtable: &Memtable) -> bool {
         let free = memtable.entries() * self.entry_bytes_free;
         memtable.bytes().saturating_sub(free) >= self.memtable_bytes_max
+    }
+
+    /// A flush keeps the versions that no reader can see. Where values are separated it does not:
+    /// their segments' garbage is counted when versions are dropped.
+    pub(crate) fn flush_keeps_hidden(&self, keyspace: &KeyspaceState) -> bool {
+        self.flush_keeps_hidden && !keyspace.values.layout.separates()
     }
 
     /// The segments of a keyspace are kept within a capacity.

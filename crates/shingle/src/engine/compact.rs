@@ -1,8 +1,8 @@
 //! A user's compaction of a key range.
 //!
 //! The scheme brings all versions of a key together. It leaves data alone that is in one place
-//! already, and moves tables without a rewrite. So where a filter decides, or values have expired,
-//! the nodes that were not rewritten are rewritten in place.
+//! already, and moves tables without a rewrite. So where a filter decides, values have expired or
+//! flushes keep hidden versions, the nodes that were not rewritten are rewritten in place.
 
 use crate::engine::queue::Manual;
 use crate::engine::{Engine, requests, scheduler};
@@ -27,7 +27,7 @@ pub(crate) fn compact_range(
     engine.wait_for(|| !engine.scheduler.has_manual())?;
     // Runs from this one on are the output of a compaction that began after the call.
     let is_left = |slice: &Slice| slice.run.id < first_run && slice.range.overlaps(&range);
-    if keyspace.filter.is_some() {
+    if keyspace.filter.is_some() || engine.settings.flush_keeps_hidden(keyspace) {
         rewrite(engine, keyspace, is_left)?;
     } else if keyspace.may_expire() {
         let now_ms = engine.read.clock.now_ms();

@@ -143,7 +143,7 @@ impl Context {
     }
 
     /// The state of `keyspace` for a reader that begins now without a snapshot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn moment(&self, keyspace: &KeyspaceState) -> Moment {
         let separates = keyspace.values.layout.separates();
         Moment::now(
@@ -176,6 +176,7 @@ impl Context {
         self.snapshots.release(sequence, || self.kept_views.release(sequence));
     }
 
+    #[inline]
     pub(crate) fn ledger(&self) -> &Arc<Ledger> {
         self.store.ledger()
     }
@@ -298,6 +299,7 @@ impl Context {
     }
 
     /// Checks that long work may go on. Closing waits for that work.
+    #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_closing() { Err(self.closed()) } else { Ok(()) }
     }

@@ -41,6 +41,8 @@ pub(crate) struct PartSpec {
     /// Ascending.
     pub snapshots: Vec<SequenceNumber>,
     pub older: OlderData,
+    /// See [`Rules::keeps_hidden`].
+    pub keeps_hidden: bool,
     /// Asked about values; `None` for a flush.
     pub filter: Option<Arc<dyn CompactionFilter>>,
     pub options: TableOptions,
@@ -124,6 +126,7 @@ impl Part {
                     filter: spec.filter,
                     older: spec.older,
                     now_ms: context.read.clock.now_ms(),
+                    keeps_hidden: spec.keeps_hidden,
                 },
                 ValueSource {
                     files: files.clone(),

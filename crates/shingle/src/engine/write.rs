@@ -10,7 +10,7 @@ use table::batch::WriteBatch;
 
 impl Engine {
     /// Counts a read: the user received the value of `key`, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_read(&self, key: &[u8], value: Option<&Bytes>) {
         if let Some(value) = value {
             self.ledger().user_read((key.len() + value.len()) as u64);
