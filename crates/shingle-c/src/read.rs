@@ -62,9 +62,8 @@ pub extern "C" fn shingle_get_copy(
         let found = KEYSPACES.get(keyspace.addr())?.get(key.bytes()?)?;
         let buffer = places(buffer, buffer_bytes)?;
         let bytes = found.as_deref().unwrap_or_default();
-        for (place, &byte) in buffer.iter_mut().zip(bytes) {
-            place.write(byte);
-        }
+        let copied = bytes.len().min(buffer.len());
+        buffer[..copied].write_copy_of_slice(&bytes[..copied]);
         give(value_bytes, found.map_or(usize::MAX, |bytes| bytes.len()))
     })
 }
