@@ -120,7 +120,8 @@ impl Mark {
     }
 }
 
-/// Takes the place of an output of JSON lines, and notes at each what the process had written.
+/// Takes the place of an output of JSON lines, and notes at each record what the process had
+/// written. Other lines are reports, such as those of `stats`.
 ///
 /// The sum of the intervals between records would be too high: bytes that one interval counts may
 /// be taken back in the next, when a file goes away before it reached storage.
@@ -131,7 +132,8 @@ struct Marks<'a> {
 
 impl Write for Marks<'_> {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        self.marks.push(Mark::now(self.peak));
+        let mark = Mark::now(self.peak);
+        self.marks.extend(serde_json::from_slice::<Record>(line).is_ok().then_some(mark));
         Ok(line.len())
     }
 
