@@ -26,8 +26,6 @@ const BESIDE: [&str; 2] = ["values", "pictures"];
 const DATA_FILES: [&str; 2] = ["claims.csv", "metrics.csv"];
 /// Where the metrics of the scale `small` are kept.
 const SMALL_DATA: &str = "docs/papers/small-scale/";
-/// What the rules of 0062 gave for those metrics, by paper.
-const EARLIER: &str = "docs/papers/small-scale/earlier-rules.csv";
 /// What the head of a page has below its introduction.
 const PICTURE: &str = "![";
 /// As [`counts`] finds it in a page.
@@ -43,7 +41,7 @@ pub fn write(repository: &Repository, results: Option<&Path>) -> Result<(), Stri
     if let Some(results) = results {
         take(&mut pages, root, results)?;
     }
-    let mut texts = vec![(TOTAL.to_string(), total(&pages, earlier(root).as_deref()))];
+    let mut texts = vec![(TOTAL.to_string(), total(&pages))];
     let readme = repository.text("README.md").ok_or("there is no README.md")?;
     texts.push(("README.md".to_string(), overview(readme, &pages)?));
     for (path, text) in pages.into_iter().chain(texts) {
@@ -62,11 +60,6 @@ fn pages(repository: &Repository) -> BTreeMap<String, String> {
     };
     let pages = repository.texts.iter().filter(|(path, _)| is_page(path));
     pages.map(|(path, text)| (path.clone(), text.clone())).collect()
-}
-
-/// The counts by the earlier rules, where they are kept.
-fn earlier(root: &Path) -> Option<String> {
-    fs::read_to_string(root.join(EARLIER)).ok()
 }
 
 /// Takes the pages that `results` has, and what stands beside them.
@@ -167,7 +160,7 @@ fn merged(old: &str, new: &str) -> String {
 }
 
 /// How many claims of each paper got which verdict, as the pages say themselves.
-fn total(pages: &BTreeMap<String, String>, earlier: Option<&str>) -> String {
+fn total(pages: &BTreeMap<String, String>) -> String {
     let mut text = "# The papers\n\nHow many claims of five papers are reproduced when the lab \
                     reruns their figures. Each row is the result of one\n`shingle lab run PAPER \
                     --scale SCALE`. At `small` everything is scaled down; at `paper` nothing is.\n\
@@ -189,9 +182,6 @@ fn total(pages: &BTreeMap<String, String>, earlier: Option<&str>) -> String {
     text += "\nThe picture has a mark for each value that has a ratio to the paper's. On the line \
              at 1 both are equal.\n\n";
     text += "![All values, measured over the papers'](pictures/overview.svg)\n";
-    if let Some(earlier) = earlier {
-        compared(&mut text, pages, earlier);
-    }
     for (path, page) in pages.iter().filter(|(path, page)| *path != TOTAL && counts(page).is_none())
     {
         let title = page.lines().next().unwrap_or_default().trim_start_matches("# ");
@@ -229,38 +219,6 @@ fn table<const N: usize>(text: &mut String, pages: &BTreeMap<String, String>, co
 fn row(text: &mut String, name: &str, scale: &str, counts: &[u32]) {
     let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
     let _ = writeln!(text, "| {name} | `{scale}` | {} |", counts.join(" | "));
-}
-
-/// The verdicts of the earlier rules beside those of today, for the metrics of `small`. `earlier`
-/// has a row for each paper, `paper,reproduced,in shape,not`.
-fn compared(text: &mut String, pages: &BTreeMap<String, String>, earlier: &str) {
-    *text += "\n## The same metrics by the earlier rules\n\n\
-              [0233](decisions/0233-verdicts-compare-gains.md) made the rules stricter. On the \
-              same metrics of `small`:\n\n\
-              | paper | claims | reproduced: earlier, now | in shape: earlier, now | without \
-              the idea: now | not: earlier, now |\n|---|---|---|---|---|---|\n";
-    let mut all = ([0; 3], [0; 6]);
-    for line in earlier.lines().skip(1) {
-        let mut cells = line.split(',');
-        let paper = cells.next().unwrap_or_default();
-        let before: Vec<u32> = cells.filter_map(|cell| cell.parse().ok()).collect();
-        let page = pages.get(&format!("{FOLDER}{paper}.md"));
-        let now = page.and_then(|page| counts(page)).map(|(_, now)| now);
-        let (Ok(before), Some(now)) = (<[u32; 3]>::try_from(before), now) else { continue };
-        all.0.iter_mut().zip(before).for_each(|(all, count)| *all += count);
-        all.1.iter_mut().zip(now).for_each(|(all, count)| *all += count);
-        beside(text, paper, before, now);
-    }
-    beside(text, "all", all.0, all.1);
-}
-
-fn beside(text: &mut String, name: &str, before: [u32; 3], now: [u32; 6]) {
-    let [hold, shape, not] = before;
-    let [claims, holds, shapes, without, nots, _] = now;
-    let _ = writeln!(
-        text,
-        "| {name} | {claims} | {hold}, {holds} | {shape}, {shapes} | {without} | {not}, {nots} |"
-    );
 }
 
 /// `readme` with the counts of the pages of `small`.
@@ -329,9 +287,7 @@ fn page(path: &str, old: &str, new: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        TOTAL, earlier, full_size_page, is_of_scale, merged, overview, page, pages, total,
-    };
+    use super::{TOTAL, full_size_page, is_of_scale, merged, overview, page, pages, total};
     use crate::repository::Repository;
     use std::collections::BTreeMap;
 
@@ -379,8 +335,7 @@ mod tests {
         ];
         let pages: BTreeMap<String, String> =
             pages.into_iter().map(|(path, page)| (path.to_string(), page)).collect();
-        let earlier = "paper,reproduced,in shape,not\na,5,2,2\nc,1,1,0\n";
-        let text = total(&pages, Some(earlier));
+        let text = total(&pages);
         let is_row = |line: &&str| line.contains(" | ") && !line.starts_with("| paper |");
         let rows: Vec<&str> = text.lines().filter(is_row).collect();
         assert_eq!(
@@ -396,9 +351,6 @@ mod tests {
                 "| all | `small` | 40 | 4 | 14 | 20 | 2 |",
                 "| [a full size](a-full-size.md) | `paper` | 20 | 1 | 7 | 10 | 0 |",
                 "| all | `paper` | 20 | 1 | 7 | 10 | 0 |",
-                "| a | 9 | 5, 4 | 2, 3 | 0 | 2, 1 |",
-                "| c | 2 | 1, 0 | 1, 0 | 1 | 0, 1 |",
-                "| all | 11 | 6, 4 | 3, 3 | 1 | 2, 2 |",
             ]
         );
         assert!(
@@ -418,9 +370,8 @@ mod tests {
     #[test]
     fn what_is_said_of_all_papers_is_what_their_pages_say() {
         let repository = Repository::load().expect("the repository is readable");
-        let root = repository.root.as_deref().expect("it lies somewhere");
         let pages = pages(&repository);
-        let text = total(&pages, earlier(root).as_deref());
+        let text = total(&pages);
         assert_eq!(repository.text(TOTAL), Some(text.as_str()), "cargo xtask papers");
         let readme = repository.text("README.md").unwrap();
         assert_eq!(overview(readme, &pages).as_deref(), Ok(readme), "cargo xtask papers");

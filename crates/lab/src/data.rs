@@ -97,6 +97,8 @@ pub struct Library {
     pub experiments: Vec<Experiment>,
     /// When a value holds.
     pub rules: Rules,
+    /// The text of each file, by its name without `.toml`.
+    pub files: Vec<(String, String)>,
 }
 
 impl Library {
@@ -118,6 +120,7 @@ impl Library {
             papers: BTreeMap::new(),
             experiments: Vec::new(),
             rules: Rules::default(),
+            files: Vec::new(),
         };
         for (name, text) in files {
             match (name.as_str(), name.split_once('/')) {
@@ -128,6 +131,7 @@ impl Library {
                 }
                 _ => library.experiments.push(Experiment::read(&name, &text)?),
             }
+            library.files.push((name, text));
         }
         library.check()?;
         Ok(library)

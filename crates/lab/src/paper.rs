@@ -23,6 +23,8 @@ pub struct Paper {
     pub id: String,
     /// Its title.
     pub title: String,
+    /// How to cite it; empty where nothing was published.
+    pub bibtex: String,
     /// Settings of all runs.
     pub defaults: Map,
     /// By name.
@@ -42,6 +44,8 @@ pub fn map(table: &toml::Table) -> Map {
 #[serde(deny_unknown_fields)]
 struct File {
     title: String,
+    #[serde(default)]
+    bibtex: String,
     defaults: toml::Table,
     scale: BTreeMap<String, Scale>,
     system: BTreeMap<String, toml::Table>,
@@ -65,6 +69,7 @@ impl Paper {
         Ok(Paper {
             id: id.to_string(),
             title: file.title,
+            bibtex: file.bibtex,
             defaults: map(&file.defaults),
             systems: systems.collect(),
             scales: scales.collect(),

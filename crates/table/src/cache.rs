@@ -7,8 +7,8 @@
 //!
 //! A part of the budget can be pinned: open runs keep their filters there, which every read asks,
 //! without a search in the cache. What is pinned is not evicted, and blocks have the rest. They get
-//! and give bytes for it in coarse steps: each change of quick_cache's capacity rounds down how many
-//! evicted blocks it remembers, and after thousands of changes it remembers none.
+//! and give bytes for it in coarse steps: each change of quick_cache's capacity rounds down how
+//! many evicted blocks it remembers, and after thousands of changes it remembers none.
 
 use crate::block::Block;
 use crate::filter::FilterBlock;
@@ -257,8 +257,8 @@ mod tests {
         assert!(cache.get(1, 1, BlockKind::Data).is_none());
     }
 
-    /// Runs come and go all the time. Each resized the cache, which then forgot what it had evicted,
-    /// and after some thousand runs it evicted what it should have kept.
+    /// Runs come and go all the time. Each resized the cache, which then forgot what it had
+    /// evicted, and after some thousand runs it evicted what it should have kept.
     #[test]
     fn a_cache_that_many_runs_pinned_a_part_of_hits_as_often_as_a_new_one() {
         let hits = |runs: usize| {

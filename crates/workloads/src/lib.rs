@@ -24,6 +24,7 @@ pub mod store;
 pub mod text;
 pub mod threshold;
 pub mod trace;
+pub mod update_cache;
 pub mod values;
 pub mod watched;
 pub mod ycsb;

@@ -146,10 +146,24 @@ impl SimulatedDevice {
     }
 
     /// Sends a request, and takes note of what it moved and destroyed.
-    fn send(&self, stored: &mut Stored, access: Access, offset: u64, bytes: u64) -> Result<Moved> {
+    fn send(
+        &self,
+        stored: &mut Stored,
+        access: Access,
+        offset: u64,
+        bytes: u64,
+        cause: Cause,
+    ) -> Result<Moved> {
         let mut state = self.shared.lock();
-        let served = state.timeline.send(self.index, access, offset, bytes)?;
         let worker = state.timeline.current();
+        let is_cached = worker == super::FOREGROUND
+            && access == Access::Write
+            && matches!(cause, Cause::Wal | Cause::ValueWrite)
+            && self.shared.options.writes_behind;
+        let served = match is_cached {
+            true => state.timeline.send_behind(self.index, offset, bytes)?,
+            false => state.timeline.send(self.index, access, offset, bytes)?,
+        };
         if worker != super::FOREGROUND && matches!(access, Access::Read | Access::Write) {
             let ns = bytes as f64 * self.shared.options.background_ns_per_byte;
             state.timeline.spend(worker, ns as u64);
@@ -176,7 +190,7 @@ impl SimulatedDevice {
         };
         let mut guard = self.stored();
         let stored = &mut *guard;
-        let moved = self.send(stored, access, start, 0)?;
+        let moved = self.send(stored, access, start, 0, Cause::Housekeeping)?;
         stored.counts.hints += 1;
         if access == Access::ResetZone {
             stored.content.forget(start, zones.zone_bytes);
@@ -191,7 +205,7 @@ impl BlockDevice for SimulatedDevice {
         self.geometry
     }
 
-    fn read(&self, offset: u64, into: &mut [u8], _cause: Cause) -> Result<Moved> {
+    fn read(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
         let bytes = into.len() as u64;
@@ -202,7 +216,7 @@ impl BlockDevice for SimulatedDevice {
                 begun.moved
             }
             None => {
-                let moved = self.send(stored, Access::Read, offset, bytes)?;
+                let moved = self.send(stored, Access::Read, offset, bytes, cause)?;
                 stored.counts.reads += 1;
                 stored.counts.read_bytes += bytes;
                 moved
@@ -238,7 +252,7 @@ impl BlockDevice for SimulatedDevice {
     fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
-        let moved = self.send(stored, Access::Write, offset, bytes.len() as u64)?;
+        let moved = self.send(stored, Access::Write, offset, bytes.len() as u64, cause)?;
         stored.counts.writes += 1;
         stored.counts.write_bytes += bytes.len() as u64;
         stored.content.write(offset, bytes)?;
@@ -251,10 +265,10 @@ impl BlockDevice for SimulatedDevice {
         Ok(moved)
     }
 
-    fn flush(&self, _cause: Cause) -> Result<Moved> {
+    fn flush(&self, cause: Cause) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
-        let moved = self.send(stored, Access::Flush, 0, 0)?;
+        let moved = self.send(stored, Access::Flush, 0, 0, cause)?;
         stored.counts.flushes += 1;
         Ok(moved)
     }
@@ -262,7 +276,7 @@ impl BlockDevice for SimulatedDevice {
     fn discard(&self, offset: u64, bytes: u64) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
-        let moved = self.send(stored, Access::Discard, offset, bytes)?;
+        let moved = self.send(stored, Access::Discard, offset, bytes, Cause::Housekeeping)?;
         stored.counts.hints += 1;
         stored.content.forget(offset, bytes);
         Ok(moved)

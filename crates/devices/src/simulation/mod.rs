@@ -42,6 +42,9 @@ pub struct SimulationOptions {
     pub step_ns: u64,
     /// Processor time of background work for each byte that it reads or writes.
     pub background_ns_per_byte: f64,
+    /// The foreground does not wait for what it writes to logs and value segments, as where a page
+    /// cache takes it. A flush waits for all of it.
+    pub writes_behind: bool,
 }
 
 impl Default for SimulationOptions {
@@ -54,6 +57,7 @@ impl Default for SimulationOptions {
             operation_spread: 0.1,
             step_ns: 1000,
             background_ns_per_byte: 1.0,
+            writes_behind: false,
         }
     }
 }

@@ -59,6 +59,7 @@ fn simulation(seed: u64) -> Simulation {
         operation_spread: 0.0,
         step_ns: 1,
         background_ns_per_byte: 0.0,
+        writes_behind: false,
     })
 }
 
@@ -98,6 +99,23 @@ fn start(
     step: impl Fn(u64) + Send + Sync + 'static,
 ) {
     simulation.start(Arc::new(Steps { left: AtomicU64::new(steps), step }), workers);
+}
+
+#[test]
+fn a_page_cache_takes_what_the_foreground_logs_and_a_flush_waits_for_it() {
+    let options = SimulationOptions { writes_behind: true, ..simulation(1).shared.options };
+    let simulation = Simulation::new(options);
+    let device = device(&simulation);
+    let log = |sector: u64| device.write(sector * SECTOR, &[1; SECTOR as usize], Cause::Wal);
+    log(0).unwrap();
+    log(1).unwrap();
+    assert_eq!(simulation.now_ns(), 0);
+    // The device was busy with them for 60 ns each.
+    write(&device, 2);
+    assert_eq!(simulation.now_ns(), 60 + 60 + 100);
+    log(3).unwrap();
+    device.flush(Cause::Wal).unwrap();
+    assert_eq!(simulation.now_ns(), 220 + 60 + 100);
 }
 
 #[test]

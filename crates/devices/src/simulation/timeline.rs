@@ -12,7 +12,7 @@
 //! - A request arrives after the actor's earlier one is done, and its work in between.
 //! - An actor's clock, as it reads it, never runs backwards.
 //! - The foreground has no chain: its requests are placed at once. It alone has reads begin ahead
-//!   of the moment at which it needs them.
+//!   of the moment at which it needs them, and leaves writes behind.
 
 use crate::model::{Access, Model, Request, Served};
 use base::Result;
@@ -255,11 +255,28 @@ impl Timeline {
         if self.current != FOREGROUND {
             return Ok(None);
         }
+        self.send_unawaited(device, Access::Read, offset, bytes).map(Some)
+    }
+
+    /// The foreground has a write begin, and goes on.
+    pub(super) fn send_behind(&mut self, device: usize, offset: u64, bytes: u64) -> Result<Served> {
+        let (served, _) = self.send_unawaited(device, Access::Write, offset, bytes)?;
+        Ok(served)
+    }
+
+    /// A request of the foreground, which goes on; when it will be done.
+    fn send_unawaited(
+        &mut self,
+        device: usize,
+        access: Access,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<(Served, u64)> {
         let arrival_ns = self.now_ns(FOREGROUND);
-        let (pending, served) = self.execute(device, Access::Read, offset, bytes)?;
+        let (pending, served) = self.execute(device, access, offset, bytes)?;
         self.place_until(arrival_ns);
         let done_ns = self.begin(&pending, FOREGROUND, arrival_ns);
-        Ok(Some((served, done_ns)))
+        Ok((served, done_ns))
     }
 
     /// Has the model serve a request of the current actor, in the order of execution.

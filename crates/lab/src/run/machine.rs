@@ -10,9 +10,11 @@ use direct::{DirectOptions, DirectStore, FormatOptions, Layout, format, placemen
 use media::block::BlockDevice;
 use shingle::{Db, Ledger, Stats};
 use std::sync::Arc;
-use workloads::VirtualClock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use workloads::shingle_store::ShingleStore;
+use workloads::update_cache::UpdateCache;
 use workloads::watched::Watched;
+use workloads::{Store, VirtualClock};
 
 /// Bytes that logs gather before they write, as in a page cache.
 const LOG_BUFFER_BYTES: u64 = 1 << 20;
@@ -42,6 +44,8 @@ pub struct Machine {
     store: DirectStore,
     settings: Settings,
     db: Db,
+    /// Bytes that the user wrote and the database did not get.
+    absorbed_bytes: Arc<AtomicU64>,
     /// The view of the database that workloads run on.
     watched: Watched<Probe>,
 }
@@ -53,6 +57,7 @@ fn simulation_options(settings: &Settings) -> Result<SimulationOptions> {
         seed: settings.number("seed", 1.0)? as u64,
         operation_ns: (paper.operation_ns as f64 * factor) as u64,
         background_ns_per_byte: paper.background_ns_per_byte / settings.scale().sizes,
+        writes_behind: true,
         ..paper
     })
 }
@@ -84,8 +89,12 @@ impl Machine {
         };
         format(device.clone(), Arc::new(Ledger::default()), &options)?;
         let store = open_store(&device, settings)?;
-        let (db, watched) = open_database(&simulation, &store, settings)?;
-        Ok(Machine { simulation, bands, store, settings: settings.clone(), db, watched })
+        let (db, view, absorbed_bytes) = open_database(&simulation, &store, settings)?;
+        let get_waits =
+            GetWaits { factor: settings.time_factor()?, ns_per_byte: read_ns_per_byte(settings)? };
+        let watched = Watched::new(view, Probe::new(simulation.clone(), get_waits));
+        let settings = settings.clone();
+        Ok(Machine { simulation, bands, store, settings, db, absorbed_bytes, watched })
     }
 
     /// A new device with an empty database, as at the beginning; time goes on from zero.
@@ -127,29 +136,34 @@ impl Machine {
 
     /// What there is to see now.
     pub fn look(&self) -> Moment {
+        let mut stats = self.db.stats();
+        stats.ledger.user_write_bytes += self.absorbed_bytes.load(Relaxed);
         Moment {
             now_ns: self.simulation.now_ns(),
             processor: self.simulation.processor(),
-            stats: self.db.stats(),
+            stats,
             bands: self.bands.count(),
             layout: self.store.layout(),
         }
     }
 }
 
+/// The database, what workloads see of it, and the bytes that do not come to it.
 fn open_database(
     simulation: &Simulation,
     store: &DirectStore,
     settings: &Settings,
-) -> Result<(Db, Watched<Probe>)> {
+) -> Result<(Db, Box<dyn Store>, Arc<AtomicU64>)> {
     let runtime: Arc<dyn Runtime> = Arc::new(simulation.clone());
     let db = settings.options()?.open_in(Arc::new(store.clone()), runtime.clone())?;
     let disable_wal = settings.is_on("no_wal");
-    let view = ShingleStore::new(db.clone(), disable_wal)?.in_runtime(runtime);
-    let get_waits =
-        GetWaits { factor: settings.time_factor()?, ns_per_byte: read_ns_per_byte(settings)? };
-    let probe = Probe::new(simulation.clone(), get_waits);
-    Ok((db, Watched::new(Box::new(view), probe)))
+    let view = Box::new(ShingleStore::new(db.clone(), disable_wal)?.in_runtime(runtime.clone()));
+    let Some(bytes) = settings.size("update_cache")? else {
+        return Ok((db, view, Arc::default()));
+    };
+    let cache = UpdateCache::new(view, bytes).in_runtime(runtime);
+    let absorbed_bytes = cache.absorbed_bytes();
+    Ok((db, Box::new(cache), absorbed_bytes))
 }
 
 /// How long a byte takes in a stream of reads from a new device of the settings.

@@ -12,6 +12,7 @@ Examples:
   shingle lab run all --scale smoke --out results
   shingle lab run sealdb ldc/fig08 --scale small --out two
   shingle lab compare results two --out both
+  shingle lab artifact results --scale smoke --out artifact
   shingle lab draw both/papers";
 
 #[derive(Args, Debug)]
@@ -44,6 +45,12 @@ pub enum LabAction {
     /// experiment, and writes what `run` writes. Runs nothing: what the data files say of runs by
     /// now makes no difference, what they say of claims does.
     Compare(CompareArgs),
+    /// Put results together so that others can check and cite them
+    ///
+    /// Takes directories of results like `compare`, and writes what it writes, with the data files
+    /// of all experiments, the commands that compare and run them again, BibTeX of the papers, and
+    /// how to cite Shingle. Runs nothing.
+    Artifact(CompareArgs),
     /// Draw the values of claims again: measured over the paper's, on one axis
     ///
     /// Reads the files of DIR/values and writes one picture for each to DIR/pictures, and

@@ -3,6 +3,7 @@
 //! Experiments, runs and verdicts are those of the crate `papers`; here are the command line, the
 //! progress bar and the files of results.
 
+mod artifact;
 mod files;
 mod journal;
 mod matrix;
@@ -37,6 +38,7 @@ pub fn lab(context: &mut Context, args: LabArgs) -> Outcome {
         LabAction::Show { id } => terminal::show(context, &library()?, id),
         LabAction::Run(args) => run(context, &library()?, args),
         LabAction::Compare(args) => compare_results(context, &library()?, args),
+        LabAction::Artifact(args) => artifact(context, &library()?, args),
         LabAction::Draw { folder } => verdicts::draw_again(context, folder),
         LabAction::Trace(args) => trace::trace(context, args),
     }
@@ -106,6 +108,18 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
 
 /// `shingle lab compare`: what `run` says of the same metrics.
 fn compare_results(context: &mut Context, library: &Library, args: &CompareArgs) -> Outcome {
+    conclude(context, library, &args.scale, kept_findings(library, args)?, &args.out)
+}
+
+/// `shingle lab artifact`: what `compare` writes, with what others need to check and cite it.
+fn artifact(context: &mut Context, library: &Library, args: &CompareArgs) -> Outcome {
+    let findings = kept_findings(library, args)?;
+    artifact::write(library, &findings, &args.scale, &args.out)?;
+    conclude(context, library, &args.scale, findings, &args.out)
+}
+
+/// What directories of results hold. The directory for new ones is there afterwards.
+fn kept_findings<'a>(library: &'a Library, args: &CompareArgs) -> Outcome<Vec<Findings<'a>>> {
     let mut tables = BTreeMap::new();
     for folder in &args.results {
         tables.extend(files::metrics(folder)?);
@@ -118,7 +132,7 @@ fn compare_results(context: &mut Context, library: &Library, args: &CompareArgs)
         }
     }
     std::fs::create_dir_all(&args.out).map_err(|error| Failure::cannot_write(&args.out, &error))?;
-    conclude(context, library, &args.scale, findings, &args.out)
+    Ok(findings)
 }
 
 /// Verdicts, in the files and for the terminal.

@@ -169,3 +169,21 @@ fn lists_and_shows_what_there_is() {
     let words = shell.run(&["lab", "show", "lwc/fig99"]).fails(1);
     assert!(words.contains("lab list"), "{words}");
 }
+
+#[test]
+fn an_artifact_gives_its_claims_again_from_its_own_files() {
+    let shell = Shell::new();
+    run(&shell, "whole");
+    let scale = ["--scale", "smoke", "--out"];
+    shell.run(&[&["--quiet", "lab", "artifact", "whole"][..], &scale, &["one"]].concat()).ok();
+    let read = |file: &str| std::fs::read_to_string(shell.path(file)).unwrap();
+    let from = ["--quiet", "lab", "compare", "one", "--data", "one/data"];
+    shell.run(&[&from[..], &scale, &["two"]].concat()).ok();
+    assert!(read("two/claims.json") == read("whole/claims.json"));
+    let ids = format!("lab run {} {} --data data --scale smoke", QUICK[1], QUICK[0]);
+    assert!(read("one/README.md").contains(&ids), "{}", read("one/README.md"));
+    let references = read("one/references.bib");
+    assert!(references.contains("yao2018sealdb") && references.contains("sun2020cascaded"));
+    assert!(!references.contains("chan2018hashkv"), "{references}");
+    assert!(read("one/CITATION.cff").starts_with("cff-version: "));
+}

@@ -232,7 +232,6 @@ fn parts(
             slices: plain.clone(),
             snapshots: shared.snapshots.clone(),
             older: keyspace.older_data(&version, &shared.plan.action.inputs(), to_level),
-            keeps_hidden: false,
             filter: keyspace.filter.clone(),
             options: core.settings.table_options(&keyspace, to_level, levels_below),
             hint: hint(&shared.plan, to_level, shared.work),

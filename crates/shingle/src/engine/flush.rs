@@ -413,7 +413,6 @@ fn spec(core: &Arc<Core>, member: &Member, values: ValueWriters) -> PartSpec {
         range: KeyRange::all(),
         snapshots: core.snapshots.list(),
         older: OlderData::everywhere(),
-        keeps_hidden: core.settings.flush_keeps_hidden(&member.keyspace),
         filter: None,
         options: core.settings.table_options(
             &member.keyspace,

@@ -41,8 +41,6 @@ pub(crate) struct PartSpec {
     /// Ascending.
     pub snapshots: Vec<SequenceNumber>,
     pub older: OlderData,
-    /// See [`Rules::keeps_hidden`].
-    pub keeps_hidden: bool,
     /// Asked about values; `None` for a flush.
     pub filter: Option<Arc<dyn CompactionFilter>>,
     pub options: TableOptions,
@@ -111,6 +109,8 @@ impl Part {
             &spec.range,
             kept,
         );
+        let keeps_hidden =
+            spec.cause == Cause::Flush && context.settings.flush_keeps_hidden(&spec.keyspace);
         let rules = &spec.keyspace.values;
         let files = context.read.values.clone();
         Ok(Part {
@@ -126,7 +126,7 @@ impl Part {
                     filter: spec.filter,
                     older: spec.older,
                     now_ms: context.read.clock.now_ms(),
-                    keeps_hidden: spec.keeps_hidden,
+                    keeps_hidden,
                 },
                 ValueSource {
                     files: files.clone(),

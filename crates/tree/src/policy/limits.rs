@@ -5,8 +5,8 @@ use crate::version::BELOW_LEVEL;
 /// Misses that a run may have before it is due, at least, in LevelDB.
 pub const MISSES_MIN: u64 = 100;
 
-/// A seek that reads are spared is worth writing this many bytes: it takes about 0.1 ms at most, and
-/// moves write some 150 MB/s.
+/// A seek that reads are spared is worth writing this many bytes: it takes about 0.1 ms at most,
+/// and moves write some 150 MB/s.
 pub const SEEK_BYTES: u64 = 16 << 10;
 
 /// The entry of a scheme's parameter in [`LIMIT_FIELDS`].

@@ -37,8 +37,8 @@ use crate::version::{NodeId, Version};
 use base::{KeyRange, RunId, SequenceNumber};
 use std::collections::HashMap;
 
-/// Runs in which a get finds nothing that count as a seek: the filters answer for nearly all. A probe
-/// of a filter takes about 0.2 µs, a seek in a run as much as this many of them at most.
+/// Runs in which a get finds nothing that count as a seek: the filters answer for nearly all. A
+/// probe of a filter takes about 0.2 µs, a seek in a run as much as this many of them at most.
 pub const PROBES_PER_SEEK: u64 = 512;
 
 /// A merge of level 0 with more than this many memtables holds much space until it ends. It is made

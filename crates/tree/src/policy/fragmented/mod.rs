@@ -1,7 +1,7 @@
-//! A fragmented tree after PebblesDB (Raju et al., SOSP 2017): nodes are *guards*, key ranges that a
-//! level is divided at; each has a few runs that overlap. A guard that has too many gives them all
-//! to the next level: merged once, cut at the guards there, and put on top of each. What lies there
-//! already is not rewritten; only the deepest guards are merged where they are.
+//! A fragmented tree after PebblesDB (Raju et al., SOSP 2017): nodes are *guards*, key ranges that
+//! a level is divided at; each has a few runs that overlap. A guard that has too many gives them
+//! all to the next level: merged once, cut at the guards there, and put on top of each. What lies
+//! there already is not rewritten; only the deepest guards are merged where they are.
 //!
 //! - A guard is due at `stack_max` slices, or when its level is over its limit, in turn. Level 0
 //!   goes down at `level0_runs_trigger` runs.
@@ -30,7 +30,7 @@ use base::KeyRange;
 /// The scheme `fragmented`.
 pub const FRAGMENTED: Descriptor = Descriptor {
     name: "fragmented",
-    summary: "a fragmented tree after PebblesDB: what comes down is appended to a key range, not merged",
+    summary: "after PebblesDB: what comes down is appended to a key range, not merged",
     help: "Each level is divided into guards, and what comes down is added to a guard as another \
            run, up to `stack_max`; then the guard is merged once and handed to the guards below. \
            Each byte is written about once for each level, and more on the deepest one. Costs \

@@ -6,10 +6,10 @@
 //! only
 //!
 //! - when reads *have paid for it*: a seek in one run more costs a read about as much as writing
-//!   [`seek_bytes`](crate::policy::Limits::seek_bytes). A policy that merges as soon as the reads have cost
-//!   as much as the merge spends at most twice what the best choice in hindsight would have. Reads
-//!   pay for the newest runs first, as many as become one without one of them having more than
-//!   [`SPREAD`] times the bytes of the others, and then for all of level 0 going down;
+//!   [`seek_bytes`](crate::policy::Limits::seek_bytes). A policy that merges as soon as the reads
+//!   have cost as much as the merge spends at most twice what the best choice in hindsight would
+//!   have. Reads pay for the newest runs first, as many as become one without one of them having
+//!   more than [`SPREAD`] times the bytes of the others, and then for all of level 0 going down;
 //! - when the database is *idle and owes space*: level 0 has superseded more than one of
 //!   [`GARBAGE_PARTS`] parts of the bytes below, by what merges have found. Then it goes down.
 
