@@ -63,7 +63,9 @@ pub extern "C" fn shingle_get_copy(
         let buffer = places(buffer, buffer_bytes)?;
         let bytes = found.as_deref().unwrap_or_default();
         let copied = bytes.len().min(buffer.len());
-        buffer[..copied].write_copy_of_slice(&bytes[..copied]);
+        for (place, &byte) in buffer[..copied].iter_mut().zip(&bytes[..copied]) {
+            place.write(byte);
+        }
         give(value_bytes, found.map_or(usize::MAX, |bytes| bytes.len()))
     })
 }
