@@ -6,9 +6,12 @@
 //! largest compressible block. Hashing is fixed: equal histories evict equal blocks.
 //!
 //! A part of the budget can be pinned: open runs keep their filters there, which every read asks,
-//! without a search in the cache. What is pinned is not evicted, and blocks have the rest. They get
-//! and give bytes for it in coarse steps: each change of quick_cache's capacity rounds down how
-//! many evicted blocks it remembers, and after thousands of changes it remembers none.
+//! without a search in the cache. What is pinned is not evicted, and blocks have the rest.
+//!
+//! The budget changes all the time, as memtables and open runs take their part of the memory. Each
+//! change of quick_cache's capacity rounds down how many evicted blocks it remembers, and after
+//! thousands of changes it remembers none. So its capacity is the largest budget so far, and what
+//! blocks may not have of it is kept by entries that hold nothing and are not evicted.
 
 use crate::block::Block;
 use crate::filter::FilterBlock;
@@ -16,8 +19,8 @@ use crate::frame::RAW_BYTES_MAX;
 use crate::piece::BlockKind;
 use base::striped::Striped;
 use parking_lot::Mutex;
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{OptionsBuilder, Weighter};
+use quick_cache::sync::Cache;
+use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -42,6 +45,8 @@ struct Counters {
 pub(crate) enum Cached {
     Block(Arc<Block>),
     Filter(Arc<FilterBlock>),
+    /// Nothing, for as many bytes of the capacity.
+    Reserved(u64),
 }
 
 type CacheKey = (u64, u64);
@@ -54,6 +59,7 @@ impl Weighter<CacheKey, Cached> for Bytes {
         let bytes = match cached {
             Cached::Block(block) => block.memory_bytes(),
             Cached::Filter(filter) => filter.memory_bytes(),
+            Cached::Reserved(bytes) => return *bytes,
         };
         bytes as u64 + ENTRY_BYTES
     }
@@ -61,6 +67,19 @@ impl Weighter<CacheKey, Cached> for Bytes {
 
 /// What the cache itself spends on an entry, about.
 const ENTRY_BYTES: u64 = 96;
+
+/// What is reserved stays.
+#[derive(Clone, Default)]
+struct KeepsReserved;
+
+impl Lifecycle<CacheKey, Cached> for KeepsReserved {
+    type RequestState = ();
+
+    #[inline]
+    fn is_pinned(&self, _: &CacheKey, cached: &Cached) -> bool {
+        matches!(cached, Cached::Reserved(_))
+    }
+}
 
 #[derive(Clone, Default)]
 struct FixedHash;
@@ -97,17 +116,12 @@ impl Hasher for FixedHasher {
 /// At most one part in this many of the budget is pinned.
 const PINNED_SHARE: u64 = 4;
 
-/// What blocks leave to pins changes by at least one part in this many of the budget.
-const STEP_SHARE: u64 = 128;
-
 /// Blocks in memory.
 pub struct BlockCache {
-    blocks: Cache<CacheKey, Cached, Bytes, FixedHash>,
+    blocks: Cache<CacheKey, Cached, Bytes, FixedHash, KeepsReserved>,
     capacity_bytes: AtomicU64,
     pinned_bytes: AtomicU64,
-    /// What blocks leave to pins: what is pinned and up to two steps more. Held while blocks are
-    /// given the rest of the budget.
-    left_bytes: Mutex<u64>,
+    reserve: Mutex<Reserve>,
     counters: [Counters; 3],
     owners: AtomicU64,
 }
@@ -117,19 +131,18 @@ impl BlockCache {
     pub fn new(capacity_bytes: u64) -> Arc<BlockCache> {
         let shard_bytes_min = 2 * RAW_BYTES_MAX as u64;
         let shards = (capacity_bytes / shard_bytes_min).clamp(1, 64);
-        let shards = 1usize << shards.ilog2();
+        let shards = 1 << shards.ilog2();
         let options = OptionsBuilder::new()
-            .shards(shards)
+            .shards(shards as usize)
             .weight_capacity(capacity_bytes)
             .estimated_items_capacity((capacity_bytes / 4096).clamp(32 * 64, 1 << 26) as usize)
             .build()
             .expect("every option is given");
-        let blocks = Cache::with_options(options, Bytes, FixedHash, DefaultLifecycle::default());
         Arc::new(BlockCache {
-            blocks,
+            blocks: Cache::with_options(options, Bytes, FixedHash, KeepsReserved),
             capacity_bytes: AtomicU64::new(capacity_bytes),
             pinned_bytes: AtomicU64::new(0),
-            left_bytes: Mutex::new(0),
+            reserve: Mutex::new(Reserve::new(capacity_bytes, shards)),
             counters: Default::default(),
             owners: AtomicU64::new(0),
         })
@@ -139,20 +152,21 @@ impl BlockCache {
     /// has more contention than one made large. What is pinned stays too.
     pub fn set_capacity(&self, capacity_bytes: u64) {
         self.capacity_bytes.store(capacity_bytes, Relaxed);
-        self.resize_blocks(true);
+        self.resize_blocks();
     }
 
-    /// Gives blocks what pins leave of the budget, where that differs enough.
-    fn resize_blocks(&self, budget_changed: bool) {
-        let mut left_bytes = self.left_bytes.lock();
-        let (capacity, pinned) = (self.capacity_bytes(), self.pinned_bytes.load(Relaxed));
-        let step = (capacity / STEP_SHARE).max(1);
-        if !(pinned..=pinned + 2 * step).contains(&*left_bytes) {
-            *left_bytes = (pinned + step).min(capacity.max(pinned));
-        } else if !budget_changed {
-            return;
+    /// Gives blocks what pins leave of the budget.
+    fn resize_blocks(&self) {
+        let mut reserve = self.reserve.lock();
+        let (budget, pinned) = (self.capacity_bytes(), self.pinned_bytes.load(Relaxed));
+        if budget > reserve.blocks_bytes_max {
+            reserve.set_entries(&self.blocks, 0);
+            self.blocks.set_capacity(budget);
+            *reserve = Reserve::new(budget, reserve.shards);
         }
-        self.blocks.set_capacity(capacity.saturating_sub(*left_bytes));
+        let bytes = reserve.blocks_bytes_max - budget.saturating_sub(pinned);
+        let entries = bytes.div_ceil(reserve.entry_bytes);
+        reserve.set_entries(&self.blocks, entries);
     }
 
     /// The budget in bytes.
@@ -162,7 +176,8 @@ impl BlockCache {
 
     /// Bytes held now.
     pub fn used_bytes(&self) -> u64 {
-        self.blocks.weight() + self.pinned_bytes.load(Relaxed)
+        let reserved_bytes = self.reserve.lock().bytes();
+        (self.blocks.weight() + self.pinned_bytes.load(Relaxed)).saturating_sub(reserved_bytes)
     }
 
     /// Takes `bytes` of the budget for what stays in memory until the guard is dropped. `None`: too
@@ -171,7 +186,7 @@ impl BlockCache {
         let bytes_max = self.capacity_bytes() / PINNED_SHARE;
         let pinned = |pinned: u64| Some(pinned + bytes).filter(|&sum| sum <= bytes_max);
         self.pinned_bytes.fetch_update(Relaxed, Relaxed, pinned).ok()?;
-        self.resize_blocks(false);
+        self.resize_blocks();
         Some(Pinned { cache: self.clone(), bytes })
     }
 
@@ -202,6 +217,60 @@ impl BlockCache {
     }
 }
 
+/// The entries that keep bytes of the cache from blocks: of one size, as many in each shard.
+struct Reserve {
+    /// The largest budget so far: the capacity of the blocks' cache.
+    blocks_bytes_max: u64,
+    shards: u64,
+    entry_bytes: u64,
+    entries: u64,
+}
+
+/// The owner of the entries that reserve bytes. It is given to no run.
+const RESERVED: u64 = u64::MAX;
+
+/// What is reserved of a shard changes by one part in this many.
+const SHARD_PARTS: u64 = 64;
+
+impl Reserve {
+    fn new(blocks_bytes_max: u64, shards: u64) -> Reserve {
+        let entry_bytes = (blocks_bytes_max / (shards * SHARD_PARTS)).max(4096);
+        Reserve { blocks_bytes_max, shards, entry_bytes, entries: 0 }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.entries * self.entry_bytes
+    }
+
+    fn set_entries(
+        &mut self,
+        blocks: &Cache<CacheKey, Cached, Bytes, FixedHash, KeepsReserved>,
+        entries: u64,
+    ) {
+        for number in entries..self.entries {
+            blocks.remove(&self.key(number));
+        }
+        for number in self.entries..entries {
+            let key = self.key(number);
+            blocks.insert(key, Cached::Reserved(self.entry_bytes));
+            // quick_cache keeps what was asked for with the blocks that are asked for often. Else
+            // it would take up the few bytes for new blocks, and no block would prove itself.
+            blocks.get(&key);
+        }
+        self.entries = entries;
+    }
+
+    /// The key of an entry, by which quick_cache puts one entry after the other in each shard.
+    fn key(&self, number: u64) -> CacheKey {
+        let is_in_shard = |offset: &u64| {
+            let hash = FixedHash.hash_one((RESERVED, *offset));
+            hash.rotate_right(usize::BITS / 2) % self.shards == number % self.shards
+        };
+        let mut offsets = number << 32..(number + 1) << 32;
+        (RESERVED, offsets.find(is_in_shard).unwrap_or(number << 32))
+    }
+}
+
 /// A part of a cache's budget that blocks do not have.
 pub(crate) struct Pinned {
     cache: Arc<BlockCache>,
@@ -211,7 +280,7 @@ pub(crate) struct Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         self.cache.pinned_bytes.fetch_sub(self.bytes, Relaxed);
-        self.cache.resize_blocks(false);
+        self.cache.resize_blocks();
     }
 }
 
@@ -247,6 +316,11 @@ mod tests {
         assert_eq!((counters.hits, counters.misses), (hits as u64, 1000 - hits as u64));
         cache.set_capacity(64 << 10);
         assert!(cache.used_bytes() <= 64 << 10);
+        cache.set_capacity(2 << 20);
+        (0..1000).for_each(|offset| cache.insert(7, offset, filter(4096)));
+        assert!(cache.used_bytes() <= 2 << 20);
+        let held = (0..1000).filter(|&o| cache.get(7, o, BlockKind::Filter).is_some()).count();
+        assert!(held as u64 * (4096 + ENTRY_BYTES) > 1900 << 10, "{held} blocks");
         assert_ne!(cache.new_owner(), cache.new_owner());
     }
 
@@ -257,30 +331,57 @@ mod tests {
         assert!(cache.get(1, 1, BlockKind::Data).is_none());
     }
 
-    /// Runs come and go all the time. Each resized the cache, which then forgot what it had
-    /// evicted, and after some thousand runs it evicted what it should have kept.
+    /// Hits of a skewed load in a cache of four shards with `bytes`, after `change`.
+    fn hits(bytes: u64, change: impl Fn(&Arc<BlockCache>)) -> usize {
+        let cache = BlockCache::new(bytes);
+        let mut random = Random::new(1);
+        let mut ask = |_: &usize| {
+            // Small numbers are asked for more often.
+            let block = (0..4).map(|_| random.below(40_000)).min().unwrap();
+            let is_hit = cache.get(7, block, BlockKind::Filter).is_some();
+            if !is_hit {
+                cache.insert(7, block, filter(4096));
+            }
+            is_hit
+        };
+        (0..50_000).for_each(|number| drop(ask(&number)));
+        change(&cache);
+        (0..300_000).filter(&mut ask).count()
+    }
+
+    /// Each of these changes resized quick_cache, which then forgot what it had evicted, and after
+    /// some thousand changes it evicted what it should have kept.
     #[test]
-    fn a_cache_that_many_runs_pinned_a_part_of_hits_as_often_as_a_new_one() {
-        let hits = |runs: usize| {
-            let cache = BlockCache::new(16 << 20);
-            for _ in 0..runs {
+    fn a_cache_that_gave_and_got_bytes_often_hits_as_often_as_a_new_one() {
+        let new = hits(16 << 20, |_| ());
+        let runs = hits(16 << 20, |cache| {
+            for _ in 0..10_000 {
                 drop(cache.pin(1000).unwrap());
             }
-            let mut random = Random::new(1);
-            // Small numbers are asked for more often.
-            let mut block = || (0..4).map(|_| random.below(40_000)).min().unwrap();
-            let mut ask = |_: &usize| {
-                let block = block();
-                let is_hit = cache.get(7, block, BlockKind::Filter).is_some();
-                if !is_hit {
-                    cache.insert(7, block, filter(4096));
-                }
-                is_hit
-            };
-            (0..300_000).filter(&mut ask).count()
-        };
-        let (new, used) = (hits(0), hits(10_000));
-        assert!(used as f64 > 0.98 * new as f64, "{used} of {new} hits");
+        });
+        let budgets = hits(16 << 20, |cache| {
+            for _ in 0..10_000 {
+                cache.set_capacity(15 << 20);
+                cache.set_capacity(16 << 20);
+            }
+        });
+        for used in [runs, budgets] {
+            assert!(used as f64 > 0.99 * new as f64, "{used} of {new} hits");
+        }
+    }
+
+    /// What is reserved has to lie in every shard alike, and must not take up what is for new
+    /// blocks.
+    #[test]
+    fn a_cache_made_smaller_hits_as_often_as_a_smaller_one() {
+        let small = hits(12 << 20, |_| ());
+        let large = hits(16 << 20, |_| ());
+        let made_small = hits(16 << 20, |cache| cache.set_capacity(12 << 20));
+        let pinned = hits(16 << 20, |cache| std::mem::forget(cache.pin(4 << 20)));
+        for bytes in [made_small, pinned] {
+            let off = (bytes as f64 / small as f64 - 1.0).abs();
+            assert!(off < 0.02, "{bytes} hits, {small} in a small cache, {large} in a large one");
+        }
     }
 
     #[test]
@@ -291,14 +392,15 @@ mod tests {
         assert!(cache.pin(100 << 10).is_none());
         fill();
         assert!(cache.used_bytes() <= 1 << 20 && cache.used_bytes() > 900 << 10);
-        assert!(cache.blocks.weight() <= 824 << 10);
+        let blocks_bytes = || cache.used_bytes() - cache.pinned_bytes.load(Relaxed);
+        assert!(blocks_bytes() <= 824 << 10);
         assert_eq!(cache.capacity_bytes(), 1 << 20);
         cache.set_capacity(100 << 10);
-        assert_eq!(cache.blocks.weight(), 0);
+        assert_eq!(blocks_bytes(), 0);
         cache.set_capacity(1 << 20);
         drop(pinned);
         fill();
-        assert!(cache.blocks.weight() > 900 << 10);
+        assert!(blocks_bytes() > 900 << 10);
         assert!(cache.pin(100 << 10).is_some());
     }
 }
