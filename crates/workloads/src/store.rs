@@ -112,21 +112,28 @@ pub trait Store: Send + Sync {
     /// The counters now.
     fn counters(&self) -> Result<Counters>;
 
+    /// The store that this one is a layer over, whose reports are also its own; `None`: it is none.
+    fn below(&self) -> Option<&dyn Store> {
+        None
+    }
+
     /// A report for people by its db_bench name (`stats`, `levelstats`, `sstables`, ...); `None`
     /// where the engine has no such report.
     fn report(&self, name: &str) -> Option<String> {
-        let _ = name;
-        None
+        self.below()?.report(name)
     }
 
     /// The report called `name` as one JSON value; `None` where it is text only.
     fn report_json(&self, name: &str) -> Option<String> {
-        let _ = name;
-        None
+        self.below()?.report_json(name)
     }
 
     /// Begins the reports anew; counters go on. Nothing where the engine has no such reports.
-    fn reset_statistics(&self) {}
+    fn reset_statistics(&self) {
+        if let Some(below) = self.below() {
+            below.reset_statistics();
+        }
+    }
 
     /// Closes the store and releases its files. To reopen it, ask its [`StoreFactory`].
     fn close(self: Box<Self>) -> Result<()>;

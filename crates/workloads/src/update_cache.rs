@@ -156,16 +156,8 @@ impl Store for UpdateCache {
         Ok(Counters { user_write_bytes, ..own })
     }
 
-    fn report(&self, name: &str) -> Option<String> {
-        self.store.report(name)
-    }
-
-    fn report_json(&self, name: &str) -> Option<String> {
-        self.store.report_json(name)
-    }
-
-    fn reset_statistics(&self) {
-        self.store.reset_statistics();
+    fn below(&self) -> Option<&dyn Store> {
+        Some(&*self.store)
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -137,16 +137,8 @@ impl<W: Watcher> Store for Watched<W> {
         Ok(self.watcher.counters(self.store.counters()?))
     }
 
-    fn report(&self, name: &str) -> Option<String> {
-        self.store.report(name)
-    }
-
-    fn report_json(&self, name: &str) -> Option<String> {
-        self.store.report_json(name)
-    }
-
-    fn reset_statistics(&self) {
-        self.store.reset_statistics();
+    fn below(&self) -> Option<&dyn Store> {
+        Some(&*self.store)
     }
 
     fn close(self: Box<Self>) -> Result<()> {

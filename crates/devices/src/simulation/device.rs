@@ -6,7 +6,7 @@
 use super::Shared;
 use super::content::Content;
 use super::poison::Poison;
-use crate::model::{Access, Model};
+use crate::model::{Access, Model, Served};
 use base::{Cause, Error, ErrorKind, Result};
 use media::block::{BlockDevice, DeviceLock, Geometry, Moved, Zone};
 use parking_lot::{Mutex, MutexGuard};
@@ -146,41 +146,36 @@ impl SimulatedDevice {
     }
 
     /// Sends a request, and takes note of what it moved and destroyed.
-    fn send(
-        &self,
-        stored: &mut Stored,
-        access: Access,
-        offset: u64,
-        bytes: u64,
-        cause: Cause,
-    ) -> Result<Moved> {
+    fn send(&self, stored: &mut Stored, access: Access, offset: u64, bytes: u64) -> Result<Moved> {
         let mut state = self.shared.lock();
+        let served = state.timeline.send(self.index, access, offset, bytes)?;
         let worker = state.timeline.current();
-        let is_cached = worker == super::FOREGROUND
-            && access == Access::Write
-            && matches!(cause, Cause::Wal | Cause::ValueWrite)
-            && self.shared.options.writes_behind;
-        let served = match is_cached {
-            true => state.timeline.send_behind(self.index, offset, bytes)?,
-            false => state.timeline.send(self.index, access, offset, bytes)?,
-        };
         if worker != super::FOREGROUND && matches!(access, Access::Read | Access::Write) {
             let ns = bytes as f64 * self.shared.options.background_ns_per_byte;
             state.timeline.spend(worker, ns as u64);
             state.processor.background_ns += ns as u64;
         }
         drop(state);
-        if access != Access::Read {
-            stored.poison.remove(&(offset..offset + bytes));
-            stored.begun.retain(|first, begun| begun.end <= offset || offset + bytes <= *first);
+        Ok(note(stored, access, offset, bytes, served))
+    }
+
+    /// Has a write of the foreground begin that a page cache takes. `None`: it is no such write.
+    fn leave(
+        &self,
+        stored: &mut Stored,
+        offset: u64,
+        bytes: u64,
+        cause: Cause,
+    ) -> Result<Option<Moved>> {
+        let is_cached = matches!(cause, Cause::Wal | Cause::ValueWrite);
+        let mut state = self.shared.lock();
+        let is_foreground = state.timeline.current() == super::FOREGROUND;
+        if !(self.shared.options.writes_behind && is_cached && is_foreground) {
+            return Ok(None);
         }
-        for range in served.destroyed {
-            stored.poison.add(range);
-        }
-        let moved = &mut stored.counts.moved;
-        moved.write_bytes += served.moved.write_bytes;
-        moved.read_bytes += served.moved.read_bytes;
-        Ok(served.moved)
+        let served = state.timeline.send_behind(self.index, offset, bytes)?;
+        drop(state);
+        Ok(Some(note(stored, Access::Write, offset, bytes, served)))
     }
 
     fn reset(&self, access: Access, start: u64) -> Result<Moved> {
@@ -190,7 +185,7 @@ impl SimulatedDevice {
         };
         let mut guard = self.stored();
         let stored = &mut *guard;
-        let moved = self.send(stored, access, start, 0, Cause::Housekeeping)?;
+        let moved = self.send(stored, access, start, 0)?;
         stored.counts.hints += 1;
         if access == Access::ResetZone {
             stored.content.forget(start, zones.zone_bytes);
@@ -200,12 +195,27 @@ impl SimulatedDevice {
     }
 }
 
+/// Takes note of what a request moved and destroyed.
+fn note(stored: &mut Stored, access: Access, offset: u64, bytes: u64, served: Served) -> Moved {
+    if access != Access::Read {
+        stored.poison.remove(&(offset..offset + bytes));
+        stored.begun.retain(|first, begun| begun.end <= offset || offset + bytes <= *first);
+    }
+    for range in served.destroyed {
+        stored.poison.add(range);
+    }
+    let moved = &mut stored.counts.moved;
+    moved.write_bytes += served.moved.write_bytes;
+    moved.read_bytes += served.moved.read_bytes;
+    served.moved
+}
+
 impl BlockDevice for SimulatedDevice {
     fn geometry(&self) -> Geometry {
         self.geometry
     }
 
-    fn read(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<Moved> {
+    fn read(&self, offset: u64, into: &mut [u8], _cause: Cause) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
         let bytes = into.len() as u64;
@@ -216,7 +226,7 @@ impl BlockDevice for SimulatedDevice {
                 begun.moved
             }
             None => {
-                let moved = self.send(stored, Access::Read, offset, bytes, cause)?;
+                let moved = self.send(stored, Access::Read, offset, bytes)?;
                 stored.counts.reads += 1;
                 stored.counts.read_bytes += bytes;
                 moved
@@ -252,7 +262,11 @@ impl BlockDevice for SimulatedDevice {
     fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
-        let moved = self.send(stored, Access::Write, offset, bytes.len() as u64, cause)?;
+        let length = bytes.len() as u64;
+        let moved = match self.leave(stored, offset, length, cause)? {
+            Some(moved) => moved,
+            None => self.send(stored, Access::Write, offset, length)?,
+        };
         stored.counts.writes += 1;
         stored.counts.write_bytes += bytes.len() as u64;
         stored.content.write(offset, bytes)?;
@@ -265,10 +279,10 @@ impl BlockDevice for SimulatedDevice {
         Ok(moved)
     }
 
-    fn flush(&self, cause: Cause) -> Result<Moved> {
+    fn flush(&self, _cause: Cause) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
-        let moved = self.send(stored, Access::Flush, 0, 0, cause)?;
+        let moved = self.send(stored, Access::Flush, 0, 0)?;
         stored.counts.flushes += 1;
         Ok(moved)
     }
@@ -276,7 +290,7 @@ impl BlockDevice for SimulatedDevice {
     fn discard(&self, offset: u64, bytes: u64) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
-        let moved = self.send(stored, Access::Discard, offset, bytes, Cause::Housekeeping)?;
+        let moved = self.send(stored, Access::Discard, offset, bytes)?;
         stored.counts.hints += 1;
         stored.content.forget(offset, bytes);
         Ok(moved)
