@@ -62,8 +62,7 @@ pub extern "C" fn shingle_get_copy(
         let found = KEYSPACES.get(keyspace.addr())?.get(key.bytes()?)?;
         let buffer = places(buffer, buffer_bytes)?;
         let bytes = found.as_deref().unwrap_or_default();
-        let copied = bytes.len().min(buffer.len());
-        for (place, &byte) in buffer[..copied].iter_mut().zip(&bytes[..copied]) {
+        for (place, &byte) in buffer.iter_mut().zip(bytes) {
             place.write(byte);
         }
         give(value_bytes, found.map_or(usize::MAX, |bytes| bytes.len()))
