@@ -13,16 +13,28 @@ use media::block::Overwrite;
 
 const MAGIC: [u8; 8] = *b"SHNGLDEV";
 /// The version of stores that are formatted now.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The oldest version that is read and written.
 const VERSION_MIN: u32 = 1;
 
 const HASH_SEED: u64 = 0x5348_4e47_4c44_4556;
 
-/// Bounds of a metadata area, which is a part of the device in between.
+/// A metadata area is a 64th of the device, at least this.
 const AREA_BYTES_MIN: u64 = 64 << 10;
+
+/// At most this, or the [`AREA_SHARE_MIN`]th part of the device, whichever is more.
 const AREA_BYTES_MAX: u64 = 16 << 20;
+
+/// This part of the device takes the names and places of a device full of tables of 40 MiB in
+/// pieces of 8 MiB. It is not more because an opening reads both areas.
+const AREA_SHARE_MIN: u64 = 32_768;
+
+/// Maximum bytes of an area. Before version 3 large devices had no more than others.
+fn area_bytes_max(capacity_bytes: u64, version: u32) -> u64 {
+    let share = if version >= 3 { capacity_bytes / AREA_SHARE_MIN } else { 0 };
+    AREA_BYTES_MAX.max(share)
+}
 
 /// What a superblock says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,12 +115,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// `NoSpace` if the device is too small.
-    pub fn of(geometry: &Geometry) -> Result<Places> {
+    /// Of a store of this version. `NoSpace` if the device is too small.
+    pub fn of(geometry: &Geometry, version: u32) -> Result<Places> {
         let sector_bytes = u64::from(geometry.sector_bytes);
+        let area_bytes_max = area_bytes_max(geometry.capacity_bytes, version);
         let places = match geometry.zones {
-            Some(zones) => zoned(geometry.capacity_bytes, zones, sector_bytes),
-            None => plain(geometry, sector_bytes),
+            Some(zones) => zoned(geometry.capacity_bytes, zones, sector_bytes, area_bytes_max),
+            None => plain(geometry, sector_bytes, area_bytes_max),
         };
         places.ok_or_else(|| {
             let message = format!(
@@ -121,13 +134,13 @@ impl Places {
 }
 
 /// Superblock, area, guard, superblock copy in the next area, area, guard, data, guard, superblock.
-fn plain(geometry: &Geometry, sector_bytes: u64) -> Option<Places> {
+fn plain(geometry: &Geometry, sector_bytes: u64, area_bytes_max: u64) -> Option<Places> {
     let guard_bytes = match geometry.overwrite {
         Overwrite::DestroysDownstream { damage_bytes } => damage_bytes,
         _ => 0,
     }
     .next_multiple_of(sector_bytes);
-    let area_bytes = (geometry.capacity_bytes / 64).clamp(AREA_BYTES_MIN, AREA_BYTES_MAX);
+    let area_bytes = (geometry.capacity_bytes / 64).clamp(AREA_BYTES_MIN, area_bytes_max);
     let area_bytes = area_bytes.next_multiple_of(sector_bytes);
     let first = Extent { start: sector_bytes, bytes: area_bytes };
     let second = Extent { start: first.end() + guard_bytes, bytes: area_bytes };
@@ -141,7 +154,12 @@ fn plain(geometry: &Geometry, sector_bytes: u64) -> Option<Places> {
 }
 
 /// Areas in conventional zones, or, without those, two zones for them.
-fn zoned(capacity: u64, zones: media::block::ZoneGeometry, sector_bytes: u64) -> Option<Places> {
+fn zoned(
+    capacity: u64,
+    zones: media::block::ZoneGeometry,
+    sector_bytes: u64,
+    area_bytes_max: u64,
+) -> Option<Places> {
     let zone_bytes = zones.zone_bytes;
     let conventional = u64::from(zones.conventional_zones);
     let count = capacity / zone_bytes.max(1);
@@ -155,7 +173,7 @@ fn zoned(capacity: u64, zones: media::block::ZoneGeometry, sector_bytes: u64) ->
         return Some(Places { fixed_copies: Vec::new(), areas: [zone(0), zone(1)], data });
     }
     let room = (conventional * zone_bytes - sector_bytes) / 2;
-    let area_bytes = room.min(AREA_BYTES_MAX);
+    let area_bytes = room.min(area_bytes_max);
     let area_bytes = area_bytes - area_bytes % sector_bytes;
     let first = Extent { start: sector_bytes, bytes: area_bytes };
     let second = Extent { start: first.end(), bytes: area_bytes };
@@ -165,10 +183,8 @@ fn zoned(capacity: u64, zones: media::block::ZoneGeometry, sector_bytes: u64) ->
 /// Finds the superblock by any of its copies. `Incompatible` where there is none.
 pub fn find(port: &Port) -> Result<Superblock> {
     let geometry = port.geometry();
-    // Whatever is smaller than the smallest store was never formatted.
-    let Ok(places) = Places::of(&geometry) else { return Err(not_formatted(port)) };
     let mut sector = vec![0; geometry.sector_bytes as usize];
-    for place in copies(&places) {
+    for place in copies_of_any_version(&geometry) {
         port.salvage(place, &mut sector, Cause::Recovery)?;
         let Some(found) = Superblock::decode(&sector)? else { continue };
         if (found.sector_bytes, found.capacity_bytes)
@@ -200,15 +216,72 @@ pub fn copies(places: &Places) -> Vec<u64> {
     copies
 }
 
+/// Where copies stand, whatever the version; those of the present one first. None on a device that
+/// is smaller than the smallest store: it was never formatted.
+fn copies_of_any_version(geometry: &Geometry) -> Vec<u64> {
+    let mut places = Vec::new();
+    for version in (VERSION_MIN..=VERSION).rev() {
+        let copies = Places::of(geometry, version).map_or(Vec::new(), |places| copies(&places));
+        let more: Vec<u64> = copies.into_iter().filter(|place| !places.contains(place)).collect();
+        places.extend(more);
+    }
+    places
+}
+
 /// Places at which no valid copy stands.
 pub fn damaged_copies(port: &Port, expected: &Superblock) -> Result<Vec<u64>> {
     let mut damaged = Vec::new();
     let mut sector = vec![0; port.sector_bytes() as usize];
-    for place in copies(&Places::of(&port.geometry())?) {
+    for place in copies(&Places::of(&port.geometry(), expected.version)?) {
         port.salvage(place, &mut sector, Cause::Check)?;
         if Superblock::decode(&sector)?.as_ref() != Some(expected) {
             damaged.push(place);
         }
     }
     Ok(damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Catalogue, FileRecord, Part, Record};
+    use base::FileId;
+    use media::FileName;
+
+    fn area_bytes(capacity_bytes: u64, version: u32) -> u64 {
+        let overwrite = Overwrite::InPlace;
+        let geometry =
+            Geometry { sector_bytes: 4096, capacity_bytes, overwrite, band_bytes: 0, zones: None };
+        Places::of(&geometry, version).unwrap().areas[0].bytes
+    }
+
+    /// A disk of any size took 26,000 of these tables, 1 TB.
+    #[test]
+    fn a_large_disk_takes_as_many_tables_as_it_has_space_for() {
+        for capacity_bytes in [4 << 40, 16 << 40] {
+            let mut catalogue = Catalogue::default();
+            let part =
+                |i: u64| Part { start: i << 23, bytes: 8 << 20, logical: i << 23, generation: 0 };
+            for number in 0..capacity_bytes / (40 << 20) {
+                let (name, bytes) = (FileName::table(FileId(number)), 40 << 20);
+                let parts = (0..5).map(part).collect();
+                let file = FileRecord { number, name, is_log: false, bytes, parts };
+                catalogue.apply(&Record::File(file));
+            }
+            assert!(catalogue.has_room(area_bytes(capacity_bytes, VERSION), true));
+            assert!(!catalogue.has_room(area_bytes(capacity_bytes, 2), true));
+        }
+    }
+
+    #[test]
+    fn only_large_devices_of_the_present_version_have_large_areas() {
+        for (capacity_bytes, area) in [(1 << 28, 4 << 20), (1 << 34, 16 << 20), (1 << 39, 16 << 20)]
+        {
+            assert_eq!(
+                (area_bytes(capacity_bytes, 2), area_bytes(capacity_bytes, 3)),
+                (area, area)
+            );
+        }
+        assert_eq!((area_bytes(4 << 40, 2), area_bytes(4 << 40, 3)), (16 << 20, 128 << 20));
+    }
 }

@@ -30,17 +30,27 @@ pub fn format(
     ledger: Arc<Ledger>,
     options: &FormatOptions,
 ) -> Result<()> {
+    format_as(device, ledger, options, superblock::VERSION)
+}
+
+/// [`format`], as a program of an earlier version did it.
+pub(super) fn format_as(
+    device: Arc<dyn BlockDevice>,
+    ledger: Arc<Ledger>,
+    options: &FormatOptions,
+    version: u32,
+) -> Result<()> {
     let _lock = device.lock()?;
     let geometry = device.geometry();
     placement::find(&options.placement, &geometry)?;
-    let places = Places::of(&geometry)?;
+    let places = Places::of(&geometry, version)?;
     let port = Port::new(device, ledger, false);
     if !options.force && superblock::find(&port).is_ok() {
         let message = "the device is formatted already; formatting it again loses what is on it";
         return Err(Error::new(ErrorKind::AlreadyExists, message).in_file(port.describe()));
     }
     let superblock = Superblock {
-        version: superblock::VERSION,
+        version,
         store: options.store,
         placement: options.placement.clone(),
         unit_bytes: options.unit_bytes,

@@ -22,7 +22,7 @@ const READ_BYTES: u64 = 1 << 20;
 pub(super) fn recover(port: Arc<Port>, options: DirectOptions, lock: DeviceLock) -> Result<Inner> {
     let superblock = superblock::find(&port)?;
     let geometry = port.geometry();
-    let places = Places::of(&geometry)?;
+    let places = Places::of(&geometry, superblock.version)?;
     let chosen = placement::find(&superblock.placement, &geometry)?;
     let mut placement = chosen.make(geometry, places.data, superblock.unit_bytes);
     let found = Journal::open(&port, superblock.clone(), &places)?;

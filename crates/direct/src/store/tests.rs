@@ -60,6 +60,28 @@ pub(super) fn open(device: &Arc<MemDevice>) -> DirectStore {
     DirectStore::open(device.clone(), Arc::default(), DirectOptions::default()).unwrap()
 }
 
+/// Version 2 had smaller metadata areas on large devices; its stores keep them.
+#[test]
+fn a_large_device_of_an_earlier_version_is_read_and_written() {
+    let device = device("ext4-like", 4 << 40);
+    let options =
+        FormatOptions { placement: "ext4-like".into(), unit_bytes: 0, store: 7, force: false };
+    format::format_as(device.clone(), Arc::default(), &options, 2).unwrap();
+    for round in 0..2 {
+        let store = open(&device);
+        put(&store, round, &TABLE, &content(round, 70_000)).unwrap();
+        assert_eq!(store.layout().metadata[0].bytes, 16 << 20);
+    }
+    // Every copy but that at the second area is lost.
+    for lost in [0, 512, (4 << 40) - 512] {
+        device.write(lost, &[0; 512], Cause::StoreMetadata).unwrap();
+    }
+    let store = open(&device);
+    for round in 0..2 {
+        assert!(read(&store, round).unwrap() == content(round, 70_000));
+    }
+}
+
 #[test]
 fn conforms() {
     for placement in PLACEMENTS {

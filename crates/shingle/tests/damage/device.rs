@@ -225,7 +225,7 @@ fn unpack(packed: &[u8], model: &str) -> MemDevice {
 }
 
 /// Golden devices, one for each version of the direct format.
-const GOLDEN_VERSIONS: [&str; 2] = ["direct-v1", "direct-v2"];
+const GOLDEN_VERSIONS: [&str; 3] = ["direct-v1", "direct-v2", "direct-v3"];
 
 #[test]
 fn golden_devices_stay_readable() {
