@@ -204,7 +204,11 @@ impl Settings {
             let Some(text) = self.get(name) else { continue };
             match unit {
                 "bytes" if text != "none" => {
-                    let bytes = self.size(name)?.unwrap_or_default();
+                    let bytes = match name {
+                        // A capacity shrinks as the data that it is for.
+                        "value_capacity_bytes" => self.shrunk(name, self.scale.data)?,
+                        _ => self.size(name)?.unwrap_or_default(),
+                    };
                     expert.set_parameter(name, &bytes.to_string())?;
                 }
                 _ => expert.set_parameter(name, text)?,

@@ -107,6 +107,20 @@ fn a_seek_has_as_many_bytes_of_a_table_as_in_the_paper_at_every_scale() {
     }
 }
 
+#[test]
+fn the_capacity_of_values_shrinks_as_the_data_that_it_is_for() {
+    let library = Library::open().unwrap();
+    let experiment = library.select(&["hashkv/exp01".to_string()]).unwrap()[0];
+    let cell = &experiment.cells(library.paper(experiment).unwrap(), "small").unwrap()[0];
+    let capacity = [("value_capacity_bytes".to_string(), "1.3 x 40GiB".to_string())];
+    let settings = cell.settings.with(&capacity.into()).unwrap();
+    let _ = settings.options().unwrap().expert(|expert| {
+        let bytes = expert.values.capacity_bytes.unwrap().unwrap() as f64;
+        let data_bytes = f64::from(40 << 20) * 1024.0 * settings.scale().data;
+        assert_eq!(bytes, (1.3 * data_bytes).round());
+    });
+}
+
 /// The update cache stands before LevelDB and absorbs writes, which are the user's all the same;
 /// HashKV's write cache is its memtable.
 #[test]
