@@ -124,8 +124,8 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0x308e_98a6_65fd_54fd,
-            latencies_hash: 0x4784_a8ed_727b_2c1c,
+            trace_hash: 0xa19a_1afa_7d35_4b09,
+            latencies_hash: 0x39d9_6663_5e35_96ce,
             write_bytes: 0x01e1_9000,
             media_write_bytes: 0x06be_f000,
         },
