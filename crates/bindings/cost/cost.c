@@ -123,14 +123,15 @@ __attribute__((noinline)) void cost_steps(void) {
 __attribute__((noinline)) void cost_chunks(void) {
   shingle_cursor *cursor;
   shingle_chunk *chunk;
-  shingle_slice key, value;
+  shingle_slice key, value, chunk_entries;
   size_t bytes = 0;
   CHECK(shingle_cursor_create(keyspace, NULL, &cursor, &error));
   CHECK(shingle_chunk_create(&chunk, &error));
   CHECK(shingle_cursor_seek_to_first(cursor, &error));
   do {
     CHECK(shingle_cursor_chunk(cursor, false, CHUNK_ENTRIES, CHUNK_BYTES, chunk, &error));
-    while (shingle_chunk_next(chunk, &key, &value)) bytes += key.size + value.size;
+    chunk_entries = shingle_chunk_entries(chunk);
+    while (shingle_next_entry(&chunk_entries, &key, &value)) bytes += key.size + value.size;
   } while (shingle_chunk_count(chunk) > 0);
   shingle_chunk_free(chunk);
   shingle_cursor_free(cursor);

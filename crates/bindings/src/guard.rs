@@ -71,6 +71,7 @@ impl From<Error> for Failure {
 ///
 /// What a panic leaves behind is only what the engine leaves behind for its own threads: its locks
 /// are not poisoned, and a failed commit refuses later writes. So the caller may go on.
+#[inline(always)]
 pub fn guarded<T>(work: impl FnOnce() -> shingle::Result<T>) -> Result<T, Failure> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result.map_err(Failure::Error),
@@ -78,6 +79,7 @@ pub fn guarded<T>(work: impl FnOnce() -> shingle::Result<T>) -> Result<T, Failur
     }
 }
 
+#[cold]
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())

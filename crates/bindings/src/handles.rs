@@ -124,7 +124,7 @@ impl<T> Handles<T> {
     /// # Errors
     ///
     /// `Closed`: it was closed. `InvalidArgument`: no handle, or that of another kind.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, handle: usize) -> Result<Arc<T>> {
         if let Some(place) = self.place(handle) {
             let place = place.read();
@@ -167,13 +167,14 @@ impl<T> Handles<T> {
     }
 
     /// The place that a handle of this kind names, if it was ever taken.
-    #[inline]
+    #[inline(always)]
     fn place(&self, handle: usize) -> Option<&RwLock<Place<T>>> {
         let is_ours = handle & ((1 << KIND_BITS) - 1) == self.tag();
         let (block, at) = block_of(place_of(handle));
         if is_ours { self.blocks[block].get()?.get(at) } else { None }
     }
 
+    #[inline(always)]
     fn tag(&self) -> usize {
         usize::from(self.kind.number)
     }

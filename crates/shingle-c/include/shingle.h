@@ -440,15 +440,14 @@ int shingle_cursor_chunk(struct shingle_cursor *cursor,
                          shingle_error_place error);
 
 /*
- The next entry of a chunk: false at its end. The slices live until the chunk is filled anew or
- freed.
+ The entries of a chunk, for `shingle_next_entry`. They live until the chunk is filled anew or
+ freed. Each is the size of the key and the size of the value, of 4 bytes, little-endian; then
+ the key and the value.
  */
-bool shingle_chunk_next(struct shingle_chunk *chunk,
-                        struct shingle_slice *key,
-                        struct shingle_slice *value);
+struct shingle_slice shingle_chunk_entries(const struct shingle_chunk *chunk);
 
 /*
- Entries of a chunk.
+ How many entries a chunk has.
  */
 uintptr_t shingle_chunk_count(const struct shingle_chunk *chunk);
 
@@ -957,4 +956,21 @@ static inline shingle_slice shingle_bytes(const void *data, size_t size) {
   slice.data = data;
   slice.size = size;
   return slice;
+}
+
+static inline uint32_t shingle_little_endian(const uint8_t *bytes) {
+  return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+/* Takes the first entry from `entries`, which begin as `shingle_chunk_entries` gives them: false where
+ * none is left. It is here so that a step of a scan is no call. */
+static inline bool shingle_next_entry(shingle_slice *entries, shingle_slice *key, shingle_slice *value) {
+  const uint8_t *bytes = (const uint8_t *)entries->data;
+  size_t entry_bytes;
+  if (entries->size == 0) return false;
+  *key = shingle_bytes(bytes + 8, shingle_little_endian(bytes));
+  *value = shingle_bytes(bytes + 8 + key->size, shingle_little_endian(bytes + 4));
+  entry_bytes = 8 + key->size + value->size;
+  *entries = shingle_bytes(bytes + entry_bytes, entries->size - entry_bytes);
+  return true;
 }

@@ -63,6 +63,19 @@ pub(crate) fn places<T>(
     }
 }
 
+/// Copies `bytes` to memory of the caller, as far as its `buffer_bytes` reach.
+pub(crate) fn give_bytes(
+    buffer: Option<&mut MaybeUninit<u8>>,
+    buffer_bytes: usize,
+    bytes: &[u8],
+) -> Result<()> {
+    let places = places(buffer, buffer_bytes)?;
+    let copied = places.len().min(bytes.len());
+    // SAFETY: both are at least this long, and the caller's memory is none of ours.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), places.as_mut_ptr().cast(), copied) };
+    Ok(())
+}
+
 /// A text; null is an error.
 pub(crate) fn text(text: Option<&c_char>) -> Result<&str> {
     let Some(first) = text else { return Err(Error::invalid("a text is null")) };

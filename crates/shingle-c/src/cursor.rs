@@ -174,27 +174,15 @@ pub extern "C" fn shingle_cursor_chunk(
     })
 }
 
-/// The next entry of a chunk: false at its end. The slices live until the chunk is filled anew or
-/// freed.
+/// The entries of a chunk, for `shingle_next_entry`. They live until the chunk is filled anew or
+/// freed. Each is the size of the key and the size of the value, of 4 bytes, little-endian; then
+/// the key and the value.
 #[unsafe(no_mangle)]
-pub extern "C" fn shingle_chunk_next(
-    chunk: Option<&mut Chunk>,
-    key: Option<&mut MaybeUninit<Slice>>,
-    value: Option<&mut MaybeUninit<Slice>>,
-) -> bool {
-    let Some((found_key, found_value)) = chunk.and_then(|chunk| chunk.0.next_entry()) else {
-        return false;
-    };
-    if let Some(key) = key {
-        key.write(Slice::of(found_key));
-    }
-    if let Some(value) = value {
-        value.write(Slice::of(found_value));
-    }
-    true
+pub extern "C" fn shingle_chunk_entries(chunk: Option<&Chunk>) -> Slice {
+    Slice::of(chunk.map_or(&[], |chunk| chunk.0.bytes()))
 }
 
-/// Entries of a chunk.
+/// How many entries a chunk has.
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_chunk_count(chunk: Option<&Chunk>) -> usize {
     chunk.map_or(0, |chunk| chunk.0.count())

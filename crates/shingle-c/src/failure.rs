@@ -71,6 +71,7 @@ impl From<Failure> for Error {
 pub(crate) type Place<'a> = Option<&'a mut MaybeUninit<Option<Box<Error>>>>;
 
 /// Does the work of a function: 0, or the code of the error, which goes to its place.
+#[inline(always)]
 pub(crate) fn call(place: Place<'_>, work: impl FnOnce() -> shingle::Result<()>) -> c_int {
     let Err(failure) = guarded(work) else {
         if let Some(place) = place {

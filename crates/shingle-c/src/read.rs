@@ -1,7 +1,7 @@
 //! Gets. A value is given without a copy where it lies in a block of the cache: the caller holds
 //! the block until it frees the value.
 
-use crate::arguments::{Slice, give, places, slices};
+use crate::arguments::{Slice, give, give_bytes, places, slices};
 use crate::failure::{Place, call};
 use crate::kinds::{KEYSPACES, Keyspace};
 use shingle::{Bytes, Error};
@@ -60,11 +60,7 @@ pub extern "C" fn shingle_get_copy(
 ) -> c_int {
     call(error, || {
         let found = KEYSPACES.get(keyspace.addr())?.get(key.bytes()?)?;
-        let buffer = places(buffer, buffer_bytes)?;
-        let bytes = found.as_deref().unwrap_or_default();
-        for (place, &byte) in buffer.iter_mut().zip(bytes) {
-            place.write(byte);
-        }
+        give_bytes(buffer, buffer_bytes, found.as_deref().unwrap_or_default())?;
         give(value_bytes, found.map_or(usize::MAX, |bytes| bytes.len()))
     })
 }

@@ -129,12 +129,13 @@ static int count_by_chunks(shingle_cursor *cursor, bool in_reverse) {
   for (;;) {
     OK(shingle_cursor_chunk(cursor, in_reverse, 64, 4096, chunk, &error));
     if (shingle_chunk_count(chunk) == 0) break;
-    shingle_slice key, value;
+    shingle_slice entries = shingle_chunk_entries(chunk), key, value;
     int found = 0;
-    while (shingle_chunk_next(chunk, &key, &value)) {
+    while (shingle_next_entry(&entries, &key, &value)) {
       CHECK(key.size == 7 && memcmp(key.data, "key", 3) == 0 && value.size > 0);
       found++;
     }
+    CHECK(entries.size == 0 && !shingle_next_entry(&entries, &key, &value));
     CHECK(found == (int)shingle_chunk_count(chunk) && found <= 64);
     count += found;
   }

@@ -28,7 +28,7 @@ pub(crate) struct Moment {
 impl Moment {
     /// The current moment, for a reader without a snapshot. `separates`: commits may write
     /// pointers. `between` is called where other threads may interleave.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn now(
         take_view: impl Fn() -> Arc<ReadView>,
         snapshots: &SnapshotList,
