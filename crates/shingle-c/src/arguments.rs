@@ -63,17 +63,12 @@ pub(crate) fn places<T>(
     }
 }
 
-/// Copies `bytes` to memory of the caller, as far as its `buffer_bytes` reach.
-pub(crate) fn give_bytes(
-    buffer: Option<&mut MaybeUninit<u8>>,
-    buffer_bytes: usize,
-    bytes: &[u8],
-) -> Result<()> {
-    let places = places(buffer, buffer_bytes)?;
-    let copied = places.len().min(bytes.len());
+/// Copies `bytes` as far as `to` reaches, and tells how many they are.
+pub(crate) fn copy(bytes: &[u8], to: &mut [MaybeUninit<u8>]) -> usize {
+    let copied = to.len().min(bytes.len());
     // SAFETY: both are at least this long, and the caller's memory is none of ours.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), places.as_mut_ptr().cast(), copied) };
-    Ok(())
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_mut_ptr().cast(), copied) };
+    bytes.len()
 }
 
 /// A text; null is an error.

@@ -1,7 +1,7 @@
 //! Gets. A value is given without a copy where it lies in a block of the cache: the caller holds
 //! the block until it frees the value.
 
-use crate::arguments::{Slice, give, give_bytes, places, slices};
+use crate::arguments::{Slice, copy, give, places, slices};
 use crate::failure::{Place, call};
 use crate::kinds::{KEYSPACES, Keyspace};
 use shingle::{Bytes, Error};
@@ -48,7 +48,7 @@ pub extern "C" fn shingle_get(
 }
 
 /// The value of `key`, copied to `buffer` as far as `buffer_bytes` reach. `value_bytes` gets its
-/// whole size, or `SIZE_MAX` where there is none.
+/// whole size, or `SIZE_MAX` where there is none. The key must not lie in `buffer`.
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_get_copy(
     keyspace: *mut Keyspace,
@@ -59,9 +59,10 @@ pub extern "C" fn shingle_get_copy(
     error: Place<'_>,
 ) -> c_int {
     call(error, || {
-        let found = KEYSPACES.get(keyspace.addr())?.get(key.bytes()?)?;
-        give_bytes(buffer, buffer_bytes, found.as_deref().unwrap_or_default())?;
-        give(value_bytes, found.map_or(usize::MAX, |bytes| bytes.len()))
+        let buffer = places(buffer, buffer_bytes)?;
+        let copied = |value: &[u8]| copy(value, buffer);
+        let found = KEYSPACES.get(keyspace.addr())?.get_with(key.bytes()?, copied)?;
+        give(value_bytes, found.unwrap_or(usize::MAX))
     })
 }
 

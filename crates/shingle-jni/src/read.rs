@@ -46,8 +46,9 @@ pub extern "system" fn Java_org_shingle_Native_get<'a>(
 ) -> ByteArray<'a> {
     call(&env, || {
         let mut space = Space::new();
-        let found = KEYSPACES.get(handle(keyspace))?.get(env.bytes(key, &mut space)?)?;
-        env.new_optional_bytes(found.as_deref())
+        let key = env.bytes(key, &mut space)?;
+        let found = KEYSPACES.get(handle(keyspace))?.get_with(key, |value| env.new_bytes(value))?;
+        found.unwrap_or(Ok(ByteArray::default()))
     })
 }
 
@@ -91,6 +92,7 @@ pub extern "system" fn Java_org_shingle_Native_getDirect(
 ) -> jlong {
     call(&env, || {
         let key = env.direct(key, key_start, key_bytes)?;
+        // The buffers may overlap, so that the value is copied after the key was read.
         let Some(found) = KEYSPACES.get(handle(keyspace))?.get(key)? else { return Ok(-1) };
         env.fill_direct(value, value_start, value_bytes, &found)?;
         Ok(found.len() as jlong)

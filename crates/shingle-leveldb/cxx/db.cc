@@ -5,6 +5,7 @@
 
 #include "leveldb/db.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,16 @@
 // Writes a batch in the form that WriteBatch keeps it in.
 extern "C" void shingle_leveldb_write(leveldb_t* db, const leveldb_writeoptions_t* options,
                                       const char* batch, size_t batch_length, char** error);
+// Gives a value to `give`, and tells whether there is one. The key must not change meanwhile.
+extern "C" bool shingle_leveldb_get(leveldb_t* db, const leveldb_readoptions_t* options,
+                                    const char* key, size_t key_length,
+                                    void (*give)(void* to, const char* value, size_t size),
+                                    void* to, char** error);
+extern "C" {
+static void Assign(void* to, const char* value, size_t size) {
+  static_cast<std::string*>(to)->assign(value, size);
+}
+}
 
 namespace leveldb {
 
@@ -191,15 +202,18 @@ class ShingleDB final : public DB {
   }
 
   Status Get(const ReadOptions& options, const Slice& key, std::string* value) override {
+    // The key may lie in the string that gets the value.
+    const std::less_equal<const char*> before;
+    const std::string kept =
+        before(value->data(), key.data()) && before(key.data(), value->data() + value->size())
+            ? key.ToString()
+            : std::string();
+    const char* const data = kept.empty() ? key.data() : kept.data();
     char* error = nullptr;
-    size_t size = 0;
-    char* found =
-        leveldb_get(held_, HeldReadOptions(options).get(), key.data(), key.size(), &size, &error);
+    const bool is_found = shingle_leveldb_get(held_, HeldReadOptions(options).get(), data,
+                                              key.size(), Assign, value, &error);
     if (error != nullptr) return Taken(error);
-    if (found == nullptr) return Status::NotFound(Slice());
-    value->assign(found, size);
-    leveldb_free(found);
-    return Status::OK();
+    return is_found ? Status::OK() : Status::NotFound(Slice());
   }
 
   Iterator* NewIterator(const ReadOptions& options) override {

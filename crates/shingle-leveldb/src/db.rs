@@ -6,7 +6,7 @@ use crate::memory::{bytes, c_bytes, copied, items, path, places};
 use crate::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeoptions_t};
 use crate::status::{Place, call};
 use shingle::{Db, Error, ErrorKind, ReadOptions, Result};
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr;
 
@@ -110,16 +110,42 @@ pub extern "C" fn leveldb_get(
     error: Place<'_>,
 ) -> *mut c_char {
     let key = bytes(key, key_length);
-    let found = call(error, || match &options.snapshot {
-        _ if is_too_long(key) => Ok(None),
-        Some(snapshot) => snapshot.get(key),
-        None => db.0.get(key),
-    });
-    let value = found.flatten();
-    if let Some(length) = value_length {
-        *length = value.as_ref().map_or(0, |value| value.len());
+    let given = |value: &[u8]| (copied(value), value.len());
+    let found = call(error, || get(db, options, key, given));
+    let (value, length) = found.flatten().unwrap_or((ptr::null_mut(), 0));
+    if let Some(value_length) = value_length {
+        *value_length = length;
     }
-    value.map_or(ptr::null_mut(), |value| copied(&value))
+    value
+}
+
+/// For the C++ interface: whether there is a value, which goes to `give` with `to`.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_leveldb_get(
+    db: &leveldb_t,
+    options: &leveldb_readoptions_t,
+    key: *const c_char,
+    key_length: usize,
+    give: extern "C" fn(*mut c_void, *const c_char, usize),
+    to: *mut c_void,
+    error: Place<'_>,
+) -> bool {
+    let key = bytes(key, key_length);
+    let given = |value: &[u8]| give(to, value.as_ptr().cast(), value.len());
+    call(error, || get(db, options, key, given)).flatten().is_some()
+}
+
+fn get<R>(
+    db: &leveldb_t,
+    options: &leveldb_readoptions_t,
+    key: &[u8],
+    read: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>> {
+    match &options.snapshot {
+        _ if is_too_long(key) => Ok(None),
+        Some(snapshot) => Ok(snapshot.get(key)?.map(|value| read(&value))),
+        None => db.0.get_with(key, read),
+    }
 }
 
 /// An iterator over all keys; it has no position until it seeks.
@@ -195,7 +221,7 @@ pub extern "C" fn leveldb_compact_range(
 
 /// Frees memory that a function gave.
 #[unsafe(no_mangle)]
-pub extern "C" fn leveldb_free(memory: *mut std::ffi::c_void) {
+pub extern "C" fn leveldb_free(memory: *mut c_void) {
     crate::memory::free(memory);
 }
 

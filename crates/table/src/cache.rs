@@ -317,8 +317,8 @@ mod tests {
         assert!(cache.get(1, 1, BlockKind::Data).is_none());
     }
 
-    /// Hits of a skewed load in a cache of four shards with `bytes`, after another load and `change`.
-    /// To find what is asked for now the cache needs its memory of what it evicted.
+    /// Hits of a skewed load in a cache of four shards with `bytes`, after another load and
+    /// `change`. To find what is asked for now the cache needs its memory of what it evicted.
     fn hits(bytes: u64, change: impl Fn(&Arc<BlockCache>)) -> usize {
         let cache = BlockCache::new(bytes);
         let mut random = Random::new(1);

@@ -104,6 +104,10 @@ void Derived() {
 std::string Value(leveldb::DB* db, const leveldb::ReadOptions& options, const Slice& key) {
   std::string value = "as before";
   const Status status = db->Get(options, key, &value);
+  // The key may lie in the string for the value.
+  std::string both = key.ToString() + "!";
+  CHECK(db->Get(options, Slice(both.data(), key.size()), &both).ok() == status.ok());
+  CHECK(!status.ok() || both == value);
   return status.ok() ? std::to_string(value.size()) + value.substr(0, 20) : status.ToString() + value;
 }
 

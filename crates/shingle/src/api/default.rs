@@ -124,6 +124,19 @@ impl Db {
         self.default.get(key)
     }
 
+    /// [`Keyspace::get_with`] in the keyspace `default`.
+    ///
+    /// # Errors
+    ///
+    /// As for all reads, see [`Keyspace`].
+    pub fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.default.get_with(key, read)
+    }
+
     /// [`Keyspace::multi_get`] in the keyspace `default`.
     ///
     /// # Errors

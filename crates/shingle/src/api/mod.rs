@@ -14,6 +14,7 @@ mod ingest;
 mod keyspaces;
 mod maintenance;
 mod property;
+mod reads;
 mod report;
 mod snapshot;
 #[cfg(any(test, feature = "testing"))]

@@ -119,7 +119,7 @@ impl Snapshot {
         self.keyspace.check_open()?;
         let operator = self.keyspace.operator.as_ref();
         let value = get(&self.moment(), key.as_ref(), operator)?;
-        self.engine.count_read(key.as_ref(), value.as_ref());
+        self.engine.count_read(key.as_ref(), value.as_deref());
         Ok(value)
     }
 
@@ -136,7 +136,7 @@ impl Snapshot {
         self.keyspace.check_open()?;
         let operator = self.keyspace.operator.as_ref();
         let found = get_with_expiry(&self.moment(), key.as_ref(), operator)?;
-        self.engine.count_read(key.as_ref(), found.as_ref().map(|(value, _)| value));
+        self.engine.count_read(key.as_ref(), found.as_ref().map(|(value, _)| &value[..]));
         Ok(found)
     }
 

@@ -11,7 +11,7 @@ use table::batch::WriteBatch;
 impl Engine {
     /// Counts a read: the user received the value of `key`, if there is one.
     #[inline(always)]
-    pub(crate) fn count_read(&self, key: &[u8], value: Option<&Bytes>) {
+    pub(crate) fn count_read(&self, key: &[u8], value: Option<&[u8]>) {
         if let Some(value) = value {
             self.ledger().user_read((key.len() + value.len()) as u64);
         }

@@ -16,18 +16,31 @@ use table::range_delete::RangeDeletes;
 use values::ValuePointer;
 
 /// What a source has for a key. A source that has nothing gives `None`, which drops nothing: most
-/// sources of a get have nothing.
-pub(crate) enum Found {
+/// sources of a get have nothing. `V`: bytes, in memory that the source keeps or that is shared.
+pub(crate) enum Found<V = Bytes> {
     /// The key has this value.
-    Value(Bytes),
+    Value(V),
     /// The key has the value that this pointer names.
-    Pointer(Bytes),
+    Pointer(V),
     /// The key has a value that expires, or had one that has expired.
     Expiring(Box<Expiring>),
     /// The key is deleted: look no further.
     Absent,
     /// An operand: the value must be combined.
     Operand,
+}
+
+impl Found<&[u8]> {
+    /// With bytes that outlive their source.
+    fn kept(self) -> Found {
+        match self {
+            Found::Value(value) => Found::Value(value.into()),
+            Found::Pointer(pointer) => Found::Pointer(pointer.into()),
+            Found::Expiring(expiring) => Found::Expiring(expiring),
+            Found::Absent => Found::Absent,
+            Found::Operand => Found::Operand,
+        }
+    }
 }
 
 /// A value that expires, or a pointer to it.
@@ -40,7 +53,7 @@ pub(crate) struct Expiring {
 
 impl Expiring {
     #[cold]
-    fn found(kind: EntryKind, stored: Bytes) -> Result<Found> {
+    fn found<V>(kind: EntryKind, stored: Bytes) -> Result<Found<V>> {
         let (expiry, _) = split(&stored)?;
         let is_pointer = kind == EntryKind::ExpiringPointer;
         let content = stored.skip(EXPIRY_BYTES);
@@ -79,8 +92,37 @@ pub(crate) fn get(
     key: &[u8],
     operator: Option<&Arc<KeyspaceOperator>>,
 ) -> Result<Option<Bytes>> {
+    let found = find(moment, key)?;
+    value_of(found, moment, key, operator)
+}
+
+/// What `read` makes of the value of `key` at `moment`, which it gets where it lies, without a
+/// copy.
+pub(crate) fn get_with<R>(
+    moment: &Moment,
+    key: &[u8],
+    operator: Option<&Arc<KeyspaceOperator>>,
+    read: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>> {
+    let mut lookup = Lookup::new(key, moment.sequence());
+    let found = match lookup.find_in_memtables(moment.view(), |value| value)? {
+        Some(Found::Value(value)) => return Ok(Some(read(value))),
+        Some(found) => Some(found.kept()),
+        None => lookup.find_in_tree(&moment.view().tree)?,
+    };
+    Ok(value_of(found, moment, key, operator)?.map(|value| read(&value)))
+}
+
+/// The value of `key` at `moment`, for which `found` was found.
+#[inline]
+fn value_of(
+    found: Option<Found>,
+    moment: &Moment,
+    key: &[u8],
+    operator: Option<&Arc<KeyspaceOperator>>,
+) -> Result<Option<Bytes>> {
     let values = &moment.view().tree.context.values;
-    match find(moment, key)? {
+    match found {
         Some(Found::Value(value)) => Ok(Some(value)),
         Some(Found::Pointer(pointer)) => values.read(&pointer, key, Cause::Get).map(Some),
         Some(Found::Absent) | None => Ok(None),
@@ -241,7 +283,8 @@ impl<'a> Lookup<'a> {
 
     #[inline]
     fn find(&mut self, view: &ReadView) -> Result<Option<Found>> {
-        if let Some(found) = self.find_in_memtables(view)? {
+        // Copied, because the memtable may be freed before the caller is done.
+        if let Some(found) = self.find_in_memtables(view, Bytes::from)? {
             return Ok(Some(found));
         }
         self.find_in_tree(&view.tree)
@@ -264,14 +307,17 @@ impl<'a> Lookup<'a> {
         Ok(None)
     }
 
-    pub(super) fn find_in_memtables(&mut self, view: &ReadView) -> Result<Option<Found>> {
+    /// What the memtables have; `keep` gets the bytes of an entry, which lie in its memtable.
+    pub(super) fn find_in_memtables<'v, V: Into<Bytes>>(
+        &mut self,
+        view: &'v ReadView,
+        keep: impl Fn(&'v [u8]) -> V,
+    ) -> Result<Option<Found<V>>> {
         for memtable in view.memtables() {
             self.note_deleted(memtable.range_deleted(self.key, self.snapshot));
             let (key, snapshot) = (self.key, self.snapshot);
             if let Some(entry) = memtable.get_by_hash(key, || self.hash(), snapshot) {
-                // Copied, because the memtable may be freed before the caller is done.
-                let found = self.judge(entry.sequence, entry.kind, || Bytes::from(entry.value));
-                return found.map(Some);
+                return self.judge(entry.sequence, entry.kind, || keep(entry.value)).map(Some);
             }
         }
         Ok(None)
@@ -306,12 +352,12 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    pub(super) fn judge(
+    pub(super) fn judge<V: Into<Bytes>>(
         &self,
         sequence: SequenceNumber,
         kind: EntryKind,
-        value: impl FnOnce() -> Bytes,
-    ) -> Result<Found> {
+        value: impl FnOnce() -> V,
+    ) -> Result<Found<V>> {
         if sequence < self.deleted_below {
             return Ok(Found::Absent);
         }
@@ -325,7 +371,7 @@ impl<'a> Lookup<'a> {
         match kind {
             EntryKind::Put => Ok(Found::Value(stored)),
             EntryKind::Pointer => Ok(Found::Pointer(stored)),
-            _ => Expiring::found(kind, stored),
+            _ => Expiring::found(kind, stored.into()),
         }
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn are_unchanged(moment: &Moment, keys: &[(&[u8], Seen)]) -> Result<V
 
 fn find_all(moment: &Moment, wanted: &mut [Wanted<'_>]) -> Result<()> {
     for one in wanted.iter_mut() {
-        one.take(None, |lookup| lookup.find_in_memtables(moment.view()))?;
+        one.take(None, |lookup| lookup.find_in_memtables(moment.view(), Bytes::from))?;
     }
     let mut open: Vec<&mut Wanted<'_>> = wanted.iter_mut().collect();
     for level in &moment.view().tree.levels {

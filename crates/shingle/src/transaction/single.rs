@@ -84,7 +84,7 @@ impl Keyspace {
             let engine = self.engine();
             let moment = engine.moment(&self.state);
             let value = get(&moment, key, self.state.operator.as_ref())?;
-            engine.count_read(key, value.as_ref());
+            engine.count_read(key, value.as_deref());
             let Some(new) = decide(value.as_ref()) else { return Ok(None) };
             batch.clear();
             match &new {

@@ -420,6 +420,10 @@ impl Runner {
             let (found, expected) = (show(found.as_deref()), show(expected.as_deref()));
             return wrong(format!("got {found}, expected {expected}"));
         }
+        let is_read = keyspace.get_with(key, |value| Some(value) == expected.as_deref())?;
+        if is_read != expected.as_ref().map(|_| true) {
+            return wrong(format!("get_with of {}", base::key::display_key(key)));
+        }
         Ok(())
     }
 
