@@ -106,7 +106,8 @@ pub struct Db {
 
 /// A keyspace of an open database: ordered keys of its own. A cheap handle.
 ///
-/// A [`WriteBatch`] is atomic across keyspaces, a [`Snapshot`] holds one moment of all of them.
+/// A [`WriteBatch`] is atomic across keyspaces, a [`Snapshot`](crate::Snapshot) holds one moment of
+/// all of them.
 ///
 /// # Errors
 ///
