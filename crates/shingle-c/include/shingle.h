@@ -740,7 +740,7 @@ int shingle_get(struct shingle_keyspace *keyspace,
 
 /*
  The value of `key`, copied to `buffer` as far as `buffer_bytes` reach. `value_bytes` gets its
- whole size, or `SIZE_MAX` where there is none.
+ whole size, or `SIZE_MAX` where there is none. The key must not lie in `buffer`.
  */
 int shingle_get_copy(struct shingle_keyspace *keyspace,
                      struct shingle_slice key,
