@@ -12,11 +12,13 @@ import org.shingle.WriteBatch;
 /**
  * What calls cost through the Java interface: the same work as cost.c does through C.
  *
- * <p>Arguments: DIRECTORY ENTRIES. Times all, after the same work with a tenth of the entries and at
- * least 100,000.
+ * <p>Arguments: DIRECTORY ENTRIES [WORK]. Without WORK: times all, after the same work with a tenth of
+ * the entries and at least 100,000. With it: does that work again and again until it is compiled, then
+ * once between two marks that instructions.c sees, and ends at once.
  */
 final class Cost {
     private static final int BATCH = 100;
+    private static final int WARM_UP_PASSES = 5;
 
     private final Path folder;
     private final byte[][] keys;
@@ -34,8 +36,23 @@ final class Cost {
     public static void main(String[] arguments) {
         Path folder = Path.of(arguments[0]);
         int entries = Integer.parseInt(arguments[1]);
+        if (arguments.length > 2) {
+            new Cost(folder, entries).mark(arguments[2]);
+            Runtime.getRuntime().halt(0);
+        }
         new Cost(folder, Math.max(entries / 10, 100_000)).timeAll("warm-up", false);
         new Cost(folder, entries).timeAll("measured", true);
+    }
+
+    private void mark(String work) {
+        Object store = filled(work, "warm-up");
+        for (int pass = 0; pass < WARM_UP_PASSES; pass++) {
+            work(work, store);
+        }
+        store = filled(work, "measured");
+        folder.toFile().getTotalSpace();
+        work(work, store);
+        folder.toFile().getTotalSpace();
     }
 
     private void timeAll(String name, boolean isPrinted) {

@@ -87,12 +87,12 @@ __attribute__((noinline)) void cost_many(void) {
 }
 
 __attribute__((noinline)) void cost_gets(void) {
-  shingle_value *value;
+  shingle_value value;
   size_t bytes = 0;
   for (int n = entries - 1; n >= 0; n--) {
     CHECK(shingle_get(keyspace, key_of(n), &value, &error));
-    bytes += shingle_value_slice(value).size;
-    shingle_value_free(value);
+    bytes += value.bytes.size;
+    shingle_value_free(&value);
   }
   if (bytes != (size_t)entries * 100) exit(1);
 }

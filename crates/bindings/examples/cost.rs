@@ -64,6 +64,20 @@ fn cost_gets(db: &Db, keys: &[Key]) -> Result<()> {
 }
 
 #[inline(never)]
+fn cost_copies(db: &Db, keys: &[Key]) -> Result<()> {
+    let mut value = [0; 100];
+    for key in keys.iter().rev() {
+        let copied = |found: &[u8]| {
+            let bytes = found.len().min(value.len());
+            value[..bytes].copy_from_slice(&found[..bytes]);
+            found.len()
+        };
+        assert_eq!(db.get_with(key, copied)?, Some(100));
+    }
+    Ok(())
+}
+
+#[inline(never)]
 fn cost_steps(db: &Db, keys: &[Key]) -> Result<()> {
     let mut cursor = db.cursor(ReadOptions::default());
     cursor.seek_to_first()?;
@@ -102,7 +116,8 @@ fn main() -> Result<()> {
     for key in &keys {
         db.get(key)?; // fills the cache
     }
-    timed("get", &db, &keys, cost_gets)?;
+    timed("get_copy", &db, &keys, cost_copies)?;
     timed("scan", &db, &keys, cost_steps)?;
+    timed("get", &db, &keys, cost_gets)?;
     db.close()
 }

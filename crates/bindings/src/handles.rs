@@ -18,10 +18,9 @@ const KIND_BITS: u32 = 4;
 /// Bits of a handle for the place, above the kind. What is left above is the generation: with 64
 /// bits a closed handle is an error until its place was taken 4 thousand million times more.
 const PLACE_BITS: u32 = usize::BITS / 2 - KIND_BITS;
-/// Places of the first block; each later block has twice as many as the one before.
-const FIRST_BLOCK_PLACES: usize = 32;
-/// Blocks for all places that a handle can name.
-const BLOCKS: usize = (PLACE_BITS - FIRST_BLOCK_PLACES.ilog2() + 1) as usize;
+/// The first place, and how many the first block has. The highest bit of a place names its block,
+/// so that each later block has twice as many as the one before.
+const FIRST_PLACE: usize = 32;
 
 /// What things a table has. Each kind of a binding has a number of its own, from 1 to 15.
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +44,12 @@ type Block<T> = OnceLock<Box<[RwLock<Place<T>>]>>;
 /// The things of one kind that another language holds.
 pub struct Handles<T> {
     kind: Kind,
-    blocks: [Block<T>; BLOCKS],
+    /// By the highest bit of their places.
+    blocks: [Block<T>; PLACE_BITS as usize],
     free: Mutex<Free>,
 }
 
 /// Which places can be taken.
-#[derive(Default)]
 struct Free {
     left: Vec<usize>,
     /// Every place from this one on was never taken.
@@ -67,13 +66,12 @@ impl Free {
     }
 }
 
-/// The block of a place, and where in it the place is. Counted from [`FIRST_BLOCK_PLACES`], the
-/// highest bit of a place names its block, and the others where it is.
+/// The block of a place, and where in it the place is. The blocks of places before [`FIRST_PLACE`]
+/// have none.
 #[inline]
 fn block_of(place: usize) -> (usize, usize) {
-    let counted = place + FIRST_BLOCK_PLACES;
-    let bits = counted.ilog2();
-    ((bits - FIRST_BLOCK_PLACES.ilog2()) as usize, counted & !(1 << bits))
+    let block = (place | 1).ilog2();
+    (block as usize, place ^ (1 << block))
 }
 
 /// The place that a handle names.
@@ -91,8 +89,8 @@ fn generation_of(handle: usize) -> usize {
 impl<T> Handles<T> {
     /// No things yet.
     pub const fn new(kind: Kind) -> Handles<T> {
-        let free = Mutex::new(Free { left: Vec::new(), fresh: 0 });
-        Handles { kind, blocks: [const { OnceLock::new() }; BLOCKS], free }
+        let free = Mutex::new(Free { left: Vec::new(), fresh: FIRST_PLACE });
+        Handles { kind, blocks: [const { OnceLock::new() }; PLACE_BITS as usize], free }
     }
 
     /// A handle for `thing`.
@@ -105,9 +103,8 @@ impl<T> Handles<T> {
         let handle = taken.and_then(|place| {
             let (block, at) = block_of(place);
             let empty = || RwLock::new(Place { generation: 0, thing: None });
-            let places = self.blocks[block].get_or_init(|| {
-                std::iter::repeat_with(empty).take(FIRST_BLOCK_PLACES << block).collect()
-            });
+            let places = self.blocks[block]
+                .get_or_init(|| std::iter::repeat_with(empty).take(1 << block).collect());
             let mut found = places[at].write();
             found.thing = Some(Arc::new(thing));
             let named = found.generation << PLACE_BITS | place;

@@ -191,11 +191,6 @@ typedef struct shingle_text shingle_text;
 typedef struct shingle_transaction shingle_transaction;
 
 /*
- The bytes of a value, in memory that the store and the caller share.
- */
-typedef struct shingle_value shingle_value;
-
-/*
  Where a function puts its error: null where the caller wants only the code.
  */
 typedef struct shingle_error **shingle_error_place;
@@ -268,6 +263,21 @@ typedef struct shingle_keyspace_options {
    */
   bool without_wal;
 } shingle_keyspace_options;
+
+/*
+ A value that the caller holds, where it lies, until `shingle_value_free`. It may be moved, but
+ of its copies only one may be freed.
+ */
+typedef struct shingle_value {
+  /*
+   The bytes. Where there is no value, they begin at null.
+   */
+  struct shingle_slice bytes;
+  /*
+   What keeps the bytes where they are.
+   */
+  uint64_t held[4];
+} shingle_value;
 
 #ifdef __cplusplus
 extern "C" {
@@ -730,12 +740,13 @@ int shingle_resources_used(struct shingle_resources *resources,
 void shingle_resources_free(struct shingle_resources *resources);
 
 /*
- The value of `key`; null where there is none, which is no error. Free it with
- `shingle_value_free`.
+ The value of `key`, without a copy where its block is in the cache. Where there is none, which
+ is no error, its bytes begin at null. It lives until `shingle_value_free`, also after the
+ database is closed.
  */
 int shingle_get(struct shingle_keyspace *keyspace,
                 struct shingle_slice key,
-                struct shingle_value **value,
+                struct shingle_value *value,
                 shingle_error_place error);
 
 /*
@@ -750,13 +761,12 @@ int shingle_get_copy(struct shingle_keyspace *keyspace,
                      shingle_error_place error);
 
 /*
- The values of `count` keys, read together; null for missing keys. Free each with
- `shingle_value_free`.
+ The values of `count` keys, read together, each as `shingle_get` gives it.
  */
 int shingle_multi_get(struct shingle_keyspace *keyspace,
                       const struct shingle_slice *keys,
                       uintptr_t count,
-                      struct shingle_value **values,
+                      struct shingle_value *values,
                       shingle_error_place error);
 
 /*
@@ -765,17 +775,12 @@ int shingle_multi_get(struct shingle_keyspace *keyspace,
  */
 int shingle_get_with_expiry(struct shingle_keyspace *keyspace,
                             struct shingle_slice key,
-                            struct shingle_value **value,
+                            struct shingle_value *value,
                             uint64_t *expires_millis,
                             shingle_error_place error);
 
 /*
- The bytes of a value. They live until the value is freed, also after the database is closed.
- */
-struct shingle_slice shingle_value_slice(const struct shingle_value *value);
-
-/*
- Frees a value. Null is allowed.
+ Frees a value. It has no bytes then, so that freeing it again does nothing. Null is allowed.
  */
 void shingle_value_free(struct shingle_value *value);
 
@@ -800,7 +805,7 @@ int shingle_snapshot_of(struct shingle_snapshot *snapshot,
  */
 int shingle_snapshot_get(struct shingle_snapshot *snapshot,
                          struct shingle_slice key,
-                         struct shingle_value **value,
+                         struct shingle_value *value,
                          shingle_error_place error);
 
 /*
@@ -809,7 +814,7 @@ int shingle_snapshot_get(struct shingle_snapshot *snapshot,
 int shingle_snapshot_multi_get(struct shingle_snapshot *snapshot,
                                const struct shingle_slice *keys,
                                uintptr_t count,
-                               struct shingle_value **values,
+                               struct shingle_value *values,
                                shingle_error_place error);
 
 /*
@@ -838,7 +843,7 @@ int shingle_transaction_get(struct shingle_transaction *transaction,
                             struct shingle_keyspace *keyspace,
                             struct shingle_slice key,
                             bool for_update,
-                            struct shingle_value **value,
+                            struct shingle_value *value,
                             shingle_error_place error);
 
 /*

@@ -4,9 +4,9 @@
 //! the time of the call, and that a text ends with a zero byte. Null is checked.
 
 use bindings::Handles;
-use shingle::{Error, Result};
+use shingle::{Bytes, Error, Result};
 use std::ffi::{CStr, CString, c_char, c_void};
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::slice;
 
@@ -27,17 +27,68 @@ impl Slice {
 
     /// The bytes, for the time of the call.
     pub(crate) fn bytes<'a>(self) -> Result<&'a [u8]> {
-        if self.size == 0 {
-            return Ok(&[]);
+        if self.data.is_null() {
+            return if self.size == 0 { Ok(&[]) } else { Err(no_slice()) };
         }
-        if self.data.is_null() || self.size > isize::MAX as usize {
-            return Err(Error::invalid(
-                "a slice that is not empty begins at null, or is too large",
-            ));
+        if self.size > isize::MAX as usize {
+            return Err(no_slice());
         }
         // SAFETY: the caller gives memory of this size that nothing changes during the call.
         Ok(unsafe { slice::from_raw_parts(self.data.cast(), self.size) })
     }
+}
+
+/// A value that the caller holds, where it lies, until `shingle_value_free`. It may be moved, but
+/// of its copies only one may be freed.
+#[repr(C)]
+pub struct Value {
+    /// The bytes. Where there is no value, they begin at null.
+    pub bytes: Slice,
+    /// What keeps the bytes where they are.
+    held: [MaybeUninit<u64>; 4],
+}
+
+const _: () = assert!(size_of::<Bytes>() <= 32 && align_of::<Bytes>() <= align_of::<u64>());
+
+impl Value {
+    /// Puts what was found where the caller wants it.
+    #[inline(always)]
+    pub(crate) fn put(place: &mut MaybeUninit<Value>, found: Option<Bytes>) {
+        let (nothing, held) = (Slice { data: ptr::null(), size: 0 }, [MaybeUninit::uninit(); 4]);
+        let value = place.write(Value { bytes: nothing, held });
+        let Some(found) = found else { return };
+        let words = value.held.as_mut_ptr().cast::<Bytes>();
+        // SAFETY: the words are large enough and aligned for it, see above.
+        let held = unsafe {
+            words.write(found);
+            &mut *words
+        };
+        if !held.is_shared() {
+            anchor(held);
+        }
+        value.bytes = Slice::of(held);
+    }
+
+    /// Gives back what is held, once.
+    pub(crate) fn free(&mut self) {
+        if self.bytes.data.is_null() {
+            return;
+        }
+        self.bytes = Slice { data: ptr::null(), size: 0 };
+        // SAFETY: bytes that did not begin at null were held; they are freed only here.
+        unsafe { self.held.as_mut_ptr().cast::<Bytes>().drop_in_place() };
+    }
+}
+
+/// Few bytes lie in [`Bytes`] themselves, and would move with them.
+#[inline(never)]
+fn anchor(held: &mut Bytes) {
+    *held = Bytes::from(mem::take(held).into_vec());
+}
+
+#[cold]
+fn no_slice() -> Error {
+    Error::invalid("a slice that is not empty begins at null, or is too large")
 }
 
 /// `count` slices.
@@ -56,10 +107,10 @@ pub(crate) fn places<T>(
     count: usize,
 ) -> Result<&mut [MaybeUninit<T>]> {
     match first {
-        _ if count == 0 => Ok(&mut []),
-        None => Err(Error::invalid("an array for results is null, and its count is not 0")),
         // SAFETY: the caller gives an array of this many, which nothing else uses during the call.
         Some(first) => Ok(unsafe { slice::from_raw_parts_mut(first, count) }),
+        None if count == 0 => Ok(&mut []),
+        None => Err(Error::invalid("an array for results is null, and its count is not 0")),
     }
 }
 
@@ -97,9 +148,14 @@ pub(crate) fn path(path: Option<&c_char>) -> Result<&std::path::Path> {
 
 /// Puts a result where the caller wants it; null is an error.
 pub(crate) fn give<T>(place: Option<&mut MaybeUninit<T>>, value: T) -> Result<()> {
-    let Some(place) = place else { return Err(Error::invalid("the place for a result is null")) };
-    place.write(value);
+    wanted(place)?.write(value);
     Ok(())
+}
+
+/// Where the caller wants a result; null is an error.
+#[inline(always)]
+pub(crate) fn wanted<T>(place: Option<&mut MaybeUninit<T>>) -> Result<&mut MaybeUninit<T>> {
+    place.ok_or_else(|| Error::invalid("the place for a result is null"))
 }
 
 /// A text for the caller, without the zero bytes that would end it early.

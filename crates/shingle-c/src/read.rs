@@ -1,30 +1,27 @@
 //! Gets. A value is given without a copy where it lies in a block of the cache: the caller holds
 //! the block until it frees the value.
 
-use crate::arguments::{Slice, copy, give, places, slices};
+use crate::arguments::{Slice, Value, copy, give, places, slices, wanted};
 use crate::failure::{Place, call};
 use crate::kinds::{KEYSPACES, Keyspace};
 use shingle::{Bytes, Error};
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
-/// The bytes of a value, in memory that the store and the caller share.
-pub struct Value(Bytes);
+/// Where a get puts what it found.
+pub(crate) type ValuePlace<'a> = Option<&'a mut MaybeUninit<Value>>;
 
-/// What a get gives: null where there is no such key.
-pub(crate) type ValuePlace<'a> = Option<&'a mut MaybeUninit<Option<Box<Value>>>>;
-
+/// Gives a value.
+#[inline(always)]
 pub(crate) fn give_value(place: ValuePlace<'_>, found: Option<Bytes>) -> shingle::Result<()> {
-    give(place, found.map(|bytes| Box::new(Value(bytes))))
+    Value::put(wanted(place)?, found);
+    Ok(())
 }
 
 /// Gives the values of several keys; `values` has a place for each.
-pub(crate) fn give_values(
-    places: &mut [MaybeUninit<Option<Box<Value>>>],
-    found: Vec<Option<Bytes>>,
-) {
+pub(crate) fn give_values(places: &mut [MaybeUninit<Value>], found: Vec<Option<Bytes>>) {
     for (place, found) in places.iter_mut().zip(found) {
-        place.write(found.map(|bytes| Box::new(Value(bytes))));
+        Value::put(place, found);
     }
 }
 
@@ -32,18 +29,21 @@ pub(crate) fn keys(first: Option<&Slice>, count: usize) -> shingle::Result<Vec<&
     slices(first, count)?.iter().map(|slice| slice.bytes()).collect()
 }
 
-/// The value of `key`; null where there is none, which is no error. Free it with
-/// `shingle_value_free`.
+/// The value of `key`, without a copy where its block is in the cache. Where there is none, which
+/// is no error, its bytes begin at null. It lives until `shingle_value_free`, also after the
+/// database is closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_get(
     keyspace: *mut Keyspace,
     key: Slice,
-    value: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    value: Option<&mut MaybeUninit<Value>>,
     error: Place<'_>,
 ) -> c_int {
     call(error, || {
-        let found = KEYSPACES.get(keyspace.addr())?.get(key.bytes()?)?;
-        give_value(value, found)
+        let (keyspace, key) = (KEYSPACES.get(keyspace.addr())?, key.bytes()?);
+        let value = wanted(value)?;
+        Value::put(value, keyspace.get(key)?);
+        Ok(())
     })
 }
 
@@ -60,20 +60,20 @@ pub extern "C" fn shingle_get_copy(
 ) -> c_int {
     call(error, || {
         let buffer = places(buffer, buffer_bytes)?;
-        let copied = |value: &[u8]| copy(value, buffer);
-        let found = KEYSPACES.get(keyspace.addr())?.get_with(key.bytes()?, copied)?;
-        give(value_bytes, found.unwrap_or(usize::MAX))
+        let mut bytes = usize::MAX;
+        let copied = |value: &[u8]| bytes = copy(value, buffer);
+        KEYSPACES.get(keyspace.addr())?.get_with(key.bytes()?, copied)?;
+        give(value_bytes, bytes)
     })
 }
 
-/// The values of `count` keys, read together; null for missing keys. Free each with
-/// `shingle_value_free`.
+/// The values of `count` keys, read together, each as `shingle_get` gives it.
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_multi_get(
     keyspace: *mut Keyspace,
     keys: Option<&Slice>,
     count: usize,
-    values: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    values: Option<&mut MaybeUninit<Value>>,
     error: Place<'_>,
 ) -> c_int {
     call(error, || {
@@ -90,7 +90,7 @@ pub extern "C" fn shingle_multi_get(
 pub extern "C" fn shingle_get_with_expiry(
     keyspace: *mut Keyspace,
     key: Slice,
-    value: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    value: Option<&mut MaybeUninit<Value>>,
     expires_millis: Option<&mut MaybeUninit<u64>>,
     error: Place<'_>,
 ) -> c_int {
@@ -105,14 +105,10 @@ pub extern "C" fn shingle_get_with_expiry(
     })
 }
 
-/// The bytes of a value. They live until the value is freed, also after the database is closed.
+/// Frees a value. It has no bytes then, so that freeing it again does nothing. Null is allowed.
 #[unsafe(no_mangle)]
-pub extern "C" fn shingle_value_slice(value: Option<&Value>) -> Slice {
-    Slice::of(value.map_or(&[], |value| &value.0))
-}
-
-/// Frees a value. Null is allowed.
-#[unsafe(no_mangle)]
-pub extern "C" fn shingle_value_free(value: Option<Box<Value>>) {
-    drop(value);
+pub extern "C" fn shingle_value_free(value: Option<&mut Value>) {
+    if let Some(value) = value {
+        value.free();
+    }
 }

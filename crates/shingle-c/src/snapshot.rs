@@ -1,9 +1,9 @@
 //! Snapshots.
 
-use crate::arguments::{Slice, give_handle, places};
+use crate::arguments::{Slice, Value, give_handle, places};
 use crate::failure::{Place, call};
 use crate::kinds::{DBS, Db, KEYSPACES, Keyspace, SNAPSHOTS, Snapshot};
-use crate::read::{self, Value, give_value, give_values};
+use crate::read::{self, give_value, give_values};
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
@@ -41,7 +41,7 @@ pub extern "C" fn shingle_snapshot_of(
 pub extern "C" fn shingle_snapshot_get(
     snapshot: *mut Snapshot,
     key: Slice,
-    value: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    value: Option<&mut MaybeUninit<Value>>,
     error: Place<'_>,
 ) -> c_int {
     call(error, || {
@@ -56,7 +56,7 @@ pub extern "C" fn shingle_snapshot_multi_get(
     snapshot: *mut Snapshot,
     keys: Option<&Slice>,
     count: usize,
-    values: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    values: Option<&mut MaybeUninit<Value>>,
     error: Place<'_>,
 ) -> c_int {
     call(error, || {

@@ -1,9 +1,9 @@
 //! Transactions.
 
-use crate::arguments::{Slice, give_handle};
+use crate::arguments::{Slice, Value, give_handle};
 use crate::failure::{Place, call};
 use crate::kinds::{DBS, Db, KEYSPACES, Keyspace, TRANSACTIONS, Transaction};
-use crate::read::{Value, give_value};
+use crate::read::give_value;
 use crate::write::write_options;
 use parking_lot::Mutex;
 use shingle::{Error, ErrorKind, Isolation, TransactionOptions};
@@ -42,7 +42,7 @@ pub extern "C" fn shingle_transaction_get(
     keyspace: *mut Keyspace,
     key: Slice,
     for_update: bool,
-    value: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    value: Option<&mut MaybeUninit<Value>>,
     error: Place<'_>,
 ) -> c_int {
     call(error, || {

@@ -46,10 +46,11 @@ static inline int equals(shingle_slice slice, const char *text) {
 }
 
 /* The value has this text; null: there is no value. Frees it. */
-static inline int has(shingle_value *value, const char *text) {
-  int is_so = text == NULL ? value == NULL
-                           : value != NULL && equals(shingle_value_slice(value), text);
-  shingle_value_free(value);
+static inline int has(shingle_value value, const char *text) {
+  int is_so = text == NULL ? value.bytes.data == NULL
+                           : value.bytes.data != NULL && equals(value.bytes, text);
+  shingle_value_free(&value);
+  shingle_value_free(&value); /* does nothing */
   return is_so;
 }
 

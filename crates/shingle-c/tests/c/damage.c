@@ -15,10 +15,10 @@ int main(int count, char **arguments) {
   int code = SHINGLE_OK;
   for (int n = 0; n < 1000 && code == SHINGLE_OK; n++) {
     char key[16];
-    shingle_value *value = NULL;
+    shingle_value value;
     snprintf(key, sizeof key, "key%04d", n);
     code = shingle_get(keyspace, T(key), &value, &error);
-    if (code == SHINGLE_OK) shingle_value_free(value);
+    if (code == SHINGLE_OK) shingle_value_free(&value);
   }
   CHECK(code == SHINGLE_CORRUPTION);
   CHECK(strcmp(shingle_error_kind(error), "Corruption") == 0);

@@ -29,7 +29,7 @@ int main(int count, char **arguments) {
     shingle_db *db;
     shingle_keyspace *keyspace;
     shingle_cursor *cursor;
-    shingle_value *value;
+    shingle_value value;
     char key[16];
     snprintf(key, sizeof key, "key%05d", n % 100);
     OK(shingle_open(arguments[1], NULL, &db, &error));

@@ -20,10 +20,10 @@ static void *use(void *argument) {
   for (int n = 0;; n++) {
     char key[16];
     snprintf(key, sizeof key, "key%05d", (n * 7919 + seed) % 10000);
-    shingle_value *value;
+    shingle_value value;
     if (!goes_on(shingle_put(keyspace, T(key), T("some value"), SHINGLE_DEFAULT, NULL))) break;
     if (!goes_on(shingle_get(keyspace, T(key), &value, NULL))) break;
-    shingle_value_free(value);
+    shingle_value_free(&value);
     shingle_slice found;
     goes_on(shingle_cursor_seek(cursor, T(key), NULL));
     shingle_cursor_entry(cursor, &found, NULL);

@@ -4,12 +4,15 @@
 static shingle_error *error;
 
 static void writes_and_gets(shingle_db *db, shingle_keyspace *fruit) {
-  shingle_value *value;
+  shingle_value value, moved;
   OK(shingle_put(fruit, T("apple"), T("red"), SHINGLE_DEFAULT, &error));
   OK(shingle_put(fruit, T("pear"), T("green"), SHINGLE_SYNCED, &error));
   OK(shingle_put(fruit, T(""), shingle_bytes(NULL, 0), SHINGLE_BUFFERED | SHINGLE_NO_WAIT, &error));
   OK(shingle_get(fruit, T("apple"), &value, &error));
-  CHECK(has(value, "red"));
+  moved = value;
+  memset(&value, 0, sizeof value);
+  CHECK(has(moved, "red"));
+  shingle_value_free(&value);
   OK(shingle_get(fruit, T(""), &value, &error));
   CHECK(has(value, ""));
   OK(shingle_get(fruit, T("plum"), &value, &error));
@@ -25,7 +28,7 @@ static void writes_and_gets(shingle_db *db, shingle_keyspace *fruit) {
   CHECK(size == SIZE_MAX);
 
   shingle_slice keys[] = {T("apple"), T("plum"), T("pear")};
-  shingle_value *values[3];
+  shingle_value values[3];
   OK(shingle_multi_get(fruit, keys, 3, values, &error));
   CHECK(has(values[0], "red") && has(values[1], NULL) && has(values[2], "green"));
   OK(shingle_multi_get(fruit, NULL, 0, NULL, &error));
@@ -79,7 +82,7 @@ static void batches(shingle_db *db, shingle_keyspace *fruit) {
   size_t size;
   OK(shingle_get_copy(counts, T("figs"), (uint8_t *)&sum, 8, &size, &error));
   CHECK(size == 8 && sum == 4);
-  shingle_value *value;
+  shingle_value value;
   OK(shingle_get(fruit, T("pear"), &value, &error));
   CHECK(has(value, NULL));
   OK(shingle_get(fruit, T("fig"), &value, &error));
@@ -191,11 +194,11 @@ static void cursors_and_snapshots(shingle_db *db) {
   CHECK(count_by_chunks(cursor, false) == 200);
   shingle_cursor_free(cursor);
 
-  shingle_value *found;
+  shingle_value found;
   OK(shingle_snapshot_get(snapshot, T("key0499"), &found, &error));
   CHECK(has(found, "499"));
   shingle_slice keys[] = {T("key0001"), T("key0500")};
-  shingle_value *values[2];
+  shingle_value values[2];
   OK(shingle_snapshot_multi_get(snapshot, keys, 2, values, &error));
   CHECK(has(values[0], "1") && has(values[1], NULL));
   shingle_snapshot_free(all);
@@ -213,7 +216,7 @@ static void cursors_and_snapshots(shingle_db *db) {
 
 static void transactions(shingle_db *db, shingle_keyspace *fruit) {
   shingle_transaction *first, *second;
-  shingle_value *value;
+  shingle_value value;
   OK(shingle_put(fruit, T("kiwi"), T("1"), SHINGLE_DEFAULT, &error));
   OK(shingle_transaction_begin(db, false, 0, &first, &error));
   OK(shingle_transaction_begin(db, true, 0, &second, &error));
@@ -288,7 +291,7 @@ int main(int count, char **arguments) {
   shingle_resources *resources;
   shingle_db *db = NULL, *again = NULL;
   shingle_keyspace *fruit;
-  shingle_value *value, *kept;
+  shingle_value value, kept;
 
   uint64_t cache_bytes, memtable_bytes;
 
