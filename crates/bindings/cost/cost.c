@@ -106,36 +106,42 @@ __attribute__((noinline)) void cost_copies(void) {
   }
 }
 
+/* The bytes of an entry and its ends, which every scan looks at that wants its entries. */
+static size_t looked_at(shingle_slice key, shingle_slice value) {
+  return key.size + value.size + ((const uint8_t *)key.data)[0] +
+         ((const uint8_t *)value.data)[value.size - 1];
+}
+
 __attribute__((noinline)) void cost_steps(void) {
   shingle_cursor *cursor;
   shingle_slice key, value;
-  size_t bytes = 0;
+  size_t found = 0;
   CHECK(shingle_cursor_create(keyspace, NULL, &cursor, &error));
   CHECK(shingle_cursor_seek_to_first(cursor, &error));
   while (shingle_cursor_entry(cursor, &key, &value)) {
-    bytes += key.size + value.size;
+    found += looked_at(key, value);
     CHECK(shingle_cursor_next(cursor, &error));
   }
   shingle_cursor_free(cursor);
-  if (bytes != (size_t)entries * 116) exit(1);
+  if (found != (size_t)entries * (116 + '0')) exit(1);
 }
 
 __attribute__((noinline)) void cost_chunks(void) {
   shingle_cursor *cursor;
   shingle_chunk *chunk;
   shingle_slice key, value, chunk_entries;
-  size_t bytes = 0;
+  size_t found = 0;
   CHECK(shingle_cursor_create(keyspace, NULL, &cursor, &error));
   CHECK(shingle_chunk_create(&chunk, &error));
   CHECK(shingle_cursor_seek_to_first(cursor, &error));
   do {
     CHECK(shingle_cursor_chunk(cursor, false, CHUNK_ENTRIES, CHUNK_BYTES, chunk, &error));
     chunk_entries = shingle_chunk_entries(chunk);
-    while (shingle_next_entry(&chunk_entries, &key, &value)) bytes += key.size + value.size;
+    while (shingle_next_entry(&chunk_entries, &key, &value)) found += looked_at(key, value);
   } while (shingle_chunk_count(chunk) > 0);
   shingle_chunk_free(chunk);
   shingle_cursor_free(cursor);
-  if (bytes != (size_t)entries * 116) exit(1);
+  if (found != (size_t)entries * (116 + '0')) exit(1);
 }
 
 static void timed(const char *what, void (*work)(void)) {
