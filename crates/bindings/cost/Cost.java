@@ -12,9 +12,9 @@ import org.shingle.WriteBatch;
 /**
  * What calls cost through the Java interface: the same work as cost.c does through C.
  *
- * <p>Arguments: DIRECTORY ENTRIES [WORK]. Without WORK: times all, after the same work with a tenth of
- * the entries and at least 100,000. With it: does that work again and again until it is compiled, then
- * once between two marks that instructions.c sees, and ends at once.
+ * <p>Arguments: DIRECTORY ENTRIES [WORK]. Without WORK: times every work, after a warm-up with 10 % of
+ * the entries, at least 100,000. With WORK: repeats it as a warm-up, then does it once between two marks
+ * that instructions.c sees, and ends the process.
  */
 final class Cost {
     private static final int BATCH = 100;

@@ -41,9 +41,7 @@ pub extern "C" fn shingle_get(
 ) -> c_int {
     call(error, || {
         let (keyspace, key) = (KEYSPACES.get(keyspace.addr())?, key.bytes()?);
-        let value = wanted(value)?;
-        Value::put(value, keyspace.get(key)?);
-        Ok(())
+        give_value(value, keyspace.get(key)?)
     })
 }
 
