@@ -3,9 +3,9 @@
     pip install ./python plyvel rocksdict
     python python/bench/compare.py [--records N] [--rounds N]
 
-Prints operations a second, medians of the rounds, and the ratio to the best of the other two. Every
-store has a write buffer of 64 MiB, a cache of 256 MiB and no compression, keeps a log and syncs
-nothing.
+Prints operations a second, medians of the rounds, and the ratio of Shingle to the best of the other
+two. Every store has a write buffer of 64 MiB, a cache of 256 MiB and no compression, keeps a log and
+syncs nothing. `shingle-mapped` maps its tables into memory, as LevelDB does.
 """
 
 import argparse
@@ -20,11 +20,16 @@ BATCH = 100
 
 
 class Shingle:
-    def __init__(self, path):
+    def __init__(self, path, **options):
         import shingle
 
         self.db = shingle.open(
-            path, memory_bytes=640 * MIB, write_buffer_bytes=64 * MIB, cache_bytes=256 * MIB, compression="none"
+            path,
+            memory_bytes=640 * MIB,
+            write_buffer_bytes=64 * MIB,
+            cache_bytes=256 * MIB,
+            compression="none",
+            **options,
         )
         self.put, self.get = self.db.put, self.db.get
         self.close, self.settle = self.db.close, self.db.wait_idle
@@ -36,6 +41,11 @@ class Shingle:
 
     def scan(self):
         return self.db.scan()
+
+
+class ShingleMapped(Shingle):
+    def __init__(self, path):
+        super().__init__(path, map_tables=True)
 
 
 class Plyvel:
@@ -93,7 +103,7 @@ class Rocksdict:
         return self.db.items()
 
 
-STORES = {"shingle": Shingle, "plyvel": Plyvel, "rocksdict": Rocksdict}
+STORES = {"shingle": Shingle, "shingle-mapped": ShingleMapped, "plyvel": Plyvel, "rocksdict": Rocksdict}
 
 
 def timed(work, count):
@@ -154,11 +164,16 @@ def main():
     for _ in range(arguments.rounds):
         for name in names:
             rounds[name].append(rates(STORES[name], keys, bytes(range(100)), order))
-    print(f"{'operation':15}" + "".join(f"{name:>12}" for name in names) + f"{'ratio':>8}")
+    print(f"{'operation':15}" + "".join(f"{name:>22}" for name in names))
     for operation in rounds[names[0]][0]:
-        medians = [statistics.median(round[operation] for round in rounds[name]) for name in names]
-        ratio = f"{medians[0] / max(medians[1:]):8.2f}" if len(names) > 1 else ""
-        print(f"{operation:15}" + "".join(f"{median:12,.0f}" for median in medians) + ratio)
+        medians = {name: statistics.median(round[operation] for round in rounds[name]) for name in names}
+        best = max((medians[name] for name in names if not name.startswith("shingle")), default=None)
+
+        def shown(name):
+            ratio = f" ({medians[name] / best:.2f})" if best and name.startswith("shingle") else ""
+            return f"{f'{medians[name]:,.0f}{ratio}':>22}"
+
+        print(f"{operation:15}" + "".join(map(shown, names)))
 
 
 if __name__ == "__main__":

@@ -356,6 +356,13 @@ class TestLife:
             shingle.open(tmp_path / "b", idle_compaction="maybe")
         with shingle.open(tmp_path / "b", idle_compaction=False):
             pass
+        assert "map_tables" in names
+        with shingle.open(tmp_path / "c", map_tables=True, block_bytes="8K", compression="none") as db:
+            db[b"key"] = b"value"
+            db.flush()
+            assert db[b"key"] == b"value"
+        with pytest.raises(shingle.InvalidArgument, match="block_bytes"):
+            shingle.open(tmp_path / "c", block_bytes="1G")
 
     def test_errors_say_what_where_and_what_to_do(self, db, tmp_path):
         with pytest.raises(shingle.Locked) as locked:

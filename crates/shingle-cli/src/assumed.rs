@@ -5,7 +5,7 @@
 use crate::open::Place;
 use serde_json::{Value, json};
 use shingle::Options;
-use shingle::options::TABLE;
+use shingle::options::OptionEntry;
 
 /// Where the options of an opening came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ fn parse(text: &str) -> Option<Options> {
         if value == "auto" {
             continue;
         }
-        options = match TABLE.iter().any(|entry| entry.name == name) {
+        options = match OptionEntry::called(name).is_some() {
             true => options.set(name, value).ok()?,
             // Without effect, and no error, where `--option` names another scheme or layout.
             false => options.expert(|expert| drop(expert.set_parameter(name, value))),

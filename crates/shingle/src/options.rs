@@ -4,12 +4,14 @@
 //! the layouts, and is an option by its name there (`parameters`). Raw knobs are in [`Expert`].
 
 mod by_name;
+mod expert;
 mod number;
 mod parameters;
 mod preset;
 mod retention;
 
 pub use by_name::{OptionEntry, TABLE};
+pub use expert::EXPERT;
 pub use parameters::ParameterEntry;
 pub use preset::Preset;
 pub(crate) use retention::Retention;
@@ -420,7 +422,7 @@ impl Options {
     /// value is out of bounds. A parameter that neither the scheme nor the layout has is an error
     /// of the opening.
     pub fn set(mut self, name: &str, value: &str) -> Result<Self> {
-        let Some(entry) = TABLE.iter().find(|entry| entry.name == name) else {
+        let Some(entry) = OptionEntry::called(name) else {
             self.set_parameter(name, value)?;
             return Ok(self);
         };
@@ -429,12 +431,15 @@ impl Options {
         })
     }
 
-    /// Every option, and every parameter that is set, as the text of a configuration file.
+    /// Every option, and every expert option and parameter that is set, as the text of a
+    /// configuration file.
     pub fn to_ini(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         let mut text = format!("[Version]\n  shingle_version={version}\n\n[DBOptions]\n");
         let options = TABLE.iter().map(|entry| (entry.name, (entry.get)(self)));
-        for (name, value) in options.chain(self.chosen_parameters()) {
+        let expert = EXPERT.iter().map(|entry| (entry.name, (entry.get)(self)));
+        let chosen = expert.filter(|(_, value)| value != "auto");
+        for (name, value) in options.chain(chosen).chain(self.chosen_parameters()) {
             text.push_str(&format!("  {name}={value}\n"));
         }
         text
@@ -442,7 +447,7 @@ impl Options {
 
     /// The value of the option called `name`, in the form that [`Options::set`] takes.
     pub fn value(&self, name: &str) -> Option<String> {
-        TABLE.iter().find(|entry| entry.name == name).map(|entry| (entry.get)(self))
+        OptionEntry::called(name).map(|entry| (entry.get)(self))
     }
 }
 
@@ -452,7 +457,7 @@ mod tests {
 
     #[test]
     fn every_option_takes_back_what_it_gives() {
-        for entry in TABLE {
+        for entry in TABLE.iter().chain(EXPERT) {
             let value = (entry.get)(&Options::new());
             if value != "auto" {
                 let set = Options::new().set(entry.name, &value).unwrap();
@@ -462,6 +467,23 @@ mod tests {
             assert!(Options::new().set(entry.name, "-1").is_err(), "{}", entry.name);
         }
         assert!(TABLE.len() <= 18);
+    }
+
+    #[test]
+    fn expert_options_have_names_of_their_own_and_bounds() {
+        let all = TABLE.iter().chain(EXPERT).map(|entry| entry.name);
+        let all: Vec<&str> = all.chain(Expert::parameter_units().map(|(name, _)| name)).collect();
+        for entry in EXPERT {
+            assert_eq!(all.iter().filter(|name| **name == entry.name).count(), 1, "{}", entry.name);
+            assert_eq!(Options::new().value(entry.name).unwrap(), "auto");
+            let value = if entry.unit == "yes or no" { "true" } else { "20" };
+            let value = if entry.unit == "bytes" { "65536" } else { value };
+            let value = if entry.name == "filter_bits_step" { "16" } else { value };
+            let set = Options::new().set(entry.name, value).unwrap();
+            assert_eq!(set.value(entry.name).unwrap(), value);
+            assert!(set.to_ini().contains(&format!("  {}={value}\n", entry.name)));
+        }
+        assert!(Options::new().set("block_bytes", "5G").is_err());
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! `options`: the table that documentation, flags and configuration files come from, and the
+//! `options`: the tables that documentation, flags and configuration files come from, and the
 //! parameters of the scheme and of the value layout.
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use serde_json::json;
-use shingle::options::{ParameterEntry, TABLE};
+use shingle::options::{EXPERT, ParameterEntry, TABLE};
 
 /// `shingle options`.
 pub fn options(context: &mut Context) -> Outcome {
     let options = context.options()?;
-    for entry in TABLE {
+    for entry in TABLE.iter().chain(EXPERT) {
         let value = options.value(entry.name).unwrap_or_default();
         show(context, entry.name, &value, entry.unit, entry.help)?;
     }

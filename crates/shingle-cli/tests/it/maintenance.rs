@@ -56,10 +56,13 @@ fn stat_says_which_options_it_assumes_and_takes_those_of_the_last_opening() {
 fn commands_that_write_go_on_with_the_options_of_the_database() {
     let shell = filled();
     let options = || std::fs::read_to_string(shell.path("my.db/OPTIONS")).unwrap();
-    let flags = ["-o", "scheme=ldc", "-o", "links_max=9", "-o", "memory_bytes=64M"];
+    let set = ["scheme=ldc", "links_max=9", "memory_bytes=64M", "block_bytes=8K"];
+    let flags: Vec<&str> = set.iter().flat_map(|option| ["-o", option]).collect();
     shell.run(&[&flags[..], &["put", "a", "b"]].concat()).ok();
     let before = options();
-    assert!(before.contains("scheme=ldc") && before.contains("links_max=9"), "{before}");
+    for line in ["scheme=ldc\n", "links_max=9\n", "block_bytes=8192\n"] {
+        assert!(before.contains(line), "{before}");
+    }
     shell.run(&["put", "c", "d"]).ok();
     shell.run(&["delete", "c"]).ok();
     shell.run(&["compact"]).ok();

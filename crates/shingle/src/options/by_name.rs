@@ -1,7 +1,7 @@
 //! Options by name: each public option, with its unit, bounds and help.
 
 use super::number::{bytes, number};
-use super::{Durability, Options, Preset};
+use super::{Durability, EXPERT, Options, Preset};
 use base::{Error, Result};
 use std::time::Duration;
 use table::Compression;
@@ -18,6 +18,13 @@ pub struct OptionEntry {
     pub at_run_time: bool,
     pub(super) get: fn(&Options) -> String,
     pub(super) set: fn(Options, &str) -> Result<Options>,
+}
+
+impl OptionEntry {
+    /// The option called `name`, of [`TABLE`] or of [`EXPERT`].
+    pub fn called(name: &str) -> Option<&'static OptionEntry> {
+        TABLE.iter().chain(EXPERT).find(|entry| entry.name == name)
+    }
 }
 
 /// Every public option.

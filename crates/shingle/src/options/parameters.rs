@@ -225,8 +225,8 @@ mod tests {
         assert!(error.message().contains("scheme `leveled` has no parameter"), "{error}");
         assert!(limits("ldc", "links_max", "x").is_err());
         assert!(limits("ldc", "levels", "31").is_ok() && limits("ldc", "levels", "32").is_err());
-        let error = limits("ldc", "memtable_bytes", "1M").unwrap_err();
-        assert!(error.message().contains("no option is called `memtable_bytes`"), "{error}");
+        let error = limits("ldc", "memtables", "2").unwrap_err();
+        assert!(error.message().contains("no option is called `memtables`"), "{error}");
     }
 
     #[test]
