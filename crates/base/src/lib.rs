@@ -15,6 +15,7 @@ pub mod key;
 pub mod ledger;
 pub mod page_memory;
 pub mod parameter;
+pub mod prefetch;
 pub mod random;
 pub mod scenario;
 pub mod size;

@@ -16,9 +16,9 @@
 use base::SequenceNumber;
 use base::coding::varint;
 use base::key::{TRAILER_BYTES, common_prefix, compare_user};
+use base::prefetch::{LINE_BYTES, prefetch};
 use media::MappedBytes;
 use std::cmp::Ordering;
-use std::hint::black_box;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -30,7 +30,6 @@ pub(crate) const BUCKET_EMPTY: u8 = 255;
 pub(crate) const HASH_RESTARTS_MAX: usize = 253;
 
 const COUNT_BYTES: usize = 4;
-const CACHE_LINE_BYTES: usize = 64;
 /// The entries of one restart that are fetched before they are walked.
 const WARM_BYTES_MAX: usize = 4 << 10;
 const BUCKETS_FLAG: u32 = 1 << 31;
@@ -345,9 +344,7 @@ impl<B: Deref<Target = [u8]>> Block<B> {
         let end = if until < self.restarts { self.restart(until) } else { self.entries_end };
         let Some(ahead) = self.bytes.get(at..end) else { return };
         if ahead.len() <= WARM_BYTES_MAX {
-            for line in ahead.iter().step_by(CACHE_LINE_BYTES) {
-                black_box(*line);
-            }
+            ahead.iter().step_by(LINE_BYTES).for_each(prefetch);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::clock::{ExpiryClock, ReadTime, split};
 use super::context::ReadContext;
 use super::cursor::{CursorOptions, InternalCursor};
 use super::moment::Moment;
-use super::view::{LevelView, ReadView, SliceView, TreeView};
+use super::view::{LevelView, NodeView, ReadView, SliceView, TreeView};
 use crate::merge_operator::{KeyspaceOperator, Unmerged};
 use base::checksum::hash64;
 use base::expiry::EXPIRY_BYTES;
@@ -325,6 +325,9 @@ impl<'a> Lookup<'a> {
 
     fn find_in_level(&mut self, level: &LevelView, context: &ReadContext) -> Result<Option<Found>> {
         let Some(node) = level.find(self.key) else { return Ok(None) };
+        if node.slices.len() > 1 {
+            self.prefetch(node);
+        }
         for (passed, slice) in node.slices.iter().enumerate() {
             if let Some(found) = self.find_in_slice(slice)? {
                 node.note_passed(passed, context);
@@ -334,6 +337,14 @@ impl<'a> Lookup<'a> {
         // The oldest run would be probed without the others too.
         node.note_passed(node.slices.len().saturating_sub(1), context);
         Ok(None)
+    }
+
+    /// Prefetches the filters of a node's runs all at once. Otherwise the get waits for memory in
+    /// each run that it asks.
+    fn prefetch(&mut self, node: &NodeView) {
+        let hash = self.hash();
+        let runs = node.slices.iter().filter_map(|slice| slice.run.opened());
+        runs.for_each(|run| run.prefetch(self.key, hash));
     }
 
     fn find_in_slice(&mut self, slice: &SliceView) -> Result<Option<Found>> {

@@ -197,6 +197,12 @@ impl RunHandle {
         }
     }
 
+    /// The run, where it is open.
+    #[inline]
+    pub(crate) fn opened(&self) -> Option<&Arc<Run>> {
+        self.open.get()
+    }
+
     #[cold]
     fn open_now(&self) -> Result<&Arc<Run>> {
         let file = self.read_file()?.clone();

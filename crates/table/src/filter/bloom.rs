@@ -6,8 +6,8 @@
 //! probes use up a mix, the eighth begins the next.
 
 use super::hash::{mix, reduce};
+use base::prefetch::LINE_BYTES;
 
-const LINE_BYTES: usize = 64;
 const LINE_BITS: usize = LINE_BYTES * 8;
 const PROBES_MAX: u8 = 30;
 const PROBES_PER_MIX: u8 = 7;
@@ -34,6 +34,13 @@ pub fn build(hashes: &[u64], bits_per_key: u8, out: &mut Vec<u8>) -> u8 {
 /// `body` is a whole number of lines.
 pub fn fits(body: &[u8], probes: u8) -> bool {
     !body.is_empty() && body.len().is_multiple_of(LINE_BYTES) && (1..=PROBES_MAX).contains(&probes)
+}
+
+/// The first byte that a question about `hash` reads.
+#[inline]
+pub fn first_byte(body: &[u8], hash: u64) -> Option<&u8> {
+    let (lines, _) = body.as_chunks::<LINE_BYTES>();
+    lines.get(reduce(hash, lines.len() as u64) as usize)?.first()
 }
 
 /// Every probe of `hash` finds its bit set.

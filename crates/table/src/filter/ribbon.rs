@@ -92,6 +92,15 @@ pub fn fits(body: &[u8], columns: u8) -> bool {
         && body.len().is_multiple_of(group_bytes)
 }
 
+/// The first byte that a question about `hash` reads.
+#[inline]
+pub fn first_byte(body: &[u8], columns: u8, hash: u64) -> Option<&u8> {
+    let (words, _) = body.as_chunks::<COLUMN_BYTES>();
+    let columns = usize::from(columns);
+    let start = equation(hash, words.len() / columns * WIDTH).start;
+    words.get(start / WIDTH * columns)?.first()
+}
+
 /// The equation of `hash` holds in every column.
 #[inline]
 pub fn may_contain(body: &[u8], columns: u8, hash: u64) -> bool {

@@ -25,15 +25,13 @@ use crate::place::TablePlace;
 use crate::summary::RunSummary;
 use base::Cause;
 use base::key::{CommonStart, split_internal_key};
+use base::prefetch::LINE_BYTES;
 use media::ReadFile;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Runs with more bytes have no fences: places are 32-bit numbers.
 const RUN_BYTES_MAX: u64 = u32::MAX as u64;
-
-/// The bytes of a line of the processor's caches, where filters begin.
-const LINE_BYTES: usize = 64;
 
 /// Keys in a line.
 const LINE_KEYS: usize = LINE_BYTES / size_of::<u64>();
@@ -123,12 +121,35 @@ impl Fences {
         Some(())
     }
 
+    /// The partition that `key` falls into, and its number.
+    #[inline]
+    fn partition(&self, key: u64) -> Option<(usize, &Partition)> {
+        let number = self.partitions.partition_point(|partition| partition.last < key);
+        self.partitions.get(number).map(|partition| (number, partition))
+    }
+
+    /// The filter of a partition.
+    #[inline]
+    fn filter(&self, partition: &Partition) -> Option<(&[u8], Shape)> {
+        let body = self.filters.get(partition.filter.start as usize..partition.filter.end as usize);
+        body.zip(self.shape)
+    }
+
     /// The filter of the partition admits `hash`, or it has none.
     #[inline]
     fn admits(&self, partition: &Partition, hash: u64) -> bool {
-        let Some(shape) = self.shape else { return true };
-        let body = self.filters.get(partition.filter.start as usize..partition.filter.end as usize);
-        body.is_none_or(|body| shape.may_contain(body, hash))
+        self.filter(partition).is_none_or(|(body, shape)| shape.may_contain(body, hash))
+    }
+
+    /// Prefetches what [`Fences::place`] reads of a filter, which it waits for otherwise.
+    #[inline]
+    pub(super) fn prefetch(&self, user_key: &[u8], hash: u64) {
+        if let Some(key) = self.shared.prefix_after(user_key)
+            && let Some((_, partition)) = self.partition(key)
+            && let Some((body, shape)) = self.filter(partition)
+        {
+            shape.prefetch(body, hash);
+        }
     }
 
     /// Adds a data block whose last key is `last`.
@@ -150,8 +171,7 @@ impl Fences {
     #[inline]
     pub(super) fn place(&self, user_key: &[u8], hash: u64, data_start: u64) -> Place {
         let Some(key) = self.shared.prefix_after(user_key) else { return Place::Absent };
-        let number = self.partitions.partition_point(|partition| partition.last < key);
-        let Some(partition) = self.partitions.get(number) else { return Place::Absent };
+        let Some((number, partition)) = self.partition(key) else { return Place::Absent };
         if !self.admits(partition, hash) {
             return if partition.last == key { Place::Unknown } else { Place::Absent };
         }

@@ -12,6 +12,9 @@ use base::key::trailer;
 use base::{Cause, EntryKind, Result, SequenceNumber};
 use std::sync::Arc;
 
+/// Probes whose filters are prefetched at once: about as many lines as a processor fetches.
+const PROBES_AT_ONCE: usize = 16;
+
 /// What is looked up: the arguments of [`Run::get`].
 #[derive(Clone, Copy, Debug)]
 pub struct Probe<'a> {
@@ -95,6 +98,10 @@ impl Run {
         let mut last = LastBlocks::default();
         let mut places = Vec::new();
         for (number, probe) in probes.iter().enumerate() {
+            if number.is_multiple_of(PROBES_AT_ONCE) {
+                let next = probes.iter().skip(number).take(PROBES_AT_ONCE);
+                next.for_each(|probe| self.prefetch(probe.key, probe.hash));
+            }
             let (data, or_behind) = match self.place(probe.key, probe.hash, cause) {
                 Place::Absent => (None, false),
                 Place::Block(data) => (Some(data), false),

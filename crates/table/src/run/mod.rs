@@ -199,6 +199,15 @@ impl Run {
         }
     }
 
+    /// Prefetches what [`Run::get`] reads first, without waiting for it. For several runs in a row,
+    /// so that they are fetched at once.
+    #[inline]
+    pub fn prefetch(&self, user_key: &[u8], hash: u64) {
+        if let Some(Some(fences)) = self.fences.get() {
+            fences.prefetch(user_key, hash);
+        }
+    }
+
     /// Where `user_key` can be, whose hash is `hash`.
     #[inline]
     fn place(&self, user_key: &[u8], hash: u64, cause: Cause) -> Place {
