@@ -244,6 +244,6 @@ pub fn destroy(py: Python<'_>, path: PathBuf) -> PyResult<()> {
 /// it is open.
 #[pyfunction]
 pub fn options() -> Vec<(&'static str, &'static str, &'static str, bool)> {
-    let all = shingle::options::TABLE.iter().chain(shingle::options::EXPERT);
+    let all = shingle::options::OptionEntry::all();
     all.map(|entry| (entry.name, entry.unit, entry.help, entry.at_run_time)).collect()
 }

@@ -23,15 +23,3 @@ pub fn prefetch(at: &u8) {
     #[cfg(not(target_arch = "x86_64"))]
     std::hint::black_box(*at);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_byte_that_is_borrowed_may_be_fetched() {
-        let bytes = [7; 3 * LINE_BYTES];
-        bytes.iter().for_each(prefetch);
-        assert_eq!(bytes, [7; 3 * LINE_BYTES]);
-    }
-}

@@ -1,7 +1,7 @@
 //! The option that a wrong name may mean. clap does the same for commands and flags.
 
 use shingle::Expert;
-use shingle::options::{EXPERT, TABLE};
+use shingle::options::OptionEntry;
 
 /// Names that are less alike are not suggested. clap's bound for flags is the same.
 const LIKENESS_MIN: f64 = 0.7;
@@ -9,7 +9,7 @@ const LIKENESS_MIN: f64 = 0.7;
 /// What helps after the option `name` was refused.
 pub fn help_of_option(name: &str) -> String {
     const LIST: &str = "`shingle options` lists options and their values";
-    let known = TABLE.iter().chain(EXPERT).map(|entry| entry.name);
+    let known = OptionEntry::all().map(|entry| entry.name);
     let known = known.chain(Expert::parameter_units().map(|(name, _)| name));
     match most_like(name, known) {
         Some(other) => format!("did you mean `{other}`? {LIST}"),

@@ -457,7 +457,7 @@ mod tests {
 
     #[test]
     fn every_option_takes_back_what_it_gives() {
-        for entry in TABLE.iter().chain(EXPERT) {
+        for entry in OptionEntry::all() {
             let value = (entry.get)(&Options::new());
             if value != "auto" {
                 let set = Options::new().set(entry.name, &value).unwrap();
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn expert_options_have_names_of_their_own_and_bounds() {
-        let all = TABLE.iter().chain(EXPERT).map(|entry| entry.name);
+        let all = OptionEntry::all().map(|entry| entry.name);
         let all: Vec<&str> = all.chain(Expert::parameter_units().map(|(name, _)| name)).collect();
         for entry in EXPERT {
             assert_eq!(all.iter().filter(|name| **name == entry.name).count(), 1, "{}", entry.name);

@@ -4,12 +4,12 @@
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use serde_json::json;
-use shingle::options::{EXPERT, ParameterEntry, TABLE};
+use shingle::options::{OptionEntry, ParameterEntry};
 
 /// `shingle options`.
 pub fn options(context: &mut Context) -> Outcome {
     let options = context.options()?;
-    for entry in TABLE.iter().chain(EXPERT) {
+    for entry in OptionEntry::all() {
         let value = options.value(entry.name).unwrap_or_default();
         show(context, entry.name, &value, entry.unit, entry.help)?;
     }

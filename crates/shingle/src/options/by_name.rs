@@ -21,9 +21,14 @@ pub struct OptionEntry {
 }
 
 impl OptionEntry {
-    /// The option called `name`, of [`TABLE`] or of [`EXPERT`].
+    /// Every option: those of [`TABLE`], then those of [`EXPERT`].
+    pub fn all() -> impl Iterator<Item = &'static OptionEntry> {
+        TABLE.iter().chain(EXPERT)
+    }
+
+    /// The option called `name`.
     pub fn called(name: &str) -> Option<&'static OptionEntry> {
-        TABLE.iter().chain(EXPERT).find(|entry| entry.name == name)
+        OptionEntry::all().find(|entry| entry.name == name)
     }
 }
 
