@@ -471,8 +471,7 @@ impl Db {
             let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
             engine.runtime.now_ns().saturating_add(timeout_ns)
         });
-        let go_on = |is_stopped| engine.check_waiting(is_stopped);
-        engine.admission.wait_free(bytes, deadline_ns, &*engine.runtime, go_on)
+        engine.admission.wait_free(bytes, deadline_ns, &*engine.runtime, engine.check_of_wait())
     }
 
     /// Closes the database for all handles. Everything that was acknowledged survives a power loss

@@ -93,6 +93,17 @@ impl Trees {
         });
     }
 
+    /// Frees the moves that lacked a descriptor, and forgets these failures: the lack may be over.
+    pub(crate) fn forgive_lacks(&mut self) {
+        for one in self.backed_off.extract_if(.., |one| one.error.lacks_descriptors()) {
+            if let Some(work) = one.work
+                && let Some(tree) = self.keyspaces.get_mut(&one.keyspace)
+            {
+                tree.busy.end(work);
+            }
+        }
+    }
+
     /// Forgets the backed-off moves of keyspaces that were dropped.
     pub(crate) fn forget_backed_off(&mut self) {
         let keyspaces = &self.keyspaces;

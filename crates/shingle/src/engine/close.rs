@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::memtable::Memtable;
 use crate::span::span;
 use base::{Error, ErrorKind, Result};
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// A waiting thread checks again at least this often.
@@ -15,6 +16,7 @@ impl Engine {
     /// Waits until `is_done`. Without background threads, does their work meanwhile. The caller is
     /// inside the gate, and leaves when closing begins.
     pub(crate) fn wait_for(self: &Arc<Self>, is_done: impl Fn() -> bool) -> Result<()> {
+        let before = self.scheduler.last_try();
         loop {
             let seen = self.progress.count();
             if is_done() {
@@ -33,7 +35,7 @@ impl Engine {
                     None => Err(self.closed()),
                 };
             }
-            if let Some(error) = self.scheduler.last_error() {
+            if let Some(error) = self.scheduler.error_of_wait(before) {
                 return Err(error);
             }
         }
@@ -87,6 +89,7 @@ impl Engine {
     /// Waits until no background work is due.
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
         let _inside = self.enter()?;
+        self.versions.lock().forgive_lacks();
         self.wait_for(|| scheduler::is_idle(self))?;
         self.versions.backed_off_error(None).map_or(Ok(()), Err)
     }
@@ -164,11 +167,19 @@ impl Engine {
         self.versions.vouch_for_manifest()
     }
 
-    /// Checks that a write may go on waiting. A stopped write gets the error of the background work
-    /// that it waits for, because that work may fail for long.
-    pub(crate) fn check_waiting(&self, is_stopped: bool) -> Result<()> {
-        self.check_writable()?;
-        self.scheduler.last_error().filter(|_| is_stopped).map_or(Ok(()), Err)
+    /// For one write: checks that it may go on waiting, given whether it is stopped. A stopped
+    /// write gets the error of the background work that it needs, because that work may fail for
+    /// long.
+    pub(crate) fn check_of_wait(&self) -> impl Fn(bool) -> Result<()> {
+        let before = OnceCell::new();
+        move |is_stopped| {
+            self.check_writable()?;
+            if !is_stopped {
+                return Ok(());
+            }
+            let before = before.get_or_init(|| self.scheduler.last_try());
+            self.scheduler.error_of_wait(*before).map_or(Ok(()), Err)
+        }
     }
 
     /// The error that stopped background work, if there is one.

@@ -99,8 +99,7 @@ impl Engine {
         if arrivals.files.is_empty() {
             return Ok(Ingested::default());
         }
-        let go_on = |is_stopped| self.check_waiting(is_stopped);
-        self.admission.admit(0, true, &*self.runtime, go_on)?;
+        self.admission.admit(0, true, &*self.runtime, self.check_of_wait())?;
         if arrivals.files.iter().any(|file| file.summary.run.expiry.is_some()) {
             self.allow_expiry_in(keyspace)?;
         }

@@ -40,6 +40,16 @@ pub(crate) struct Waiting {
     pub from_ns: u64,
 }
 
+/// A step of background work, by its number. The first is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Try(u64);
+
+#[derive(Clone)]
+pub(crate) struct Failure {
+    pub of: Try,
+    pub error: Error,
+}
+
 #[derive(Default)]
 pub(crate) struct Queue {
     pub jobs: Vec<Waiting>,
@@ -49,7 +59,9 @@ pub(crate) struct Queue {
     pub is_collecting: bool,
     pub manual: Vec<Manual>,
     pub failures: u32,
-    pub last_error: Option<Error>,
+    pub last_failure: Option<Failure>,
+    /// Tries that began so far.
+    tries: u64,
     /// No limited job makes a step before, on the runtime's clock. Databases that share a limit
     /// share this, and their clock.
     next_slot_ns: Arc<AtomicU64>,
@@ -165,7 +177,30 @@ impl Scheduler {
 
     /// The last failure of background work, while it keeps failing.
     pub(crate) fn last_error(&self) -> Option<Error> {
-        self.lock().last_error.clone()
+        self.lock().last_failure.as_ref().map(|failure| failure.error.clone())
+    }
+
+    pub(crate) fn begin_try(&self) -> Try {
+        let mut queue = self.lock();
+        queue.tries += 1;
+        Try(queue.tries)
+    }
+
+    /// The last try that began.
+    pub(crate) fn last_try(&self) -> Try {
+        Try(self.lock().tries)
+    }
+
+    /// The error for a thread that needs background work, and that began to wait after the try
+    /// `before` had begun. A lack of descriptors may be over by now, and a try costs little: one
+    /// is made at once, and its outcome is the answer.
+    pub(crate) fn error_of_wait(&self, before: Try) -> Option<Error> {
+        let failure = self.lock().last_failure.clone()?;
+        if failure.error.lacks_descriptors() && failure.of <= before {
+            self.release();
+            return None;
+        }
+        Some(failure.error)
     }
 
     /// Ends a wait for a retry.

@@ -10,7 +10,7 @@
 
 use super::compaction::CompactionPart;
 use super::expiry;
-use super::queue::{Job, Waiting};
+use super::queue::{Failure, Job, Try, Waiting};
 use super::reserve::REFILL_NS;
 use super::rewrite::Progress;
 use super::values::gc;
@@ -112,6 +112,7 @@ fn step(engine: &Arc<Engine>) -> bool {
         return false;
     }
     engine.runtime.interleave("worker: before it looks for work");
+    let begun = engine.scheduler.begin_try();
     // At most one removal in a step: obsolete files do not pile up, and no burst delays other work.
     let cleaned = clean::step(engine);
     let is_idle = engine.scheduler.idle.is_now(engine);
@@ -119,10 +120,10 @@ fn step(engine: &Arc<Engine>) -> bool {
     engine.grow_reserve();
     let sealed = engine.sealed.count();
     if is_idle && !engine.is_closing() && engine.live.idle_compaction() {
-        flush::seal_deletions(engine).unwrap_or_else(|error| failed(engine, error));
+        flush::seal_deletions(engine).unwrap_or_else(|error| failed(engine, begun, error));
     }
     if engine.memory.share().is_some_and(|share| share.take_flush()) && !engine.is_closing() {
-        engine.commits.seal_all().map_or_else(|error| failed(engine, error), drop);
+        engine.commits.seal_all().map_or_else(|error| failed(engine, begun, error), drop);
     }
     // A new flush before an old move: user writes may wait for it.
     plan_flush(engine, is_idle);
@@ -131,10 +132,10 @@ fn step(engine: &Arc<Engine>) -> bool {
         return true;
     }
     if let Some(job) = engine.scheduler.take(engine.runtime.now_ns()) {
-        run(engine, job);
+        run(engine, begun, job);
         return true;
     }
-    if begin_work(engine, is_idle) || cleaned {
+    if begin_work(engine, begun, is_idle) || cleaned {
         return true;
     }
     let seen = engine.scheduler.retry.count();
@@ -155,23 +156,23 @@ fn step(engine: &Arc<Engine>) -> bool {
 
 /// Begins a GC or a move. After a GC a move has the first turn: GC flushes its pointers to level 0,
 /// and a single worker would collect again and again while nothing takes them from there.
-fn begin_work(engine: &Arc<Engine>, is_idle: bool) -> bool {
+fn begin_work(engine: &Arc<Engine>, begun: Try, is_idle: bool) -> bool {
     let moves_first = engine.scheduler.take_turn_of_moves();
-    moves_first && begin_move(engine, is_idle)
+    moves_first && begin_move(engine, begun, is_idle)
         || retire_and_collect(engine).unwrap_or_else(|error| {
-            failed(engine, error);
+            failed(engine, begun, error);
             false
         })
-        || !moves_first && begin_move(engine, is_idle)
+        || !moves_first && begin_move(engine, begun, is_idle)
 }
 
-fn begin_move(engine: &Arc<Engine>, is_idle: bool) -> bool {
+fn begin_move(engine: &Arc<Engine>, begun: Try, is_idle: bool) -> bool {
     match plan_move(engine, is_idle) {
         Ok(is_begun) => return is_begun,
         Err(error) if backed_off::is_own_failure(&error) => {
             engine.events.add(Event::CompactionBackedOff { error });
         }
-        Err(error) => failed(engine, error),
+        Err(error) => failed(engine, begun, error),
     }
     false
 }
@@ -386,7 +387,7 @@ fn pick_manual(engine: &Engine, trees: &Trees, oldest: u64) -> Option<(KeyspaceI
     None
 }
 
-fn run(engine: &Arc<Engine>, mut job: Job) {
+fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
     let mut limited_bytes = 0;
     let stepped = match &mut job {
         Job::Flush(flush) => flush.step(engine),
@@ -413,7 +414,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
         Ok(Progress::Done) => {
             queue.is_collecting &= !matches!(job, Job::Collect(_));
             queue.failures = 0;
-            queue.last_error = None;
+            queue.last_failure = None;
             drop(queue);
         }
         Err(error) => {
@@ -443,7 +444,7 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
             if is_backed_off {
                 engine.events.add(Event::CompactionBackedOff { error });
             } else {
-                failed(engine, error);
+                failed(engine, begun, error);
             }
         }
     }
@@ -452,8 +453,8 @@ fn run(engine: &Arc<Engine>, mut job: Job) {
     engine.runtime.wake();
 }
 
-/// Waits before the next try, so that a full medium or a bad sector does not cause a busy loop.
-fn failed(engine: &Arc<Engine>, error: Error) {
+/// The try `begun` failed. Waits before the next, so that a full medium or a bad sector does not cause a busy loop.
+fn failed(engine: &Arc<Engine>, begun: Try, error: Error) {
     // Closed: the keyspace was dropped while its move was in progress.
     let is_over = matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Closed);
     if is_over || engine.poisoned_by().is_some() {
@@ -461,7 +462,7 @@ fn failed(engine: &Arc<Engine>, error: Error) {
     }
     engine.events.add(Event::BackgroundError { error: error.clone() });
     let mut queue = engine.scheduler.lock();
-    queue.last_error = Some(error);
+    queue.last_failure = Some(Failure { of: begun, error });
     // A writer that waits for space gets this error.
     engine.admission.release();
     queue.failures = queue.failures.saturating_add(1);

@@ -59,10 +59,9 @@ impl Engine {
             self.allow_expiry(batch)?;
         }
         let bytes = batch.bytes().len() as u64;
-        let go_on = |is_stopped| self.check_waiting(is_stopped);
-        self.admission.admit(bytes, waits, &*self.runtime, go_on)?;
+        self.admission.admit(bytes, waits, &*self.runtime, self.check_of_wait())?;
         if let Some(share) = self.memory.share().filter(|share| waits && share.is_full()) {
-            share.wait(|| self.check_waiting(false))?;
+            share.wait(|| self.check_writable())?;
         }
         let is_synced = durability == Some(Durability::Synced);
         let durability = durability.unwrap_or_else(|| self.live.durability());

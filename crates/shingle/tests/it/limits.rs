@@ -3,9 +3,11 @@
 //!
 //! Each test runs itself as a child, because a limit holds for a process and a signal ends one.
 
-use shingle::{Compression, Db, ErrorKind, Options};
+use shingle::{Compression, Db, ErrorKind, Event, EventListener, Options};
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 
 const DIRECTORY: &str = "SHINGLE_LIMITS_DIRECTORY";
 
@@ -126,6 +128,10 @@ fn few_descriptors_fail_no_write_and_no_read() {
     run_child("ulimit -n 20", "child_with_few_descriptors", home.path());
 }
 
+fn take_all_descriptors() -> Vec<std::fs::File> {
+    std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect()
+}
+
 /// Other parts of the process use all descriptors: a write that needs one fails, and nothing is
 /// poisoned.
 #[test]
@@ -133,10 +139,7 @@ fn child_that_has_no_descriptors_for_a_while() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
     let db = open(Path::new(&directory));
     (0..500).for_each(|n| db.put(key(n), value(n)).unwrap());
-    let mut others = Vec::new();
-    while let Ok(other) = std::fs::File::open("/dev/null") {
-        others.push(other);
-    }
+    let others = take_all_descriptors();
     let mut written = 500;
     let failed = loop {
         match db.put(key(written), value(written)) {
@@ -162,6 +165,49 @@ fn child_that_has_no_descriptors_for_a_while() {
 fn a_lack_of_descriptors_passes() {
     let home = tempfile::tempdir().unwrap();
     run_child("ulimit -n 40", "child_that_has_no_descriptors_for_a_while", home.path());
+}
+
+/// The sender gets a message for each failure of background work.
+struct Failures(Mutex<Sender<()>>);
+
+impl EventListener for Failures {
+    fn on_event(&self, event: &Event, _time_micros: u64) {
+        if matches!(event, Event::BackgroundError { .. }) {
+            self.0.lock().unwrap().send(()).unwrap();
+        }
+    }
+}
+
+/// Background work fails until it pauses for long between its tries. Writes and waits that begin
+/// after the lack do not get the error of the last try.
+#[test]
+fn child_whose_background_work_lacked_descriptors() {
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    let (sender, failures) = std::sync::mpsc::channel();
+    let options = small().event_listener(Arc::new(Failures(Mutex::new(sender))));
+    let db = options.open(Path::new(&directory)).unwrap();
+    db.put(key(0), value(0)).unwrap();
+    for begins_with_flush in [false, true] {
+        let others = take_all_descriptors();
+        let filled = (0..3000).find_map(|n| db.put(key(n), value(n)).err()).unwrap();
+        assert!(filled.to_string().contains("ulimit -n"), "{filled}");
+        // Each try ends with a message after its pause, and each pause is twice as long.
+        (0..5).for_each(|_| failures.recv().unwrap());
+        drop(others);
+        if begins_with_flush {
+            db.flush().unwrap();
+        }
+        (0..3000).for_each(|n| db.put(key(n), value(n)).unwrap());
+        db.wait_idle().unwrap();
+    }
+    assert_eq!(db.iter().map(Result::unwrap).count(), 3000);
+    db.close().unwrap();
+}
+
+#[test]
+fn the_error_of_a_lack_that_is_over_reaches_no_write() {
+    let home = tempfile::tempdir().unwrap();
+    run_child("ulimit -n 40", "child_whose_background_work_lacked_descriptors", home.path());
 }
 
 #[test]
