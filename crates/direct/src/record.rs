@@ -3,7 +3,7 @@
 //! A record says how something is from now on, so that replaying one twice changes nothing.
 
 use base::FileId;
-use base::coding::{Reader, push_bytes, push_varint};
+use base::coding::{Reader, push_bytes, push_varint, varint_bytes};
 use media::{FileKind, FileName};
 use std::collections::BTreeMap;
 
@@ -12,6 +12,10 @@ const NOTES_PART: u64 = 8;
 
 /// Part of a metadata area that stays free of files while the store keeps a reserve.
 const RESERVE_PART: u64 = 16;
+
+/// Bytes of a file's record that are no numbers: what record it is, the kind of file, whether its
+/// bytes lie in frames.
+const KINDS_BYTES: usize = 3;
 
 /// A part of a file on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +29,13 @@ pub struct Part {
     pub logical: u64,
     /// Logs: what every frame in it carries. 0 for plain files.
     pub generation: u64,
+}
+
+impl Part {
+    /// As they stand in a record.
+    fn numbers(&self) -> [u64; 4] {
+        [self.start, self.bytes, self.logical, self.generation]
+    }
 }
 
 /// A file as the metadata describes it.
@@ -87,10 +98,8 @@ impl Record {
                 push_varint(out, file.name.id.0);
                 push_varint(out, file.bytes);
                 push_varint(out, file.parts.len() as u64);
-                for part in &file.parts {
-                    for number in [part.start, part.bytes, part.logical, part.generation] {
-                        push_varint(out, number);
-                    }
+                for number in file.parts.iter().flat_map(Part::numbers) {
+                    push_varint(out, number);
                 }
             }
             Record::Remove(number) => {
@@ -158,7 +167,7 @@ pub struct Catalogue {
     pub notes: BTreeMap<String, Vec<u8>>,
     /// Numbers and generations below this were given out.
     pub next: u64,
-    /// Bytes that the files take in a snapshot, at most.
+    /// Bytes that the files take in a snapshot.
     files_bytes: u64,
 }
 
@@ -231,8 +240,12 @@ impl Catalogue {
     }
 }
 
+/// Bytes of the record of `file`.
 fn footprint(file: &FileRecord) -> u64 {
-    40 + 32 * file.parts.len() as u64
+    let sum = |numbers: [u64; 4]| numbers.into_iter().map(varint_bytes).sum::<usize>();
+    let parts = file.parts.iter().map(|part| sum(part.numbers()));
+    let head = sum([file.number, file.name.id.0, file.bytes, file.parts.len() as u64]);
+    (KINDS_BYTES + head + parts.sum::<usize>()) as u64
 }
 
 #[cfg(test)]
@@ -265,6 +278,10 @@ mod tests {
             catalogue.apply(&Record::Note { name, bytes, append });
         }
         catalogue.take_number();
+        let mut files_bytes = Vec::new();
+        let files = catalogue.files.values().cloned().map(Record::File);
+        files.for_each(|record| record.encode(&mut files_bytes));
+        assert_eq!(catalogue.files_bytes, files_bytes.len() as u64);
         let mut bytes = Vec::new();
         catalogue.snapshot().iter().for_each(|record| record.encode(&mut bytes));
         let (mut reader, mut again) = (Reader::new(&bytes), Catalogue::default());

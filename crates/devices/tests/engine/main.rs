@@ -124,10 +124,10 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0xa19a_1afa_7d35_4b09,
-            latencies_hash: 0x39d9_6663_5e35_96ce,
-            write_bytes: 0x01e1_9000,
-            media_write_bytes: 0x06be_f000,
+            trace_hash: 0xf7a7_ba59_89bc_87b3,
+            latencies_hash: 0x8109_b879_4e5d_694a,
+            write_bytes: 0x01e1_8000,
+            media_write_bytes: 0x0680_7000,
         },
     ),
     (

@@ -3,10 +3,10 @@
 //! The device is divided in block groups, which no extent crosses. Logs take the first free space,
 //! from the first group on. Tables are placed when their bytes arrive (delayed allocation is the
 //! writer's buffer), as ext4's multi-block allocator places a file: in chunks that follow from the
-//! size of the file, behind the last chunk where a whole one is free there, else in the first of
-//! the smallest buddies that take one, in the group of the last chunk or the next that has any. So
-//! tables wander over the device, and a table a little longer than a chunk leaves most of another
-//! chunk unused behind it. What no buddy takes goes where it fits first.
+//! size of the file, behind what there is of the file where the rest of its chunk is free, else in
+//! the first of the smallest buddies that take one, in the group of the last chunk or the next that
+//! has any. So tables wander over the device, and a table a little longer than a chunk leaves most
+//! of another chunk unused behind it. What no buddy takes goes where it fits first.
 
 use super::{Descriptor, Ground, Placement, Request};
 use crate::extent::{Extent, FreeMap};
@@ -106,10 +106,11 @@ impl Ext4Like {
     fn chunk(&self, request: &Request) -> Option<Extent> {
         let file_bytes = request.before_bytes + request.wanted_bytes;
         let chunk_bytes = self.chunk_bytes(file_bytes).max(request.least_bytes);
-        let bytes = (chunk_bytes - request.before_bytes % chunk_bytes).min(request.wanted_bytes);
+        let rest_bytes = chunk_bytes - request.before_bytes % chunk_bytes;
+        let bytes = rest_bytes.min(request.wanted_bytes);
         if let Some(goal) = request.goal.filter(|goal| *goal < self.data.end())
             && let Some(free) = self.free.around(goal)
-            && goal + chunk_bytes <= free.end().min(self.group_start(goal) + self.group_bytes)
+            && goal + rest_bytes <= free.end().min(self.group_start(goal) + self.group_bytes)
         {
             return Some(Extent { start: goal, bytes });
         }
