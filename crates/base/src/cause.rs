@@ -63,6 +63,7 @@ impl Cause {
     pub const COUNT: usize = 18 + LEVELS_MAX as usize;
 
     /// A dense number for tables indexed by cause.
+    #[inline]
     pub fn index(self) -> usize {
         match self {
             Cause::Wal => 0,

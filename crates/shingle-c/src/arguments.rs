@@ -54,19 +54,23 @@ impl Value {
     /// Puts what was found where the caller wants it.
     #[inline(always)]
     pub(crate) fn put(place: &mut MaybeUninit<Value>, found: Option<Bytes>) {
-        let (nothing, held) = (Slice { data: ptr::null(), size: 0 }, [MaybeUninit::uninit(); 4]);
-        let value = place.write(Value { bytes: nothing, held });
-        let Some(found) = found else { return };
-        let words = value.held.as_mut_ptr().cast::<Bytes>();
-        // SAFETY: the words are large enough and aligned for it, see above.
-        let held = unsafe {
-            words.write(found);
-            &mut *words
+        let nothing = Slice { data: ptr::null(), size: 0 };
+        let Some(found) = found else {
+            place.write(Value { bytes: nothing, held: [MaybeUninit::uninit(); 4] });
+            return;
         };
-        if !held.is_shared() {
-            anchor(held);
+        let value = place.as_mut_ptr();
+        // SAFETY: the place is that of a value, whose words are large enough and aligned for what
+        // is found, see above.
+        unsafe {
+            let words = (&raw mut (*value).held).cast::<Bytes>();
+            words.write(found);
+            let held = &mut *words;
+            if !held.is_shared() {
+                anchor(held);
+            }
+            (&raw mut (*value).bytes).write(Slice::of(held));
         }
-        value.bytes = Slice::of(held);
     }
 
     /// Gives back what is held, once.

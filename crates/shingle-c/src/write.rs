@@ -19,20 +19,20 @@ pub const SHINGLE_NO_WAIT: u32 = 4;
 
 #[inline]
 pub(crate) fn write_options(flags: u32) -> shingle::Result<WriteOptions> {
-    let durability = match flags & (SHINGLE_BUFFERED | SHINGLE_SYNCED) {
+    let durability = match flags & !SHINGLE_NO_WAIT {
         SHINGLE_DEFAULT => None,
         SHINGLE_BUFFERED => Some(Durability::Buffered),
         SHINGLE_SYNCED => Some(Durability::Synced),
-        _ => return Err(Error::invalid("a write is buffered or synced, not both")),
+        _ => return Err(refused(flags)),
     };
-    if flags & !(SHINGLE_BUFFERED | SHINGLE_SYNCED | SHINGLE_NO_WAIT) != 0 {
-        return Err(unknown(flags));
-    }
     Ok(WriteOptions { durability, wait: flags & SHINGLE_NO_WAIT == 0 })
 }
 
 #[cold]
-fn unknown(flags: u32) -> Error {
+fn refused(flags: u32) -> Error {
+    if flags & !(SHINGLE_BUFFERED | SHINGLE_SYNCED | SHINGLE_NO_WAIT) == 0 {
+        return Error::invalid("a write is buffered or synced, not both");
+    }
     Error::invalid(format!("{flags:#x} has write flags that do not exist"))
 }
 
