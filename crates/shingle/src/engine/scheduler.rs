@@ -453,7 +453,8 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
     engine.runtime.wake();
 }
 
-/// The try `begun` failed. Waits before the next, so that a full medium or a bad sector does not cause a busy loop.
+/// The try `begun` failed. Waits before the next, so that a full medium or a bad sector does not
+/// cause a busy loop.
 fn failed(engine: &Arc<Engine>, begun: Try, error: Error) {
     // Closed: the keyspace was dropped while its move was in progress.
     let is_over = matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Closed);
