@@ -8,10 +8,9 @@
 //!
 //! Threads that use one thing do not wait for each other.
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock};
 use shingle::{Error, ErrorKind, Result};
 use std::num::NonZeroUsize;
-use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 /// Bits of a handle for the kind of its thing, at its low end.
@@ -133,23 +132,6 @@ impl<T> Handles<T> {
         Err(self.refused(handle))
     }
 
-    /// The thing of a handle, which cannot be taken back before this is dropped. It saves
-    /// [`Handles::get`]'s count of users, for work that is short and never takes a handle back.
-    ///
-    /// # Errors
-    ///
-    /// As [`Handles::get`].
-    #[inline(always)]
-    pub fn borrow(&self, handle: usize) -> Result<impl Deref<Target = T>> {
-        let thing = self.place(handle).and_then(|place| {
-            RwLockReadGuard::try_map(place.read(), |place| {
-                place.thing.as_deref().filter(|_| place.generation == generation_of(handle))
-            })
-            .ok()
-        });
-        thing.ok_or_else(|| self.refused(handle))
-    }
-
     /// Takes the handle back; its thing goes when no other thread uses it. Zero is no handle, and
     /// no error.
     ///
@@ -224,8 +206,7 @@ mod tests {
         apples.remove(first).unwrap();
         let later: Vec<usize> = (0..100).map(|_| apples.insert("later").unwrap().get()).collect();
         assert!(!later.contains(&first));
-        let borrowed = apples.borrow(first).map(|_| ());
-        for result in [borrowed, apples.get(first).map(|_| ()), apples.remove(first)] {
+        for result in [apples.get(first).map(|_| ()), apples.remove(first)] {
             let error = result.unwrap_err();
             assert_eq!(
                 (error.kind(), error.message()),
@@ -233,7 +214,6 @@ mod tests {
             );
         }
         assert_eq!(*apples.get(later[99]).unwrap(), "later");
-        assert_eq!(*apples.borrow(later[99]).unwrap(), "later");
     }
 
     #[test]
@@ -255,9 +235,8 @@ mod tests {
         let apple = apples.insert(1).unwrap().get();
         assert_eq!(pears.insert(2).unwrap().get() >> KIND_BITS, apple >> KIND_BITS);
         for handle in [0, apple, usize::MAX, 7] {
-            for refused in [pears.get(handle).map(|_| ()), pears.borrow(handle).map(|_| ())] {
-                assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArgument, "{handle}");
-            }
+            let error = pears.get(handle).map(|_| ()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{handle}");
         }
         assert_eq!(pears.remove(apple).unwrap_err().kind(), ErrorKind::InvalidArgument);
         assert!(apples.remove(0).is_ok() && apples.get(apple).is_ok());
@@ -280,24 +259,6 @@ mod tests {
         assert!(things.get(handle).is_err());
         assert_eq!(drops.load(SeqCst), 0);
         drop(used);
-        assert_eq!(drops.load(SeqCst), 1);
-    }
-
-    #[test]
-    fn a_borrowed_thing_keeps_its_handle_and_another_thread_may_borrow_it_too() {
-        let (things, drops) = (Handles::new(APPLE), Arc::new(AtomicUsize::new(0)));
-        let handle = things.insert(Counted(drops.clone())).unwrap().get();
-        let borrowed = things.borrow(handle).unwrap();
-        std::thread::scope(|s| {
-            s.spawn(|| assert_eq!(things.borrow(handle).unwrap().0.load(SeqCst), 0))
-                .join()
-                .unwrap();
-            let remover = s.spawn(|| things.remove(handle).unwrap());
-            assert_eq!(borrowed.0.load(SeqCst), 0);
-            drop(borrowed);
-            remover.join().unwrap();
-        });
-        assert!(things.borrow(handle).is_err());
         assert_eq!(drops.load(SeqCst), 1);
     }
 }

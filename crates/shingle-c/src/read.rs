@@ -40,7 +40,7 @@ pub extern "C" fn shingle_get(
     error: Place<'_>,
 ) -> c_int {
     call(error, || {
-        let (keyspace, key) = (KEYSPACES.borrow(keyspace.addr())?, key.bytes()?);
+        let (keyspace, key) = (KEYSPACES.get(keyspace.addr())?, key.bytes()?);
         give_value(value, keyspace.get(key)?)
     })
 }
@@ -60,7 +60,7 @@ pub extern "C" fn shingle_get_copy(
         let buffer = places(buffer, buffer_bytes)?;
         let mut bytes = usize::MAX;
         let copied = |value: &[u8]| bytes = copy(value, buffer);
-        KEYSPACES.borrow(keyspace.addr())?.get_with(key.bytes()?, copied)?;
+        KEYSPACES.get(keyspace.addr())?.get_with(key.bytes()?, copied)?;
         give(value_bytes, bytes)
     })
 }
