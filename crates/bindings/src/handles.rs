@@ -6,9 +6,13 @@
 //!
 //! A thing that is closed while other threads use it goes when the last of them is done.
 //!
-//! Threads that use one thing do not wait for each other.
+//! Threads that use one thing wait neither for each other nor for the one that closes it.
 
-use parking_lot::{Mutex, RwLock};
+mod place;
+
+use parking_lot::Mutex;
+pub use place::Pinned;
+use place::Place;
 use shingle::{Error, ErrorKind, Result};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
@@ -31,15 +35,11 @@ pub struct Kind {
     pub name: &'static str,
 }
 
-/// A place for things, one after the other.
-struct Place<T> {
-    /// How often the place was left.
-    generation: usize,
-    thing: Option<Arc<T>>,
-}
+/// The largest generation.
+const GENERATION_MAX: usize = usize::MAX >> (KIND_BITS + PLACE_BITS);
 
 /// Places that never move, so that one is found without a lock.
-type Block<T> = OnceLock<Box<[RwLock<Place<T>>]>>;
+type Block<T> = OnceLock<Box<[Place<T>]>>;
 
 /// The things of one kind that another language holds.
 pub struct Handles<T> {
@@ -102,12 +102,10 @@ impl<T> Handles<T> {
         let taken = self.free.lock().take();
         let handle = taken.and_then(|place| {
             let (block, at) = block_of(place);
-            let empty = || RwLock::new(Place { generation: 0, thing: None });
-            let places = self.blocks[block]
-                .get_or_init(|| std::iter::repeat_with(empty).take(1 << block).collect());
-            let mut found = places[at].write();
-            found.thing = Some(Arc::new(thing));
-            let named = found.generation << PLACE_BITS | place;
+            let numbers = 1 << block..2 << block;
+            let places = self.blocks[block].get_or_init(|| numbers.map(Place::new).collect());
+            let generation = places[at].fill(Arc::new(thing))?;
+            let named = generation << PLACE_BITS | place;
             NonZeroUsize::new(named << KIND_BITS | self.tag())
         });
         handle.ok_or_else(|| {
@@ -122,14 +120,10 @@ impl<T> Handles<T> {
     ///
     /// `Closed`: it was closed. `InvalidArgument`: no handle, or that of another kind.
     #[inline(always)]
-    pub fn get(&self, handle: usize) -> Result<Arc<T>> {
-        if let Some(place) = self.place(handle) {
-            let place = place.read();
-            if let (Some(thing), true) = (&place.thing, place.generation == generation_of(handle)) {
-                return Ok(thing.clone());
-            }
-        }
-        Err(self.refused(handle))
+    pub fn get(&self, handle: usize) -> Result<Pinned<'_, T>> {
+        let pinned =
+            self.place(handle).and_then(|place| place.pin(generation_of(handle), &self.free));
+        pinned.ok_or_else(|| self.refused(handle))
     }
 
     /// Takes the handle back; its thing goes when no other thread uses it. Zero is no handle, and
@@ -151,21 +145,12 @@ impl<T> Handles<T> {
     ///
     /// As [`Handles::get`].
     pub fn take(&self, handle: usize) -> Result<Arc<T>> {
-        let place = self.place(handle).ok_or_else(|| self.refused(handle))?;
-        let mut left = place.write();
-        if left.generation != generation_of(handle) {
-            return Err(self.refused(handle));
-        }
-        let thing = left.thing.take().ok_or_else(|| self.refused(handle))?;
-        left.generation = generation_of(usize::MAX) & (left.generation + 1);
-        drop(left);
-        self.free.lock().left.push(place_of(handle));
-        Ok(thing)
+        self.get(handle)?.leave().ok_or_else(|| self.refused(handle))
     }
 
     /// The place that a handle of this kind names, if it was ever taken.
     #[inline(always)]
-    fn place(&self, handle: usize) -> Option<&RwLock<Place<T>>> {
+    fn place(&self, handle: usize) -> Option<&Place<T>> {
         let is_ours = handle & ((1 << KIND_BITS) - 1) == self.tag();
         let (block, at) = block_of(place_of(handle));
         if is_ours { self.blocks[block].get()?.get(at) } else { None }
@@ -260,5 +245,60 @@ mod tests {
         assert_eq!(drops.load(SeqCst), 0);
         drop(used);
         assert_eq!(drops.load(SeqCst), 1);
+    }
+
+    #[test]
+    fn of_two_threads_that_take_a_handle_back_one_gets_the_thing() {
+        let things = Handles::new(APPLE);
+        for _ in 0..1000 {
+            let handle = things.insert("thing").unwrap().get();
+            let taken = std::thread::scope(|s| {
+                let other = s.spawn(|| things.take(handle).is_ok());
+                [things.take(handle).is_ok(), other.join().unwrap()]
+            });
+            assert_ne!(taken[0], taken[1]);
+        }
+    }
+
+    /// A thing that belongs to one of several owners.
+    struct Owned {
+        owner: usize,
+        _counted: Counted,
+    }
+
+    #[test]
+    fn threads_that_use_fill_and_leave_few_places_see_what_their_handles_name() {
+        const OWNERS: usize = 3;
+        let (things, drops) = (Handles::new(APPLE), Arc::new(AtomicUsize::new(0)));
+        let insert =
+            |owner| things.insert(Owned { owner, _counted: Counted(drops.clone()) }).unwrap().get();
+        let handles: [AtomicUsize; OWNERS] =
+            std::array::from_fn(|owner| AtomicUsize::new(insert(owner)));
+        let (uses, inserted) = (AtomicUsize::new(0), AtomicUsize::new(OWNERS));
+        std::thread::scope(|s| {
+            for thread in 0..4 {
+                let (things, handles, uses, inserted) = (&things, &handles, &uses, &inserted);
+                let insert = &insert;
+                s.spawn(move || {
+                    for n in 0..30_000 {
+                        let owner = (n + thread) % OWNERS;
+                        let handle = handles[owner].load(SeqCst);
+                        if let Ok(thing) = things.get(handle) {
+                            assert_eq!(thing.owner, owner);
+                            uses.fetch_add(1, SeqCst);
+                        }
+                        if n % 7 == thread && things.remove(handle).is_ok() {
+                            inserted.fetch_add(1, SeqCst);
+                            handles[owner].store(insert(owner), SeqCst);
+                        }
+                    }
+                });
+            }
+        });
+        for handle in handles {
+            things.remove(handle.into_inner()).unwrap();
+        }
+        assert!(uses.into_inner() > 30_000);
+        assert_eq!(drops.load(SeqCst), inserted.into_inner());
     }
 }

@@ -13,4 +13,4 @@ mod handles;
 
 pub use chunk::{Chunk, Entries, fill, split_entry};
 pub use guard::{Failure, PANIC_CODE, guarded};
-pub use handles::{Handles, Kind};
+pub use handles::{Handles, Kind, Pinned};
