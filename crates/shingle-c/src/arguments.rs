@@ -26,6 +26,7 @@ impl Slice {
     }
 
     /// The bytes, for the time of the call.
+    #[inline(always)]
     pub(crate) fn bytes<'a>(self) -> Result<&'a [u8]> {
         if self.data.is_null() {
             return if self.size == 0 { Ok(&[]) } else { Err(no_slice()) };

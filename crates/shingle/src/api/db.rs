@@ -240,6 +240,7 @@ impl Keyspace {
     /// # Errors
     ///
     /// As for all writes, see [`Keyspace`].
+    #[inline]
     pub fn put_with(
         &self,
         key: impl AsRef<[u8]>,
