@@ -97,6 +97,8 @@ public final class StoreProcess implements AutoCloseable {
         measured.put("load-written-bytes", Kernel.writtenBytes() - before);
         Histogram puts = histogram();
         Histogram gets = histogram();
+        Histogram loops = histogram();
+        long loopNanos = loads.getValueAtPercentile(50);
         SplittableRandom random = History.keys();
         began = System.nanoTime();
         for (long update = 1; update <= plan.updates(); update++) {
@@ -108,6 +110,7 @@ public final class StoreProcess implements AutoCloseable {
                 throw new AssertionError("key " + number + " has a wrong value");
             }
             put(number, update, puts);
+            loop(loopNanos, loops);
         }
         measured.put("update-seconds", seconds(began));
         commit();
@@ -117,6 +120,7 @@ public final class StoreProcess implements AutoCloseable {
         latencies("load-put", loads);
         latencies("put", puts);
         latencies("get", gets);
+        latencies("loop", loops);
         for (int update = 1; update <= UNCOMMITTED; update++) {
             put(random.nextLong(plan.keys()), plan.updates() + update, puts);
         }
@@ -196,6 +200,19 @@ public final class StoreProcess implements AutoCloseable {
         }
     }
 
+    /**
+     * Asks for the time until as much has passed as a put takes, and nothing else: what such a loop
+     * takes longer at times, the machine takes from every call of this length.
+     */
+    private static void loop(long nanos, Histogram latencies) {
+        long began = System.nanoTime();
+        long passed;
+        do {
+            passed = System.nanoTime() - began;
+        } while (passed < nanos);
+        latencies.recordValue(passed);
+    }
+
     /** What a task does at a commit. */
     private void commit() throws IOException {
         long began = System.nanoTime();
@@ -223,6 +240,7 @@ public final class StoreProcess implements AutoCloseable {
 
     private void latencies(String name, Histogram histogram) {
         measured.put(name + "-p50-us", histogram.getValueAtPercentile(50) / 1e3);
+        measured.put(name + "-p99-us", histogram.getValueAtPercentile(99) / 1e3);
         measured.put(name + "-p99.9-us", histogram.getValueAtPercentile(99.9) / 1e3);
         measured.put(name + "-max-us", histogram.getMaxValue() / 1e3);
     }

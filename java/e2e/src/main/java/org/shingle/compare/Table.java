@@ -30,7 +30,11 @@ final class Table {
         rows.put("bytes written per update, settled", run -> updates == 0 ? Double.NaN
                 : (value(run, "written-bytes") - value(run, "load-written-bytes")) / updates);
         rows.put("put p50, us", run -> value(run, "put-p50-us"));
+        rows.put("put p99, us", run -> value(run, "put-p99-us"));
         rows.put("put p99.9, us", run -> value(run, "put-p99.9-us"));
+        rows.put("a loop as long as the median put: p99, us", run -> value(run, "loop-p99-us"));
+        rows.put("a loop as long as the median put: p99.9, us",
+                run -> value(run, "loop-p99.9-us"));
         rows.put("put max, us", run -> value(run, "put-max-us"));
         rows.put("get p50, us", run -> value(run, "get-p50-us"));
         rows.put("get p99.9, us", run -> value(run, "get-p99.9-us"));
