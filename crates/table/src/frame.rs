@@ -8,7 +8,7 @@
 use crate::options::Compression;
 use crate::piece::BlockKind;
 use crate::place::TablePlace;
-use base::coding::{push_varint, varint};
+use base::coding::{push_varint, varint, varint_bytes};
 use base::{Error, Result};
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
@@ -31,6 +31,38 @@ pub(crate) struct Sealer {
     compression: Compression,
     zstd: Option<Compressor<'static>>,
     scratch: Vec<u8>,
+    tries: Tries,
+}
+
+/// Which data blocks are tried. A block that turns out not worth compressing has cost more time
+/// than one that is. Where several follow each other, the next ones are stored raw without a try:
+/// one at first, and twice as many with each further failure.
+#[derive(Debug, Default)]
+struct Tries {
+    /// In a row, up to now.
+    failures: u32,
+    /// Blocks to be stored raw before the next try.
+    skips: u32,
+}
+
+/// Failures in a row that skip nothing yet: compressible blocks may lie between others.
+const FAILURES_FREE: u32 = 3;
+/// Maximum blocks stored raw for each try.
+const SKIPS_MAX: u32 = 16;
+
+impl Tries {
+    /// Whether the next block is tried.
+    fn begin(&mut self) -> bool {
+        let is_tried = self.skips == 0;
+        self.skips = self.skips.saturating_sub(1);
+        is_tried
+    }
+
+    fn end(&mut self, is_worth_it: bool) {
+        self.failures = if is_worth_it { 0 } else { self.failures + 1 };
+        let beyond = self.failures.saturating_sub(FAILURES_FREE);
+        self.skips = (1_u32 << beyond.min(31) >> 1).min(SKIPS_MAX);
+    }
 }
 
 impl Sealer {
@@ -42,7 +74,7 @@ impl Sealer {
             ),
             _ => None,
         };
-        Ok(Sealer { compression, zstd, scratch: Vec::new() })
+        Ok(Sealer { compression, zstd, scratch: Vec::new(), tries: Tries::default() })
     }
 
     /// Appends the frame of `raw`, which will stand at `offset` of its file, to `out`; gives the
@@ -57,8 +89,9 @@ impl Sealer {
     ) -> u32 {
         let start = out.len();
         match self.compress(kind, raw) {
-            Some(method) => {
-                out.extend_from_slice(&self.scratch);
+            Some((method, packed)) => {
+                push_varint(out, raw.len() as u64);
+                out.extend_from_slice(&self.scratch[..packed]);
                 out.push(method);
             }
             None => {
@@ -79,32 +112,39 @@ impl Sealer {
         stored as u32
     }
 
-    /// Leaves the compressed form of `raw` in `scratch` where that is worth it.
-    fn compress(&mut self, kind: BlockKind, raw: &[u8]) -> Option<u8> {
+    /// Leaves the compressed form of `raw` at the beginning of `scratch` where that is worth it:
+    /// the method and its bytes.
+    fn compress(&mut self, kind: BlockKind, raw: &[u8]) -> Option<(u8, usize)> {
         let compressible = matches!(kind, BlockKind::Data | BlockKind::Index);
-        let worth = raw.len() - raw.len() / 8;
         if !compressible || self.compression == Compression::None || raw.len() > RAW_BYTES_MAX {
             return None;
         }
-        self.scratch.clear();
-        push_varint(&mut self.scratch, raw.len() as u64);
-        let prefix = self.scratch.len();
+        if kind == BlockKind::Index {
+            return self.pack(raw);
+        }
+        if !self.tries.begin() {
+            return None;
+        }
+        let packed = self.pack(raw);
+        self.tries.end(packed.is_some());
+        packed
+    }
+
+    fn pack(&mut self, raw: &[u8]) -> Option<(u8, usize)> {
+        let worth = raw.len() - raw.len() / 8;
         let bound = match self.compression {
             Compression::Lz4 => lz4_flex::block::get_maximum_output_size(raw.len()),
             _ => zstd::zstd_safe::compress_bound(raw.len()),
         };
-        self.scratch.resize(prefix + bound, 0);
-        let (method, packed) = match (&mut self.zstd, self.compression) {
-            (Some(zstd), _) => {
-                (ZSTD, zstd.compress_to_buffer(raw, &mut self.scratch[prefix..]).ok()?)
-            }
-            (None, _) => {
-                (LZ4, lz4_flex::block::compress_into(raw, &mut self.scratch[prefix..]).ok()?)
-            }
+        if self.scratch.len() < bound {
+            self.scratch.resize(bound, 0);
+        }
+        let (method, packed) = match &mut self.zstd {
+            Some(zstd) => (ZSTD, zstd.compress_to_buffer(raw, &mut self.scratch[..]).ok()?),
+            None => (LZ4, lz4_flex::block::compress_into(raw, &mut self.scratch).ok()?),
         };
-        self.scratch.truncate(prefix + packed);
-        let stored = self.scratch.len();
-        (stored < worth && raw.len() <= raw_bytes_limit(packed)).then_some(method)
+        let stored = varint_bytes(raw.len() as u64) + packed;
+        (stored < worth && raw.len() <= raw_bytes_limit(packed)).then_some((method, packed))
     }
 }
 
@@ -263,6 +303,36 @@ mod tests {
             let zeros = vec![0; RAW_BYTES_MAX];
             let (frame, _) = sealed(method, BlockKind::Data, &zeros);
             assert_eq!(open(BlockKind::Data, frame, PLACE, 77).unwrap(), zeros);
+        }
+    }
+
+    /// Noise of 100 blocks, then zeros: which of the blocks are compressed.
+    #[test]
+    fn blocks_after_several_that_saved_little_are_seldom_tried() {
+        let mut random = base::random::Random::new(1);
+        let mut noise = vec![0; 4096];
+        for method in [Compression::Lz4, Compression::Zstd(1)] {
+            let mut sealer = Sealer::new(method).unwrap();
+            let mut tried = 0;
+            let mut seal = |raw: &[u8]| {
+                tried += u32::from(sealer.tries.skips == 0);
+                let mut out = Vec::new();
+                let stored = sealer.seal(BlockKind::Data, raw, PLACE, 77, &mut out);
+                assert_eq!(open(BlockKind::Data, out, PLACE, 77).unwrap(), raw);
+                (stored < 4096, tried)
+            };
+            for _ in 0..100 {
+                random.fill(&mut noise);
+                assert!(!seal(&noise).0);
+            }
+            let after_noise = seal(&noise).1;
+            assert!((8..=13).contains(&after_noise), "{after_noise}");
+            let raw_zeros = (0..100).filter(|_| !seal(&[0; 4096]).0).count();
+            assert!(raw_zeros <= SKIPS_MAX as usize, "{raw_zeros}");
+            // Blocks that alternate are all tried.
+            let (_, before) = seal(&noise);
+            let alternating = (0..50).all(|_| !seal(&noise).0 && seal(&[0; 4096]).0);
+            assert!(alternating && seal(&noise).1 == before + 101);
         }
     }
 
