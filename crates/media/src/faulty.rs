@@ -52,6 +52,9 @@ pub enum Operation {
     Share,
 }
 
+/// How the system says that a process has no descriptor left.
+const EMFILE: i32 = 24;
+
 /// Which operations a fault is about; what is `None` matches everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -75,6 +78,8 @@ pub enum Effect {
     Io,
     /// `NoSpace`, and nothing was done.
     NoSpace,
+    /// The process has no descriptor left, and nothing was done.
+    NoDescriptor,
     /// `Io`, and an append did half of its work; other operations did nothing.
     IoHalfDone,
     /// `Io`, although the work was done: the outcome that the caller cannot know.
@@ -250,8 +255,12 @@ impl Faults {
 }
 
 fn planned(effect: Effect, operation: Operation, name: Option<FileName>) -> Error {
-    let kind = if effect == Effect::NoSpace { ErrorKind::NoSpace } else { ErrorKind::Io };
-    let error = Error::new(kind, format!("a planned failure of {operation:?}"));
+    let doing = format!("a planned failure of {operation:?}");
+    let error = match effect {
+        Effect::NoSpace => Error::new(ErrorKind::NoSpace, doing),
+        Effect::NoDescriptor => Error::io(doing, std::io::Error::from_raw_os_error(EMFILE)),
+        _ => Error::new(ErrorKind::Io, doing),
+    };
     match name {
         Some(name) => error.in_file(name.to_string()),
         None => error,
@@ -319,6 +328,10 @@ impl FileStore for FaultyStore {
 
     fn recalls_writes(&self) -> bool {
         self.inner.recalls_writes()
+    }
+
+    fn files_synced_together(&self) -> usize {
+        self.inner.files_synced_together()
     }
 
     fn remove(&self, name: FileName) -> Result<()> {

@@ -162,6 +162,10 @@ impl FileStore for PairStore {
         self.first.recalls_writes()
     }
 
+    fn files_synced_together(&self) -> usize {
+        self.first.files_synced_together()
+    }
+
     fn remove(&self, name: FileName) -> Result<()> {
         if !self.is_cold(name) {
             return self.first.remove(name);

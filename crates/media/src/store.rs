@@ -228,6 +228,13 @@ pub trait FileStore: Send + Sync {
         false
     }
 
+    /// How many files a job may have complete, but not durable yet, to sync them one right after
+    /// another. Where a sync makes more than one file durable, as the commit of a journal does, the
+    /// later ones find theirs done. The files stay open meanwhile.
+    fn files_synced_together(&self) -> usize {
+        1
+    }
+
     /// Keeps small texts beside the files.
     fn notes(&self) -> Option<&dyn Notes> {
         None

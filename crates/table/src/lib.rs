@@ -47,5 +47,6 @@ pub use place::TablePlace;
 pub use range_delete::{Fragment, RangeDeletes, RangeTombstone};
 pub use rescue::Rescue;
 pub use run::{Boundary, Entry, Extent, IterOptions, Probe, Run, RunEnd, RunIter};
+pub use sink::EndedTable;
 pub use summary::RunSummary;
 pub use writer::TableWriter;

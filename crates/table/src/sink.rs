@@ -12,6 +12,29 @@ use media::AppendFile;
 /// Bytes are given to the file in pieces of about this size.
 const APPEND_BYTES: usize = 256 << 10;
 
+/// A table file that is complete, and not durable yet.
+pub struct EndedTable {
+    file: Box<dyn AppendFile>,
+    cause: Cause,
+}
+
+impl EndedTable {
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// Lets the medium begin with what [`EndedTable::sync`] makes durable.
+    pub fn begin_sync(&mut self) -> Result<()> {
+        self.file.begin_sync()
+    }
+
+    /// Makes the file durable.
+    pub fn sync(mut self) -> Result<()> {
+        self.file.sync(self.cause)
+    }
+}
+
 /// A table file that grows at its end.
 pub(crate) struct Sink {
     file: Box<dyn AppendFile>,
@@ -90,11 +113,10 @@ impl Sink {
         self.check()
     }
 
-    /// Writes what is left and syncs; gives the bytes of the file.
-    pub fn finish(mut self) -> Result<u64> {
+    /// Writes what is left.
+    pub fn end(mut self) -> Result<EndedTable> {
         self.flush_beyond(0)?;
-        self.file.sync(self.cause)?;
-        Ok(self.file.len())
+        Ok(EndedTable { file: self.file, cause: self.cause })
     }
 
     /// Makes `error` the failure, unless there is an earlier one; gives the failure.

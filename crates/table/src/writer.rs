@@ -6,7 +6,7 @@ use crate::place::TablePlace;
 use crate::range_delete::RangeDeletes;
 use crate::run::RunEnd;
 use crate::run_builder::RunBuilder;
-use crate::sink::Sink;
+use crate::sink::{EndedTable, Sink};
 use base::{Cause, Error, Result, RunId, SequenceNumber};
 use media::{AppendFile, FileName};
 
@@ -114,11 +114,19 @@ impl TableWriter {
 
     /// Writes what is left and syncs; gives the bytes of the file. Refused while a run is open.
     pub fn finish(self) -> Result<u64> {
+        let ended = self.end()?;
+        let bytes = ended.bytes();
+        ended.sync()?;
+        Ok(bytes)
+    }
+
+    /// Writes what is left, and leaves the sync to the caller. Refused while a run is open.
+    pub fn end(self) -> Result<EndedTable> {
         self.sink.check()?;
         if self.run.is_some() {
             return Err(Error::invalid("finish the run before the file"));
         }
-        self.sink.finish()
+        self.sink.end()
     }
 }
 

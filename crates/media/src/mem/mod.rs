@@ -167,6 +167,11 @@ impl FileStore for MemStore {
         true
     }
 
+    /// A few, so that tests of crashes and faults meet files that are complete and not durable.
+    fn files_synced_together(&self) -> usize {
+        4
+    }
+
     fn remove(&self, name: FileName) -> Result<()> {
         let mut disk = self.disk.lock();
         disk.operate()?;

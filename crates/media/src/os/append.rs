@@ -193,6 +193,7 @@ impl AppendFile for BackgroundFile {
 
     fn begin_sync(&mut self) -> Result<()> {
         self.write_out(true)?;
+        self.tail.with(Buffer::release);
         system::begin_write_back(self.handle.file.as_fd());
         Ok(())
     }

@@ -31,6 +31,11 @@ pub(super) fn sensible_max() -> usize {
     usize::try_from(limit / 4).unwrap_or(usize::MAX).clamp(4, 1 << 16)
 }
 
+/// Maximum files that one job writes at a time...
+const WRITTEN_MAX: usize = 16;
+/// ... and the part of a store's descriptors that they may have.
+const WRITTEN_SHARE: usize = 16;
+
 /// Fewer descriptors than this are no base for a database that is written: standard streams, the
 /// directory and its lock, the manifest, logs, and what two background threads write and read.
 const PROCESS_MIN: u64 = 20;
@@ -104,6 +109,11 @@ impl Descriptors {
             clock: Mutex::default(),
             named: Mutex::default(),
         }
+    }
+
+    /// Maximum files that one job writes at a time.
+    pub(super) fn written_max(&self) -> usize {
+        (self.open_max / WRITTEN_SHARE).clamp(1, WRITTEN_MAX)
     }
 
     /// The file `name`, which must be there.

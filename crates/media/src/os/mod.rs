@@ -247,6 +247,10 @@ impl FileStore for OsStore {
         true
     }
 
+    fn files_synced_together(&self) -> usize {
+        self.descriptors.written_max()
+    }
+
     fn remove(&self, name: FileName) -> Result<()> {
         self.check_writable()?;
         self.descriptors.keep(name)?;

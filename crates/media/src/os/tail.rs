@@ -104,6 +104,7 @@ impl Tail {
 /// Appended bytes that are not yet in the file.
 #[derive(Debug)]
 pub(super) struct Buffer {
+    /// Empty before the first byte, and after a release.
     memory: PageBuffer,
     /// Where the first [`ALIGN`]-aligned address of `memory` is.
     origin: usize,
@@ -117,10 +118,21 @@ pub(super) struct Buffer {
 impl Buffer {
     fn new(start: u64, capacity: usize) -> Buffer {
         let capacity = capacity.next_multiple_of(ALIGN).max(2 * ALIGN);
-        let memory = PageBuffer::zeroed(capacity + ALIGN);
-        let address = memory.as_ptr().addr();
-        let origin = address.next_multiple_of(ALIGN) - address;
-        Buffer { memory, origin, capacity, start, len: 0, charges: VecDeque::new() }
+        let memory = PageBuffer::default();
+        Buffer { memory, origin: 0, capacity, start, len: 0, charges: VecDeque::new() }
+    }
+
+    /// Gives the memory back if nothing is buffered. The next byte takes memory again.
+    pub(super) fn release(&mut self) {
+        if self.len == 0 {
+            self.memory = PageBuffer::default();
+        }
+    }
+
+    fn take_memory(&mut self) {
+        self.memory = PageBuffer::zeroed(self.capacity + ALIGN);
+        let address = self.memory.as_ptr().addr();
+        self.origin = address.next_multiple_of(ALIGN) - address;
     }
 
     /// Where the buffered bytes lie in `memory`.
@@ -140,7 +152,10 @@ impl Buffer {
 
     /// The buffered bytes.
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.memory[self.position()..][..self.len]
+        match self.len {
+            0 => &[],
+            len => &self.memory[self.position()..][..len],
+        }
     }
 
     /// No more bytes fit.
@@ -154,6 +169,9 @@ impl Buffer {
 
     /// Takes what fits of `bytes`; returns how many.
     pub(super) fn push(&mut self, bytes: &[u8], cause: Cause) -> usize {
+        if self.memory.is_empty() {
+            self.take_memory();
+        }
         let count = bytes.len().min(self.room());
         let at = self.position() + self.len;
         self.memory[at..at + count].copy_from_slice(&bytes[..count]);
@@ -237,6 +255,22 @@ mod tests {
             assert_eq!(buffer.bytes(), &content[written..pushed]);
             pushed += buffer.push(&content[pushed..], Cause::Flush);
         }
+    }
+
+    #[test]
+    fn memory_that_was_released_is_taken_again_by_the_next_byte() {
+        let mut buffer = Buffer::new(5000, 8192);
+        assert!(buffer.memory.is_empty() && buffer.bytes().is_empty());
+        buffer.push(&[1; 100], Cause::Flush);
+        buffer.release();
+        assert_eq!(buffer.bytes(), [1; 100], "what is buffered stays");
+        buffer.written(100, |_, _| {});
+        buffer.release();
+        assert!(buffer.memory.is_empty() && buffer.bytes().is_empty());
+        assert_eq!(buffer.push(&[2; 50], Cause::Flush), 50);
+        assert_eq!((buffer.start(), buffer.bytes()), (5100, &[2; 50][..]));
+        let address = buffer.bytes().as_ptr().addr() as u64;
+        assert_eq!(address % ALIGN as u64, 5100 % ALIGN as u64);
     }
 
     #[test]

@@ -50,6 +50,17 @@ fn conforms_without_direct_writes() {
     });
 }
 
+/// Files that are written count as descriptors too, and readers need some.
+#[test]
+fn files_synced_together_are_a_small_part_of_the_descriptors() {
+    let together = |open_files_max| {
+        let dir = tempfile::tempdir().unwrap();
+        let options = OsOptions { open_files_max: Some(open_files_max), ..OsOptions::default() };
+        open(&dir, options).unwrap().files_synced_together()
+    };
+    assert_eq!([5, 64, 256, 100_000].map(together), [1, 4, 16, 16]);
+}
+
 #[test]
 fn a_background_file_writes_exactly_the_bytes_appended() {
     let (dir, store) = store();

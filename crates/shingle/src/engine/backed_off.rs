@@ -75,9 +75,13 @@ impl Trees {
 
     /// Frees the moves whose pause is over.
     pub(crate) fn end_pauses(&mut self, now_ns: u64) {
-        for one in &mut self.backed_off {
-            if one.retry_ns <= now_ns
-                && let Some(work) = one.work.take()
+        self.free(|one| one.retry_ns <= now_ns);
+    }
+
+    /// The inputs of these moves are busy no longer.
+    fn free(&mut self, is_chosen: impl Fn(&BackedOff) -> bool) {
+        for one in self.backed_off.iter_mut().filter(|one| is_chosen(one)) {
+            if let Some(work) = one.work.take()
                 && let Some(tree) = self.keyspaces.get_mut(&one.keyspace)
             {
                 tree.busy.end(work);
@@ -95,13 +99,8 @@ impl Trees {
 
     /// Frees the moves that lacked a descriptor, and forgets these failures: the lack may be over.
     pub(crate) fn forgive_lacks(&mut self) {
-        for one in self.backed_off.extract_if(.., |one| one.error.lacks_descriptors()) {
-            if let Some(work) = one.work
-                && let Some(tree) = self.keyspaces.get_mut(&one.keyspace)
-            {
-                tree.busy.end(work);
-            }
-        }
+        self.free(|one| one.error.lacks_descriptors());
+        self.backed_off.retain(|one| !one.error.lacks_descriptors());
     }
 
     /// Forgets the backed-off moves of keyspaces that were dropped.

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use table::range_delete::RangeDeletes;
-use table::{RunSummary, TableOptions, TablePlace, TableWriter};
+use table::{EndedTable, RunSummary, TableOptions, TablePlace, TableWriter};
 use tree::moves::Cutter;
 use tree::{Change, NodeId, SegmentChange};
 
@@ -146,6 +146,8 @@ pub(crate) struct OutputWriter {
     end: Option<Key>,
     child: usize,
     file: Option<(FileId, TableWriter)>,
+    /// Files that are complete, and not durable yet.
+    unsynced: Vec<EndedTable>,
     in_run: bool,
     last_key: Vec<u8>,
     pub written: Written,
@@ -172,6 +174,7 @@ impl OutputWriter {
             end: range.end.clone(),
             child: 0,
             file: None,
+            unsynced: Vec::new(),
             in_run: false,
             last_key: Vec::new(),
             written: Written::default(),
@@ -304,8 +307,23 @@ impl OutputWriter {
             self.file = Some((file, writer));
             return Ok(());
         }
-        self.written.files.push((file, writer.finish()?));
-        Ok(())
+        self.end_file(file, writer)
+    }
+
+    /// The file is complete. It becomes durable together with others.
+    fn end_file(&mut self, file: FileId, writer: TableWriter) -> Result<()> {
+        let mut ended = writer.end()?;
+        self.written.files.push((file, ended.bytes()));
+        let is_last = self.unsynced.len() + 1 >= self.context.store.files_synced_together();
+        if !is_last {
+            ended.begin_sync()?;
+        }
+        self.unsynced.push(ended);
+        if is_last { self.sync_files() } else { Ok(()) }
+    }
+
+    fn sync_files(&mut self) -> Result<()> {
+        self.unsynced.drain(..).try_for_each(EndedTable::sync)
     }
 
     /// Ends the last run. Everything written is durable afterwards.
@@ -322,9 +340,9 @@ impl OutputWriter {
         }
         self.finish_run(self.end.clone())?;
         if let Some((file, writer)) = self.file.take() {
-            self.written.files.push((file, writer.finish()?));
+            self.end_file(file, writer)?;
         }
-        Ok(())
+        self.sync_files()
     }
 }
 

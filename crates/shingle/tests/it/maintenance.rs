@@ -1,8 +1,9 @@
 //! What keeps a database well over time: limits on memory and logs, and failures that stay local.
 
 use base::env::Runtime;
-use media::faulty::{FaultPlan, FaultyStore};
-use media::mem::MemStore;
+use base::random::Random;
+use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
+use media::mem::{MemStore, Personality};
 use media::{FileKind, FileName, FileStore};
 use shingle::{
     Cause, Db, Durability, ErrorKind, Expert, KeyspaceOptions, Options, ReadOptions, WriteBatch,
@@ -139,6 +140,44 @@ fn a_move_that_cannot_read_its_input_is_backed_off_and_others_go_on() {
     runtime.pass(400_000_000_000);
     db.wait_idle().unwrap();
     assert!(db.stats().backed_off.is_empty() && db.stats().background_error.is_none());
+    assert_eq!(db.iter().map(Result::unwrap).count(), 150);
+}
+
+/// A job syncs several tables together when they are complete. The tree has them afterwards.
+#[test]
+fn every_table_of_a_compaction_is_durable_when_the_tree_has_it() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store.clone()), stepped(), |_| {});
+    fill(db.default_keyspace(), &db, 20);
+    db.compact().unwrap();
+    let (tables, together) = (db.files().len(), store.files_synced_together());
+    assert!(tables > together && !tables.is_multiple_of(together), "{tables}");
+    let image = store.crash_image(&mut Random::new(0), Personality::LoseUnsynced);
+    let db = open(Arc::new(image), stepped(), |_| {});
+    assert_eq!(db.iter().map(Result::unwrap).count(), 150);
+    assert!(db.check(&mut |_| {}).unwrap().is_clean());
+}
+
+/// A wait that begins after the lack is over does not sit through the pause of the move.
+#[test]
+fn a_move_that_lacked_a_descriptor_is_tried_by_the_next_wait() {
+    let store = MemStore::new(Arc::default());
+    let plan = Arc::new(FaultPlan::default());
+    let faulty = FaultyStore::new(Arc::new(store), plan.clone());
+    let db = open(Arc::new(faulty), stepped(), |_| {});
+    let filter = Filter { operation: Some(Operation::Create), kind: Some(FileKind::Table) };
+    let lack = Fault { filter, after: 0, is_sticky: true, effect: Effect::NoDescriptor };
+    let waits: [fn(&Db) -> shingle::Result<()>; 2] = [Db::wait_idle, Db::compact];
+    for wait in waits {
+        fill(db.default_keyspace(), &db, 20);
+        plan.add(lack);
+        let error = wait(&db).unwrap_err();
+        assert!(error.to_string().contains("Create"), "{error}");
+        assert_eq!(db.stats().backed_off.len(), 1);
+        plan.clear();
+        wait(&db).unwrap();
+        assert!(db.stats().backed_off.is_empty());
+    }
     assert_eq!(db.iter().map(Result::unwrap).count(), 150);
 }
 
