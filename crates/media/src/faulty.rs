@@ -52,9 +52,6 @@ pub enum Operation {
     Share,
 }
 
-/// How the system says that a process has no descriptor left.
-const EMFILE: i32 = 24;
-
 /// Which operations a fault is about; what is `None` matches everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -258,7 +255,7 @@ fn planned(effect: Effect, operation: Operation, name: Option<FileName>) -> Erro
     let doing = format!("a planned failure of {operation:?}");
     let error = match effect {
         Effect::NoSpace => Error::new(ErrorKind::NoSpace, doing),
-        Effect::NoDescriptor => Error::io(doing, std::io::Error::from_raw_os_error(EMFILE)),
+        Effect::NoDescriptor => Error::io(doing, rustix::io::Errno::MFILE.into()),
         _ => Error::new(ErrorKind::Io, doing),
     };
     match name {
