@@ -34,6 +34,7 @@ public final class StoreProcess implements AutoCloseable {
     private static final int BATCH = 1000;
     private static final int UNCOMMITTED = 10_000;
     private static final int UPDATES_PER_LOOP = 16;
+    private static final int UPDATES_PER_LOOP_LENGTH = 16 * 1024;
     private static final Duration QUIET = Duration.ofSeconds(3);
     private static final Duration LONGEST_QUIET = Duration.ofMinutes(5);
 
@@ -99,6 +100,7 @@ public final class StoreProcess implements AutoCloseable {
         Histogram puts = histogram();
         Histogram gets = histogram();
         Histogram loops = histogram();
+        // A put after a get takes longer than one of the load, so the length is taken anew.
         long loopNanos = loads.getValueAtPercentile(50);
         long loopedNanos = 0;
         SplittableRandom random = History.keys();
@@ -114,6 +116,9 @@ public final class StoreProcess implements AutoCloseable {
             put(number, update, puts);
             if (update % UPDATES_PER_LOOP == 0) {
                 loopedNanos += loop(loopNanos, loops);
+            }
+            if (update % UPDATES_PER_LOOP_LENGTH == 0) {
+                loopNanos = puts.getValueAtPercentile(50);
             }
         }
         measured.put("update-seconds", seconds(began) - loopedNanos / 1e9);

@@ -159,7 +159,7 @@ abstract class SegmentedStore extends ShingleStore {
     }
 
     /** The earliest time of an entry that is shown. */
-    final long firstShown() {
+    long firstShown() {
         return streamTime - retentionMs + 1;
     }
 
@@ -189,8 +189,12 @@ abstract class SegmentedStore extends ShingleStore {
 
     /** Entries from one time to another, both included, in the order of their times. */
     final KeyValueIterator<Bytes, byte[]> entriesByTime(long from, long to, boolean isReverse) {
+        long first = Math.max(0, from);
+        if (to < first) {
+            return Iterators.empty();
+        }
         byte[] end = to == Long.MAX_VALUE ? null : TimeOrder.start(to + 1);
-        KeyRange range = new KeyRange(TimeOrder.start(Math.max(0, from)), end);
+        KeyRange range = new KeyRange(TimeOrder.start(first), end);
         Entries times = calling(() -> database().times(range, isReverse));
         return timeOrder.entries(times, key -> calling(() -> database().get(stored(key))));
     }

@@ -3,6 +3,7 @@ package org.shingle.kafka;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.NavigableSet;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentSkipListSet;
 import org.shingle.Cursor;
 
@@ -49,9 +50,12 @@ final class Segments {
         return numbers.contains(segment);
     }
 
-    /** Segments with entries, from one to another, both included. */
+    /**
+     * Segments with entries, from one to another, both included. A copy, so that an iterator does
+     * not go on to segments that are made while it is used.
+     */
     NavigableSet<Long> between(long first, long last) {
-        return numbers.subSet(first, true, last, true);
+        return new TreeSet<>(numbers.subSet(first, true, last, true));
     }
 
     /** The first segment where it has ended; null where none has. */

@@ -248,7 +248,7 @@ abstract class ShingleStore implements StateStore {
             run(() -> open.commit(open.isUntouched() ? unknown(offsets) : offsets, position));
         }
         if (!offsets.isEmpty()) {
-            run(open::flushIfDue); // queries do not wait for it
+            flushIfDue(open);
         }
     }
 
@@ -267,8 +267,13 @@ abstract class ShingleStore implements StateStore {
             synchronized (position) {
                 run(() -> open.putPosition(position));
             }
-            run(open::flushIfDue);
+            flushIfDue(open);
         }
+    }
+
+    /** Without the lock of the position: queries do not wait for a flush. */
+    private void flushIfDue(StoreDatabase open) {
+        run(() -> open.flushIfDue(KafkaInternals.hasChangelog(context, name)));
     }
 
     @Override

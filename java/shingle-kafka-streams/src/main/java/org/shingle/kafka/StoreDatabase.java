@@ -364,13 +364,13 @@ final class StoreDatabase implements AutoCloseable {
     }
 
     /**
-     * Has everything made durable, unless that was done a short time ago. Only a store that flushes
-     * with each commit waits: the others lose commits to a kill in any case, and the changelog has
-     * what they lose.
+     * Has everything made durable, unless that was done a short time ago. A store that flushes with
+     * each commit waits, and so does one without a changelog. The others lose commits to a kill in
+     * any case, and the changelog has what they lose.
      */
-    void flushIfDue() {
+    void flushIfDue(boolean hasChangelog) {
         if (System.nanoTime() - lastFlushNanos >= commitIntervalNanos) {
-            if (commitIntervalNanos == 0) {
+            if (commitIntervalNanos == 0 || !hasChangelog) {
                 database.flush();
             } else {
                 database.beginFlush();

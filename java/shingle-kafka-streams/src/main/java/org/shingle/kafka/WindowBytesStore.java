@@ -52,6 +52,15 @@ class WindowBytesStore extends SegmentedStore implements WindowStore<Bytes, byte
         return start(key);
     }
 
+    /**
+     * A window that is emitted when it closes is shown one moment longer: it closes when its
+     * retention has just ended.
+     */
+    @Override
+    long firstShown() {
+        return hasTimes() ? super.firstShown() - 1 : super.firstShown();
+    }
+
     @Override
     public void put(Bytes key, byte[] value, long windowStart) {
         if (retainsDuplicates) {

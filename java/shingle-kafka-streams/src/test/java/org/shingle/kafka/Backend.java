@@ -4,6 +4,12 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.stream.Stream;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.DslStoreFormat;
+import org.apache.kafka.streams.kstream.EmitStrategy;
+import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers.RocksDBDslStoreSuppliers;
+import org.apache.kafka.streams.state.DslSessionParams;
+import org.apache.kafka.streams.state.DslStoreSuppliers;
+import org.apache.kafka.streams.state.DslWindowParams;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.Stores;
@@ -20,6 +26,7 @@ enum Backend {
     SHINGLE_HELD_LITTLE("shingle.held.bytes", 2_000);
 
     static final Duration SIZE = Duration.ofSeconds(10);
+    private static final EmitStrategy AT_CLOSE = EmitStrategy.onWindowClose();
 
     private final Object[] settings;
 
@@ -49,6 +56,22 @@ enum Backend {
         return this == ROCKSDB
                 ? Stores.persistentSessionStore("s", retention).get()
                 : ShingleStoreSuppliers.sessionStore("s", retention).get();
+    }
+
+    /** The stores of operators that emit when windows and sessions close. */
+    WindowStore<Bytes, byte[]> windowAtClose(Duration retention) {
+        boolean isSliding = false;
+        return dsl().windowStore(new DslWindowParams(
+                "w", retention, SIZE, false, AT_CLOSE, isSliding, DslStoreFormat.TIMESTAMPED)).get();
+    }
+
+    SessionStore<Bytes, byte[]> sessionAtClose(Duration retention) {
+        return dsl().sessionStore(new DslSessionParams(
+                "s", retention, AT_CLOSE, DslStoreFormat.PLAIN)).get();
+    }
+
+    private DslStoreSuppliers dsl() {
+        return this == ROCKSDB ? new RocksDBDslStoreSuppliers() : new ShingleDslStoreSuppliers();
     }
 
     VersionedBytesStore versioned(Duration retention) {

@@ -9,11 +9,16 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Random;
+import java.util.stream.LongStream;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.WindowStore;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -114,6 +119,37 @@ class KillTest {
         long last = lastWrite(store);
         assertTrue(committed != null && last >= committed, last + " is before " + committed);
         assertTrue(last < committed + 2L * KilledProgram.COMMIT_EVERY, "it is much behind");
+        store.close();
+    }
+
+    @Test
+    void aStoreWithoutAChangelogHasEachCommitThatFlushes() throws Exception {
+        for (int run = 0; run < 3; run++) {
+            Path directory = folder.resolve("run" + run);
+            long told = killed(directory, "unlogged", AT_LEAST_ONCE, 1, 5_000 + 1_000 * run);
+            KeyValueStore<Bytes, byte[]> store = opened(directory, AT_LEAST_ONCE);
+            long last = lastWrite(store);
+            assertTrue(last >= told, last + " is before " + told);
+            store.close();
+        }
+    }
+
+    @Test
+    void windowsThatAreEmittedAtTheirCloseAreAPrefixInBothOrders() throws Exception {
+        long told = killed(folder, "windows", AT_LEAST_ONCE, 0, 10_000);
+        WindowStore<Bytes, byte[]> store =
+                new Task(folder).open(Backend.SHINGLE.windowAtClose(Duration.ofHours(1)));
+        List<Long> byTime = new ArrayList<>();
+        try (var windows = store.fetchAll(0, Long.MAX_VALUE)) {
+            windows.forEachRemaining(window ->
+                    byTime.add(ByteBuffer.wrap(window.value).getLong()));
+        }
+        assertEquals(LongStream.range(0, byTime.size()).boxed().toList(), byTime);
+        assertTrue(byTime.size() > told, byTime.size() + " windows, told of " + told);
+        for (long number : byTime) {
+            byte[] value = store.fetch(Bytes.wrap(KilledProgram.key(number)), number);
+            assertEquals(number, ByteBuffer.wrap(value).getLong());
+        }
         store.close();
     }
 

@@ -2,9 +2,13 @@ package org.shingle.kafka;
 
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
+import java.util.function.LongConsumer;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.WindowStore;
 
 /**
  * Writes to a store until it is killed. Each write has a number, and each key has its newest. Kafka
@@ -26,22 +30,37 @@ final class KilledProgram {
     }
 
     public static void main(String[] arguments) {
-        boolean isRestored = arguments[1].equals("restored");
-        boolean commits = isRestored || arguments[2].equals("at_least_once");
+        String kind = arguments[1];
+        boolean commits = kind.equals("restored") || arguments[2].equals("at_least_once");
         Task task = new Task(
                 Path.of(arguments[0]), "processing.guarantee", arguments[2],
                 "shingle.commit.interval.ms", arguments[3], "shingle.held.bytes", arguments[4]);
+        task.hasChangelog = !kind.equals("unlogged");
+        if (kind.equals("windows")) {
+            WindowStore<Bytes, byte[]> store =
+                    task.open(Backend.SHINGLE.windowAtClose(Duration.ofHours(1)));
+            write(task, store, commits, number ->
+                    store.put(Bytes.wrap(key(number)), value(number), number));
+        }
         KeyValueStore<Bytes, byte[]> store =
                 task.open(ShingleStoreSuppliers.keyValueStore("store").get());
-        for (long number = 0; ; number++) {
-            task.record("input", number);
-            if (isRestored) {
+        write(task, store, commits, number -> {
+            if (kind.equals("restored")) {
                 task.restore(List.of(Task.changelog(key(number), value(number), 0, null)));
             } else {
                 store.put(Bytes.wrap(key(number)), value(number));
             }
+        });
+    }
+
+    private static void write(Task task, StateStore store, boolean commits, LongConsumer write) {
+        for (long number = 0; ; number++) {
+            task.record("input", number);
+            write.accept(number);
             if (number % COMMIT_EVERY == 0) {
-                if (commits || number == 0) {
+                if (!task.hasChangelog) {
+                    task.commitWithoutOffsets(store);
+                } else if (commits || number == 0) {
                     task.commit(store, number);
                 }
                 System.out.println(number);

@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.function.Function;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Windowed;
@@ -23,6 +24,7 @@ import org.apache.kafka.streams.query.PositionBound;
 import org.apache.kafka.streams.query.QueryConfig;
 import org.apache.kafka.streams.query.WindowKeyQuery;
 import org.apache.kafka.streams.query.WindowRangeQuery;
+import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.WindowStore;
 import org.junit.jupiter.api.Test;
@@ -36,6 +38,7 @@ class WindowedContractTest {
     private static final long SEGMENT = 90_000;
 
     @TempDir Path folder;
+    private int folders;
 
     private static Windowed<Bytes> session(String key, long start, long end) {
         return new Windowed<>(bytes(key), new SessionWindow(start, end));
@@ -120,8 +123,15 @@ class WindowedContractTest {
     @ParameterizedTest
     @EnumSource
     void windowsAreRestoredAndQueried(Backend backend) {
-        Task task = backend.task(folder);
-        WindowStore<Bytes, byte[]> store = task.open(backend.window(RETENTION, false));
+        // A window that is emitted at its close is shown when its retention has just ended.
+        restoredAndQueried(backend.task(folder.resolve("a")), backend.window(RETENTION, false), 18);
+        restoredAndQueried(
+                backend.task(folder.resolve("b")), backend.windowAtClose(RETENTION), 19);
+    }
+
+    private static void restoredAndQueried(
+            Task task, WindowStore<Bytes, byte[]> made, int windows) {
+        WindowStore<Bytes, byte[]> store = task.open(made);
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         for (long time = 0; time <= 600_000; time += 10_000) {
             byte[] key = java.nio.ByteBuffer.allocate(13)
@@ -130,7 +140,7 @@ class WindowedContractTest {
         }
         Collections.shuffle(records, new Random(1));
         task.restore(records);
-        assertEquals(18, all(store.all()).size());
+        assertEquals(windows, all(store.all()).size());
         PositionBound bound = PositionBound.unbounded();
         QueryConfig config = new QueryConfig(false);
         Instant from = Instant.ofEpochMilli(580_000);
@@ -144,7 +154,8 @@ class WindowedContractTest {
         var byTime = store.query(
                 WindowRangeQuery.<Bytes, byte[]>withWindowStartRange(from, to), bound, config);
         assertEquals(2, all(byTime.getResult()).size());
-        assertEquals(18, all(store.all()).size());
+        assertEquals(List.of(), all(store.fetchAll(-10, -2)));
+        assertEquals(windows, all(store.all()).size());
         store.close();
     }
 
@@ -186,17 +197,29 @@ class WindowedContractTest {
         store.close();
     }
 
-    /** Both stores get the same random calls, and give the same answers in the same order. */
+    /** The stores get the same random calls, and give the same answers in the same order. */
     @Test
     void windowStoresAgreeOnRandomCalls() {
+        agreeOnRandomCalls(backend -> backend.window(RETENTION, false), false);
+        agreeOnRandomCalls(backend -> backend.window(RETENTION, true), false);
+    }
+
+    /** Their segments have other lengths, so entries of several keys are in another order. */
+    @Test
+    void windowStoresThatAreReadAtTheirCloseAgreeOnRandomCalls() {
+        agreeOnRandomCalls(backend -> backend.windowAtClose(RETENTION), true);
+    }
+
+    private void agreeOnRandomCalls(
+            Function<Backend, WindowStore<Bytes, byte[]>> made, boolean isAtClose) {
         for (int seed = 0; seed < 8; seed++) {
             Random random = new Random(seed);
-            boolean duplicates = seed % 4 == 0;
+            Path parent = folder.resolve("" + folders++);
             List<Task> tasks = new ArrayList<>();
             List<WindowStore<Bytes, byte[]>> stores = new ArrayList<>();
             for (Backend backend : Backend.values()) {
-                tasks.add(backend.task(folder.resolve("" + backend + seed)));
-                stores.add(tasks.get(stores.size()).open(backend.window(RETENTION, duplicates)));
+                tasks.add(backend.task(parent.resolve("" + backend)));
+                stores.add(tasks.get(stores.size()).open(made.apply(backend)));
             }
             long now = 0;
             for (int call = 0; call < 400; call++) {
@@ -216,8 +239,8 @@ class WindowedContractTest {
                         case 8 -> text(store.fetch(key, from));
                         case 9 -> all(store.fetch(key, from, to));
                         case 10 -> all(store.backwardFetch(key, from, to));
-                        case 11 -> all(store.fetch(key, other, from, to));
-                        case 12 -> all(store.backwardFetch(key, null, from, to));
+                        case 11 -> ofKeys(store.fetch(key, other, from, to), isAtClose);
+                        case 12 -> ofKeys(store.backwardFetch(key, null, from, to), isAtClose);
                         case 13 -> all(store.fetchAll(from, to));
                         case 14 -> all(store.backwardAll());
                         case 15 -> all(store.all());
@@ -232,19 +255,49 @@ class WindowedContractTest {
                     }
                 }
             }
-            stores.forEach(WindowStore::close);
+            List<Object> reopened = new ArrayList<>();
+            for (int at = 0; at < stores.size(); at++) {
+                WindowStore<Bytes, byte[]> store = stores.get(at);
+                tasks.get(at).commit(store, 400L);
+                store.close();
+                tasks.get(at).open(store);
+                store.put(bytes("last"), value("last"), now); // the time of the store is known
+                reopened.add(all(store.all()));
+                assertEquals(reopened.get(0), reopened.get(at), Backend.values()[at] + "");
+                store.close();
+            }
         }
+    }
+
+    private static List<String> ofKeys(
+            KeyValueIterator<Windowed<Bytes>, byte[]> found, boolean isSorted) {
+        List<String> entries = all(found);
+        if (isSorted) {
+            Collections.sort(entries);
+        }
+        return entries;
     }
 
     @Test
     void sessionStoresAgreeOnRandomCalls() {
+        sessionsAgreeOnRandomCalls(backend -> backend.session(RETENTION), false);
+    }
+
+    @Test
+    void sessionStoresThatAreReadAtTheirCloseAgreeOnRandomCalls() {
+        sessionsAgreeOnRandomCalls(backend -> backend.sessionAtClose(RETENTION), true);
+    }
+
+    private void sessionsAgreeOnRandomCalls(
+            Function<Backend, SessionStore<Bytes, byte[]>> made, boolean isAtClose) {
         for (int seed = 0; seed < 8; seed++) {
             Random random = new Random(seed);
+            Path parent = folder.resolve("" + folders++);
             List<Task> tasks = new ArrayList<>();
             List<SessionStore<Bytes, byte[]>> stores = new ArrayList<>();
             for (Backend backend : Backend.values()) {
-                tasks.add(backend.task(folder.resolve("" + backend + seed)));
-                stores.add(tasks.get(stores.size()).open(backend.session(RETENTION)));
+                tasks.add(backend.task(parent.resolve("" + backend)));
+                stores.add(tasks.get(stores.size()).open(made.apply(backend)));
             }
             long now = 0;
             for (int call = 0; call < 400; call++) {
@@ -253,7 +306,7 @@ class WindowedContractTest {
                 Bytes other = randomKey(random);
                 long start = Math.max(0, now - random.nextInt(250_000));
                 long end = start + random.nextInt(5_000);
-                int kind = random.nextInt(14);
+                int kind = random.nextInt(isAtClose ? 15 : 14);
                 byte[] value = random.nextInt(6) == 0 ? null : value("v" + call);
                 Windowed<Bytes> session = new Windowed<>(key, new SessionWindow(start, end));
                 List<Object> answers = new ArrayList<>();
@@ -266,10 +319,12 @@ class WindowedContractTest {
                     answers.add(switch (kind) {
                         case 8 -> all(store.findSessions(key, start, end));
                         case 9 -> all(store.backwardFindSessions(key, start, end));
-                        case 10 -> all(store.findSessions(key, other, start, end));
+                        case 10 -> ofKeys(
+                                store.findSessions(key, other, start, end), isAtClose);
                         case 11 -> all(store.fetch(key));
-                        case 12 -> all(store.backwardFetch(null, other));
-                        case 13 -> all(store.fetch(null, null));
+                        case 12 -> ofKeys(store.backwardFetch(null, other), isAtClose);
+                        case 13 -> ofKeys(store.fetch(null, null), isAtClose);
+                        case 14 -> all(store.findSessions(start, end + 20_000));
                         default -> text(store.fetchSession(key, start, end));
                     });
                 }
