@@ -192,6 +192,11 @@ impl Error {
         matches!(number, Some(24 | 23))
     }
 
+    /// There was no space, or no descriptor: nothing was done, and a later try may succeed.
+    pub fn is_lack(&self) -> bool {
+        self.kind() == ErrorKind::NoSpace || self.lacks_descriptors()
+    }
+
     /// The state after `cause`: writes are refused until the database is reopened.
     pub fn poisoned(cause: Error) -> Error {
         let mut error =

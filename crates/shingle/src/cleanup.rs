@@ -106,6 +106,11 @@ impl Cleanup {
         self.dropped.load(Relaxed) + self.replaced.load(Relaxed) > 0
     }
 
+    /// Values had expired.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.expired.load(Relaxed) > 0
+    }
+
     /// Expired values went without a rewrite.
     pub(crate) fn add_expired(&self, count: u64) {
         self.expired.fetch_add(count, Relaxed);

@@ -286,7 +286,7 @@ impl FileStore for OsStore {
         let bytes = root::encode(root)?;
         let _one_at_a_time = self.replacing.lock();
         self.directory.replace(ROOT_NAME, &bytes, || self.directory.sync(Cause::Housekeeping))?;
-        self.directory.sync(Cause::Housekeeping)
+        self.directory.sync(Cause::Housekeeping).map_err(of_unknown_outcome)
     }
 
     fn lock(&self) -> Result<StoreLock> {
@@ -317,6 +317,14 @@ impl FileStore for OsStore {
 
     fn sharing(&self) -> Option<&dyn Sharing> {
         Some(self)
+    }
+}
+
+/// The error of a step whose outcome is not known. A lack of space would say that nothing happened.
+fn of_unknown_outcome(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::NoSpace => Error::new(ErrorKind::Io, error.message()),
+        _ => error,
     }
 }
 

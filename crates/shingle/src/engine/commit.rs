@@ -200,7 +200,9 @@ impl Commits {
         self.note_changes();
         let position = state.position();
         self.memory.grow_active(state.active_bytes);
-        self.seal_full_memtables(state, batch)?;
+        // The batch is committed, so a lack of memory is no error of it: the memtable stays full,
+        // and the next commit tries again.
+        self.seal_full_memtables(state, batch).or_else(|_| self.check_poisoned())?;
         Ok(Committed { position, last_sequence: last })
     }
 
@@ -427,8 +429,8 @@ impl Commits {
         }
         if state.log.as_ref().is_some_and(is_full) && !self.is_closing() {
             match self.begin_log(state) {
-                // Without space for a new log, the old one goes on.
-                Err(error) if error.kind() == ErrorKind::NoSpace => {}
+                // Without space or a descriptor for a new log, the old one goes on.
+                Err(error) if error.is_lack() => {}
                 begun => begun?,
             }
         }
@@ -569,8 +571,7 @@ impl Commits {
             Ok(()) => true,
             Err(removal) => removal.kind() == ErrorKind::NotFound,
         };
-        let is_lack = error.kind() == ErrorKind::NoSpace || error.lacks_descriptors();
-        if is_gone && is_lack { error } else { self.poison(error) }
+        if is_gone && error.is_lack() { error } else { self.poison(error) }
     }
 }
 

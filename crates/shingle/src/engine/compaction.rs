@@ -483,10 +483,7 @@ impl Compaction {
         let mut changes = self.changes(&Indexed(core), &tree.version, &runs, &files)?;
         changes.extend(outputs.iter().flat_map(|written| written.value_changes()));
         let edit = edit_of(self.keyspace.id, changes, &self.plan);
-        match self.cleanup.is_filtered() {
-            true => core.versions.install_filtered(&mut trees, edit, &self.snapshots)?,
-            false => core.versions.install(&mut trees, edit, &Flushed::new())?,
-        }
+        core.versions.install_compacted(&mut trees, edit, &self.cleanup, &self.snapshots)?;
         if let Ok(tree) = trees.tree(self.keyspace.id) {
             tree.busy.end(self.work);
             let entries = self.entries_in.load(Ordering::Relaxed);

@@ -54,8 +54,10 @@ pub(crate) struct TreeState {
 pub(crate) struct Manifest {
     pub file: FileId,
     pub writer: LogWriter,
-    /// Length of the first record, which holds everything.
+    /// Length of the first record, which holds everything. The root has it.
     pub first_bytes: u64,
+    /// Length at the last try to begin another one.
+    pub tried_bytes: u64,
     /// An append was out of space. The end may hold a part of a record, and the next edit goes to a
     /// new manifest.
     pub is_broken: bool,
@@ -135,6 +137,16 @@ impl Trees {
         self.keyspaces.get_mut(&id).ok_or_else(|| {
             Error::new(ErrorKind::Closed, format!("keyspace {id} does not exist any more"))
         })
+    }
+
+    /// For `edit`, which drops more than newer entries hide: readers of the next views do not tell
+    /// those of the views before what they stepped over.
+    pub(crate) fn renew_hidden(&mut self, edit: &DatabaseEdit) -> Result<()> {
+        for part in &edit.keyspaces {
+            let tree = self.tree(part.keyspace)?;
+            tree.view = Arc::new(tree.view.with_no_hidden());
+        }
+        Ok(())
     }
 
     /// One edit that turns an empty database into this one.

@@ -8,6 +8,7 @@
 //! - A failed write of the manifest has an unknown outcome, and poisons the database. Being out of
 //!   space has a known outcome: the edit is not there, and the next one goes to another manifest.
 
+use crate::cleanup::Cleanup;
 use crate::engine::backed_off::BackedOff;
 use crate::engine::context::Context;
 use crate::engine::trees::{Flushed, Manifest, Trees};
@@ -73,14 +74,21 @@ impl VersionSet {
         })
     }
 
-    /// [`VersionSet::install`] for an edit with decisions of a compaction filter, which knew only
-    /// the snapshots `known`: later snapshots keep the view from before.
-    pub(crate) fn install_filtered(
+    /// [`VersionSet::install`] for an edit of a compaction that did `cleanup`. Its filter knew only
+    /// the snapshots `known`: later ones keep the view from before the filter's decisions.
+    pub(crate) fn install_compacted(
         &self,
         trees: &mut Trees,
         edit: DatabaseEdit,
+        cleanup: &Cleanup,
         known: &[SequenceNumber],
     ) -> Result<()> {
+        if cleanup.is_filtered() || cleanup.has_expired() {
+            trees.renew_hidden(&edit)?;
+        }
+        if !cleanup.is_filtered() {
+            return self.install(trees, edit, &Flushed::new());
+        }
         self.install_by(trees, edit, VersionSet::write_edit_or_reserve, |keyspace, view| {
             self.snapshots.with_held(|held| {
                 let before = keyspace.current_view();
@@ -205,11 +213,11 @@ impl VersionSet {
     pub(crate) fn rewrite_large_manifest(&self, trees: &mut Trees) {
         let Some(manifest) = &mut trees.manifest else { return };
         let bytes = manifest.writer.bytes();
-        if bytes < MANIFEST_BYTES_MIN || bytes < manifest.first_bytes * MANIFEST_GROWTH_MAX {
+        if bytes < MANIFEST_BYTES_MIN || bytes < manifest.tried_bytes * MANIFEST_GROWTH_MAX {
             return;
         }
         let old = manifest.file;
-        manifest.first_bytes = bytes;
+        manifest.tried_bytes = bytes;
         match self.write_manifest(trees, self.snapshots.visible()) {
             Ok(()) => trees.dead_files.push(FileName::manifest(old)),
             Err(error) => self.events.add(Event::ManifestRewriteFailed { error }),
@@ -284,7 +292,7 @@ impl VersionSet {
         writer.sync()?;
         self.store.sync_names()?;
         let first_bytes = writer.bytes();
-        Ok(Manifest { file, writer, first_bytes, is_broken: false })
+        Ok(Manifest { file, writer, first_bytes, tried_bytes: first_bytes, is_broken: false })
     }
 
     /// Notes the files that no live version refers to, and the logs below the floor.

@@ -4,12 +4,14 @@
 //! stays hidden, so only newer entries count. A program that deletes its first keys and looks
 //! for the first one again and again walks over what it deletes once.
 //!
-//! One for each keyspace, shared by its views. A walk tells of itself every [`STEP`] tombstones. At
+//! One for each keyspace, shared by its views. A compaction that drops more than newer entries hide
+//! (what a filter drops, what has expired) begins another one, because older views at the same
+//! sequence number show what it dropped. A walk tells of itself every [`STEP`] tombstones. At
 //! most [`STRETCHES_MAX`] stretches are known; one that lies in a later one is replaced by it.
 //!
-//! Invariant: at `sequence`, no key of a stretch is visible. Nothing older than the newest entry
-//! comes into a tree, except to the level of what is ingested below all else: views that have it
-//! know no stretches.
+//! Invariant: at `sequence`, no key of a stretch is visible in any view that shares it. Nothing
+//! older than the newest entry comes into a tree, except to the level of what is ingested below all
+//! else: views that have it know no stretches.
 
 use base::{KeyRange, SequenceNumber};
 use parking_lot::Mutex;

@@ -170,7 +170,7 @@ pub(crate) struct TreeView {
     /// The levels that have nodes, from above: a lookup probes no others.
     pub levels: Vec<Arc<LevelView>>,
     pub context: Arc<ReadContext>,
-    /// What cursors of the keyspace stepped over; shared by its views.
+    /// What cursors of the keyspace stepped over; shared by views that hide the same.
     pub hidden: Arc<HiddenStretches>,
     /// Keeps the segments that pointers in the levels name.
     pub segments: Segments,
@@ -199,9 +199,15 @@ impl TreeView {
         TreeView { levels, context: context.clone(), hidden, segments }
     }
 
-    /// Forgets what cursors stepped over: the sequence numbers may begin anew.
-    pub(crate) fn with_no_hidden(self) -> TreeView {
-        TreeView { hidden: Arc::default(), ..self }
+    /// The same, without what cursors stepped over: the sequence numbers may begin anew, or what
+    /// older views show at the same number is hidden here.
+    pub(crate) fn with_no_hidden(&self) -> TreeView {
+        TreeView {
+            levels: self.levels.clone(),
+            context: self.context.clone(),
+            hidden: Arc::default(),
+            segments: self.segments.clone(),
+        }
     }
 
     /// Older data may have come below what is there.

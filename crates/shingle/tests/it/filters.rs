@@ -218,6 +218,36 @@ fn a_snapshot_taken_during_a_compaction_goes_on_to_show_what_the_filter_drops() 
     }
 }
 
+/// A scan of the keyspace steps over what the filter dropped, at the sequence number of a snapshot
+/// from before.
+#[test]
+fn what_a_filter_dropped_stays_in_the_scans_of_earlier_snapshots() {
+    let filter = Arc::<Letters>::default();
+    let (store, script) = (Arc::new(MemStore::new(Arc::default())), Arc::<Script>::default());
+    let db = options("leveled", "inline", &filter).open_in(store, script.clone()).unwrap();
+    // So that what is dropped becomes a deletion, which stays.
+    let keeps = KeyspaceOptions {
+        compaction_filter: Some("letters".into()),
+        ingests_below: true,
+        ..KeyspaceOptions::default()
+    };
+    let letters = db.create_keyspace("letters", keeps).unwrap();
+    fill(&letters, 50);
+    let taken = Arc::new(Mutex::new(None::<Snapshot>));
+    let (user, keyspace, slot) = (db.clone(), letters.clone(), taken.clone());
+    script.at_place(Arc::new(move |place| {
+        if place == "compaction: before it is part of the tree" {
+            slot.lock().get_or_insert_with(|| user.snapshot().of(&keyspace).unwrap());
+        }
+    }));
+    letters.compact().unwrap();
+    script.at_place(Arc::new(|_| {}));
+    let snapshot = taken.lock().take().expect("a compaction ended");
+    assert_eq!(letters.iter().count(), 100);
+    assert_eq!(snapshot.iter().count(), 150);
+    assert_eq!(letters.iter().count(), 100);
+}
+
 #[test]
 fn a_filter_that_fails_or_panics_fails_its_compaction_and_loses_nothing() {
     let filter = Arc::<Letters>::default();

@@ -181,6 +181,54 @@ fn a_move_that_lacked_a_descriptor_is_tried_by_the_next_wait() {
     assert_eq!(db.iter().map(Result::unwrap).count(), 150);
 }
 
+/// The log goes on without a descriptor for the next one. The write that filled it is committed, so
+/// it is no error.
+#[test]
+fn a_write_that_fills_the_log_succeeds_where_the_next_log_lacks_a_descriptor() {
+    let store = MemStore::new(Arc::default());
+    let plan = Arc::new(FaultPlan::default());
+    let faulty = FaultyStore::new(Arc::new(store.clone()), plan.clone());
+    let db = open(Arc::new(faulty), stepped(), |e| e.log_bytes = Some(64 << 10));
+    db.put("begins", "the first log").unwrap();
+    let filter = Filter { operation: Some(Operation::Create), kind: Some(FileKind::Wal) };
+    plan.add(Fault { filter, after: 0, is_sticky: true, effect: Effect::NoDescriptor });
+    for n in 0..400u64 {
+        db.put(n.to_be_bytes(), [n as u8; 100]).unwrap();
+    }
+    assert!(plan.failures() > 0);
+    plan.clear();
+    db.close().unwrap();
+    let db = open(Arc::new(store), stepped(), |_| {});
+    assert_eq!(db.iter().map(Result::unwrap).count(), 401);
+}
+
+/// A try to begin another manifest that failed is none: at the close the root vouches for what the
+/// old one has.
+#[test]
+fn the_end_of_a_manifest_that_was_not_replaced_cannot_be_lost() {
+    let store = MemStore::new(Arc::default());
+    let plan = Arc::new(FaultPlan::default());
+    let faulty = FaultyStore::new(Arc::new(store.clone()), plan.clone());
+    let db = open(Arc::new(faulty), stepped(), |_| {});
+    let filter = Filter { operation: Some(Operation::Create), kind: Some(FileKind::Manifest) };
+    plan.add(Fault { filter, after: 0, is_sticky: true, effect: Effect::NoSpace });
+    let mut keys = 0u64;
+    while plan.failures() == 0 {
+        db.put(keys.to_be_bytes(), "value").unwrap();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        keys += 1;
+        assert!(keys < 1000, "the manifest does not grow");
+    }
+    plan.clear();
+    db.close().unwrap();
+    let files = store.list().unwrap();
+    let manifest = files.iter().find(|file| file.name.kind == FileKind::Manifest).unwrap();
+    store.overwrite(manifest.name, manifest.bytes - 100, &[0; 100]).unwrap();
+    let error = Options::new().open_store(Arc::new(store)).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+}
+
 #[test]
 fn many_keys_are_read_with_one_read_for_each_block() {
     let store = MemStore::new(Arc::default());
