@@ -60,6 +60,8 @@ pub(crate) struct Queue {
     pub manual: Vec<Manual>,
     pub failures: u32,
     pub last_failure: Option<Failure>,
+    /// Where a step does not wait for time itself: no step before this, after a failure.
+    pub resumes_ns: u64,
     /// Tries that began so far.
     tries: u64,
     /// No limited job makes a step before, on the runtime's clock. Databases that share a limit
@@ -205,7 +207,14 @@ impl Scheduler {
 
     /// Ends a wait for a retry.
     pub(crate) fn release(&self) {
+        self.lock().resumes_ns = 0;
         self.retry.signal();
+    }
+
+    /// How long no step may be made after a failure; `None`: the next one may be made.
+    pub(crate) fn pause_ns(&self, now_ns: u64) -> Option<u64> {
+        let pause_ns = self.lock().resumes_ns.saturating_sub(now_ns);
+        (pause_ns > 0).then_some(pause_ns)
     }
 
     pub(crate) fn take(&self, now_ns: u64) -> Option<Job> {

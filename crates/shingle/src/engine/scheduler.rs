@@ -44,6 +44,9 @@ impl Worker for EngineWorker {
     fn next_ns(&self) -> Option<u64> {
         let engine = self.0.upgrade()?;
         let now_ns = engine.runtime.now_ns();
+        if let Some(pause_ns) = engine.scheduler.pause_ns(now_ns) {
+            return Some(pause_ns);
+        }
         let changes_ns =
             engine.changes.as_ref().and_then(|c| c.expires_in_ns(engine.runtime.wall_micros()));
         let refill_ns = engine.reserve.is_out().then_some(REFILL_NS);
@@ -112,6 +115,9 @@ fn step(engine: &Arc<Engine>) -> bool {
         return false;
     }
     engine.runtime.interleave("worker: before it looks for work");
+    if engine.scheduler.pause_ns(engine.runtime.now_ns()).is_some() {
+        return false;
+    }
     let begun = engine.scheduler.begin_try();
     // At most one removal in a step: obsolete files do not pile up, and no burst delays other work.
     let cleaned = clean::step(engine);
@@ -434,7 +440,7 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
                     backed_off::is_own_failure(&error)
                 }
                 Job::Collect(collect) => {
-                    let backs_off = backed_off::is_own_failure(&error);
+                    let backs_off = backed_off::is_own_failure(&error) && !error.is_lack();
                     collect.abandon(backs_off);
                     engine.scheduler.end_collecting();
                     backs_off
@@ -468,11 +474,15 @@ fn failed(engine: &Arc<Engine>, begun: Try, error: Error) {
     engine.admission.release();
     queue.failures = queue.failures.saturating_add(1);
     let wait_ns = (RETRY_NS_MIN << queue.failures.min(10)).min(RETRY_NS_MAX);
+    let deadline_ns = engine.runtime.now_ns() + wait_ns;
     let seen = engine.scheduler.retry.count();
+    let waits = engine.runtime.waits_in_steps();
+    if !waits {
+        queue.resumes_ns = deadline_ns;
+    }
     drop(queue);
     engine.progress.signal();
-    if !engine.is_closing() {
-        let deadline_ns = engine.runtime.now_ns() + wait_ns;
+    if waits && !engine.is_closing() {
         engine.runtime.wait(&engine.scheduler.retry, seen, Some(deadline_ns));
     }
 }

@@ -1,8 +1,15 @@
 //! Databases that share their memory, their threads and the limit of their background work.
 
+use base::env::{Event, Runtime, Worker};
 use base::random::Random;
+use media::FileKind;
+use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
+use media::mem::MemStore;
+use parking_lot::Mutex;
 use shingle::{Db, KeyspaceOptions, Options, ResourceLimits, Resources, WriteBatch, WriteOptions};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 const MEMORY_BYTES: u64 = 10 << 20;
 const DATABASES: usize = 100;
@@ -95,6 +102,76 @@ fn a_flush_of_one_database_is_not_held_up_by_a_limit_that_others_have_reached() 
     }
     let waited: u64 = databases.iter().map(|db| db.stats().limit_wait_ns).sum();
     assert!(waited > 0, "nothing was limited");
+}
+
+/// Takes turns as a pool does: a step must not wait.
+#[derive(Default)]
+struct Turns {
+    now_ns: AtomicU64,
+    worker: Mutex<Option<Arc<dyn Worker>>>,
+}
+
+impl Turns {
+    fn worker(&self) -> Arc<dyn Worker> {
+        self.worker.lock().clone().unwrap()
+    }
+
+    /// Makes steps until one finds nothing to do.
+    fn steps(&self) -> usize {
+        let worker = self.worker();
+        (0..1000).take_while(|_| worker.step()).count()
+    }
+}
+
+impl Runtime for Turns {
+    fn now_ns(&self) -> u64 {
+        self.now_ns.load(SeqCst)
+    }
+    fn wall_micros(&self) -> u64 {
+        0
+    }
+    fn random_u64(&self) -> u64 {
+        7
+    }
+    fn wait(&self, _event: &Event, _seen: u64, _deadline_ns: Option<u64>) {
+        panic!("a step waits, and holds up a thread that others need");
+    }
+    fn start(&self, worker: Arc<dyn Worker>, _workers: usize) {
+        *self.worker.lock() = Some(worker);
+    }
+    fn wake(&self) {}
+    fn waits_in_steps(&self) -> bool {
+        false
+    }
+    fn stop(&self) {
+        *self.worker.lock() = None;
+    }
+}
+
+#[test]
+fn a_database_whose_flushes_fail_holds_up_no_thread_of_the_others() {
+    let plan = Arc::new(FaultPlan::default());
+    let store = MemStore::new(Arc::default());
+    let faulty = FaultyStore::new(Arc::new(store), plan.clone());
+    let turns = Arc::<Turns>::default();
+    let db = Options::new().open_in(Arc::new(faulty), turns.clone()).unwrap();
+    turns.steps();
+    db.put("key", "value").unwrap();
+    let filter = Filter { operation: Some(Operation::Create), kind: Some(FileKind::Table) };
+    plan.add(Fault { filter, after: 0, is_sticky: true, effect: Effect::NoSpace });
+    db.begin_flush().unwrap();
+    turns.steps();
+    let failures = plan.failures();
+    assert!(failures > 0);
+    assert!(db.stats().background_error.is_some());
+    // Until the pause is over, the turns of the database do nothing.
+    assert_eq!((turns.steps(), plan.failures()), (0, failures));
+    let pause_ns = turns.worker().next_ns().expect("a time for the next try");
+    turns.now_ns.fetch_add(pause_ns, SeqCst);
+    plan.clear();
+    assert!(turns.steps() > 0);
+    assert!(db.stats().background_error.is_none());
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
 #[test]
