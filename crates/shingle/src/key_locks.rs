@@ -3,11 +3,13 @@
 //! A lock keeps other transactions that lock from the key. Writes outside transactions do not look
 //! at it; the check at the commit finds them.
 //!
-//! Invariant: a transaction waits for at most one other at a time. So a deadlock is a cycle of the
-//! map `waits`, and whoever closes it finds it before waiting.
+//! Invariants:
+//! - A transaction waits for at most one other at a time. So a deadlock is a cycle of the map
+//!   `waits`, and whoever closes it finds it before waiting.
+//! - No transaction waits for a lock of a database that was closed: its holder may never end.
 
 use base::env::{Event, Runtime};
-use base::{Error, Key, KeyspaceId, Result};
+use base::{Error, ErrorKind, Key, KeyspaceId, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +29,7 @@ pub(crate) struct Locks {
 struct Table {
     owners: HashMap<(KeyspaceId, Key), Owner>,
     waits: HashMap<Owner, Owner>,
+    is_closed: bool,
 }
 
 impl Table {
@@ -65,7 +68,8 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// `Conflict`: another has the lock until `deadline_ns`, or waits for `owner` itself.
+    /// `Conflict`: another has the lock until `deadline_ns`, or waits for `owner` itself. `Closed`:
+    /// it has the lock when the database is closed.
     pub(crate) fn acquire(
         &self,
         owner: Owner,
@@ -85,6 +89,9 @@ impl Locks {
                         return Ok(true);
                     }
                     Some(&holder) if holder == owner => return Ok(false),
+                    Some(_) if table.is_closed => {
+                        return Err(Error::new(ErrorKind::Closed, "the database was closed"));
+                    }
                     Some(&holder) if table.closes_cycle(owner, holder) => {
                         return Err(what.refused("deadlock: its holder waits for this transaction"));
                     }
@@ -98,6 +105,12 @@ impl Locks {
             }
             runtime.wait(&self.released, seen, Some(deadline_ns));
         }
+    }
+
+    /// The database is being closed: ends all waits.
+    pub(crate) fn close(&self) {
+        self.table().is_closed = true;
+        self.released.signal();
     }
 
     /// Gives `keys` back, which `owner` has locked.

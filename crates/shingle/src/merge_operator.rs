@@ -9,7 +9,7 @@
 //! fail, and everything else goes on: rewrites keep the operands as they are. The same holds where
 //! the process does not know the operator ([`KeyspaceOperator::absent`]).
 
-use base::key::display_key;
+use base::key::{VALUE_BYTES_MAX, display_key};
 use base::{Error, Result};
 use std::sync::Arc;
 use table::Bytes;
@@ -66,7 +66,8 @@ pub trait MergeOperator: Send + Sync {
     }
 
     /// The value of `key` after `operands` (oldest first) are applied to `existing`; `None` deletes
-    /// the key. Must not depend on how operands are grouped over calls.
+    /// the key. Must not depend on how operands are grouped over calls. A value of more than 1 GiB
+    /// is an error like the operator's own.
     ///
     /// # Errors
     ///
@@ -175,7 +176,8 @@ impl KeyspaceOperator {
         existing: Option<&[u8]>,
         operands: &[&[u8]],
     ) -> Result<Option<Vec<u8>>> {
-        self.operator.merge(key, existing, operands).map_err(|error| {
+        let merged = self.operator.merge(key, existing, operands).and_then(checked_length);
+        merged.map_err(|error| {
             let message = format!(
                 "the {} operands of key {} in keyspace `{}` are not merged: the merge operator \
                  `{}`: {}",
@@ -187,6 +189,18 @@ impl KeyspaceOperator {
             );
             Error::new(error.kind(), message)
         })
+    }
+}
+
+/// A value of a length that can be stored. A longer one is refused as the operator itself refuses:
+/// the operands stay as they are.
+fn checked_length(merged: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+    match &merged {
+        Some(value) if value.len() > VALUE_BYTES_MAX => Err(Error::invalid(format!(
+            "the value has {} bytes, and a value has at most {VALUE_BYTES_MAX}",
+            value.len()
+        ))),
+        _ => Ok(merged),
     }
 }
 

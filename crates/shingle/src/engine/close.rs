@@ -105,6 +105,7 @@ impl Engine {
         self.gate.shut();
         self.admission.release();
         self.scheduler.release();
+        self.locks.close();
         self.sealed.signal();
         self.progress.signal();
         self.note_changes();

@@ -55,6 +55,48 @@ fn an_operand_of_a_wrong_length_is_refused_before_it_is_written() {
     assert_eq!(sums.iter().count(), 1);
 }
 
+/// Makes values that are too long to be stored. Their bytes are never touched.
+struct TooLong;
+
+impl MergeOperator for TooLong {
+    fn name(&self) -> &str {
+        "too-long"
+    }
+
+    fn merge(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> Result<Option<Vec<u8>>> {
+        Ok(Some(vec![0; base::key::VALUE_BYTES_MAX + 1]))
+    }
+}
+
+#[test]
+fn a_merged_value_that_is_too_long_fails_its_reads_and_nothing_else() {
+    for values in LAYOUTS {
+        let store = MemStore::new(Arc::default());
+        let options = options(values).merge_operator(Arc::new(TooLong));
+        let db = open(&store, options.clone()).unwrap();
+        let sums = keyspace(&db, "too-long");
+        for round in 0..3u8 {
+            for operand in 0..3u8 {
+                sums.merge("long", [round, operand]).unwrap();
+            }
+            sums.put([b'k', round], "short").unwrap();
+            db.flush().unwrap();
+        }
+        db.compact().unwrap();
+        db.close().unwrap();
+        let db = open(&store, options).unwrap();
+        let sums = db.keyspace("sums").unwrap();
+        let error = sums.get("long").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        for part in ["sums", "too-long", "long", "1073741825 bytes"] {
+            assert!(error.message().contains(part), "{error}");
+        }
+        assert_eq!(sums.get([b'k', 2]).unwrap().as_deref(), Some(&b"short"[..]));
+        sums.put("long", "written anew").unwrap();
+        assert_eq!(sums.get("long").unwrap().as_deref(), Some(&b"written anew"[..]));
+    }
+}
+
 /// Keys `0..20` of which 10 has a value that operands cannot be added to, and 11 was deleted.
 fn spoil(sums: &Keyspace) {
     for n in 0..20u64 {

@@ -382,6 +382,19 @@ fn a_deadlock_is_a_conflict_and_a_lock_ends_with_its_transaction() {
 }
 
 #[test]
+fn a_close_ends_the_waits_for_locks() {
+    let (db, mut one, mut other) = two(locking(3_600_000));
+    one.put("1", "11").unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| other.put("1", "12").unwrap_err().kind());
+        // Now it waits, most probably; the close ends it in any case.
+        std::thread::sleep(Duration::from_millis(50));
+        db.close().unwrap();
+        assert_eq!(waiting.join().unwrap(), ErrorKind::Closed);
+    });
+}
+
+#[test]
 fn a_lock_that_stays_is_a_conflict_after_the_timeout() {
     let db = open();
     let mut one = db.transaction_with(locking(60_000));
