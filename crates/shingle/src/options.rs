@@ -363,7 +363,8 @@ impl Options {
     }
 
     /// Shares the cache with other databases, or memory, threads and the limit of background work:
-    /// these options of the database then mean nothing.
+    /// these options of the database then mean nothing. The opening fails with
+    /// [`Closed`](crate::ErrorKind::Closed) in a forked child of the process that made them.
     pub fn resources(mut self, shared: &Resources) -> Self {
         self.resources = Some(shared.clone());
         self

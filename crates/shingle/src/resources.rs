@@ -3,12 +3,13 @@
 use crate::budget::Budget;
 use crate::runtime::Pool;
 use base::env::Runtime;
+use base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use table::BlockCache;
 
 /// A block cache for several databases, or all that they need. Cheap to clone; clones are the same
-/// resources.
+/// resources. They are of the process that made them: a forked child makes its own.
 ///
 /// ```
 /// # fn main() -> shingle::Result<()> {
@@ -26,6 +27,7 @@ use table::BlockCache;
 pub struct Resources {
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) pooled: Option<Pooled>,
+    forks: u64,
 }
 
 /// What databases have together that share everything.
@@ -63,7 +65,7 @@ pub(crate) struct Pooled {
 impl Resources {
     /// A cache of `cache_bytes` for all databases that get a clone. All else is their own.
     pub fn new(cache_bytes: u64) -> Resources {
-        Resources { cache: BlockCache::new(cache_bytes), pooled: None }
+        Resources::of(BlockCache::new(cache_bytes), None)
     }
 
     /// Memory, background threads and the limit of background work for all databases that get a
@@ -77,7 +79,22 @@ impl Resources {
             background_bytes_per_second: limits.background_bytes_per_second,
             next_slot_ns: Arc::default(),
         };
-        Resources { cache, pooled: Some(pooled) }
+        Resources::of(cache, Some(pooled))
+    }
+
+    fn of(cache: Arc<BlockCache>, pooled: Option<Pooled>) -> Resources {
+        Resources { cache, pooled, forks: media::os::forks() }
+    }
+
+    /// `Closed` in a child of the process that made them: the threads are not there, and a lock of
+    /// the cache may have been held at the fork.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if !media::os::is_forked_since(self.forks) {
+            return Ok(());
+        }
+        let message = "this process was forked from the one that made the shared resources: make \
+                       resources in the process that uses them";
+        Err(Error::new(ErrorKind::Closed, message))
     }
 
     /// Bytes in the cache now.

@@ -167,6 +167,7 @@ impl Options {
     ///
     /// As for [`Options::open`].
     pub fn open_in(self, store: Arc<dyn FileStore>, runtime: Arc<dyn Runtime>) -> Result<Db> {
+        self.resources.as_ref().map_or(Ok(()), Resources::check_process)?;
         let engine = open::open(&self, store, runtime)?;
         if engine.settings.start_threads && !engine.read_only {
             let worker = Arc::new(EngineWorker(Arc::downgrade(&engine)));

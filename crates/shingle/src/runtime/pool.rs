@@ -31,6 +31,8 @@ pub(crate) struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     next_id: AtomicU64,
+    /// Of the process that has the threads.
+    forks: u64,
 }
 
 struct Shared {
@@ -78,7 +80,12 @@ impl Pool {
             std::thread::Builder::new().name(format!("shingle-pool-{index}")).spawn(body).ok()
         };
         let threads = (0..threads.max(1)).map_while(spawn).collect();
-        Arc::new(Pool { shared, threads, next_id: AtomicU64::new(0) })
+        Arc::new(Pool { shared, threads, next_id: AtomicU64::new(0), forks: media::os::forks() })
+    }
+
+    /// This process was forked from the one that has the threads.
+    pub(crate) fn is_inherited(&self) -> bool {
+        media::os::is_forked_since(self.forks)
     }
 
     /// The number of threads.
@@ -95,6 +102,10 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        if self.is_inherited() {
+            // There are no threads to end, and one of them may have held the lock at the fork.
+            return std::mem::forget(std::mem::take(&mut self.threads));
+        }
         self.shared.state.lock().is_over = true;
         self.shared.work.notify_all();
         let me = std::thread::current().id();
