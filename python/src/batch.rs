@@ -113,8 +113,8 @@ impl Batch {
         held(py, &self.operations).clear();
     }
 
-    /// Writes everything, or nothing. The batch is empty afterwards, but for `WouldWait`: then it
-    /// is as it was, to be written later.
+    /// Writes everything, or nothing. The batch is empty afterwards, but for `WouldWait` and where
+    /// the database was closed before: then it is as it was.
     fn write(&self, py: Python<'_>) -> PyResult<()> {
         let db = self.db.get(py)?;
         apart(py, || {

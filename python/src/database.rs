@@ -6,9 +6,11 @@ use crate::own::{Ends, Own, Used};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use shingle::{Db, Error, ErrorKind, Options, Progress, ResourceLimits};
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
 use std::mem;
 use std::path::PathBuf;
+use std::ptr;
 use std::sync::{Arc, Weak};
 
 /// A block cache that several databases share.
@@ -46,9 +48,9 @@ impl Resources {
 }
 
 thread_local! {
-    /// This thread is in a function of the program that a call told of its progress. The call uses
-    /// the database, so a close here would wait for itself.
-    static IS_TOLD: Cell<bool> = const { Cell::new(false) };
+    /// The databases whose calls this thread is in, in a function of the program that they told of
+    /// their progress. The call uses its database, so a close here would wait for itself.
+    static TOLD_OF: RefCell<Vec<*const Store>> = const { RefCell::new(Vec::new()) };
 }
 
 /// An open database, without keys and values.
@@ -59,8 +61,8 @@ pub struct Store {
     parts: Mutex<Vec<Weak<dyn Ends>>>,
     /// Held while it is being closed.
     closing: Mutex<()>,
-    /// How it was opened, for people.
-    path: String,
+    /// How it was opened.
+    path: OsString,
 }
 
 impl Store {
@@ -106,7 +108,7 @@ impl Store {
         if let Some(resources) = resources {
             options = options.resources(&resources.0);
         }
-        let shown = path.display().to_string();
+        let shown = path.as_os_str().to_owned();
         let db = apart(py, || {
             for (name, value) in &settings {
                 options = options.clone().set(name, value)?;
@@ -118,22 +120,25 @@ impl Store {
     }
 
     #[getter]
-    fn path(&self) -> &str {
+    fn path(&self) -> &OsStr {
         &self.path
     }
 
     /// A second time does nothing, but waits for the first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if IS_TOLD.get() {
+        if TOLD_OF.with_borrow(|told| told.contains(&ptr::from_ref(self))) {
             let message = "a function that is told of progress cannot close the database";
             return Err(raised(py, &Error::invalid(message)));
         }
         apart(py, || {
+            self.db.check_process()?;
             let _closing = self.closing.lock();
             let Some(db) = self.db.take()? else { return Ok(()) };
+            // First the database: a call of a part may wait for a lock that another part has.
+            let closed = db.close();
             let parts = mem::take(&mut *self.parts.lock());
             parts.iter().filter_map(Weak::upgrade).for_each(|part| part.end());
-            db.close()
+            closed
         })
     }
 
@@ -184,10 +189,10 @@ impl Store {
             db.check(&mut |step: Progress| {
                 let Some(progress) = &progress else { return };
                 let goes_on = Python::attach(|py| {
-                    IS_TOLD.set(true);
+                    TOLD_OF.with_borrow_mut(|told| told.push(ptr::from_ref(self)));
                     let told = progress.call1(py, (step.done_bytes, step.total_bytes, &step.what));
                     let goes_on = told.and_then(|told| Ok(told.is_none(py) || told.is_truthy(py)?));
-                    IS_TOLD.set(false);
+                    TOLD_OF.with_borrow_mut(Vec::pop);
                     goes_on
                 });
                 match goes_on {

@@ -83,10 +83,13 @@ impl<T: Send + Sync> Own<T> {
     ///
     /// `Closed`, in a child of the process that made it.
     pub fn take(&self) -> shingle::Result<Option<T>> {
-        match self.is_ours() {
-            true => Ok(self.thing.write().take()),
-            false => Err(forked()),
-        }
+        self.check_process()?;
+        Ok(self.thing.write().take())
+    }
+
+    /// `Closed`, in a child of the process that made it.
+    pub fn check_process(&self) -> shingle::Result<()> {
+        if self.is_ours() { Ok(()) } else { Err(forked()) }
     }
 
     #[cold]

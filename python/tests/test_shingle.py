@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shelve
+import sys
 import tempfile
 import threading
 import time
@@ -416,6 +417,68 @@ class TestLife:
             db.check(lambda *step: 1 / 0)
         assert db.property("no such property") is None
         assert isinstance(db.stats(), dict)
+
+    def test_a_function_that_is_told_of_progress_can_close_another_database(self, db, tmp_path):
+        filled(db)
+        db.flush()
+        steps = []
+
+        def progress(*step):
+            steps.append(step)
+            with shingle.open(tmp_path / "other") as other:
+                other[b"a"] = b"b"
+                assert other.check(lambda *step: None) == []
+            with pytest.raises(shingle.InvalidArgument):
+                db.close()
+
+        assert db.check(progress) == [] and steps
+
+    def test_a_close_ends_the_wait_for_a_lock(self, db):
+        waiting, holding = db.transaction(lock_timeout=3600), db.transaction(lock_timeout=1)
+        holding.put(b"a", b"1")
+        ended = []
+
+        def wait():
+            with pytest.raises(shingle.Closed):
+                waiting.put(b"a", b"2")
+            ended.append(True)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        time.sleep(0.05)  # now it waits, most probably; the close ends it in any case
+        db.close()
+        thread.join()
+        assert ended
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="names are bytes")
+    def test_a_path_keeps_its_bytes(self, tmp_path):
+        path = os.fsdecode(os.fsencode(tmp_path) + b"/m\xfcller")
+        with shingle.open(path) as db:
+            db[b"a"] = b"b"
+            assert db.path == path
+        assert os.listdir(os.fsencode(tmp_path)) == [b"m\xfcller"]
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+    def test_a_child_makes_its_own_resources(self, tmp_path):
+        shared = shingle.Resources.within(16 << 20)
+        cache = shingle.Resources(1 << 20)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                for resources in (shared, cache):
+                    with pytest.raises(shingle.Closed, match="forked"):
+                        shingle.open(tmp_path / "db", resources=resources)
+                del resources, shared, cache
+                with shingle.open(tmp_path / "db", resources=shingle.Resources(1 << 20)) as db:
+                    db[b"a"] = b"b"
+                code = 0
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        with shingle.open(tmp_path / "db", resources=shared) as db:
+            assert db[b"a"] == b"b"
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
     def test_a_child_gets_a_clear_error_and_harms_nothing(self, db):
