@@ -46,7 +46,7 @@ public final class Cursor extends Owner {
     private boolean isScan;
 
     /** The error of the last movement. It stays until a seek succeeds. */
-    private RuntimeException failure;
+    private Throwable failure;
 
     /** The parent lives as long as the cursor, so that the collector does not close it. */
     Cursor(Object parent, long handle) {
@@ -111,8 +111,11 @@ public final class Cursor extends Owner {
         if (isClosed()) {
             throw closedError();
         }
+        if (failure instanceof Error error) {
+            throw error;
+        }
         if (failure != null) {
-            throw failure;
+            throw (RuntimeException) failure;
         }
         return at < used;
     }
@@ -211,7 +214,7 @@ public final class Cursor extends Owner {
         try {
             used = filled(movement, key);
             failure = null;
-        } catch (RuntimeException error) {
+        } catch (RuntimeException | Error error) {
             failure = error;
             throw error;
         }

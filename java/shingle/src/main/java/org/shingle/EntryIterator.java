@@ -25,7 +25,7 @@ public final class EntryIterator implements Iterator<Entry>, AutoCloseable {
         this.isReverse = isReverse;
         try {
             cursor.begin(isReverse);
-        } catch (RuntimeException error) {
+        } catch (RuntimeException | Error error) {
             cursor.close();
             throw error;
         }

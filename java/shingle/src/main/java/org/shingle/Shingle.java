@@ -1,5 +1,6 @@
 package org.shingle;
 
+import java.io.ByteArrayOutputStream;
 import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.file.FileSystems;
@@ -106,7 +107,28 @@ public final class Shingle extends Owner {
                             + path.getFileSystem().provider().getScheme()
                             + ": a database must be in the default file system");
         }
-        return Native.utf8(path.toString());
+        return fileName(path.toUri().getRawPath());
+    }
+
+    /**
+     * The bytes of a path from those of its URI. They are those of the file system, of which the
+     * text of the path can have lost some.
+     */
+    private static byte[] fileName(String encoded) {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        int end = encoded.length();
+        if (end > 1 && encoded.charAt(end - 1) == '/') {
+            end--; // the URI of a directory
+        }
+        for (int at = 0; at < end; at++) {
+            if (encoded.charAt(at) == '%') {
+                bytes.write(Integer.parseInt(encoded.substring(at + 1, at + 3), 16));
+                at += 2;
+            } else {
+                bytes.write(encoded.charAt(at));
+            }
+        }
+        return bytes.toByteArray();
     }
 
     /**

@@ -227,7 +227,8 @@ public final class Transaction extends Owner {
      */
     public void commit(WriteOptions options) {
         // The library frees the handle, so the transaction is closed whatever the commit does.
-        Native.commit(this, release(), options.flags);
+        int flags = options.flags; // fails before the release where there are no options
+        Native.commit(this, release(), flags);
     }
 
     /** Ends the transaction; without a commit, its writes do not happen. */

@@ -13,6 +13,7 @@ import static org.shingle.Support.holds;
 import static org.shingle.Support.key;
 import static org.shingle.Support.text;
 
+import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
 import java.nio.file.Files;
@@ -50,6 +51,23 @@ class DatabaseTest {
             holds(database, "pear", "green");
             holds(database, "plum", null);
         }
+    }
+
+    /** A name of which no text in UTF-8 has the bytes, as from another system. */
+    @Test
+    void aDirectoryHasTheNameThatItsPathHas() throws Exception {
+        Path path = Path.of(URI.create(folder.toUri() + "m%FCller%20%25"));
+        try (Shingle database = Shingle.open(path)) {
+            database.put(bytes("a"), bytes("1"));
+        }
+        try (var files = Files.list(folder)) {
+            assertEquals(List.of(path), files.toList());
+        }
+        try (Shingle database = Shingle.open(path)) {
+            holds(database, "a", "1");
+        }
+        Shingle.destroy(path);
+        assertFalse(Files.exists(path));
     }
 
     @Test

@@ -383,19 +383,30 @@ class LifetimeTest {
 
     @Test
     void manyLivesKeepMemoryAndOpenFilesAsTheyAre() throws Exception {
+        String[] lines = printed("org.shingle.LivesProgram", folder.resolve("lives"));
+        assertEquals("[]", lines[lines.length - 1], "open files");
+        long growth = Long.parseLong(lines[lines.length - 2]);
+        assertTrue(growth < LIVES_KILOBYTES, "350 lives take " + growth + " KiB");
+    }
+
+    @Test
+    void aScanThatLacksMemoryDoesNotLookFinished() throws Exception {
+        String[] lines = printed("org.shingle.LargeValueProgram", folder.resolve("large"));
+        assertEquals("a, error, error, true", lines[lines.length - 1]);
+    }
+
+    /** The lines that a program of its own prints, whose machine has little memory. */
+    private static String[] printed(String program, Path path) throws Exception {
         ProcessBuilder builder = new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-Xms32m", "-Xmx32m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"),
-                "org.shingle.LivesProgram", folder.resolve("lives").toString());
+                "-XX:TieredStopAtLevel=1", "-XX:MaxDirectMemorySize=64m",
+                "-cp", System.getProperty("java.class.path"), program, path.toString());
         // With one arena, what threads have freed is used again by others.
         builder.environment().put("MALLOC_ARENA_MAX", "1");
         Process process = builder.redirectErrorStream(true).start();
         String output = new String(process.getInputStream().readAllBytes());
         assertEquals(0, process.waitFor(), output);
-        String[] lines = output.strip().split("\n");
-        assertEquals("[]", lines[lines.length - 1], "open files");
-        long growth = Long.parseLong(lines[lines.length - 2]);
-        assertTrue(growth < LIVES_KILOBYTES, "350 lives take " + growth + " KiB");
+        return output.strip().split("\n");
     }
 }

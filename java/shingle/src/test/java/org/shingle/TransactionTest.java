@@ -3,6 +3,7 @@ package org.shingle;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.shingle.Support.bytes;
 import static org.shingle.Support.fails;
@@ -55,6 +56,42 @@ class TransactionTest {
             assertFalse(forward.hasNext());
             return keys;
         }
+    }
+
+    @Test
+    void aCommitWithoutOptionsLeavesTheTransactionAsItWas() {
+        try (Transaction transaction = database.begin()) {
+            transaction.put(bytes("a"), bytes("1"));
+            assertThrows(NullPointerException.class, () -> transaction.commit(null));
+            transaction.commit();
+        }
+        assertEquals("1", text(database.get(bytes("a"))));
+    }
+
+    @Test
+    void aCloseEndsTheWaitForALock() throws Exception {
+        TransactionOptions locking = TransactionOptions.DEFAULT.lockTimeout(Duration.ofHours(1));
+        Transaction first = database.begin(locking);
+        first.put(bytes("a"), bytes("1"));
+        Transaction second = database.begin(locking);
+        BlockingQueue<Object> ended = new LinkedBlockingQueue<>();
+        Thread waiting = new Thread(() -> {
+            try {
+                second.put(bytes("a"), bytes("2"));
+                ended.add("it was put");
+            } catch (ShingleException error) {
+                ended.add(error.kind());
+            }
+        });
+        waiting.start();
+        while (waiting.getState() == Thread.State.NEW) {
+            Thread.onSpinWait();
+        }
+        Thread.sleep(100); // now it waits, most probably; the close ends the call in any case
+        database.close();
+        assertEquals(ErrorKind.CLOSED, ended.take());
+        first.close();
+        second.close();
     }
 
     @Test
