@@ -141,9 +141,8 @@ pub extern "C" fn shingle_write(
     error: Place<'_>,
 ) -> c_int {
     call(error, || {
-        let (db, options) = (DBS.get(db.addr())?, write_options(flags)?);
         let batch = std::mem::take(&mut *BATCHES.get(batch.addr())?.lock());
-        db.write(batch, &options)
+        DBS.get(db.addr())?.write(batch, &write_options(flags)?)
     })
 }
 

@@ -133,9 +133,8 @@ pub extern "C" fn shingle_commit(
     error: Place<'_>,
 ) -> c_int {
     call(error, || {
-        let options = write_options(flags)?;
         let taken = TRANSACTIONS.take(transaction.addr())?.lock().take();
-        taken.ok_or_else(ended)?.commit_with(&options)
+        taken.ok_or_else(ended)?.commit_with(&write_options(flags)?)
     })
 }
 

@@ -77,6 +77,9 @@ static void batches(shingle_db *db, shingle_keyspace *fruit) {
   OK(shingle_batch_put(batch, fruit, T("never"), T("x"), &error));
   OK(shingle_batch_clear(batch, &error));
   OK(shingle_write(db, batch, SHINGLE_DEFAULT, &error));
+  OK(shingle_batch_put(batch, fruit, T("never"), T("x"), &error));
+  FAILS(SHINGLE_INVALID_ARGUMENT, shingle_write(db, batch, 1u << 31, &error));
+  CHECK(shingle_batch_count(batch) == 0);
   OK(shingle_merge(counts, T("figs"), shingle_bytes(&two, 8), SHINGLE_DEFAULT, &error));
 
   size_t size;
@@ -233,6 +236,9 @@ static void transactions(shingle_db *db, shingle_keyspace *fruit) {
   FAILS(SHINGLE_CONFLICT, shingle_commit(second, SHINGLE_DEFAULT, &error));
   FAILS(SHINGLE_CLOSED, shingle_commit(second, SHINGLE_DEFAULT, &error));
   shingle_transaction_free(first);
+  OK(shingle_transaction_begin(db, false, 0, &first, &error));
+  FAILS(SHINGLE_INVALID_ARGUMENT, shingle_commit(first, 1u << 31, &error));
+  FAILS(SHINGLE_CLOSED, shingle_commit(first, SHINGLE_DEFAULT, &error));
   OK(shingle_get(fruit, T("kiwi"), &value, &error));
   CHECK(has(value, "2"));
   OK(shingle_transaction_begin(db, false, 50, &first, &error));
