@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Stream;
 import org.shingle.orders.Application;
 import org.shingle.orders.Child;
 
@@ -51,6 +52,13 @@ final class Instance implements AutoCloseable {
 
     Path state() {
         return folder.resolve(name + "-state");
+    }
+
+    /** Whether its state has databases of Shingle. */
+    boolean hasShingle() throws IOException {
+        try (Stream<Path> files = Files.walk(state())) {
+            return files.anyMatch(file -> file.endsWith("shingle"));
+        }
     }
 
     int port() {

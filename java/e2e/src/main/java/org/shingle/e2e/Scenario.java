@@ -187,6 +187,11 @@ final class Scenario {
      */
     private void reopen() throws Exception {
         Map<Instance, Set<String>> had = group.stop();
+        for (Instance instance : had.keySet()) {
+            if (instance.hasShingle() != settings.store().equals("shingle")) {
+                outcome.problem(instance.name() + " does not have the stores that were asked for");
+            }
+        }
         long began = System.nanoTime();
         group.reopen(had.keySet());
         double seconds = (System.nanoTime() - began) / 1e9;
