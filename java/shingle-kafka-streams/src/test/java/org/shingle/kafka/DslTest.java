@@ -222,7 +222,8 @@ class DslTest {
             }
             results.add(changelogs(driver));
             boolean isShingle = suppliers == ShingleDslStoreSuppliers.class;
-            try (Stream<Path> files = Files.walk(state)) {
+            int depth = 3; // application, task, kind of store
+            try (Stream<Path> files = Files.walk(state, depth)) {
                 assertEquals(isShingle, files.anyMatch(file -> file.endsWith("shingle")));
             }
         }
