@@ -110,7 +110,7 @@ impl Backups {
     ///
     /// [`Incompatible`](crate::ErrorKind::Incompatible) where `path` is a database, or of a newer
     /// version; [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where it holds other files;
-    /// [`Corruption`](crate::ErrorKind::Corruption) where its root is damaged;
+    /// [`Corruption`](crate::ErrorKind::Corruption) where its root is damaged or lost;
     /// [`Io`](crate::ErrorKind::Io) where the system refused.
     pub fn open(path: impl AsRef<Path>) -> Result<Backups> {
         let store =
@@ -138,11 +138,24 @@ impl Backups {
     }
 
     fn generations(&self) -> Result<Vec<Generation>> {
-        let root = self.store.root()?;
-        root.map_or(Ok(Vec::new()), |root| catalog::decode_root(&root)).map_err(|error| {
+        let Some(root) = self.store.root()? else { return self.check_new().map(|()| Vec::new()) };
+        catalog::decode_root(&root).map_err(|error| {
             let message = format!("{}: {}", self.store.describe(), error.message());
             Error::new(error.kind(), message)
         })
+    }
+
+    /// Without a root there are no backups, unless it was lost.
+    fn check_new(&self) -> Result<()> {
+        if self.store.list()?.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "{} has files, but no root that lists backups: bring the root back, or choose an \
+             empty or new directory. Nothing was removed",
+            self.store.describe()
+        );
+        Err(Error::new(ErrorKind::Corruption, message))
     }
 
     fn generation(&self, number: u64) -> Result<Generation> {
@@ -193,6 +206,10 @@ impl Backups {
     pub fn create(&self, db: &Db, progress: &mut dyn FnMut(Progress)) -> Result<Backup> {
         let _lock = self.lock()?;
         let mut generations = self.generations()?;
+        if self.store.root()?.is_none() {
+            // Before the first file: files without a root are those of a lost one.
+            self.store.set_root(&catalog::encode_root(&generations))?;
+        }
         self.remove_unneeded(&generations)?;
         let taken = self.take(&generations, db, progress);
         let generation = taken.inspect_err(|_| drop(self.remove_unneeded(&generations)))?;

@@ -196,3 +196,34 @@ fn a_database_and_a_backup_directory_are_not_taken_for_each_other() {
     let refused = Backups::open(&path).unwrap().create(&follower.db(), &mut |_| ()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
 }
+
+/// A copy of the directory that lacks its root looks like one that never had backups.
+#[test]
+fn backups_whose_root_was_lost_are_not_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("backups");
+    let db = Options::new().open(home.path().join("db")).unwrap();
+    db.put("key", "value").unwrap();
+    let backups = Backups::open(&path).unwrap();
+    backups.create(&db, &mut |_| ()).unwrap();
+    let root = std::fs::read(path.join("CURRENT")).unwrap();
+    std::fs::remove_file(path.join("CURRENT")).unwrap();
+    let names = || {
+        let files = std::fs::read_dir(&path).unwrap();
+        let mut names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    for error in [
+        Backups::open(&path).err().unwrap(),
+        backups.list().unwrap_err(),
+        backups.create(&db, &mut |_| ()).unwrap_err(),
+        backups.prune(&Keep::default()).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    }
+    assert_eq!(names(), before);
+    std::fs::write(path.join("CURRENT"), root).unwrap();
+    assert!(backups.verify(1, &mut |_| ()).unwrap().is_empty());
+}
