@@ -25,8 +25,9 @@ use merge::{Merge, Resolved};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Operations in each batch that salvage commits.
+/// Salvage commits a batch when it has this many operations, or bytes of keys and values.
 const BATCH_OPERATIONS: usize = 1000;
+const BATCH_BYTES: u64 = 1 << 20;
 
 /// The result of a salvage: what was saved and what was lost.
 #[derive(Clone, Debug, Default)]
@@ -140,7 +141,7 @@ impl Job {
         let mut batch = WriteBatch::new();
         while let Some((key, resolved)) = merge.next()? {
             self.write(&keyspace, &mut batch, &key, resolved)?;
-            if batch.len() >= BATCH_OPERATIONS {
+            if batch.len() >= BATCH_OPERATIONS || batch.user_bytes() >= BATCH_BYTES {
                 self.commit(&mut batch)?;
                 let done_bytes = merge.done_bytes();
                 reporter.step(done_bytes, total_bytes, found.name.clone())?;
@@ -191,6 +192,9 @@ impl Job {
             return Ok(());
         }
         for operand in resolved.operands.iter().rev() {
+            if batch.user_bytes() >= BATCH_BYTES {
+                self.commit(batch)?;
+            }
             batch.copy_operand_in(keyspace, key, operand)?;
         }
         Ok(())

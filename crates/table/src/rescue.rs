@@ -19,7 +19,7 @@ use crate::piece::{self, BlockKind};
 use crate::run::Extent;
 use base::coding::varint;
 use base::key::{compare_internal, split_internal_key};
-use base::{Cause, Result};
+use base::{Cause, ErrorKind, Result};
 use media::ReadFile;
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ const HUNTED_BYTES_MAX: u64 = 16 << 10;
 const HUNT_BYTES_MAX: u64 = 256 << 10;
 /// Bytes read at once.
 const READ_BYTES: u64 = 1 << 20;
+/// Bytes read at once around a place that the medium cannot read.
+const PART_BYTES: usize = 4 << 10;
 
 /// Walks the entries of the blocks that are found.
 pub struct Rescue {
@@ -183,13 +185,30 @@ impl Rescue {
             let read_end = at.saturating_add(READ_BYTES).max(end).min(self.end.max(end));
             self.window.resize((read_end - at) as usize, 0);
             self.window_start = at;
-            if let Err(error) = self.file.read_at(at, &mut self.window, self.cause) {
-                self.window.clear();
-                return Err(error);
+            match self.file.read_at(at, &mut self.window, self.cause) {
+                Err(error) if error.kind() == ErrorKind::Io && !error.is_lack() => {
+                    self.read_parts()
+                }
+                Err(error) => {
+                    self.window.clear();
+                    return Err(error);
+                }
+                Ok(()) => {}
             }
         }
         let (from, to) = (at - self.window_start, end - self.window_start);
         Ok(self.window.get(from as usize..to as usize).unwrap_or_default())
+    }
+
+    /// Reads the window by small parts. What the medium cannot read becomes zeros, which are no
+    /// block.
+    fn read_parts(&mut self) {
+        for (number, part) in self.window.chunks_mut(PART_BYTES).enumerate() {
+            let at = self.window_start + (number * PART_BYTES) as u64;
+            if self.file.read_at(at, part, self.cause).is_err() {
+                part.fill(0);
+            }
+        }
     }
 }
 

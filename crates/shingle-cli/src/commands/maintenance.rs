@@ -198,8 +198,11 @@ pub fn salvage(context: &mut Context, args: TargetArgs) -> Outcome {
         shingle::salvage_store(files, &args.target, options, &mut show)
     });
     drop(bar);
-    if matches!(&report, Err(error) if error.kind() == ErrorKind::Cancelled) {
+    if report.is_err() {
+        // A part of the data would look like all of it.
         Before::Absent.restore(&args.target);
+    }
+    if matches!(&report, Err(error) if error.kind() == ErrorKind::Cancelled) {
         let help = "the target was removed; the damaged files are as they were";
         return Err(interrupted("nothing was saved", help));
     }

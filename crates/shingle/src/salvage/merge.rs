@@ -314,10 +314,14 @@ impl Merge {
         Ok(())
     }
 
-    /// Notes damage; every other error ends the salvage.
+    /// Notes damage, and what the medium cannot read; every other error ends the salvage.
     fn lose(&mut self, what: &str, error: Error) -> Result<()> {
         match error.kind() {
-            ErrorKind::Corruption | ErrorKind::NotFound | ErrorKind::Incompatible => {
+            ErrorKind::Io if error.lacks_descriptors() => Err(error),
+            ErrorKind::Corruption
+            | ErrorKind::NotFound
+            | ErrorKind::Incompatible
+            | ErrorKind::Io => {
                 self.losses.push(format!("{what}: {error}"));
                 Ok(())
             }

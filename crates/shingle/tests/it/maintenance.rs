@@ -229,6 +229,29 @@ fn the_end_of_a_manifest_that_was_not_replaced_cannot_be_lost() {
     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
 }
 
+/// A bad place of the medium costs what lies there, also where the system reports it as an error.
+#[test]
+fn salvage_goes_on_where_a_table_cannot_be_read() {
+    let store = MemStore::new(Arc::default());
+    let plan = Arc::new(FaultPlan::default());
+    let db = open(Arc::new(store.clone()), stepped(), |_| {});
+    fill(db.default_keyspace(), &db, 3);
+    db.compact().unwrap();
+    db.close().unwrap();
+    let files = store.list().unwrap();
+    let tables: Vec<FileName> =
+        files.iter().map(|file| file.name).filter(|name| name.kind == FileKind::Table).collect();
+    assert!(tables.len() > 2, "{tables:?}");
+    plan.make_unreadable(tables[1]);
+    let faulty = Arc::new(FaultyStore::new(Arc::new(store), plan));
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("saved");
+    let report = shingle::salvage_store(faulty, &target, Options::new(), &mut |_| {}).unwrap();
+    assert!(report.losses.iter().any(|loss| loss.contains(&tables[1].to_string())), "{report:?}");
+    let saved = Options::new().open(&target).unwrap().iter().map(Result::unwrap).count();
+    assert!((1..150).contains(&saved), "{saved} of 150 keys");
+}
+
 #[test]
 fn many_keys_are_read_with_one_read_for_each_block() {
     let store = MemStore::new(Arc::default());
