@@ -1,5 +1,5 @@
 //! What the bindings of all languages need: handles that are checked, panics that become errors,
-//! and scans that cross the boundary once for many entries.
+//! paths by their bytes, and scans that cross the boundary once for many entries.
 //!
 //! Invariants:
 //! - A handle that was closed, was never given, or belongs to a thing of another kind is an error,
@@ -10,7 +10,9 @@
 mod chunk;
 mod guard;
 mod handles;
+mod path;
 
 pub use chunk::{Chunk, Entries, fill, split_entry};
 pub use guard::{Failure, PANIC_CODE, guarded};
 pub use handles::{Handles, Kind, Pinned};
+pub use path::path;

@@ -135,20 +135,11 @@ pub(crate) fn text(text: Option<&c_char>) -> Result<&str> {
     text.to_str().map_err(|_| Error::invalid("a text is not UTF-8"))
 }
 
-/// A path, which need not be UTF-8.
-#[cfg(unix)]
+/// A path; null is an error.
 pub(crate) fn path(path: Option<&c_char>) -> Result<&std::path::Path> {
-    use std::os::unix::ffi::OsStrExt;
     let Some(first) = path else { return Err(Error::invalid("a path is null")) };
     // SAFETY: the caller gives a text that ends with a zero byte.
-    let bytes = unsafe { CStr::from_ptr(first) }.to_bytes();
-    Ok(std::path::Path::new(std::ffi::OsStr::from_bytes(bytes)))
-}
-
-/// A path.
-#[cfg(not(unix))]
-pub(crate) fn path(path: Option<&c_char>) -> Result<&std::path::Path> {
-    text(path).map(std::path::Path::new)
+    bindings::path(unsafe { CStr::from_ptr(first) }.to_bytes())
 }
 
 /// Puts a result where the caller wants it; null is an error.

@@ -3,7 +3,7 @@
 use crate::env::{ByteArray, Env, Object, Space};
 use crate::failure::call;
 use crate::kinds::{DBS, RESOURCES, given, handle};
-use crate::options::{options, path as path_of, text};
+use crate::options::{options, text};
 use crate::read::packed_texts;
 use jni_sys::{jboolean, jint, jlong};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub extern "system" fn Java_org_shingle_Native_open(
 ) -> jlong {
     call(&env, || {
         let (mut path_space, mut pairs_space) = (Space::new(), Space::new());
-        let path = path_of(env.bytes(path, &mut path_space)?)?;
+        let path = bindings::path(env.bytes(path, &mut path_space)?)?;
         let mut options = options(env.bytes(pairs, &mut pairs_space)?)?
             .create(flags & MUST_EXIST == 0)
             .create_new(flags & CREATE_NEW != 0)
@@ -48,7 +48,7 @@ pub extern "system" fn Java_org_shingle_Native_destroy(
 ) {
     call(&env, || {
         let mut space = Space::new();
-        shingle::destroy(path_of(env.bytes(path, &mut space)?)?)
+        shingle::destroy(bindings::path(env.bytes(path, &mut space)?)?)
     });
 }
 
@@ -149,7 +149,7 @@ pub extern "system" fn Java_org_shingle_Native_checkpoint(
 ) {
     call(&env, || {
         let mut space = Space::new();
-        DBS.get(handle(db))?.checkpoint(path_of(env.bytes(target, &mut space)?)?)
+        DBS.get(handle(db))?.checkpoint(bindings::path(env.bytes(target, &mut space)?)?)
     });
 }
 

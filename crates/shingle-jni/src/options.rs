@@ -9,7 +9,6 @@ use crate::kinds::{RESOURCES, given, handle};
 use bindings::Entries;
 use jni_sys::{jint, jlong};
 use shingle::{Error, Options, ResourceLimits, Resources, Result};
-use std::path::Path;
 
 /// The options that these names and values make.
 pub(crate) fn options(bytes: &[u8]) -> Result<Options> {
@@ -23,19 +22,6 @@ pub(crate) fn options(bytes: &[u8]) -> Result<Options> {
 /// A text, which Java gives as UTF-8.
 pub(crate) fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| Error::invalid("a text is not UTF-8"))
-}
-
-/// A path, which need not be UTF-8.
-#[cfg(unix)]
-pub(crate) fn path(bytes: &[u8]) -> Result<&Path> {
-    use std::os::unix::ffi::OsStrExt;
-    Ok(Path::new(std::ffi::OsStr::from_bytes(bytes)))
-}
-
-/// A path.
-#[cfg(not(unix))]
-pub(crate) fn path(bytes: &[u8]) -> Result<&Path> {
-    text(bytes).map(Path::new)
 }
 
 /// Every option as the text of a configuration file. Fails where a name or a value is wrong.

@@ -186,7 +186,7 @@ impl Rescue {
             self.window.resize((read_end - at) as usize, 0);
             self.window_start = at;
             match self.file.read_at(at, &mut self.window, self.cause) {
-                Err(error) if error.kind() == ErrorKind::Io && !error.is_lack() => {
+                Err(error) if error.kind() == ErrorKind::Io && !error.lacks_descriptors() => {
                     self.read_parts()
                 }
                 Err(error) => {

@@ -440,7 +440,8 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
                     backed_off::is_own_failure(&error)
                 }
                 Job::Collect(collect) => {
-                    let backs_off = backed_off::is_own_failure(&error) && !error.is_lack();
+                    let backs_off =
+                        backed_off::is_own_failure(&error) && !error.lacks_descriptors();
                     collect.abandon(backs_off);
                     engine.scheduler.end_collecting();
                     backs_off

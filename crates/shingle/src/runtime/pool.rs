@@ -83,11 +83,6 @@ impl Pool {
         Arc::new(Pool { shared, threads, next_id: AtomicU64::new(0), forks: media::os::forks() })
     }
 
-    /// This process was forked from the one that has the threads.
-    pub(crate) fn is_inherited(&self) -> bool {
-        media::os::is_forked_since(self.forks)
-    }
-
     /// The number of threads.
     pub(crate) fn threads(&self) -> usize {
         self.threads.len()
@@ -102,7 +97,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        if self.is_inherited() {
+        if media::os::is_forked_since(self.forks) {
             // There are no threads to end, and one of them may have held the lock at the fork.
             return std::mem::forget(std::mem::take(&mut self.threads));
         }

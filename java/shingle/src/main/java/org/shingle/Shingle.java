@@ -107,14 +107,14 @@ public final class Shingle extends Owner {
                             + path.getFileSystem().provider().getScheme()
                             + ": a database must be in the default file system");
         }
-        return fileName(path.toUri().getRawPath());
+        return pathBytes(path.toUri().getRawPath());
     }
 
     /**
      * The bytes of a path from those of its URI. They are those of the file system, of which the
      * text of the path can have lost some.
      */
-    private static byte[] fileName(String encoded) {
+    private static byte[] pathBytes(String encoded) {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         int end = encoded.length();
         if (end > 1 && encoded.charAt(end - 1) == '/') {
