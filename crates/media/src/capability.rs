@@ -103,11 +103,21 @@ pub trait ColdStore {
     /// Space there; `None` where it is unknown.
     fn cold_space(&self) -> Option<Space>;
 
-    /// It is the cold store of `database`, or can become that: it holds no file. `InvalidArgument`
-    /// otherwise. Writes nothing.
-    fn check_owner(&self, database: DatabaseId) -> Result<()>;
+    /// `true`: it is the cold store of `owner`. `false`: it can become that. It holds no file, or
+    /// those of the owner's database from before there were marks. `InvalidArgument` otherwise.
+    /// Writes nothing.
+    fn check_owner(&self, owner: ColdOwner) -> Result<bool>;
 
-    /// Makes `database` the owner, as far as [`ColdStore::check_owner`] allows. Durable when it
-    /// returns, also if `database` was the owner before.
-    fn own(&self, database: DatabaseId) -> Result<()>;
+    /// Makes `owner` the owner, as far as [`ColdStore::check_owner`] allows. Durable when it
+    /// returns, also if `owner` was the owner before.
+    fn own(&self, owner: ColdOwner) -> Result<()>;
+}
+
+/// Whose a cold store is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColdOwner {
+    /// Copies of a database (checkpoints, restored backups) have its number too.
+    pub database: DatabaseId,
+    /// Only one of the copies has this number, in its manifest. 0: from before there were marks.
+    pub mark: u64,
 }

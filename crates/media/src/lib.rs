@@ -26,7 +26,7 @@ mod share;
 pub mod store;
 
 pub use block::{BlockDevice, Geometry, Moved};
-pub use capability::{Capacity, ColdStore, DeviceMap, Notes, Part, Sharing, Space};
+pub use capability::{Capacity, ColdOwner, ColdStore, DeviceMap, Notes, Part, Sharing, Space};
 pub use names::{FileKind, FileName, check_note_name};
 pub use pair::PairStore;
 pub use share::share;

@@ -9,10 +9,10 @@
 //! - Names in the cold store are durable before the names, and before the root, of the first store
 //!   that were asked for later.
 //! - The root of the cold store says whose it is. Nothing is created, and nothing removed, in one
-//!   that has files of another database, or files without a root.
+//!   that has files of another database or of another copy of it, or files without a root.
 
 use crate::{
-    AppendFile, Capacity, ColdStore, DeviceMap, FileHint, FileKind, FileName, FileStore,
+    AppendFile, Capacity, ColdOwner, ColdStore, DeviceMap, FileHint, FileKind, FileName, FileStore,
     FileSummary, Notes, Part, ReadFile, Sharing, Space, StoreLock, lacks,
 };
 use base::checksum::hash64;
@@ -97,42 +97,60 @@ impl ColdStore for PairStore {
         self.cold.capacity()?.space()
     }
 
-    fn check_owner(&self, database: DatabaseId) -> Result<()> {
+    fn check_owner(&self, owner: ColdOwner) -> Result<bool> {
         let refused = |what: &str| {
             let place = self.cold.describe();
             let message = format!("{place} {what}: name the cold store of this database");
             Err(Error::invalid(message))
         };
-        match self.cold.root()? {
-            Some(root) if root == encode_owner(database) => Ok(()),
-            Some(root) if !is_owner(&root) => refused("holds a database, or something else"),
-            _ if self.cold.list()?.is_empty() => Ok(()),
-            Some(_) => refused("is the cold store of another database"),
+        let root = self.cold.root()?;
+        let found = root.as_ref().map(|root| decode_owner(root));
+        match found {
+            Some(Some(found)) if found == owner => Ok(true),
+            Some(None) => refused("holds a database, or something else"),
+            _ if self.cold.list()?.is_empty() => Ok(false),
+            Some(Some(found)) if found.database != owner.database => {
+                refused("is the cold store of another database")
+            }
+            Some(Some(found)) if found.mark == 0 => Ok(false),
+            Some(Some(_)) => refused(
+                "is the cold store of another copy of this database (this one, or the other, is a \
+                 checkpoint or a restored backup)",
+            ),
             None => refused("has files, and nothing says whose"),
         }
     }
 
-    fn own(&self, database: DatabaseId) -> Result<()> {
-        self.check_owner(database)?;
-        self.cold.set_root(&encode_owner(database))
+    fn own(&self, owner: ColdOwner) -> Result<()> {
+        self.check_owner(owner)?;
+        self.cold.set_root(&encode_owner(owner))
     }
 }
 
-/// The root of a cold store: magic, database, and a checksum over both.
-fn encode_owner(database: DatabaseId) -> Vec<u8> {
+/// The root of a cold store: magic, database, mark, and a checksum over them. Without a mark there
+/// is none of its bytes: such roots were written before there were marks.
+fn encode_owner(owner: ColdOwner) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.extend_from_slice(&database.0.to_le_bytes());
+    out.extend_from_slice(&owner.database.0.to_le_bytes());
+    if owner.mark != 0 {
+        out.extend_from_slice(&owner.mark.to_le_bytes());
+    }
     let checksum = hash64(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
     out
 }
 
-/// The root is one of a cold store.
-fn is_owner(root: &[u8]) -> bool {
+/// The owner that a root names; `None`: it is not the root of a cold store.
+fn decode_owner(root: &[u8]) -> Option<ColdOwner> {
     let mut reader = Reader::new(root);
-    let magic = reader.take(MAGIC.len());
-    let database = reader.u64();
-    magic == Some(&MAGIC) && database.is_some_and(|id| root == encode_owner(DatabaseId(id)))
+    reader.take(MAGIC.len())?;
+    let database = DatabaseId(reader.u64()?);
+    let unmarked = ColdOwner { database, mark: 0 };
+    if root == encode_owner(unmarked) {
+        return Some(unmarked);
+    }
+    let marked = ColdOwner { database, mark: reader.u64()? };
+    (root == encode_owner(marked)).then_some(marked)
 }
 
 impl FileStore for PairStore {
@@ -279,6 +297,10 @@ mod tests {
         PairStore::new(Arc::new(first.clone()), Arc::new(cold.clone())).unwrap()
     }
 
+    fn owner(database: u64, mark: u64) -> ColdOwner {
+        ColdOwner { database: DatabaseId(database), mark }
+    }
+
     fn value(id: u64) -> FileName {
         FileName::value(FileId(id))
     }
@@ -360,7 +382,8 @@ mod tests {
     fn a_cold_store_is_of_one_database_until_it_is_empty() {
         let stores = stores();
         let store = pair(&stores);
-        let (mine, other) = (DatabaseId(1), DatabaseId(2));
+        let (mine, other) = (owner(1, 7), owner(2, 7));
+        assert!(!store.check_owner(mine).unwrap());
         store.own(mine).unwrap();
         write(&store, value(1), &COLD, b"cold");
         store.own(mine).unwrap();
@@ -368,16 +391,44 @@ mod tests {
         assert!(error.message().contains("another database"), "{error}");
         store.remove(value(1)).unwrap();
         store.own(other).unwrap();
-        store.check_owner(other).unwrap();
-        stores.1.set_root(b"a database's own").unwrap();
-        assert!(store.own(other).unwrap_err().message().contains("holds a database"));
+        assert!(store.check_owner(other).unwrap());
+        for root in [&b"a database's own"[..], b"", b"SHINCOLD", &[0; 32]] {
+            stores.1.set_root(root).unwrap();
+            assert!(store.own(other).unwrap_err().message().contains("holds a database"));
+        }
+    }
+
+    #[test]
+    fn a_cold_store_is_of_one_copy_of_a_database() {
+        let stores = stores();
+        let store = pair(&stores);
+        store.own(owner(1, 7)).unwrap();
+        write(&store, value(1), &COLD, b"cold");
+        for mark in [0, 8] {
+            let error = store.own(owner(1, mark)).unwrap_err();
+            assert!(error.message().contains("another copy"), "{error}");
+        }
+        assert!(store.check_owner(owner(1, 7)).unwrap());
+    }
+
+    #[test]
+    fn a_cold_store_from_before_there_were_marks_gets_one() {
+        let stores = stores();
+        let store = pair(&stores);
+        stores.1.set_root(&encode_owner(owner(1, 0))).unwrap();
+        write(&store, value(1), &COLD, b"cold");
+        assert!(store.own(owner(2, 7)).unwrap_err().message().contains("another database"));
+        assert!(store.check_owner(owner(1, 0)).unwrap());
+        assert!(!store.check_owner(owner(1, 7)).unwrap());
+        store.own(owner(1, 7)).unwrap();
+        assert!(store.own(owner(1, 0)).unwrap_err().message().contains("another copy"));
     }
 
     #[test]
     fn files_without_an_owner_and_two_ledgers_are_refused() {
         let stores = stores();
         write(&stores.1, value(1), &FileHint::default(), b"whose?");
-        assert!(pair(&stores).own(DatabaseId(1)).unwrap_err().message().contains("whose"));
+        assert!(pair(&stores).own(owner(1, 7)).unwrap_err().message().contains("whose"));
         let stranger = Arc::new(MemStore::new(Arc::default()));
         let error = PairStore::new(Arc::new(stores.0), stranger).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);

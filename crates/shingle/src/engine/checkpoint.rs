@@ -103,6 +103,7 @@ impl Core {
             self.share_files(version, &logged, copy)?;
         }
         bring_together(&mut edit);
+        edit.cold_mark = None;
         self.write_checkpoint_root(copy, &edit)?;
         let micros = (self.runtime.now_ns() - begin_ns) / 1000;
         self.events.add(Event::CheckpointFinished { micros });

@@ -233,9 +233,7 @@ impl Seen {
             return Ok(());
         }
         self.is_edited = true;
-        if let Some(pair) = store.cold_store() {
-            pair.check_owner(self.found.database)?;
-        }
+        self.found.check_cold_owner(store)?;
         check(store, &mut self.found)?;
         for dead in self.found.obsolete_files.drain() {
             self.readers.read.values.forget(dead.id);

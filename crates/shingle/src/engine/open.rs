@@ -37,7 +37,7 @@ use crate::settings::Settings;
 use crate::span::span;
 use base::env::Runtime;
 use base::{DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::{FileHint, FileKind, FileName, FileStore, FileSummary};
+use media::{ColdOwner, FileHint, FileKind, FileName, FileStore, FileSummary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -259,6 +259,7 @@ pub(crate) fn assemble(
         manifest: None,
         obsolete_files: found.obsolete_files.clone(),
         log_floor: found.log_floor,
+        cold_mark: found.cold_mark,
         next_keyspace: found.next_keyspace,
         backed_off: Vec::new(),
         dead_files: Vec::new(),
@@ -377,10 +378,12 @@ fn make_ready(engine: &Arc<Engine>, useless: &[FileName]) -> Result<()> {
         // A lost log that came back after a crash would pass for the newest that change feeds read.
         engine.store.sync_names().map_err(|error| engine.poison_unless_tried_again(error))?;
     }
-    own_cold_store(engine)?;
     let floor = engine.versions.lock().log_floor;
     restate(engine, floor)?;
     let mut trees = engine.versions.lock();
+    if engine.store.cold_store().is_some() {
+        trees.cold_mark.get_or_insert_with(|| engine.runtime.random_u64().max(1));
+    }
     if !has_sealed {
         // Nothing in the old logs is needed.
         trees.log_floor = FileId(engine.next_numbers().0);
@@ -390,6 +393,7 @@ fn make_ready(engine: &Arc<Engine>, useless: &[FileName]) -> Result<()> {
     }
     engine
         .with_reserve(|| engine.versions.write_manifest(&mut trees, engine.snapshots.visible()))?;
+    own_cold_store(engine, &trees)?;
     drop(trees);
     if has_sealed {
         engine.with_reserve(|| engine.flush_replayed())?;
@@ -409,17 +413,20 @@ fn make_ready(engine: &Arc<Engine>, useless: &[FileName]) -> Result<()> {
     Ok(())
 }
 
-/// A manifest that lists a segment in the cold store is younger than the owner's mark there.
-/// Without such a segment, a mark that can be read does not prove that it is durable: it is written
-/// again.
-fn own_cold_store(engine: &Engine) -> Result<()> {
-    let Some(pair) = engine.store.cold_store() else { return Ok(()) };
-    let trees = engine.versions.lock();
-    let mut versions = trees.keyspaces.values().map(|tree| &tree.version);
-    match versions.any(|version| version.segments.iter().any(|segment| segment.is_in_cold_store)) {
-        true => Ok(()),
-        false => pair.own(engine.database),
+/// Marks the cold store, before the first file is created in it, with the mark that the manifest
+/// has. A manifest that lists a segment there is younger than that. Without such a segment, a mark
+/// that can be read does not prove that it is durable: it is written again.
+fn own_cold_store(engine: &Engine, trees: &Trees) -> Result<()> {
+    let (Some(pair), Some(mark)) = (engine.store.cold_store(), trees.cold_mark) else {
+        return Ok(());
+    };
+    let owner = ColdOwner { database: engine.database, mark };
+    let mut segments = trees.keyspaces.values().flat_map(|tree| tree.version.segments.iter());
+    let is_proved = segments.any(|segment| segment.is_in_cold_store);
+    if pair.check_owner(owner)? && is_proved {
+        return Ok(());
     }
+    pair.own(owner)
 }
 
 /// Cuts the segments that commits wrote to before this opening. The part that the manifest does not

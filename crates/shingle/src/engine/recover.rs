@@ -14,7 +14,7 @@ use crate::memtable::{Memtable, Writer};
 use crate::read::missing;
 use base::key::SequenceNumber;
 use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result};
-use media::{FileKind, FileName, FileStore, ReadFile};
+use media::{ColdOwner, FileKind, FileName, FileStore, ReadFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use table::TablePlace;
@@ -41,6 +41,8 @@ pub(crate) struct Found {
     pub next_keyspace: u32,
     pub last_sequence: SequenceNumber,
     pub log_floor: FileId,
+    /// The mark by which this copy of the database knows its cold store; see [`DatabaseEdit`].
+    pub cold_mark: Option<u64>,
     /// `None` for a new database.
     pub manifest: Option<FileId>,
     /// Every file of Shingle's in the store.
@@ -76,6 +78,7 @@ impl Found {
             next_keyspace: 0,
             last_sequence: 0,
             log_floor: FileId(0),
+            cold_mark: None,
             manifest: None,
             names: Vec::new(),
             listed: BTreeSet::new(),
@@ -102,6 +105,12 @@ impl Found {
         self.names.iter().filter(is_stray).copied().collect()
     }
 
+    /// The cold store, if there is one, is that of this copy of the database, or can become that.
+    pub(crate) fn check_cold_owner(&self, store: &dyn FileStore) -> Result<()> {
+        let owner = ColdOwner { database: self.database, mark: self.cold_mark.unwrap_or(0) };
+        store.cold_store().map_or(Ok(()), |pair| pair.check_owner(owner).map(drop))
+    }
+
     pub(crate) fn apply(&mut self, edit: DatabaseEdit) -> Result<()> {
         for id in &edit.dropped {
             self.keyspaces.remove(id);
@@ -123,6 +132,7 @@ impl Found {
         self.next_keyspace = self.next_keyspace.max(edit.next_keyspace.unwrap_or(0));
         self.last_sequence = self.last_sequence.max(edit.last_sequence.unwrap_or(0));
         self.log_floor = self.log_floor.max(edit.log_floor.unwrap_or(FileId(0)));
+        self.cold_mark = edit.cold_mark.or(self.cold_mark);
         Ok(())
     }
 }
@@ -143,9 +153,7 @@ pub(crate) fn find(store: &dyn FileStore) -> Result<Option<Found>> {
         let offset = record.offset;
         found.apply(edit).map_err(|error| error.in_file(name.to_string()).at(offset))?;
     }
-    if let Some(pair) = store.cold_store() {
-        pair.check_owner(root.database)?;
-    }
+    found.check_cold_owner(store)?;
     check(store, &mut found)?;
     // Files that became obsolete while the edits were replayed are leftovers; listing finds them.
     found.obsolete_files.drain();

@@ -23,6 +23,8 @@ pub(crate) struct Trees {
     pub obsolete_files: Arc<ObsoleteFiles>,
     /// The log floor as the manifest has it.
     pub log_floor: FileId,
+    /// The mark by which this copy of the database knows its cold store; see [`DatabaseEdit`].
+    pub cold_mark: Option<u64>,
     pub next_keyspace: u32,
     /// Moves that failed and wait for another try.
     pub backed_off: Vec<BackedOff>,
@@ -173,6 +175,7 @@ impl Trees {
             next_keyspace: Some(self.next_keyspace),
             last_sequence: Some(last_sequence),
             log_floor: Some(self.log_floor),
+            cold_mark: self.cold_mark,
         }
     }
 }

@@ -138,6 +138,28 @@ fn a_checkpoint_of_both_stores_opens_alone() {
     assert_content(&options().open_with_cold(at("db"), at("cold")).unwrap(), &content);
 }
 
+/// Its cold values would be leftovers: the manifest of the copy lists them as files of its own.
+#[test]
+fn a_copy_opened_with_the_cold_store_of_the_original_removes_nothing_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let db = options().open_with_cold(at("db"), at("cold")).unwrap();
+    let content = write(&db, 5);
+    assert!(db.stats().values.cold_store_bytes > 0);
+    db.checkpoint(at("copy")).unwrap();
+    db.close().unwrap();
+    let error = options().open_with_cold(at("copy"), at("cold")).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains("another copy of this database"), "{error}");
+    assert_content(&options().open_with_cold(at("db"), at("cold")).unwrap(), &content);
+    // The copy may have a cold store of its own, and knows it again.
+    for _ in 0..2 {
+        let copy = options().open_with_cold(at("copy"), at("cold of the copy")).unwrap();
+        assert_content(&copy, &content);
+        copy.close().unwrap();
+    }
+}
+
 #[test]
 fn without_its_cold_store_or_with_that_of_another_a_database_says_so() {
     let (one, other) = (Pair::new(), Pair::new());

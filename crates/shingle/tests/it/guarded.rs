@@ -4,8 +4,8 @@
 
 use base::{Cause, DatabaseId, Ledger, Result};
 use media::{
-    AppendFile, Capacity, ColdStore, DeviceMap, FileHint, FileName, FileStore, FileSummary, Notes,
-    Part, ReadFile, Sharing, Space, StoreLock, SyncFile,
+    AppendFile, Capacity, ColdOwner, ColdStore, DeviceMap, FileHint, FileName, FileStore,
+    FileSummary, Notes, Part, ReadFile, Sharing, Space, StoreLock, SyncFile,
 };
 use parking_lot::Mutex;
 use std::path::Path;
@@ -246,11 +246,11 @@ impl ColdStore for Guarded {
     fn cold_space(&self) -> Option<Space> {
         self.cold().cold_space()
     }
-    fn check_owner(&self, database: DatabaseId) -> Result<()> {
-        self.cold().check_owner(database)
+    fn check_owner(&self, owner: ColdOwner) -> Result<bool> {
+        self.cold().check_owner(owner)
     }
-    fn own(&self, database: DatabaseId) -> Result<()> {
+    fn own(&self, owner: ColdOwner) -> Result<()> {
         self.watch.change("own");
-        self.cold().own(database)
+        self.cold().own(owner)
     }
 }

@@ -64,6 +64,7 @@ fn edit(bytes: &[u8]) -> Decoded<DatabaseEdit> {
             edit_tag::NEXT_KEYSPACE => once(&mut edit.next_keyspace, keyspace_id(&mut body)?.0)?,
             edit_tag::LAST_SEQUENCE => once(&mut edit.last_sequence, sequence(&mut body)?)?,
             edit_tag::LOG_FLOOR => once(&mut edit.log_floor, FileId(number(&mut body)?))?,
+            edit_tag::COLD_MARK => once(&mut edit.cold_mark, number(&mut body)?)?,
             _ => {
                 skip_optional(tag, "an edit of the database")?;
                 continue;

@@ -35,6 +35,7 @@ pub fn encode_edit(edit: &DatabaseEdit, out: &mut Vec<u8>) {
         (edit_tag::NEXT_KEYSPACE, edit.next_keyspace.map(u64::from)),
         (edit_tag::LAST_SEQUENCE, edit.last_sequence),
         (edit_tag::LOG_FLOOR, edit.log_floor.map(|file| file.0)),
+        (edit_tag::COLD_MARK, edit.cold_mark),
     ] {
         if let Some(number) = number {
             push_varint(&mut field, number);

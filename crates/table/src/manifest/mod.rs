@@ -31,6 +31,7 @@ mod edit_tag {
     pub const LAST_SEQUENCE: u64 = 12;
     pub const LOG_FLOOR: u64 = 14;
     pub const NEXT_KEYSPACE: u64 = 16;
+    pub const COLD_MARK: u64 = 18;
 }
 
 /// Tags of the changes of a keyspace. On disk: never reuse one.

@@ -121,7 +121,7 @@ fn edits() -> impl Strategy<Value = DatabaseEdit> {
         prop::collection::vec(created, 0..3),
         prop::collection::vec(any::<u32>().prop_map(KeyspaceId), 0..3),
         prop::collection::vec(keyspace, 0..3),
-        any::<[Option<u64>; 3]>(),
+        any::<[Option<u64>; 4]>(),
         any::<Option<u32>>(),
         prop::option::of(0..=base::key::SEQUENCE_MAX),
     )
@@ -135,6 +135,7 @@ fn edits() -> impl Strategy<Value = DatabaseEdit> {
                 next_keyspace,
                 last_sequence,
                 log_floor: numbers[2].map(FileId),
+                cold_mark: numbers[3],
             }
         })
 }
@@ -157,7 +158,7 @@ proptest! {
     #[test]
     fn text_has_one_line_for_each_change(edit in edits()) {
         let changes: usize = edit.keyspaces.iter().map(|k| k.changes.len()).sum();
-        let numbers = [edit.next_file, edit.next_run, edit.last_sequence];
+        let numbers = [edit.next_file, edit.next_run, edit.last_sequence, edit.cold_mark];
         let numbers = numbers.iter().flatten().count()
             + edit.log_floor.iter().count()
             + edit.next_keyspace.iter().count();

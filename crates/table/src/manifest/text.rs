@@ -25,6 +25,7 @@ pub fn render_edit(edit: &DatabaseEdit) -> String {
         ("next keyspace", edit.next_keyspace.map(u64::from)),
         ("last sequence", edit.last_sequence),
         ("log floor", edit.log_floor.map(|file| file.0)),
+        ("cold mark", edit.cold_mark),
     ] {
         lines.extend(number.map(|number| format!("{what} {number}")));
     }
