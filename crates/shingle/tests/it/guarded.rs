@@ -2,7 +2,7 @@
 //! reach the next opener's database. One of these wraps the store of each opening, so that it knows
 //! whose change it is.
 
-use base::{Cause, DatabaseId, Ledger, Result};
+use base::{Cause, Ledger, Result};
 use media::{
     AppendFile, Capacity, ColdOwner, ColdStore, DeviceMap, FileHint, FileName, FileStore,
     FileSummary, Notes, Part, ReadFile, Sharing, Space, StoreLock, SyncFile,
