@@ -118,6 +118,7 @@ pub trait ColdStore {
 pub struct ColdOwner {
     /// Copies of a database (checkpoints, restored backups) have its number too.
     pub database: DatabaseId,
-    /// Only one of the copies has this number, in its manifest. 0: from before there were marks.
-    pub mark: u64,
+    /// Only one of the copies has this number, in its manifest. `None`: it has had no cold store,
+    /// or one from before there were marks.
+    pub mark: Option<u64>,
 }

@@ -27,6 +27,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const MAGIC: [u8; 8] = *b"SHINCOLD";
 
+/// The root of a cold store without a mark, as it was written before there were marks.
+const UNMARKED_BYTES: usize = 24;
+
 /// A store, and the store of its cold files.
 pub struct PairStore {
     first: Arc<dyn FileStore>,
@@ -112,7 +115,7 @@ impl ColdStore for PairStore {
             Some(Some(found)) if found.database != owner.database => {
                 refused("is the cold store of another database")
             }
-            Some(Some(found)) if found.mark == 0 => Ok(false),
+            Some(Some(found)) if found.mark.is_none() => Ok(false),
             Some(Some(_)) => refused(
                 "is the cold store of another copy of this database (this one, or the other, is a \
                  checkpoint or a restored backup)",
@@ -127,14 +130,11 @@ impl ColdStore for PairStore {
     }
 }
 
-/// The root of a cold store: magic, database, mark, and a checksum over them. Without a mark there
-/// is none of its bytes: such roots were written before there were marks.
+/// The root of a cold store: magic, database, the mark if there is one, and a checksum over them.
 fn encode_owner(owner: ColdOwner) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     out.extend_from_slice(&owner.database.0.to_le_bytes());
-    if owner.mark != 0 {
-        out.extend_from_slice(&owner.mark.to_le_bytes());
-    }
+    out.extend(owner.mark.iter().flat_map(|mark| mark.to_le_bytes()));
     let checksum = hash64(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
     out
@@ -145,12 +145,9 @@ fn decode_owner(root: &[u8]) -> Option<ColdOwner> {
     let mut reader = Reader::new(root);
     reader.take(MAGIC.len())?;
     let database = DatabaseId(reader.u64()?);
-    let unmarked = ColdOwner { database, mark: 0 };
-    if root == encode_owner(unmarked) {
-        return Some(unmarked);
-    }
-    let marked = ColdOwner { database, mark: reader.u64()? };
-    (root == encode_owner(marked)).then_some(marked)
+    let mark = if root.len() == UNMARKED_BYTES { None } else { Some(reader.u64()?) };
+    let owner = ColdOwner { database, mark };
+    (root == encode_owner(owner)).then_some(owner)
 }
 
 impl FileStore for PairStore {
@@ -297,8 +294,8 @@ mod tests {
         PairStore::new(Arc::new(first.clone()), Arc::new(cold.clone())).unwrap()
     }
 
-    fn owner(database: u64, mark: u64) -> ColdOwner {
-        ColdOwner { database: DatabaseId(database), mark }
+    fn owner(database: u64, mark: impl Into<Option<u64>>) -> ColdOwner {
+        ColdOwner { database: DatabaseId(database), mark: mark.into() }
     }
 
     fn value(id: u64) -> FileName {
@@ -404,7 +401,7 @@ mod tests {
         let store = pair(&stores);
         store.own(owner(1, 7)).unwrap();
         write(&store, value(1), &COLD, b"cold");
-        for mark in [0, 8] {
+        for mark in [None, Some(0), Some(8)] {
             let error = store.own(owner(1, mark)).unwrap_err();
             assert!(error.message().contains("another copy"), "{error}");
         }
@@ -415,13 +412,13 @@ mod tests {
     fn a_cold_store_from_before_there_were_marks_gets_one() {
         let stores = stores();
         let store = pair(&stores);
-        stores.1.set_root(&encode_owner(owner(1, 0))).unwrap();
+        stores.1.set_root(&encode_owner(owner(1, None))).unwrap();
         write(&store, value(1), &COLD, b"cold");
         assert!(store.own(owner(2, 7)).unwrap_err().message().contains("another database"));
-        assert!(store.check_owner(owner(1, 0)).unwrap());
+        assert!(store.check_owner(owner(1, None)).unwrap());
         assert!(!store.check_owner(owner(1, 7)).unwrap());
         store.own(owner(1, 7)).unwrap();
-        assert!(store.own(owner(1, 0)).unwrap_err().message().contains("another copy"));
+        assert!(store.own(owner(1, None)).unwrap_err().message().contains("another copy"));
     }
 
     #[test]

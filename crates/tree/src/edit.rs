@@ -216,6 +216,6 @@ pub struct DatabaseEdit {
     pub last_sequence: Option<SequenceNumber>,
     /// Logs with smaller numbers are not needed any more.
     pub log_floor: Option<FileId>,
-    /// The mark by which this copy of the database knows its cold store. Never 0.
+    /// The mark by which this copy of the database knows its cold store.
     pub cold_mark: Option<u64>,
 }

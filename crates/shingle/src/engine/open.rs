@@ -85,7 +85,9 @@ fn open_inside(
         None => {
             let files = store.list()?;
             expect_creation(options, &*store, &files)?;
-            new_database(&files, &*runtime)
+            let found = new_database(&files, &*runtime);
+            found.check_cold_owner(&*store)?;
+            found
         }
     };
     let mut useless = found.strays();
@@ -382,7 +384,7 @@ fn make_ready(engine: &Arc<Engine>, useless: &[FileName]) -> Result<()> {
     restate(engine, floor)?;
     let mut trees = engine.versions.lock();
     if engine.store.cold_store().is_some() {
-        trees.cold_mark.get_or_insert_with(|| engine.runtime.random_u64().max(1));
+        trees.cold_mark.get_or_insert_with(|| engine.runtime.random_u64());
     }
     if !has_sealed {
         // Nothing in the old logs is needed.
@@ -417,10 +419,8 @@ fn make_ready(engine: &Arc<Engine>, useless: &[FileName]) -> Result<()> {
 /// has. A manifest that lists a segment there is younger than that. Without such a segment, a mark
 /// that can be read does not prove that it is durable: it is written again.
 fn own_cold_store(engine: &Engine, trees: &Trees) -> Result<()> {
-    let (Some(pair), Some(mark)) = (engine.store.cold_store(), trees.cold_mark) else {
-        return Ok(());
-    };
-    let owner = ColdOwner { database: engine.database, mark };
+    let Some(pair) = engine.store.cold_store() else { return Ok(()) };
+    let owner = ColdOwner { database: engine.database, mark: trees.cold_mark };
     let mut segments = trees.keyspaces.values().flat_map(|tree| tree.version.segments.iter());
     let is_proved = segments.any(|segment| segment.is_in_cold_store);
     if pair.check_owner(owner)? && is_proved {

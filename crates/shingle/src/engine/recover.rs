@@ -107,7 +107,7 @@ impl Found {
 
     /// The cold store, if there is one, is that of this copy of the database, or can become that.
     pub(crate) fn check_cold_owner(&self, store: &dyn FileStore) -> Result<()> {
-        let owner = ColdOwner { database: self.database, mark: self.cold_mark.unwrap_or(0) };
+        let owner = ColdOwner { database: self.database, mark: self.cold_mark };
         store.cold_store().map_or(Ok(()), |pair| pair.check_owner(owner).map(drop))
     }
 

@@ -14,8 +14,9 @@ use media::faulty::{Effect, Fault, FaultPlan, Filter};
 use media::mem::MemStore;
 use media::{FileKind, FileStore, Space};
 use parking_lot::Mutex;
-use shingle::{Db, ErrorKind, Options, check_store, runtime, salvage_store};
+use shingle::{Backups, Db, ErrorKind, Options, check_store, runtime, salvage_store};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 const KEYS: u64 = 400;
@@ -123,15 +124,26 @@ fn values_that_do_not_change_lie_in_the_cold_store_and_everything_finds_them() {
     assert!(left < cold / 4, "{left} bytes of deleted values in the cold store");
 }
 
+/// Writes a database `db` with the cold store `cold`, its checkpoint `copy`, and `restored` from a
+/// backup, all in `directory`.
+fn write_with_copies(directory: &Path, seed: u64) -> Content {
+    let at = |name: &str| directory.join(name);
+    let db = options().open_with_cold(at("db"), at("cold")).unwrap();
+    let content = write(&db, seed);
+    assert!(db.stats().values.cold_store_bytes > 0);
+    db.checkpoint(at("copy")).unwrap();
+    let backups = Backups::open(at("backups")).unwrap();
+    let backup = backups.create(&db, &mut |_| {}).unwrap();
+    backups.restore(backup.number, at("restored"), &mut |_| {}).unwrap();
+    db.close().unwrap();
+    content
+}
+
 #[test]
 fn a_checkpoint_of_both_stores_opens_alone() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let db = options().open_with_cold(at("db"), at("cold")).unwrap();
-    let content = write(&db, 2);
-    assert!(db.stats().values.cold_store_bytes > 0);
-    db.checkpoint(at("copy")).unwrap();
-    db.close().unwrap();
+    let content = write_with_copies(directory.path(), 2);
     let copy = options().open(at("copy")).unwrap();
     assert_content(&copy, &content);
     assert_eq!(copy.stats().values.cold_store_bytes, 0);
@@ -143,14 +155,12 @@ fn a_checkpoint_of_both_stores_opens_alone() {
 fn a_copy_opened_with_the_cold_store_of_the_original_removes_nothing_there() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let db = options().open_with_cold(at("db"), at("cold")).unwrap();
-    let content = write(&db, 5);
-    assert!(db.stats().values.cold_store_bytes > 0);
-    db.checkpoint(at("copy")).unwrap();
-    db.close().unwrap();
-    let error = options().open_with_cold(at("copy"), at("cold")).err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.message().contains("another copy of this database"), "{error}");
+    let content = write_with_copies(directory.path(), 5);
+    for copy in ["copy", "restored"] {
+        let error = options().open_with_cold(at(copy), at("cold")).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().contains("another copy of this database"), "{error}");
+    }
     assert_content(&options().open_with_cold(at("db"), at("cold")).unwrap(), &content);
     // The copy may have a cold store of its own, and knows it again.
     for _ in 0..2 {
@@ -185,6 +195,16 @@ fn without_its_cold_store_or_with_that_of_another_a_database_says_so() {
     let error = open_in(lost.store().unwrap()).err().unwrap();
     assert!(error.message().contains("missing in the cold store"), "{error}");
     assert_content(&open_in(one.store().unwrap()).unwrap(), &content);
+}
+
+#[test]
+fn a_database_is_not_created_with_another_database_as_its_cold_store() {
+    let (new, other) = (Pair::new(), Pair::new());
+    open_in(Arc::new(other.first.clone())).unwrap().close().unwrap();
+    let wrong = Pair { first: new.first.clone(), cold: other.first.with_ledger(new.ledger()) };
+    let error = open_in(wrong.store().unwrap()).err().unwrap();
+    assert!(error.message().contains("holds a database"), "{error}");
+    assert!(new.first.root().unwrap().is_none() && new.first.list().unwrap().is_empty());
 }
 
 #[test]
