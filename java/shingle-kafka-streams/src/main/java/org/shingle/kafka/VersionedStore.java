@@ -5,9 +5,11 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.utils.Bytes;
@@ -99,26 +101,33 @@ final class VersionedStore extends ShingleStore implements VersionedKeyValueStor
     public long put(Bytes key, byte[] value, long timestamp) {
         Objects.requireNonNull(key, "key cannot be null");
         long[] validTo = {PUT_RETURN_CODE_NOT_PUT};
-        write(() -> validTo[0] = put(key.get(), value, timestamp, false));
+        write(() -> {
+            if (isTooLate(timestamp)) {
+                droppedRecords.record();
+                return;
+            }
+            StoreDatabase.Batch batch = database().batch(false);
+            validTo[0] = put(key.get(), value, timestamp, batch);
+            batch.write();
+        });
         return validTo[0];
     }
 
-    /** Puts a version, and gives the time up to which it is valid. */
-    private long put(byte[] key, byte[] value, long time, boolean isRestored) {
-        if (time < streamTime - retentionMs) {
-            if (!isRestored) {
-                droppedRecords.record();
-            }
-            return PUT_RETURN_CODE_NOT_PUT;
-        }
+    private boolean isTooLate(long time) {
+        return time < streamTime - retentionMs;
+    }
+
+    /**
+     * Puts a version, and gives the time up to which it is valid. The batch has no other version of
+     * the key yet, because the versions that are there are read from the store.
+     */
+    private long put(byte[] key, byte[] value, long time, StoreDatabase.Batch batch) {
         streamTime = Math.max(streamTime, time);
-        StoreDatabase.Batch batch = database().batch(isRestored);
         removeEnded(batch);
         Version latest = latest(key);
         long validTo = latest == null || time < latest.from
                 ? putEarlier(key, new Version(time, Long.MAX_VALUE, value), latest, batch)
                 : putLatest(key, new Version(time, Long.MAX_VALUE, value), latest, batch);
-        batch.write();
         return validTo == Long.MAX_VALUE ? PUT_RETURN_CODE_VALID_TO_UNDEFINED : validTo;
     }
 
@@ -243,7 +252,7 @@ final class VersionedStore extends ShingleStore implements VersionedKeyValueStor
     @Override
     public VersionedRecord<byte[]> delete(Bytes key, long timestamp) {
         Objects.requireNonNull(key, "key cannot be null");
-        if (timestamp < streamTime - retentionMs) {
+        if (isTooLate(timestamp)) {
             droppedRecords.record();
             return null;
         }
@@ -267,7 +276,7 @@ final class VersionedStore extends ShingleStore implements VersionedKeyValueStor
             if (latest != null && latest.from <= asOf) {
                 return latest.record();
             }
-            if (asOf < streamTime - retentionMs) {
+            if (isTooLate(asOf)) {
                 return null;
             }
             return history(key.get(), asOf, asOf).stream()
@@ -343,9 +352,21 @@ final class VersionedStore extends ShingleStore implements VersionedKeyValueStor
 
     @Override
     void restoreAll(Collection<ConsumerRecord<byte[], byte[]>> records) {
+        StoreDatabase.Batch batch = database().batch(true);
+        Set<Bytes> keys = new HashSet<>(); // those of the batch
         for (ConsumerRecord<byte[], byte[]> record : records) {
+            Bytes key = Bytes.wrap(record.key());
+            if (keys.contains(key)) {
+                batch.write();
+                batch = database().batch(true);
+                keys.clear();
+            }
+            if (!isTooLate(record.timestamp())) {
+                keys.add(key);
+                put(record.key(), record.value(), record.timestamp(), batch);
+            }
             restored(record);
-            put(record.key(), record.value(), record.timestamp(), true);
         }
+        batch.write();
     }
 }

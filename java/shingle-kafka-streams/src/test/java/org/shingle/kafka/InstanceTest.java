@@ -153,6 +153,33 @@ class InstanceTest {
     }
 
     @Test
+    void compactionOfAllStoresWaitsForTheirLimit() throws Exception {
+        List<Task> tasks = new ArrayList<>();
+        List<KeyValueStore<Bytes, byte[]>> stores = new ArrayList<>();
+        for (String id : List.of("0_0", "0_1")) {
+            Task task = new Task(
+                    folder.resolve("application/" + id), "shingle.commit.interval.ms", 0,
+                    "shingle.background.bytes.per.second", 1);
+            tasks.add(task);
+            stores.add(task.open(store("store")));
+        }
+        for (int round = 0; round < 30; round++) {
+            for (int index = 0; index < tasks.size(); index++) {
+                for (int number = 0; number < 100; number++) {
+                    stores.get(index).put(bytes("key" + number), new byte[1000]);
+                }
+                tasks.get(index).commit(stores.get(index), (long) round);
+            }
+        }
+        double waited = 0;
+        for (Task task : tasks) {
+            waited += metric(task, "shingle-background-limit-wait-total");
+        }
+        assertTrue(waited > 0, "nothing waited");
+        stores.forEach(KeyValueStore::close);
+    }
+
+    @Test
     void propertiesReachTheDatabase() throws Exception {
         Task task = new Task(
                 folder, "shingle.scheme", "leveled", "shingle.values", "inline",

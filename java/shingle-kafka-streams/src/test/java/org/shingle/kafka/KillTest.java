@@ -9,7 +9,6 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -17,7 +16,10 @@ import java.util.stream.LongStream;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.query.Position;
+import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.VersionedBytesStore;
 import org.apache.kafka.streams.state.WindowStore;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -134,22 +136,78 @@ class KillTest {
         }
     }
 
+    /** Checks that entries in the order of time are those from the first write to some other. */
+    private static <K> List<Long> prefix(KeyValueIterator<K, byte[]> entries, long told) {
+        List<Long> numbers = new ArrayList<>();
+        try (entries) {
+            entries.forEachRemaining(entry ->
+                    numbers.add(ByteBuffer.wrap(entry.value).getLong()));
+        }
+        assertEquals(LongStream.range(0, numbers.size()).boxed().toList(), numbers);
+        assertTrue(numbers.size() > told, numbers.size() + " entries, told of " + told);
+        return numbers;
+    }
+
+    private static void assertNumber(long number, byte[] value) {
+        assertEquals(number, ByteBuffer.wrap(value).getLong());
+    }
+
     @Test
     void windowsThatAreEmittedAtTheirCloseAreAPrefixInBothOrders() throws Exception {
         long told = killed(folder, "windows", AT_LEAST_ONCE, 0, 10_000);
         WindowStore<Bytes, byte[]> store =
-                new Task(folder).open(Backend.SHINGLE.windowAtClose(Duration.ofHours(1)));
-        List<Long> byTime = new ArrayList<>();
-        try (var windows = store.fetchAll(0, Long.MAX_VALUE)) {
-            windows.forEachRemaining(window ->
-                    byTime.add(ByteBuffer.wrap(window.value).getLong()));
+                new Task(folder).open(Backend.SHINGLE.windowAtClose(KilledProgram.AGE));
+        for (long number : prefix(store.fetchAll(0, Long.MAX_VALUE), told)) {
+            assertNumber(number, store.fetch(Bytes.wrap(KilledProgram.key(number)), number));
         }
-        assertEquals(LongStream.range(0, byTime.size()).boxed().toList(), byTime);
-        assertTrue(byTime.size() > told, byTime.size() + " windows, told of " + told);
-        for (long number : byTime) {
-            byte[] value = store.fetch(Bytes.wrap(KilledProgram.key(number)), number);
-            assertEquals(number, ByteBuffer.wrap(value).getLong());
+        store.close();
+    }
+
+    @Test
+    void sessionsThatAreEmittedAtTheirCloseAreAPrefixInBothOrders() throws Exception {
+        long told = killed(folder, "sessions", AT_LEAST_ONCE, 0, 10_000);
+        SessionStore<Bytes, byte[]> store =
+                new Task(folder).open(Backend.SHINGLE.sessionAtClose(KilledProgram.AGE));
+        for (long number : prefix(store.findSessions(0, Long.MAX_VALUE), told)) {
+            Bytes key = KilledProgram.session(number).key();
+            assertNumber(number, store.fetchSession(key, number, number));
         }
+        store.close();
+    }
+
+    @Test
+    void aVersionIsTheLatestOneOrHasItsPlaceAmongEarlierOnes() throws Exception {
+        long told = killed(folder, "versions", AT_LEAST_ONCE, 0, 10_000);
+        VersionedBytesStore store =
+                new Task(folder).open(Backend.SHINGLE.versioned(KilledProgram.AGE));
+        long last = -1;
+        for (long number = 0; number < KilledProgram.KEYS; number++) {
+            byte[] latest = store.get(Bytes.wrap(KilledProgram.key(number)));
+            last = Math.max(last, latest == null ? -1 : version(latest));
+        }
+        assertTrue(last >= told, last + " is before " + told);
+        for (long number = 0; number <= last; number++) {
+            Bytes key = Bytes.wrap(KilledProgram.key(number));
+            assertEquals(number, version(store.get(key, number)));
+            long next = number + KilledProgram.KEYS;
+            assertEquals(number, version(store.get(key, Math.min(next - 1, last))));
+        }
+        store.close();
+    }
+
+    /** The number in a value of a versioned store, behind its time. */
+    private static long version(byte[] value) {
+        return ByteBuffer.wrap(value).getLong(Long.BYTES);
+    }
+
+    @Test
+    void valuesWithHeadersAreAPrefixThatHasTheLastCommit() throws Exception {
+        long told = killed(folder, "headers", AT_LEAST_ONCE, 0, 10_000);
+        KeyValueStore<Bytes, byte[]> store =
+                new Task(folder).open(Backend.SHINGLE_HEADERS.keyValue("store"));
+        long committed = store.committedOffset(Task.CHANGELOG);
+        assertTrue(committed >= told, committed + " is before " + told);
+        assertTrue(lastWrite(store) >= committed);
         store.close();
     }
 

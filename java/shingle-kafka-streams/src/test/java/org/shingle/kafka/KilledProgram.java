@@ -6,8 +6,12 @@ import java.time.Duration;
 import java.util.List;
 import java.util.function.LongConsumer;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.VersionedBytesStore;
 import org.apache.kafka.streams.state.WindowStore;
 
 /**
@@ -18,10 +22,18 @@ final class KilledProgram {
     static final int KEYS = 500;
     static final int COMMIT_EVERY = 997;
 
+    /** How long windows, sessions and versions are kept: longer than the program runs. */
+    static final Duration AGE = Duration.ofHours(1);
+
     private KilledProgram() {}
 
     static byte[] key(long number) {
         return ByteBuffer.allocate(4).putInt((int) (number % KEYS)).array();
+    }
+
+    /** A session of the key, of one moment. */
+    static Windowed<Bytes> session(long number) {
+        return new Windowed<>(Bytes.wrap(key(number)), new SessionWindow(number, number));
     }
 
     /** The number, and enough besides that memtables fill up between commits. */
@@ -36,21 +48,44 @@ final class KilledProgram {
                 Path.of(arguments[0]), "processing.guarantee", arguments[2],
                 "shingle.commit.interval.ms", arguments[3], "shingle.held.bytes", arguments[4]);
         task.hasChangelog = !kind.equals("unlogged");
-        if (kind.equals("windows")) {
-            WindowStore<Bytes, byte[]> store =
-                    task.open(Backend.SHINGLE.windowAtClose(Duration.ofHours(1)));
-            write(task, store, commits, number ->
-                    store.put(Bytes.wrap(key(number)), value(number), number));
-        }
-        KeyValueStore<Bytes, byte[]> store =
-                task.open(ShingleStoreSuppliers.keyValueStore("store").get());
-        write(task, store, commits, number -> {
-            if (kind.equals("restored")) {
-                task.restore(List.of(Task.changelog(key(number), value(number), 0, null)));
-            } else {
-                store.put(Bytes.wrap(key(number)), value(number));
+        boolean isRestored = kind.equals("restored");
+        LongConsumer write;
+        StateStore store;
+        switch (kind) {
+            case "windows" -> {
+                WindowStore<Bytes, byte[]> windows = task.open(Backend.SHINGLE.windowAtClose(AGE));
+                store = windows;
+                write = number ->
+                        windows.put(Bytes.wrap(key(number)), value(number), number);
             }
-        });
+            case "sessions" -> {
+                SessionStore<Bytes, byte[]> sessions =
+                        task.open(Backend.SHINGLE.sessionAtClose(AGE));
+                store = sessions;
+                write = number -> sessions.put(session(number), value(number));
+            }
+            case "versions" -> {
+                VersionedBytesStore versions = task.open(Backend.SHINGLE.versioned(AGE));
+                store = versions;
+                write = number ->
+                        versions.put(Bytes.wrap(key(number)), value(number), number);
+            }
+            default -> {
+                boolean hasHeaders = kind.equals("headers");
+                Backend backend = hasHeaders ? Backend.SHINGLE_HEADERS : Backend.SHINGLE;
+                KeyValueStore<Bytes, byte[]> values = task.open(backend.keyValue("store"));
+                store = values;
+                write = number -> {
+                    if (isRestored) {
+                        task.restore(
+                                List.of(Task.changelog(key(number), value(number), 0, null)));
+                    } else {
+                        values.put(Bytes.wrap(key(number)), value(number));
+                    }
+                };
+            }
+        }
+        write(task, store, commits, write);
     }
 
     private static void write(Task task, StateStore store, boolean commits, LongConsumer write) {

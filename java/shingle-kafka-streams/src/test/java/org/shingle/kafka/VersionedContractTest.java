@@ -162,6 +162,41 @@ class VersionedContractTest {
         store.close();
     }
 
+    /** Batches have keys once and more often, late records, and times that end earlier versions. */
+    @ParameterizedTest
+    @EnumSource
+    void aStoreRestoredInBatchesHasWhatPutsLeave(Backend backend) {
+        for (int seed = 0; seed < 5; seed++) {
+            Random random = new Random(seed);
+            Task task = backend.task(folder.resolve("restored" + seed));
+            VersionedBytesStore restored = task.open(backend.versioned(RETENTION));
+            VersionedBytesStore written = backend.task(folder.resolve("written" + seed))
+                    .open(backend.versioned(RETENTION));
+            long now = 0;
+            for (int batch = 0; batch < 20; batch++) {
+                List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+                for (int left = 1 + random.nextInt(30); left > 0; left--) {
+                    now += random.nextInt(10_000);
+                    long time = random.nextInt(3) > 0 ? now : Math.max(0, now - 50_000);
+                    Bytes key = bytes("k" + random.nextInt(20));
+                    byte[] value = random.nextInt(5) == 0 ? null : value("v" + time);
+                    records.add(Task.changelog(key.get(), value, time, null));
+                    written.put(key, value, time);
+                }
+                task.restore(records);
+            }
+            for (int number = 0; number < 20; number++) {
+                String key = "k" + number;
+                assertEquals(
+                        versions(written, key, 0, now, true),
+                        versions(restored, key, 0, now, true),
+                        "seed " + seed + " " + key);
+            }
+            restored.close();
+            written.close();
+        }
+    }
+
     /** Against a plain model, with records in any order of time. */
     @ParameterizedTest
     @EnumSource
