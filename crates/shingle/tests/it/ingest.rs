@@ -661,3 +661,40 @@ fn a_database_that_keeps_changes_refuses_ingestion() {
     db.ingest(&[home.path("f")], &MOVE).unwrap();
     assert_eq!(get(&db, "a"), Some("1".into()));
 }
+
+/// No log has the entries: a consumer of the changes from before has to copy the database again. So
+/// it is, too, where the logs from before are still there.
+#[test]
+fn a_feed_from_before_an_ingestion_without_retention_is_too_late() {
+    for keeps_logs in [false, true] {
+        let home = Home::new();
+        let keeping = || options().changes_retention_bytes(1 << 20).open(home.path("db")).unwrap();
+        let logs = || {
+            let files = std::fs::read_dir(home.path("db")).unwrap();
+            let files = files.map(|file| file.unwrap().path());
+            files.filter(|path| path.extension().is_some_and(|end| end == "wal"))
+        };
+        let db = keeping();
+        db.put("a", "1").unwrap();
+        let mut changes = db.changes(0).unwrap();
+        assert_eq!(changes.by_ref().count(), 1);
+        let position = changes.sequence();
+        db.close().unwrap();
+        let kept: Vec<_> = logs().map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+        assert!(!kept.is_empty());
+
+        let db = home.open();
+        let done = db.ingest(&[home.numbers("f", 0..10, "v")], &MOVE).unwrap();
+        db.close().unwrap();
+        if keeps_logs {
+            kept.iter().for_each(|(bytes, path)| std::fs::write(path, bytes).unwrap());
+        }
+        let db = keeping();
+        let error = db.changes(position).expect_err("the feed goes on over the ingestion");
+        assert_eq!(error.kind(), ErrorKind::TooLate, "{error}");
+        assert!(error.message().contains(&format!("after {}", done.sequence)), "{error}");
+        let mut changes = db.changes(done.sequence).unwrap();
+        db.put("b", "1").unwrap();
+        assert_eq!(changes.by_ref().map(Result::unwrap).count(), 1);
+    }
+}

@@ -18,7 +18,9 @@ pub struct IngestedRun {
     pub to_level: u8,
 }
 
-/// Runs with disjoint ranges become nodes of their levels, or go on top of level 0.
+/// Runs with disjoint ranges become nodes of their levels, or go on top of level 0. The keyspace
+/// has nothing in memory: everything up to their sequence number is in runs. No log has that
+/// number, so this is what tells a change feed of it.
 pub fn ingest(version: &Version, runs: &[IngestedRun]) -> Vec<Change> {
     let mut changes = arrivals(runs);
     let mut next_node = version.next_node;
@@ -35,6 +37,8 @@ pub fn ingest(version: &Version, runs: &[IngestedRun]) -> Vec<Change> {
     if !on_top.is_empty() {
         changes.push(Change::PushSlices { level: 0, node: LEVEL0_NODE, slices: on_top });
     }
+    let newest = runs.iter().map(|run| run.run.sequence_max).max();
+    changes.extend(newest.map(|sequence| Change::SetFlushed { sequence }));
     changes
 }
 
@@ -114,6 +118,7 @@ mod tests {
         assert_eq!(add(&[run(3, (b"b", b"e"), 2, 3), run(4, (b"x", b"y"), 2, 2)]), [1, 0, 1, 2]);
         assert_eq!(add(&[run(5, (b"e", b"e"), 3, 1)]), [1, 0, 1, 2]);
         assert_eq!(version.level0().iter().map(|s| s.run.id.0).collect::<Vec<_>>(), [5, 3]);
+        assert_eq!(version.flushed_sequence, 3);
         let mut replayed = RunTable::new(Arc::new(ObsoleteFiles::default()));
         let again = Version::empty(4).apply(&version.snapshot_changes(), &mut replayed).unwrap();
         assert!(again == version);
